@@ -115,7 +115,7 @@ impl Converter {
             && !shape.switch_markers
     }
 
-    /// Takes an event.
+    /// Adds an event.
     pub fn push(&mut self, event: Event) {
         if let EventKind::Map(mapping) = &event.kind {
             self.pipeline.processes.note_mapping(mapping);
@@ -215,8 +215,8 @@ impl Converter {
         Finished { profile, statistics, occurrences, libs, side_file_notes }
     }
 
-    /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had. Costs as much
-    /// as building the tables that stay.
+    /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had.
+    /// Costs as much as building the tables that stay.
     pub fn evict(&mut self, before: Timestamp) {
         self.pipeline.evict(before);
     }
@@ -233,8 +233,8 @@ impl Converter {
         self.pipeline.sink.builder.profile().stacks().len()
     }
 
-    /// Where the symbols of the libs of a [`snapshot`](Self::snapshot) come from. Libs keep their ids from one snapshot
-    /// to the next.
+    /// Where the symbols of the libs of a [`snapshot`](Self::snapshot) come from. Libs keep their ids from
+    /// one snapshot to the next.
     pub fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
         self.pipeline.lib_sources()
     }

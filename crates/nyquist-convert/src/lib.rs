@@ -4,9 +4,9 @@
 //! needs nothing else of this crate. The converter returns a profile of addresses, to which [`symbolicate()`]
 //! gives names.
 //!
-//! Each stage has a folder. `decode` makes events, `order` sorts them by time, and `pipeline` takes each through the others:
-//! `processes` (with their mappings in `modules` and `jit`), `unwind`, `account` and `build`, which holds the
-//! profile. `symbolicate` comes last.
+//! Each stage has a folder. `decode` makes events, `order` sorts them by time, and `pipeline` takes each
+//! through the others: `processes` (with their mappings in `modules` and `jit`), `unwind`, `account` and
+//! `build`, which holds the profile. `symbolicate` comes last.
 
 mod account;
 mod build;

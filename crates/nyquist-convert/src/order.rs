@@ -20,7 +20,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Takes an event.
+    /// Adds an event.
     pub(crate) fn push(&mut self, event: Event) {
         // Totals have no time, so they have no place in the order.
         if event.time < self.released && event.time != Timestamp(0) {

@@ -1,4 +1,5 @@
-//! Which samples of a recording are wanted: those of some processes, threads, CPUs, names or a stretch of time.
+//! Which samples of a recording are wanted: those of some processes, threads, CPUs, names or a stretch of
+//! time.
 
 use std::ops::Range;
 

@@ -1,11 +1,12 @@
-//! Call graphs made stacks. Formats such as callgrind's know what each function cost itself and what its calls cost, and not
-//! on which stacks.
+//! Makes stacks from call graphs. Formats such as callgrind's have the own cost of each function and the cost
+//! of its calls, but no stacks.
 //!
-//! A function's own cost is divided among its callers in proportion to what their calls of it cost, and so on up to the
-//! functions that nobody calls. So own costs are exact, the cost of each call too, and only longer stacks are an estimate:
-//! it is taken that a call costs the same inside, whoever is further out (as `gprof` does). Calls that close a circle are cut,
-//! so that no function is twice on a stack. The stacks that cost most are made first; what is left when there are as
-//! many as the input justifies is below `(other callers)`.
+//! A function's own cost is divided among its callers in proportion to the costs of their calls to it, and so
+//! on up to the functions without callers. So own costs and the costs of calls are exact, and only longer
+//! stacks are an estimate. Like `gprof`, it assumes that the inner costs of a call do not depend on the outer
+//! callers. Calls that close a cycle are removed, so that no function is on a stack twice. The stacks with
+//! the highest cost are made first. When the limit for the size of the input is reached, the rest is put
+//! below `(other callers)`.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -15,17 +16,17 @@ use nyquist_profile::{FrameId, StackId, ThreadIndex};
 use crate::import::{Code, Importer};
 use crate::values::Queue;
 
-/// How many stacks there may be for each line and call of the file, and besides.
+/// The limit of stacks for each line and call of the file, and the additional number of stacks.
 const STACKS_PER_ROW: usize = 8;
 const MORE_STACKS: usize = 50_000;
 
-/// No stack is deeper.
+/// The maximum depth of a stack.
 const MAX_DEPTH: u32 = 1000;
 
-/// How much of a function may be put where the rest of it is, instead of below a label: one part of this.
+/// The fraction of a function that may be added to the rest of it, instead of below a label, as a divisor.
 const NEGLIGIBLE: u64 = 1000;
 
-/// Functions by number, with what they cost themselves and what they call.
+/// Functions by number, with their own costs and their calls.
 #[derive(Default)]
 pub(crate) struct CallGraph {
     functions: Vec<Function>,
@@ -35,20 +36,20 @@ pub(crate) struct CallGraph {
 struct Function {
     own: Vec<Own>,
     calls: Vec<Call>,
-    /// What is known of the function as a whole when the graph is complete.
+    /// The totals of the function, after the graph is complete.
     flow: Flow,
 }
 
-/// What a function costs itself at a place.
+/// The own cost of a function at a place.
 struct Own {
     frame: FrameId,
     cost: u64,
-    /// How much of it is on stacks.
+    /// The part that is on stacks.
     given: f64,
     last: Option<StackId>,
 }
 
-/// The calls of a function from a place, with all that they cost.
+/// The calls to a function from a place, with their total cost.
 struct Call {
     site: FrameId,
     callee: usize,
@@ -58,24 +59,24 @@ struct Call {
 
 #[derive(Clone, Copy, Default)]
 struct Flow {
-    /// What the calls of it cost, and what it costs beyond that, because it was not always called.
+    /// The cost of the calls to it, and its cost beyond that, which has no caller.
     called: u64,
     uncalled: u64,
-    /// How many places call it.
+    /// The number of places that call it.
     callers: u32,
     is_in_circle: bool,
-    /// What it costs with what it calls.
+    /// Its cost including its calls.
     total: f64,
 }
 
 impl Flow {
-    /// Which share of the function a call of that cost has.
+    /// The share of the function that belongs to a call with this cost.
     fn share(self, cost: u64) -> f64 {
         let all = self.called.saturating_add(self.uncalled);
         if all == 0 { 1.0 / f64::from(self.callers.max(1)) } else { cost as f64 / all as f64 }
     }
 
-    /// Which share of the function nobody called.
+    /// The share of the function that has no caller.
     fn root_share(self) -> f64 {
         match (self.callers, self.uncalled) {
             (0, _) => 1.0,
@@ -86,22 +87,22 @@ impl Flow {
 }
 
 impl CallGraph {
-    /// Adds a function and gives its number.
+    /// Adds a function and returns its number.
     pub(crate) fn add_function(&mut self) -> usize {
         self.functions.push(Function::default());
         self.functions.len() - 1
     }
 
-    /// Adds what a function costs itself at a place.
+    /// Adds an own cost of a function at a place.
     pub(crate) fn add_own(&mut self, function: usize, frame: FrameId, cost: u64) {
         if let Some(function) = self.functions.get_mut(function).filter(|_| cost > 0) {
             function.own.push(Own { frame, cost, given: 0.0, last: None });
         }
     }
 
-    /// Adds calls from a place of a function. Both functions must be there.
+    /// Adds calls from a place of a function. Both functions must exist.
     pub(crate) fn add_call(&mut self, (caller, site): (usize, FrameId), callee: usize, cost: u64) {
-        // A direct recursion costs what the function does.
+        // The cost of a direct recursion is already in the function's cost.
         if caller != callee && callee < self.functions.len() {
             let call = Call { site, callee, cost, closes_circle: false };
             self.functions[caller].calls.push(call);
@@ -120,7 +121,7 @@ impl CallGraph {
         self.add_rest(importer, &mut queue);
     }
 
-    /// Marks the calls that close a circle, and gives the functions with those that are called first.
+    /// Marks the calls that close a cycle, and returns the functions, callees first.
     fn cut_circles(&mut self) -> Vec<usize> {
         let count = self.functions.len();
         let mut is_called = vec![false; count];
@@ -162,7 +163,7 @@ impl CallGraph {
         order
     }
 
-    /// Finds what each function's calls cost, and what it costs with all that it calls.
+    /// Computes the cost of the calls to each function, and its cost including its own calls.
     fn sum_up(&mut self, order: &[usize]) {
         for caller in 0..self.functions.len() {
             for at in 0..self.functions[caller].calls.len() {
@@ -179,7 +180,7 @@ impl CallGraph {
             let kept =
                 function.kept_calls().fold(function.own_cost(), |sum, call| sum.saturating_add(call.cost));
             let uncalled = kept.saturating_sub(function.flow.called);
-            // Times are rounded, and calls in a circle are counted more than once.
+            // Times are rounded, and calls in a cycle are counted more than once.
             if uncalled > function.flow.called / 100 && !function.flow.is_in_circle {
                 function.flow.uncalled = uncalled;
             }
@@ -205,7 +206,7 @@ impl CallGraph {
             paths.push(Path { function, prefix: None, depth: 1, part, cost: part * it.flow.total });
         }
         while let Some(path) = paths.pop() {
-            // What costs less than half of one is nothing.
+            // A cost of less than half a unit is dropped.
             let Some(rest) = left.checked_sub(self.functions[path.function].rows()) else { break };
             if path.cost < 0.5 {
                 break;
@@ -226,7 +227,7 @@ impl CallGraph {
         }
     }
 
-    /// Adds what is on no stack yet.
+    /// Adds the costs that are on no stack yet.
     fn add_rest(self, importer: &mut Importer, queue: &mut Queue) {
         let mut others = None;
         for own in self.functions.into_iter().flat_map(|function| function.own) {
@@ -247,7 +248,7 @@ impl CallGraph {
 }
 
 impl Function {
-    /// Makes one of what is said of the same place several times, and has the calls that cost most come first.
+    /// Merges the entries for the same place, and sorts the most expensive calls first.
     fn merge(&mut self) {
         self.own.sort_by_key(|own| own.frame);
         self.own.dedup_by(|next, own| {
@@ -264,7 +265,7 @@ impl Function {
         self.calls.sort_by_key(|call| std::cmp::Reverse(call.cost));
     }
 
-    /// What it costs with its calls, as the file says.
+    /// Its cost including its calls, according to the file.
     fn cost(&self) -> u64 {
         self.calls.iter().fold(self.own_cost(), |sum, call| sum.saturating_add(call.cost))
     }
@@ -281,7 +282,7 @@ impl Function {
         self.calls.iter().filter(|call| !call.closes_circle)
     }
 
-    /// Puts the part of its own cost that belongs to a path there. What is rounded off is given to the next path.
+    /// Adds the part of its own cost that belongs to a path. Rounding errors are passed to the next path.
     fn give(&mut self, path: &Path, importer: &mut Importer, queue: &mut Queue) {
         for own in &mut self.own {
             let before = own.given.round();
@@ -303,13 +304,13 @@ enum State {
     Done,
 }
 
-/// A way on which a function is reached, and which part of the function is on it.
+/// A path on which a function is reached, and the part of the function that is on it.
 struct Path {
     function: usize,
     prefix: Option<StackId>,
     depth: u32,
     part: f64,
-    /// What that part of it costs with what it calls.
+    /// The cost of that part including its calls.
     cost: f64,
 }
 
@@ -339,7 +340,7 @@ mod tests {
     use crate::import::ThreadName;
     use crate::test_profile::stacks_of;
 
-    /// The stacks of a graph: functions by name with their own cost, and calls with what they cost.
+    /// The stacks of a graph, given functions with their own costs, and calls with their costs.
     fn stacks(functions: &[(&str, u64)], calls: &[(&str, &str, u64)]) -> Vec<String> {
         let mut importer = Importer::new("x", "y");
         let thread = importer.thread(ThreadName { pid: "0", tid: "0", ..ThreadName::default() });
@@ -357,7 +358,7 @@ mod tests {
             graph.add_call((index(caller), frames[index(caller)]), index(callee), cost);
         }
         graph.add_to(&mut importer, thread);
-        // One of what is counted is one of the weight.
+        // A weight of 1 is one unit.
         stacks_of(&importer.finish(Some(1)).profile)
     }
 
@@ -392,7 +393,7 @@ mod tests {
 
     #[test]
     fn paths_without_number_stay_bounded() {
-        // Each of 40 layers calls both functions of the next one: 2^40 ways.
+        // Each of 40 layers calls both functions of the next one, which makes 2^40 paths.
         let names: Vec<_> = (0..80).map(|number| format!("f{number}")).collect();
         let functions: Vec<_> = names.iter().map(|name| (&**name, 1_000_000)).collect();
         let mut calls = Vec::new();

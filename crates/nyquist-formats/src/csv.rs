@@ -6,9 +6,9 @@ use std::io::{self, Write};
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// What the function takes itself, in sampling intervals.
+    /// The own time of the function, in sampling intervals.
     pub own: u64,
-    /// What it takes with its callees, in sampling intervals.
+    /// Its time including its callees, in sampling intervals.
     pub total: u64,
     /// Its name.
     pub function: &'a str,
@@ -20,7 +20,7 @@ pub struct Row<'a> {
     pub line: Option<u32>,
 }
 
-/// Writes a heading and a line a row.
+/// Writes a heading and a line for each row.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -35,9 +35,9 @@ pub fn write<'a>(rows: impl IntoIterator<Item = Row<'a>>, out: &mut impl Write) 
     Ok(())
 }
 
-/// A text as a field: in quotes where it has characters that mean something, and with hidden ones escaped. What a spreadsheet
-/// would take for a formula has a `'` in front, which makes it text there (OWASP, "CSV Injection"). Numbers are
-/// written as they are.
+/// A text as a field. It is quoted if it has special characters, and hidden characters are escaped. If a
+/// spreadsheet would treat it as a formula, a `'` is prepended, which makes it text (OWASP, "CSV Injection").
+/// Numbers are written unchanged.
 fn field(text: &str) -> String {
     let formula = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     let text = hidden::escape(text);

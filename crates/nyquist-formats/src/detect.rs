@@ -1,4 +1,4 @@
-//! Which format a file has, by its first bytes and its name.
+//! Detects the format of a file by its first bytes and its name.
 
 mod json;
 mod lines;
@@ -11,10 +11,10 @@ use crate::{encoding, gzip, pstats, zstd};
 use json::by_json;
 use lines::by_lines;
 
-/// How many bytes of a file [`detect`] wants to see; fewer do where a file has fewer.
+/// The number of bytes of a file that [`detect`] needs, or fewer if the file is shorter.
 pub const PREFIX_BYTES: usize = 1024 * 1024;
 
-/// A format that is known.
+/// A known format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
@@ -22,7 +22,7 @@ pub enum Format {
     Firefox,
     /// `perf.data` of perf or simpleperf.
     PerfData,
-    /// What `perf script` prints.
+    /// The output of `perf script`.
     PerfScript,
     /// pprof.
     Pprof,
@@ -34,7 +34,7 @@ pub enum Format {
     V8CpuProfile,
     /// A Chrome trace.
     ChromeTrace,
-    /// A table of Instruments, as `xctrace export` writes it.
+    /// A table of Instruments from `xctrace export`.
     Instruments,
     /// A recording of Java Flight Recorder.
     Jfr,
@@ -58,15 +58,15 @@ pub enum Format {
     AustinMojo,
     /// stackprof's JSON.
     Stackprof,
-    /// What Python's cProfile saves.
+    /// A file of Python's cProfile.
     Pstats,
     /// pyinstrument's JSON.
     Pyinstrument,
-    /// What macOS' `sample` prints.
+    /// The output of macOS' `sample`.
     MacSample,
-    /// Stacks with counts, as DTrace prints them.
+    /// The output of DTrace: stacks with counts.
     Dtrace,
-    /// Stacks with counts, as bpftrace prints them.
+    /// The output of bpftrace: stacks with counts.
     Bpftrace,
     /// heaptrack's data.
     Heaptrack,
@@ -74,12 +74,12 @@ pub enum Format {
     Dhat,
     /// A list of Go's goroutines (`debug=2`), which is not read.
     GoText,
-    /// What `ls -l` prints, which is no profile.
+    /// The output of `ls -l`, which is no profile.
     FileList,
 }
 
 impl fmt::Display for Format {
-    /// With its article, as `a pprof profile`.
+    /// The name with its article, such as `a pprof profile`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Firefox => "a profile of the Firefox Profiler",
@@ -116,7 +116,7 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// Those that [`read`](crate::read) reads.
+    /// The formats that [`read`](crate::read) supports.
     pub const READ: &[Self] = &[
         Self::PerfScript,
         Self::Pprof,
@@ -144,7 +144,8 @@ impl Format {
         Self::AustinMojo,
     ];
 
-    /// Whether samples may have several values, of which [`read_value`](crate::read_value) takes one by its name.
+    /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads one by its
+    /// name.
     pub fn has_values(self) -> bool {
         matches!(
             self,
@@ -163,12 +164,12 @@ impl Format {
         )
     }
 
-    /// Whether its samples can have labels, by which they are chosen.
+    /// Whether its samples can have labels, by which they can be selected.
     pub fn has_labels(self) -> bool {
         matches!(self, Self::Pprof | Self::Otlp)
     }
 
-    /// Whether its files are no text, which might have another encoding.
+    /// Whether its files are binary. Text files might have another encoding.
     pub(crate) fn is_binary(self) -> bool {
         matches!(
             self,
@@ -193,8 +194,8 @@ impl Format {
     }
 }
 
-/// The format of a file that begins with `prefix` and has that name; `None` where it is none that is known. Contents count
-/// more than names. Text may be in UTF-16, or have a byte order mark.
+/// The format of a file that begins with `prefix` and has this name. `None` if it is unknown. Contents take
+/// precedence over names. Text may be in UTF-16, or have a byte order mark.
 pub fn detect(prefix: &[u8], name: &str) -> Option<Format> {
     let start = decompressed(prefix);
     let name = name.to_ascii_lowercase();
@@ -207,14 +208,16 @@ pub fn detect(prefix: &[u8], name: &str) -> Option<Format> {
         .or_else(|| protobuf::is_pprof(&start).then_some(Format::Pprof))
 }
 
-/// Whether a file that begins so may be JSON: it looks like that, or is compressed and cut off before its first byte.
+/// Whether a file with these first bytes may be JSON: it looks like JSON, or is compressed and truncated
+/// before its first byte.
 pub fn may_be_json(prefix: &[u8]) -> bool {
     let start = decompressed(prefix);
     start.is_empty() && !prefix.is_empty()
         || json::is_json(&String::from_utf8_lossy(&encoding::to_utf8(&start)))
 }
 
-/// Whether a file that begins so is text in UTF-16 or with a byte order mark, which [`plain_text`](crate::plain_text) makes UTF-8.
+/// Whether a file with these first bytes is text in UTF-16 or with a byte order mark, which
+/// [`plain_text`](crate::plain_text) converts to UTF-8.
 pub fn is_recoded(prefix: &[u8]) -> bool {
     encoding::is_recoded(&decompressed(prefix))
 }
@@ -239,7 +242,7 @@ fn by_magic(start: &[u8]) -> Option<Format> {
     if crate::austin::is_mojo(start) {
         return Some(Format::AustinMojo);
     }
-    // The magic of perf.data is a number: the second is another byte order's.
+    // The magic of perf.data is a number. The second form has the other byte order.
     if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
         return Some(Format::PerfData);
     }
@@ -256,7 +259,8 @@ fn by_text(start: &[u8], name: &str) -> Option<Format> {
     }
 }
 
-/// Whether it is an event trace: its name says so, and it begins with the size of its buffers, a multiple of 1 KiB.
+/// Whether it is an event trace, by its name and the size of its buffers at its start, which is a multiple of
+/// 1 KiB.
 fn is_etl(start: &[u8], name: &str) -> bool {
     let has_name = name.rsplit_once('.').is_some_and(|(_, extension)| extension == "etl");
     let size = start.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));

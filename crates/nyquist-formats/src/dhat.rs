@@ -1,4 +1,5 @@
-//! DHAT's JSON (`valgrind --tool=dhat`, and the Rust crate `dhat`): bytes and blocks of memory by the stack that allocated them.
+//! DHAT's JSON (`valgrind --tool=dhat`, and the Rust crate `dhat`): bytes and blocks of memory by the stack
+//! that allocated them.
 //!
 //! It is described in valgrind's `dhat/dh_main.c` (file format).
 
@@ -17,7 +18,7 @@ struct FileIn {
     cmd: String,
     #[serde(default)]
     pid: u64,
-    /// What is counted, where it is not bytes.
+    /// The unit, if it is not bytes.
     bu: Option<String>,
     pps: Vec<Point>,
     ftbl: Vec<String>,
@@ -27,7 +28,7 @@ struct FileIn {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Point {
-    /// In all, at the time when most was in use, and at the end.
+    /// The total, the amount at the peak, and the amount at the end.
     tb: u64,
     tbk: u64,
     gb: u64,
@@ -37,13 +38,13 @@ struct Point {
     /// Read and written.
     rb: u64,
     wb: u64,
-    /// The places of its frames in the table, the innermost first.
+    /// The indices of its frames in the table, the innermost first.
     fs: Vec<usize>,
 }
 
 type Member = fn(&Point) -> u64;
 
-/// The values of a stack, of which the first is read if none is asked for.
+/// The values of a stack. The first one is read by default.
 const VALUES: [(&str, Unit, Member); 8] = [
     ("total_bytes", Unit::Bytes, |point| point.tb),
     ("total_blocks", Unit::Count, |point| point.tbk),
@@ -55,7 +56,7 @@ const VALUES: [(&str, Unit, Member); 8] = [
     ("written_bytes", Unit::Bytes, |point| point.wb),
 ];
 
-/// Reads the bytes that were allocated in all.
+/// Reads the total of allocated bytes.
 ///
 /// # Errors
 /// If it is no such JSON.
@@ -63,15 +64,15 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// As [`read`], of the value of that name: `total_bytes`, `total_blocks`, and the same of `peak` and `end`, `read_bytes`,
-/// `written_bytes`.
+/// As [`read`], for the value with this name: `total_bytes`, `total_blocks`, the same for `peak` and `end`,
+/// `read_bytes`, `written_bytes`.
 ///
 /// # Errors
 /// As there, and if there is no such value.
 pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
     let file: FileIn =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
-    // A program that counts something else says what.
+    // A program that counts something else states its unit.
     let unit = |unit| if file.bu.is_some() { Unit::Count } else { unit };
     let values: Vec<_> = VALUES.iter().map(|&(name, it, _)| Value::new(name, unit(it))).collect();
     let at = choose(&values, name, 0)?;
@@ -115,7 +116,7 @@ fn frame(importer: &mut Importer, text: &str) -> FrameId {
     importer.frame(&Code { name, file: Some(file), line, column, ..Code::default() })
 }
 
-/// A file with its line, and the column where there is one: `src/main.rs:3:14`.
+/// A file with its line, and the column if there is one: `src/main.rs:3:14`.
 fn place_of(text: &str) -> (&str, Option<u32>, Option<u32>) {
     let number = |text: &str| {
         let (rest, number) = text.rsplit_once(':')?;

@@ -1,16 +1,16 @@
-//! Text that is not plain UTF-8: with a byte order mark, or in UTF-16, as PowerShell writes it.
+//! Converts text that is not plain UTF-8: text with a byte order mark, or in UTF-16, as from PowerShell.
 
 use std::borrow::Cow;
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How many characters have to look like UTF-16 where there is no byte order mark.
+/// How many characters must look like UTF-16 without a byte order mark.
 const CERTAIN: usize = 8;
 
-/// Makes a number of two bytes.
+/// Converts two bytes to a number.
 type Join = fn([u8; 2]) -> u16;
 
-/// The text in UTF-8 without a mark. What is no UTF-16 stays as it is.
+/// The text in UTF-8 without a mark. Bytes that are no UTF-16 stay unchanged.
 pub(crate) fn to_utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
     if let Some(rest) = bytes.strip_prefix(UTF8_MARK) {
         return Cow::Borrowed(rest);
@@ -26,7 +26,7 @@ pub(crate) fn is_recoded(bytes: &[u8]) -> bool {
     bytes.starts_with(UTF8_MARK) || utf16(bytes).is_some()
 }
 
-/// The text behind the mark, if there is one, and the order of its bytes.
+/// The text after the mark, if there is one, and its byte order.
 fn utf16(bytes: &[u8]) -> Option<(&[u8], Join)> {
     let (little, big): (Join, Join) = (u16::from_le_bytes, u16::from_be_bytes);
     match bytes {

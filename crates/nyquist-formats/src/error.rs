@@ -1,4 +1,4 @@
-//! Why a file could not be read, and what of it was left out.
+//! Why a file could not be read, and which parts were left out.
 
 use std::fmt;
 use std::io;
@@ -10,23 +10,23 @@ use nyquist_profile::Profile;
 pub struct Imported {
     /// The profile. Its times begin at 0 with the first sample or marker.
     pub profile: Profile,
-    /// What the reader of the profile should know of it: each is a sentence for the user.
+    /// Notes about the profile, each a sentence for the user.
     pub notes: Vec<Note>,
 }
 
-/// Something that was not taken over from a file.
+/// Something in a file that is not in the profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The file ends early or is damaged there; what comes before was read.
+    /// The file ends early or is damaged at this place. The part before was read.
     Cut {
-        /// Where, as `line 17`.
+        /// The place, such as `line 17`.
         place: String,
     },
-    /// So many things could not be taken over.
+    /// A number of things were left out.
     LeftOut {
         /// How many.
         count: u64,
-        /// What they are, and why, as `samples of the event branch-misses`.
+        /// What they are, and why, such as `samples of the event branch-misses`.
         what: String,
     },
 }
@@ -69,7 +69,7 @@ pub enum ReadError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The file is of this format, but there is nothing in it that a CPU profile could show.
+    /// The file is of this format, but has no data that a CPU profile could show.
     #[error("{0}")]
     Unsupported(String),
 }

@@ -1,36 +1,37 @@
-//! Names in less room than they need: cut where they tell least.
+//! Shortens names to fit a width, by removing the least informative parts.
 
-/// In names of C++ `operator<<` and its like have brackets that are none.
+/// In C++ names, `operator<<` and similar operators contain `<` and `>` that are not brackets.
 const OPERATOR: &str = "operator";
 
-/// The name in at most `width` characters. What tells most of a path is its end, so that the outer parts are left out first:
-/// `…::Vec<T>::reserve`. A part that is too long itself is cut in its middle. `mark` stands for what is missing.
-/// O(length).
+/// The name in at most `width` characters. The end of a path is the most informative part, so the outer parts
+/// are left out first: `…::Vec<T>::reserve`. A part that is itself too long is shortened in its middle.
+/// `mark` replaces the missing text. O(length).
 pub fn fit_name(name: &str, width: usize, mark: &str) -> String {
     if length(name) <= width {
         return name.to_owned();
     }
     let Some(parts) = parts(name) else { return fit_text(name, width, mark) };
     let room = width.saturating_sub(length(mark));
-    // From the back, as many parts as there is room for, each with the separator before it.
+    // From the end, as many parts as fit, each with the separator before it.
     let fits = |part: &&Part<'_>| length(part.with_separator) <= room;
     let Some(first) = parts.iter().find(fits) else {
         let last = parts.last().map_or(name, |part| part.with_separator.trim_start_matches([':', '/', '.']));
-        // The mark in its middle says that it is cut; one in front says that it is not the whole path.
+        // The mark in its middle means that it is shortened. A mark before it means that outer parts are
+        // missing.
         return match room.checked_sub(length(mark)) {
             Some(room) if room > 0 => format!("{mark}{}", fit_text(last, room + length(mark), mark)),
             _ => fit_text(last, width, mark),
         };
     };
     let left = width - length(first.with_separator);
-    // `<Type as Trait>` tells a good deal, even of what is cut out of it.
+    // `<Type as Trait>` is informative even if it is shortened.
     if first.before.starts_with('<') && left >= LEAST_OF_TYPE {
         return fit_text(first.before, left, mark) + first.with_separator;
     }
     format!("{mark}{}", first.with_separator)
 }
 
-/// The least that is shown of a `<Type as Trait>`.
+/// The minimum width of a shortened `<Type as Trait>`.
 const LEAST_OF_TYPE: usize = 12;
 
 /// The text in at most `width` characters, without its middle. O(length).
@@ -57,7 +58,7 @@ struct Part<'a> {
     with_separator: &'a str,
 }
 
-/// The rests of a path, the longest first; `None` where a name is no path.
+/// The rests of a path, the longest first. `None` if a name is no path.
 fn parts(name: &str) -> Option<Vec<Part<'_>>> {
     let separator = ["::", "/", "."].into_iter().find(|it| !places(name, it).is_empty())?;
     if separator == "." && !is_dotted_path(name) {
@@ -71,15 +72,15 @@ fn parts(name: &str) -> Option<Vec<Part<'_>>> {
     Some(places(name, separator).into_iter().map(part).collect())
 }
 
-/// Whether dots are between packages, classes and methods, and not in the name of a file or a version, or before what a compiler
-/// has called a part of a function (`main.cold`).
+/// Whether dots separate packages, classes and methods. They may also be in a file name or a version, or
+/// before a compiler's suffix for a part of a function (`main.cold`).
 fn is_dotted_path(name: &str) -> bool {
     let is_word = |part: &str| part.starts_with(|char: char| char.is_alphabetic() || "_$(<".contains(char));
     let endings = ["so", "dll", "exe", "dylib", "js", "py", "map", "ko", "cold"];
     name.split('.').all(is_word) && !name.rsplit('.').next().is_some_and(|end| endings.contains(&end))
 }
 
-/// Where a separator stands outside of brackets.
+/// The places of a separator outside of brackets.
 fn places(name: &str, separator: &str) -> Vec<usize> {
     let (mut places, mut depth) = (Vec::new(), 0_usize);
     let mut index = 0;

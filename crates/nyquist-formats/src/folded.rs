@@ -1,4 +1,4 @@
-//! Folded stacks: `process;outer;inner 17`, a line a stack, as `flamegraph.pl` and `inferno` take them.
+//! Folded stacks: `process;outer;inner 17`, with a line for each stack, for `flamegraph.pl` and `inferno`.
 //!
 //! The format is described in the README of <https://github.com/brendangregg/FlameGraph> (stackcollapse).
 
@@ -15,26 +15,29 @@ use crate::select;
 
 const FORMAT: &str = "a file of folded stacks";
 
-/// What profiles have in [`imported_from`](nyquist_profile::Meta::imported_from) that were read from such a file.
+/// The value of [`imported_from`](nyquist_profile::Meta::imported_from) in profiles that were read from such
+/// a file.
 const IMPORTED: &str = "folded stacks";
 
-/// How stackcollapse-perf.pl marks functions of the kernel, of just-in-time compilers, and inlined ones.
+/// The marks of stackcollapse-perf.pl for functions of the kernel, of just-in-time compilers, and for inlined
+/// ones.
 const KERNEL: &str = "_[k]";
 const COMPILED: &str = "_[j]";
 const INLINED: &str = "_[i]";
 
-/// How stacks are written.
+/// Options for writing stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Whether a thread's name stands between its process and its frames.
+    /// Whether a thread's name is written between its process and its frames.
     pub thread_names: bool,
     /// Whether each function is preceded by its lib, as ``libc.so.6`write``.
     pub libs: bool,
 }
 
-/// Writes one line for each distinct stack, sorted. Its count is the weight in sampling intervals: of CPU time, or, of a
-/// profile that has none, of waiting. A profile that was read from folded stacks is written as the file had it: without a
-/// process, with the annotations of its functions and with its counts. O(samples + stacks × depth).
+/// Writes one line for each distinct stack, sorted. Its count is the weight in sampling intervals of CPU
+/// time, or of waiting if the profile has no CPU time. A profile that was read from folded stacks is written
+/// like the original file: without a process, with the annotations of its functions and with its counts.
+/// O(samples + stacks × depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -71,8 +74,8 @@ fn is_folded(profile: &Profile) -> bool {
     profile.meta().imported_from.as_deref() == Some(IMPORTED)
 }
 
-/// A weight as it is written: in sampling intervals, in bytes or things where these are counted, or in the unit of the file
-/// that the profile was read from.
+/// The text of a weight: in sampling intervals, in bytes or things if these are counted, or in the unit of
+/// the file that the profile was read from.
 fn count(profile: &Profile, weight: u64) -> String {
     let interval = profile.meta().interval;
     if profile.meta().measure.unit != Unit::Time {
@@ -144,14 +147,14 @@ fn harmless(name: &str) -> String {
         letter if letter.is_control() => ' ',
         letter => letter,
     };
-    // A name is trimmed because a trailing space would be taken for the one before the count.
+    // A name is trimmed, because a trailing space would be read as the one before the count.
     let name: String = name.trim().chars().map(letter).collect();
     if name.is_empty() { "(unknown)".into() } else { hidden::escape(&name).into_owned() }
 }
 
-/// Reads folded stacks. There are no times, threads or processes in them: the stacks follow each other on one thread. What their
-/// numbers count is not said: whole ones are taken for samples, and others for milliseconds. Lines that are no stack are counted and left
-/// out.
+/// Reads folded stacks. They have no times, threads or processes, so the stacks follow each other on one
+/// thread. The unit of the numbers is not stated. Whole numbers are treated as samples, and others as
+/// milliseconds. Lines that are no stack are counted and left out.
 ///
 /// # Errors
 /// If no line is a stack.
@@ -196,7 +199,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     Ok(importer.finish(Some(factor)))
 }
 
-/// The frames of a line and its count. Of two counts, as `difffolded.pl` writes them, the second is the newer profile's.
+/// The frames of a line and its count. If there are two counts, as from `difffolded.pl`, the second one is
+/// that of the newer profile.
 pub(crate) fn split_count(line: &str) -> Option<(&str, f64)> {
     let number = |text: &str| text.parse::<f64>().ok().filter(|count| count.is_finite() && *count >= 0.0);
     let (frames, count) = line.trim_end().rsplit_once([' ', '\t'])?;
@@ -214,7 +218,7 @@ fn read_stack(importer: &mut Importer, frames: &str) -> Option<StackId> {
     let mut depth = 0_u16;
     frames.split(';').fold(None, |prefix, frame| {
         let (name, annotation) = split_annotation(frame);
-        // Only a caller has others inlined into it.
+        // Functions can only be inlined into a caller.
         depth = if annotation == INLINED && prefix.is_some() { depth.saturating_add(1) } else { 0 };
         let (is_kernel, is_jit) = (annotation == KERNEL, annotation == COMPILED);
         let code = Code { name, is_kernel, is_jit, inline_depth: depth, ..Code::default() };
@@ -223,7 +227,7 @@ fn read_stack(importer: &mut Importer, frames: &str) -> Option<StackId> {
     })
 }
 
-/// A function's name and what it is marked with, if anything.
+/// A function's name and its mark, if it has one.
 fn split_annotation(frame: &str) -> (&str, &str) {
     let is_annotation = |end: &str| [KERNEL, COMPILED, INLINED].contains(&end);
     let split = frame.len().checked_sub(KERNEL.len()).and_then(|at| frame.split_at_checked(at));
@@ -275,7 +279,7 @@ mod tests {
         assert_eq!(read.profile.meta().measure, Measure { name: "samples".into(), unit: Unit::Count });
     }
 
-    /// What is written of a file of folded stacks.
+    /// Reads a file of folded stacks, and writes it again.
     fn again(text: &str) -> String {
         let mut out = Vec::new();
         write(&read(text.as_bytes()).unwrap().profile, &mut out, WriteOptions::default()).unwrap();

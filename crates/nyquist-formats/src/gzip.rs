@@ -1,4 +1,4 @@
-//! Decompressing with a bound: a small file may claim to be anything when decompressed.
+//! Decompresses gzip with a size limit, because a small file may have any size when decompressed.
 
 use std::io::{self, Read as _};
 
@@ -6,10 +6,10 @@ use flate2::read::MultiGzDecoder;
 
 use crate::error::{Note, ReadError};
 
-/// The most that is decompressed.
+/// The most bytes that are decompressed.
 pub(crate) const MAX_BYTES: u64 = 2 << 30;
 
-/// How a gzip stream begins.
+/// The first bytes of a gzip stream.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Whether the bytes are compressed with gzip.
@@ -17,7 +17,7 @@ pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// The decompressed bytes. Of a stream that is cut off or damaged later on, what comes before, with a note.
+/// The decompressed bytes. If a stream is truncated or damaged later on, the part before that, with a note.
 pub(crate) fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Note>), ReadError> {
     let mut decompressed = Vec::new();
     match MultiGzDecoder::new(bytes).take(MAX_BYTES).read_to_end(&mut decompressed) {
@@ -36,7 +36,7 @@ pub(crate) fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Note>), ReadEr
 /// The first bytes when decompressed, as far as there are any.
 pub(crate) fn decompress_start(bytes: &[u8], length: u64) -> Vec<u8> {
     let mut start = Vec::new();
-    // A cut stream is what the first bytes of a file are.
+    // The first bytes of a file are a truncated stream, so errors are ignored.
     let _ = MultiGzDecoder::new(bytes).take(length).read_to_end(&mut start);
     start
 }

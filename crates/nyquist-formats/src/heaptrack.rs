@@ -1,7 +1,7 @@
 //! heaptrack's data: allocations with their stacks, as lines of hexadecimal numbers.
 //!
-//! It is what `heaptrack` saves, compressed with gzip or zstd. The lines are described by heaptrack's `accumulatedtracedata.cpp` and
-//! `heaptrack_interpret.cpp` (<https://invent.kde.org/sdk/heaptrack>).
+//! `heaptrack` saves it compressed with gzip or zstd. The lines are documented by heaptrack's
+//! `accumulatedtracedata.cpp` and `heaptrack_interpret.cpp` (<https://invent.kde.org/sdk/heaptrack>).
 
 use nyquist_profile::{FrameId, LibId, StackId, StringId, Unit};
 
@@ -11,16 +11,17 @@ use crate::values::{Queue, Value, choose};
 
 const FORMAT: &str = "data of heaptrack";
 
-/// From this version on, the length of a text is before it.
+/// From this version on, texts have their length before them.
 const WITH_LENGTHS: u64 = 3;
 
 /// The most functions at an address that are inlined into each other.
 const MAX_INLINED: usize = 255;
 
-/// How many stacks there may be for each byte.
+/// The limit of stacks for each byte.
 const STACKS_PER_BYTE: usize = 16;
 
-/// Whether a file begins as these do: its version, and then `X` with the command, perhaps behind other lines.
+/// Whether a file begins like heaptrack's: with its version, and then `X` with the command, perhaps after
+/// other lines.
 pub(crate) fn is_heaptrack(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().and_then(|line| line.strip_prefix("v "));
@@ -31,7 +32,7 @@ pub(crate) fn is_heaptrack(text: &str) -> bool {
     is_version && lines.take(4).any(|line| line.starts_with("X "))
 }
 
-/// Reads the bytes that were in use when most were.
+/// Reads the bytes in use at the peak.
 ///
 /// # Errors
 /// If it has no allocations.
@@ -39,7 +40,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// As [`read`], of the value of that name: `peak`, `leaked` (in use at the end) and `allocated` are bytes, `allocations` are calls.
+/// As [`read`], for the value with this name: `peak`, `leaked` (in use at the end) and `allocated` are bytes,
+/// `allocations` are calls.
 ///
 /// # Errors
 /// As there, and if there is no such value.
@@ -86,10 +88,10 @@ struct Reader {
     addresses: Vec<Vec<FrameId>>,
     traces: Vec<Option<StackId>>,
     infos: Vec<Info>,
-    /// What was allocated and freed, one behind the other, by the number of its info.
+    /// The allocations and frees in order, by the number of their info.
     events: Vec<(u32, bool)>,
     in_use: u64,
-    /// The most that was in use, and after how many events.
+    /// The peak in bytes, and the number of events before it.
     peak: (u64, usize),
     unknown: u64,
     most_stacks: usize,
@@ -136,7 +138,7 @@ impl Reader {
                 self.infos.push(Info { size, stack, count: 0, in_use: 0 });
             }
             "+" | "-" => self.read_event(hex(Some(rest))?, kind == "+")?,
-            // Times, memory of the process, pages, and whether it was attached to or had suppressions.
+            // Times, memory of the process, pages, and whether heaptrack was attached or had suppressions.
             "c" | "R" | "I" | "A" | "S" => {}
             _ => return None,
         }
@@ -151,7 +153,7 @@ impl Reader {
         }
     }
 
-    /// An address, its file, and its functions with files and lines, the innermost first. A number of 0 is none.
+    /// An address, its file, and its functions with files and lines, the innermost first. 0 means none.
     fn frames(&mut self, line: &str) -> Vec<FrameId> {
         let mut numbers = line.split(' ').map(|word| hex(Some(word)).unwrap_or(0));
         let address = numbers.next().unwrap_or(0);
@@ -219,7 +221,7 @@ impl Reader {
         Some(())
     }
 
-    /// Adds the value of that number.
+    /// Adds the value with this number.
     fn finish(mut self, value: usize) -> Imported {
         let until = if value == 0 { self.peak.1 } else { self.events.len() };
         for &(info, is_allocation) in &self.events[..until] {
@@ -245,7 +247,7 @@ fn hex(word: Option<&str>) -> Option<u64> {
     u64::from_str_radix(word?, 16).ok()
 }
 
-/// The place of what has a number from 1 on.
+/// The index for a number that counts from 1.
 fn place(number: u64) -> Option<usize> {
     usize::try_from(number.checked_sub(1)?).ok()
 }
@@ -279,7 +281,7 @@ mod tests {
     #[test]
     fn other_values_can_be_asked_for() {
         let of = |name| stacks_of(&read_value(FILE.as_bytes(), Some(name)).unwrap().profile);
-        // The stack of the last allocation has an address that is not there.
+        // The stack of the last allocation has an unknown address.
         assert_eq!(of("leaked"), [" 2", "main;wrap;get 25"]);
         assert_eq!(of("allocations"), [" 1", "main;leak 1", "main;wrap;get 3"]);
         assert_eq!(of("allocated"), [" 2", "main;leak 1024", "main;wrap;get 75"]);

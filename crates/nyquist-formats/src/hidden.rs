@@ -1,14 +1,15 @@
-//! Characters that are not seen or that change how other text looks, written so that they are seen.
+//! Escapes characters that are invisible or that change the appearance of other text.
 //!
-//! Names in a profile are made by whoever made the program. A control character in one can command a terminal, one that changes
-//! the direction of text or takes no room can make a name look like another one, and a line separator can forge a line.
+//! Names in a profile come from the author of the program. A control character in one can control a terminal.
+//! A character that changes the direction of text or has no width can make a name look like another one. A
+//! line separator can forge a line.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character is not to be shown as it is: controls (C0, DEL, C1), controls of the direction, separators of lines and
-/// paragraphs, and what Unicode says takes no room where it is not supported (`Default_Ignorable_Code_Point`:
-/// joiners, fillers, variation selectors, tags). O(1).
+/// Whether a character must not be shown unescaped: controls (C0, DEL, C1), controls of the direction,
+/// separators of lines and paragraphs, and characters that are invisible according to Unicode if they are not
+/// supported (`Default_Ignorable_Code_Point`: joiners, fillers, variation selectors, tags). O(1).
 pub fn is_hidden(letter: char) -> bool {
     matches!(
         letter,
@@ -34,18 +35,19 @@ pub fn is_hidden(letter: char) -> bool {
     )
 }
 
-/// The text with each hidden character as `\n`, `\x1b` or `\u{202e}`. What is escaped already stays as it is. O(length).
+/// The text with each hidden character as `\n`, `\x1b` or `\u{202e}`. Existing escapes stay unchanged.
+/// O(length).
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_but(text, &[])
 }
 
-/// As [`escape`], but for the characters in `kept`, which stay. O(length).
+/// As [`escape`], except for the characters in `kept`, which stay. O(length).
 pub fn escape_but<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
     replace(text, |letter| is_hidden(letter) && !kept.contains(&letter), push_escape)
 }
 
-/// JSON with each hidden character of its strings as `\u202e`, which is the same JSON. Outside of strings there are none but
-/// the newlines that lay it out. O(length).
+/// JSON with each hidden character of its strings as `\u202e`, which is the same JSON. Outside of strings,
+/// the only hidden characters are the newlines of the layout. O(length).
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     replace(json, |letter| is_hidden(letter) && letter != '\n', push_json_escape)
 }

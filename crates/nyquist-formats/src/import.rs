@@ -1,5 +1,5 @@
-//! What all readers share: a builder that makes threads by their ids, frames by what is known of them, and weights of
-//! durations.
+//! Common code of all readers: a builder that makes threads by their ids, frames from the known data, and
+//! weights from durations.
 
 use nyquist_profile::{
     CategoryColor, CategoryId, CategoryPair, ExtraInfo, Frame, FrameId, Func, FuncKind, Lib, LibId, Marker,
@@ -10,20 +10,20 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Imported, Note};
 
-/// A millisecond in ns: the interval of a file that has no notion of time.
+/// A millisecond in ns, which is the interval of a file without times.
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 
-/// The category of code that a just-in-time compiler made, of which nothing else is known.
+/// The category of just-in-time compiled code of which nothing else is known.
 pub(crate) const JIT: &str = "JIT";
 
-/// Builds a profile out of what a file says.
+/// Builds a profile from the data of a file.
 pub(crate) struct Importer {
     builder: ProfileBuilder,
     user: CategoryId,
     kernel: CategoryId,
     processes: FxHashMap<String, ProcessIndex>,
     threads: FxHashMap<(String, String), ThreadIndex>,
-    /// What each sample stands for, in ns, by thread.
+    /// The time that each sample stands for, in ns, by thread.
     durations: Vec<Vec<u64>>,
     notes: Vec<Note>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Code<'a> {
     pub lib: Option<LibId>,
     /// The source file.
     pub file: Option<&'a str>,
-    /// The line that the function begins at.
+    /// The line at which the function begins.
     pub start_line: Option<u32>,
     /// The line executed.
     pub line: Option<u32>,
@@ -45,11 +45,11 @@ pub(crate) struct Code<'a> {
     /// Relative to the lib.
     pub address: Option<u32>,
     pub inline_depth: u16,
-    /// Whether it is the kernel's.
+    /// Whether it is kernel code.
     pub is_kernel: bool,
     /// Whether a just-in-time compiler made it.
     pub is_jit: bool,
-    /// Whose code it is.
+    /// The kind of code.
     pub kind: FuncKind,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct ThreadName<'a> {
 }
 
 impl Importer {
-    /// An importer of a file of `format`, as `a folded file`.
+    /// An importer of a file of `format`, such as `a folded file`.
     pub(crate) fn new(product: &str, format: &str) -> Self {
         let mut builder = ProfileBuilder::new(Meta {
             product: product.into(),
@@ -86,29 +86,29 @@ impl Importer {
         }
     }
 
-    /// What is known of the recording, to be changed.
+    /// The metadata of the recording, for changes.
     pub(crate) fn meta_mut(&mut self) -> &mut Meta {
         self.builder.meta_mut()
     }
 
-    /// The builder, for what only one format has.
+    /// The builder, for features of a single format.
     pub(crate) fn builder(&mut self) -> &mut ProfileBuilder {
         &mut self.builder
     }
 
-    /// Notes something for the user.
+    /// Adds a note for the user.
     pub(crate) fn note(&mut self, note: Note) {
         self.notes.push(note);
     }
 
-    /// Notes what was left out, if it was anything.
+    /// Adds a note about things that were left out, if there are any.
     pub(crate) fn note_left_out(&mut self, count: u64, what: impl Into<String>) {
         if count > 0 {
             self.notes.push(Note::LeftOut { count, what: what.into() });
         }
     }
 
-    /// The thread of these ids, which is added if it is new. The name that is known first stays.
+    /// The thread with these ids, which is added if it is new. The first known name stays.
     pub(crate) fn thread(&mut self, name: ThreadName<'_>) -> ThreadIndex {
         let key = (name.pid.to_owned(), name.tid.to_owned());
         if let Some(&thread) = self.threads.get(&key) {
@@ -133,7 +133,7 @@ impl Importer {
         index
     }
 
-    /// The lib of that path, of which the last part is the name.
+    /// The lib with this path. The last part of the path is its name.
     pub(crate) fn lib(&mut self, path: &str, build_id: Option<&str>) -> LibId {
         let name = path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path);
         self.builder.add_lib(Lib {
@@ -146,14 +146,15 @@ impl Importer {
         })
     }
 
-    /// The frame of that position. A function without a name is called by its address.
+    /// The frame of this position. The address is the name of a function without a name.
     pub(crate) fn frame(&mut self, code: &Code<'_>) -> FrameId {
         let name = (!code.name.is_empty()).then(|| self.builder.intern_string(code.name));
         let file = code.file.filter(|file| !file.is_empty()).map(|file| self.builder.intern_string(file));
         self.frame_of(name, file, code)
     }
 
-    /// As [`frame`](Self::frame), of a name and a source file that are interned already; those in `code` do not count.
+    /// As [`frame`](Self::frame), for a name and a source file that are already interned. Those in `code` are
+    /// ignored.
     pub(crate) fn frame_of(
         &mut self,
         name: Option<StringId>,
@@ -163,7 +164,8 @@ impl Importer {
         self.frame_in(name, file, code, None)
     }
 
-    /// As [`frame_of`](Self::frame_of), of a line that is in another file than the function where `line_file` is one.
+    /// As [`frame_of`](Self::frame_of), for a line that is in `line_file`, if that is given, and not in the
+    /// function's file.
     pub(crate) fn frame_in(
         &mut self,
         name: Option<StringId>,
@@ -206,13 +208,13 @@ impl Importer {
         self.builder.intern_stack(prefix, frame)
     }
 
-    /// How many stacks there are so far.
+    /// The number of stacks so far.
     pub(crate) fn stack_count(&self) -> usize {
         self.builder.profile().stacks().len()
     }
 
-    /// Adds what a trace knows exactly: from `start` on, for `duration` ns, the thread was there. Nothing is added where that
-    /// is no time.
+    /// Adds a sample with an exact time: from `start` on, for `duration` ns, the thread had this stack. A
+    /// duration of 0 adds nothing.
     pub(crate) fn span(
         &mut self,
         thread: ThreadIndex,
@@ -227,7 +229,7 @@ impl Importer {
         }
     }
 
-    /// Adds a sample of a sampler that stands for `duration` ns, which ended about `time`.
+    /// Adds a sample of a sampler. It stands for `duration` ns, which ended at about `time`.
     pub(crate) fn sample(&mut self, thread: ThreadIndex, time: u64, stack: Option<StackId>, duration: u64) {
         self.push(thread, Sample::new(time, stack, 0), duration);
     }
@@ -250,8 +252,8 @@ impl Importer {
         }
     }
 
-    /// The profile. One interval is the one that the file states if all durations are multiples of it, else the longest
-    /// time of which they are.
+    /// The profile. The interval is the one that the file states, if all durations are multiples of it.
+    /// Otherwise it is the longest time of which all are multiples.
     pub(crate) fn finish(mut self, stated: Option<u64>) -> Imported {
         let common = common_interval(self.durations.iter().flatten().copied());
         let longest = self.durations.iter().flatten().max().copied().unwrap_or(0);
@@ -292,12 +294,13 @@ impl Importer {
     }
 }
 
-/// A note as a line of the profile's information panel, where it stays when the profile is saved.
+/// A note as a line of the profile's information panel, so that it is saved with the profile.
 fn information(note: &Note) -> ExtraInfo {
     ExtraInfo { section: "Import".into(), label: "Note".into(), value: note.to_string() }
 }
 
-/// When the first sample of a thread or its first marker begins, given how long before their times samples do.
+/// When the first sample or marker of a thread begins. `before` is how long before their times the samples
+/// begin.
 fn first_time(thread: &Thread, before: impl Iterator<Item = u64>) -> Option<u64> {
     let markers = thread.markers.iter().map(|marker: &Marker| match marker.timing {
         MarkerTiming::Instant(time)
@@ -328,8 +331,8 @@ fn earlier(timing: MarkerTiming, by: u64) -> MarkerTiming {
     }
 }
 
-/// The greatest time that divides all durations, so that each is a whole number of intervals; more where the longest
-/// would be too many of them for a weight.
+/// The greatest common divisor of all durations, so that each is a whole number of intervals. It is increased
+/// if the longest duration would otherwise exceed the range of a weight.
 fn common_interval(durations: impl Iterator<Item = u64>) -> u64 {
     let (divisor, longest) = durations.fold((0, 0), |(divisor, longest), duration| {
         (greatest_common_divisor(divisor, duration), duration.max(longest))

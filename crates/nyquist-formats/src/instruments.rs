@@ -1,6 +1,6 @@
-//! Tables of Instruments, as `xctrace export` writes them: `time-profile`, `time-sample` and `cpu-profile`.
+//! Tables of Instruments from `xctrace export`: `time-profile`, `time-sample` and `cpu-profile`.
 //!
-//! Each row has an element a column. An element with an `id` may be named again by `ref`, wherever it is.
+//! Each row has an element for each column. A later `ref` can refer to any element with an `id`.
 
 use nyquist_profile::{FrameId, LibId, StackId, ThreadIndex};
 use quick_xml::escape::resolve_predefined_entity;
@@ -13,8 +13,8 @@ use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 
 const FORMAT: &str = "an export of Instruments";
 
-/// Reads an exported table. Rows weigh what they say, in ns (`cycle-weight` counts one sample each); those of threads that
-/// do not run are left out.
+/// Reads an exported table. Rows have their stated weight in ns (with `cycle-weight`, each counts as one
+/// sample). Rows of threads that do not run are left out.
 ///
 /// # Errors
 /// If there is no row with a backtrace in it.
@@ -53,18 +53,18 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 struct Open {
     name: String,
     id: Option<u64>,
-    /// What it is: that of the element which it names by `ref`.
+    /// Its value: that of the element which its `ref` names.
     value: Option<Value>,
-    /// The attributes that count: `name`, `fmt` and such.
+    /// The used attributes, such as `name` and `fmt`.
     attributes: FxHashMap<&'static str, String>,
     text: String,
     children: Vec<(String, Value)>,
 }
 
-/// The attributes that are used of any element.
+/// The attributes that are used, of all elements.
 const ATTRIBUTES: [&str; 7] = ["name", "fmt", "addr", "load-addr", "path", "UUID", "line"];
 
-/// What an element is, once it has ended.
+/// The value of an element that has ended.
 #[derive(Clone, Debug)]
 enum Value {
     Text(std::rc::Rc<str>),
@@ -136,7 +136,7 @@ impl Reader {
         }
     }
 
-    /// What an element is that has ended; rows and what is around them are nothing.
+    /// The value of an element that has ended. Rows and the elements around them have none.
     fn value(&mut self, importer: &mut Importer, element: &Open) -> Option<Value> {
         match element.name.as_str() {
             "row" => {
@@ -189,7 +189,7 @@ impl Reader {
     }
 }
 
-/// What an entity stands for; one that is not known stays as it is written.
+/// The text of an entity. An unknown entity stays unchanged.
 fn resolved(entity: &BytesRef<'_>) -> String {
     match entity.resolve_char_ref() {
         Ok(Some(char)) => char.to_string(),
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use crate::test_profile::stacks_of;
 
-    /// Three rows in the form that `xctrace export` gives them.
+    /// Three rows in the format of `xctrace export`.
     const TABLE: &str = r#"<?xml version="1.0"?>
 <trace-query-result>
 <node xpath='//trace-toc[1]/run[1]/data[1]/table[11]'><schema name="time-profile"><col><mnemonic>time</mnemonic></col></schema>

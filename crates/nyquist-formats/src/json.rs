@@ -1,4 +1,4 @@
-//! What readers and writers of JSON formats share.
+//! Common code of readers and writers of JSON formats.
 
 use std::io::{self, Write};
 
@@ -19,12 +19,13 @@ pub(crate) fn id_text(value: &Value) -> String {
     }
 }
 
-/// A line or column that counts from 1; a negative one or 0 is none.
+/// A line or column, which counts from 1. `None` for 0 or a negative number.
 pub(crate) fn position(number: Option<f64>) -> Option<u32> {
     number.map(|number| number as u32).filter(|&number| number > 0)
 }
 
-/// Nanoseconds out of a number of units of so many nanoseconds. What is negative or not a number is 0.
+/// Converts a number of units of `unit` nanoseconds to nanoseconds. A negative value, or one that is not a
+/// number, becomes 0.
 pub(crate) fn nanoseconds(value: f64, unit: f64) -> u64 {
     (value * unit).round() as u64
 }

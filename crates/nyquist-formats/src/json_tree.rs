@@ -1,14 +1,14 @@
-//! Trees in JSON, whose nodes are within each other: read without recursion, because they are as deep as stacks are.
+//! Reads trees in JSON with nested nodes. It uses no recursion, because they are as deep as stacks.
 
 use rustc_hash::FxHashMap;
 
-/// Where the tree is in a document, and what of its nodes is wanted.
+/// The place of the tree in a document, and the wanted members of its nodes.
 pub(crate) struct Shape {
     /// The member of the document that is the outermost node, or an array of these.
     pub root: &'static str,
     /// The member of a node that is an array of nodes.
     pub children: &'static str,
-    /// The members of a node that are wanted; `a.b` is the member `b` of the member `a`.
+    /// The wanted members of a node. `a.b` is the member `b` of the member `a`.
     pub members: &'static [&'static str],
 }
 
@@ -31,14 +31,14 @@ impl Scalar {
     }
 }
 
-/// A node: its parent, which comes before it, and its members in the order of the shape.
+/// A node: its parent, which precedes it, and its members in the order of the shape.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Node {
     pub parent: Option<usize>,
     pub members: Vec<Scalar>,
 }
 
-/// What is read of a document.
+/// The data that is read from a document.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Document {
     /// The texts and numbers that are members of the document.
@@ -46,8 +46,8 @@ pub(crate) struct Document {
     pub nodes: Vec<Node>,
 }
 
-/// Reads the tree of a document, which is JSON but for what is not looked at; `None` where it is cut off or no JSON.
-/// O(length).
+/// Reads the tree of a document. Unused parts are not checked to be valid JSON. `None` if the document is
+/// truncated or is no JSON. O(length).
 pub(crate) fn read(bytes: &[u8], shape: &Shape) -> Option<Document> {
     let mut reader = Reader { shape, document: Document::default(), open: Vec::new() };
     let mut tokens = Tokens { bytes, at: 0 };
@@ -60,7 +60,7 @@ pub(crate) fn read(bytes: &[u8], shape: &Shape) -> Option<Document> {
     None
 }
 
-/// What an object or array is.
+/// The role of an object or array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Document,
@@ -74,7 +74,7 @@ enum Role {
 
 struct Open {
     role: Role,
-    /// The key that was last.
+    /// The last key.
     key: String,
     is_array: bool,
 }
@@ -102,7 +102,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// What the object or array is that begins.
+    /// The role of the object or array that begins.
     fn role(&mut self, is_array: bool) -> Role {
         let Some(open) = self.open.last() else { return Role::Document };
         match open.role {
@@ -159,7 +159,7 @@ struct Tokens<'a> {
 }
 
 impl Tokens<'_> {
-    /// The next token, `Some(None)` at the end, and `None` where there is none.
+    /// The next token. `Some(None)` at the end, and `None` if it is invalid.
     #[expect(clippy::option_option, reason = "an end and an error are not the same")]
     fn next(&mut self) -> Option<Option<Token>> {
         let is_space = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b':');
@@ -192,7 +192,7 @@ impl Tokens<'_> {
         Some(if is_key { Token::Key(text) } else { Token::Scalar(Scalar::Text(text)) })
     }
 
-    /// A number, or `true`, `false` and `null`, which nobody asks for.
+    /// A number, or one of `true`, `false` and `null`, which are not used.
     fn word(&mut self) -> Option<Token> {
         let rest = &self.bytes[self.at..];
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');

@@ -1,17 +1,17 @@
-//! Labels of samples: which are wanted, as `KEY=VALUE` or `KEY`.
+//! The wanted labels of samples, as `KEY=VALUE` or `KEY`.
 
 use crate::error::ReadError;
 
 /// How many labels a message lists.
 const LISTED: usize = 12;
 
-/// The labels that are wanted: of each key one of the values, or any where none is stated.
+/// The wanted labels. For each key, one of the values is enough, or any value if none is stated.
 pub(crate) struct WantedLabels<'a> {
     keys: Vec<(&'a str, Vec<&'a str>)>,
 }
 
 impl<'a> WantedLabels<'a> {
-    /// Understands `KEY=VALUE` and `KEY`.
+    /// Parses `KEY=VALUE` and `KEY`.
     pub(crate) fn new(labels: &'a [String]) -> Self {
         let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
         for label in labels {
@@ -31,12 +31,12 @@ impl<'a> WantedLabels<'a> {
     }
 }
 
-/// Whether a label's value is one of those that are wanted.
+/// Whether a label's value is one of the wanted ones.
 pub(crate) fn is_one_of(values: &[&str], is: impl Fn(&str) -> bool) -> bool {
     values.is_empty() || values.iter().any(|value| is(value))
 }
 
-/// What is said where no sample has a label of that key, but others.
+/// The error if no sample has a label with this key. It lists the existing keys.
 pub(crate) fn unknown<'k>(name: &str, keys: impl IntoIterator<Item = &'k str>) -> ReadError {
     let mut known: Vec<&str> = Vec::new();
     for key in keys {

@@ -1,16 +1,17 @@
-//! An address space for formats that have absolute addresses: a profile knows only addresses relative to libs.
+//! An address space for formats with absolute addresses, because a profile only has addresses relative to
+//! libs.
 
 use nyquist_profile::{Frame, LibId, Profile};
 
-/// Libs begin at multiples of this, with a hole between them.
+/// The alignment of libs, which have a gap between them.
 const ALIGNMENT: u64 = 1 << 20;
 
-/// Where each lib is put.
+/// The place of each lib.
 pub(crate) struct Layout {
     ranges: Vec<Range>,
 }
 
-/// The range of a lib: from its image base to past its last address that the profile knows.
+/// The range of a lib: from its image base to the end of its last known address in the profile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Range {
     pub start: u64,
@@ -18,7 +19,7 @@ pub(crate) struct Range {
 }
 
 impl Layout {
-    /// Puts the libs one behind the other. O(frames + libs).
+    /// Places the libs one after the other. O(frames + libs).
     pub(crate) fn new(profile: &Profile) -> Self {
         let mut sizes = vec![0_u64; profile.libs().len()];
         for frame in profile.frames() {

@@ -1,7 +1,7 @@
-//! The formats of other profilers: one file a format, reading and writing.
+//! Reads and writes the formats of other profilers, with a module for each format.
 //!
-//! Writers take a [`Profile`] and a `Write`; they write in small pieces, so that files want a
-//! buffer. Readers take a file's bytes and give a profile with notes on what was left out. Whatever the bytes, no reader
+//! Writers take a [`Profile`] and a `Write`. They write in small pieces, so files need a buffer. Readers take
+//! a file's bytes, and return a profile with notes on the parts that were left out. For any input, no reader
 //! panics, and memory is linear in the (decompressed) input.
 
 #![forbid(unsafe_code)]
@@ -56,11 +56,12 @@ use std::borrow::Cow;
 pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
 pub use error::{Imported, Note, ReadError};
 
-/// How formats of others name a profile's source files: by this path where there is one, else as the profile does. The Firefox
-/// Profiler has names for published files that others would take for paths (`cargo:REGISTRY:NAME-VERSION:PATH`).
+/// The names of a profile's source files in other formats: this path if there is one, otherwise the name in
+/// the profile. The Firefox Profiler has names for published files that other tools would treat as paths
+/// (`cargo:REGISTRY:NAME-VERSION:PATH`).
 pub type SourcePaths<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Source files are named as the profile does.
+/// Keeps the profile's names of source files.
 pub fn as_named(_: &str) -> Option<String> {
     None
 }
@@ -74,25 +75,25 @@ fn source_path<'a>(profile: &'a Profile, source: SourceId, paths: SourcePaths<'_
 /// Reads a file of a format that was [detected](detect), compressed with gzip, zstd or not.
 ///
 /// # Errors
-/// As the format's own reader has it, and for formats that are not read here: those of the Firefox Profiler and of perf
-/// have crates of their own, and event traces of Windows cannot be read yet.
+/// As for the format's own reader, and for formats that are not read here. Those of the Firefox Profiler and
+/// of perf have their own crates, and event traces of Windows cannot be read yet.
 pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(format, bytes, None)
 }
 
-/// As [`read`], of the value of that name where samples have several ([`Format::has_values`]).
+/// As [`read`], for the value with this name if samples have several ([`Format::has_values`]).
 ///
 /// # Errors
-/// As [`read`] has it, and if there is no value of that name.
+/// As for [`read`], and if there is no value with this name.
 pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
     read_wanted(format, bytes, name, &[])
 }
 
-/// As [`read_value`], of the samples with these labels, `KEY=VALUE` or `KEY`, where samples have labels
-/// ([`Format::has_labels`]); else these are not looked at.
+/// As [`read_value`], for the samples with these labels, `KEY=VALUE` or `KEY`, if samples have labels
+/// ([`Format::has_labels`]). Otherwise the labels are ignored.
 ///
 /// # Errors
-/// As [`read_value`] has it, and if no sample has a label of such a key.
+/// As for [`read_value`], and if no sample has a label with such a key.
 pub fn read_wanted(
     format: Format,
     bytes: &[u8],
@@ -134,8 +135,8 @@ pub fn read_wanted(
     Ok(imported)
 }
 
-/// A text as UTF-8 without a byte order mark, whether it is compressed or in UTF-16. For readers of other crates,
-/// where [`is_recoded`] says so.
+/// A text as UTF-8 without a byte order mark, even if it is compressed or in UTF-16. It is for readers of
+/// other crates, if [`is_recoded`] returns true.
 ///
 /// # Errors
 /// If it cannot be decompressed.

@@ -1,6 +1,8 @@
-//! The text of macOS' `sample` (and of Activity Monitor's "Sample Process"): a tree of calls for each thread, with counts.
+//! The text of macOS' `sample` (and of Activity Monitor's "Sample Process"): a tree of calls for each thread,
+//! with counts.
 //!
-//! Its manual page is sample(1). There is no description of the text; it is read as the system's own versions write it.
+//! Its manual page is sample(1). The text is not documented, so this follows the output of the system's
+//! versions.
 
 use nyquist_profile::{FrameId, LibId, Measure, StackId, Unit};
 use rustc_hash::FxHashMap;
@@ -11,16 +13,16 @@ use crate::values::Queue;
 
 const FORMAT: &str = "the output of sample";
 
-/// What is drawn in front of counts, two characters for each level.
+/// The characters that are drawn before counts, two for each level.
 const GUIDES: [char; 5] = [' ', '+', '!', ':', '|'];
 
-/// Whether a text begins as these do.
+/// Whether a text begins like the output of `sample`.
 pub(crate) fn is_sample(first: &str) -> bool {
     first.starts_with("Analysis of sampling ") || first.starts_with("Sampling process ")
 }
 
-/// Reads the calls of all threads. The program looks at threads by the wall clock, whether they run or wait, so that samples are wall
-/// time.
+/// Reads the calls of all threads. `sample` samples threads by the wall clock, whether they run or wait, so
+/// samples are wall time.
 ///
 /// # Errors
 /// If it has no tree of calls.
@@ -53,7 +55,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     Ok(importer.finish(Some(interval)))
 }
 
-/// The process's name and number, and the interval in ns, out of `Analysis of sampling NAME (pid 7) every 1 millisecond`.
+/// The process's name and number, and the interval in ns, from `Analysis of sampling NAME (pid 7) every 1
+/// millisecond`.
 fn heading(text: &str) -> (&str, &str, u64) {
     let line = text.lines().find(|line| line.starts_with("Analysis of sampling ")).unwrap_or_default();
     let rest = line.strip_prefix("Analysis of sampling ").unwrap_or_default();
@@ -69,7 +72,7 @@ fn heading(text: &str) -> (&str, &str, u64) {
     (name, pid, count.saturating_mul(unit))
 }
 
-/// Where each file is in memory, by the name that the tree has for it.
+/// The address of each file, by its name in the tree.
 type Images<'a> = FxHashMap<&'a str, (u64, LibId)>;
 
 /// The list `Binary Images:`, of lines `0x1000 - 0x1fff +app (1.0) <UUID> /path/app`.
@@ -110,7 +113,7 @@ fn row(line: &str) -> Option<Row<'_>> {
 struct Open {
     depth: usize,
     stack: Option<StackId>,
-    /// How many samples it has, and how many of them those that it calls.
+    /// The number of its samples, and the number of samples in its callees.
     count: u64,
     called: u64,
 }
@@ -120,7 +123,7 @@ struct Tree<'a> {
     images: Images<'a>,
     process: &'a str,
     pid: &'a str,
-    /// Of the thread that is read.
+    /// The queue of the current thread.
     queue: Option<Queue>,
     open: Vec<Open>,
     interval: u64,
@@ -141,7 +144,7 @@ impl Tree<'_> {
         self.open.push(Open { depth: row.depth, stack, count: row.count, called: 0 });
     }
 
-    /// Completes what is as deep or deeper, with the samples that nothing it calls has.
+    /// Completes frames that are as deep or deeper. They get the samples that none of their callees has.
     fn close(&mut self, depth: usize) {
         while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
             let own = open.count.saturating_sub(open.called);
@@ -182,7 +185,7 @@ impl Tree<'_> {
             .and_then(|(address, (base, _))| u32::try_from(address.checked_sub(base)?).ok());
         let place = rest.rsplit_once(']').and_then(|(_, place)| place.trim().rsplit_once(':'));
         let (file, line) = place.map_or((None, None), |(file, line)| (Some(file), line.parse().ok()));
-        // `???` is what has no name.
+        // `???` means that there is no name.
         let name = name.trim();
         let unknown = absolute.map(|address| format!("{address:#x}"));
         let name = if name == "???" { unknown.as_deref().unwrap_or(name) } else { name };

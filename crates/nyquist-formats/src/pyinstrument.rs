@@ -1,6 +1,6 @@
 //! pyinstrument's JSON (`pyinstrument -r json`): a tree of Python functions with wall time.
 //!
-//! The members are those that its renderer writes (<https://pyinstrument.readthedocs.io/>, renderers).
+//! The members are those of its renderer (<https://pyinstrument.readthedocs.io/>, renderers).
 
 use nyquist_profile::{Measure, StackId, Unit};
 
@@ -18,7 +18,7 @@ const SHAPE: Shape = Shape {
     members: &["function", "file_path", "line_no", "time", "file_path_short"],
 };
 
-/// Reads a profile. What a function took itself is its time less that of its children.
+/// Reads a profile. A function's own time is its time less that of its children.
 ///
 /// # Errors
 /// If it is no such JSON.
@@ -59,7 +59,7 @@ fn stacks(importer: &mut Importer, document: &Document) -> Vec<StackId> {
     stacks
 }
 
-/// What each node took itself, in ns.
+/// The own time of each node, in ns.
 fn own_times(document: &Document) -> Vec<u64> {
     let time = |node: &json_tree::Node| nanoseconds(node.members[3].number().unwrap_or(0.0), 1e9);
     let mut own: Vec<u64> = document.nodes.iter().map(time).collect();

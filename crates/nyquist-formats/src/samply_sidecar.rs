@@ -1,5 +1,5 @@
-//! The file that samply's `--unstable-presymbolicate` writes beside a profile (`p.json.syms.json` beside `p.json.gz`): the
-//! names of the profile's addresses, which are not in the profile itself.
+//! The file that samply's `--unstable-presymbolicate` writes beside a profile (`p.json.syms.json` beside
+//! `p.json.gz`): the names of the profile's addresses, which are not in the profile itself.
 //!
 //! Source: `samply/src/shared/symbol_precog.rs` of samply 0.13.
 
@@ -10,22 +10,22 @@ use crate::error::ReadError;
 
 const FORMAT: &str = "a symbol file of samply";
 
-/// The most functions that one address may be in: the one that was called and those inlined there.
+/// The most functions at one address: the one that was called and the inlined ones.
 const MOST_FRAMES: usize = 1024;
 
-/// Reading a file takes at most this many bytes of memory for each of its own.
+/// Reading a file needs at most this many bytes of memory for each byte of the file.
 pub const MEMORY_A_BYTE: u64 = 16;
 
-/// What is known of the addresses of one lib. All indexes are checked.
+/// The names of the addresses of one lib. All indices are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidecarLib {
     /// The lib's `debugName` in the profile.
     pub debug_name: String,
     /// The lib's `breakpadId` in the profile.
     pub breakpad_id: String,
-    /// What addresses have in common.
+    /// The symbols, which addresses can share.
     pub symbols: Vec<SidecarSymbol>,
-    /// Lookup addresses, ascending, each once; and the number of each one's symbol among `symbols`.
+    /// Look-up addresses, ascending and distinct, each with the index of its symbol in `symbols`.
     pub addresses: Vec<(u32, usize)>,
 }
 
@@ -38,7 +38,7 @@ pub struct SidecarSymbol {
     pub size: Option<u32>,
     /// Its name.
     pub name: Arc<str>,
-    /// The functions that the place is in, the innermost first. Empty where only the symbol is known.
+    /// The functions at the place, the innermost first. Empty if only the symbol is known.
     pub frames: Vec<SidecarFrame>,
 }
 
@@ -87,7 +87,7 @@ struct FrameIn {
 /// Reads such a file.
 ///
 /// # Errors
-/// If it is no such JSON, or refers to what is not there.
+/// It is no such JSON, or refers to missing data.
 pub fn read(bytes: &[u8]) -> Result<Vec<SidecarLib>, ReadError> {
     let FileIn { string_table, data } =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
@@ -135,7 +135,7 @@ fn malformed(problem: String) -> ReadError {
     ReadError::Malformed { format: FORMAT, problem }
 }
 
-/// An id as profiles have it, of one with hyphens, in which an age of 0 is left out.
+/// Converts an id with hyphens, in which an age of 0 is left out, to an id in the format of profiles.
 fn breakpad_id(debug_id: &str) -> String {
     let mut parts = debug_id.splitn(6, '-');
     let guid: String = parts.by_ref().take(5).collect();
@@ -147,7 +147,7 @@ fn breakpad_id(debug_id: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As samply 0.13.1 writes it: the order of the members, and what is left out.
+    /// A file as samply 0.13.1 writes it, with the order and the omissions of its members.
     const FILE: &str = r#"{"string_table":["UNKNOWN","outer","inner","/src/a.c","plain"],"data":[
         {"debug_name":"app","debug_id":"dfb8e43a-f242-3d73-a453-aeb6a777ef75","code_id":"3ae4b8df42f2733da453aeb6a777ef75e84ab7f8",
          "symbol_table":[

@@ -1,5 +1,5 @@
-//! Frames that open and close, as tracing formats have them, made samples: one for each stretch of time in which the stack
-//! stays the same.
+//! Makes samples from frames that open and close, as in tracing formats. Each interval of time with the same
+//! stack becomes one sample.
 
 use nyquist_profile::{FrameId, StackId, ThreadIndex};
 
@@ -10,7 +10,7 @@ pub(crate) struct Spans {
     thread: ThreadIndex,
     /// The stack with each open frame, the innermost last, and whether it is of waiting.
     open: Vec<(StackId, bool)>,
-    /// Until when samples were made.
+    /// The end of the samples so far.
     time: u64,
 }
 
@@ -19,7 +19,7 @@ impl Spans {
         Self { thread, open: Vec::new(), time: 0 }
     }
 
-    /// Opens a frame within those that are open.
+    /// Opens a frame in the innermost open one.
     pub(crate) fn open(&mut self, importer: &mut Importer, time: u64, frame: FrameId, off_cpu: bool) {
         self.pass(importer, time);
         let prefix = self.open.last().map(|&(stack, _)| stack);
@@ -37,7 +37,8 @@ impl Spans {
         self.pass(importer, time);
     }
 
-    /// Makes a sample of the time since the last change. Times that go backwards count as the last one.
+    /// Makes a sample of the time since the last change. A time that goes backwards is replaced by the last
+    /// one.
     fn pass(&mut self, importer: &mut Importer, time: u64) {
         let time = time.max(self.time);
         if let Some(&(stack, off_cpu)) = self.open.last()

@@ -1,8 +1,9 @@
-//! Stacks with counts as DTrace and bpftrace print their maps: a frame a line, the innermost first.
+//! Stacks with counts in the map output of DTrace and bpftrace, with a line for each frame, the innermost
+//! first.
 //!
-//! DTrace (`@[ustack()] = count()`) has a line with the count behind each stack; bpftrace (`@[ustack, comm] = count()`) has them in
-//! `@[` and `]: 17`, with other keys in between
-//! (<https://illumos.org/books/dtrace/>, <https://github.com/bpftrace/bpftrace/blob/master/docs/language.adoc>).
+//! DTrace (`@[ustack()] = count()`) has a line with the count after each stack; bpftrace (`@[ustack, comm] =
+//! count()`) has them in `@[` and `]: 17`, with other keys in between (<https://illumos.org/books/dtrace/>,
+//! <https://github.com/bpftrace/bpftrace/blob/master/docs/language.adoc>).
 
 use nyquist_profile::{StackId, Unit};
 use rustc_hash::FxHashMap;
@@ -14,14 +15,15 @@ use crate::values::{Queue, Value, choose};
 const DTRACE: &str = "the output of DTrace";
 const BPFTRACE: &str = "the output of bpftrace";
 
-/// Whether lines are maps of bpftrace that have stacks.
+/// Whether the lines are maps of bpftrace with stacks.
 pub(crate) fn is_bpftrace(lines: &[&str]) -> bool {
     let begin = lines.iter().position(|line| begins_map(line).is_some());
     let has_end = |line: &str| split_end(line).is_some();
     begin.is_some_and(|begin| lines[begin..].iter().any(|line| has_end(line) || line.starts_with("    ")))
 }
 
-/// Whether lines are stacks of DTrace: functions behind their module's name, and a count on a line.
+/// Whether the lines are stacks of DTrace: functions after their module's name, and a count on a separate
+/// line.
 pub(crate) fn is_dtrace(lines: &[&str]) -> bool {
     let is_frame = |line: &str| {
         let line = line.trim();
@@ -32,7 +34,7 @@ pub(crate) fn is_dtrace(lines: &[&str]) -> bool {
         || frames * 2 >= lines.len() && frames > 1
 }
 
-/// Whether a line is a frame, which stands further in than a key.
+/// Whether a line is a frame, which is indented more than a key.
 fn is_dtrace_frame(line: &str) -> bool {
     const KEYS: usize = 8;
     let frame = line.trim_start();
@@ -47,20 +49,20 @@ fn is_count(line: &str) -> bool {
     !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The name of the map and what follows its bracket, if a line begins an entry of one that goes on.
+/// The name of the map and the text after its bracket, if a line begins an entry of several lines.
 fn begins_map(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.strip_prefix('@')?.split_once('[')?;
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     (is_name && split_end(line).is_none()).then_some((name, rest))
 }
 
-/// What is before `]: 17`, and the count.
+/// The text before `]: 17`, and the count.
 fn split_end(line: &str) -> Option<(&str, u64)> {
     let (keys, count) = line.trim_end().rsplit_once("]: ")?;
     Some((keys, count.parse().ok()?))
 }
 
-/// Reads stacks of DTrace. Their counts are those of whatever the probe was.
+/// Reads stacks of DTrace. The probe determines the meaning of the counts.
 ///
 /// # Errors
 /// If there is no stack with a count.
@@ -73,7 +75,7 @@ pub fn read_dtrace(bytes: &[u8]) -> Result<Imported, ReadError> {
             let count = line.trim().parse().unwrap_or(u64::MAX);
             reader.add(&std::mem::take(&mut entry), count);
         } else if line.trim().is_empty() {
-            // Between a stack of the kernel and one of the program is an empty line.
+            // An empty line separates a stack of the kernel and one of the program.
         } else if is_dtrace_frame(line) {
             entry.frames.push((line.trim(), false));
         } else if line.starts_with(' ') {
@@ -86,7 +88,8 @@ pub fn read_dtrace(bytes: &[u8]) -> Result<Imported, ReadError> {
     reader.finish(DTRACE)
 }
 
-/// Reads a map of bpftrace: the one of that name, with its `@`, else the first one. Of two stacks the first is taken for the kernel's.
+/// Reads a map of bpftrace: the one with this name, including its `@`, or by default the first one. Of two
+/// stacks, the first one is treated as that of the kernel.
 ///
 /// # Errors
 /// If there is no stack with a count, or no map of that name.
@@ -94,7 +97,7 @@ pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadE
     let text = String::from_utf8_lossy(bytes);
     let mut names: Vec<Value> = Vec::new();
     for (name, _) in text.lines().filter_map(begins_map) {
-        // Maps are printed one behind the other.
+        // Maps are printed one after the other.
         if names.last().is_none_or(|last| last.name.strip_prefix('@') != Some(name)) {
             names.push(Value::new(&format!("@{name}"), Unit::Count));
         }
@@ -129,18 +132,18 @@ fn malformed(format: &'static str) -> ReadError {
     ReadError::Malformed { format, problem: "it has no stack with a count".into() }
 }
 
-/// A stack, with the keys beside it.
+/// A stack, with the other keys of its entry.
 #[derive(Default)]
 struct Entry<'a> {
-    /// The innermost first, and whether each is of the first of several stacks.
+    /// The frames, the innermost first, each with whether it is of the first of several stacks.
     frames: Vec<(&'a str, bool)>,
     keys: Vec<&'a str>,
-    /// How many frames there were when the next stack began.
+    /// The number of frames before the next stack began.
     first_stack: Option<usize>,
 }
 
 impl<'a> Entry<'a> {
-    /// A line within the brackets: a frame, or what is between two stacks.
+    /// Adds a line within the brackets: a frame, or the separator of two stacks.
     fn add_line(&mut self, line: &'a str) {
         if line.starts_with([' ', '\t']) && !line.trim().is_empty() {
             self.frames.push((line.trim(), false));
@@ -149,7 +152,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Keys between commas. None is that of an empty stack, or the place between two.
+    /// Adds keys between commas. An empty key is an empty stack, or the separator of two stacks.
     fn add_keys(&mut self, text: &'a str) {
         let keys = text.split(',').map(str::trim).filter(|key| !key.is_empty());
         let before = self.keys.len();
@@ -159,7 +162,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether each frame is of the kernel's stack: the first of two.
+    /// The frames, each with whether it is of the kernel's stack, which is the first of two.
     fn mark_first_stack(&self) -> impl Iterator<Item = (&'a str, bool)> {
         let first = self.first_stack.filter(|&first| first < self.frames.len()).unwrap_or(0);
         self.frames.iter().enumerate().map(move |(at, &(frame, _))| (frame, at < first))
@@ -190,7 +193,7 @@ impl Reader {
             .iter()
             .rev()
             .fold(None, |prefix, &(frame, is_kernel)| Some(self.push(prefix, frame, is_kernel)));
-        // A number among the keys is a process's; a text is a name.
+        // A number among the keys is that of a process, and a text is a name.
         let is_number = |key: &&str| key.bytes().all(|byte| byte.is_ascii_digit());
         let pid = entry.keys.iter().copied().find(is_number).unwrap_or("0");
         let names: Vec<_> = entry.keys.iter().copied().filter(|key| !is_number(key)).collect();
@@ -216,7 +219,8 @@ impl Reader {
     }
 }
 
-/// The lib and the function of a frame: ``libc.so.1`read+0x7``, `read+7`, `7f00 read+7 (/lib/libc.so)`, `0x7f00`.
+/// The lib and the function of a frame: ``libc.so.1`read+0x7``, `read+7`, `7f00 read+7 (/lib/libc.so)`,
+/// `0x7f00`.
 fn split_frame(text: &str) -> (Option<&str>, &str) {
     if let Some((rest, lib)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" ("))
         && let Some((address, name)) = rest.split_once(' ')

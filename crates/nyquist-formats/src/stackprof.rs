@@ -1,4 +1,5 @@
-//! stackprof's profiles of Ruby programs as JSON (`stackprof --json`, `JSON.generate(StackProf.run { ... })`).
+//! stackprof's profiles of Ruby programs as JSON (`stackprof --json`, `JSON.generate(StackProf.run { ...
+//! })`).
 //!
 //! The members are described in its README (<https://github.com/tmm1/stackprof>, internals).
 
@@ -20,10 +21,11 @@ struct FileIn {
     #[serde(default)]
     interval: f64,
     frames: FxHashMap<String, FrameIn>,
-    /// Stacks, each as the number of its frames, their ids from the outermost on, and how often it was sampled in a row.
+    /// Stacks, each as the number of its frames, their ids from the outermost on, and the number of
+    /// consecutive samples.
     #[serde(default)]
     raw: Vec<u64>,
-    /// The same with the lines in place of the ids.
+    /// The same with lines instead of ids.
     #[serde(default)]
     raw_lines: Vec<f64>,
 }
@@ -35,13 +37,13 @@ struct FrameIn {
     line: Option<f64>,
     #[serde(default)]
     samples: u64,
-    /// The ids of what it calls, with how many samples.
+    /// The ids of its callees, with the numbers of samples.
     #[serde(default)]
     edges: FxHashMap<String, u64>,
 }
 
-/// Reads a profile. Its mode says what it counts: CPU time, wall time, objects, or samples. Without `raw` it has a call graph alone, of
-/// which stacks are made as of callgrind's.
+/// Reads a profile. Its mode determines the measure: CPU time, wall time, objects, or samples. Without `raw`
+/// it only has a call graph, from which stacks are made as for callgrind.
 ///
 /// # Errors
 /// If it is no such JSON.
@@ -64,7 +66,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     Ok(importer.finish(Some(value.factor)))
 }
 
-/// What a sample is.
+/// The value of a sample.
 fn value(file: &FileIn) -> Value {
     let interval = (file.interval as u64).max(1);
     match &*file.mode {
@@ -80,7 +82,7 @@ fn code(frame: &FrameIn) -> Code<'_> {
     Code { name: &frame.name, file, start_line: position(frame.line), ..Code::default() }
 }
 
-/// Adds the stacks that were sampled; gives how many are cut off.
+/// Adds the stacks that were sampled, and returns how many are truncated.
 fn add_stacks(importer: &mut Importer, queue: &mut Queue, file: &FileIn, factor: u64) -> u64 {
     let by_id: FxHashMap<u64, &FrameIn> =
         file.frames.iter().filter_map(|(id, frame)| Some((id.parse().ok()?, frame))).collect();
@@ -111,7 +113,7 @@ fn add_stacks(importer: &mut Importer, queue: &mut Queue, file: &FileIn, factor:
 
 fn graph(importer: &mut Importer, file: &FileIn, factor: u64) -> CallGraph {
     let mut graph = CallGraph::default();
-    // The order of a map is none.
+    // The map has no defined order.
     let mut ids: Vec<_> = file.frames.keys().collect();
     ids.sort_unstable();
     let functions: FxHashMap<&str, (usize, FrameId)> = (ids.iter())

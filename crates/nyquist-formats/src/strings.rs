@@ -6,7 +6,8 @@ use nyquist_profile::{FrameId, StringId};
 
 use crate::import::{Code, Importer};
 
-/// A line of a function, as pprof and the formats after it have it; names and files by the numbers of their strings.
+/// A line of a function, as in pprof and formats that are based on it. Names and files are the numbers of
+/// their strings.
 pub(crate) struct FunctionLine {
     pub(crate) name: i64,
     pub(crate) system_name: i64,
@@ -16,7 +17,7 @@ pub(crate) struct FunctionLine {
     pub(crate) column: i64,
 }
 
-/// The strings of a file, each looked at once: a hostile file refers to a long one again and again.
+/// The strings of a file. Each is processed once, because a hostile file may refer to a long one repeatedly.
 pub(crate) struct Strings<'a> {
     pub(crate) texts: Vec<Cow<'a, str>>,
     interned: Vec<Option<StringId>>,
@@ -29,13 +30,13 @@ impl<'a> Strings<'a> {
         Self { texts, interned }
     }
 
-    /// A text; one that is missing is empty.
+    /// A text. A missing one is empty.
     pub(crate) fn text(&self, index: i64) -> &str {
         let text = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
         text.map_or("", |text| text)
     }
 
-    /// Its id in the profile; an empty text has none.
+    /// Its id in the profile. `None` for an empty text.
     pub(crate) fn id(&mut self, index: i64, importer: &mut Importer) -> Option<StringId> {
         let index = usize::try_from(index).ok()?;
         let text = self.texts.get(index).filter(|text| !text.is_empty())?;
@@ -43,7 +44,7 @@ impl<'a> Strings<'a> {
         Some(*id.get_or_insert_with(|| importer.builder().intern_string(text)))
     }
 
-    /// The frame of a line, which so many functions are inlined around.
+    /// The frame of a line. `depth` is how many functions it is inlined into.
     pub(crate) fn frame(
         &mut self,
         importer: &mut Importer,

@@ -7,7 +7,7 @@ use nyquist_profile::{
     Sample, Source, Thread, Unit, well_known,
 };
 
-/// A profile of two threads with libs, an inlined function, a name that is hard to write, and waiting.
+/// A profile of two threads with libs, an inlined function, a name with special characters, and waiting.
 pub(crate) fn profile() -> Profile {
     let mut builder = ProfileBuilder::new(Meta {
         product: "app".into(),
@@ -85,7 +85,8 @@ pub(crate) fn counted() -> Profile {
     builder.finish()
 }
 
-/// Fails unless two profiles have the same stacks with the same weights, of as long an interval, from the same time on.
+/// Fails unless two profiles have the same stacks with the same weights, the same interval, and the same
+/// start.
 pub(crate) fn assert_same_stacks(read: &Profile, written: &Profile) {
     assert_eq!(stacks_of(read), stacks_of(written));
     assert_eq!(waits_of(read), waits_of(written));
@@ -98,7 +99,7 @@ pub(crate) fn stacks_of(profile: &Profile) -> Vec<String> {
     kind_of(profile, false)
 }
 
-/// As [`stacks_of`], of waiting.
+/// As [`stacks_of`], for waiting.
 pub(crate) fn waits_of(profile: &Profile) -> Vec<String> {
     kind_of(profile, true)
 }

@@ -1,4 +1,4 @@
-//! V8's CPU profiles (`.cpuprofile`), as `node --cpu-prof` and DevTools save them: the type `Profiler.Profile` of the
+//! V8's CPU profiles (`.cpuprofile`) from `node --cpu-prof` and DevTools: the type `Profiler.Profile` of the
 //! DevTools protocol (<https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>).
 
 use nyquist_profile::{FuncKind, StackId, ThreadIndex};
@@ -25,7 +25,7 @@ struct FileIn {
     time_deltas: Vec<f64>,
 }
 
-/// A node of the tree of calls. DevTools' traces name parents, files name children.
+/// A node of the tree of calls. DevTools' traces have parents, and files have children.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Node {
@@ -35,7 +35,7 @@ pub(crate) struct Node {
     #[serde(default)]
     pub children: Vec<u64>,
     pub call_frame: CallFrame,
-    /// At which lines it was sampled, and how often.
+    /// The lines at which it was sampled, with the numbers of samples.
     #[serde(default)]
     pub position_ticks: Vec<PositionTick>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct PositionTick {
 }
 
 impl Node {
-    /// A node that is a part of another document; `None` where it is none.
+    /// A node that is a part of another document. `None` if it is invalid.
     pub(crate) fn deserialize_from(value: &serde_json::Value) -> Option<Self> {
         Self::deserialize(value).ok()
     }
@@ -60,14 +60,14 @@ impl Node {
 pub(crate) struct CallFrame {
     pub function_name: String,
     pub url: String,
-    /// From 0 on in files, -1 where there is none.
+    /// Counts from 0 in files. -1 if there is none.
     pub line_number: Option<f64>,
-    /// From 0 on in files, -1 where there is none.
+    /// Counts from 0 in files. -1 if there is none.
     pub column_number: Option<f64>,
 }
 
-/// Reads a CPU profile. Each sample stands for the time until the next one, as in `DevTools`, for V8's clock is uneven; the
-/// last one for the time until the end. Samples of `(idle)` are waiting.
+/// Reads a CPU profile. Each sample stands for the time until the next one, as in `DevTools`, because V8's
+/// clock is uneven. The last one stands for the time until the end. Samples of `(idle)` are waiting.
 ///
 /// # Errors
 /// If it is no such JSON, or its nodes are no tree.
@@ -97,13 +97,13 @@ struct NodeStack {
     /// `None` for the root, which is no function.
     stack: Option<StackId>,
     is_idle: bool,
-    /// The stacks of its lines, each with how many of its samples are in it and those before.
+    /// The stacks of its lines, each with the number of samples up to and including this line.
     lines: Vec<(u64, StackId)>,
 }
 
 impl NodeStack {
-    /// The stack of one of its samples, by its number. A file does not say which sample was in which line, but how many were:
-    /// they are taken in the order of the lines.
+    /// The stack of one of its samples, by its number. A file does not state the line of each sample, but
+    /// only the number of samples for each line. So samples are assigned in the order of the lines.
     fn of_sample(&self, number: u64) -> Option<StackId> {
         let place = self.lines.partition_point(|&(until, _)| until <= number);
         self.lines.get(place).or(self.lines.last()).map(|&(_, stack)| stack).or(self.stack)
@@ -111,12 +111,12 @@ impl NodeStack {
 }
 
 impl Tree {
-    /// The stack of a node; none for the root and what is not known.
+    /// The stack of a node. `None` for the root and for unknown nodes.
     pub(crate) fn stack(&self, node: u64) -> Option<StackId> {
         self.stacks.get(&node)?.stack
     }
 
-    /// Adds nodes, in whatever order. Those that hang on no root, or on each other in a circle, are left out.
+    /// Adds nodes in any order. Nodes that are not reachable from a root, or form a cycle, are left out.
     pub(crate) fn add(&mut self, importer: &mut Importer, nodes: &[Node]) {
         let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
         for node in nodes {
@@ -150,7 +150,7 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> No
     }
     let name = if code.function_name.is_empty() { "(anonymous)" } else { &code.function_name };
     let url = &code.url;
-    // A call frame's line is that of its function.
+    // The line of a call frame is that of its function.
     let position = |number: Option<f64>| {
         number
             .filter(|&number| number >= 0.0 && !url.is_empty())
@@ -162,7 +162,7 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> No
         start_line: position(code.line_number),
         line: position(code.line_number),
         column: position(code.column_number),
-        // `(program)` and what the runtime itself does has no place.
+        // `(program)` and the runtime's own functions have no place in the source.
         kind: if url.is_empty() { FuncKind::Native } else { FuncKind::JavaScript },
         ..Code::default()
     };
@@ -182,19 +182,19 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> No
 pub(crate) struct Samples {
     thread: ThreadIndex,
     clock: u64,
-    /// When, and which node.
+    /// Each sample's time and node.
     taken: Vec<(u64, u64)>,
-    /// When the last one ended, or 0 where that is not known.
+    /// When the last sample ended, or 0 if that is not known.
     end: u64,
 }
 
 impl Samples {
-    /// Of a recording that began at `start` ns.
+    /// The samples of a recording that began at `start` ns.
     pub(crate) fn new(thread: ThreadIndex, start: u64) -> Self {
         Self { thread, clock: start, taken: Vec::new(), end: 0 }
     }
 
-    /// Adds nodes that were sampled, each so many µs after the one before. V8's times sometimes go backwards.
+    /// Adds sampled nodes, each `deltas` µs after the previous one. V8's times sometimes go backwards.
     pub(crate) fn add(&mut self, nodes: &[u64], deltas: &[f64]) {
         let deltas = deltas.iter().copied().chain(std::iter::repeat(0.0));
         for (&node, delta) in nodes.iter().zip(deltas) {
@@ -211,7 +211,7 @@ impl Samples {
         self.end = end;
     }
 
-    /// Adds the samples to the profile; gives the number of those whose node is not known.
+    /// Adds the samples to the profile, and returns the number of samples whose node is not known.
     pub(crate) fn add_to(mut self, importer: &mut Importer, tree: &Tree) -> u64 {
         self.taken.sort_by_key(|&(time, _)| time);
         let mut unknown = 0;
@@ -231,8 +231,9 @@ impl Samples {
         unknown
     }
 
-    /// When the last sample ends: with the recording, or, where its end is not known, as late after it as the sample
-    /// before it ended. A recording that ends with its last sample, or by V8's uneven clock before it, leaves it no time.
+    /// When the last sample ends. It ends with the recording or, if the end is not known, it lasts as long as
+    /// the previous sample. If a recording ends with its last sample, or before it by V8's uneven clock, the
+    /// sample has no time.
     fn end_of_last(&self) -> u64 {
         let mut backwards = self.taken.iter().rev().map(|&(time, _)| time);
         let Some(last) = backwards.next().filter(|_| self.end == 0) else { return self.end };
@@ -292,7 +293,7 @@ mod tests {
         };
         check(900, &["a 3", "b 5"]);
         check(0, &["a 7", "b 5"]);
-        // The last one ends with the recording, or was taken after its end.
+        // The last sample ends with the recording, or was recorded after its end.
         check(800, &["a 2", "b 5"]);
         check(790, &["a 2", "b 5"]);
     }

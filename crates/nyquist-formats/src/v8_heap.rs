@@ -1,4 +1,4 @@
-//! V8's sampled heap profiles (`.heapprofile`), as `node --heap-prof` and DevTools save them: the type
+//! V8's sampled heap profiles (`.heapprofile`) from `node --heap-prof` and DevTools: the type
 //! `HeapProfiler.SamplingHeapProfile` of the DevTools protocol
 //! (<https://chromedevtools.github.io/devtools-protocol/tot/HeapProfiler/#type-SamplingHeapProfile>).
 
@@ -24,7 +24,8 @@ const SHAPE: Shape = Shape {
     ],
 };
 
-/// Reads a heap profile: bytes by the stack that allocated them. V8 writes those that are still used when the profile is made.
+/// Reads a heap profile: bytes by the stack that allocated them. V8 writes the bytes that are still in use
+/// when the profile is made.
 ///
 /// # Errors
 /// If it is no such JSON.

@@ -1,4 +1,4 @@
-//! Formats whose samples have several values: which of them is read, and samples without times.
+//! Formats whose samples have several values: chooses the value that is read, and adds samples without times.
 
 use nyquist_profile::{Measure, StackId, ThreadIndex, Unit};
 
@@ -11,29 +11,29 @@ const LISTED: usize = 8;
 /// A value that samples have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
-    /// As the file calls it.
+    /// Its name in the file.
     pub name: String,
     pub unit: Unit,
-    /// How many of `unit` one is.
+    /// The number of `unit` in one value.
     pub factor: u64,
 }
 
 impl Value {
-    /// A value that is counted in its unit.
+    /// A value that counts in its unit.
     pub(crate) fn new(name: &str, unit: Unit) -> Self {
         Self { name: name.to_owned(), unit, factor: 1 }
     }
 
-    /// What the profile counts that is made of this value.
+    /// The measure of a profile that is made from this value.
     pub(crate) fn measure(&self) -> Measure {
         Measure { name: self.name.clone(), unit: self.unit }
     }
 }
 
-/// The place of the value of the name that is asked for, else `default`.
+/// The index of the value with the requested name, or else `default`.
 ///
 /// # Errors
-/// If there is none of that name.
+/// There is no value with this name.
 pub(crate) fn choose(values: &[Value], wanted: Option<&str>, default: usize) -> Result<usize, ReadError> {
     let Some(name) = wanted else { return Ok(default) };
     values.iter().position(|value| value.name == name).ok_or_else(|| {
@@ -42,7 +42,7 @@ pub(crate) fn choose(values: &[Value], wanted: Option<&str>, default: usize) -> 
     })
 }
 
-/// Adds samples to a thread one behind the other, for formats that have no times.
+/// Adds consecutive samples to a thread, for formats without times.
 pub(crate) struct Queue {
     thread: ThreadIndex,
     time: u64,
@@ -53,12 +53,12 @@ impl Queue {
         Self { thread, time: 0 }
     }
 
-    /// Adds a stack that counts for that amount: ns, bytes or things.
+    /// Adds a stack with this amount: ns, bytes or things.
     pub(crate) fn add(&mut self, importer: &mut Importer, stack: Option<StackId>, amount: u64) {
         self.add_with(importer, (stack, false), amount);
     }
 
-    /// As [`add`](Self::add), of waiting if that is said beside the stack.
+    /// As [`add`](Self::add), for waiting if the flag beside the stack is set.
     pub(crate) fn add_with(
         &mut self,
         importer: &mut Importer,

@@ -1,4 +1,4 @@
-//! Decompressing zstd, which heaptrack saves, with the bounds of [`gzip`](crate::gzip).
+//! Decompresses zstd, which heaptrack uses, with the limits of [`gzip`](crate::gzip).
 
 use std::io::{self, Read as _};
 
@@ -7,7 +7,7 @@ use ruzstd::decoding::StreamingDecoder;
 use crate::error::{Note, ReadError};
 use crate::gzip::MAX_BYTES;
 
-/// How a frame begins.
+/// The first bytes of a frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Whether the bytes are compressed with zstd.
@@ -15,7 +15,8 @@ pub(crate) fn is_zstd(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// The decompressed bytes of all frames. Of a stream that is cut off or damaged later on, what comes before, with a note.
+/// The decompressed bytes of all frames. If a stream is truncated or damaged later on, the part before that,
+/// with a note.
 pub(crate) fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Note>), ReadError> {
     let mut decompressed = Vec::new();
     let ended = append(&mut decompressed, bytes, MAX_BYTES);
@@ -35,12 +36,12 @@ pub(crate) fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Note>), ReadEr
 /// The first bytes when decompressed, as far as there are any.
 pub(crate) fn decompress_start(bytes: &[u8], length: u64) -> Vec<u8> {
     let mut start = Vec::new();
-    // A cut stream is what the first bytes of a file are.
+    // The first bytes of a file are a truncated stream, so errors are ignored.
     let _ = append(&mut start, bytes, length);
     start
 }
 
-/// Appends what the frames hold, until there are `limit` bytes.
+/// Appends the contents of the frames, up to `limit` bytes.
 fn append(out: &mut Vec<u8>, mut bytes: &[u8], limit: u64) -> io::Result<()> {
     while !bytes.is_empty() && (out.len() as u64) < limit {
         let decoder = StreamingDecoder::new(&mut bytes).map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Files of other tools, whole and damaged.
+//! Files of other tools, undamaged and damaged.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn imported(bytes: &[u8], name: &str, expected: Format) -> Profile {
     imported.profile
 }
 
-/// The weights by innermost function; waiting is left out.
+/// The weights by innermost function, without waiting.
 fn self_weights(profile: &Profile) -> BTreeMap<&str, u32> {
     let mut weights = BTreeMap::new();
     for sample in profile.threads().iter().flat_map(|thread| &thread.samples) {
@@ -106,7 +106,7 @@ fn files() -> Vec<Vec<u8>> {
     written
 }
 
-/// Reads damaged bytes as every format, and writes what could be read.
+/// Reads damaged bytes in every format, and writes the profiles that could be read.
 fn survive(bytes: &[u8]) {
     let _ = detect(bytes, "x");
     for &format in Format::READ {
@@ -140,7 +140,7 @@ fn damaged_files_do_no_harm() {
         for _ in 0..40 {
             let mut damaged = file.clone();
             for _ in 0..4 {
-                // Knuth's generator: the damage is the same in each run.
+                // Knuth's generator, so that the damage is the same in each run.
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let at = (state >> 33) as usize % damaged.len();
                 damaged[at] = (state >> 17) as u8;

@@ -1,15 +1,16 @@
-//! When things were, in all formats that have times: what is read, and what is written and read again.
+//! Checks times in all formats that have them: those that are read, and those that are written and read
+//! again.
 
 use nyquist_formats::{Format, as_named, chrome, perf_script, read, speedscope};
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{Meta, Process, Profile, ProfileBuilder, Sample, StackId, Thread, ThreadIndex};
 
-/// From when to when, in ns since the first one, a thread had a stack, and whether it waited.
+/// An interval in which a thread had a stack, in ns since the first one, and whether it waited.
 type Span = (i128, i128, String, bool);
 
-/// The spans of each thread; those that follow each other at once are one.
+/// The spans of each thread. Contiguous ones with the same stack are merged.
 fn spans(profile: &Profile) -> Vec<Vec<Span>> {
-    // Text has threads in the order of their samples.
+    // Text formats have threads in the order of their samples.
     let mut threads: Vec<&Thread> = profile.threads().iter().collect();
     threads.sort_by_key(|thread| &thread.tid);
     let mut all: Vec<Vec<Span>> = threads.into_iter().map(|thread| spans_of(profile, thread)).collect();
@@ -37,7 +38,7 @@ fn spans_of(profile: &Profile, thread: &Thread) -> Vec<Span> {
     spans
 }
 
-/// Knuth's generator: each run has the same numbers.
+/// Knuth's generator, so that each run has the same numbers.
 struct Random(u64);
 
 impl Random {
@@ -47,10 +48,10 @@ impl Random {
     }
 }
 
-/// A profile of several threads with gaps, waits, recursion and stretches of all lengths.
+/// A profile of several threads with gaps, waits, recursion and intervals of all lengths.
 fn trace(seed: u64) -> Profile {
     let mut random = Random(seed);
-    // Formats that count in microseconds have their nanoseconds behind the point.
+    // Formats in microseconds have nanoseconds after the decimal point.
     let interval = [1, 7, 1000, 1_000_000][random.below(4) as usize];
     let mut builder = ProfileBuilder::new(Meta { interval, has_exact_times: true, ..Meta::default() });
     let mut stacks: Vec<StackId> = Vec::new();

@@ -16,8 +16,8 @@ const FUNCTION_SIZE: u32 = 0x100;
 /// An address is looked up in one function in this many.
 const ASKED: usize = 50;
 
-/// 1 a unit and 2 a function with its code, 3 a parameter with a type, 4 a variable with an expression, 5 an inlined call
-/// with its code, 6 a function without code.
+/// 1 a unit and 2 a function with its code, 3 a parameter with a type, 4 a variable with an expression, 5 an
+/// inlined call with its code, 6 a function without code.
 const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0x13, 0x0b, 0x11, 0x01, 0x12, 0x06, 0,
     0, // DW_AT_language, DW_FORM_data1; DW_AT_low_pc, DW_FORM_addr; DW_AT_high_pc, DW_FORM_data4

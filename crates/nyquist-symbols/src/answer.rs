@@ -70,7 +70,8 @@ pub enum Origin {
     PublicSymbols,
     /// The exports of a Mach-O file or a PE image.
     Exports,
-    /// The tables that a Go program carries for its runtime (`.gopclntab`): functions, files, lines, inlined calls.
+    /// The tables that a Go program carries for its runtime (`.gopclntab`): functions, files, lines, inlined
+    /// calls.
     GoTables,
     /// The relocation of the slot that a PLT entry jumps through, or the symbol of a Mach-O stub.
     Plt,

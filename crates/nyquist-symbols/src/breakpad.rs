@@ -1,5 +1,5 @@
-//! Breakpad's symbol files: text with a line for each function, line of source and inlined call (Breakpad, "Symbol
-//! files", `docs/symbol_files.md`).
+//! Breakpad's symbol files: text with a line for each function, line of source and inlined call (Breakpad,
+//! "Symbol files", `docs/symbol_files.md`).
 
 use crate::Frame;
 use crate::allowance::Allowance;

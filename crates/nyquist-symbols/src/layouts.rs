@@ -1,29 +1,31 @@
-//! How folders and servers of symbols are laid out: where in one the file of a name and an identity is.
+//! The layouts of symbol folders and servers: the path of a file, given its name and identity.
 //!
-//! Paths are relative, with `/` between their parts, so that they can be put behind a folder or a server's address.
+//! Paths are relative, with `/` between their parts, so that they can be appended to a folder or a server's
+//! address.
 
 use nyquist_object::{DebugId, PeCodeId};
 
-/// The last part of a path of any system: Windows separates by `\`, and the path may be read elsewhere.
+/// The last part of a path of any system. Windows uses the separator `\`, and such a path may be read on
+/// another system.
 pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// A PDB in a symbol store as Microsoft's `symstore` makes it: `app.pdb/GUIDAGE/app.pdb`, the GUID and the age in
-/// upper-case digits ("SymStore", "Using SymSrv").
+/// The path of a PDB in a symbol store of Microsoft's `symstore`: `app.pdb/GUIDAGE/app.pdb`, the GUID and the
+/// age in upper-case digits ("SymStore", "Using SymSrv").
 pub fn symbol_store_pdb(pdb_name: &str, id: DebugId) -> Option<String> {
     let name = plain(pdb_name)?;
     Some(format!("{name}/{}/{name}", id.breakpad().to_uppercase()))
 }
 
-/// An image in a symbol store: `app.exe/TIMESTAMPsize/app.exe`.
+/// The path of an image in a symbol store: `app.exe/TIMESTAMPsize/app.exe`.
 pub fn symbol_store_image(image_name: &str, id: PeCodeId) -> Option<String> {
     let name = plain(image_name)?;
     Some(format!("{name}/{id}/{name}"))
 }
 
-/// A symbol file as Breakpad lays them out: `app.pdb/ID/app.sym`; the name of a module that has no PDB is whole:
-/// `libfoo.so/ID/libfoo.so.sym` (Breakpad, `SimpleSymbolSupplier`).
+/// The path of a symbol file in Breakpad's layout: `app.pdb/ID/app.sym`. The full name is used for a module
+/// without a PDB: `libfoo.so/ID/libfoo.so.sym` (Breakpad, `SimpleSymbolSupplier`).
 pub fn breakpad(debug_name: &str, id: DebugId) -> Option<String> {
     let name = plain(debug_name)?;
     Some(format!("{name}/{}/{}", id.breakpad().to_uppercase(), symbol_file_name(name)))
@@ -36,7 +38,7 @@ pub fn symbol_file_name(debug_name: &str) -> String {
     format!("{}.sym", stem.unwrap_or(debug_name))
 }
 
-/// A name that stays within the folder that it is looked for in.
+/// The name, if it cannot leave the folder in which it is looked for.
 fn plain(name: &str) -> Option<&str> {
     let name = file_name(name);
     let is_plain = !name.is_empty() && name != "." && name != ".." && !name.contains('\0');

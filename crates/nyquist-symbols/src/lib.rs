@@ -1,11 +1,11 @@
-//! Addresses to functions, files, lines and inlined frames.
+//! Maps addresses to functions, files, lines and inlined frames.
 //!
-//! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one address
-//! ([`ModuleSymbols::lookup`]) or for many of many modules together ([`symbolicate`]). [`KernelSymbols`]
-//! answers for the kernel. Modules of Windows (PE images, PDBs, Breakpad symbol files) and of macOS (Mach-O
-//! files, `.dSYM` bundles, object files) are used in the same way as those of Linux. Nothing here is mapped:
-//! files are read by `pread`, and only the parts that are needed. With an [`AnswerCache`], what was answered
-//! once is not looked up again.
+//! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one
+//! address ([`ModuleSymbols::lookup`]) or for many of many modules together ([`symbolicate`]).
+//! [`KernelSymbols`] answers for the kernel. Modules of Windows (PE images, PDBs, Breakpad symbol files) and
+//! of macOS (Mach-O files, `.dSYM` bundles, object files) are used in the same way as those of Linux. Files
+//! are not mapped. They are read by `pread`, and only the needed parts. With an [`AnswerCache`], an address
+//! that was answered once is not looked up again.
 //!
 //! ```no_run
 //! use nyquist_object::RelativeAddress;
@@ -23,7 +23,7 @@
 //! ```
 //!
 //! The addresses given are *lookup addresses*. The unwinder has already subtracted one from each return
-//! address, so that a call at the very end of a function is not taken for the next function.
+//! address, so that a call at the end of a function is not attributed to the next function.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Which files the dynamic loader takes for the libraries that a program needs (ld.so(8)).
+//! Finds the files that the dynamic loader uses for a program's libraries (ld.so(8)).
 
 use nyquist_system::OsStrExt as _;
 use std::ffi::OsStr;
@@ -11,13 +11,14 @@ use nyquist_object::{Dynamic, Elf, FileSource};
 const USUAL_FOLDERS: [&str; 6] =
     ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"];
 
-/// How the table begins that ldconfig makes (glibc, `sysdeps/generic/dl-cache.h`, `struct cache_file_new`).
+/// The magic number of the table that ldconfig makes (glibc, `sysdeps/generic/dl-cache.h`, `struct
+/// cache_file_new`).
 const CACHE_MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const CACHE_HEADER: usize = 48;
 const CACHE_ENTRY: usize = 24;
 
-/// The libraries that a file needs itself, each with the file that the loader would take. `library_path` is what
-/// `LD_LIBRARY_PATH` says.
+/// The direct dependencies of a file, each with the file that the loader would use. `library_path` is the
+/// value of `LD_LIBRARY_PATH`.
 pub fn needed_libraries(
     program: &Path,
     elf: &Elf<FileSource>,
@@ -39,7 +40,7 @@ pub fn needed_libraries(
     dynamic.needed.iter().map(find).collect()
 }
 
-/// The folders before the cache's: the file's own and the user's.
+/// The folders that are searched before the cache: those of the file and of the user.
 fn folders(program: &Path, dynamic: &Dynamic, library_path: Option<&OsStr>) -> Vec<PathBuf> {
     let origin = program.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     let origin = origin.unwrap_or_default();
@@ -48,7 +49,7 @@ fn folders(program: &Path, dynamic: &Dynamic, library_path: Option<&OsStr>) -> V
         let folders = list.split(|byte| *byte == b':').filter(|folder| !folder.is_empty());
         folders.map(|folder| expanded(folder, &origin)).collect::<Vec<_>>()
     };
-    // A RUNPATH makes an RPATH invalid, and comes after the user's folders.
+    // If a RUNPATH exists, the RPATH is ignored, and the RUNPATH comes after the user's folders.
     let (before, after) = match dynamic.runpath {
         Some(_) => (Vec::new(), own(&dynamic.runpath)),
         None => (own(&dynamic.rpath), Vec::new()),
@@ -57,7 +58,7 @@ fn folders(program: &Path, dynamic: &Dynamic, library_path: Option<&OsStr>) -> V
     before.into_iter().chain(users).chain(after).collect()
 }
 
-/// A folder in which `$ORIGIN` stands for the program's own.
+/// A folder with `$ORIGIN` replaced by the program's own folder.
 fn expanded(folder: &[u8], origin: &Path) -> PathBuf {
     let folder = String::from_utf8_lossy(folder);
     let origin = origin.to_string_lossy();
@@ -122,7 +123,7 @@ mod tests {
         let elf = Elf::open(FileSource::new(File::open(&this).unwrap())).unwrap();
         let needed = needed_libraries(&this, &elf, None);
         let is_libc = |(name, path): &&(String, Option<PathBuf>)| name.starts_with("libc.") && path.is_some();
-        // A program that is linked statically needs none.
+        // A statically linked program needs none.
         assert!(needed.is_empty() || needed.iter().any(|it| is_libc(&it)), "{needed:?}");
     }
 

@@ -1,5 +1,5 @@
-//! The dynamic loader that a program names (elf(5), `PT_INTERP`). If it is missing, the kernel reports that the
-//! program itself is missing.
+//! The dynamic loader that a program names (elf(5), `PT_INTERP`). If it is missing, the kernel reports that
+//! the program itself is missing.
 
 use nyquist_system::OsStrExt as _;
 use std::ffi::OsStr;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use nyquist_object::{Elf, FileSource};
 
-/// The longest path that the kernel takes (`PATH_MAX`).
+/// The longest path that the kernel accepts (`PATH_MAX`).
 const LONGEST: u64 = 4096;
 
-/// The loader that a program names, if it is not there.
+/// The loader that a program names, if it does not exist.
 pub fn missing_loader(program: &Path) -> Option<PathBuf> {
     let file = File::open(program).ok().filter(|file| file.metadata().is_ok_and(|file| file.is_file()))?;
     missing_loader_of(&Elf::open(FileSource::new(file)).ok()?)
 }
 
-/// The same, of an open file.
+/// The same for an open file.
 pub fn missing_loader_of(elf: &Elf<FileSource>) -> Option<PathBuf> {
     let section = elf.section(".interp").filter(|section| section.size <= LONGEST)?;
     let name = elf.data(section).ok()?;

@@ -1,4 +1,4 @@
-//! The machine code of one function as text, with what the debug info says of each instruction.
+//! The machine code of one function as text, with the debug info of each instruction.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,7 @@ use crate::find::{Attempt, Finder, ModuleRequest};
 use crate::kernel::{KERNEL_LIB, KernelCode, KernelCodeError};
 use crate::module::ModuleSymbols;
 
-/// How much code is disassembled where a function's size is not known, in bytes.
+/// How many bytes of code are disassembled if a function's size is not known.
 const UNKNOWN_SIZE: u32 = 256;
 
 /// The machine code of a function.
@@ -24,37 +24,37 @@ pub struct MachineCode {
     pub instructions: Vec<PlacedInstruction>,
 }
 
-/// An instruction, and where it comes from.
+/// An instruction, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedInstruction {
     /// Its address.
     pub address: RelativeAddress,
     /// Its text, in Intel syntax.
     pub text: String,
-    /// The functions and lines that it was made of.
+    /// The functions and lines that it was compiled from.
     pub info: AddressInfo,
 }
 
-/// Why the machine code of a function cannot be had.
+/// Why the machine code of a function is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineCodeError {
-    /// No file with the code was found: where it was looked for.
+    /// No file with the code was found at these places.
     #[error("no file with the code was found")]
     NotFound(Vec<Attempt>),
     /// The code in the file cannot be disassembled.
     #[error(transparent)]
     Disassembly(#[from] DisassemblyError),
-    /// The code of the running kernel cannot be had.
+    /// The code of the running kernel is not available.
     #[error(transparent)]
     Kernel(#[from] KernelCodeError),
 }
 
 impl MachineCode {
-    /// Finds the module's files and disassembles the function that begins at `start`. The kernel's code is read from the
-    /// running kernel where there is no file of it; its instructions then have no lines.
+    /// Finds the module's files and disassembles the function that begins at `start`. If no file with the
+    /// kernel's code is found, the code is read from the running kernel. Its instructions then have no lines.
     ///
     /// # Errors
-    /// Where no file with the code is found, or the code in it cannot be read.
+    /// No file with the code was found, or its code cannot be read.
     pub fn find(
         finder: &Finder,
         request: &ModuleRequest,
@@ -92,13 +92,13 @@ impl MachineCode {
 }
 
 impl PlacedInstruction {
-    /// The file and line of the innermost inlined function that it was made of.
+    /// The file and line of its innermost inlined function.
     pub fn place(&self) -> Option<(&str, u32)> {
         let innermost = self.info.frames.first()?;
         Some((innermost.file.as_deref()?, innermost.line?))
     }
 
-    /// Whether it is of one of these functions, or of what is inlined into them.
+    /// Whether it belongs to one of these functions, or to functions that are inlined into them.
     pub fn is_of(&self, functions: &[&str]) -> bool {
         let names = self.info.frames.iter().filter_map(|frame| frame.function.as_deref());
         names.into_iter().any(|name| functions.contains(&name))

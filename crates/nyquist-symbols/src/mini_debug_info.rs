@@ -1,4 +1,4 @@
-//! `.gnu_debugdata`: an ELF file, compressed by xz, with the symbols that stripping took away (GDB manual,
+//! `.gnu_debugdata`: an ELF file, compressed by xz, with the symbols that stripping has removed (GDB manual,
 //! "MiniDebugInfo").
 
 use crate::section::Source;
@@ -6,7 +6,7 @@ use crate::unpack::unpack;
 use nyquist_object::{DerivedSource, Elf};
 use std::sync::Arc;
 
-/// The file within the section; `None` where there is none or it is damaged.
+/// The file in the section. `None` if the section does not exist or is damaged.
 pub(crate) fn mini_debug_info(elf: &Elf<Source>) -> Option<Elf<Source>> {
     let packed = elf.section_data(".gnu_debugdata").ok()??;
     let image = DerivedSource::new(unpack(&packed)?, elf.source())?;

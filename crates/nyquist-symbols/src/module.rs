@@ -22,33 +22,33 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The symbols and debug info of one module. Shared by threads freely.
+/// The symbols and debug info of one module. Threads can share it.
 #[derive(Default)]
 pub struct ModuleSymbols {
     image_base: Svma,
-    /// The files that hold symbol tables, the best first.
+    /// The files with symbol tables, the best first.
     files: Vec<Elf<Source>>,
-    /// Whether the first of the files is the binary that was mapped, with its code.
+    /// The index in `files` of the binary that was mapped, with its code.
     binary: Option<usize>,
-    /// The binary where it is a PE image.
+    /// The binary, if it is a PE image.
     pe: Option<Pe<Source>>,
     /// The files of a module of macOS.
     macho: Option<MachoFiles>,
-    /// Opened when it is first asked for: what is compressed has to be inflated, and kept answers need none of it.
+    /// The debug info, which is opened when it is first needed. Compressed sections have to be inflated, and
+    /// cached answers do not need it.
     debug_info: OnceLock<Option<DebugInfo>>,
     beside: DwarfBeside,
     tables: OnceLock<Vec<SymbolTable>>,
-    /// Whether the tables were read for a few addresses alone.
-    /// The linkage table, and the functions that the unwind information of a stripped file gives. They are
-    /// asked last, and read only when an address is in no other table.
+    /// The linkage table, and the functions from the unwind information of a stripped file. They are used
+    /// last, and only read if an address is in no other table.
     fallbacks: OnceLock<Vec<SymbolTable>>,
-    /// The answers of earlier times.
+    /// The cached answers.
     kept: Option<KeptAnswers>,
     /// The answers that came with the profile.
     stated: Option<Arc<StatedModule>>,
 }
 
-/// Where parts of a module's DWARF are that are not in its own files.
+/// The parts of a module's DWARF that are not in its own files.
 #[derive(Default)]
 struct DwarfBeside {
     supplementary: Option<Elf<Source>>,
@@ -57,8 +57,8 @@ struct DwarfBeside {
 }
 
 impl ModuleSymbols {
-    /// Reads the headers of what was found. A part that is damaged is left out: the answers then come from the
-    /// next-best source.
+    /// Reads the headers of the files that were found. A damaged part is left out, and the answers then come
+    /// from the next-best source.
     pub fn open(found: &Found) -> Result<Self, SymbolsError> {
         Self::open_with(found, None)
     }
@@ -95,7 +95,7 @@ impl ModuleSymbols {
         Self::from_files(debug, binary, beside)
     }
 
-    /// Reads what is no file, such as the vDSO's image: an object, a PDB or a Breakpad symbol file in memory.
+    /// Reads an object, a PDB or a Breakpad symbol file in memory, such as the vDSO's image.
     pub fn from_image(image: Vec<u8>) -> Result<Self, SymbolsError> {
         let image = Arc::new(image) as Source;
         if let Some(module) = MachoModule::of_image(&image) {
@@ -126,7 +126,7 @@ impl ModuleSymbols {
         self.debug_info.get_or_init(|| self.open_debug_info()).as_ref()
     }
 
-    /// Opens the debug info of ELF files: of the first that has any.
+    /// Opens the debug info of the first ELF file that has any.
     fn open_debug_info(&self) -> Option<DebugInfo> {
         let DwarfBeside { supplementary, package, split } = &self.beside;
         let cache = self.kept.as_ref().map(KeptAnswers::cache);
@@ -141,14 +141,14 @@ impl ModuleSymbols {
         Some(DebugInfo::Dwarf(Box::new(Dwarf::new(main, supplementary, split, first_code))))
     }
 
-    /// Joins a PE image and what was found of its debug info.
+    /// Combines a PE image and its debug info.
     fn from_windows_files(windows: WindowsFiles) -> Self {
         let WindowsFiles { pe, debug_info } = windows;
         let image_base = pe.as_ref().map_or(Svma(0), Pe::image_base);
         Self { image_base, pe, debug_info: debug_info.into(), ..Self::default() }
     }
 
-    /// Joins the files of a module of macOS.
+    /// Combines the files of a module of macOS.
     fn from_macos_files(module: MachoModule) -> Self {
         let MachoModule { files, debug_info } = module;
         let image_base = files.image_base();
@@ -167,7 +167,8 @@ impl ModuleSymbols {
         functions.answer(functions.around(svma), found.and_then(|mut found| found.pop()))
     }
 
-    /// The machine code from `start` on as text, `size` bytes of it, and on to the function's end when asked.
+    /// The machine code from `start` on as text: `size` bytes of it, or up to the function's end if this is
+    /// requested.
     pub fn disassemble(
         &self,
         start: RelativeAddress,
@@ -183,7 +184,7 @@ impl ModuleSymbols {
         disassemble(architecture, &code, start, address, |target| self.name_of_target(target))
     }
 
-    /// The binary's instruction set, what of it is mapped, and its bytes.
+    /// The binary's instruction set, its mapped segments, and its bytes.
     fn binary(&self) -> Option<(Architecture, Cow<'_, [Segment]>, &Source)> {
         if let Some(pe) = &self.pe {
             return Some((pe.architecture(), pe.segments().into(), pe.source()));
@@ -195,7 +196,7 @@ impl ModuleSymbols {
         Some((elf.architecture(), elf.segments().into(), elf.source()))
     }
 
-    /// The bytes of the code at `start`, as far as the segment that they are in reaches.
+    /// The bytes of the code at `start`, up to the end of their segment.
     fn code(
         &self,
         segments: &[Segment],
@@ -216,15 +217,15 @@ impl ModuleSymbols {
         Ok(source.read_range(file_offset.0, len)?)
     }
 
-    /// A function that is called, by its name, or a place within one, as `name+0x10`.
+    /// The name of a called function, or of a place within one, such as `name+0x10`.
     fn name_of_target(&self, target: Svma) -> Option<String> {
         let function = self.functions().around(target)?;
         let offset = target.offset_from(function.range.start)?;
         Some(if offset == 0 { function.name.to_string() } else { format!("{}+{offset:#x}", function.name) })
     }
 
-    /// How the debug info of the code at `address` spells the source file `file`, as [`crate::Frame::file`] does; `None` where
-    /// it does not name it. `file` may be spelled so too, or be its special path.
+    /// How the debug info of the code at `address` spells the source file `file`, as [`crate::Frame::file`]
+    /// does; `None` if it does not name the file. `file` may have this spelling, or be its special path.
     pub fn named_source(&self, file: &str, address: RelativeAddress) -> Option<String> {
         let svma = address.to_svma(self.image_base);
         let info = self.opened_debug_info()?;
@@ -238,12 +239,14 @@ impl ModuleSymbols {
         spelled
     }
 
-    /// The file with the answers that came with the profile, if these are used: where there is no debug info.
+    /// The file with the answers that came with the profile, if they are used, because there is no debug
+    /// info.
     pub fn stated_in(&self) -> Option<&Path> {
         self.used_answers().map(StatedModule::file)
     }
 
-    /// Whether the answers that came with the profile name the source file `file`, by its path or by its special path.
+    /// Whether the answers that came with the profile name the source file `file`, by its path or by its
+    /// special path.
     pub fn states_source(&self, file: &str) -> bool {
         let special = special_source_path(file);
         let is_it = |named: &str| special_source_path(named) == special;
@@ -254,7 +257,8 @@ impl ModuleSymbols {
         self.stated.as_deref().filter(|_| !self.has_debug_info())
     }
 
-    /// The answers to `wanted`, which are sorted, that are there without looking: those that came with the profile, and kept ones.
+    /// The available answers to `wanted`, which are sorted, without a look-up: those that came with the
+    /// profile, and cached ones.
     pub(crate) fn known(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
         let mut known = match &self.kept {
             Some(kept) => kept.find(wanted),
@@ -270,20 +274,20 @@ impl ModuleSymbols {
         known
     }
 
-    /// Keeps answers, whose addresses ascend, for the next time. Those of units in `.dwo` files are not: the files may
-    /// come, change and go.
+    /// Stores answers, whose addresses ascend, in the cache. Answers of units in `.dwo` files are not stored,
+    /// because these files may appear, change or disappear.
     pub fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
         let functions = self.tables.get().map(|_| self.functions());
         self.keep_answers(answers, functions.as_ref());
     }
 
-    /// As [`ModuleSymbols::keep`], for the functions that were asked where there was no debug info to ask.
+    /// As [`ModuleSymbols::keep`], given the functions that were used because there was no debug info.
     pub(crate) fn keep_answers<'a>(
         &self,
         answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>,
         functions: Option<&Functions<'_>>,
     ) {
-        // What was never opened has given none of the answers.
+        // Debug info that was never opened is not the source of any answer.
         let opened = self.debug_info.get();
         let reads_others =
             opened.is_some_and(|info| info.as_ref().is_some_and(DebugInfo::reads_single_files));
@@ -297,7 +301,7 @@ impl ModuleSymbols {
         kept.keep(&all);
     }
 
-    /// Where the relative addresses count from.
+    /// The base of relative addresses.
     pub(crate) fn image_base(&self) -> Svma {
         self.image_base
     }
@@ -310,12 +314,12 @@ impl ModuleSymbols {
         address.to_svma(self.image_base)
     }
 
-    /// The unit of the debug info that an address is in.
+    /// The unit of the debug info that contains an address.
     pub(crate) fn unit_of(&self, address: Svma) -> Option<u64> {
         self.opened_debug_info()?.unit_of(address.0)
     }
 
-    /// What the debug info says of sorted addresses of one unit.
+    /// The answers of the debug info for sorted addresses of one unit.
     pub(crate) fn debug_info(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
         let found = self.opened_debug_info().map(|info| info.look_up(unit, wanted, scratch));
         found.unwrap_or_default()
@@ -336,7 +340,7 @@ fn first_code(elf: &Elf<Source>) -> u64 {
     code.map(|segment| segment.address.0).min().unwrap_or(0)
 }
 
-/// What relative addresses count from. Kernels have a segment at 0, from where 32 bits do not reach to their code.
+/// The base of relative addresses. Kernels have a segment at 0, from which 32 bits do not reach their code.
 fn image_base(lowest: Svma, first_code: Svma) -> Svma {
     let is_near = first_code.offset_from(lowest).is_none_or(|distance| u32::try_from(distance).is_ok());
     if is_near { lowest } else { Svma(first_code.0 & !0xfff) }

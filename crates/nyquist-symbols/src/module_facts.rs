@@ -1,4 +1,4 @@
-//! What the files of an ELF module hold for names and stacks: the binary, its debug file, its package.
+//! The contents of the files of an ELF module for names and stacks: the binary, its debug file, its package.
 
 use std::path::{Path, PathBuf};
 
@@ -14,17 +14,17 @@ pub struct ModuleFacts {
     pub path: PathBuf,
     /// Its build id, in hexadecimal digits.
     pub build_id: Option<String>,
-    /// What the binary holds.
+    /// The contents of the binary.
     pub contents: Contents,
-    /// A separate debug file that was found, with what it holds.
+    /// A separate debug file that was found, with its contents.
     pub debug_file: Option<(PathBuf, Contents)>,
-    /// Whether the package of what was split off the debug info was found.
+    /// Whether the package of split debug info was found.
     pub has_package: bool,
     /// Every path that was tried, in order.
     pub tried: Vec<Attempt>,
 }
 
-/// Where names come from, the best first.
+/// The source of names, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameSource<'a> {
     /// Debug info: of the binary itself, or of this file.
@@ -35,13 +35,13 @@ pub enum NameSource<'a> {
     SymbolTable,
     /// `.gnu_debugdata`
     MiniDebugInfo,
-    /// `.dynsym`, which has exported functions alone.
+    /// `.dynsym`, which only has exported functions.
     Exports,
-    /// There are none.
+    /// The files have no names.
     None,
 }
 
-/// By what stacks are unwound, the best first.
+/// The method of unwinding stacks, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnwindSource {
     /// `.eh_frame`
@@ -50,7 +50,7 @@ pub enum UnwindSource {
     DebugFrame,
     /// The frame pointers that Go keeps.
     GoFramePointers,
-    /// Frame pointers alone, where there are any.
+    /// Frame pointers alone, if there are any.
     FramePointers,
 }
 
@@ -66,10 +66,11 @@ pub enum ModuleFactsError {
 }
 
 impl ModuleFacts {
-    /// Looks for a module's files as a recording does. `opens_at` is another path under which the file can be opened.
+    /// Looks for a module's files as a recording does. `opens_at` is another path at which the file can be
+    /// opened.
     ///
     /// # Errors
-    /// Where the binary cannot be read.
+    /// The binary cannot be read.
     pub fn look(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, ModuleFactsError> {
         let request = ModuleRequest {
             path: path.to_owned(),
@@ -94,7 +95,7 @@ impl ModuleFacts {
         })
     }
 
-    /// Where its names come from.
+    /// The source of its names.
     pub fn names(&self) -> NameSource<'_> {
         let separate = self.debug_file.as_ref();
         let has = |part: fn(&Contents) -> bool| {
@@ -111,7 +112,7 @@ impl ModuleFacts {
         }
     }
 
-    /// By what its stacks are unwound.
+    /// The method of unwinding its stacks.
     pub fn unwinding(&self) -> UnwindSource {
         let in_debug_file = self.debug_file.as_ref().is_some_and(|(_, contents)| contents.debug_frame);
         if self.contents.unwound_percent >= MOST_PERCENT {
@@ -125,7 +126,7 @@ impl ModuleFacts {
         }
     }
 
-    /// Whether the debug info is split: most of it is in a package, or in `.dwo` files.
+    /// Whether the debug info is split, so that most of it is in a package or in `.dwo` files.
     pub fn is_split(&self) -> bool {
         self.debug_file.as_ref().map_or(&self.contents, |(_, contents)| contents).split
     }

@@ -1,5 +1,5 @@
-//! Names for the entries of the procedure linkage table, which no symbol table names. Each entry jumps through
-//! a slot of the global offset table, and the relocation of that slot names the function.
+//! Names for the entries of the procedure linkage table, which have no symbols. Each entry jumps through a
+//! slot of the global offset table, and the relocation of that slot names the function.
 
 use crate::named_range::NamedRange;
 use crate::section::{Section as Contents, Source};
@@ -7,10 +7,10 @@ use nyquist_object::elf::{Architecture, Section};
 use nyquist_object::{Cursor, Elf};
 use rustc_hash::FxHashMap;
 
-/// The sections that hold such entries.
+/// The sections with such entries.
 const SECTIONS: [&str; 3] = [".plt", ".plt.sec", ".plt.got"];
 
-/// The size of an entry on both architectures; those of `.plt.got` may be shorter.
+/// The size of an entry on both architectures. Entries of `.plt.got` may be shorter.
 const ENTRY_SIZE: u64 = 16;
 
 /// The entries of a file, by address within each section.
@@ -26,15 +26,14 @@ pub(crate) fn plt_entries(elf: &Elf<Source>) -> Vec<NamedRange> {
 struct Slots {
     /// A slot's address and the number of the function's symbol.
     symbols: FxHashMap<u64, u64>,
-    /// The slots in the order of `.rela.plt`, by which lazily bound entries are numbered.
+    /// The slots in the order of `.rela.plt`, which is the numbering of lazily bound entries.
     lazy: Vec<u64>,
 }
 
 impl Slots {
     fn read(elf: &Elf<Source>) -> Self {
         let mut slots = Self::default();
-        // Entries that are bound lazily have relocations of their own; those of `.plt.got` are among all
-        // others.
+        // Lazily bound entries have their own relocations. Those of `.plt.got` are among all others.
         slots.read_relocations(elf, ".rela.plt", true);
         if elf.section(".plt.got").is_some() {
             slots.read_relocations(elf, ".rela.dyn", false);
@@ -82,8 +81,8 @@ impl Slots {
         Some(found)
     }
 
-    /// The slot that an entry jumps through: `[endbr64] [bnd] jmp [rip + N]`, or `endbr64; push NUMBER` where the
-    /// jump is in `.plt.sec`.
+    /// The slot that an entry jumps through: `[endbr64] [bnd] jmp [rip + N]`, or `endbr64; push NUMBER` if
+    /// the jump is in `.plt.sec`.
     fn slot_x86_64(&self, code: &[u8], address: u64) -> Option<u64> {
         let after_endbr = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]);
         if let Some([0x68, number @ ..]) = after_endbr {
@@ -98,7 +97,8 @@ impl Slots {
     }
 }
 
-/// The slot that an entry loads from: `adrp x16, PAGE; ldr x17, [x16, #N]` (AAPCS64, "Procedure linkage table").
+/// The slot that an entry loads from: `adrp x16, PAGE; ldr x17, [x16, #N]` (AAPCS64, "Procedure linkage
+/// table").
 fn slot_aarch64(code: &[u8], address: u64) -> Option<u64> {
     let (adrp, rest) = code.split_first_chunk()?;
     let (adrp, ldr) = (u32::from_le_bytes(*adrp), u32::from_le_bytes(*rest.first_chunk()?));
@@ -111,7 +111,7 @@ fn slot_aarch64(code: &[u8], address: u64) -> Option<u64> {
     Some(page.wrapping_add(u64::from(ldr >> 10 & 0xfff) * 8))
 }
 
-/// The dynamic symbols, of which only names are asked.
+/// The dynamic symbols, of which only the names are needed.
 struct Names {
     symbols: Contents,
     strings: Contents,
@@ -126,7 +126,7 @@ impl Names {
         Some(Self { symbols: open(symbols)?, strings: open(strings)?, little_endian: elf.is_little_endian() })
     }
 
-    /// The name of the symbol of that number.
+    /// The name of the symbol with this number.
     fn name(&self, number: u64) -> Option<Vec<u8>> {
         let symbol = self.symbols.window(number.checked_mul(24)?, 4)?;
         let name = Cursor::new(&symbol, 0, self.little_endian).u32()?;

@@ -1,4 +1,4 @@
-//! The bytes of a section, fetched from the file when they are touched.
+//! The bytes of a section, which are read from the file when they are needed.
 
 use nyquist_object::elf::Section as Header;
 use nyquist_object::macho::FileRange;
@@ -15,31 +15,31 @@ use nyquist_resources::{Budget, Charge};
 /// Any source of bytes that threads can share.
 pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
 
-/// How much of a file is read in one call where single strings and lists are needed.
+/// The bytes of a file that are read in one call for strings and lists.
 const BLOCK: u64 = 64 << 10;
 
-/// The largest section that is accepted: no linker makes one that is nearly as large.
+/// The largest section that is accepted. No linker makes one that is nearly as large.
 const MAX_SECTION: u64 = 64 << 30;
 
-/// How many times a piece must fit into the budget, because threads read pieces in parallel, into several
-/// buffers each.
+/// How many times a piece must fit into the budget, because threads read pieces in parallel, each into
+/// several buffers.
 const PIECES: u64 = 8;
 
 /// The longest string that is accepted.
 const MAX_STRING: u64 = 256 << 10;
 
-/// How many strings are read one by one for each block of a section before blocks are read. A block costs as much as
-/// some eighty of them, most of it for its memory.
+/// How many strings are read one by one for each block of a section before blocks are read. A block costs as
+/// much as about eighty strings, mostly for its memory.
 const SINGLES_A_BLOCK: usize = 80;
 
-/// How much is read of a string that is read for itself alone, and how much if it is longer than that.
+/// The bytes that are read of a single string, and the bytes that are read if it is longer than that.
 const SHORT_STRING: usize = 256;
 const LONG_STRING: usize = 4 << 10;
 
-/// A section's contents. If it is uncompressed in a file, only blocks that were touched are in memory. Reading
-/// them takes no lock once they are there.
+/// A section's contents. If it is uncompressed in a file, only the needed blocks are in memory. Reading a
+/// block takes no lock after it was loaded.
 pub(crate) enum Section {
-    /// Decompressed, or of an image that is in memory anyway.
+    /// Decompressed bytes, or an image that is in memory anyway.
     Memory { bytes: Vec<u8>, _charge: Option<Charge> },
     /// In a file.
     File {
@@ -47,9 +47,9 @@ pub(crate) enum Section {
         offset: u64,
         len: u64,
         blocks: Vec<OnceLock<Option<Box<[u8]>>>>,
-        /// How many strings have been read for themselves alone.
+        /// How many strings have been read one by one.
         singles: AtomicUsize,
-        /// What the blocks take.
+        /// The memory of the blocks.
         charge: Option<Charge>,
     },
 }
@@ -68,7 +68,7 @@ impl From<Vec<u8>> for Section {
 }
 
 impl Section {
-    /// The section of that name; an empty one where the file has none.
+    /// The section with this name. It is empty if the file does not have it.
     pub(crate) fn open(elf: &Elf<Source>, name: &str) -> Result<Self, ObjectError> {
         match elf.section(name) {
             Some(header) if header.has_bytes() && !elf.is_compressed(header) => {
@@ -78,13 +78,13 @@ impl Section {
         }
     }
 
-    /// The section of that name of a PE image.
+    /// The section with this name in a PE image.
     pub(crate) fn open_pe(pe: &Pe<Source>, name: &str) -> Option<Self> {
         let header = pe.section(name)?;
         Some(Self::at(pe.source(), header.offset.0, header.size().into()))
     }
 
-    /// The section of debug information of that name of a Mach-O file.
+    /// The section of debug information with this name in a Mach-O file.
     pub(crate) fn open_macho(file: &MachO<Source>, name: &str) -> Option<Self> {
         match file.debug_section(name) {
             Some(section) => Some(Self::at(file.source(), section.offset?.0, section.size)),
@@ -144,7 +144,8 @@ impl Section {
         }
     }
 
-    /// All bytes of `range`, read into `scratch` where they are not in memory. For ranges that are used once.
+    /// All bytes of `range`, which are read into `scratch` if they are not in memory. It is for ranges that
+    /// are used once.
     pub(crate) fn slice<'a>(&'a self, range: Range<u64>, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
             Self::Memory { bytes, .. } => {
@@ -153,7 +154,7 @@ impl Section {
             Self::File { source, offset, len, .. } => {
                 let size = range.end.checked_sub(range.start).filter(|_| range.end <= *len)?;
                 let size = usize::try_from(size).ok()?;
-                // It never shrinks: growing it again would fill it with zeros again.
+                // It never shrinks, because growing it would fill it with zeros again.
                 if scratch.len() < size {
                     source.check_room((size as u64).saturating_mul(PIECES)).ok()?;
                     scratch.resize(size, 0);
@@ -165,12 +166,13 @@ impl Section {
         }
     }
 
-    /// As [`Section::slice`]: the bytes from `offset` on, `want` of them, or fewer where the section ends earlier.
+    /// As [`Section::slice`]: the bytes from `offset` on, `want` of them, or fewer if the section ends
+    /// earlier.
     pub(crate) fn head<'a>(&'a self, offset: u64, want: u64, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         self.slice(offset..offset.checked_add(want)?.min(self.len()), scratch)
     }
 
-    /// The bytes from `offset` on: `want` of them, or fewer where the section ends earlier. They are kept for
+    /// The bytes from `offset` on: `want` of them, or fewer if the section ends earlier. They are kept for
     /// the next reader.
     pub(crate) fn window(&self, offset: u64, want: u64) -> Option<Cow<'_, [u8]>> {
         let end = offset.checked_add(want)?.min(self.len());
@@ -214,8 +216,8 @@ impl Section {
 
     /// The string that begins at `offset`, without the zero that ends it.
     ///
-    /// A few strings are read one by one, without touching more of the file; when many are asked for, whole
-    /// blocks cost less.
+    /// A few strings are read one by one, without reading more of the file. If many are needed, whole blocks
+    /// cost less.
     pub(crate) fn string(&self, offset: u64) -> Option<Cow<'_, [u8]>> {
         if let Self::File { blocks, singles, .. } = self
             && singles.fetch_add(1, Ordering::Relaxed) < blocks.len() * SINGLES_A_BLOCK
@@ -232,7 +234,7 @@ impl Section {
         }
     }
 
-    /// A string of less than `SIZE` bytes that is in a file, read for itself alone.
+    /// Reads a single string of less than `SIZE` bytes from a file.
     fn single<const SIZE: usize>(&self, offset: u64) -> Option<Vec<u8>> {
         let Self::File { source, offset: start, len, .. } = self else { return None };
         let mut bytes = [0; SIZE];
@@ -241,7 +243,7 @@ impl Section {
         up_to_zero(bytes).map(<[u8]>::to_vec)
     }
 
-    /// A string that goes on in other chunks than the one at `offset`, `first`, which has no zero.
+    /// A string that continues after the chunk `first` at `offset`, which has no zero byte.
     fn long_string(&self, offset: u64, first: &[u8]) -> Option<Vec<u8>> {
         let mut bytes = first.to_vec();
         while (bytes.len() as u64) < MAX_STRING {
@@ -256,12 +258,12 @@ impl Section {
     }
 }
 
-/// What was read last of a section, for readers that go on nearby. Nothing else is kept.
+/// The last bytes that were read of a section, for readers that continue nearby. Nothing else is kept.
 #[derive(Debug)]
 pub(crate) struct Window<'b> {
     buffer: &'b mut Vec<u8>,
     covered: Range<u64>,
-    /// How much is read in one call, at least.
+    /// The minimum number of bytes that are read in one call.
     ahead: u64,
 }
 
@@ -271,8 +273,8 @@ impl<'b> Window<'b> {
         Self { buffer, covered: 0..0, ahead }
     }
 
-    /// The bytes from `offset` on: `want` of them, or fewer where the section ends earlier. A window is of one section,
-    /// the same at every call.
+    /// The bytes from `offset` on: `want` of them, or fewer if the section ends earlier. A window must be
+    /// used with the same section at every call.
     pub(crate) fn read<'a>(&'a mut self, section: &'a Section, offset: u64, want: u64) -> Option<&'a [u8]> {
         let end = offset.checked_add(want)?.min(section.len());
         if let Section::Memory { .. } = section {
@@ -329,7 +331,7 @@ pub(crate) mod tests {
             Self { bytes, read: AtomicU64::new(0) }
         }
 
-        /// How many bytes were read since this was last asked.
+        /// How many bytes were read since the last call.
         pub(crate) fn take_read(&self) -> u64 {
             self.read.swap(0, Ordering::Relaxed)
         }

@@ -1,4 +1,5 @@
-//! Answers that came with a profile, for modules whose files are not here or say less.
+//! Answers that came with a profile, for modules whose files are missing on this machine or have less
+//! information.
 
 use crate::{AddressInfo, ModuleRequest};
 use nyquist_object::{DebugId, RelativeAddress};
@@ -6,14 +7,14 @@ use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Answers to addresses of modules, as a file states them.
+/// Answers for addresses of modules, from a file.
 #[derive(Clone, Debug, Default)]
 pub struct StatedAnswers {
     file: PathBuf,
     modules: FxHashMap<(String, DebugId), Arc<StatedModule>>,
 }
 
-/// Answers to addresses of one module.
+/// Answers for addresses of one module.
 #[derive(Debug, Default)]
 pub struct StatedModule {
     file: PathBuf,
@@ -23,12 +24,13 @@ pub struct StatedModule {
 }
 
 impl StatedAnswers {
-    /// Answers of this file, so far to nothing.
+    /// An empty set of answers from this file.
     pub fn of_file(file: impl Into<PathBuf>) -> Self {
         Self { file: file.into(), modules: FxHashMap::default() }
     }
 
-    /// Adds the answers to addresses of the module whose debug info has this name and this id. Of several for one module the first stay.
+    /// Adds the answers for addresses of the module whose debug info has this name and this id. If a module
+    /// is added several times, the first answers stay.
     pub fn add(
         &mut self,
         debug_name: &str,
@@ -44,7 +46,8 @@ impl StatedAnswers {
         });
     }
 
-    /// The answers of a module, by the name and the id of its debug info: a name alone is no identity.
+    /// The answers of a module, by the name and the id of its debug info, because a name alone is no
+    /// identity.
     pub(crate) fn of(&self, request: &ModuleRequest) -> Option<Arc<StatedModule>> {
         let debug_id = request.debug_id.filter(|id| id.breakpad().contains(|digit| digit != '0'))?;
         self.modules.get(&(request.debug_name.clone(), debug_id)).cloned()
@@ -62,7 +65,7 @@ impl StatedModule {
         self.addresses.binary_search(&address).ok().map(|place| &self.infos[place])
     }
 
-    /// Whether an answer names the source file that is looked for.
+    /// Whether an answer names the source file for which `is_it` returns true.
     pub(crate) fn names_source(&self, is_it: impl Fn(&str) -> bool) -> bool {
         let mut frames = self.infos.iter().flat_map(|info| &info.frames);
         frames.any(|frame| frame.file.as_deref().is_some_and(&is_it))

@@ -1,4 +1,4 @@
-//! Symbol tables: which function an address is in, whether or not there is debug info.
+//! Symbol tables, which find the function of an address even without debug info.
 
 mod elf_symbols;
 mod entry;
@@ -26,21 +26,21 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many functions before an address are asked whether they reach it, past those that end earlier.
+/// How many functions before an address are checked whether they reach it, past those that end earlier.
 const MAX_STEPS: usize = 1024;
 
-/// How many names of one function are compared, in either direction.
+/// The most names of one function that are compared, in either direction.
 const MAX_ALIASES: usize = 32;
 
 /// A symbol that states no size, such as those of Mach-O files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnsizedSymbol {
     pub(crate) start: u64,
-    /// Where it ends at the latest.
+    /// The upper bound of its end.
     pub(crate) limit: u64,
-    /// Where its name is in the strings.
+    /// The offset of its name in the strings.
     pub(crate) name: u32,
-    /// How good a name it is among those at the same address; the highest wins.
+    /// The quality of the name among those at the same address. The highest one is used.
     pub(crate) rank: u8,
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct UnsizedSymbol {
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
     rows: Rows,
-    /// Whether names have an underscore in front, as compilers for macOS write it.
+    /// Whether names have a leading underscore, as from compilers for macOS.
     has_underscores: bool,
     strings: Section,
-    /// What the table was.
+    /// The kind of the table.
     pub(crate) origin: Origin,
-    /// What the rows take of the memory budget.
+    /// The share of the rows in the memory budget.
     _charge: Option<Charge>,
 }
 
@@ -70,8 +70,8 @@ pub(crate) struct Function {
 }
 
 impl SymbolTable {
-    /// Reads the functions of the symbol table in the section of that name; `None` where there are none. If the
-    /// table was kept beside a module's answers, rows are read when they are asked for.
+    /// Reads the functions of the symbol table in the section with this name. `None` if there are none. If
+    /// the table is in the cache of the module's answers, rows are read when they are needed.
     pub(crate) fn read(
         elf: &Elf<Source>,
         name: &'static str,
@@ -106,7 +106,7 @@ impl SymbolTable {
         Self::new(tables.names().filter_map(entry).collect(), tables.strings(), Origin::GoTables)
     }
 
-    /// Code that was found to have names.
+    /// Named pieces of code.
     pub(crate) fn of_ranges(ranges: Vec<NamedRange>, origin: Origin) -> Option<Self> {
         let mut strings = vec![0];
         let entry = |NamedRange { start, end, name: text }: NamedRange| {
@@ -128,7 +128,7 @@ impl SymbolTable {
         Some(Self { has_underscores: true, ..table })
     }
 
-    /// A table of all entries that there are; `None` of none.
+    /// A table of these entries. `None` if there are none.
     fn new(entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
         (!entries.is_empty()).then(|| Self::of_entries(entries, strings, origin))
     }
@@ -138,7 +138,7 @@ impl SymbolTable {
         Self { rows, has_underscores: false, strings, origin, _charge: None }
     }
 
-    /// The number of the function that contains the address: of nested ones, the innermost.
+    /// The index of the function that contains the address. If functions are nested, it is the innermost.
     pub(crate) fn find(&self, address: Svma) -> Option<usize> {
         let before = (0..self.rows.after(address.0)).rev();
         let mut reachable = before
@@ -148,8 +148,8 @@ impl SymbolTable {
         reachable.find(|(_, row)| address.0 < row.end()).map(|(index, _)| index)
     }
 
-    /// The addresses around one for which [`SymbolTable::find`] gives the same number, `index`. They begin at
-    /// the function's start, or at the last start before the address, and go up to the next one.
+    /// The addresses around one for which [`SymbolTable::find`] returns the same `index`. They begin at the
+    /// function's start, or at the last start before the address, and go up to the next one.
     pub(crate) fn extent(&self, index: usize, address: Svma) -> Range<Svma> {
         let after = self.rows.after(address.0);
         let row = self.rows.row(index);
@@ -165,7 +165,7 @@ impl SymbolTable {
         let raw = String::from_utf8_lossy(&raw);
         let plain = match raw.strip_prefix('_').filter(|_| self.has_underscores) {
             Some(plain) => plain,
-            // Microsoft's names are full of the character that is before a version.
+            // Microsoft's names often contain the character that separates a version.
             None if self.has_underscores || raw.starts_with('?') => &*raw,
             None => without_version(&raw),
         };
@@ -178,9 +178,8 @@ impl SymbolTable {
 }
 
 impl SymbolTable {
-    /// Of the names of one function that are equally good, the one with the fewest underscores in front, then
-    /// the first in the strings. Names are read only here, because a library may have more of them than of
-    /// anything else.
+    /// Of the equally good names of one function, the one with the fewest leading underscores, and then the
+    /// first one in the strings. Names are only read here, because they can be the largest part of a library.
     fn best_name(&self, index: usize) -> Option<Cow<'_, [u8]>> {
         let start = self.rows.row(index)?.start;
         let same = |index| self.rows.row(index).filter(|row: &Row| row.start == start);
@@ -211,7 +210,8 @@ fn read_rows(elf: &Elf<Source>, name: &'static str, answers: Option<&KeptAnswers
     if let Some(kept) = file.as_ref().and_then(|file| open_kept(elf, name, file)) {
         return Some(Rows::Kept(kept));
     }
-    // A table that is read for the second time will probably be read for a third. Then sorting it has paid off.
+    // A table that is read for the second time will probably be read again. Then storing it is worth the
+    // sorting.
     let keeper = answers.filter(|answers| answers.is_known()).zip(file);
     let table = RowTable::of(symbols.all());
     (table.len() > 0).then_some(())?;
@@ -221,7 +221,8 @@ fn read_rows(elf: &Elf<Source>, name: &'static str, answers: Option<&KeptAnswers
     Some(Rows::Read(table))
 }
 
-/// The functions of a section's symbols as they were kept, if they were. Where a block of them is damaged, the symbols are read.
+/// The cached functions of a section's symbols, if there are any. If one of their blocks is damaged, the
+/// symbols are read.
 fn open_kept(elf: &Elf<Source>, name: &'static str, file: &TableFile) -> Option<KeptTable> {
     let kept = KeptRows::open(&file.open()?, file.seed)?;
     let (file, source) = (file.clone(), elf.source().clone());
@@ -234,8 +235,9 @@ fn open_kept(elf: &Elf<Source>, name: &'static str, file: &TableFile) -> Option<
     Some(KeptTable::new(kept, Box::new(remake)))
 }
 
-/// The names of the functions around addresses. `seed` is that of the head's checksum in the kept function
-/// table, and its names are in the strings. `None` where its head is damaged, and of a damaged block no name.
+/// The names of the functions around addresses. `seed` is that of the head's checksum in the cached function
+/// table, and its names are in the strings. `None` if its head is damaged. Functions in a damaged block have
+/// no name.
 pub fn read_table(
     file: Vec<u8>,
     seed: u64,
@@ -324,7 +326,8 @@ mod tests {
         check(&table, 0x200, Some(("memcpy", 0x200, 0x210)));
     }
 
-    /// So many entries that overlap, nest, have several names and labels, close together; the same for the same seed.
+    /// `count` entries close together, which overlap, nest, and have several names and labels. They only
+    /// depend on the seed.
     pub(super) fn crowded(seed: u64, count: u32, span: u64) -> Vec<Entry> {
         let mut state = seed;
         let mut below = |limit: u64| {

@@ -1,26 +1,26 @@
-//! Files that are compressed as a whole. The size of each is bounded.
+//! Unpacks files that are compressed as a whole, up to a maximum size.
 
 use lzma_rust2::XzReader;
 use nyquist_system::open_regular;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The most memory, in KiB, that the decoder of xz may take for its dictionary; `xz -9` asks for 64 MiB.
+/// The most memory, in KiB, that the decoder of xz may use for its dictionary. `xz -9` needs 64 MiB.
 const MAX_DICTIONARY_KIB: u32 = 80 << 10;
 
-/// The largest file that is unpacked. The largest symbols without debug info are below ten megabytes, the largest kernel
-/// modules with it some 200.
+/// The largest file that is unpacked. The largest symbols without debug info are below ten megabytes, and the
+/// largest kernel modules with debug info about 200.
 const MAX_SIZE: u64 = 256 << 20;
 
-/// The contents of a file that is compressed by xz, zstd or gzip, recognised by how it begins. `None` for any
-/// other file, a damaged one, and one that is too large.
+/// The contents of a file that is compressed by xz, zstd or gzip, which is recognised by its first bytes.
+/// `None` for any other file, a damaged one, and one that is too large.
 pub(crate) fn unpack_file(path: &Path) -> Option<Vec<u8>> {
     let mut packed = Vec::new();
     open_regular(path).ok()?.take(MAX_SIZE).read_to_end(&mut packed).ok()?;
     unpack(&packed)
 }
 
-/// What these bytes hold, as [`unpack_file`] says.
+/// The contents of compressed bytes, as for [`unpack_file`].
 pub(crate) fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     match packed {
         [0xfd, b'7', b'z', b'X', b'Z', ..] => read(XzReader::new_mem_limit(packed, true, MAX_DICTIONARY_KIB)),

@@ -1,4 +1,4 @@
-//! The cache changes what answers cost, and never what they are.
+//! Checks that the cache changes the cost of answers, but never the answers.
 
 use nyquist_object::{Elf, FileSource, RelativeAddress};
 use nyquist_symbols::{AddressInfo, AnswerCache, Finder, ModuleRequest, SearchPaths, Symbol};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -26,14 +26,14 @@ impl Folder {
         Arc::new(AnswerCache::new(self.0.join("a/b")))
     }
 
-    /// The one file of answers.
+    /// The only file of answers.
     fn file(&self) -> PathBuf {
         let files = self.files("answers");
         let [file] = &files[..] else { panic!("{files:?}") };
         file.clone()
     }
 
-    /// The files of the cache whose names end so.
+    /// The files of the cache with this extension.
     fn files(&self, extension: &str) -> Vec<PathBuf> {
         let files = fs::read_dir(self.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
         files.filter(|path| path.extension().is_some_and(|of_path| of_path == extension)).collect()
@@ -149,7 +149,7 @@ fn known_addresses_are_kept_and_new_ones_added() {
     assert!(!rest.is_empty());
 }
 
-/// A changed answer in the cache must be returned. This is the only way to see that the cache was asked.
+/// A changed answer in the cache must be returned. This is the only way to check that the cache was used.
 #[test]
 fn a_single_lookup_asks_the_cache_too() {
     let folder = Folder::new("single");
@@ -291,7 +291,7 @@ fn a_link_in_the_place_of_a_file_is_not_followed() {
     assert!(cache.problem().is_some());
 }
 
-/// A library of compressed debug info, with an address in each of two functions.
+/// A library with compressed debug info, and an address in each of two functions.
 fn compressed(folder: &Folder) -> (PathBuf, [RelativeAddress; 2]) {
     let (source, path) = (folder.0.join("two.c"), folder.0.join("two.so"));
     let body = "(volatile int *at) { for (int i = 0; i < 9; i++) *at += i * *at; }";
@@ -332,7 +332,7 @@ fn what_was_inflated_once_is_read_as_it_was_then() {
     assert_eq!(folder.cache().inflated_files().unwrap(), (1, whole.len() as u64));
     assert_eq!(folder.cache().modules().unwrap().len(), 1, "it is no module of its own");
 
-    // What is in it is what is read: the only way to see that it is, is to put something else there.
+    // The cached sections are used. The only way to check this is to change them.
     let ask = |address| answers(&path, &[address], Some(folder.cache())).pop().unwrap();
     let name = b"two.c\0";
     let mut other_name = whole.clone();
@@ -345,7 +345,7 @@ fn what_was_inflated_once_is_read_as_it_was_then() {
     let read = ask(RelativeAddress(other.0 + 1));
     assert!(read.frames[0].file.as_deref().is_some_and(|file| file.ends_with("Two.c")), "{read:?}");
 
-    // And what is not whole is made anew.
+    // An incomplete file is made again.
     fs::write(file, &whole[..whole.len() - 1]).unwrap();
     assert_eq!(ask(other), expected[1]);
     assert_eq!(fs::read(file).unwrap(), whole);
@@ -372,7 +372,7 @@ fn inflated_sections_without_room_are_not_kept() {
     assert!(inflated(&folder).is_empty());
 }
 
-/// As modules that share a supplementary file do.
+/// Modules that share a supplementary file do this.
 #[test]
 fn many_inflating_one_file_at_once_keep_it_whole() {
     let folder = Folder::new("inflated-at-once");
@@ -391,8 +391,8 @@ fn many_inflating_one_file_at_once_keep_it_whole() {
     }
 }
 
-/// A library without debug info, of so many symbols that their table is kept. Its functions have 8 bytes each.
-/// Every tenth has a second name, and every hundredth a label in it.
+/// A library without debug info, with enough symbols that their table is cached. Its functions have 8 bytes
+/// each. Every tenth has a second name, and every hundredth a label in it.
 fn large(folder: &Folder) -> (PathBuf, Vec<RelativeAddress>) {
     let (source, path) = (folder.0.join("large.s"), folder.0.join("large.so"));
     let mut text = String::from(".text\n");
@@ -417,7 +417,7 @@ fn tables(folder: &Folder) -> Vec<PathBuf> {
     folder.files("functions")
 }
 
-/// Fills a file's symbol table with zeros, without a trace in its time.
+/// Fills a file's symbol table with zeros, without changing its modification time.
 fn erase_symbols(path: &Path) {
     let elf = Elf::open(FileSource::new(File::open(path).unwrap())).unwrap();
     let symbols = elf.section(".symtab").unwrap();
@@ -448,7 +448,7 @@ fn a_large_symbol_table_is_kept_the_second_time() {
     assert_eq!(folder.cache().table_files().unwrap(), (1, whole.len() as u64));
     assert_eq!(folder.cache().modules().unwrap().len(), 1, "it is no module of its own");
 
-    // Damage costs no answer, and the next reader that needs the table repairs it.
+    // Damage changes no answer, and the next reader that needs the table repairs it.
     let [mut of_head, mut of_block] = [whole.clone(), whole.clone()];
     of_head[30] ^= 1;
     of_block[20_000..].iter_mut().for_each(|byte| *byte ^= 1);
@@ -459,7 +459,7 @@ fn a_large_symbol_table_is_kept_the_second_time() {
         assert!(fs::read(file).unwrap() == whole, "{n}");
     }
 
-    // The only way to see that the symbols are not read is to have none there.
+    // The only way to check that the symbols are not read is to erase them.
     erase_symbols(&path);
     ask(10);
     let single = finder(Some(folder.cache()));

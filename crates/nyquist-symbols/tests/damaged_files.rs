@@ -1,4 +1,4 @@
-//! Damaged files give worse answers, and never a panic, a hang or endless memory.
+//! Damaged files give worse answers, but never cause a panic, a hang or unbounded memory.
 
 use nyquist_object::{ByteSource, Elf, FileSource, RelativeAddress};
 use nyquist_symbols::ModuleSymbols;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
-/// A small generator of numbers that look random, the same ones in every run.
+/// A small pseudo-random generator with the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -18,7 +18,7 @@ impl Random {
     }
 }
 
-/// The test program itself, and where its sections of that name begin: `(offset, size)`.
+/// The test program itself, and the places of its sections with these names: `(offset, size)`.
 fn own_image(sections: &[&str]) -> (Vec<u8>, Vec<(usize, usize)>) {
     let path = std::env::current_exe().unwrap();
     let elf = Elf::open(FileSource::new(File::open(path).unwrap())).unwrap();
@@ -47,7 +47,7 @@ fn addresses(image: &[u8]) -> Vec<RelativeAddress> {
     (0..u32::try_from(text.size).unwrap()).step_by(step).map(|at| RelativeAddress(start + at)).collect()
 }
 
-/// Changes bytes in one section after the other, and asks for addresses all over the code.
+/// Changes bytes in one section after the other, and looks up addresses all over the code.
 fn damage(sections: &[&str], rounds: u64, change: impl Fn(&mut Random, &mut [u8])) {
     let (image, places) = own_image(sections);
     assert!(!places.is_empty());

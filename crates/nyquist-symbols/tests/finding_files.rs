@@ -1,4 +1,4 @@
-//! Which file is taken for a module's, and what is said of those that are not.
+//! Tests which file is used for a module, and what is reported of the others.
 
 use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
 use nyquist_symbols::{
@@ -62,7 +62,7 @@ fn debug_link(name: &str, target: &[u8]) -> Vec<u8> {
     link
 }
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -264,7 +264,7 @@ fn what_is_no_file_is_said_to_be_none() {
     }
 }
 
-/// Gives one file for everything that is asked.
+/// Returns the same file for every request.
 #[derive(Debug)]
 struct OneFile {
     path: PathBuf,
@@ -308,11 +308,11 @@ fn what_is_nowhere_is_fetched_by_its_build_id() {
     let last = found.tried.last().unwrap();
     assert_eq!((last.wanted, &last.outcome), (Wanted::DebugFile, &Outcome::Used));
     assert_eq!(last.path, Path::new("https://server/file"));
-    // A binary that is gone, with its debug info in it.
+    // A binary that is gone, and contained its debug info.
     let found = finder.find(&request(&folder.0.join("gone")));
     assert_eq!(found.binary.unwrap().path, right.path);
     assert_eq!(right.asked(), ["binary ab010203"]);
-    // What is on the machine is not asked for.
+    // Files on the machine are not fetched.
     folder.write("symbols/program.debug", &elf(Some(&ID), &[(".debug_info", b"x")]));
     finder.find(&request(&program));
     assert!(right.asked().is_empty());
@@ -327,7 +327,7 @@ fn a_fetched_file_of_another_identity_is_unused() {
     assert!(found.debug_file.is_none());
     let expected = Outcome::OtherIdentity("build id 09090909".to_owned());
     assert_eq!(outcome(&found, Path::new("https://server/file")), Some(expected));
-    // Without a build id there is nothing to ask by.
+    // Without a build id, nothing can be fetched.
     let plain = folder.write("bin/plain", &elf(None, &[]));
     wrong.asked();
     folder
@@ -348,7 +348,8 @@ fn source_is_fetched_on_request_alone() {
     assert_eq!(folder.finder().fetch_source(&id, "/src/a.c").path, None);
 }
 
-/// A unit of DWARF 5 of a kind and with an id (`DW_UT_skeleton` is 4, `DW_UT_split_compile` 5), of the first abbreviation, and more.
+/// A unit of DWARF 5 with a kind (`DW_UT_skeleton` is 4, `DW_UT_split_compile` is 5), an id, an entry of the
+/// first abbreviation, and further bytes.
 fn unit(kind: u8, id: u64, rest: &[u8]) -> Vec<u8> {
     let mut body = vec![5, 0, kind, 8, 0, 0, 0, 0];
     body.extend_from_slice(&id.to_le_bytes());
@@ -357,7 +358,7 @@ fn unit(kind: u8, id: u64, rest: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], &body].concat()
 }
 
-/// A program of which one unit was split off, which has this id.
+/// A program with one split-off unit, which has this id.
 fn split_program(id: u64) -> Vec<u8> {
     // A skeleton unit with `DW_AT_dwo_name`, a string.
     let abbreviations = [1, 0x4a, 0, 0x76, 8, 0, 0, 0];
@@ -382,7 +383,7 @@ fn split_package(id: u64) -> Vec<u8> {
 
 const SPLIT: u64 = 0x1122_3344_5566_7788;
 
-/// What is found of a program that is held open, as in a recording, given where it was and the roots.
+/// The files that are found for a program that is held open, as in a recording, given its path and the roots.
 fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> Found {
     let held = fs::File::open(folder.write("held", &split_program(SPLIT))).unwrap();
     let alternatives =
@@ -410,7 +411,7 @@ fn a_package_beside_its_program_has_its_units() {
         assert!(found.package.is_none());
         assert_eq!(outcome(&found, &package), Some(expected));
     }
-    // Where that is none, one in the user's folders is.
+    // If none is there, one in the user's folders is used.
     let named = folder.write("symbols/app.dwp", &split_package(SPLIT));
     let found = find();
     assert_eq!(found.package.map(|file| file.path), Some(named));
@@ -434,7 +435,7 @@ fn a_package_in_the_processes_root_comes_first() {
     assert_eq!(found.package.map(|file| file.path), Some(package.clone()));
     let inside = root.path().join("nyquist-nowhere");
     assert_eq!(found.split_folders[..2], [inside, PathBuf::from("/nyquist-nowhere")]);
-    // A link leads to where it does for the process, and nowhere else.
+    // A link is resolved as in the process, and not in any other way.
     fs::remove_file(&package).unwrap();
     let outside = folder.write("outside.dwp", &split_package(SPLIT));
     std::os::unix::fs::symlink(&outside, &package).unwrap();

@@ -1,5 +1,5 @@
-//! Go programs without debug info and symbol table: names, files, lines and inlined calls from the tables that the
-//! programs carry for their own runtime.
+//! Go programs without debug info and symbol table: names, files, lines and inlined calls from the tables
+//! that the programs carry for their own runtime.
 
 pub mod go_image;
 
@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 const VERSIONS: [Version; 4] = [Version::Two, Version::Sixteen, Version::Eighteen, Version::Twenty];
 const PLACES: [Place; 3] = [Place::Section, Place::Segment, Place::Relocated];
 
-/// The made-up programs, each in all its places.
+/// The made-up programs, each with all places of the tables.
 fn programs() -> impl Iterator<Item = (Version, Place)> {
     VERSIONS.into_iter().flat_map(|version| PLACES.map(|place| (version, place)))
 }
@@ -80,7 +80,7 @@ fn damaged_tables_only_give_fewer_answers() {
     };
     for (version, place) in programs() {
         let image = build(version, place);
-        // The tables, then what leads to inlined calls.
+        // The tables, and then the data that leads to inlined calls.
         for at in (0x3000..0x3200).chain(0x2000..0x2150).chain(0x2800..0x2828) {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut damaged = image.clone();

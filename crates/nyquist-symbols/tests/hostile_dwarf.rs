@@ -1,4 +1,4 @@
-//! Debug info that no compiler writes: the answers are few, but they are bounded and always the same.
+//! Debug info that no compiler writes. The answers are few, but they are bounded and always the same.
 
 mod made_elf;
 
@@ -8,9 +8,9 @@ use nyquist_symbols::{AddressInfo, ModuleSymbols};
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
-/// Abbreviations: 1 a unit with ranges, 2 a function with a name and children, 3 an inlined call with a name and
-/// children, both from an address (`DW_FORM_addr`) and of a size (`DW_FORM_data4`), 4 a unit
-/// from an address and of a size, 5 a function with a name and ranges.
+/// Abbreviations: 1 a unit with ranges, 2 a function with a name and children, 3 an inlined call with a name
+/// and children, both from an address (`DW_FORM_addr`) and of a size (`DW_FORM_data4`), 4 a unit from an
+/// address and of a size, 5 a function with a name and ranges.
 const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0x55, 0x17, 0, 0, // DW_AT_ranges, DW_FORM_sec_offset
     2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0, //
@@ -36,7 +36,7 @@ fn scope(code: u8, name: &str, start: u64, size: u32) -> Vec<u8> {
     [&[code][..], name.as_bytes(), &[0], &start.to_le_bytes(), &size.to_le_bytes()].concat()
 }
 
-/// A list of `.debug_ranges` that gives the same range, from the unit's base on, again and again.
+/// A list of `.debug_ranges` with the same range, relative to the unit's base, many times.
 fn ranges(count: usize) -> Vec<u8> {
     let mut list = [0_u64, 0x100].map(u64::to_le_bytes).as_flattened().repeat(count);
     list.extend([0; 16]);
@@ -62,7 +62,7 @@ fn look_up(module: &ModuleSymbols, addresses: &[u32]) -> Vec<AddressInfo> {
 
 #[test]
 fn an_answer_does_not_depend_on_other_questions() {
-    // A call inlined into one that does not reach as far.
+    // A call that is inlined into a shorter one.
     let entries = [
         unit_entry(0x100, 0x100),
         scope(2, "function", 0x100, 0x100),
@@ -107,7 +107,7 @@ fn a_list_named_by_every_unit_is_read_once() {
     let few = [with_function(0, 0x10), last.clone()].concat();
     let both = [&["function"][..], &["function"]];
     assert_eq!(look_up(&module(&few, &lists), &[0x10, 0x1008]).iter().map(names).collect::<Vec<_>>(), both);
-    // Where the budget ends is known by what is no longer found.
+    // The end of the budget shows in the functions that are not found.
     let many = [with_function(0, 0x10), unit(&[1, 0, 0, 0, 0]).repeat(40_000), last].concat();
     let found = look_up(&module(&many, &lists), &[0x1008]);
     assert_eq!(found.iter().map(names).collect::<Vec<_>>(), [&[][..] as &[&str]]);
@@ -115,7 +115,7 @@ fn a_list_named_by_every_unit_is_read_once() {
 
 #[test]
 fn abbreviations_are_not_compiled_at_each_place() {
-    // Each unit begins its abbreviations, all of which are alike but for the last, a place further on.
+    // The abbreviations of each unit begin one place further on. All are the same except for the last one.
     let table =
         [1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, 2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0];
     let last = [3, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0];
@@ -140,7 +140,8 @@ fn abbreviations_are_not_compiled_at_each_place() {
     };
     for code in [1, 3] {
         assert_eq!(named(&found(2, code), 1..=2), 2, "{code}");
-        // Where the budget ends is known by what is no longer found: some 8 tables of this size may be read.
+        // The end of the budget shows in the functions that are not found. About 8 tables of this size may be
+        // read.
         assert!(named(&found(2_000, code), 1..=2_000) < 20, "{code}");
     }
     // No root entry can be read without reading to the end of its abbreviations.

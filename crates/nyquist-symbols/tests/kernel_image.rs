@@ -1,5 +1,5 @@
-//! A small program linked as a kernel is: at kernel addresses and with a build id, but loaded elsewhere, as kernels
-//! are. Its frames have lines and inlined calls, and another kernel's have not.
+//! A small program that is linked like a kernel, at kernel addresses and with a build id, but loaded at other
+//! addresses, as kernels are. Its frames have lines and inlined calls, but those of another kernel do not.
 
 use nyquist_object::{Avma, Elf, FileSource};
 use nyquist_symbols::{AddressInfo, Finder, KernelSymbols, Origin, SearchPaths};
@@ -32,7 +32,7 @@ pub extern \"C\" fn _start() { _stext(); core::hint::black_box(do_work(1)); }
 
 const ID: &str = "0102030405060708090a0b0c0d0e0f1011121314";
 
-/// How far from its addresses the made-up kernel is loaded.
+/// The offset from its addresses at which the made-up kernel is loaded.
 const SLIDE: u64 = 0x0b40_0000;
 
 fn folder(name: &str) -> PathBuf {
@@ -72,7 +72,7 @@ fn kallsyms(image: &Path) -> String {
     lines
 }
 
-/// What `/sys/kernel/notes` says.
+/// The contents of `/sys/kernel/notes`.
 fn notes(id: &str) -> Vec<u8> {
     let digits = id.as_bytes().as_chunks::<2>().0;
     let id: Vec<_> = digits
@@ -89,7 +89,7 @@ fn kernel(folder: &Path, id: &str) -> KernelSymbols {
     symbols.with_debug_info(&Finder::new(paths), "0.0.0-made-up")
 }
 
-/// What is known of the instructions of `do_work`.
+/// The answers for the instructions of `do_work`.
 fn answers(kernel: &KernelSymbols) -> Vec<AddressInfo> {
     let vmlinux = &kernel.modules()[0];
     let all: Vec<_> = (vmlinux.range.start.0..vmlinux.range.start.0 + 0x100).map(Avma).collect();

@@ -1,5 +1,6 @@
-//! A small module as a kernel loads it: an object file that was not linked, each of its sections loaded where the kernel
-//! has room. Its frames have lines and inlined calls, and those of a module with another build id have not.
+//! A small module as a kernel loads it: an object file that was not linked, with each of its sections loaded
+//! at a separate address. Its frames have lines and inlined calls, but those of a module with another build
+//! id do not.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -11,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// `cold` is in a section of its own, which is loaded before the other.
+/// `cold` is in a separate section, which is loaded before the other.
 const SOURCE: &str = "\
 #![no_std]
 #[inline(always)]
@@ -93,7 +94,7 @@ impl Machine {
         fs::write(path, contents).unwrap();
     }
 
-    /// The list of modules, in which this one has a dash and is compressed.
+    /// The list of modules, in which the name of this one has a dash, and its file is compressed.
     fn list(&self) {
         let list = b"kernel/fs/ext4/ext4.ko:\nkernel/made/made-up.ko.gz: kernel/fs/ext4/ext4.ko\n";
         self.file(&format!("lib/modules/{RELEASE}/modules.dep"), list);
@@ -109,7 +110,7 @@ impl Machine {
         symbols.with_module_files(&finder, &self.root, RELEASE)
     }
 
-    /// The file that names and lines come from, where there are lines: then they are what they must be.
+    /// The file that names and lines come from, if there are lines. Then the lines are checked.
     fn lines_from(&self, symbol_dirs: Vec<PathBuf>) -> Option<PathBuf> {
         let kernel = self.kernel(symbol_dirs);
         let all = |start: u64| (start..start + 0x40).map(Avma).collect::<Vec<_>>();
@@ -161,7 +162,7 @@ fn frames_of_modules_have_lines_from_any_place() {
     machine.file(&format!("{own}.gz"), &packed.finish().unwrap());
     assert_eq!(machine.lines_from(Vec::new()), Some(format!("{own}.gz").into()));
     fs::remove_file(machine.root.join(format!("{own}.gz"))).unwrap();
-    // One that was loaded by hand is in no list.
+    // A module that was loaded by hand is in no list.
     fs::remove_file(machine.root.join(format!("lib/modules/{RELEASE}/modules.dep"))).unwrap();
     machine.file("own/made_up.ko", &machine.module);
     assert_eq!(machine.lines_from(vec![machine.root.join("own")]), Some("own/made_up.ko".into()));

@@ -1,4 +1,4 @@
-//! Modules of macOS: files made byte by byte, how they are found by their ids, and what they say.
+//! Modules of macOS in handmade files: how they are found by their ids, and their answers.
 
 mod macos_image;
 
@@ -16,7 +16,7 @@ use std::time::{Duration, UNIX_EPOCH};
 const UUID: [u8; 16] = [0xab, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 const OTHER: [u8; 16] = [0xcd; 16];
 
-/// A folder that is removed again.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -34,7 +34,7 @@ impl Folder {
         path
     }
 
-    /// Looks for the module with [`UUID`], with `symbols` in this folder as the user's.
+    /// Looks for the module with [`UUID`]. The user's folder is `symbols` in this folder.
     fn find(&self, path: &Path) -> Found {
         let id = Some(ModuleId::MachUuid(MachUuid(UUID)));
         self.find_request(&ModuleRequest { path: path.to_owned(), id, ..ModuleRequest::default() })
@@ -52,7 +52,7 @@ impl Drop for Folder {
     }
 }
 
-/// The name, the place in the source, and where the answer is from.
+/// The name, the place in the source, and the origin of the answer.
 fn shown(info: &AddressInfo) -> (String, String, Origin) {
     let frame = info.frames.first().cloned().unwrap_or_default();
     let place = match (frame.file, frame.line) {
@@ -136,7 +136,7 @@ fn a_dsym_is_used_where_it_is_of_the_same_build() {
         let found = folder.find(&path);
         assert_eq!(found.debug_file.as_ref().expect(place).path, folder.0.join(&file));
         check(&ModuleSymbols::open(&found).unwrap(), 0x1004, "first", "/src/app.c:5", Origin::DebugInfo);
-        // Without the image, too.
+        // This also works without the image.
         fs::remove_file(&path).unwrap();
         let found = folder.find(&path);
         assert!(found.binary.is_none() && found.debug_file.is_some(), "{place}");
@@ -196,7 +196,8 @@ fn the_ids_of_other_profilers_lead_to_the_file() {
     };
     let text = "AB0102030405060708090A0B0C0D0E0F";
     let debug_id = DebugId::from_breakpad(&format!("{text}0"));
-    // Firefox: no code id. samply: both. Instruments: a code id in groups. pprof: digits that may be a build id.
+    // Firefox: no code id. samply: both. Instruments: a code id in groups. pprof: digits that may be a build
+    // id.
     assert!(find(None, debug_id, "/Applications/app"));
     assert!(find(ModuleId::from_profile(text, debug_id), debug_id, "/Applications/app"));
     let grouped = "AB010203-0405-0607-0809-0A0B0C0D0E0F";
@@ -218,10 +219,10 @@ fn a_breakpad_file_stands_in_for_a_missing_dsym() {
     check(&symbols, 0x1044, "ns::second()", "", Origin::SymbolTable);
 }
 
-/// When the object files were written, as the image says.
+/// The time of the object files according to the image.
 const WRITTEN: u64 = 1_600_000_000;
 
-/// An object file with `second` at 0x20 and `first` at 0x60: the linker has turned their order.
+/// An object file with `second` at 0x20 and `first` at 0x60, because the linker has reversed their order.
 fn object() -> Vec<u8> {
     let functions = [("second", 0x20, 0x40, 9), ("first", 0x60, 0x40, 5)];
     Image {
@@ -269,7 +270,7 @@ fn set_time(path: &Path, seconds: u64) {
 fn check_linked(symbols: &ModuleSymbols) {
     check(symbols, 0x1004, "first", "/src/app.c:5", Origin::DebugInfo);
     check(symbols, 0x1044, "ns::second()", "/src/app.c:9", Origin::DebugInfo);
-    // Which of two functions of the same name it is, nothing says.
+    // Nothing distinguishes two functions of the same name.
     check(symbols, 0x1084, "ns::second()", "", Origin::SymbolTable);
     let symbol = symbols.lookup(RelativeAddress(0x1004)).symbol.unwrap();
     assert_eq!((symbol.address, symbol.size), (RelativeAddress(0x1000), Some(0x40)));
@@ -284,13 +285,13 @@ fn debug_info_in_object_files_is_translated() {
     set_time(&object_path, WRITTEN);
     let path = folder.write("app", &linked(object_path.to_str().unwrap()));
     check_linked(&ModuleSymbols::open(&folder.find(&path)).unwrap());
-    // One that was compiled anew is not used, and that is said.
+    // A recompiled object file is not used, and this is reported.
     set_time(&object_path, WRITTEN + 1);
     let found = folder.find(&path);
     let attempt = found.tried.iter().find(|attempt| attempt.wanted == Wanted::ObjectFile).unwrap();
     assert_eq!(attempt.outcome, Outcome::OtherIdentity("it was modified".to_owned()));
     check(&ModuleSymbols::open(&found).unwrap(), 0x1004, "first", "", Origin::SymbolTable);
-    // A copy in the user's folder takes its place.
+    // A copy in the user's folder is used instead.
     let copy = folder.write("symbols/app.o", &object());
     set_time(&copy, WRITTEN);
     let found = folder.find(&path);

@@ -1,4 +1,4 @@
-//! The test program looks up its own functions, whose lines it knows.
+//! The test program looks up its own functions, whose lines are known.
 
 #![expect(clippy::inline_always, reason = "the chain must be inlined without optimisation, too")]
 
@@ -26,7 +26,7 @@ fn outer(value: u64) -> u64 {
     black_box(middle(value)) + 2
 }
 
-/// Where a function of this program is, relative to its image base.
+/// The address of a function of this program, relative to its image base.
 fn relative(function: fn(u64) -> u64) -> RelativeAddress {
     let path = std::env::current_exe().unwrap();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

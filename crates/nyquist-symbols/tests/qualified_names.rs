@@ -1,4 +1,5 @@
-//! Names that debug info states without what they are in: the namespaces, types and functions around their entries.
+//! Names that debug info states without qualifiers, which are the namespaces, types and functions around
+//! their entries.
 
 mod made_elf;
 
@@ -8,10 +9,11 @@ use nyquist_symbols::{AddressInfo, ModuleSymbols};
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 
-/// Abbreviations with children: 1 a unit with a language and code, 2 a namespace, 3 a structure, 4 a function without code, all with a
-/// name; 5 and 6 the second and third without one, the latter with a line. Without children: 7 a declaration with a name, 8 a
-/// function of a specification with code, 9 the same of another unit, 10 a function with a name and code, 11 the extension of
-/// a namespace, with children, 12 a declaration with a plain and a linkage name.
+/// Abbreviations with children: 1 a unit with a language and code, 2 a namespace, 3 a structure, 4 a function
+/// without code, all with a name; 5 and 6 the second and third without one, the latter with a line. Without
+/// children: 7 a declaration with a name, 8 a function of a specification with code, 9 the same of another
+/// unit, 10 a function with a name and code, 11 the extension of a namespace, with children, 12 a declaration
+/// with a plain and a linkage name.
 const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0x13, 0x0b, 0x11, 0x01, 0x12, 0x06, 0,
     0, // DW_AT_language, DW_FORM_data1, and where its code is
@@ -38,7 +40,8 @@ const UNNAMED_NAMESPACE: &[u8] = &[5];
 const DECLARATION: u8 = 7;
 const END: &[u8] = &[0];
 
-/// A `.debug_info` section that is being written, at most one function with code for each 0x10 bytes of code.
+/// A `.debug_info` section under construction, with at most one function with code for each 0x10 bytes of
+/// code.
 #[derive(Default)]
 struct Info {
     bytes: Vec<u8>,
@@ -69,7 +72,7 @@ impl Info {
         u64::from(self.functions + 1) * 0x10
     }
 
-    /// Adds an entry; where it begins.
+    /// Adds an entry, and returns where it begins.
     fn add(&mut self, entry: &[u8]) -> usize {
         self.bytes.extend(entry);
         self.bytes.len() - entry.len()
@@ -79,7 +82,7 @@ impl Info {
         self.add(&[&[code], name.as_bytes(), &[0]].concat())
     }
 
-    /// Adds a function that has code, of which `head` says the name.
+    /// Adds a function with code, whose name is in `head`.
     fn function(&mut self, head: &[u8]) {
         let start = self.code_end();
         self.functions += 1;
@@ -95,13 +98,13 @@ impl Info {
         self.function(&[&[9][..], &(declaration as u32).to_le_bytes()].concat());
     }
 
-    /// The names of the functions that have code, each asked for alone.
+    /// The names of the functions with code, each looked up alone.
     fn names(self) -> Vec<String> {
         let (module, addresses) = self.module();
         addresses.iter().map(|&address| name(&module.lookup(address))).collect()
     }
 
-    /// The same, asked for together.
+    /// The same, looked up together.
     fn names_at_once(self) -> Vec<String> {
         let (module, addresses) = self.module();
         let answers = module.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
@@ -121,7 +124,7 @@ fn name(info: &AddressInfo) -> String {
     info.frames[0].function.as_deref().unwrap().to_owned()
 }
 
-/// A unit with a declaration in a structure in a namespace, and functions in what has no name.
+/// A unit with a declaration in a structure in a namespace, and functions in unnamed entries.
 fn nested(language: u8) -> (Info, usize) {
     let mut info = Info::default();
     info.begin_unit(language);
@@ -233,7 +236,7 @@ fn functions_behind_deep_nests_are_answered_soon() {
     }
     info.add(END);
     info.end_unit();
-    // One step outwards for each of the others' would take minutes.
+    // One step outwards for each of the other entries would take minutes.
     assert_eq!(info.names_at_once(), vec!["outer::behind"; count]);
 }
 
@@ -246,7 +249,7 @@ fn circles_of_declarations_end() {
     info.add(&[&[11][..], &at.to_le_bytes()].concat());
     info.function(b"\x0ainside\0");
     info.add(END);
-    // A namespace that extends what is in it.
+    // A namespace that extends an entry in itself.
     let at = info.bytes.len() as u32;
     info.add(&[&[11][..], &(at + 5).to_le_bytes()].concat());
     info.named(NAMESPACE, "inner");

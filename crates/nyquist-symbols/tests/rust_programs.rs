@@ -81,7 +81,7 @@ fn has_chain(path: &Path) -> bool {
         });
         info.frames.len() == CHAIN.len()
             && frames.zip(CHAIN).all(|(found, expected)| {
-                // Version 0 of the mangling shows generic arguments.
+                // The v0 mangling shows generic arguments.
                 found.1 == expected.1 && found.0.starts_with(expected.0)
             })
     })
@@ -103,7 +103,7 @@ fn optimised() {
     check("release", &["-g", "-Copt-level=3"]);
 }
 
-/// A function whose linkage name is its plain one has none in the debug info.
+/// A function whose linkage name is its plain name has no linkage name in the debug info.
 #[test]
 fn exported_functions_are_qualified() {
     let exported = "#[unsafe(no_mangle)]\n    #[inline(never)]\n    pub extern \"C\" fn";

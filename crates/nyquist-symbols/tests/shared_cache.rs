@@ -1,4 +1,5 @@
-//! Libraries of macOS that are in the dyld shared cache alone: found by their UUIDs or paths, with the names of all its files.
+//! Libraries of macOS that are only in the dyld shared cache. They are found by their UUIDs or paths, with
+//! the names from all files of the cache.
 
 pub mod shared_cache_image;
 
@@ -42,7 +43,7 @@ impl Drop for Folder {
     }
 }
 
-/// The names of the functions at these addresses, and where they are from.
+/// The names of the functions at these addresses, and their origins.
 fn names<const N: usize>(symbols: &ModuleSymbols, addresses: [u32; N]) -> [(String, Origin); N] {
     addresses.map(|address| {
         let info = symbols.lookup(RelativeAddress(address));
@@ -74,7 +75,7 @@ fn libraries_have_own_symbols_and_separate_ones() {
 
 #[test]
 fn without_other_files_a_cache_gives_what_it_has() {
-    // Without the symbols that are kept apart a function is known by where it begins.
+    // Without the separate file of symbols, only the start of a function is known.
     let folder = Folder::new("tables", &SUFFIXES[..2]);
     let symbols = folder.open("/usr/lib/libone.dylib", Some(UUIDS[0]));
     let expected = [("one".to_owned(), Origin::SymbolTable), ("fun_1040".to_owned(), Origin::UnwindInfo)];

@@ -1,4 +1,4 @@
-//! The vDSO has no file: its symbols come from the image in memory.
+//! The vDSO has no file, so its symbols come from the image in memory.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -6,7 +6,7 @@ use nyquist_object::RelativeAddress;
 use nyquist_symbols::{ModuleSymbols, Origin};
 use std::os::unix::fs::FileExt;
 
-/// The vDSO of this process; a kernel may be built without one.
+/// The vDSO of this process. A kernel may be built without one.
 fn image() -> Option<Vec<u8>> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;

@@ -1,4 +1,4 @@
-//! Modules of Windows: files made byte by byte, how they are found by their ids, and what they say.
+//! Modules of Windows in handmade files: how they are found by their ids, and their answers.
 
 use nyquist_object::elf::Architecture;
 use nyquist_object::{DebugId, FileSource, ModuleId, PeCodeId, PeId, RelativeAddress};
@@ -13,7 +13,7 @@ const ID: &str = "04030201060508070910111213141516a";
 const GUID: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16];
 const CODE_ID: PeCodeId = PeCodeId { timestamp: 0x5ca1_2c43, size_of_image: 0x3000 };
 
-/// A folder that is removed again.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -93,7 +93,7 @@ fn image() -> Vec<u8> {
 
 const BLOCK: usize = 512;
 
-/// A PDB of the streams given, from number 1 on, each in blocks of its own.
+/// A PDB of the given streams, from number 1 on, each in separate blocks.
 fn pdb_of(streams: &[Vec<u8>]) -> Vec<u8> {
     let mut blocks: Vec<u8> = Vec::new();
     let mut next = 4;
@@ -131,13 +131,13 @@ fn subsection(kind: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A PDB with one object file, in which the function `work(int)` is at 0x1000, 0x40 bytes long. From 0x1010 up to 0x1018
-/// `tools::helper(char)` is inlined into it.
+/// A PDB with one object file, in which the function `work(int)` is at 0x1000, 0x40 bytes long. From 0x1010
+/// up to 0x1018 `tools::helper(char)` is inlined into it.
 fn pdb(age: u32) -> Vec<u8> {
     pdb_with(age, 0x1001, &[])
 }
 
-/// The same, with `inlinee` as the number of the inlined function, and more that is said of the object file.
+/// The same, with `inlinee` as the id of the inlined function, and with more data about the object file.
 fn pdb_with(age: u32, inlinee: u32, more: &[u8]) -> Vec<u8> {
     let names = b"\0/names\0";
     let info = [words(&[20_000_404, 0, 1]), GUID.to_vec(), words(&[8]), names.to_vec()].concat();
@@ -287,12 +287,14 @@ fn a_pdb_says_functions_lines_and_inlined_calls() {
     assert!(symbols.named_source("C:\\secret", RelativeAddress(0x1000)).is_none());
 }
 
-/// What the linker itself has made refers to functions of other object files by numbers of those.
+/// Code that the linker itself has generated refers to functions of other object files by their numbers
+/// there.
 #[test]
 fn inlined_functions_of_other_objects_have_names() {
     let folder = Folder::new("ltcg");
     let app = folder.write("app.exe", &image());
-    // The third number from the first object file of the list, whose name is in another case; there it is 0x5005.
+    // The third number from the first object file of the list, whose name differs in case. There the number
+    // is 0x5005.
     let imports = subsection(0xf7, &words(&[16, 3, 7, 8, 0x5005]));
     let exports = subsection(0xf8, &words(&[0x5004, 0x1000, 0x5005, 0x1001]));
     let inner = |inlinee: u32, more: &[u8]| {
@@ -306,7 +308,7 @@ fn inlined_functions_of_other_objects_have_names() {
     };
     let both = [&imports[..], &exports].concat();
     assert_eq!(inner(0x8000_0002, &both).as_deref(), Some("tools::helper(char)"));
-    // What is not in the lists has no name.
+    // Numbers that are not in the lists have no name.
     for (inlinee, more) in
         [(0x8000_0003, &both[..]), (0x8010_0000, &both), (0x8000_0000, &both), (0x8000_0002, &imports)]
     {
@@ -332,7 +334,7 @@ fn the_id_decides_which_pdb_is_used() {
     let tried = found.tried.iter().find(|attempt| attempt.path == folder.0.join("app.pdb")).unwrap();
     let other = "debug id 04030201060508070910111213141516b".to_owned();
     assert_eq!(tried.outcome, Outcome::OtherIdentity(other));
-    // Exports are what is left.
+    // Only exports are left.
     let symbols = ModuleSymbols::open(&found).unwrap();
     check(&symbols, 0x1010, Origin::Exports, &[("exported_by_image", "", 0)]);
 }

@@ -86,7 +86,8 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// The mode of compact unwind encodings that refer to call frame information.
     const COMPACT_DWARF: u32;
 
-    /// Calls `emit` with the offsets in a function's code at which rules begin to hold, by its compact unwind encoding.
+    /// Calls `emit` with the offsets in a function's code at which rules begin to hold, by its compact unwind
+    /// encoding.
     fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule));
 
     /// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its
@@ -205,8 +206,8 @@ impl<A: Architecture> FullRegisters<A> {
     }
 }
 
-/// The reason for a read that failed. Memory above the stack pointer was not copied, and memory below it is no
-/// stack.
+/// The reason for a read that failed. Memory above the stack pointer was not copied, and memory below it is
+/// no stack.
 pub(crate) fn unreadable(address: u64, sp: u64) -> Reason {
     if address >= sp { Reason::StackCopyEnded } else { Reason::MemoryUnreadable }
 }

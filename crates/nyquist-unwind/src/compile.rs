@@ -98,7 +98,8 @@ pub(crate) struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Compiles all sections and functions. Prologues and epilogues of functions with compact encodings are read from `code`.
+    /// Compiles all sections and functions. Prologues and epilogues of functions with compact encodings are
+    /// read from `code`.
     pub(crate) fn compile<A: Architecture>(
         &mut self,
         sections: &[FrameSection],

@@ -35,7 +35,8 @@ const SYMBOLS: [(&str, bool); 2] = [(".symtab", true), (".dynsym", false)];
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     table: Table,
-    /// The instructions of the program's first function up to its first call, at relative addresses: it has no caller.
+    /// The instructions of the program's first function up to its first call, at relative addresses: it has
+    /// no caller.
     first: Range<u32>,
 }
 

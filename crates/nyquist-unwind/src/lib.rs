@@ -16,8 +16,8 @@
 //! | signed return addresses | | by the highest address of the process's code, or by a mask that is given |
 //!
 //! # Entry points
-//! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once, as far as walks
-//!   need it, and shared by all threads and processes.
+//! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once, as far as
+//!   walks need it, and shared by all threads and processes.
 //! - [`AddressSpace`]: which modules are mapped where in one process.
 //! - [`Unwinder`]: walks stacks; one for each thread that walks.
 //! - [`StackMemory`]: how a walk reads the stack; [`StackCopy`] is one over copied bytes.
@@ -60,7 +60,7 @@
 //!
 //! # How it works
 //! The call frame information of a module, or the `UNWIND_INFO` of its functions, is compiled to a
-//! [`Table`](table::Table) of [`Rule`](rule::Rule)s. A rule has eight bytes. It says how to find the
+//! [`Table`](table::Table) of [`Rule`](rule::Rule)s. A rule has eight bytes. It states how to find the
 //! canonical frame address, the caller's frame pointer and the return address. A row that a rule cannot
 //! express is marked, and evaluated with all registers when a walk needs it. The walk is repeated up to there
 //! with all registers, and then continues with three. Compact unwind information only describes the bodies of

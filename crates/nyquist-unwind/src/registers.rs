@@ -12,8 +12,8 @@ pub enum Registers {
     /// 64-bit x86, in DWARF's order (System V ABI for AMD64, figure 3.36): rax, rdx, rcx, rbx, rsi, rdi, rbp,
     /// rsp, r8 to r15, then the instruction pointer.
     X86_64([u64; 17]),
-    /// The same registers, of which some are not known. An example is a thread that is observed while it waits
-    /// in the kernel. A step that needs one of them ends the walk.
+    /// The same registers, of which some are not known. An example is a thread that is observed while it
+    /// waits in the kernel. A step that needs one of them ends the walk.
     X86_64Partial {
         /// The values in the same order. The value of an unknown register has no meaning.
         values: [u64; 17],
@@ -21,8 +21,8 @@ pub enum Registers {
         /// instruction pointer must be known.
         known: u32,
     },
-    /// 64-bit ARM, in DWARF's order (DWARF for the Arm 64-bit Architecture, section 4.1): x0 to x30, the stack
-    /// pointer, then the instruction pointer.
+    /// 64-bit ARM, in DWARF's order (DWARF for the Arm 64-bit Architecture, section 4.1): x0 to x30, the
+    /// stack pointer, then the instruction pointer.
     Aarch64([u64; 33]),
     /// The same registers, of which some are not known. An example is a thread that is observed while it
     /// waits in the kernel. If the return address is one of them, the walk continues at the nearest frame

@@ -36,8 +36,8 @@ pub enum Kind {
     AtStackPointer = 4,
     /// The word at (frame pointer + low half of the operand), + high half; the halves are signed.
     AtFramePointer = 5,
-    /// The stub of a procedure linkage table: stack pointer + low half of the operand. It is eight more if the
-    /// low four bits of the instruction pointer are not below the high half.
+    /// The stub of a procedure linkage table: stack pointer + low half of the operand. It is eight more if
+    /// the low four bits of the instruction pointer are not below the high half.
     LinkageStub = 6,
     /// The frame that the kernel made to deliver a signal: all registers are in the `ucontext` that begins at
     /// the stack pointer.
@@ -93,8 +93,8 @@ impl Rule {
     /// As [`Rule::FRAME_RECORD`], on 64-bit ARM.
     pub const FRAME_RECORD_ANYWHERE: Self =
         Self::pack(Kind::FrameRecord, 0, SavedFramePointer::InRegister, 0);
-    /// The return address in the link register, and nothing on the stack, as at the first instruction of a function of
-    /// 64-bit ARM.
+    /// The return address in the link register, and nothing on the stack, as at the first instruction of a
+    /// function of 64-bit ARM.
     pub const LINK_REGISTER: Self = Self::pack(Kind::StackPointer, 0, SavedFramePointer::InRegister, 0);
 
     const fn pack(kind: Kind, operand: i32, saved: SavedFramePointer, words: i16) -> Self {

@@ -32,7 +32,7 @@ impl Mapping {
         self.end
     }
 
-    /// The module whose code this is; `None` for code without tables.
+    /// The module of this code. `None` for code without tables.
     #[inline]
     pub(crate) fn module(&self) -> Option<&Module> {
         self.module.as_deref()

@@ -5,10 +5,10 @@ use crate::event::Timestamp;
 /// A time in which samples may be missing.
 #[derive(Debug)]
 pub(crate) struct Gap {
-    /// When it began; `None` where only its end is known.
+    /// When it began. `None` if only its end is known.
     pub(crate) start: Option<Timestamp>,
     pub(crate) end: Timestamp,
     pub(crate) cpu: Option<u32>,
-    /// How many records were dropped in it; `None` where the kernel has taken no samples.
+    /// How many records were dropped in it. `None` if the kernel did not sample.
     pub(crate) records: Option<u64>,
 }

@@ -13,7 +13,8 @@ pub struct Statistics {
     pub throttled: u64,
     /// Samples whose stack does not reach its root.
     pub truncated: u64,
-    /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
+    /// Samples whose stack reaches its root only because its outer part was read from the running program's
+    /// memory.
     pub completed: u64,
     /// Samples whose stack was truncated and could not be completed, by the reason.
     pub incomplete: IncompleteCounts,

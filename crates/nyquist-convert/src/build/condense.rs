@@ -4,9 +4,9 @@ use nyquist_profile::{CounterId, ProfileBuilder, Samples, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
-/// Makes one sample of all samples of a thread before `before` (nanoseconds since the profile's zero) that have the
-/// same stack, at the time of the first of them. Markers that begin before it and the values of counters are dropped.
-/// Linear in the number of samples.
+/// Makes one sample of all samples of a thread before `before` (nanoseconds since the profile's zero) that
+/// have the same stack, at the time of the first of them. Markers that begin before it and the values of
+/// counters are dropped. Linear in the number of samples.
 pub(crate) fn samples_before(builder: &mut ProfileBuilder, before: u64) {
     for index in 0..builder.profile().threads().len() {
         let thread = builder.thread_mut(ThreadIndex::from_index(index));

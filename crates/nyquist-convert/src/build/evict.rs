@@ -1,4 +1,5 @@
-//! Forgetting: a profile without its old samples and markers, and without the stacks and frames that only they had.
+//! Forgetting: a profile without its old samples and markers, and without the stacks and frames that only
+//! they had.
 
 use nyquist_profile::{
     CodeTables, CounterId, CounterSample, Marker, MarkerTiming, ProfileBuilder, StackId, StringId,

@@ -1,4 +1,4 @@
-//! The profile as it is by now: with the names and lifetimes of its processes and threads.
+//! The profile so far, with the names and lifetimes of its processes and threads.
 
 use super::markers;
 use super::row_names::{name_main_threads, name_process};

@@ -95,7 +95,7 @@ impl ProfileSink {
         rows.map(|(at, row)| (ThreadIndex::from_index(at), row))
     }
 
-    /// The row of the first main thread, or of the first thread where no main thread has one.
+    /// The row of the first main thread, or of the first thread if no main thread has one.
     fn first_main_row(&self) -> Option<ThreadIndex> {
         let mains = self.rows_of_threads().filter(|(_, row)| row.is_main);
         mains.chain(self.rows_of_threads()).map(|(at, _)| at).next()

@@ -43,7 +43,7 @@ pub(crate) enum CodePlace {
 }
 
 impl CodePlace {
-    /// The place of an address; `range` is the memory that holds it, where that is known.
+    /// The place of an address; `range` is the memory that contains it, if that is known.
     pub(crate) fn of(range: Option<&Range>, address: Avma) -> Self {
         let module = range.and_then(|range| range.module);
         let place = module.and_then(|(module, base)| {

@@ -9,7 +9,8 @@ use nyquist_profile::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// How many categories there may be: the Firefox Profiler stores a category in a byte, and frames need some too.
+/// How many categories there may be: the Firefox Profiler stores a category in a byte, and frames need some
+/// too.
 const MAX_CATEGORIES: usize = 128;
 
 /// The profile's entries for markers.

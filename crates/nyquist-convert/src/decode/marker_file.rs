@@ -22,7 +22,7 @@ pub struct FileHeader {
     pub capacity: u64,
     /// The process's number in its own pid namespace.
     pub pid: u32,
-    /// The inode of the process's pid namespace; 0 where it is not known.
+    /// The inode of the process's pid namespace. 0 if it is not known.
     pub pid_namespace: u64,
     /// The number of bytes that were ever written to the ring.
     pub written: u64,
@@ -62,7 +62,8 @@ pub struct Period {
     pub since: Timestamp,
     /// The current time.
     pub until: Timestamp,
-    /// How far the program's clock is ahead of the recorder's, in nanoseconds: time namespaces have clocks of their own.
+    /// How far the program's clock is ahead of the recorder's, in nanoseconds: time namespaces have clocks of
+    /// their own.
     pub ahead_ns: i64,
 }
 

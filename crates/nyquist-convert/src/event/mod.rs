@@ -336,12 +336,12 @@ pub enum SampleState {
     /// The wall clock triggered the sample. The thread has not run since the last look, because other threads
     /// had the CPUs.
     Runnable {
-        /// How long it has waited since it was last looked at, in nanoseconds.
+        /// How long it has waited since the last look at it, in nanoseconds.
         waited_ns: u64,
     },
     /// The wall clock triggered the sample, and the thread waited for something.
     Waiting {
-        /// How long it has waited since it was last looked at, in nanoseconds.
+        /// How long it has waited since the last look at it, in nanoseconds.
         waited_ns: u64,
         /// The kind of object that it waited for, if that is known.
         reason: Option<WaitReason>,

@@ -1,4 +1,5 @@
-//! Files that a program wrote beside a recording of it, which is read later: jitdumps, perf maps, marker files.
+//! Files that a program wrote beside a recording of it, which is read later: jitdumps, perf maps, marker
+//! files.
 
 use crate::event::Mapping;
 use crate::jit::side_file::{Found, Refusal, Root, own_user};

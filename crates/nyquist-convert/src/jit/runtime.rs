@@ -1,8 +1,9 @@
 //! The names that runtimes give to their code: the parts of the names, and the categories of the code.
 //!
-//! Sources: V8's `src/logging/code-events.h` (code tags) and `Code::CodeKindToMarker`; CPython's documentation, "Python support for
-//! the Linux perf profiler"; .NET's `PerfMapEnabled` and the runtime's `perfmap.cpp` (tiers in brackets); the JVM's
-//! `Compiler.perfmap` (`CodeCache::write_perf_map`); LuaJIT's `perftools_addtrace` in `lj_trace.c`; Wasmtime's `profiling_agent`.
+//! Sources: V8's `src/logging/code-events.h` (code tags) and `Code::CodeKindToMarker`; CPython's
+//! documentation, "Python support for the Linux perf profiler"; .NET's `PerfMapEnabled` and the runtime's
+//! `perfmap.cpp` (tiers in brackets); the JVM's `Compiler.perfmap` (`CodeCache::write_perf_map`); LuaJIT's
+//! `perftools_addtrace` in `lj_trace.c`; Wasmtime's `profiling_agent`.
 
 use nyquist_profile::CategoryColor;
 
@@ -36,8 +37,8 @@ pub(crate) enum Runtime {
 }
 
 impl Runtime {
-    /// The name and the colour of the category of its code of a tier. Tiers that differ in speed have their own, because
-    /// graphs are drawn in the colours of categories.
+    /// The name and the colour of the category of its code of a tier. Tiers that differ in speed have their
+    /// own, because graphs are drawn in the colours of categories.
     pub(crate) fn category(self, tier: Option<&str>) -> (&'static str, CategoryColor) {
         match self {
             Self::JavaScript => match tier {

@@ -114,7 +114,8 @@ impl SavedCode {
         }
     }
 
-    /// The bytes of code from an address on: `size` of them, or up to the end of the function; no more than the function has.
+    /// The bytes of code from an address on: `size` of them, or up to the end of the function; no more than
+    /// the function has.
     ///
     /// # Errors
     /// No code is at the address.

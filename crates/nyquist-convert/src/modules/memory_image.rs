@@ -36,8 +36,8 @@ const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const SYMBOL: u64 = 24;
 const SHN_ABS: u16 = 0xfff1;
-/// The encoding of the first pointer of `.eh_frame_hdr` that every linker uses: four bytes with a sign, relative to
-/// their own place (`DW_EH_PE_pcrel | DW_EH_PE_sdata4`).
+/// The encoding of the first pointer of `.eh_frame_hdr` that every linker uses: four bytes with a sign,
+/// relative to their own place (`DW_EH_PE_pcrel | DW_EH_PE_sdata4`).
 const RELATIVE_SDATA4: u8 = 0x1b;
 /// The most entries that are read: of the program headers, the dynamic section, and a chain of symbols.
 const MOST_ENTRIES: usize = 1 << 12;

@@ -204,7 +204,7 @@ impl Module {
         self.unwind.get_or_init(compile).clone()
     }
 
-    /// The architecture of the module's code, where it is known.
+    /// The architecture of the module's code, if it is known.
     pub(crate) fn architecture(&self) -> Option<Architecture> {
         self.architecture
     }

@@ -42,7 +42,7 @@ pub struct RecordedFiles {
 }
 
 impl Files {
-    /// The build id of the file of a mapping, where it is known.
+    /// The build id of the file of a mapping, if it is known.
     pub(crate) fn id_of(&self, mapping: &Mapping) -> Option<BuildId> {
         match (&mapping.identity, self) {
             (MappedFile::BuildId(id), _) => Some(id.clone()),
@@ -73,7 +73,7 @@ impl Files {
         }
     }
 
-    /// The functions of the file at a path, where the recording states them.
+    /// The functions of the file at a path, if the recording states them.
     pub(crate) fn stated_symbols(&self, path: &str) -> Option<&StatedSymbols> {
         match self {
             Self::Recorded(files) => files.symbols.get(path),

@@ -97,7 +97,7 @@ impl Chosen {
         is_clock(&self.attr)
     }
 
-    /// The events that were asked for.
+    /// The attributes by which the event was opened.
     pub(crate) fn attr(&self) -> &EventAttr {
         &self.attr
     }

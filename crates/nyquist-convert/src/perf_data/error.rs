@@ -3,7 +3,7 @@
 /// Why a recording cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// No event has one of the names that were asked for.
+    /// No event has one of the requested names.
     #[error("the recording has no event named {wanted}")]
     NoSuchEvent {
         /// The name.

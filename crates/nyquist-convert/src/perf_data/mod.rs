@@ -268,7 +268,8 @@ impl Import {
 
     /// A sample of `offcpu-time`: a thread was off the CPU for its period.
     fn off_cpu(&mut self, event: Event, time: Option<u64>) {
-        /// Perf writes sums at its end, at a time that no clock has (`OFF_CPU_TIMESTAMP` in `tools/perf/util/off_cpu.h`).
+        /// Perf writes sums at its end, at a time that no clock has (`OFF_CPU_TIMESTAMP` in
+        /// `tools/perf/util/off_cpu.h`).
         const AT_THE_END: u64 = 0xffff_ffff << 32;
         let Event { time: at, cpu, kind: EventKind::Sample(mut sample) } = event else { return };
         sample.state = SampleState::Waiting { waited_ns: sample.period_ns, reason: None };

@@ -18,12 +18,12 @@ pub(crate) struct Range {
     pub(crate) start: Avma,
     /// The address after the last one.
     pub(crate) end: Avma,
-    /// The module that is mapped, and where its image base is; `None` for code that no file holds.
+    /// The mapped module, and the address of its image base. `None` for code that is in no file.
     pub(crate) module: Option<(ModuleIndex, Avma)>,
 }
 
 impl Range {
-    /// Whether an address is in it.
+    /// Whether an address is in the range.
     pub(crate) fn contains(&self, address: Avma) -> bool {
         self.start <= address && address < self.end
     }

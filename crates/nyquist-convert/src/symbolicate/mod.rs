@@ -1,4 +1,5 @@
-//! The symbolicate stage: a profile of addresses becomes a profile of functions, files, lines and inlined frames.
+//! The symbolicate stage: a profile of addresses becomes a profile of functions, files, lines and inlined
+//! frames.
 
 mod ahead;
 mod answers;
@@ -68,8 +69,8 @@ pub struct LibReport {
     pub tried: Vec<Attempt>,
 }
 
-/// Gives the frames of a profile their names. `sources` says where each lib's symbols come from; frames of other
-/// libs stay as they are.
+/// Gives the frames of a profile their names. `sources` states where each lib's symbols come from. Frames of
+/// other libs stay unchanged.
 ///
 /// Each address is looked up once. The stacks are rebuilt in time linear in their number.
 pub fn symbolicate(

@@ -52,7 +52,8 @@ impl StackWalker {
         }
     }
 
-    /// The frames of the last stack, outermost first, and whether each was found beyond the end of the stack's copy.
+    /// The frames of the last stack, outermost first, and whether each was found beyond the end of the
+    /// stack's copy.
     pub(crate) fn frames(&self) -> impl Iterator<Item = (FrameAddress, bool)> {
         let found_in_copy = self.found_in_copy;
         self.frames.iter().enumerate().rev().map(move |(depth, frame)| (*frame, depth >= found_in_copy))

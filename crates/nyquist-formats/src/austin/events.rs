@@ -1,22 +1,23 @@
 //! The events of Austin's binary form (MOJO), in the order of the file.
 //!
-//! It is described at <https://github.com/P403n1x87/austin/wiki/The-MOJO-file-format>; what came after that page (a stack that begins as the
-//! thread's last one, tasks of asyncio) by the reader of austin-python 2.4.
+//! It is described at <https://github.com/P403n1x87/austin/wiki/The-MOJO-file-format>. For later additions (a
+//! stack that begins like the thread's last one, tasks of asyncio), the reference is the reader of
+//! austin-python 2.4.
 
-/// What every file begins with.
+/// The magic number of every file.
 const MAGIC: &[u8] = b"MOJ";
 
-/// The versions that are known. The second has columns, the third the interpreters' numbers.
+/// The supported versions. The second one has columns, and the third one has the interpreters' numbers.
 pub(super) const VERSIONS: std::ops::RangeInclusive<u64> = 1..=3;
 
-/// An event. Keys are those of the process that the last [`Stack`](Self::Stack) is of.
+/// An event. Keys belong to the process of the last [`Stack`](Self::Stack).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event<'a> {
     Metadata {
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// Begins a sample and ends the one before. The thread is a number in hexadecimal digits.
+    /// Begins a sample and ends the previous one. The thread is a number in hexadecimal digits.
     Stack {
         pid: u64,
         tid: &'a [u8],
@@ -39,31 +40,32 @@ pub(super) enum Event<'a> {
     Idle,
     /// In µs.
     Time(i64),
-    /// In bytes; negative where memory was freed.
+    /// In bytes. Negative if memory was freed.
     Memory(i64),
     /// Defines a text.
     Text {
         key: u64,
         text: &'a [u8],
     },
-    /// The sample's outer frames are those of the thread's sample before it, without the native ones at its inner end.
+    /// The sample's outer frames are those of the thread's previous sample, without the native ones at its
+    /// inner end.
     Repeat,
-    /// Where a task of asyncio is: the next so many frames are the task's and not the sample's.
+    /// The stack of a task of asyncio: this many next frames belong to the task and not to the sample.
     TaskStack {
         frames: u64,
     },
-    /// What else is said of a task, or a text that is named without use.
+    /// Other data of a task, or an unused reference to a text.
     Ignored,
 }
 
-/// The version of the file, if it begins as one does.
+/// The version of the file, if it begins with the magic number.
 pub(super) fn version(bytes: &[u8]) -> Option<u64> {
     let [first, ..] = bytes.strip_prefix(MAGIC)? else { return None };
     // The sign and further bytes are in the two highest bits. Text has letters there.
     (1..0x20).contains(first).then(|| u64::from(*first))
 }
 
-/// The events, up to the first one that is damaged or cut off.
+/// The events, up to the first one that is damaged or truncated.
 pub(super) struct Events<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -74,18 +76,18 @@ pub(super) struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// Those of a file of that version.
+    /// The events of a file of this version.
     pub(super) fn new(bytes: &'a [u8], version: u64) -> Self {
         let at = MAGIC.len() + 1;
         Self { bytes, at, last: at, version, is_broken: false }
     }
 
-    /// Where the event begins that ended this, unless that was the end of the file.
+    /// The offset of the event at which reading stopped, unless it was the end of the file.
     pub(super) fn broken_at(&self) -> Option<usize> {
         self.is_broken.then_some(self.last)
     }
 
-    /// Says that the last event makes no sense.
+    /// Marks the last event as invalid.
     pub(super) fn break_off(&mut self) {
         self.is_broken = true;
     }
@@ -104,7 +106,7 @@ impl<'a> Events<'a> {
             }
             3 => {
                 let [key, file, name, line] = [number()?, number()?, number()?, number()?];
-                // The line and the column that it ends at are between and behind.
+                // The line and the column at which it ends are between and after these.
                 let [_, column, _] =
                     if self.version >= 2 { [number()?, number()?, number()?] } else { [0; 3] };
                 Event::Frame { key, file, name, line, column }
@@ -147,7 +149,7 @@ impl<'a> Iterator for Events<'a> {
     }
 }
 
-/// Bytes that are read one after the other. Every method gives `None` where the bytes end.
+/// Bytes that are read in sequence. Every method returns `None` at the end of the bytes.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -168,8 +170,8 @@ impl<'a> Cursor<'a> {
         Some(&rest[..length])
     }
 
-    /// A number of at most 64 bits: its amount, and whether it is negative. Its lowest bits come first, six of them with the sign,
-    /// then seven a byte.
+    /// A number of at most 64 bits: its amount, and whether it is negative. Its lowest bits come first: six
+    /// of them with the sign, and then seven in each byte.
     fn number(&mut self) -> Option<(u64, bool)> {
         let first = self.byte()?;
         let mut amount = u64::from(first & 0x3f);
@@ -186,12 +188,12 @@ impl<'a> Cursor<'a> {
         Some((amount, first & 0x40 != 0))
     }
 
-    /// A number that has no sign.
+    /// An unsigned number.
     fn unsigned(&mut self) -> Option<u64> {
         self.number().map(|(amount, _)| amount)
     }
 
-    /// A number that is not larger than 63 bits with its sign.
+    /// A signed number of at most 63 bits.
     fn signed(&mut self) -> Option<i64> {
         let (amount, is_negative) = self.number()?;
         let amount = i64::try_from(amount).ok()?;
@@ -211,7 +213,7 @@ mod tests {
         fn unsigned(bytes: &[u8]) -> Option<u64> {
             Cursor { bytes, at: 0 }.unsigned()
         }
-        // The description's own example.
+        // The example in the description.
         assert_eq!(signed(&[0xc3, 0x02]), Some(-131));
         assert_eq!([signed(&[0]), signed(&[0x3f]), signed(&[0x7f])], [Some(0), Some(63), Some(-63)]);
         // A key of Austin 3.7.

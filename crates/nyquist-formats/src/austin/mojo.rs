@@ -10,19 +10,19 @@ use crate::import::Code;
 
 const FORMAT: &str = "a binary file of Austin";
 
-/// The key of a text that no event defines: Austin could not read the name.
+/// The key of a text that no event defines, because Austin could not read the name.
 const UNKNOWN: u64 = 1;
 
-/// Whether a file begins as one of these does.
+/// Whether a file begins like a MOJO file.
 pub(crate) fn is_mojo(start: &[u8]) -> bool {
     version(start).is_some()
 }
 
-/// Reads the samples, as [`read_value`](super::read_value) does those of the text: what that says holds here. Columns are read where
-/// the file has them.
+/// Reads the samples, in the same way as [`read_value`](super::read_value) does for the text. Columns are
+/// read if the file has them.
 ///
 /// # Errors
-/// As there, and if the file is of a version that is not known.
+/// As there, and if the file has an unknown version.
 pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
     let version = version(bytes).ok_or_else(|| ReadError::Malformed {
         format: FORMAT,
@@ -54,7 +54,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
     reader.finish(events.broken_at())
 }
 
-/// The file's mode: what it says, or else what the samples have.
+/// The file's mode: the stated one, or else the one that fits the samples.
 fn mode<'a>(events: impl Iterator<Item = Event<'a>>) -> Mode {
     let (mut has_time, mut has_memory) = (false, false);
     for event in events {
@@ -75,10 +75,10 @@ fn mode<'a>(events: impl Iterator<Item = Event<'a>>) -> Mode {
 /// A text that the file has defined.
 #[derive(Clone, Copy)]
 struct Text {
-    /// None of an empty one.
+    /// `None` for an empty text.
     id: Option<StringId>,
     is_kernel: bool,
-    /// Whether it is how Python calls a file: with its ending, or in angle brackets.
+    /// Whether it is a file name of Python: with its extension, or in angle brackets.
     is_python: bool,
 }
 
@@ -86,7 +86,7 @@ struct Text {
 #[derive(Clone, Copy)]
 struct Defined {
     frame: FrameId,
-    /// Whether it is one of the program's own machine code, which a repeated stack loses.
+    /// Whether it is a frame of the program's own machine code. A repeated stack loses such frames.
     is_native: bool,
 }
 
@@ -96,7 +96,7 @@ struct Current {
     tid: String,
     /// Its own frames, outermost first.
     frames: Vec<Defined>,
-    /// Whether the frames of the thread's sample before are outside of them.
+    /// Whether the frames of the thread's previous sample are outside of these.
     is_repeat: bool,
     is_collecting: bool,
     is_idle: bool,
@@ -105,7 +105,7 @@ struct Current {
 }
 
 impl Current {
-    /// How much it counts. Whether a thread is idle is said between the time and the memory.
+    /// The amount of the sample. Whether a thread is idle is stated between the time and the memory.
     fn amount(&self, wanted: Wanted) -> Option<i64> {
         match wanted {
             Wanted::Cpu => self.memory.and(self.time),
@@ -121,17 +121,17 @@ struct Reader {
     /// By process and key.
     texts: FxHashMap<(u64, u64), Text>,
     frames: FxHashMap<(u64, u64), Defined>,
-    /// What a repeated stack of a thread begins with: its last stack up to its innermost frame of Python.
+    /// The start of a repeated stack of each thread: its last stack up to the innermost frame of Python.
     bases: FxHashMap<(u64, String), Option<StackId>>,
     current: Option<Current>,
-    /// How many of the next frames are a task's.
+    /// How many of the next frames belong to a task.
     task_frames: u64,
     without_value: u64,
     tasks: u64,
 }
 
 impl Reader {
-    /// Takes an event. `None` if it makes no sense where it is.
+    /// Handles an event. `None` if it is invalid at its place.
     fn take(&mut self, event: Event<'_>) -> Option<()> {
         match event {
             Event::Metadata { .. } | Event::Ignored => {}
@@ -178,7 +178,7 @@ impl Reader {
         self.end_sample();
         self.task_frames = 0;
         let tid = String::from_utf8_lossy(tid);
-        // The text has thread ids in decimal digits, as the system's tools do.
+        // The text has thread ids in decimal digits, like the system's tools.
         let tid = u64::from_str_radix(&tid, 16).map_or(tid.into_owned(), |number| number.to_string());
         self.current = Some(Current {
             pid,
@@ -217,7 +217,7 @@ impl Reader {
         self.bases.insert(key, base);
     }
 
-    /// A frame that is in the sample alone.
+    /// Adds a frame that only the sample has.
     fn push(&mut self, code: &Code<'_>) -> Option<()> {
         let frame = self.samples.importer.frame(code);
         self.current.as_mut()?.frames.push(Defined { frame, is_native: true });
@@ -247,7 +247,7 @@ impl Reader {
         Defined { frame, is_native: !file.is_python }
     }
 
-    /// The profile, of a file that ends as it should, or is damaged at that byte.
+    /// The profile of a file that is complete, or is damaged at this byte.
     fn finish(mut self, broken_at: Option<usize>) -> Result<Imported, ReadError> {
         let is_whole = self.current.as_ref().is_none_or(|current| current.amount(self.wanted).is_some());
         if !is_whole {
@@ -272,7 +272,7 @@ mod tests {
     use crate::error::Note;
     use crate::test_profile::{assert_same_stacks, stacks_of, waits_of};
 
-    /// Of version 3, with that mode: two processes with a frame of the same key, whose names differ.
+    /// A file of version 3 with this mode: two processes with a frame of the same key, whose names differ.
     fn file(mode: &str, rest: &[&[u8]]) -> Vec<u8> {
         let head = format!("MOJ\x03\x01austin\x004.0.0\0\x01mode\0{mode}\0");
         [head.as_bytes(), &rest.concat()].concat()
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_repeated_stack_has_the_frames_before() {
-        // A frame of machine code at the end is no part of what is repeated.
+        // A frame of machine code at the end is not repeated.
         let native = b"\x0b\x05/lib/libc.so\0\x0b\x06read\0\x03\x03\x05\x06\x01\x01\0\0\x05\x03";
         let bytes = file(
             "wall",

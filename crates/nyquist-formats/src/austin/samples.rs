@@ -1,4 +1,4 @@
-//! What both forms of Austin's files share: which value is read, and samples by thread.
+//! Common code for both forms of Austin's files: which value is read, and samples by thread.
 
 use nyquist_profile::{Measure, StackId, Unit};
 use rustc_hash::FxHashMap;
@@ -14,12 +14,12 @@ pub(super) enum Mode {
     Wall,
     Cpu,
     Memory,
-    /// Three values a sample: how long it was, whether the thread was idle, and by how much memory grew.
+    /// Three values for each sample: its length, whether the thread was idle, and the growth of memory.
     Full,
 }
 
 impl Mode {
-    /// The mode that the metadata calls so. Austin's default is wall time.
+    /// The mode with this name in the metadata. Austin's default is wall time.
     pub(super) fn of(name: &str) -> Self {
         match name.trim() {
             "cpu" => Self::Cpu,
@@ -30,20 +30,20 @@ impl Mode {
     }
 }
 
-/// What is read of a sample.
+/// The value that is read of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The time, on the CPU or off it as the sample says.
+    /// The time, on or off the CPU according to the sample.
     Cpu,
-    /// The time, whatever the thread did.
+    /// The time, independent of what the thread did.
     Time,
     Memory,
 }
 
-/// What is read of a file of that mode, where the value of that name is asked for, and what it counts.
+/// The value that is read of a file of this mode, given the name of the requested value, and its measure.
 ///
 /// # Errors
-/// If there is no such value.
+/// The file has no such value.
 pub(super) fn wanted(mode: Mode, name: Option<&str>) -> Result<(Wanted, Measure), ReadError> {
     let cpu = |wanted| (wanted, Value::new("cpu", Unit::Time));
     let wall = (Wanted::Time, Value::new("wall", Unit::Time));
@@ -64,10 +64,10 @@ pub(super) fn wanted(mode: Mode, name: Option<&str>) -> Result<(Wanted, Measure)
     Ok((kinds[at], measure))
 }
 
-/// The samples of a file, one behind the other on their threads.
+/// The samples of a file, which follow each other on their threads.
 pub(super) struct Samples {
     pub importer: Importer,
-    /// How many ns or bytes one is.
+    /// The number of ns or bytes of one unit.
     factor: u64,
     threads: FxHashMap<(String, String), Queue>,
     count: u64,
@@ -82,7 +82,7 @@ impl Samples {
         Self { importer, factor, threads: FxHashMap::default(), count: 0, freed: 0 }
     }
 
-    /// Adds a sample of a thread: its stack, whether it is waiting, and how many µs or bytes it counts.
+    /// Adds a sample of a thread: its stack, whether it is waiting, and its amount in µs or bytes.
     pub(super) fn add(&mut self, (pid, tid): (&str, &str), stack: (Option<StackId>, bool), amount: i64) {
         self.count += 1;
         self.freed += u64::from(amount < 0);
@@ -95,7 +95,8 @@ impl Samples {
         queue.add_with(importer, stack, amount);
     }
 
-    /// The profile, with a note on where the file ends early, and one on each of the `others` that are no samples.
+    /// The profile, with a note on where the file ends early, and a note on each of the `others` that are no
+    /// samples.
     ///
     /// # Errors
     /// If there is no sample.

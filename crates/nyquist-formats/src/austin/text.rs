@@ -1,4 +1,4 @@
-//! Austin's text: a line a sample of a Python program, `P42;T0:43;file:function:line;... 1000`.
+//! Austin's text, with a line for each sample of a Python program: `P42;T0:43;file:function:line;... 1000`.
 //!
 //! It is described in its README (<https://github.com/P403n1x87/austin>, output).
 
@@ -18,8 +18,8 @@ pub(crate) fn is_sample(line: &str) -> bool {
     })
 }
 
-/// Reads the samples: wall time, CPU time or bytes, as the file's mode says. Of the mode `full`, whose samples have it all, CPU time,
-/// with waiting where a thread was idle.
+/// Reads the samples: wall time, CPU time or bytes, according to the file's mode. Samples of the mode `full`
+/// have all values, and CPU time is read, with waiting if a thread was idle.
 ///
 /// # Errors
 /// If no line is a sample.
@@ -27,7 +27,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// As [`read`], of the value of that name: `cpu`, `wall` or `memory`.
+/// As [`read`], for the value with this name: `cpu`, `wall` or `memory`.
 ///
 /// # Errors
 /// As there, and if there is no such value.
@@ -52,8 +52,8 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
     )
 }
 
-/// The file's mode. Old files have no such line: more than one number makes it `full`. And `mojo2austin` of austin-python leaves the
-/// time alone of samples of that mode.
+/// The file's mode. Old files have no such line, and more than one number means `full`. `mojo2austin` of
+/// austin-python keeps only the time of samples of this mode.
 fn mode<'a>(lines: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> Mode {
     let mut stated = None;
     for line in lines {
@@ -87,7 +87,7 @@ impl Reader {
         let mut parts = stack.split(';');
         let pid = parts.next()?.strip_prefix('P')?;
         let tid = parts.next()?.strip_prefix('T')?;
-        // The interpreter's number is in front of the thread's.
+        // The interpreter's number precedes the thread's number.
         let tid = tid.rsplit(':').next().unwrap_or(tid);
         let stack =
             parts.filter(|part| !part.is_empty()).fold(None, |prefix, part| Some(self.push(prefix, part)));
@@ -95,7 +95,7 @@ impl Reader {
         Some(())
     }
 
-    /// How much a sample counts, and whether it is waiting.
+    /// The amount of a sample, and whether it is waiting.
     fn amount(&self, metrics: &str) -> Option<(i64, bool)> {
         let mut numbers = metrics.split(',');
         let mut number = || numbers.next()?.parse::<i64>().ok();
@@ -111,7 +111,7 @@ impl Reader {
         })
     }
 
-    /// A frame as `file:function:line`. A file may have colons.
+    /// Adds a frame in the form `file:function:line`. A file name may contain colons.
     fn push(&mut self, prefix: Option<StackId>, text: &str) -> StackId {
         let parts = text.rsplit_once(':').and_then(|(rest, line)| {
             let (file, name) = rest.rsplit_once(':')?;
@@ -125,7 +125,7 @@ impl Reader {
                 is_kernel: file == "kernel",
                 ..Code::default()
             },
-            // What the interpreter does: `:GC:`.
+            // An activity of the interpreter: `:GC:`.
             _ => Code { name: text.trim_matches(':'), ..Code::default() },
         };
         let frame = self.samples.importer.frame(&code);

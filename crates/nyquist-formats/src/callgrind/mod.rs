@@ -1,7 +1,7 @@
-//! callgrind's format: costs by function and line, and what calls cost, as KCachegrind shows them.
+//! callgrind's format: costs by function and line, and the costs of calls, for KCachegrind.
 //!
-//! It is described in <https://valgrind.org/docs/manual/cl-format.html>. cachegrind's files are the same without calls, and
-//! others (Xdebug, `pprof -callgrind`) write it too.
+//! It is described in <https://valgrind.org/docs/manual/cl-format.html>. cachegrind's files are the same
+//! without calls. Other tools (Xdebug, `pprof -callgrind`) write it too.
 
 mod read;
 mod write;

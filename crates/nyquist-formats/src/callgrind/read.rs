@@ -1,4 +1,4 @@
-//! Reading callgrind's files: a call graph, of which stacks are made.
+//! Reads callgrind's files: a call graph, from which stacks are made.
 
 use nyquist_profile::{FrameId, LibId, Measure, StringId, Unit};
 use rustc_hash::FxHashMap;
@@ -11,12 +11,13 @@ use crate::values::{Value, choose};
 
 const FORMAT: &str = "a file of callgrind";
 
-/// What the event is called that [`write`](super::write()) makes of CPU time.
+/// The name of the event that [`write`](super::write()) makes of CPU time.
 pub(super) const CPU_TIME: &str = "CPU_time";
 
-/// Reads the first event of the file. Stacks are made of the calls: what a function costs itself is divided among its callers in
-/// proportion to what their calls of it cost. So own costs and those of each call are exact, and stacks of three and more
-/// functions are an estimate. Calls that close a circle are cut. There are no times.
+/// Reads the first event of the file. Stacks are made from the calls: a function's own cost is divided among
+/// its callers in proportion to the costs of their calls to it. So own costs and those of each call are
+/// exact, and stacks of three and more functions are an estimate. Calls that close a cycle are removed. The
+/// file has no times.
 ///
 /// # Errors
 /// If it has no events or no costs.
@@ -24,7 +25,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// As [`read`], of the event of that name.
+/// As [`read`], for the event with this name.
 ///
 /// # Errors
 /// As there, and if there is no such event.
@@ -36,7 +37,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
     reader.finish()
 }
 
-/// What names there are, each kind with numbers of its own by which they are repeated.
+/// The kinds of names. Each kind has separate numbers for repeated names.
 #[derive(Clone, Copy)]
 enum Kind {
     Object,
@@ -44,7 +45,7 @@ enum Kind {
     Function,
 }
 
-/// A function by what tells it from others: its object, file and name.
+/// The key that distinguishes functions: object, file and name.
 type Key = (Option<StringId>, Option<StringId>, Option<StringId>);
 
 /// The costs of a thread.
@@ -54,7 +55,7 @@ struct Costs {
     functions: FxHashMap<Key, usize>,
 }
 
-/// What is called: its object and file where they are not the caller's, and its name.
+/// A callee: its object and file, if they differ from the caller's, and its name.
 #[derive(Default)]
 struct Callee {
     has_object: bool,
@@ -65,20 +66,20 @@ struct Callee {
 struct Reader<'a> {
     importer: Importer,
     wanted: Option<&'a str>,
-    /// Which of a line's costs is read, and what it is.
+    /// The index of the cost on a line that is read, and its value type.
     event: Option<(usize, Value)>,
-    /// What each position on a line is of; only lines are used.
+    /// The index of the line number among the positions on a line. Other positions are not used.
     line_at: usize,
     positions: Vec<u64>,
     names: [FxHashMap<u64, StringId>; 3],
     process: String,
     pid: String,
-    /// The costs by thread, and which thread's follow.
+    /// The costs by thread, and the current thread.
     threads: Vec<(String, Costs)>,
     thread_numbers: FxHashMap<String, usize>,
     thread: usize,
     libs: FxHashMap<StringId, LibId>,
-    /// The function whose costs follow, and the file that their lines are in.
+    /// The current function, and the file of its lines.
     function: Key,
     line_file: Option<StringId>,
     callee: Callee,
@@ -155,7 +156,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The number of a thread's costs. The first name is that of what came before.
+    /// The index of a thread's costs. The first name is also that of the costs before it.
     fn thread_of(&mut self, name: &str) -> usize {
         if self.thread_numbers.is_empty() {
             name.clone_into(&mut self.threads[0].0);
@@ -208,14 +209,14 @@ impl<'a> Reader<'a> {
             }
             "cfn" => self.callee.key.2 = self.name(Kind::Function, value),
             "calls" => self.is_call = true,
-            // Jumps; their names may be referred to.
+            // Jumps. Later lines may refer to their names.
             "jfi" => drop(self.name(Kind::File, value)),
             "jfn" => drop(self.name(Kind::Function, value)),
             _ => {}
         }
     }
 
-    /// A line of costs: of the function itself, or of calls where a line `calls=` is before it.
+    /// Reads a line of costs: of the function itself, or of calls if a line `calls=` precedes it.
     fn read_costs(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         for position in &mut self.positions {
@@ -263,7 +264,7 @@ impl<'a> Reader<'a> {
         let line = self.positions.get(self.line_at).and_then(|&line| u32::try_from(line).ok());
         let lib = object.map(|object| self.lib(object));
         let code = Code { lib, line, ..Code::default() };
-        // Of text that the function includes, or of a function that is inlined.
+        // The file of text that the function includes, or of an inlined function.
         let line_file = self.line_file.filter(|_| self.line_file != file);
         self.importer.frame_in(name, file, &code, line_file)
     }
@@ -307,12 +308,12 @@ fn is_position(key: &str) -> bool {
     KEYS.contains(&key)
 }
 
-/// `???` stands for what is not known.
+/// `???` means an unknown name.
 fn known(name: &str) -> Option<&str> {
     Some(name).filter(|name| !name.is_empty() && *name != "???")
 }
 
-/// Where a position is that may be relative to the one before: `+3`, `-3`, `*`, `17`, `0x11`.
+/// A position, which may be relative to the previous one: `+3`, `-3`, `*`, `17`, `0x11`.
 fn moved(before: u64, word: &str) -> Option<u64> {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -326,7 +327,7 @@ fn moved(before: u64, word: &str) -> Option<u64> {
     }
 }
 
-/// The event that is read, of all that a file has: its place and what it is.
+/// The event that is read, among all events of a file: its index and its value type.
 fn event(line: &str, wanted: Option<&str>) -> Result<(usize, Value), ReadError> {
     let values: Vec<_> = line.split_whitespace().map(value_of).collect();
     let at = choose(&values, wanted, 0)?;
@@ -334,7 +335,8 @@ fn event(line: &str, wanted: Option<&str>) -> Result<(usize, Value), ReadError> 
     values.get(at).cloned().map(|value| (at, value)).ok_or_else(malformed)
 }
 
-/// An event by its name, behind which its unit may be: `Ir`, `Time_(10ns)`, `Memory_(bytes)`.
+/// The value type of an event by its name, which may end with its unit: `Ir`, `Time_(10ns)`,
+/// `Memory_(bytes)`.
 fn value_of(name: &str) -> Value {
     let parts = name.strip_suffix(')').and_then(|name| name.rsplit_once("_("));
     let Some((name, unit)) = parts.filter(|(name, _)| !name.is_empty()) else {

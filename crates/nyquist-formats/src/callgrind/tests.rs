@@ -5,7 +5,7 @@ use nyquist_profile::{Measure, Profile, Unit};
 use super::{read, read_value, write};
 use crate::test_profile::{profile, stacks_of};
 
-/// A program of three functions, in all the ways that the format has for names and positions.
+/// A program of three functions, with all notations of the format for names and positions.
 const FILE: &str = "# callgrind format
 version: 1
 creator: callgrind-3.19.0

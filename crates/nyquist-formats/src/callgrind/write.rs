@@ -1,4 +1,4 @@
-//! Writing callgrind's format, for KCachegrind and `callgrind_annotate`.
+//! Writes callgrind's format, for KCachegrind and `callgrind_annotate`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -9,16 +9,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::read::CPU_TIME;
 use crate::{SourcePaths, hidden, source_path};
 
-/// The event that is time of waiting.
+/// The event for time of waiting.
 const OFF_CPU: &str = "off_CPU";
 
-/// What is not known.
+/// The name of unknown objects and files.
 const UNKNOWN: &str = "???";
 
-/// Writes what each function costs itself by line, and what its calls cost, with files and libs. Each process is a function that
-/// calls the outermost ones. A call counts once a sample, where the called function is outermost, so that the sum of a function's
-/// calls is its total; calls that only repeat a function further in are left out. `calls=` are sampling intervals, because how
-/// often something was called is not known. Time of waiting is an event of its own. O(samples + stacks × processes).
+/// Writes the own cost of each function by line, and the costs of its calls, with files and libs. Each
+/// process is a function that calls the outermost functions. A call counts once for each sample, at the
+/// outermost occurrence of the called function, so that the sum of the calls to a function is its total.
+/// Calls at inner occurrences are left out. `calls=` has sampling intervals, because the number of calls is
+/// not known. Time of waiting is a separate event. O(samples + stacks × processes).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -34,7 +35,7 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     writeln!(writer.out, "\ntotals: {}", costs(table.total, events.len()))
 }
 
-/// The names of the events: what the profile counts, and time of waiting where there is some.
+/// The names of the events: the profile's measure, and time of waiting if the profile has any.
 fn events(profile: &Profile) -> Vec<String> {
     let measure = &profile.meta().measure;
     let name = if measure.is_cpu_time() { CPU_TIME.to_owned() } else { word(&measure.name) };
@@ -62,7 +63,7 @@ fn harmless(name: &str) -> String {
     if name.is_empty() { UNKNOWN.into() } else { hidden::escape(&name).into_owned() }
 }
 
-/// What a place costs: on the CPU and waiting, in the profile's unit.
+/// The costs of a place: on the CPU and waiting, in the profile's unit.
 type Costs = [u64; 2];
 
 fn add(to: &mut Costs, costs: Costs) {
@@ -76,14 +77,15 @@ fn costs(costs: Costs, events: usize) -> String {
     costs.join(" ")
 }
 
-/// A function of the file: one for all of the profile's that have the same name, file and lib; or a process.
+/// A function of the file: one for all functions of the profile with the same name, file and lib, or a
+/// process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Function {
     Process(usize),
     Func(FuncId),
 }
 
-/// A row of a function: its line, in its own file or another, and what is called there, if anything.
+/// A row of a function: its line, in its own file or another, and the function that is called there, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     /// The other file.
@@ -92,10 +94,10 @@ struct Place {
     callee: Option<FuncId>,
 }
 
-/// What all rows cost.
+/// The costs of all rows.
 struct Table<'a> {
     profile: &'a Profile,
-    /// The function that each of the profile's is in the file.
+    /// The function in the file for each function of the profile.
     same: Vec<FuncId>,
     rows: BTreeMap<(Function, Place), Row>,
     total: Costs,
@@ -104,7 +106,7 @@ struct Table<'a> {
 #[derive(Clone, Copy, Default)]
 struct Row {
     costs: Costs,
-    /// How many sampling intervals it is.
+    /// The number of sampling intervals.
     weight: u64,
 }
 
@@ -129,7 +131,7 @@ impl<'a> Table<'a> {
         table
     }
 
-    /// Whether each stack's function is not further out on it, too.
+    /// For each stack, whether this is the outermost occurrence of its function.
     fn outermost(&self) -> Vec<bool> {
         let stacks = self.profile.stacks();
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); stacks.len()];
@@ -187,7 +189,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Adds the rows of the innermost functions, and gives what each stack of the process costs.
+    /// Adds the rows of the innermost functions, and returns the cost of each stack of the process.
     fn own_rows(&mut self, process: usize, threads: &[&Thread]) -> BTreeMap<StackId, Row> {
         let mut stacks: BTreeMap<StackId, Row> = BTreeMap::new();
         let interval = self.profile.meta().interval;
@@ -224,7 +226,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// For each function the first one of the same name, file and lib.
+/// For each function, the first one with the same name, file and lib.
 fn same_functions(profile: &Profile) -> Vec<FuncId> {
     let mut first: FxHashMap<(StringId, Option<SourceId>, Option<LibId>), FuncId> = FxHashMap::default();
     let funcs = profile.funcs().iter().enumerate();
@@ -238,7 +240,7 @@ struct Writer<'a, W> {
     paths: SourcePaths<'a>,
     table: &'a Table<'a>,
     events: usize,
-    /// The numbers of the files so far, and of what has no file. A name is written once.
+    /// The numbers of the files so far, and of functions without a file. A name is written once.
     files: FxHashMap<Option<SourceId>, usize>,
     out: W,
 }
@@ -280,7 +282,7 @@ impl<W: Write> Writer<'_, W> {
         }
     }
 
-    /// The lines that say which function it is: `ob`, `fl` and `fn`, or `cob`, `cfi` and `cfn`.
+    /// Writes the lines that name a function: `ob`, `fl` and `fn`, or `cob`, `cfi` and `cfn`.
     fn name(&mut self, called: &str, function: Function) -> io::Result<()> {
         let (lib, name) = match function {
             Function::Process(process) => {
@@ -293,7 +295,8 @@ impl<W: Write> Writer<'_, W> {
             let lib = self.profile.lib(lib);
             if lib.path.is_empty() { &lib.name } else { &lib.path }
         });
-        // A number keeps names with parentheses in front from being taken for numbers. One number is enough for all that have no name.
+        // Each name has a number, because a name that begins with a parenthesis would be read as a number.
+        // One number is enough for all functions without an object.
         let object = lib.map_or(0, |lib| lib.index() + 1);
         writeln!(self.out, "{called}ob=({object}) {}", harmless(path))?;
         self.file(if called.is_empty() { "fl" } else { "cfi" }, self.own_file(function))?;

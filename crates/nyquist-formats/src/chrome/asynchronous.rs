@@ -1,4 +1,4 @@
-//! Asynchronous events, which begin and end in any order, made markers.
+//! Makes markers from asynchronous events, which begin and end in any order.
 
 use nyquist_profile::{MarkerTiming, ThreadIndex};
 use rustc_hash::FxHashMap;
@@ -7,7 +7,7 @@ use super::event::Event;
 use super::markers::TraceMarker;
 use super::slices::Args;
 
-/// An end belongs to the begin of the same process, category, id and name.
+/// An end belongs to the begin with the same process, category, id and name.
 type Key = (String, String, String, String);
 
 /// The events that have begun.
@@ -17,12 +17,12 @@ pub(super) struct Asynchronous<'a> {
 }
 
 impl<'a> Asynchronous<'a> {
-    /// Whether it is of a phase that is taken here. `S` and `F` are those of old traces.
+    /// Whether this phase is handled here. `S` and `F` occur in old traces.
     pub(super) fn takes(phase: &str) -> bool {
         matches!(phase, "b" | "e" | "n" | "S" | "F")
     }
 
-    /// Takes an event; gives the marker that is complete with it, if one is.
+    /// Adds an event, and returns the marker that it completes, if there is one.
     pub(super) fn add(&mut self, thread: ThreadIndex, event: &Event<'a>) -> Option<TraceMarker<'a>> {
         let time = event.ts.microseconds();
         let (name, category) = (event.name(), event.cat.text());

@@ -1,4 +1,4 @@
-//! The events of a trace, one at a time: a trace that was cut off gives those before the cut.
+//! Reads the events of a trace, one at a time. A truncated trace gives the events before the end.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,7 +27,7 @@ pub(super) struct Event<'a> {
     pub tid: Raw<'a>,
     #[serde(borrow)]
     pub id: Raw<'a>,
-    /// An id that holds within a process, or for all of them.
+    /// An id that is valid within a process, or for all processes.
     #[serde(borrow)]
     pub id2: Raw<'a>,
     /// In µs.
@@ -41,7 +41,7 @@ pub(super) struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// Its name, as it was before it was [written](super::written_name).
+    /// Its name, before [`written_name`](super::written_name) changed it.
     pub(super) fn name(&self) -> Cow<'_, str> {
         match self.name.text() {
             Cow::Borrowed(name) => plain_name(name).into(),
@@ -59,17 +59,18 @@ fn plain_name(name: &str) -> &str {
     name.strip_suffix(' ').filter(|name| RESERVED.contains(name)).unwrap_or(name)
 }
 
-/// What stands beside the events.
+/// The data of a trace besides its events.
 #[derive(Default)]
 pub(super) struct Beside {
     /// Samples that refer to a table of frames.
     pub samples: Samples,
-    /// What durations count, where the file says it as ours do.
+    /// The measure of durations, if the file states it as our own files do.
     pub measure: Option<Measure>,
 }
 
-/// Reads the events and gives each to `take`, and gives what stands beside them. The document is an array of events or
-/// an object with `traceEvents`; the closing bracket may be missing. The error is that at the place up to which was read.
+/// Reads the events, passes each to `take`, and returns the other data. The document is an array of events,
+/// or an object with `traceEvents`. The closing bracket may be missing. The error is that at the place up to
+/// which the document was read.
 pub(super) fn read_events<'a>(
     bytes: &'a [u8],
     take: &mut impl FnMut(Event<'a>),

@@ -1,4 +1,4 @@
-//! Placing a thread's samples on lines of time, on which no two of them overlap.
+//! Places a thread's samples on lanes of time, on which no two of them overlap.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ pub(super) struct Placed {
     pub end: u64,
 }
 
-/// A line of time. Its samples are in order.
+/// A lane of time. Its samples are in order.
 pub(super) type Lane = Vec<Placed>;
 
-/// Places all samples that have a weight. Each keeps its whole weight: one that comes early or late by half an interval
-/// follows the one before it at once, unless times are exact, and one that overlaps the one before it is moved to its end.
-/// What would be moved by more than the weight of a sample is on another lane, because the thread ran on several CPUs.
-/// O(samples × log lanes).
+/// Places all samples with a weight. Each keeps its whole weight. Unless times are exact, a sample that comes
+/// early or late by half an interval follows the previous one immediately. A sample that overlaps the
+/// previous one is moved to its end. If it would be moved by more than the weight of a sample, it is placed
+/// on another lane, because the thread ran on several CPUs. O(samples × log lanes).
 pub(super) fn place(samples: &Samples, meta: &Meta) -> Vec<Lane> {
     let interval = meta.interval;
     let noise = if meta.has_exact_times { 0 } else { interval / 2 };
@@ -53,7 +53,7 @@ pub(super) fn place(samples: &Samples, meta: &Meta) -> Vec<Lane> {
 mod tests {
     use super::*;
 
-    /// The starts and ends of each lane, of samples that begin and weigh so, at an interval of 10.
+    /// The starts and ends on each lane, given the starts and weights of samples, at an interval of 10.
     fn placed_as(samples: &[(u64, u32)], has_exact_times: bool) -> Vec<Vec<(u64, u64)>> {
         let mut all = Samples::default();
         for &(start, weight) in samples {

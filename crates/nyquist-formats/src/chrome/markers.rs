@@ -1,4 +1,4 @@
-//! Events of traces that are markers.
+//! Makes markers from events of traces.
 
 use nyquist_profile::{
     CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming,
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::slices::{Args, Slice, durations};
 use crate::import::Importer;
 
-/// A marker, as the trace has it.
+/// A marker of a trace.
 pub(crate) struct TraceMarker<'a> {
     pub thread: ThreadIndex,
     pub name: Rc<str>,
@@ -25,7 +25,7 @@ pub(crate) struct Markers {
 }
 
 impl Markers {
-    /// Adds durations as markers; gives the number of begins and ends without the other.
+    /// Adds durations as markers, and returns the number of begins without an end and ends without a begin.
     pub(crate) fn add_durations(
         &mut self,
         importer: &mut Importer,

@@ -1,4 +1,4 @@
-//! Chrome's trace event format, as Perfetto and `chrome://tracing` take it.
+//! Chrome's trace event format, which Perfetto and `chrome://tracing` read.
 //!
 //! It is described in <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
@@ -23,10 +23,11 @@ pub use write::write;
 /// The category of functions in which a thread waits.
 const OFF_CPU: &str = "off-cpu";
 
-/// Names of events that readers know, whatever their phase.
+/// Names of events that readers interpret, whatever their phase.
 const RESERVED: [&str; 4] = ["Profile", "ProfileChunk", "CpuProfile", "ScriptCatchup"];
 
-/// The name of a function or marker as an event has it: one that readers would take for an event of V8 gets a space.
+/// The name of a function or marker in an event. If readers would treat it as an event of V8, a space is
+/// appended.
 fn written_name(name: &str) -> Cow<'_, str> {
     if RESERVED.contains(&name) { format!("{name} ").into() } else { name.into() }
 }
@@ -51,8 +52,8 @@ mod tests {
         written_of(&profile())
     }
 
-    /// A thread that ran on two CPUs at a time, with weights, an uneven rhythm and markers that overlap; and one of the same
-    /// id.
+    /// A thread that ran on two CPUs at a time, with weights, uneven times and overlapping markers, and
+    /// another thread with the same id.
     fn busy() -> Profile {
         let mut builder = ProfileBuilder::new(Meta { interval: 1000, ..Meta::default() });
         let stacks = ["a", "Profile", "ProfileChunk"].map(|name| builder.intern_label(None, name, None));

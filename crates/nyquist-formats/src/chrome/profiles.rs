@@ -1,4 +1,4 @@
-//! The CPU profiles of V8 in a trace: whole ones, and ones that come in parts, in whatever order.
+//! The CPU profiles of V8 in a trace: complete ones, and ones that come in parts, in any order.
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::v8::{Node, Samples, Tree};
 /// A profile, as far as its parts are known.
 #[derive(Default)]
 struct CpuProfile {
-    /// What its head says (`Profile`, or the profile as a whole): its thread and when it began.
+    /// Its thread and start, from its head (`Profile`, or the complete profile).
     head: Option<(ThreadId, u64)>,
     end: u64,
     nodes: Vec<Node>,
@@ -20,9 +20,9 @@ struct CpuProfile {
 
 /// Samples with the times between them.
 struct Chunk {
-    /// When it was written, by which its place among others is known.
+    /// When it was written, which determines its order among the others.
     time: u64,
-    /// The thread that wrote it, which is another one than that of the samples.
+    /// The thread that wrote it, which is not the thread of the samples.
     writer: ThreadId,
     samples: Vec<u64>,
     deltas: Vec<f64>,
@@ -38,14 +38,14 @@ impl CpuProfiles {
         matches!(&*event.name.text(), "ProfileChunk" | "CpuProfile") && Self::takes(event)
     }
 
-    /// Whether an event is one that is taken here.
+    /// Whether an event is handled here.
     pub(super) fn takes(event: &Event<'_>) -> bool {
         matches!(&*event.ph, "P" | "I" | "i" | "R")
             && matches!(&*event.name.text(), "Profile" | "ProfileChunk" | "CpuProfile")
     }
 
-    /// Takes an event: `Profile` names the thread and the start of a profile, each `ProfileChunk` adds nodes and samples, and
-    /// `CpuProfile` is all of one. Gives how many nodes are none.
+    /// Adds an event. `Profile` has the thread and the start of a profile, each `ProfileChunk` adds nodes and
+    /// samples, and `CpuProfile` is a complete profile. Returns the number of invalid nodes.
     pub(super) fn add(&mut self, thread: ThreadId, event: &Event<'_>) -> u64 {
         let (name, args) = (event.name.text(), event.args.value());
         let is_whole = name == "CpuProfile";
@@ -53,7 +53,7 @@ impl CpuProfiles {
         let document = &data["cpuProfile"];
         let id = if is_whole { format!("whole {}", self.0.len()) } else { event.id.id() };
         let profile = self.0.entry((thread.0.clone(), id)).or_default();
-        // Some are in the profile itself, as in a file of its own.
+        // Some members are in the profile itself, as in a separate file.
         let member = |name: &str| if data[name].is_null() { &document[name] } else { &data[name] };
         if is_whole || name == "Profile" {
             profile.head.get_or_insert((thread.clone(), microseconds(member("startTime"))));
@@ -71,7 +71,7 @@ impl CpuProfiles {
         unknown.len() as u64
     }
 
-    /// Adds the samples to the profile; gives the number of those whose node is not known.
+    /// Adds the samples to the profile, and returns the number of samples whose node is not known.
     pub(super) fn add_to(
         self,
         importer: &mut Importer,
@@ -83,7 +83,7 @@ impl CpuProfiles {
         for (_, mut profile) in profiles {
             profile.chunks.sort_by_key(|chunk| chunk.time);
             let Some(first) = profile.chunks.first() else { continue };
-            // Of a profile whose head is not in the trace, it is known when its first part was written.
+            // If the trace does not have a profile's head, the time when its first part was written is used.
             let (owner, start) = profile.head.unwrap_or_else(|| (first.writer.clone(), first.time));
             let mut tree = Tree::default();
             tree.add(importer, &profile.nodes);

@@ -1,4 +1,4 @@
-//! Values of a trace as they stand in the document, so that nothing is copied that nobody asks for.
+//! Unparsed values of a trace, so that unused values are not copied.
 
 use std::borrow::Cow;
 
@@ -11,23 +11,23 @@ use crate::json::{id_text, nanoseconds};
 /// The ids of a process and of a thread.
 pub(super) type ThreadId = (String, String);
 
-/// A value as it stands in the document; one that is missing is null.
+/// An unparsed value of the document. A missing value is null.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Raw<'a>(#[serde(borrow)] Option<&'a RawValue>);
 
 impl<'a> Raw<'a> {
-    /// The JSON text; empty for null.
+    /// The JSON text. Empty for null.
     pub(crate) fn json(self) -> &'a str {
         self.0.map_or("", RawValue::get)
     }
 
-    /// The value; null where it nests too deep to be read.
+    /// The value. Null if it is nested too deeply to be read.
     pub(crate) fn value(self) -> Value {
         serde_json::from_str(self.json()).unwrap_or_default()
     }
 
-    /// The text of a string; empty for anything else.
+    /// The text of a string. Empty for other values.
     pub(super) fn text(self) -> Cow<'a, str> {
         let quoted = self.json().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
         match quoted {
@@ -43,14 +43,14 @@ impl<'a> Raw<'a> {
         if is_number(self.json()) { self.json().to_owned() } else { id_text(&self.value()) }
     }
 
-    /// A time in µs as ns, a number or one in a string.
+    /// A time in µs, which is a number or a number in a string, as ns.
     pub(super) fn microseconds(self) -> u64 {
         let number = self.json().parse().or_else(|_| self.text().parse());
         nanoseconds(number.unwrap_or(0.0), 1000.0)
     }
 }
 
-/// A time in µs as ns, a number or one in a string.
+/// A time in µs, which is a number or a number in a string, as ns.
 pub(super) fn microseconds(value: &Value) -> u64 {
     let number = value.as_f64().or_else(|| value.as_str().and_then(|text| text.parse().ok()));
     nanoseconds(number.unwrap_or(0.0), 1000.0)

@@ -1,4 +1,4 @@
-//! Reading traces: functions that begin and end, and the CPU profiles of V8 within them.
+//! Reads traces: functions that begin and end, and the CPU profiles of V8 in them.
 
 use std::rc::Rc;
 
@@ -16,10 +16,11 @@ use crate::import::{Importer, ThreadName};
 
 const FORMAT: &str = "a Chrome trace";
 
-/// Reads a trace. Where V8's CPU profiles are in it (`Profile` and `ProfileChunk`, `CpuProfile`), these are the samples, and
-/// events are markers. Else events with a duration (`B` and `E`, `X`) are the samples: each stretch of time counts for the innermost
-/// one, and is wall time unless the file says otherwise, as ours do. Instants and asynchronous events are markers; counters are left out. Samples that refer to a table of frames (`samples`,
-/// `stackFrames`, of Hermes) are samples of wall time.
+/// Reads a trace. If it has CPU profiles of V8 (`Profile` and `ProfileChunk`, `CpuProfile`), these are the
+/// samples, and events are markers. Otherwise events with a duration (`B` and `E`, `X`) are the samples. Each
+/// interval of time counts for the innermost event, and is wall time unless the file states another measure,
+/// as our own files do. Instants and asynchronous events are markers. Counters are left out. Samples that
+/// refer to a table of frames (`samples`, `stackFrames`, of Hermes) are samples of wall time.
 ///
 /// # Errors
 /// If there is no event in it.
@@ -64,7 +65,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     Ok(importer.finish(None))
 }
 
-/// Takes one event after another. What it keeps of them refers to the document.
+/// Handles one event after another. The kept data refers to the document.
 struct Reader<'a> {
     importer: Importer,
     threads: Threads<'a>,
@@ -142,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A name or a category, of which most are repeated.
+    /// A name or a category. They are shared, because most are repeated.
     fn text(&mut self, text: &str) -> Rc<str> {
         if let Some(known) = self.texts.get(text) {
             return Rc::clone(known);
@@ -153,7 +154,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The threads, by how the document writes their ids, and their names, which may come after the events that they are for.
+/// The threads by their ids in the document, and their names, which may come after the threads' events.
 #[derive(Default)]
 struct Threads<'a> {
     known: FxHashMap<(&'a str, &'a str), ThreadIndex>,
@@ -234,7 +235,8 @@ mod tests {
 
     #[test]
     fn an_end_belongs_to_the_begin_of_its_name() {
-        // The first end is of a begin before the trace; the second one would end `inner`, which is a whole duration.
+        // The begin of the first end is before the trace. The second end would end `inner`, which is a
+        // complete duration.
         let read = imported(
             r#"[{"ph":"B","name":"outer","pid":1,"tid":2,"ts":0},
             {"ph":"E","name":"before","pid":1,"tid":2,"ts":10},
@@ -285,7 +287,7 @@ mod tests {
         let second = chunk(90, r#""cpuProfile":{"samples":[3]},"timeDeltas":[20],"endTime":95"#);
         for events in [[head, &first, &second], [&second, &first, head], [&first, head, &second]] {
             let read = imported(&format!("[{}]", events.join(",")));
-            // From 55 on, from 85 on, until 95.
+            // The samples last from 55 and from 85 on, until 95.
             assert_eq!(stacks_of(&read.profile), ["run 3", "stop 1"]);
             assert_eq!((read.profile.meta().interval, &read.notes[..]), (10_000, &[][..]));
             let thread = read.profile.threads().iter().find(|thread| !thread.samples.is_empty()).unwrap();

@@ -1,5 +1,5 @@
-//! Samples in a trace that refer to a table of frames (`samples` and `stackFrames` of the document), as Hermes, React Native's
-//! JavaScript engine, writes them.
+//! Samples in a trace that refer to a table of frames (`samples` and `stackFrames` of the document), as
+//! Hermes, React Native's JavaScript engine, writes them.
 
 use nyquist_profile::{FuncKind, Measure, StackId, ThreadIndex, Unit};
 use rustc_hash::FxHashMap;
@@ -31,30 +31,30 @@ struct SampleIn {
 #[serde(default)]
 struct FrameIn {
     name: String,
-    /// What called it.
+    /// The frame that called it.
     parent: Value,
     line: Value,
     column: Value,
 }
 
 impl Samples {
-    /// Takes the samples; what is no list of them has none.
+    /// Reads the samples. Anything but a list has no samples.
     pub(super) fn read_samples(&mut self, samples: Raw<'_>) {
         self.samples = serde_json::from_str(samples.json()).unwrap_or_default();
     }
 
-    /// Takes the table of frames.
+    /// Reads the table of frames.
     pub(super) fn read_frames(&mut self, frames: Raw<'_>) {
         self.stack_frames = serde_json::from_str(frames.json()).unwrap_or_default();
     }
 
-    /// Whether there is no sample whose frame could be looked up.
+    /// Whether no sample has a frame that could be looked up.
     pub(super) fn is_empty(&self) -> bool {
         self.samples.is_empty() || self.stack_frames.is_empty()
     }
 
-    /// Adds the samples, each for the time until the next one of its thread; gives the number of those whose frame is not known.
-    /// Hermes samples by the wall clock.
+    /// Adds the samples, each for the time until the next one of its thread. Returns the number of samples
+    /// whose frame is not known. Hermes samples by the wall clock.
     pub(super) fn add_to(
         self,
         importer: &mut Importer,
@@ -87,7 +87,7 @@ impl Samples {
     }
 }
 
-/// The last one lasts as long as the one before.
+/// The last sample lasts as long as the previous one.
 fn add_thread(importer: &mut Importer, thread: ThreadIndex, samples: &[(u64, Option<StackId>)]) {
     let mut step = MILLISECOND;
     for (at, &(time, stack)) in samples.iter().enumerate() {
@@ -99,7 +99,7 @@ fn add_thread(importer: &mut Importer, thread: ThreadIndex, samples: &[(u64, Opt
 /// The stacks of frames by their ids.
 struct Stacks<'a> {
     frames: &'a FxHashMap<String, FrameIn>,
-    /// A circle of frames begins at the one whose caller is in it.
+    /// A cycle of frames is cut at the first frame whose caller is already in it.
     known: FxHashMap<String, Option<StackId>>,
 }
 
@@ -110,7 +110,7 @@ impl Stacks<'_> {
             if let Some(&known) = self.known.get(&id) {
                 break known;
             }
-            // Until it is known, it calls itself.
+            // Until its stack is known, it has none, so that a cycle of callers ends here.
             self.known.insert(id.clone(), None);
             let Some(frame) = self.frames.get(&id) else { break None };
             let parent = id_text(&frame.parent);
@@ -151,7 +151,7 @@ fn push(importer: &mut Importer, prefix: Option<StackId>, frame: &FrameIn) -> Op
     Some(importer.stack(prefix, frame))
 }
 
-/// The function and its file out of `render(http://host/index.bundle:7:12)`.
+/// Splits `render(http://host/index.bundle:7:12)` into the function and its file.
 fn split_name(text: &str) -> (&str, Option<&str>) {
     let parts = text.strip_suffix(')').and_then(|text| text.split_once('('));
     let Some((name, place)) = parts else { return (text, None) };

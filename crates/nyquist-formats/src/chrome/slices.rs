@@ -1,4 +1,4 @@
-//! Durations (`B` and `E`, `X`) of a thread: which end belongs to which begin, and samples of them.
+//! Durations (`B` and `E`, `X`) of a thread: matches ends to begins, and makes samples.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::raw::Raw;
 use crate::import::{Code, Importer};
 use crate::spans::Spans;
 
-/// A begin, an end or a whole duration.
+/// A begin, an end or a complete duration.
 pub(crate) struct Slice<'a> {
     pub time: u64,
     pub kind: SliceKind,
@@ -21,7 +21,7 @@ pub(crate) struct Slice<'a> {
 }
 
 impl Slice<'_> {
-    /// How it is placed among others of the same time: ends first, then begins, then the longest.
+    /// Its order among others of the same time: ends first, then begins, and longer durations first.
     fn order(&self) -> u64 {
         match self.kind {
             SliceKind::End => 0,
@@ -31,28 +31,28 @@ impl Slice<'_> {
     }
 }
 
-/// What an event says beside its name.
+/// The arguments of an event.
 pub(crate) enum Args<'a> {
-    /// As it stands in the document.
+    /// Unparsed arguments in the document.
     Document(Raw<'a>),
-    /// As it was made.
+    /// Arguments that a reader has made.
     Made(Box<Value>),
 }
 
 impl Args<'_> {
-    /// Those that were made.
+    /// Arguments that a reader has made.
     pub(crate) fn made(value: Value) -> Self {
         if value.is_null() { Self::Document(Raw::default()) } else { Self::Made(Box::new(value)) }
     }
 
-    /// The source file and the line, where they are said.
+    /// The source file and the line, if they are stated.
     fn position(&self) -> (Option<String>, Option<u32>) {
         let read = |args: &Value| {
             let line = args["line"].as_u64().and_then(|line| u32::try_from(line).ok());
             (args["file"].as_str().map(str::to_owned), line)
         };
         match self {
-            // Most say other things, and are not read.
+            // Most arguments have other members, and are not parsed.
             Args::Document(raw) if ["\"file\"", "\"line\""].iter().any(|key| raw.json().contains(key)) => {
                 read(&raw.value())
             }
@@ -61,7 +61,7 @@ impl Args<'_> {
         }
     }
 
-    /// The JSON text without spaces; `None` where nothing is said.
+    /// The JSON text without spaces. `None` without arguments.
     pub(super) fn text(&self) -> Option<String> {
         let value = match self {
             Args::Document(raw) => &raw.value(),
@@ -80,22 +80,23 @@ pub(crate) enum SliceKind {
     Complete(u64),
 }
 
-/// What has begun and not ended, the innermost last.
+/// The durations that have begun and not ended, the innermost last.
 ///
-/// An end belongs to the innermost begin of its name, and without a name to the innermost begin. It never ends a whole
-/// duration, nor a begin of another name: it is a stray one then, whose begin is not in the trace.
+/// An end belongs to the innermost begin with its name, or, without a name, to the innermost begin. It never
+/// ends a complete duration, or a begin with another name. Then it is a stray end, whose begin is not in the
+/// trace.
 struct Open<T> {
     slices: Vec<OpenSlice<T>>,
-    /// How many begins of each name are open: a stray end is known without a search.
+    /// The number of open begins with each name, so that a stray end is detected without a search.
     begins: FxHashMap<String, usize>,
-    /// How many there are in all.
+    /// The number of all open begins.
     begin_count: usize,
 }
 
 struct OpenSlice<T> {
     /// The name of a begin.
     begin: Option<String>,
-    /// When a whole duration ends.
+    /// When a complete duration ends.
     end: Option<u64>,
     what: T,
 }
@@ -111,21 +112,21 @@ impl<T> Open<T> {
         self.slices.push(OpenSlice { begin: Some(name.to_owned()), end: None, what });
     }
 
-    /// Opens a whole duration; what is open around it cannot end before it does.
+    /// Opens a complete duration. The durations around it cannot end before it.
     fn complete(&mut self, end: u64, what: T) {
         let outer = self.slices.last().and_then(|slice| slice.end).unwrap_or(u64::MAX);
         self.slices.push(OpenSlice { begin: None, end: Some(end.min(outer)), what });
     }
 
-    /// Closes the innermost duration if it is over at `time`, and tells when it was.
+    /// Closes the innermost duration if it is over at `time`, and returns when it ended.
     fn over(&mut self, time: u64) -> Option<u64> {
         let end = self.slices.last()?.end.filter(|&end| end <= time)?;
         self.pop();
         Some(end)
     }
 
-    /// Closes the begin that an end of this name belongs to, with all that is in it, which `close` is given from the
-    /// innermost on. Gives whether there is one. O(closed).
+    /// Closes the begin that an end with this name belongs to, and all durations in it. Calls `close` for
+    /// each, the innermost first. Returns whether such a begin exists. O(closed).
     fn end(&mut self, name: &str, mut close: impl FnMut(T, bool)) -> bool {
         let is_open = if name.is_empty() { self.begin_count > 0 } else { self.begins.contains_key(name) };
         if !is_open {
@@ -154,8 +155,8 @@ impl<T> Open<T> {
     }
 }
 
-/// Adds durations as samples; gives the number of ends without a begin. Events of one thread may be in any order, but for
-/// begins and ends of the same time.
+/// Adds durations as samples, and returns the number of ends without a begin. Events of one thread may be in
+/// any order, except for begins and ends of the same time.
 pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice<'_>>) -> u64 {
     if slices.iter().any(|slice| matches!(slice.kind, SliceKind::Complete(_))) {
         slices.sort_by_key(|slice| (slice.time, slice.order()));
@@ -191,7 +192,8 @@ pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slic
     left_out
 }
 
-/// The durations with their ends, in the order of these, and the number of begins and ends without the other.
+/// The durations with their ends, in the order of the ends, and the number of begins without an end and ends
+/// without a begin.
 pub(crate) fn durations(slices: Vec<Slice<'_>>) -> (Vec<(Slice<'_>, u64)>, u64) {
     let mut open: Open<Slice<'_>> = Open::new();
     let (mut durations, mut left_out) = (Vec::new(), 0);

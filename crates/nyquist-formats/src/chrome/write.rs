@@ -1,4 +1,4 @@
-//! Writing a profile as trace events: its functions begin and end.
+//! Writes a profile as trace events: the begins and ends of its functions.
 
 use std::io::{self, Write};
 
@@ -11,12 +11,14 @@ use super::{OFF_CPU, written_name};
 use crate::json::write_json;
 use crate::{SourcePaths, source_path};
 
-/// Writes each thread's samples as functions that begin and end (`B`, `E`), its markers as instants (`i`) and asynchronous
-/// intervals (`b`, `e`), which need not be nested into functions, and the names of processes and threads. A sample lasts for
-/// its weight; the functions that it shares with the one before it go on. Where a thread ran on several CPUs at a time, what
-/// overlaps is on threads of its own, called `NAME (2)` and so on. Each end has its function's name and category, because
-/// the Firefox Profiler and speedscope match them. Waiting is of the category `off-cpu`, CPU time of `cpu`. What is counted
-/// is in `otherData`, for [`read`](super::read): durations of traces are wall time. O(samples × depth).
+/// Writes each thread's samples as functions that begin and end (`B`, `E`), its markers as instants (`i`) and
+/// asynchronous intervals (`b`, `e`), which need not be nested in functions, and the names of processes and
+/// threads. A sample lasts for its weight, and the functions that it shares with the previous sample
+/// continue. If a thread ran on several CPUs at a time, overlapping samples are on additional threads, called
+/// `NAME (2)` and so on. Each end has its function's name and category, because the Firefox Profiler and
+/// speedscope match them. Waiting has the category `off-cpu`, and CPU time has `cpu`. The measure is in
+/// `otherData` for [`read`](super::read), because durations in traces are otherwise wall time. O(samples ×
+/// depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -49,20 +51,20 @@ struct Writer<'a, Out> {
     is_first: bool,
     /// The ids of threads so far.
     used: FxHashSet<(u64, u64)>,
-    /// The next id for a thread that has none of its own.
+    /// The next id for a thread without a usable id.
     made_up: u64,
-    /// How many markers with a duration there were.
+    /// The number of markers with a duration so far.
     intervals: u64,
 }
 
-/// The numbers of a thread and its process, which this format wants to be numbers.
+/// The ids of a thread and its process, which must be numbers in this format.
 #[derive(Clone, Copy)]
 struct Ids {
     pid: u64,
     tid: u64,
 }
 
-/// Ids from here on are those that no system has: of threads whose ids are no numbers, or used again.
+/// Ids from here on are used by no system. They are for threads whose ids are not numbers, or are reused.
 const MADE_UP: u64 = 1 << 32;
 
 /// A frame that has begun.
@@ -112,7 +114,7 @@ impl<Out: Write> Writer<'_, Out> {
         Ok(())
     }
 
-    /// Ids that no thread before has.
+    /// Ids that no earlier thread has.
     fn ids(&mut self, pid: u64, tid: Option<u64>) -> Ids {
         if let Some(tid) = tid
             && self.used.insert((pid, tid))
@@ -162,13 +164,13 @@ impl<Out: Write> Writer<'_, Out> {
         let mut event = self.edge("B", ids, next, placed.start);
         let position = self.position(next.stack);
         if !position.is_empty() {
-            // speedscope shows them as a part of the name, also if there are none.
+            // speedscope shows arguments as a part of the name, even empty ones.
             event["args"] = position.into();
         }
         self.event(&event)
     }
 
-    /// Where a function begins or ends.
+    /// The event of a function's begin or end.
     fn edge(&self, phase: &str, Ids { pid, tid }: Ids, open: Open, time: u64) -> Value {
         json!({
             "ph": phase, "pid": pid, "tid": tid, "ts": microseconds(time), "cat": open.category(),
@@ -176,7 +178,7 @@ impl<Out: Write> Writer<'_, Out> {
         })
     }
 
-    /// Where a frame is: its file, line and lib.
+    /// The position of a frame: its file, line and lib.
     fn position(&self, stack: StackId) -> Map<String, Value> {
         let frame = self.profile.frame(self.profile.stack(stack).frame);
         let func = self.profile.func(frame.func);
@@ -200,7 +202,8 @@ impl<Out: Write> Writer<'_, Out> {
         Ok(())
     }
 
-    /// The end of an interval follows its begin at once: the Firefox Profiler matches them by their names alone.
+    /// The end of an interval immediately follows its begin, because the Firefox Profiler matches them by
+    /// their names alone.
     fn write_marker(&mut self, ids: Ids, marker: &Marker) -> io::Result<()> {
         let open_id = || format!("name:{}", self.profile.string(marker.name));
         match marker.timing {

@@ -1,15 +1,16 @@
-//! Which format a JSON document has, by the keys at its beginning.
+//! Detects the format of a JSON document by the keys at its beginning.
 
 use super::Format;
 
-/// Keys that are before those that decide, in each format: large members may come first.
+/// The keys that may precede the decisive ones in each format, because large members may come first.
 const OF_V8: [&str; 4] = ["samples", "timeDeltas", "startTime", "endTime"];
 const OF_TRACES: [&str; 6] =
     ["metadata", "displayTimeUnit", "otherData", "stackFrames", "systemTraceEvents", "powerTraceAsString"];
 const OF_SPEEDSCOPE: [&str; 3] = ["profiles", "exporter", "activeProfileIndex"];
 const OF_EVENTS: [&str; 5] = ["args", "cat", "pid", "tid", "ts"];
 
-/// Whether the text begins as an object or an array of objects or strings does, and not as a name in brackets does.
+/// Whether the text begins like an object, or an array of objects or strings, and not like a name in
+/// brackets.
 pub(super) fn is_json(text: &str) -> bool {
     let mut letters = text.chars().filter(|letter| !letter.is_whitespace());
     match (letters.next(), letters.next()) {
@@ -19,14 +20,14 @@ pub(super) fn is_json(text: &str) -> bool {
     }
 }
 
-/// The format of the document, of which there may be the beginning alone.
+/// The format of the document, of which only the beginning may be available.
 pub(super) fn by_json(text: &str, name: &str) -> Option<Format> {
     let keys = Keys::of(text);
     let is_cut_with = |hints: &[&str]| keys.is_cut && keys.has_any(hints);
     if keys.has("traceEvents") {
         Some(Format::ChromeTrace)
     } else if text.starts_with('[') {
-        // Events, of which each has a phase; an empty array may also be a trace that was cut off.
+        // Each event has a phase. An empty array may also be a truncated trace.
         (keys.has("ph") || is_cut_with(&OF_EVENTS)).then_some(Format::ChromeTrace)
     } else if is_speedscope(text, &keys) || name.ends_with(".speedscope.json") {
         Some(Format::Speedscope)
@@ -47,7 +48,7 @@ pub(super) fn by_json(text: &str, name: &str) -> Option<Format> {
     }
 }
 
-/// The format that a key is of which no other has.
+/// The format with a key that no other format has.
 fn by_own_key(keys: &Keys<'_>) -> Option<Format> {
     let own = [
         ("head", Format::V8HeapProfile),
@@ -58,18 +59,18 @@ fn by_own_key(keys: &Keys<'_>) -> Option<Format> {
     own.into_iter().find(|(key, _)| keys.has(key)).map(|(_, format)| format)
 }
 
-/// The Firefox Profiler has a member `shared` too, with tables and no frames in it.
+/// The Firefox Profiler also has a member `shared`, but with tables and without frames.
 fn is_speedscope(text: &str, keys: &Keys<'_>) -> bool {
     let has_frames = keys.shared.contains(&"frames") || keys.has("profiles");
     keys.has("shared") && has_frames || keys.has("$schema") && text.contains("speedscope.app")
 }
 
-/// The keys of a document, as far as they are in the text.
+/// The keys of a document, as far as the text contains them.
 #[derive(Default)]
 struct Keys<'a> {
-    /// Those of the outermost object, or of the objects in the outermost array.
+    /// The keys of the outermost object, or of the objects in the outermost array.
     top: Vec<&'a str>,
-    /// Those in the member `shared`.
+    /// The keys in the member `shared`.
     shared: Vec<&'a str>,
     /// Whether the text ends before the document does.
     is_cut: bool,

@@ -1,15 +1,15 @@
-//! Which format a text has, by its lines.
+//! Detects the format of a text by its lines.
 
 use super::Format;
 use crate::{austin, folded, heaptrack, legacy, mac_sample, perf_script, stack_counts};
 
-/// How many lines are looked at.
+/// The number of lines that are checked.
 const LINES: usize = 100;
 
-/// How long the beginning of a line is that is taken for a stack without its count.
+/// The minimum length of a truncated line that is treated as a stack without its count.
 const LONG: usize = 64 * 1024;
 
-/// The format of a text, of which there may be the beginning alone.
+/// The format of a text, of which only the beginning may be available.
 pub(super) fn by_lines(text: &str) -> Option<Format> {
     let text = text.trim_end_matches('\u{fffd}');
     let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -34,7 +34,7 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
     }
 }
 
-/// The format of a text that has stacks in a way of its own.
+/// The format of a text with its own notation of stacks.
 fn by_stacks(text: &str, first: &str, lines: &[&str]) -> Option<Format> {
     if heaptrack::is_heaptrack(text) {
         Some(Format::Heaptrack)
@@ -49,7 +49,7 @@ fn by_stacks(text: &str, first: &str, lines: &[&str]) -> Option<Format> {
     }
 }
 
-/// Whether at least half of the lines are stacks with a count. The last one may be cut off.
+/// Whether at least half of the lines are stacks with a count. The last one may be truncated.
 fn is_folded(lines: &[&str]) -> bool {
     let is_text = |line: &str| !line.contains('\u{fffd}') && !line.contains('\0');
     match lines {
@@ -69,7 +69,7 @@ fn is_callgrind(text: &str, lines: &[&str]) -> bool {
     text.starts_with("# callgrind format") || has("creator: callgrind") || has("events:") && has("fn=")
 }
 
-/// What Go's `net/http/pprof` and `runtime/pprof` write with `debug=2`.
+/// Whether it is the output of Go's `net/http/pprof` or `runtime/pprof` with `debug=2`.
 fn is_go_text(first: &str) -> bool {
     first.starts_with("goroutine ") && first.ends_with("]:")
 }

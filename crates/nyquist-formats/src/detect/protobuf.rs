@@ -1,4 +1,4 @@
-//! Which format a protobuf message has, by its fields: none of them has a magic number.
+//! Detects the format of a protobuf message by its fields, because these formats have no magic number.
 
 /// Wire types of protobuf.
 const VARINT: u8 = 0;
@@ -6,18 +6,18 @@ const FIXED_64: u8 = 1;
 const BYTES: u8 = 2;
 const FIXED_32: u8 = 5;
 
-/// A field of a message, which may be cut off where the bytes end.
+/// A field of a message, which may be truncated at the end of the bytes.
 struct Field<'a> {
     number: u64,
     wire_type: u8,
-    /// What is in it, of a field of bytes.
+    /// The contents of a field of bytes.
     bytes: &'a [u8],
 }
 
-/// The fields of a message, as far as the bytes are one. The last one may be cut off.
+/// The fields of a message, as far as the bytes are valid. The last one may be truncated.
 struct Fields<'a> {
     rest: &'a [u8],
-    /// Whether it ended at what is no field.
+    /// Whether it ended at an invalid field.
     is_broken: bool,
 }
 
@@ -53,7 +53,7 @@ fn fields(bytes: &[u8]) -> Fields<'_> {
     Fields { rest: bytes, is_broken: false }
 }
 
-/// Whether all fields are accepted, and there is one.
+/// Whether all fields are accepted, and there is at least one.
 fn are_all(bytes: &[u8], mut accept: impl FnMut(&Field<'_>) -> bool) -> bool {
     let mut fields = fields(bytes);
     let mut count = 0;
@@ -64,8 +64,8 @@ fn are_all(bytes: &[u8], mut accept: impl FnMut(&Field<'_>) -> bool) -> bool {
     fits && count > 0 && !fields.is_broken
 }
 
-/// Whether these are fields of pprof's `Profile`, in whatever order: none but those that it has, each of its type, and a
-/// sample type among them.
+/// Whether these are fields of pprof's `Profile`, in any order. All fields must be known and have the right
+/// type, and there must be a sample type.
 pub(super) fn is_pprof(start: &[u8]) -> bool {
     let mut has_sample_type = false;
     let fits = are_all(start, |field| {
@@ -81,8 +81,8 @@ pub(super) fn is_pprof(start: &[u8]) -> bool {
     fits && has_sample_type
 }
 
-/// Whether these are fields of OpenTelemetry's `ProfilesData`: resources, each of which has messages with messages in them, and
-/// a dictionary. In pprof the first field is of numbers.
+/// Whether these are fields of OpenTelemetry's `ProfilesData`: resources, each of which has messages with
+/// messages in them, and a dictionary. In pprof the first field has numbers.
 pub(super) fn is_otlp(start: &[u8]) -> bool {
     let is_one_of =
         |field: &Field<'_>, last: u64| field.wire_type == BYTES && (1..=last).contains(&field.number);
@@ -96,8 +96,8 @@ pub(super) fn is_otlp(start: &[u8]) -> bool {
     first.is_some_and(|first| is_resource(first.bytes)) && are_all(start, |field| is_one_of(field, 2))
 }
 
-/// Whether these are fields of Perfetto's `Trace`: packets, one of the first of which says its time, the sequence that it is of, or
-/// that it is a mark between packets.
+/// Whether these are fields of Perfetto's `Trace`: packets, of which one of the first has a time, a sequence,
+/// or is a synchronization marker.
 pub(super) fn is_perfetto(start: &[u8]) -> bool {
     let is_packet = |field: &Field<'_>| field.number == 1 && field.wire_type == BYTES;
     let says = |field: Field<'_>| match field.number {

@@ -1,4 +1,5 @@
-//! A page that holds a flame graph and the functions with the most time; it opens from a disk, with no server and no network.
+//! A page with a flame graph and the functions with the most time. It can be opened from a disk, without a
+//! server or a network.
 
 use crate::flame::{FlamePicture, escape, write_svg};
 use std::io::{self, Write};
@@ -10,9 +11,9 @@ pub struct TableRow {
     pub name: String,
     /// Its lib.
     pub lib: String,
-    /// What it takes itself: its share of the whole (1 is all), and as a time.
+    /// Its own time: as a share of the whole (1 is all), and as text.
     pub own: (f64, String),
-    /// The same, with its callees.
+    /// The same including its callees.
     pub total: (f64, String),
 }
 
@@ -35,7 +36,7 @@ pub fn write_html(
     // The page has the title already.
     let heading = "Flame graph: click to zoom, Ctrl+F to search".to_owned();
     write_svg(&FlamePicture { title: heading, ..picture.clone() }, &mut svg)?;
-    // Within a page neither the declaration nor the script's marks have a place.
+    // The XML declaration and the CDATA markers of the script are invalid in a page.
     let svg = String::from_utf8_lossy(&svg);
     let svg = svg.split_once("?>\n").map_or(&*svg, |(_, svg)| svg);
     out.write_all(svg.replace("<![CDATA[\n", "").replace("]]></script>", "</script>").as_bytes())?;

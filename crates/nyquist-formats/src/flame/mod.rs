@@ -1,8 +1,8 @@
-//! Flame graphs as pictures: an interactive SVG, and a page that holds one.
+//! Flame graphs as pictures: an interactive SVG, and a page that contains one.
 //!
-//! A [`FlamePicture`] is a list of boxes with everything that is shown of them; what they stand for is the caller's. The SVG can be
-//! looked at by any viewer of images, with texts that fit their boxes. In a browser its script adds zooming, searching
-//! and fitting to the window; it needs nothing from elsewhere.
+//! A [`FlamePicture`] is a list of boxes with everything that is shown of them. The caller defines their
+//! meaning. Any image viewer can show the SVG, with texts that fit their boxes. In a browser its script adds
+//! zooming, searching and fitting to the window. It needs no other files.
 
 mod html;
 mod palette;
@@ -17,21 +17,21 @@ use crate::hidden;
 /// Everything that a picture shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlamePicture {
-    /// What stands above it.
+    /// The title above it.
     pub title: String,
-    /// What stands below the title.
+    /// The line below the title.
     pub subtitle: String,
-    /// How wide the whole is, in the unit of the boxes.
+    /// The width of the whole, in the unit of the boxes.
     pub width: f64,
-    /// The boxes. A box stands on the one of the level before that it lies within.
+    /// The boxes. A box is on top of the box of the previous level that contains it.
     pub boxes: Vec<FlamePictureBox>,
     /// Whether the first level is at the top and the others hang from it.
     pub hangs: bool,
     /// The width of the picture in pixels before a browser fits it to its window.
     pub pixels: u32,
-    /// How shares of the whole are called, as "of CPU time"; boxes of a flame chart have none.
+    /// The text after shares of the whole, such as "of CPU time". Boxes of a flame chart have no shares.
     pub share_of: Option<String>,
-    /// Where the left edge is in time, in ns, if widths are times: a browser shows an axis of them.
+    /// The time at the left edge, in ns, if widths are times. Then a browser shows a time axis.
     pub time_from: Option<f64>,
 }
 
@@ -42,18 +42,18 @@ pub struct FlamePictureBox {
     pub depth: usize,
     /// Where it begins, from the left.
     pub start: f64,
-    /// How wide it is.
+    /// Its width.
     pub width: f64,
-    /// What stands in it.
+    /// The text in it.
     pub name: String,
-    /// What is said of it, as the time that it took.
+    /// Details about it, such as its time.
     pub details: String,
     /// Its colour.
     pub color: Color,
 }
 
-/// Writes text for XML: what has a meaning there is escaped, and so is what is not seen, of which controls may not stand there
-/// at all.
+/// Writes text for XML. Special characters are escaped, and so are hidden ones, because XML does not permit
+/// control characters.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in hidden::escape_but(text, &['\n', '\t']).chars() {

@@ -1,4 +1,4 @@
-//! The colours of flame graphs: the same name always has the same one.
+//! The colours of flame graphs. The same name always has the same colour.
 
 use rustc_hash::FxHasher;
 use std::fmt;
@@ -32,7 +32,7 @@ impl Color {
     }
 }
 
-/// Which colours boxes have.
+/// The colours of boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlameColors;
 
@@ -47,7 +47,8 @@ impl FlameColors {
         }
     }
 
-    /// A colour for each group (a lib, a category): any hue, the same for all functions of a group but for the lightness.
+    /// A colour for each group (a lib, a category): any hue. All functions of a group have the same hue, but
+    /// differ in lightness.
     pub fn of_group(group: &str, function: &str) -> Color {
         let lightness = 64 + (hash(function) >> 16) as u8 % 12;
         if group.is_empty() {
@@ -56,11 +57,11 @@ impl FlameColors {
         Color { hue: (hash(group) % 360) as u16, saturation: 55, lightness }
     }
 
-    /// From blue (`change` is -1) over white to red (1).
+    /// A colour from blue (`change` is -1) over white to red (1).
     pub fn of_change(change: f64) -> Color {
         let change = if change.is_nan() { 0.0 } else { change.clamp(-1.0, 1.0) };
         let hue = if change < 0.0 { 215 } else { 8 };
-        // Small changes are seen too, as differences to white.
+        // Small changes are also visible, as differences to white.
         let strength = change.abs().sqrt();
         Color { hue, saturation: (90.0 * strength) as u8, lightness: (94.0 - 36.0 * strength) as u8 }
     }

@@ -5,24 +5,25 @@ use crate::flame::{FlamePicture, FlamePictureBox, escape};
 use crate::hidden;
 use std::io::{self, Write};
 
-/// The height of a level, and what of it is text, in pixels.
+/// The height of a level, and of its text, in pixels.
 const LEVEL: usize = 17;
 const FONT: usize = 12;
 
-/// The width of a character of the font; a monospaced one, so that texts can be fitted without a browser.
+/// The width of a character of the font, which is monospaced so that texts can be fitted without a browser.
 const CHARACTER: f64 = 7.2;
 
-/// What is above and below the boxes, in pixels: the title, and the line that tells of the box under the pointer.
+/// The heights above and below the boxes, in pixels: the title, and the line with the details of the box
+/// under the pointer.
 const HEADER: usize = 52;
 const FOOTER: usize = 10;
 
 /// The height of the axis of times above the boxes.
 const AXIS: usize = 16;
 
-/// What is left and right of the boxes.
+/// The margin left and right of the boxes.
 const MARGIN: usize = 10;
 
-/// Boxes narrower than this, in pixels, have no text, as no two characters fit.
+/// Boxes narrower than this, in pixels, have no text, because not even two characters fit.
 const MIN_TEXT: f64 = 2.0 * CHARACTER + 6.0;
 
 /// Writes the picture.
@@ -63,7 +64,7 @@ pub fn write_svg(picture: &FlamePicture, out: &mut impl Write) -> io::Result<()>
     writeln!(out, "<script><![CDATA[\n{}]]></script>\n</svg>", include_str!("flame.js"))
 }
 
-/// The header comes after the boxes, for in a browser it stays in sight above them.
+/// The header comes after the boxes, because in a browser it stays visible above them.
 fn write_header(picture: &FlamePicture, width: usize, height: usize, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, r#"<g class="header"><rect class="back" width="100%" height="{height}"/>"#)?;
     let title = escape(&fitted(&picture.title, (width - 2 * MARGIN) as f64 / 1.4));
@@ -103,22 +104,22 @@ fn write_box(
     writeln!(out, r#"<text x="{:.2}" y="{}">{text}</text></g>"#, x + 3.0, y + LEVEL - 5)
 }
 
-/// The number without a fraction where it has none.
+/// The number, without a fraction if it is whole.
 fn number(value: f64) -> String {
     if value.is_finite() { format!("{value}") } else { "0".to_owned() }
 }
 
-/// A name that fits into so many pixels: its last parts, as `flame.js` fits it.
+/// A name that fits into this many pixels. It has the last parts, as in `flame.js`.
 fn fitted_name(name: &str, pixels: f64) -> String {
     fit_name(&hidden::escape(name), room(pixels), "…")
 }
 
-/// How many characters fit into so many pixels.
+/// How many characters fit into this many pixels.
 fn room(pixels: f64) -> usize {
     (pixels / CHARACTER).max(0.0) as usize
 }
 
-/// As much of a text as fits into so many pixels, with a mark where something is missing.
+/// As much of a text as fits into this many pixels, with a mark if something is missing.
 fn fitted(text: &str, pixels: f64) -> String {
     let room = room(pixels);
     if text.chars().count() <= room {
@@ -175,7 +176,7 @@ mod tests {
             let text = line.rsplit_once("</text>").unwrap().0.rsplit_once('>').unwrap().1;
             text.chars().count()
         });
-        // 60 % of 1,180 pixels, less six, have room for 97 characters.
+        // 97 characters fit into 60 % of 1,180 pixels, less six.
         assert_eq!(texts.collect::<Vec<_>>(), [4, 97, 0]);
     }
 

@@ -1,7 +1,7 @@
-//! Chunks of a JFR recording, each of which can be read without the others: a head, events, metadata and constants.
+//! Chunks of a JFR recording, each of which can be read separately: a head, events, metadata and constants.
 //!
-//! After the description of the format in the sources of the JDK (`src/hotspot/share/jfr`, `jdk.jfr.internal.consumer`) and
-//! of async-profiler.
+//! The format is documented in the sources of the JDK (`src/hotspot/share/jfr`, `jdk.jfr.internal.consumer`)
+//! and of async-profiler.
 
 use rustc_hash::FxHashMap;
 
@@ -9,13 +9,13 @@ use super::cursor::Cursor;
 use super::metadata::Metadata;
 use super::values::{Decoder, Value};
 
-/// How a chunk begins.
+/// The first bytes of a chunk.
 pub(crate) const MAGIC: &[u8] = b"FLR\0";
 
 /// The bytes of a chunk's head.
 const HEAD: usize = 68;
 
-/// The numbers of the events that describe the others.
+/// The type numbers of the events that describe the others.
 const METADATA: u64 = 0;
 const CHECKPOINT: u64 = 1;
 
@@ -25,15 +25,15 @@ pub(super) struct Chunk<'a> {
     clock: Clock,
     is_compressed: bool,
     pub(super) metadata: Metadata<'a>,
-    /// Where each constant is, by its class and number.
+    /// The place of each constant, by its class and number.
     constants: FxHashMap<(u64, u64), usize>,
-    /// How many events there are of each class.
+    /// The number of events of each class.
     pub(super) counts: FxHashMap<u64, u64>,
     /// Whether a part of it cannot be read.
     pub(super) is_damaged: bool,
 }
 
-/// How ticks become nanoseconds.
+/// The conversion of ticks to nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     /// When the chunk begins, in ns since 1970.
@@ -56,25 +56,25 @@ impl Clock {
     }
 }
 
-/// What can be known of a chunk that begins here: its bytes, and whether all of them are there.
+/// The extent of the chunk that begins here: its bytes, and whether it is complete.
 pub(super) fn extent(bytes: &[u8]) -> Option<(&[u8], bool)> {
     if !bytes.starts_with(MAGIC) || bytes.len() < HEAD {
         return None;
     }
     let size = usize::try_from(number(bytes, 8)).unwrap_or(usize::MAX);
-    // A program that was ended has not written the size.
+    // A killed program has not written the size.
     let is_whole = size >= HEAD && size <= bytes.len();
     Some((if is_whole { &bytes[..size] } else { bytes }, is_whole))
 }
 
-/// The number of 64 bits at that place.
+/// The number of 64 bits at this offset.
 fn number(bytes: &[u8], at: usize) -> u64 {
     let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk());
     bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 impl<'a> Chunk<'a> {
-    /// Reads the metadata and finds the constants of a chunk. `None` where it has no metadata.
+    /// Reads the metadata and finds the constants of a chunk. `None` if it has no metadata.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let is_compressed = bytes.get(HEAD - 1).is_some_and(|features| features & 1 == 1);
         let clock = Clock {
@@ -114,7 +114,7 @@ impl<'a> Chunk<'a> {
         Some(chunk)
     }
 
-    /// Its events, as far as they can be told apart.
+    /// Its events, as far as their boundaries are valid.
     pub(super) fn events(&self) -> Events<'a> {
         Events {
             cursor: Cursor::new(self.bytes, HEAD, self.is_compressed),
@@ -143,7 +143,7 @@ impl<'a> Chunk<'a> {
         Decoder::new(&self.metadata, self.bytes.len())
     }
 
-    /// The constant of that class and number.
+    /// The constant with this class and number.
     pub(super) fn constant(&self, class: u64, key: u64) -> Option<Value<'a>> {
         let &at = self.constants.get(&(class, key))?;
         let mut cursor = Cursor::new(self.bytes, at, self.is_compressed);
@@ -171,7 +171,7 @@ pub(super) struct Event<'a> {
 /// The events of a chunk.
 pub(super) struct Events<'a> {
     bytes: &'a [u8],
-    /// Where the next one is, or the first that cannot be read.
+    /// The place of the next event, or of the first unreadable one.
     cursor: Cursor<'a>,
     is_compressed: bool,
 }

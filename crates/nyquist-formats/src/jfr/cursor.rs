@@ -1,17 +1,17 @@
-//! Numbers and texts as a chunk of a JFR recording has them.
+//! Reads numbers and texts of a chunk of a JFR recording.
 
 use std::borrow::Cow;
 
-/// Bytes that are read one after the other. Every method gives `None` where the bytes end.
+/// Bytes that are read in sequence. Every method returns `None` at the end of the bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Whether integers are of as many bytes as they need.
+    /// Whether integers have a variable length.
     is_compressed: bool,
 }
 
-/// A text, or where the chunk's constants have it.
+/// A text, or its place among the chunk's constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Text<'a> {
     Null,
@@ -24,17 +24,17 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: at.min(bytes.len()), is_compressed }
     }
 
-    /// Where it is.
+    /// Its position.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// How many bytes are left.
+    /// The number of remaining bytes.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// The next so many bytes.
+    /// The next `length` bytes.
     pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let bytes = self.bytes.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;
@@ -80,13 +80,13 @@ impl<'a> Cursor<'a> {
         self.array().map(f64::from_be_bytes)
     }
 
-    /// The number of elements that follow, each of a byte at least.
+    /// The number of elements that follow. Each has at least one byte.
     pub(super) fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.int()?).ok()?;
         (count <= self.left()).then_some(count)
     }
 
-    /// LEB128, of which a ninth byte has eight bits.
+    /// LEB128, in which a ninth byte has eight bits.
     fn compressed(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         for place in 0..8 {

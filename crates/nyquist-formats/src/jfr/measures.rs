@@ -1,34 +1,34 @@
-//! What the samples of a JFR recording count: which of its events are read, and what each of them stands for.
+//! The measures of a JFR recording: which of its events are read, and the amount of each.
 
 use nyquist_profile::{Measure, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::error::ReadError;
 
-/// What an event stands for.
+/// The amount that an event stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// One sample of the profiler that took it.
+    /// One sample of the profiler that recorded it.
     Sample,
-    /// As many samples of the wall clock as this field says.
+    /// The number of wall-clock samples in this field.
     WallSamples(&'static str),
     /// The CPU time in this field.
     CpuTime(&'static str),
     /// The bytes in this field.
     Bytes(&'static str),
-    /// The time that it took.
+    /// The duration of the event.
     Duration,
 }
 
-/// A value that can be read of a recording.
+/// A value that can be read from a recording.
 pub(super) struct Value {
     pub(super) name: &'static str,
-    /// How it is called for short.
+    /// Its short name.
     short: &'static str,
     pub(super) events: &'static [(&'static str, Amount)],
 }
 
-/// All of them. The first that a recording has is read where none is asked for.
+/// All values. By default, the first one that a recording has is read.
 pub(super) static VALUES: [Value; 11] = [
     value("jdk.CPUTimeSample", "cpu", &[("jdk.CPUTimeSample", Amount::CpuTime("samplingPeriod"))]),
     value("jdk.ExecutionSample", "cpu", &[("jdk.ExecutionSample", Amount::Sample)]),
@@ -55,22 +55,22 @@ const fn value(name: &'static str, short: &'static str, events: &'static [(&'sta
 }
 
 impl Value {
-    /// Whether its events are waits, which are markers as well.
+    /// Whether its events are waits, which also become markers.
     pub(super) fn is_wait(&self) -> bool {
         self.events.iter().any(|&(_, amount)| amount == Amount::Duration)
     }
 
-    /// What an event of that name stands for in this value.
+    /// The amount of an event with this name, for this value.
     pub(super) fn amount(&self, event: &str) -> Option<Amount> {
         self.events.iter().find(|&&(name, _)| name == event).map(|&(_, amount)| amount)
     }
 
-    /// How many events there are, by their names.
+    /// The number of events, given the counts by name.
     pub(super) fn count(&self, counts: &FxHashMap<String, u64>) -> u64 {
         self.events.iter().filter_map(|(name, _)| counts.get(*name)).sum()
     }
 
-    /// The name that `--event` takes without quotes.
+    /// The name for `--event` that needs no quotes.
     pub(super) fn asked(&self) -> &'static str {
         if self.name.contains(' ') { self.short } else { self.name }
     }
@@ -81,7 +81,7 @@ impl Value {
     }
 }
 
-/// Chooses the value of that name, or else the first one that is there.
+/// Chooses the value with this name, or by default the first one that exists.
 pub(super) fn choose(
     counts: &FxHashMap<String, u64>,
     wanted: Option<&str>,
@@ -98,22 +98,22 @@ pub(super) fn choose(
     found.ok_or(ReadError::Unsupported(problem))
 }
 
-/// What a recording says of its sampling: the settings that are used.
+/// The settings of sampling in a recording that are used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
-    /// The event that async-profiler samples by; no other recorder says it.
+    /// The event by which async-profiler samples. Other recorders do not state it.
     pub(super) event: Option<String>,
-    /// Its interval: ns of a clock, else how many events.
+    /// Its interval: ns for a clock, otherwise a number of events.
     pub(super) interval: Option<u64>,
     /// The interval of its samples of the wall clock in ns.
     pub(super) wall: Option<u64>,
 }
 
-/// async-profiler's intervals where none is stated, in ns.
+/// async-profiler's default intervals, in ns.
 const CPU_INTERVAL: u64 = 10_000_000;
 const WALL_INTERVAL: u64 = 50_000_000;
 
-/// What is counted, and how many of it one sample is.
+/// The measure, and the amount of one sample.
 pub(super) fn measure(value: &Value, settings: &Settings) -> (Measure, u64) {
     let named = |name: &str, unit| Measure { name: name.to_owned(), unit };
     let stated =
@@ -129,7 +129,8 @@ pub(super) fn measure(value: &Value, settings: &Settings) -> (Measure, u64) {
             }
             Some("wall") => (named("wall time", Unit::Time), stated(settings.interval, WALL_INTERVAL)),
             Some(event) => (named(event, Unit::Count), stated(settings.interval, 1)),
-            // The JDK looks at a few of the threads that run Java code, now and then: that is no CPU time.
+            // The JDK samples only a few of the threads that run Java code, at varying times. This is not CPU
+            // time.
             None => (named(value.name, Unit::Count), 1),
         },
     }

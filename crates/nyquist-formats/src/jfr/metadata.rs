@@ -1,4 +1,4 @@
-//! What a chunk of a JFR recording says of its own events: classes and their fields.
+//! The description of the events in a chunk of a JFR recording: classes and their fields.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::cursor::{Cursor, Text};
 
-/// Elements are nested no deeper in any recording: root, metadata, class, field, annotation.
+/// The maximum nesting of elements, which no recording exceeds: root, metadata, class, field, annotation.
 const MAX_DEPTH: usize = 8;
 
 /// The classes of a chunk.
@@ -19,13 +19,13 @@ pub(super) struct Metadata<'a> {
 /// A class of events or of values.
 #[derive(Default)]
 pub(super) struct Class {
-    /// Its name's place among the strings.
+    /// The index of its name among the strings.
     name: usize,
     pub(super) kind: Kind,
     pub(super) fields: Vec<Field>,
 }
 
-/// How a value of a class is stored.
+/// The storage of a value of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One byte.
@@ -36,7 +36,7 @@ pub(super) enum Kind {
     Float,
     Double,
     Text,
-    /// Its fields one after the other.
+    /// Its fields in sequence.
     #[default]
     Struct,
 }
@@ -46,7 +46,7 @@ pub(super) enum Kind {
 pub(super) struct Field {
     name: usize,
     pub(super) class: u64,
-    /// Whether it has the number of a constant in place of the value.
+    /// Whether it has the number of a constant instead of the value.
     pub(super) is_constant: bool,
     pub(super) is_array: bool,
     /// Whether it is a number of ticks of the chunk's clock.
@@ -54,7 +54,7 @@ pub(super) struct Field {
 }
 
 impl<'a> Metadata<'a> {
-    /// Reads the metadata behind the head of its event. `None` where it is damaged.
+    /// Reads the metadata after the head of its event. `None` if it is damaged.
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Option<Self> {
         let mut metadata = Self::default();
         for _ in 0..cursor.count()? {
@@ -67,12 +67,12 @@ impl<'a> Metadata<'a> {
         Some(metadata)
     }
 
-    /// The class of that number.
+    /// The class with this number.
     pub(super) fn class(&self, id: u64) -> Option<&Class> {
         self.classes.get(&id)
     }
 
-    /// The name of the class of that number.
+    /// The name of the class with this number.
     pub(super) fn name(&self, id: u64) -> &str {
         self.class(id).map_or("", |class| self.string(class.name))
     }
@@ -82,7 +82,7 @@ impl<'a> Metadata<'a> {
         self.classes.iter().map(|(&id, class)| (id, self.string(class.name)))
     }
 
-    /// The place of the field of that name among a class's fields.
+    /// The index of the field with this name among a class's fields.
     pub(super) fn field(&self, class: u64, name: &str) -> Option<(usize, Field)> {
         let fields = &self.class(class)?.fields;
         fields.iter().copied().enumerate().find(|(_, field)| self.string(field.name) == name)
@@ -92,7 +92,7 @@ impl<'a> Metadata<'a> {
         self.strings.get(index).map_or("", |string| string)
     }
 
-    /// Reads an element with all that is in it, and adds what it is to `class`, the one that is around it.
+    /// Reads an element with its children, and adds it to `class`, the class around it.
     fn element(&mut self, cursor: &mut Cursor<'a>, class: &mut Option<Class>, depth: usize) -> Option<()> {
         let name = cursor.int()? as usize;
         let mut attributes = Vec::new();

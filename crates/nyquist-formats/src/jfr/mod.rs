@@ -1,4 +1,4 @@
-//! Java Flight Recorder's recordings (`.jfr`), as the JDK and async-profiler write them.
+//! Java Flight Recorder's recordings (`.jfr`) from the JDK and async-profiler.
 
 mod chunk;
 mod cursor;

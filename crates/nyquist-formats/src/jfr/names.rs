@@ -1,4 +1,5 @@
-//! Frames, stacks and threads of a chunk of a JFR recording, each looked at once: constants refer to long ones again and again.
+//! Frames, stacks and threads of a chunk of a JFR recording, each resolved once, because constants refer to
+//! long ones repeatedly.
 
 use std::rc::Rc;
 
@@ -9,17 +10,18 @@ use super::chunk::Chunk;
 use super::values::Value;
 use crate::import::{Code, Importer, ThreadName};
 
-/// No name of a class or method is longer in practice; what is beyond is cut off.
+/// The maximum length of names of classes and methods, which is not reached in practice. Longer names are
+/// truncated.
 const MAX_NAME: usize = 4096;
 
-/// The process that was recorded, as the recording has it.
+/// The recorded process, according to the recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
     pub(super) pid: String,
     pub(super) name: String,
 }
 
-/// What is known of a chunk's constants.
+/// The resolved constants of a chunk.
 pub(super) struct Names<'c, 'a> {
     chunk: &'c Chunk<'a>,
     process: &'c Process,
@@ -27,7 +29,7 @@ pub(super) struct Names<'c, 'a> {
     methods: FxHashMap<(u64, u64), Rc<str>>,
     stacks: FxHashMap<u64, Option<StackId>>,
     threads: FxHashMap<u64, Option<ThreadIndex>>,
-    /// How many bytes names may have from here on, so that short constants do not make long names without end.
+    /// How many more bytes names may have, so that short constants do not make unbounded long names.
     bytes_left: &'c mut usize,
 }
 
@@ -51,8 +53,8 @@ impl<'c, 'a> Names<'c, 'a> {
         place.and_then(|place| fields.get(place)).unwrap_or(&Value::Missing)
     }
 
-    /// A text: one of its own, that of a constant, or that of a constant with one text in it (a symbol, a frame's type) or a
-    /// name (a class).
+    /// A text: a direct one, that of a constant, or that of a constant that contains one text (a symbol, a
+    /// frame's type) or a name (a class).
     pub(super) fn text(&mut self, value: &Value<'a>) -> Rc<str> {
         self.text_within(value, 0)
     }
@@ -80,7 +82,7 @@ impl<'c, 'a> Names<'c, 'a> {
         }
     }
 
-    /// A class's name as Java has it, with dots.
+    /// A class's name in Java's notation, with dots.
     pub(super) fn class(&mut self, value: &Value<'a>) -> String {
         self.text(value).replace('/', ".")
     }
@@ -160,7 +162,7 @@ impl<'c, 'a> Names<'c, 'a> {
 
     fn add_thread(&mut self, importer: &mut Importer, thread: &Value<'a>) -> ThreadIndex {
         let id = |name| self.field(thread, name).unsigned().filter(|&id| id > 0);
-        // A virtual thread has no thread of the system.
+        // A virtual thread has no system thread.
         let tid = match (id("osThreadId"), id("javaThreadId")) {
             (Some(id), _) => id.to_string(),
             (None, Some(id)) => format!("java {id}"),
@@ -173,7 +175,7 @@ impl<'c, 'a> Names<'c, 'a> {
     }
 }
 
-/// The first bytes of a text, up to a whole letter.
+/// The first bytes of a text, up to a character boundary.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_NAME)]
 }

@@ -1,4 +1,4 @@
-//! Reading JFR recordings of the JDK and of async-profiler.
+//! Reads JFR recordings of the JDK and of async-profiler.
 
 use nyquist_profile::{
     CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming,
@@ -15,20 +15,21 @@ use crate::import::{Importer, ThreadName};
 
 const FORMAT: &str = "a JFR recording";
 
-/// Names may have so many bytes for each byte of the file.
+/// The most bytes of names for each byte of the file.
 const NAME_BYTES_PER_BYTE: usize = 16;
 
 /// Reads a recording.
 ///
 /// # Errors
-/// As [`read_value`] has it.
+/// As for [`read_value`].
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// Reads a recording: of its events those of the given name (`jdk.ThreadPark`, `ThreadPark`, or for short `cpu`, `wall`,
-/// `alloc`, `live`, `lock`, `wait`, `park`, `sleep`, `native`), else the first kind that is there, samples of execution before those of
-/// allocations and these before waits. Waits are markers as well. Times in ns. O(bytes).
+/// Reads the events of a recording with the given name (`jdk.ThreadPark`, `ThreadPark`, or for short `cpu`,
+/// `wall`, `alloc`, `live`, `lock`, `wait`, `park`, `sleep`, `native`), or by default the first kind that
+/// exists. The order is samples of execution, samples of allocations, waits. Waits also become markers. Times
+/// in ns. O(bytes).
 ///
 /// # Errors
 /// If it is no JFR recording, or has no events of that name.
@@ -60,7 +61,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
 /// The chunks of a file with their places.
 type Chunks<'a> = Vec<(Chunk<'a>, usize)>;
 
-/// The chunks of a file, and where it is cut off.
+/// The chunks of a file, and where it is truncated.
 fn chunks(bytes: &[u8]) -> Result<(Chunks<'_>, Option<String>), ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
     let (mut chunks, mut at, mut cut) = (Vec::new(), 0, None);
@@ -97,7 +98,7 @@ impl<'a> Fields<'_, 'a> {
         place.and_then(|place| self.values.get(place)).unwrap_or(&Value::Missing)
     }
 
-    /// The first of the fields that is there.
+    /// The first of the fields that exists.
     fn first(&self, names: &[&str]) -> &Value<'a> {
         let mut values = names.iter().map(|name| self.get(name));
         values.find(|value| **value != Value::Missing).unwrap_or(&Value::Missing)
@@ -119,7 +120,7 @@ struct Reader {
     chosen: &'static Chosen,
     settings: Settings,
     process: Process,
-    /// How many of what is counted one sample is.
+    /// The amount of one sample.
     factor: u64,
     schema: Option<MarkerSchemaId>,
     name_bytes_left: usize,
@@ -145,7 +146,7 @@ impl Reader {
         }
     }
 
-    /// Reads what a chunk says of the recording.
+    /// Reads a chunk's description of the recording.
     fn read_head(&mut self, chunk: &Chunk<'_>) {
         let process = self.process.clone();
         let mut names = Names::new(chunk, &process, &mut self.name_bytes_left);
@@ -177,7 +178,7 @@ impl Reader {
         }
     }
 
-    /// What is counted is known from here on.
+    /// The measure is known from here on.
     fn begin(&mut self) {
         let (measure, factor) = measure(self.chosen, &self.settings);
         self.factor = factor;
@@ -191,7 +192,7 @@ impl Reader {
         let mut name_bytes_left = self.name_bytes_left;
         let mut names = Names::new(chunk, &process, &mut name_bytes_left);
         let mut decoder = chunk.decoder();
-        // Few classes are wanted, and events are many.
+        // The wanted classes are looked up once, because there are many events.
         let wanted: FxHashMap<u64, (Option<Amount>, bool)> = (chunk.metadata.names())
             .map(|(id, name)| (id, (self.chosen.amount(name), is_wait(name))))
             .filter(|(_, (amount, is_wait))| amount.is_some() || *is_wait)
@@ -286,7 +287,7 @@ impl Reader {
         if self.first < u64::MAX {
             self.importer.meta_mut().start_time = self.first / 1000;
         } else {
-            // A profile has a thread at least.
+            // A profile has at least one thread.
             let Process { pid, name } = &self.process;
             self.importer.thread(ThreadName { pid, process: name, tid: pid, thread: name });
         }

@@ -1,4 +1,4 @@
-//! Recordings that are made here, after the form that the JDK gives them.
+//! Tests with generated recordings in the format of the JDK.
 
 use nyquist_profile::{Measure, Profile, Unit};
 
@@ -107,7 +107,7 @@ fn chunks_follow_each_other() {
     let imported = read(&two).unwrap();
     assert_eq!(stacks_of(&imported.profile), ["(truncated);Main.main 2", "Main.main;org.Work.spin 2"]);
     assert_eq!(imported.profile.threads().len(), 2);
-    // What comes before a cut is kept.
+    // The part before a truncation is kept.
     let cut = read(&two[..one.len() + 100]).unwrap();
     assert_eq!(stacks_of(&cut.profile), stacks_of(&read(&one).unwrap().profile));
     assert!(matches!(cut.notes[0], Note::Cut { .. }), "{:?}", cut.notes);

@@ -1,22 +1,22 @@
-//! Values of a chunk of a JFR recording: of its events, and of the constants that these refer to.
+//! Values in a chunk of a JFR recording: those of events, and those of the constants that events refer to.
 
 use std::borrow::Cow;
 
 use super::cursor::{Cursor, Text};
 use super::metadata::{Class, Field, Kind, Metadata};
 
-/// Structures are nested no deeper in any recording.
+/// The maximum nesting of structures, which no recording exceeds.
 const MAX_DEPTH: usize = 8;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value<'a> {
-    /// A null, or what is missing.
+    /// A null or missing value.
     Missing,
     Integer(i64),
     Number(f64),
     Text(Cow<'a, str>),
-    /// The constant of that class and number.
+    /// The constant with this class and number.
     Constant(u64, u64),
     /// The fields of a class.
     Struct(u64, Vec<Value<'a>>),
@@ -24,7 +24,7 @@ pub(super) enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     pub(super) fn unsigned(&self) -> Option<u64> {
         match *self {
             Self::Integer(number) => u64::try_from(number).ok(),
@@ -33,20 +33,19 @@ impl Value<'_> {
     }
 }
 
-/// Reads values, and no more of them than there is reason for: classes may name each other again and again without taking a
-/// byte.
+/// Reads a bounded number of values, because classes may refer to each other repeatedly without using a byte.
 pub(super) struct Decoder<'m, 'a> {
     metadata: &'m Metadata<'a>,
     steps_left: usize,
 }
 
 impl<'m, 'a> Decoder<'m, 'a> {
-    /// A decoder of a chunk of so many bytes.
+    /// A decoder for a chunk of `length` bytes.
     pub(super) fn new(metadata: &'m Metadata<'a>, length: usize) -> Self {
         Self { metadata, steps_left: length.saturating_mul(8) }
     }
 
-    /// The fields of a class. `None` where the bytes are damaged.
+    /// The fields of a class. `None` if the bytes are damaged.
     pub(super) fn fields(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<Vec<Value<'a>>> {
         self.fields_of(cursor, self.metadata.class(class)?, 0)
     }

@@ -1,4 +1,5 @@
-//! CPU profiles of gperftools (`CPUPROFILE=FILE`): words of the machine's size and byte order, then the list of mapped files.
+//! CPU profiles of gperftools (`CPUPROFILE=FILE`): words of the machine's size and byte order, then the list
+//! of mapped files.
 
 use super::maps::Maps;
 use super::stacks::{Samples, Stack};
@@ -7,10 +8,11 @@ use crate::import::Importer;
 
 const FORMAT: &str = "a CPU profile of gperftools";
 
-/// The words of the smallest header: 0, the number of words that follow it, the version, the period and another 0.
+/// The words of the smallest header: 0, the number of words that follow it, the version, the period and
+/// another 0.
 const HEADER: usize = 5;
 
-/// How the words of a file are stored.
+/// The storage of words in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Words {
     size: usize,
@@ -25,7 +27,7 @@ impl Words {
         Self { size: 4, is_big_endian: true },
     ];
 
-    /// The word of that number.
+    /// The word with this index.
     fn get(self, bytes: &[u8], number: usize) -> Option<u64> {
         let start = number.checked_mul(self.size)?;
         let word = bytes.get(start..start.checked_add(self.size)?)?;
@@ -33,7 +35,7 @@ impl Words {
         Some(if self.is_big_endian { word.iter().fold(0, add) } else { word.iter().rev().fold(0, add) })
     }
 
-    /// How the words are stored of a file that begins with a header, and the period in µs.
+    /// Detects the storage of words from a file's header. Also returns the period in µs.
     fn of(bytes: &[u8]) -> Option<(Self, u64)> {
         Self::ALL.into_iter().find_map(|words| {
             let word = |number| words.get(bytes, number);
@@ -44,16 +46,16 @@ impl Words {
     }
 }
 
-/// Whether a file begins as one.
+/// Whether a file begins like a CPU profile.
 pub(crate) fn is_cpu(start: &[u8]) -> bool {
     Words::of(start).is_some()
 }
 
-/// Reads a CPU profile: each record counts so many periods of CPU time. The file has no times and no threads. Addresses that
-/// are in a mapped file are relative to it, and have no names yet. O(bytes).
+/// Reads a CPU profile: each record has a number of periods of CPU time. The file has no times and no
+/// threads. Addresses that are in a mapped file are relative to it, and have no names yet. O(bytes).
 ///
 /// # Errors
-/// If it does not begin as one.
+/// The file does not begin like a CPU profile.
 pub fn read_cpu(bytes: &[u8]) -> Result<Imported, ReadError> {
     let malformed = || ReadError::Malformed { format: FORMAT, problem: "it does not begin as one".into() };
     let (words, period) = Words::of(bytes).ok_or_else(malformed)?;
@@ -74,7 +76,8 @@ pub fn read_cpu(bytes: &[u8]) -> Result<Imported, ReadError> {
     Ok(samples.importer.finish(Some(nanoseconds)))
 }
 
-/// The counts and addresses of the records, and where the list of mapped files begins, if the file is not cut off.
+/// The counts and addresses of the records, and where the list of mapped files begins, if the file is not
+/// truncated.
 fn records(words: Words, bytes: &[u8], mut at: usize) -> (Vec<(u64, Vec<u64>)>, Option<usize>) {
     let mut records = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! The list of mapped files at the end of a profile, as `/proc/PID/maps` has it.
+//! The list of mapped files at the end of a profile, in the format of `/proc/PID/maps`.
 
 use nyquist_profile::LibId;
 
@@ -7,18 +7,18 @@ use crate::import::Importer;
 /// Mapped files in the order of their addresses.
 #[derive(Default)]
 pub(super) struct Maps {
-    /// First address, the one behind the last, the address of the file's first byte, and the file's place.
+    /// The first address, the end address, the address of the file's first byte, and the file's index.
     ranges: Vec<(u64, u64, u64, usize)>,
-    /// The path of each file, and its lib once it is used.
+    /// The path of each file, and its lib after it was first used.
     files: Vec<(String, Option<LibId>)>,
-    /// The file of the last line: lines of one file follow each other.
+    /// The file of the last line, because lines of one file follow each other.
     last: Option<usize>,
-    /// The path that programs stand for by `$build`.
+    /// The path that `$build` stands for.
     build: String,
 }
 
 impl Maps {
-    /// Takes a line of the list. Others are passed over.
+    /// Adds a line of the list. Other lines are ignored.
     pub(super) fn add(&mut self, line: &str) {
         if let Some(build) = line.trim().strip_prefix("build=") {
             build.clone_into(&mut self.build);
@@ -43,7 +43,7 @@ impl Maps {
         self.ranges.push((start, end, start.saturating_sub(offset), file));
     }
 
-    /// Takes no more lines.
+    /// Completes the list.
     pub(super) fn finish(&mut self) {
         self.ranges.sort_unstable();
     }
@@ -63,8 +63,8 @@ impl Maps {
     }
 }
 
-/// The first address, the one behind the last, whether it is executable, the offset in the file, and the path, of a line as
-/// `55c70b5a6000-55c70b5a7000 r-xp 00001000 00:00 1234   /bin/app`.
+/// The first address, the end address, whether it is executable, the offset in the file, and the path, of a
+/// line such as `55c70b5a6000-55c70b5a7000 r-xp 00001000 00:00 1234   /bin/app`.
 fn parse(line: &str) -> Option<(u64, u64, bool, u64, &str)> {
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let (range, rest) = line.trim().split_once(' ')?;
@@ -72,7 +72,7 @@ fn parse(line: &str) -> Option<(u64, u64, bool, u64, &str)> {
     let mut words = rest.split_ascii_whitespace();
     let (rights, offset) = (words.next()?, hex(words.next()?)?);
     let (_device, _inode) = (words.next()?, words.next()?);
-    // A path may have spaces in it.
+    // A path may contain spaces.
     let path = words.next().map_or("", |first| {
         let at = first.as_ptr() as usize - line.as_ptr() as usize;
         line[at..].trim_end()

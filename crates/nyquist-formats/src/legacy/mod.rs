@@ -1,8 +1,8 @@
-//! The formats that pprof had before `profile.proto`: CPU profiles of gperftools in binary, and profiles of gperftools and of Go
-//! as text (`debug=1`).
+//! The formats that pprof had before `profile.proto`: CPU profiles of gperftools in binary, and profiles of
+//! gperftools and of Go as text (`debug=1`).
 //!
-//! They are described in <https://gperftools.github.io/gperftools/cpuprofile-fileformat.html>, and by what Go's
-//! `runtime/pprof` writes.
+//! They are described in <https://gperftools.github.io/gperftools/cpuprofile-fileformat.html>, and by the
+//! source of Go's `runtime/pprof`.
 
 mod cpu;
 mod maps;

@@ -1,4 +1,4 @@
-//! Stacks of addresses, and of the names that Go writes behind them.
+//! Stacks of addresses, and of the names that Go writes after them.
 
 use nyquist_profile::{FrameId, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
@@ -6,13 +6,13 @@ use rustc_hash::FxHashMap;
 use super::maps::Maps;
 use crate::import::{Code, Importer, ThreadName};
 
-/// A stack as a file has it, the innermost frame first.
+/// A stack in a file, the innermost frame first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stack<'a> {
     pub(super) addresses: Vec<u64>,
-    /// Whether the first address is that of the instruction that ran, and not where a call returns to.
+    /// Whether the first address is an instruction pointer, and not a return address.
     pub(super) is_interrupted: bool,
-    /// Go's own names, which are there in place of the addresses.
+    /// Go's own names, which are used instead of the addresses.
     pub(super) named: Vec<Named<'a>>,
 }
 
@@ -24,8 +24,8 @@ pub(super) struct Named<'a> {
     line: Option<u32>,
 }
 
-/// Reads a line of `#`, an address, a name with an offset (`main.main.func1+0x24`) and a place (`/src/main.go:10`), with tabs between
-/// them. `None` of a line that is no frame.
+/// Reads a line of `#`, an address, a name with an offset (`main.main.func1+0x24`) and a place
+/// (`/src/main.go:10`), with tabs between them. `None` for a line that is no frame.
 pub(super) fn named(line: &str) -> Option<Named<'_>> {
     let mut words = line.strip_prefix('#')?.split('\t').map(str::trim).filter(|word| !word.is_empty());
     let address = words.next()?.strip_prefix("0x")?;
@@ -37,7 +37,7 @@ pub(super) fn named(line: &str) -> Option<Named<'_>> {
     Some(Named { name, file, line: line.parse().ok() })
 }
 
-/// Makes frames and samples, all of one thread: these formats know none.
+/// Makes frames and samples of a single thread, because these formats have no threads.
 pub(super) struct Samples {
     pub(super) importer: Importer,
     pub(super) maps: Maps,
@@ -52,7 +52,7 @@ impl Samples {
         Self { importer, maps, frames: FxHashMap::default(), thread: None, clock: 0 }
     }
 
-    /// Adds a sample of that amount; samples follow each other.
+    /// Adds a sample with this amount. Samples follow each other in time.
     pub(super) fn add(&mut self, stack: &Stack<'_>, amount: u64) {
         let stack = self.stack(stack);
         let thread = self.thread();
@@ -79,7 +79,7 @@ impl Samples {
         let mut node = None;
         if stack.named.is_empty() {
             for (place, &address) in stack.addresses.iter().enumerate().rev() {
-                // A return address is behind the call.
+                // A return address is after the call.
                 let is_return = place > 0 || !stack.is_interrupted;
                 let frame = self.frame(if is_return { address.saturating_sub(1) } else { address });
                 node = Some(self.importer.stack(node, frame));
@@ -98,7 +98,7 @@ impl Samples {
         }
         let frame = match self.maps.place(&mut self.importer, address) {
             Some((lib, address)) => {
-                // The files may have the name.
+                // The mapped files may have the name.
                 self.importer.meta_mut().symbolicated = false;
                 self.importer.frame(&Code { lib: Some(lib), address: Some(address), ..Code::default() })
             }

@@ -1,4 +1,4 @@
-//! Profiles that are made here, after what gperftools and Go write.
+//! Tests with generated profiles in the formats of gperftools and Go.
 
 use nyquist_profile::{Measure, Profile, Unit};
 
@@ -39,7 +39,7 @@ fn cpu_profiles_count_periods_of_cpu_time() {
         assert_eq!(imported.notes, []);
         assert!(profile.meta().measure.is_cpu_time() && !profile.meta().symbolicated);
         assert_eq!(profile.meta().interval, 10_000_000);
-        // The innermost address is that of an instruction, the others are behind calls.
+        // The innermost address is that of an instruction, and the others are after calls.
         assert_eq!(stacks_of(profile), ["0x1234 3", "0x2824a;0x1210;0x1123 2"]);
         let libs: Vec<_> = profile.libs().iter().map(|lib| (&*lib.path, &*lib.name)).collect();
         assert_eq!(libs, [("/usr/lib/libc.so.6", "libc.so.6"), ("/opt/my app", "my app")]);

@@ -1,4 +1,5 @@
-//! Profiles as text: heap profiles of gperftools and Go, contention, goroutines and threads of Go (`debug=1`).
+//! Profiles as text: heap profiles of gperftools and Go, contention, goroutines and threads of Go
+//! (`debug=1`).
 
 use nyquist_profile::{Measure, Unit};
 
@@ -9,23 +10,23 @@ use crate::import::Importer;
 
 const FORMAT: &str = "a profile as text";
 
-/// What a text is, by its first line.
+/// The kind of a text, by its first line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind<'a> {
-    /// Objects and bytes, in use and in all: `2: 512 [4: 1024] @ 0x1 0x2`.
+    /// Objects and bytes, in use and in total: `2: 512 [4: 1024] @ 0x1 0x2`.
     Heap(Rate),
-    /// Cycles and how often: `1769 3 @ 0x1 0x2`.
+    /// Cycles and the number of events: `1769 3 @ 0x1 0x2`.
     Contention,
-    /// So many of that name: `3 @ 0x1 0x2`.
+    /// A count of things with this name: `3 @ 0x1 0x2`.
     Count(&'a str),
 }
 
-/// What the numbers of a heap profile stand for.
+/// The meaning of the numbers of a heap profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rate {
     /// All allocations.
     All,
-    /// A sample of them: one in so many bytes, on the average.
+    /// A sample of them: on average, one per this many bytes.
     OneIn(f64),
 }
 
@@ -45,12 +46,12 @@ fn kind(first: &str) -> Option<Kind<'_>> {
     (is_name && total.parse::<u64>().is_ok()).then_some(Kind::Count(name))
 }
 
-/// Whether a text that begins with this line is read here.
+/// Whether a text that begins with this line is supported.
 pub(crate) fn is_text(first: &str) -> bool {
     kind(first).is_some()
 }
 
-/// How samples were taken, as `heap/2048` (Go, which writes twice its rate), `heap_v2/524288`, `heapprofile`.
+/// The sampling rate of `heap/2048` (Go, which writes twice its rate), `heap_v2/524288`, or `heapprofile`.
 fn rate(how: &str) -> Rate {
     let (name, period) = how.split_once('/').unwrap_or((how, ""));
     let period = period.trim().parse::<f64>().ok().filter(|period| *period > 1.0);
@@ -72,14 +73,15 @@ fn heap_numbers(text: &str) -> Option<[u64; 4]> {
     Some([objects, bytes, all_objects, all_bytes])
 }
 
-/// The names of the numbers of a heap profile, as Go has them; the second is read where none is asked for.
+/// Go's names of the numbers of a heap profile. The second one is read by default.
 const HEAP: [&str; 4] = ["inuse_objects", "inuse_space", "alloc_objects", "alloc_space"];
-/// Those of contention.
+/// The names of the numbers of contention.
 const CONTENTION: [&str; 2] = ["contentions", "delay"];
 
-/// Reads a profile as text: the value of that name, else `inuse_space`, `delay`, or the one that there is. Samples of a part of
-/// all allocations are scaled up, as pprof does. Names, files and lines are those that Go writes; without them, addresses are
-/// relative to the mapped files. There are no times and no threads. O(bytes).
+/// Reads a profile as text: the value with this name, or by default `inuse_space`, `delay`, or the only
+/// value. If only a part of all allocations was sampled, samples are scaled up as in pprof. Names, files and
+/// lines are those that Go writes. Without them, addresses are relative to the mapped files. There are no
+/// times and no threads. O(bytes).
 ///
 /// # Errors
 /// If it is none, or has no value of that name.
@@ -113,12 +115,12 @@ struct Record<'a> {
 
 struct Reader<'a> {
     kind: Kind<'a>,
-    /// Which of the numbers is read.
+    /// The index of the number that is read.
     place: usize,
     records: Vec<Record<'a>>,
     maps: Maps,
     is_in_maps: bool,
-    /// Of contention: cycles a second, and how many events each stands for.
+    /// For contention: cycles per second, and how many events each record stands for.
     cycles_per_second: u64,
     period: u64,
     left_out: u64,
@@ -184,11 +186,11 @@ impl<'a> Reader<'a> {
         };
         let address = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
         let addresses = addresses.split_ascii_whitespace().map_while(address).collect();
-        // What is executed by the innermost function is the call of the allocator, or of what waits.
+        // The innermost function executes the call of the allocator, or of the function that waits.
         Some(Record { numbers, stack: Stack { addresses, is_interrupted: false, named: Vec::new() } })
     }
 
-    /// What is counted of a record.
+    /// The amount of a record.
     fn amount(&self, numbers: [u64; 4]) -> u64 {
         let number = numbers[self.place];
         match self.kind {
@@ -208,7 +210,7 @@ impl<'a> Reader<'a> {
                 if objects == 0.0 || bytes == 0.0 {
                     return 0;
                 }
-                // How likely an allocation of the mean size is to be sampled.
+                // The probability that an allocation of the mean size is sampled.
                 let likely = 1.0 - (-bytes / objects / rate).exp();
                 (number as f64 / likely) as u64
             }

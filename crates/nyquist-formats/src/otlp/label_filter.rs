@@ -1,4 +1,4 @@
-//! Which samples are wanted by their attributes, those of their profile and those of its resource.
+//! Selects samples by their attributes, those of their profile and those of its resource.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use crate::error::ReadError;
 use crate::labels::{WantedLabels, is_one_of, unknown};
 use crate::strings::Strings;
 
-/// The labels that are wanted, and which rows of the table of attributes are such.
+/// The wanted labels, and the rows of the table of attributes that match them.
 pub(super) struct LabelFilter<'a> {
     wanted: WantedLabels<'a>,
-    /// By the rows of the table: the number of the wanted label that it is.
+    /// The index of the wanted label that each row of the table matches.
     rows: Vec<Option<usize>>,
 }
 
-/// Which of the wanted labels there are so far.
+/// The wanted labels that were found so far.
 #[derive(Clone)]
 pub(super) struct Found(Vec<bool>);
 
 impl Found {
-    /// These, and those among the rows of the table.
+    /// These labels, and those among the given rows of the table.
     pub(super) fn with<'f>(&'f self, filter: &LabelFilter<'_>, rows: &[i32]) -> Cow<'f, Self> {
         let mut found = Cow::Borrowed(self);
         for label in rows.iter().filter_map(|&row| *filter.rows.get(usize::try_from(row).ok()?)?) {
@@ -32,14 +32,14 @@ impl Found {
         found
     }
 
-    /// Whether none is missing.
+    /// Whether all wanted labels were found.
     pub(super) fn is_all(&self) -> bool {
         self.0.iter().all(|&it| it)
     }
 }
 
 impl<'a> LabelFilter<'a> {
-    /// Understands `KEY=VALUE` and `KEY`.
+    /// Parses `KEY=VALUE` and `KEY`.
     ///
     /// # Errors
     /// If no sample has a label with the key.
@@ -63,7 +63,7 @@ impl<'a> LabelFilter<'a> {
                 .iter()
                 .position(|(name, values)| *name == key && is_one_of(values, |it| it == value))
         };
-        // The first row is none.
+        // The first row means no attribute.
         let rows = dictionary.attributes.iter().enumerate().map(|(number, row)| {
             let value = text_of(row.value.as_ref(), strings);
             label_of(strings.text(row.key.into()), &value).filter(|_| number > 0)
@@ -72,7 +72,7 @@ impl<'a> LabelFilter<'a> {
         Ok(Self { wanted, rows })
     }
 
-    /// Which of the labels a resource has.
+    /// The wanted labels that a resource has.
     pub(super) fn of_resource(&self, resource: &ResourceProfiles, strings: &Strings<'_>) -> Found {
         let attributes = || resource.resource.iter().flat_map(|resource| &resource.attributes);
         let has = |(name, values): &(&str, Vec<&str>)| {
@@ -85,7 +85,7 @@ impl<'a> LabelFilter<'a> {
     }
 }
 
-/// The keys that samples have, of themselves, their profile or its resource.
+/// The keys of samples, of their profiles and of the resources of these.
 fn keys<'s>(file: &'s ProfilesData, dictionary: &Dictionary, strings: &'s Strings<'_>) -> Vec<Cow<'s, str>> {
     let profiles = || file.resource_profiles.iter().flat_map(|it| &it.scopes).flat_map(|it| &it.profiles);
     let of_samples = profiles().flat_map(|it: &Profile| &it.samples).flat_map(|it: &Sample| &it.attributes);

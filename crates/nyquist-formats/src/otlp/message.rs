@@ -1,6 +1,6 @@
 //! The messages of OpenTelemetry's profiles, as far as they are used
-//! (<https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development`). Texts and rows of tables are indexes
-//! of the dictionary, where 0 is none.
+//! (<https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development`). Texts and rows of
+//! tables are indices into the dictionary, where 0 means none.
 
 use prost::{Message, Oneof};
 
@@ -24,7 +24,7 @@ pub(super) struct Dictionary {
     pub functions: Vec<Function>,
     #[prost(message, repeated, tag = "4")]
     pub links: Vec<Link>,
-    /// Bytes, because a name that is no UTF-8 is no reason to refuse all others.
+    /// Bytes, because a name that is not UTF-8 is no reason to reject all others.
     #[prost(bytes = "vec", repeated, tag = "5")]
     pub strings: Vec<Vec<u8>>,
     #[prost(message, repeated, tag = "6")]
@@ -33,7 +33,7 @@ pub(super) struct Dictionary {
     pub stacks: Vec<Stack>,
 }
 
-/// `ResourceProfiles`: what one process, container or machine did.
+/// `ResourceProfiles`: the profiles of one process, container or machine.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResourceProfiles {
     #[prost(message, optional, tag = "1")]
@@ -58,7 +58,7 @@ pub(super) struct ScopeProfiles {
     pub profiles: Vec<Profile>,
 }
 
-/// `InstrumentationScope`: who made the profiles.
+/// `InstrumentationScope`: the tool that made the profiles.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Scope {
     #[prost(bytes = "vec", tag = "1")]
@@ -95,8 +95,8 @@ pub(super) struct ValueType {
     pub unit: i32,
 }
 
-/// `Sample`: a stack with the attributes of its thread. It has a value for each of its times, or no times and one value, or no
-/// values, and then each time counts as 1.
+/// `Sample`: a stack with the attributes of its thread. It has a value for each of its times, or no times and
+/// one value, or no values, and then each time counts as 1.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Sample {
     #[prost(int32, tag = "1")]
@@ -188,19 +188,19 @@ pub(super) struct KeyValue {
     pub key: Vec<u8>,
     #[prost(message, optional, tag = "2")]
     pub value: Option<AnyValue>,
-    /// The key as an index of the strings, in place of `key`.
+    /// The key as an index of the strings, instead of `key`.
     #[prost(int32, tag = "3")]
     pub key_index: i32,
 }
 
-/// `AnyValue`, of which single texts, numbers and truth values are used.
+/// `AnyValue`, of which single texts, numbers and booleans are used.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AnyValue {
     #[prost(oneof = "Content", tags = "1, 2, 3, 4, 8")]
     pub content: Option<Content>,
 }
 
-/// What a value is.
+/// The content of a value.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Content {
     #[prost(bytes = "vec", tag = "1")]

@@ -1,4 +1,5 @@
-//! OpenTelemetry's profiles (`ProfilesData` of `profiles/v1development`), as the collector and its agents exchange them.
+//! OpenTelemetry's profiles (`ProfilesData` of `profiles/v1development`), which the collector and its agents
+//! exchange.
 
 mod label_filter;
 mod message;
@@ -10,7 +11,7 @@ mod write;
 pub use read::{read, read_labelled, read_value};
 pub use write::write;
 
-/// The names of attributes, after OpenTelemetry's semantic conventions.
+/// The names of attributes, from OpenTelemetry's semantic conventions.
 mod key {
     pub(super) const PID: &str = "process.pid";
     pub(super) const EXECUTABLE: &str = "process.executable.name";
@@ -22,5 +23,5 @@ mod key {
 
 /// The type of frames of the kernel.
 const KERNEL: &str = "kernel";
-/// The type of the value that is time of waiting.
+/// The type of the value for time of waiting.
 const OFF_CPU: &str = "off_cpu";

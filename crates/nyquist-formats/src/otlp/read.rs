@@ -1,4 +1,4 @@
-//! Reading OpenTelemetry's profiles of any producer.
+//! Reads OpenTelemetry's profiles of any producer.
 
 use nyquist_profile::{FrameId, LibId, Measure, StackId, ThreadIndex, Unit};
 use prost::Message as _;
@@ -14,38 +14,40 @@ use crate::strings::{FunctionLine, Strings};
 
 const FORMAT: &str = "a profile of OpenTelemetry";
 
-/// The most inlined functions at one address; compilers do not come near.
+/// The most inlined functions at one address. Compilers do not come near this.
 const MAX_INLINED: usize = 255;
 
-/// How many stacks there may be for each byte, as in pprof.
+/// The limit of stacks for each byte, as in pprof.
 const STACKS_PER_BYTE: usize = 16;
 
-/// No name of a thread or process is longer; what is beyond is cut off.
+/// The maximum length of names of threads and processes. Longer names are truncated.
 const MAX_NAME: usize = 1024;
 
 /// Reads a file.
 ///
 /// # Errors
-/// As [`read_value`] has it.
+/// As for [`read_value`].
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// Reads the profiles of a file whose samples have the value of that name, else CPU time with the time of waiting
-/// (`off_cpu`), else what the first profile counts. Processes and threads are told apart by attributes of the resource and of the
-/// samples. Samples without times follow each other on their thread, or are at their profile's time where others have times.
+/// Reads the profiles of a file whose samples have the value with this name. The default is CPU time with the
+/// time of waiting (`off_cpu`), or else the value of the first profile. Processes and threads are
+/// distinguished by attributes of the resource and of the samples. Samples without times follow each other on
+/// their thread, or are at their profile's time if others have times.
 ///
 /// # Errors
-/// If it is none, or has no value of that name.
+/// The file is no such profile, or has no value with this name.
 pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
     read_labelled(bytes, wanted, &[])
 }
 
-/// As [`read_value`], of the samples with these labels: `KEY=VALUE`, or `KEY` for any value. Labels are the attributes of a sample,
-/// of its profile and of its resource. Of several values of a key one is enough; of several keys each must be there.
+/// As [`read_value`], for the samples with these labels: `KEY=VALUE`, or `KEY` for any value. Labels are the
+/// attributes of a sample, of its profile and of its resource. If a key is given with several values, one of
+/// them is enough. All given keys must exist.
 ///
 /// # Errors
-/// As there, and if no sample has a label of such a key.
+/// As there, and if no sample has a label with such a key.
 pub fn read_labelled(bytes: &[u8], wanted: Option<&str>, labels: &[String]) -> Result<Imported, ReadError> {
     let mut file = message::ProfilesData::default();
     let cut = file.merge(bytes).is_err();
@@ -97,16 +99,17 @@ fn has_times(file: &message::ProfilesData) -> bool {
 /// Which profiles are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// Those of CPU time, whose values have this name (others may count the same as `samples`), and those of waiting.
+    /// The profiles of CPU time, whose values have this name, and those of waiting. Other profiles may count
+    /// the same as `samples`.
     CpuTime(String),
-    /// Those whose value has this name.
+    /// The profiles whose value has this name.
     Named(String),
 }
 
-/// What a value of a profile is.
+/// The meaning of a value of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Value {
-    /// How many of what is counted one of it is.
+    /// The number of units of the measure in one value.
     factor: u64,
     is_cpu: bool,
     off_cpu: bool,
@@ -118,7 +121,7 @@ fn value_type<'s>(profile: &message::Profile, strings: &'s Strings<'_>) -> (&'s 
     (strings.text(kind.kind.into()), strings.text(kind.unit.into()))
 }
 
-/// What a sample stands for in ns, where the period is one of time.
+/// The time that a sample stands for in ns, if the period is a time.
 fn period(profile: &message::Profile, strings: &Strings<'_>) -> Option<u64> {
     let (factor, unit) = factor_of(strings.text(profile.period_type?.unit.into()));
     let period = u64::try_from(profile.period).ok().filter(|&period| period > 0)?;
@@ -140,7 +143,7 @@ fn value(profile: &message::Profile, strings: &Strings<'_>) -> Value {
     }
 }
 
-/// Chooses what is read, and says what it counts.
+/// Chooses the value that is read, and returns its measure.
 fn choose(
     file: &message::ProfilesData,
     strings: &Strings<'_>,
@@ -164,7 +167,7 @@ fn choose(
         });
     }
     let of_cpu = profiles(file).filter(|profile| value(profile, strings).is_cpu);
-    // What is time already comes before what is counted.
+    // Values in units of time are preferred to counts.
     if let Some(found) = of_cpu.max_by_key(|profile| value_type(profile, strings).0.contains("cpu")) {
         return Ok((Wanted::CpuTime(value_type(found, strings).0.to_owned()), Measure::default()));
     }
@@ -174,7 +177,7 @@ fn choose(
         .ok_or_else(|| ReadError::Malformed { format: FORMAT, problem: "it has no profiles".into() })
 }
 
-/// The attributes that tell processes and threads apart.
+/// The attributes that distinguish processes and threads.
 #[derive(Clone, Debug, Default)]
 struct Identity {
     pid: String,
@@ -188,7 +191,7 @@ impl Identity {
         let place = match key {
             key::PID => &mut self.pid,
             key::EXECUTABLE => &mut self.process,
-            // What a service calls itself counts where there is no program's name.
+            // The name of a service is used if the program's name is missing.
             "service.name" if self.process.is_empty() => &mut self.process,
             key::TID => &mut self.tid,
             key::THREAD => &mut self.thread,
@@ -211,20 +214,20 @@ struct Reader<'a> {
     stacks: FxHashMap<i32, Option<StackId>>,
     libs: FxHashMap<i32, Option<LibId>>,
     threads: FxHashMap<ThreadKey, ThreadIndex>,
-    /// How long the samples of each thread take so far, where none has a time.
+    /// The sum of the samples' times for each thread so far, if no sample has a time.
     clocks: FxHashMap<ThreadIndex, u64>,
     has_times: bool,
     most_stacks: usize,
     /// The earliest time of a sample, in ns since 1970.
     first: u64,
-    /// What a sample of CPU time stands for.
+    /// The time that a sample of CPU time stands for.
     period: Option<u64>,
     negative: u64,
     left_out: u64,
     unread: u64,
 }
 
-/// The row of a table; 0 is none.
+/// The row of a table. 0 means none.
 fn row<T>(table: &[T], index: i32) -> Option<&T> {
     usize::try_from(index).ok().filter(|&index| index > 0).and_then(|index| table.get(index))
 }
@@ -254,7 +257,7 @@ impl Reader<'_> {
                 continue;
             }
             let value = match self.wanted {
-                // As it is stored: no sample is a time then.
+                // The value as it is stored, so that a sample is not converted to time.
                 Wanted::Named(_) => Value { factor: self.plain_factor(profile), off_cpu: false, ..value },
                 Wanted::CpuTime(_) => value,
             };
@@ -271,7 +274,7 @@ impl Reader<'_> {
         }
     }
 
-    /// How many of its unit a value is, where it is asked for by its name.
+    /// The number of units in a value, if it was requested by its name.
     fn plain_factor(&self, profile: &message::Profile) -> u64 {
         factor_of(value_type(profile, &self.strings).1).0
     }
@@ -280,7 +283,7 @@ impl Reader<'_> {
         label_filter::text_of(value, &self.strings).into_owned()
     }
 
-    /// The value of a row's attribute of that name.
+    /// The value of the attribute with this name.
     fn attribute(&self, attributes: &[i32], name: &str) -> Option<String> {
         let mut rows = attributes.iter().filter_map(|&index| row(&self.dictionary.attributes, index));
         let found = rows.find(|attribute| self.strings.text(attribute.key.into()) == name);
@@ -308,7 +311,7 @@ impl Reader<'_> {
         for (place, &time) in sample.times.iter().enumerate() {
             let amount = match sample.values.len() {
                 0 => 1,
-                // One sum for all times: each has its part.
+                // One sum for all times, of which each time gets its part.
                 1 => part(sample.values[0], place, sample.times.len()),
                 _ => sample.values.get(place).copied().unwrap_or(0),
             };
@@ -400,7 +403,7 @@ impl Reader<'_> {
             ..Code::default()
         };
         if location.lines.is_empty() {
-            // The files may have the name.
+            // The mapped files may have the name.
             if code.lib.is_some() && code.address.is_some() {
                 self.importer.meta_mut().symbolicated = false;
                 return vec![self.importer.frame(&code)];
@@ -454,7 +457,7 @@ impl Reader<'_> {
     }
 }
 
-/// The part of a sum that one of so many has; the first ones have what is left over.
+/// The part of a sum for one of `count` entries. The first entries get the remainder.
 fn part(sum: i64, place: usize, count: usize) -> i64 {
     let count = count as i64;
     sum / count + i64::from((place as i64) < sum % count)

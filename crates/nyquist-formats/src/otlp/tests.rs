@@ -1,4 +1,4 @@
-//! Profiles of OpenTelemetry that are written here and by others.
+//! Tests of OpenTelemetry profiles that this crate and other tools write.
 
 use nyquist_profile::{Measure, Unit};
 use prost::Message as _;
@@ -54,8 +54,8 @@ fn addresses_lines_inlining_and_libs_survive() {
     assert_eq!(frame("worker"), (None, 0, None, None));
 }
 
-/// A file as an agent for a whole machine sends it: processes and threads are attributes of samples, samples are counted,
-/// and those of another value stand beside them.
+/// A file from an agent for a whole machine: processes and threads are attributes of samples, samples are
+/// counted, and there are also samples of another value.
 fn of_an_agent() -> ProfilesData {
     let texts = [
         "",

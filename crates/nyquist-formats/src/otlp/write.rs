@@ -1,4 +1,4 @@
-//! Writing a profile as OpenTelemetry's profiles.
+//! Writes a profile as OpenTelemetry's profiles.
 
 use std::io::{self, Write};
 
@@ -14,9 +14,9 @@ use crate::pprof::{self, Tables, unit_name};
 const RESOURCE_TAG: u8 = 1 << 3 | 2;
 const DICTIONARY_TAG: u8 = 2 << 3 | 2;
 
-/// Writes the profile: a resource a process, in it a profile of what samples count (`cpu/nanoseconds` of CPU time) and, where
-/// threads waited, one of `off_cpu/nanoseconds`. Samples have their times; threads are attributes. O(samples + stacks × depth), in memory
-/// of the largest process.
+/// Writes the profile, with a resource for each process. It contains a profile of the samples' measure
+/// (`cpu/nanoseconds` for CPU time) and, if threads waited, a profile of `off_cpu/nanoseconds`. Samples have
+/// their times, and threads are attributes. O(samples + stacks × depth), in memory of the largest process.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -51,7 +51,7 @@ fn text(text: &str) -> message::AnyValue {
     message::AnyValue { content: Some(Content::Text(text.as_bytes().to_vec())) }
 }
 
-/// An id as a number, where it is one.
+/// An id, as a number if it is one.
 fn id(id: &str) -> message::AnyValue {
     id.parse().map_or_else(|_| text(id), |id| message::AnyValue { content: Some(Content::Integer(id)) })
 }
@@ -175,7 +175,7 @@ impl<'a> Writer<'a> {
         number
     }
 
-    /// The type of frames that each location has, where it is not plain native code.
+    /// The type of frames at each location, if it is not plain native code.
     fn frame_types(&mut self) -> FxHashMap<u64, i32> {
         let (profile, mut types) = (self.profile, FxHashMap::default());
         for (location, frames) in self.tables.locations() {
@@ -199,7 +199,7 @@ impl<'a> Writer<'a> {
         let types = self.frame_types();
         let file = std::mem::take(&mut self.tables.message);
         let mappings = self.mappings(file.mapping);
-        // What names them was the last that needed new strings.
+        // All strings have been added at this point.
         let mut strings = file.string_table;
         strings.append(&mut self.tables.message.string_table);
         let location = |it: pprof::message::Location| message::Location {

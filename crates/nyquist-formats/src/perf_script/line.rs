@@ -6,15 +6,15 @@ use super::{INLINED, UNKNOWN};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Header<'a> {
     pub comm: &'a str,
-    /// Where only one id is printed, it is the thread's.
+    /// If only one id is printed, it is that of the thread.
     pub pid: &'a str,
     pub tid: &'a str,
     pub cpu: Option<u32>,
-    /// In ns; none where it is not printed.
+    /// In ns. `None` if it is not printed.
     pub time: Option<u64>,
     pub period: Option<u64>,
     pub event: &'a str,
-    /// What stands behind the event: the fields of a tracepoint, or the only frame.
+    /// The text after the event: the fields of a tracepoint, or the only frame.
     pub rest: &'a str,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Header<'a> {
 pub(super) struct FrameLine<'a> {
     pub address: u64,
     pub symbol: &'a str,
-    /// `None` where it is not known.
+    /// `None` if it is not known.
     pub dso: Option<&'a str>,
     pub is_inlined: bool,
 }
 
-/// Whether a line is the head of a sample, with a time, as they are by default.
+/// Whether a line is the head of a sample with a time, which is the default format.
 pub(crate) fn is_header(line: &str) -> bool {
     parse_header(line).is_some_and(|header| header.time.is_some() && !header.event.is_empty())
 }
@@ -40,7 +40,7 @@ pub(crate) fn is_short_header(line: &str, next: &str) -> bool {
     is_frame && parse_header(line).or_else(|| parse_timeless_header(line)).is_some()
 }
 
-/// A word and where it stands in the line.
+/// The words of a line, with their offsets.
 fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
 }
@@ -54,7 +54,7 @@ pub(super) fn parse_header(line: &str) -> Option<Header<'_>> {
     Some(Header { comm, pid, tid, cpu, time: Some(time), period, event, rest })
 }
 
-/// A head without a time: its event is the first word that ends with a colon and can be one.
+/// A head without a time. Its event is the first word that ends with a colon and can be an event.
 pub(super) fn parse_timeless_header(line: &str) -> Option<Header<'_>> {
     let is_event = |word: &str| {
         word.len() > 1 && word.ends_with(':') && word.starts_with(|letter: char| letter.is_ascii_alphabetic())
@@ -70,7 +70,7 @@ pub(super) fn parse_timeless_header(line: &str) -> Option<Header<'_>> {
     Some(Header { comm, pid, tid, cpu, time: None, period, event, rest })
 }
 
-/// What is in front of the time.
+/// The fields before the time.
 struct Task<'a> {
     comm: &'a str,
     pid: &'a str,
@@ -80,7 +80,7 @@ struct Task<'a> {
 
 fn parse_task(text: &str) -> Option<Task<'_>> {
     let mut before = text.trim();
-    // What `-F +misc` prints of the CPU's mode.
+    // The CPU modes that `-F +misc` prints.
     let is_mode = |word: &str| word.len() <= 4 && word.bytes().all(|byte| b"KUHGgMmESpDFf".contains(&byte));
     if let Some((shorter, mode)) = before.rsplit_once(char::is_whitespace)
         && is_mode(mode)
@@ -144,7 +144,7 @@ pub(super) fn parse_frame(line: &str) -> Option<FrameLine<'_>> {
     })
 }
 
-/// Takes `(dso)` off the end; the path of a file that is gone ends in another pair of parentheses.
+/// Splits `(dso)` off the end. The path of a deleted file ends with another pair of parentheses.
 fn split_dso(text: &str) -> (&str, Option<&str>) {
     let Some(inner) = text.strip_suffix(')') else { return (text, None) };
     let inner = inner.strip_suffix(" (deleted)").unwrap_or(inner);

@@ -1,5 +1,5 @@
-//! The text that `perf script` prints (man page perf-script(1)): for each sample a line of what it is, its stack, a blank
-//! line.
+//! The text that `perf script` prints (man page perf-script(1)): for each sample a head line, its stack, and
+//! a blank line.
 
 mod line;
 mod read;
@@ -9,11 +9,11 @@ pub(crate) use line::{is_header, is_short_header};
 pub use read::read_value;
 pub use write::{write, write_sample};
 
-/// How perf calls time of waiting (`perf record --off-cpu`).
+/// Perf's event for time of waiting (`perf record --off-cpu`).
 const OFF_CPU_EVENT: &str = "offcpu-time";
-/// In the place of a lib: the function is inlined into the one in the next line.
+/// The text in place of a lib if the function is inlined into the one in the next line.
 const INLINED: &str = "inlined";
-/// A function or lib that is not known.
+/// The text for an unknown function or lib.
 const UNKNOWN: &str = "[unknown]";
 
 #[cfg(test)]

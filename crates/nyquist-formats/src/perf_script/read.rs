@@ -1,4 +1,4 @@
-//! Reading what `perf script` printed.
+//! Reads the output of `perf script`.
 
 use nyquist_profile::{
     CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue,
@@ -14,17 +14,18 @@ use crate::values::{self, Value};
 
 const FORMAT: &str = "the output of perf script";
 
-/// Reads the text with the fields that are printed by default, and most others (`-F`); the time or the event may be missing.
+/// Reads the text with the default fields, and most others (`-F`). The time or the event may be missing.
 ///
-/// Of several events one is read: the one that is `wanted`, else of those that measure time the one with the most samples, else
-/// of the others; of tracepoints only where there is nothing else. Samples of a clock weigh their period. Those of cycles count
-/// one each, and the sampling interval is the median time between two samples of a thread, or of a CPU where that is less.
-/// Where neither times nor periods say how long that is, samples are counted. Samples of other events weigh their period, and the
-/// profile counts these events. Samples of idle CPUs are left out.
-/// Tracepoints that are not read as samples become markers, and `offcpu-time` becomes waiting beside an event that measures time.
+/// If there are several events, one is read: the `wanted` one, or else the one with the most samples among
+/// those that measure time, or else among the others. A tracepoint is only read if there is nothing else. The
+/// weight of a sample of a clock is its period. Samples of cycles count one each, and the sampling interval
+/// is the median time between two samples of a thread, or of a CPU if that is less. If neither times nor
+/// periods show the interval, samples are counted. The weight of samples of other events is their period, and
+/// the profile counts these events. Samples of idle CPUs are left out. Tracepoints that are not read as
+/// samples become markers. With an event that measures time, `offcpu-time` becomes waiting.
 ///
 /// # Errors
-/// If there is no sample in it, or none of the event that is wanted.
+/// The text has no sample, or none of the wanted event.
 pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
     let mut reader = Reader::default();
     let mut importer = Importer::new("perf script", "perf script");
@@ -42,12 +43,12 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
     Ok(importer.finish(None))
 }
 
-/// What an event's samples become.
+/// The meaning of an event's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// CPU time: the period is in ns.
     Clock,
-    /// CPU time, each sample as much of it as the others.
+    /// CPU time, of which each sample stands for the same amount.
     Cycles,
     /// Something else that is counted.
     Count,
@@ -63,7 +64,7 @@ struct Event {
 
 struct Sample {
     thread: ThreadIndex,
-    /// Whether it is of the task that runs where nothing else does.
+    /// Whether it is of the idle task.
     is_idle: bool,
     cpu: Option<u32>,
     time: u64,
@@ -74,7 +75,7 @@ struct Sample {
     fields: String,
 }
 
-/// A frame with what stood in the line below it.
+/// A frame with the data of the line below it.
 struct Frame {
     address: u64,
     symbol: String,
@@ -142,7 +143,7 @@ impl Reader {
         });
         let event = self.event(header.event);
         let is_tracepoint = self.events[event].kind == Kind::Tracepoint;
-        // An address alone is that of the data (`-F +addr`).
+        // A lone address is that of the data (`-F +addr`).
         let is_frame = |frame: &FrameLine<'_>| !frame.symbol.is_empty() || frame.dso.is_some();
         if !is_tracepoint && let Some(frame) = parse_frame(header.rest).filter(is_frame) {
             self.frames.push(Frame::new(&frame));
@@ -161,7 +162,8 @@ impl Reader {
         });
     }
 
-    /// The index of the event of that name. The PMUs of a CPU with two kinds of cores count one event.
+    /// The index of the event with this name. On a CPU with two kinds of cores, the PMUs of both count the
+    /// same event.
     fn event(&mut self, name: &str) -> usize {
         let (name, kind) = describe_event(name);
         *self.event_ids.entry(name.to_owned()).or_insert_with(|| {
@@ -179,7 +181,7 @@ impl Reader {
     }
 }
 
-/// An event's name without modifiers and PMU, and what its samples are.
+/// An event's name without modifiers and PMU, and the meaning of its samples.
 fn describe_event(name: &str) -> (&str, Kind) {
     let is_modifier = |text: &str| text.bytes().all(|byte| b"ukhIGHpPSDWebR".contains(&byte));
     let base = match name.rsplit_once(':') {
@@ -194,7 +196,7 @@ fn describe_event(name: &str) -> (&str, Kind) {
     let kind = match base {
         "cpu-clock" | "task-clock" => Kind::Clock,
         OFF_CPU_EVENT => Kind::OffCpu,
-        // The text may leave its events out (`-F comm,tid,time,ip,sym`): perf's own is cycles.
+        // The text may omit events (`-F comm,tid,time,ip,sym`). Perf's default event is cycles.
         "" => Kind::Cycles,
         _ if base.contains("cycles") => Kind::Cycles,
         _ => Kind::Count,
@@ -202,7 +204,8 @@ fn describe_event(name: &str) -> (&str, Kind) {
     (base, kind)
 }
 
-/// The stack of frames that are listed from the innermost on. Inlined functions name no lib: theirs is the next one's.
+/// The stack of frames that are listed from the innermost on. Inlined functions have no lib, so that of the
+/// next one is used.
 fn read_stack(importer: &mut Importer, frames: &[Frame]) -> Option<StackId> {
     let mut stack = None;
     let (mut lib, mut inline_depth) = (None, 0_u16);
@@ -240,7 +243,7 @@ fn is_kernel(frame: &Frame) -> bool {
     dso.starts_with("[kernel") || dso.starts_with("[guest.kernel") || is_module || in_upper_half
 }
 
-/// Which event's samples are read; none where all is time of waiting.
+/// The event whose samples are read. `None` if all samples are time of waiting.
 fn main_event(
     events: &[Event],
     samples: &[Sample],
@@ -271,15 +274,15 @@ fn main_event(
 fn add_samples(importer: &mut Importer, reader: &Reader, main: Option<usize>) {
     let Reader { events, samples, has_times, .. } = reader;
     let of_main = || samples.iter().filter(|sample| Some(sample.event) == main);
-    // The idle task runs on all CPUs at a time.
+    // The idle task runs on several CPUs at the same time.
     let of_threads = of_main().filter(|sample| !sample.is_idle);
     let by_thread = median_interval(of_threads.map(|sample| (sample.thread.index() as u64, sample.time)));
     let by_cpu = median_interval(of_main().filter_map(|sample| Some((sample.cpu?.into(), sample.time))));
-    // The threads of a busy machine wait for CPUs, and its CPUs for threads.
+    // Threads may wait for CPUs, and CPUs may be idle, so the lower one of both intervals is used.
     let interval = by_thread.into_iter().chain(by_cpu).min().unwrap_or(MILLISECOND);
     let counts_time =
         main.is_none_or(|main| matches!(events[main].kind, Kind::Clock | Kind::Cycles | Kind::OffCpu));
-    // Without times and periods of a clock nothing says how long a sample stands for.
+    // Without times and periods of a clock, the time that a sample stands for is not known.
     let has_periods = main.is_none_or(|main| events[main].kind != Kind::Cycles)
         && of_main().any(|sample| sample.period.is_some());
     let says_how_long = *has_times || main.is_none() || has_periods;
@@ -317,7 +320,8 @@ fn add_samples(importer: &mut Importer, reader: &Reader, main: Option<usize>) {
     }
 }
 
-/// The median time between two samples of the same thread or CPU, given that and the time of each.
+/// The median time between two samples of the same thread or CPU, given the thread or CPU and the time of
+/// each.
 fn median_interval(samples: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
     let mut last: FxHashMap<u64, u64> = FxHashMap::default();
     let mut times: Vec<u64> = samples
@@ -405,7 +409,7 @@ mod tests {
             assert_eq!(stacks_of(&profile), expected, "{text}");
         };
         check(&faults, None, "page-faults", &["f 1", "g 300"]);
-        // Beside a clock they are asked for; tracepoints are samples where nothing else is.
+        // With a clock they must be requested. Tracepoints are samples if there is nothing else.
         let both = sample(0, "1000000 cpu-clock", "f") + &faults;
         check(&both, Some("page-faults:u"), "page-faults", &["f 1", "g 300"]);
         let of_clock = read_value(both.as_bytes(), None).unwrap();
@@ -420,7 +424,8 @@ mod tests {
 
     #[test]
     fn a_whole_machine_takes_no_longer_than_its_cpus() {
-        // Two CPUs for 2 s at 100 Hz: one runs two threads in turn, the other one is idle every other time.
+        // Two CPUs for 2 s at 100 Hz: one alternates between two threads, and the other one is idle half of
+        // the time.
         let mut text = String::new();
         for index in 0..200 {
             let time = f64::from(index) / 100.0;
@@ -463,7 +468,7 @@ mod tests {
             profile.meta().measure.clone()
         };
         let samples = Value::new("samples", Unit::Count).measure();
-        // A number of cycles is no time.
+        // A number of cycles is not a time.
         for head in ["a 1 cycles: \n", "a 1 cpu-clock: \n", "a 1 250 cycles: \n"] {
             assert_eq!(measure(head), samples, "{head}");
         }

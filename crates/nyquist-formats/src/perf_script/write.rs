@@ -1,4 +1,4 @@
-//! Writing samples as `perf script` prints them.
+//! Writes samples in the format of `perf script`.
 
 use std::io::{self, Write};
 
@@ -7,9 +7,9 @@ use nyquist_profile::{Frame, Process, Profile, Sample, Thread};
 use super::{INLINED, OFF_CPU_EVENT, UNKNOWN};
 use crate::hidden;
 
-/// Writes all samples in the order of their times, as samples of `cpu-clock` whose period is their weight in ns, of
-/// `offcpu-time`, or of the event that they count. Addresses are relative to their libs, as perf prints those of position-independent files. O(samples ×
-/// depth + samples × log samples).
+/// Writes all samples in the order of their times, as samples of `cpu-clock` whose period is their weight in
+/// ns, of `offcpu-time`, or of the event that they count. Addresses are relative to their libs, as in perf's
+/// output for position-independent files. O(samples × depth + samples × log samples).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -25,7 +25,7 @@ pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes one sample of a thread, and the empty line behind it. O(depth).
+/// Writes one sample of a thread, and the empty line after it. O(depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -85,7 +85,7 @@ fn comm(process: &Process, thread: &Thread) -> String {
     name.unwrap_or_else(|| ":0".into())
 }
 
-/// An id's number: `77` of `77.1`, 0 of what is none.
+/// An id's number: `77` for `77.1`. 0 if it is not a number.
 fn number(id: &str) -> u64 {
     id.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }

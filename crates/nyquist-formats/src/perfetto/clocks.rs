@@ -1,4 +1,4 @@
-//! The clocks of a trace: times of all of them become those of one, which is that of the boot.
+//! The clocks of a trace. Times of all clocks are converted to the boot-time clock.
 
 use rustc_hash::FxHashMap;
 
@@ -8,30 +8,30 @@ use super::message::ClockSnapshot;
 const REALTIME: u32 = 1;
 pub(super) const BOOTTIME: u32 = 6;
 
-/// From here on, a clock is one of its sequence alone.
+/// Clock ids from here on are local to their sequence.
 const OF_SEQUENCE: u32 = 64;
 
 /// A clock of a sequence.
 #[derive(Clone, Copy)]
 struct OfSequence {
-    /// What is added to its time in ns.
+    /// The offset that is added to its time, in ns.
     offset: i128,
     unit: u64,
-    /// Its last time in ns, where times are those since the packet before.
+    /// Its last time in ns, if times are relative to the previous packet.
     last: Option<i128>,
 }
 
-/// What is known of the clocks so far.
+/// The state of the clocks so far.
 #[derive(Default)]
 pub(super) struct Clocks {
     offsets: FxHashMap<u32, i128>,
     of_sequences: FxHashMap<(u32, u32), OfSequence>,
-    /// What is added to a time of the trace to make it one since 1970, in ns.
+    /// The offset from times of the trace to times since 1970, in ns.
     pub(super) since_1970: Option<i128>,
 }
 
 impl Clocks {
-    /// Takes what the clocks show at one time, in a packet of that sequence.
+    /// Adds the values of the clocks at one time, from a packet of this sequence.
     pub(super) fn add(&mut self, sequence: u32, snapshot: &ClockSnapshot) {
         let find = |id| snapshot.clocks.iter().find(|clock| clock.id == id);
         let reference = find(BOOTTIME).or_else(|| find(snapshot.primary)).or_else(|| snapshot.clocks.first());
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(clocks.time(1, 3, 4_500), 5_500);
         assert_eq!((clocks.time(7, 64, 1), clocks.time(7, 64, 3)), (6_000, 9_000));
         assert_eq!(clocks.since_1970, Some(995_000));
-        // Another sequence has no such clock.
+        // Another sequence does not have this clock.
         assert_eq!(clocks.time(1, 64, 9), 9);
     }
 }

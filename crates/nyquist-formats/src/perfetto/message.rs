@@ -1,5 +1,6 @@
 //! The messages of Perfetto's traces, as far as they are used
-//! (<https://github.com/google/perfetto/blob/main/protos/perfetto/trace/trace_packet.proto> and what it imports).
+//! (<https://github.com/google/perfetto/blob/main/protos/perfetto/trace/trace_packet.proto> and what it
+//! imports).
 
 use prost::{Message, Oneof};
 
@@ -44,7 +45,7 @@ pub(super) struct Packet {
     pub compressed: Vec<u8>,
 }
 
-/// `InternedData`: what later packets of the sequence refer to.
+/// `InternedData`: the data that later packets of the sequence refer to.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Interned {
     #[prost(message, repeated, tag = "1")]
@@ -71,7 +72,7 @@ pub(super) struct Interned {
     pub callstacks: Vec<Callstack>,
 }
 
-/// `InternedString`, `EventName` and others of the same fields.
+/// `InternedString`, `EventName` and others with the same fields.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct InternedString {
     #[prost(uint64, tag = "1")]
@@ -190,7 +191,7 @@ pub(super) struct TreeThread {
     pub pid: i32,
 }
 
-/// `ClockSnapshot`: what several clocks show at one time.
+/// `ClockSnapshot`: the values of several clocks at one time.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]
@@ -206,7 +207,7 @@ pub(super) struct Clock {
     pub id: u32,
     #[prost(uint64, tag = "2")]
     pub time: u64,
-    /// Whether each packet's time is one since the packet before.
+    /// Whether each packet's time is relative to the previous packet.
     #[prost(bool, tag = "3")]
     pub is_incremental: bool,
     #[prost(uint64, tag = "4")]
@@ -252,7 +253,7 @@ pub(super) struct Thread {
     pub reference_us: i64,
 }
 
-/// `StreamingProfilePacket`: stacks of the sequence's thread, each with the time since the one before.
+/// `StreamingProfilePacket`: stacks of the sequence's thread, each with the time since the previous one.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct StreamingProfile {
     #[prost(uint64, repeated, packed = "false", tag = "1")]
@@ -313,7 +314,7 @@ pub(super) struct Annotation {
     pub content: Option<Content>,
 }
 
-/// What an annotation says.
+/// The content of an annotation.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum Content {
     #[prost(bool, tag = "2")]

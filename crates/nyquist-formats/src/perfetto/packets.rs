@@ -1,4 +1,4 @@
-//! The packets of a trace, also of its compressed parts.
+//! Reads the packets of a trace, including those in its compressed parts.
 
 use std::io::Read as _;
 
@@ -8,10 +8,11 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::message::{PACKET, Packet};
 
-/// The most that compressed packets have when they are decompressed, as of gzip.
+/// The maximum size of decompressed packets, as for gzip.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// Hands all packets on, in the order of the file. Gives where it is cut off or damaged, and how many packets could not be read.
+/// Passes all packets to `take`, in the order of the file. Returns where the file is truncated or damaged,
+/// and how many packets could not be read.
 pub(super) fn for_each(bytes: &[u8], take: &mut impl FnMut(Packet)) -> (Option<usize>, u64) {
     let mut budget = MAX_BYTES;
     each(bytes, &mut budget, take)
@@ -32,7 +33,7 @@ fn each(bytes: &[u8], budget: &mut u64, take: &mut impl FnMut(Packet)) -> (Optio
     (None, damaged)
 }
 
-/// The packet at the beginning, and what follows it.
+/// The packet at the beginning, and the rest.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut rest = bytes;
     let (field, wire_type) = decode_key(&mut rest).ok()?;
@@ -43,7 +44,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-/// Hands compressed packets on. They have no such packets themselves.
+/// Passes compressed packets to `take`. They contain no compressed packets themselves.
 fn decompressed(compressed: &[u8], budget: &mut u64, take: &mut impl FnMut(Packet)) -> u64 {
     let mut plain = Vec::new();
     let is_whole = ZlibDecoder::new(compressed).take(*budget).read_to_end(&mut plain).is_ok();

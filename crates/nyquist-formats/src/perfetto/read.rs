@@ -1,4 +1,4 @@
-//! Reading traces of Perfetto and of programs that use its library.
+//! Reads traces of Perfetto and of programs that use its library.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::error::{Imported, Note, ReadError};
 use crate::import::{Importer, MILLISECOND};
 use crate::pprof::factor_of;
 
-/// Paths of libs may have so many bytes for each byte of the file.
+/// The most bytes of paths of libs for each byte of the file.
 const PATH_BYTES_PER_BYTE: usize = 16;
 
 /// The flag of a sequence that has cleared its state.
@@ -25,17 +25,18 @@ const STATE_CLEARED: u32 = 1;
 /// Reads a trace.
 ///
 /// # Errors
-/// As [`read_value`] has it.
+/// As for [`read_value`].
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// Reads a trace: the stacks of `PerfSample` where there are any, else those of `StreamingProfilePacket`, else the slices of threads, each
-/// stretch of time for the innermost one; or those that are asked for as `samples`, `streaming` and `slices`. Slices and
-/// instants that are no samples are markers. Times in ns. O(bytes).
+/// Reads a trace: the stacks of `PerfSample` if there are any, or else those of `StreamingProfilePacket`, or
+/// else the slices of threads. Each interval of time counts for the innermost slice. `samples`, `streaming`
+/// and `slices` select one of these. Slices and instants that are no samples become markers. Times in ns.
+/// O(bytes).
 ///
 /// # Errors
-/// If there is nothing of that in the trace.
+/// The trace has none of these.
 pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
     let mut reader = Reader::new(bytes.len());
     let (cut, damaged) = packets::for_each(bytes, &mut |packet| reader.read_packet(packet));
@@ -47,7 +48,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
     Ok(reader.finish(kind))
 }
 
-/// What becomes samples.
+/// The data that becomes samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Samples,
@@ -72,7 +73,7 @@ struct RawEvent {
     args: Value,
 }
 
-/// Where an event is: on a track, or on the track of a thread.
+/// The place of an event: a track, or the track of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
     Track(u64),
@@ -91,7 +92,7 @@ struct Reader {
     events: Vec<(Place, Vec<RawEvent>)>,
     path_bytes_left: usize,
     lost: u64,
-    /// Begins and ends without the other.
+    /// The number of begins without an end and ends without a begin.
     unpaired: u64,
 }
 
@@ -272,7 +273,7 @@ impl Reader {
                     }
                     _ => continue,
                 };
-                // An end belongs to the last begin of its track, whatever it is called.
+                // An end belongs to the last begin of its track, independent of its name.
                 let name = if kind == SliceKind::End { Rc::default() } else { name };
                 slices.push(Slice { time, kind, name, category, args });
             }
@@ -290,7 +291,7 @@ pub(super) const BEGIN: u32 = 1;
 pub(super) const END: u32 = 2;
 pub(super) const INSTANT: u32 = 3;
 
-/// What an event's annotations say, as an object.
+/// An event's annotations as an object.
 fn arguments(sequence: &Sequence, annotations: &[Annotation]) -> Value {
     let known = |texts: &FxHashMap<u64, Rc<str>>, id| texts.get(&id).cloned().unwrap_or_default();
     let pair = |annotation: &Annotation| {
@@ -331,7 +332,7 @@ const COUNTERS: [(u32, &str); 12] = [
     (16, "bus-cycles"),
 ];
 
-/// What samples count, and how many of it one is. A name may have its unit behind it, as `inuse_space/bytes`.
+/// The measure of samples, and the amount of one. A name may end with its unit, as in `inuse_space/bytes`.
 fn measure(timebase: Option<&Timebase>) -> (Measure, u64) {
     let nothing = Timebase::default();
     let timebase = timebase.unwrap_or(&nothing);

@@ -1,4 +1,5 @@
-//! What the packets of one sequence refer to: names, frames, stacks and defaults, each valid until the sequence clears its state.
+//! The state of one sequence that packets refer to: names, frames, stacks and defaults. It is valid until the
+//! sequence clears it.
 
 use std::rc::Rc;
 
@@ -8,7 +9,8 @@ use rustc_hash::FxHashMap;
 use super::message::{Callstack, Defaults, Frame, Interned, InternedString, Mapping, Timebase};
 use crate::import::{Code, Importer};
 
-/// No name is longer; what is beyond is cut off, because a short packet may refer to a long name again and again.
+/// The maximum length of names. Longer names are truncated, because short packets may refer to a long name
+/// repeatedly.
 const MAX_NAME: usize = 4096;
 
 type Texts = FxHashMap<u64, Rc<str>>;
@@ -33,13 +35,13 @@ pub(super) struct Sequence {
     pub(super) clock: u32,
     pub(super) track: u64,
     pub(super) timebase: Option<Timebase>,
-    /// The thread of packets that say none: its process and id.
+    /// The thread of packets that do not state one: its process and id.
     pub(super) thread: Option<(i64, i64)>,
-    /// The time of the last event whose time is one since the event before, in ns.
+    /// The time of the last event with a relative time, in ns.
     pub(super) time: i64,
 }
 
-/// A text without what is beyond a bound.
+/// A text, truncated to the maximum length.
 pub(super) fn text(bytes: &[u8]) -> Rc<str> {
     String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_NAME)]).into()
 }
@@ -71,9 +73,10 @@ impl Sequence {
         self.timebase = defaults.sample.and_then(|sample| sample.timebase);
     }
 
-    /// The stack of that number.
+    /// The stack with this number.
     ///
-    /// Paths of libs may have so many bytes from here on, so that short mappings do not make long paths without end.
+    /// `bytes_left` is how many more bytes paths of libs may have, so that short mappings do not make
+    /// unbounded long paths.
     pub(super) fn stack(
         &mut self,
         importer: &mut Importer,
@@ -103,7 +106,7 @@ impl Sequence {
         let address = address.filter(|&address| address > 0);
         let name = self.function_names.get(&frame.function_name).map_or("", |name| name);
         if name.is_empty() && lib.is_some() && address.is_some() {
-            // The files may have the name.
+            // The mapped files may have the name.
             importer.meta_mut().symbolicated = false;
         }
         let file = self.source_paths.get(&frame.source_path).map(|file| &**file);
@@ -134,7 +137,7 @@ impl Sequence {
     }
 }
 
-/// A path of its parts, as far as it may be long.
+/// Joins the parts of a path, up to the maximum length.
 fn join<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     let mut path = String::new();
     for (place, part) in parts.enumerate() {
@@ -149,7 +152,7 @@ fn join<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     path
 }
 
-/// A build id in hex digits, which some write so already.
+/// A build id in hex digits. Some tools already write it so.
 fn build_id(id: &[u8]) -> String {
     if id.len() >= 16 && id.iter().all(u8::is_ascii_hexdigit) {
         return String::from_utf8_lossy(id).to_ascii_lowercase();

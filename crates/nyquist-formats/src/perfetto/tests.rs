@@ -1,4 +1,4 @@
-//! Traces that are written here, and such as others write.
+//! Tests of traces that this crate and other tools write.
 
 use std::io::Write as _;
 
@@ -51,7 +51,7 @@ fn samples_that_are_written_are_read_again() {
     assert_eq!(read.string(source.filename), "/src/main.c");
 }
 
-/// A thread with one sample of that weight, of bytes, and markers that overlap.
+/// A thread with one sample of this weight in bytes, and overlapping markers.
 fn with_markers(weight: u32) -> Profile {
     let measure = Measure { name: "inuse_space".into(), unit: Unit::Bytes };
     let mut builder = ProfileBuilder::new(Meta { interval: 512, measure, ..Meta::default() });
@@ -134,7 +134,8 @@ fn sample(time: u64, callstack: u64) -> Packet {
     Packet { timestamp: Some(time), sequence: 9, sample: Some(sample), ..Packet::default() }
 }
 
-/// A trace as the system's own tracer writes it: 100 samples a second of CPU time, whose names the sequence gives anew.
+/// A trace like that of the system's own tracer: 100 samples a second of CPU time. The sequence defines its
+/// names again.
 fn of_the_system() -> Vec<Packet> {
     let timebase = Timebase { frequency: 100, counter: 1, ..Timebase::default() };
     let defaults =
@@ -198,8 +199,8 @@ fn compressed_packets_are_read() {
     check_the_systems(&trace(&[compressed]));
 }
 
-/// Slices of a thread and of its process, of a program that writes with Perfetto's library: its clock counts µs from packet to
-/// packet.
+/// Slices of a thread and of its process, from a program that uses Perfetto's library. Its clock has µs
+/// relative to the previous packet.
 fn of_a_program() -> Vec<Packet> {
     let clock = |id, time, is_incremental, unit_ns| Clock { id, time, is_incremental, unit_ns };
     let clocks = vec![clock(6, 1_000_000, false, 0), clock(64, 0, true, 1000)];

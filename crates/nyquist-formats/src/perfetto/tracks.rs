@@ -1,4 +1,4 @@
-//! Whose the tracks of a trace are, and what its processes and threads are called.
+//! The owners of the tracks of a trace, and the names of its processes and threads.
 
 use nyquist_profile::ThreadIndex;
 use rustc_hash::FxHashMap;
@@ -7,20 +7,20 @@ use super::message::{Process, ProcessTree, Thread, Track};
 use super::sequence::text;
 use crate::import::{Importer, ThreadName};
 
-/// Tracks are nested no deeper.
+/// The maximum nesting of tracks.
 const MAX_DEPTH: usize = 16;
 
-/// What a trace says of its processes, threads and tracks, in whatever order.
+/// The processes, threads and tracks of a trace, which may come in any order.
 #[derive(Default)]
 pub(super) struct Tracks {
     processes: FxHashMap<i64, String>,
     threads: FxHashMap<(i64, i64), String>,
-    /// The process of each thread, as samples of some have none.
+    /// The process of each thread, because some samples do not state it.
     owners: FxHashMap<i64, i64>,
     by_id: FxHashMap<u64, OneTrack>,
 }
 
-/// A track: the thread or process that it is for, and the one that it is part of.
+/// A track: its thread or process, and its parent track.
 #[derive(Clone, Copy, Default)]
 struct OneTrack {
     thread: Option<(i64, i64)>,
@@ -81,8 +81,8 @@ impl Tracks {
         }
     }
 
-    /// The thread that a track is part of, and whether it is that thread's own track. Tracks of processes, and those of nothing,
-    /// are on the main thread.
+    /// The thread that a track belongs to, and whether it is that thread's own track. Tracks of processes,
+    /// and tracks without an owner, are on the main thread.
     pub(super) fn owner(&self, id: u64) -> ((i64, i64), bool) {
         let mut next = id;
         for depth in 0..MAX_DEPTH {

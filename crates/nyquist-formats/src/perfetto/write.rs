@@ -1,4 +1,4 @@
-//! Writing a profile as a trace of Perfetto.
+//! Writes a profile as a trace of Perfetto.
 
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
@@ -24,16 +24,17 @@ pub(super) const SEQUENCE: u32 = 1;
 const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 
-/// Ids from here on are those of processes and threads whose ids are no numbers, or used again.
+/// Ids from here on are for processes and threads whose ids are not numbers, or are reused.
 const MADE_UP: i32 = 1 << 30;
 
-/// A sample becomes no more than so many, on the average.
+/// The most written samples for each sample, on average.
 const MOST_SAMPLES: u64 = 8;
 
-/// Writes the profile: each sample on the CPU is a `PerfSample` with an interned stack, and each marker a slice or an instant of a track of its
-/// thread. In a profile of waiting alone, these samples are written. A sample of this format has no weight: one that stands for several intervals is
-/// repeated, in the time that it stands for. Where that would be more than eight times as many, each stands for more, and the sums are right to one
-/// of them for each thread. O(samples + stacks × depth).
+/// Writes the profile: each sample on the CPU is a `PerfSample` with an interned stack, and each marker a
+/// slice or an instant of a track of its thread. In a profile with only waiting, these samples are written.
+/// Samples of this format have no weight, so a sample that stands for several intervals is repeated within
+/// its time. If this would make more than eight times as many samples, each written sample stands for more.
+/// Then the sums of each thread are exact to one written sample. O(samples + stacks × depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -56,7 +57,7 @@ pub(super) struct Writer<'a, Out> {
     made_up: i64,
     /// The number of the last track.
     pub(super) tracks: u64,
-    /// What was interned since the packet before.
+    /// The data that was interned since the previous packet.
     interned: Interned,
     texts: [FxHashMap<String, u64>; 3],
     libs: FxHashMap<LibId, u64>,
@@ -65,7 +66,7 @@ pub(super) struct Writer<'a, Out> {
     has_no_stack: bool,
 }
 
-/// The tables of texts, by their places in `texts`.
+/// The tables of texts, by their indices in `texts`.
 #[derive(Clone, Copy)]
 enum Table {
     Functions,
@@ -107,7 +108,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
         self.out.write_all(&bytes)
     }
 
-    /// What all packets refer to: the clocks, and what samples count.
+    /// Writes the data that all packets refer to: the clocks, and the samples' measure.
     fn write_head(&mut self) -> io::Result<()> {
         let meta = self.profile.meta();
         let period = meta.interval.saturating_mul(self.intervals);
@@ -160,7 +161,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
             self.add_track(Track { process: Some(process), ..Track::default() })?;
         }
         let accepts = one_kind(profile);
-        // What is left over of a sample counts for the next one.
+        // The remainder of a sample is added to the next one.
         let mut left = 0;
         for sample in thread.samples.iter().filter(|it| accepts(it)) {
             left += u64::from(sample.weight);
@@ -171,7 +172,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
         self.write_markers(thread, track)
     }
 
-    /// An id that no thread of the process before has.
+    /// An id that no earlier thread of the process has.
     fn tid(&mut self, pid: i32, tid: &str) -> i64 {
         let stated = tid.parse().ok().filter(|&tid: &i64| (0..i64::from(MADE_UP)).contains(&tid));
         match stated.filter(|&tid| self.used_ids.insert((pid, tid))) {
@@ -183,7 +184,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
         }
     }
 
-    /// Adds a track, and gives its number.
+    /// Adds a track, and returns its number.
     pub(super) fn add_track(&mut self, track: Track) -> io::Result<u64> {
         self.tracks += 1;
         let id = self.tracks;
@@ -224,7 +225,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
         Ok(())
     }
 
-    /// The number of a text, which is interned if it is new; 0 of an empty one.
+    /// The number of a text, which is interned if it is new. 0 for an empty text.
     fn text(&mut self, table: Table, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
@@ -258,7 +259,8 @@ impl<'a, Out: Write> Writer<'a, Out> {
         id
     }
 
-    /// The stack of samples that have none, whose number is behind those of all others. Readers want a frame.
+    /// The stack of samples without one. Its number is after all others. It has a frame, because readers need
+    /// one.
     fn no_stack(&mut self) -> u64 {
         let id = u64::from(u32::MAX);
         if !self.has_no_stack {
@@ -309,7 +311,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
     }
 }
 
-/// The bytes that hex digits stand for.
+/// Decodes hex digits to bytes.
 fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> =
         text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();

@@ -1,4 +1,4 @@
-//! Writing markers as slices and instants of tracks.
+//! Writes markers as slices and instants of tracks.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -10,8 +10,8 @@ use super::read::{BEGIN, END, INSTANT};
 use super::write::Writer;
 
 impl<Out: Write> Writer<'_, Out> {
-    /// Writes the markers of a thread, whose track has that number. Intervals that overlap are on tracks of their own, all of one
-    /// name, which the viewer draws as one. O(markers × log tracks).
+    /// Writes the markers of a thread with this track number. Overlapping intervals are on separate tracks
+    /// with the same name, which the viewer merges. O(markers × log tracks).
     pub(super) fn write_markers(&mut self, thread: &Thread, track: u64) -> io::Result<()> {
         // When each track's last interval ends.
         let mut ends: BTreeSet<(u64, u64)> = BTreeSet::new();

@@ -1,17 +1,17 @@
-//! Which samples are wanted by their labels.
+//! Selects samples by their labels.
 
 use super::message::{Label, Profile, Sample};
 use crate::error::ReadError;
 use crate::labels::{WantedLabels, is_one_of, unknown};
 use crate::strings::Strings;
 
-/// The labels that are wanted, by the numbers of their keys.
+/// The wanted labels, by the numbers of their keys.
 pub(super) struct LabelFilter<'a> {
     wanted: Vec<(i64, Vec<&'a str>)>,
 }
 
 impl<'a> LabelFilter<'a> {
-    /// Understands `KEY=VALUE` and `KEY`.
+    /// Parses `KEY=VALUE` and `KEY`.
     ///
     /// # Errors
     /// If no sample has a label with the key.
@@ -30,7 +30,7 @@ impl<'a> LabelFilter<'a> {
         Ok(Self { wanted: wanted.collect::<Result<_, _>>()? })
     }
 
-    /// Whether a sample has what is wanted. O(labels of the sample × labels that are wanted).
+    /// Whether a sample has the wanted labels. O(labels of the sample × wanted labels).
     pub(super) fn has(&self, sample: &Sample, strings: &Strings<'_>) -> bool {
         self.wanted.iter().all(|(key, values)| {
             let mut labels = sample.label.iter().filter(|label| label.key == *key);
@@ -53,7 +53,7 @@ mod tests {
     use super::super::read_labelled;
     use prost::Message as _;
 
-    /// Three samples: of a GET, of a POST of 7 bytes, and of nothing that has labels.
+    /// Three samples: of a GET, of a POST of 7 bytes, and without labels.
     fn file() -> Vec<u8> {
         let strings = ["", "samples", "count", "method", "GET", "POST", "size"]
             .map(|text| text.as_bytes().to_vec())

@@ -1,5 +1,6 @@
 //! The messages of pprof's `profile.proto`, as far as they are used
-//! (<https://github.com/google/pprof/blob/main/proto/profile.proto>). Texts are indexes of the string table.
+//! (<https://github.com/google/pprof/blob/main/proto/profile.proto>). Texts are indices into the string
+//! table.
 
 use prost::Message;
 
@@ -16,13 +17,13 @@ pub(crate) struct Profile {
     pub location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
     pub function: Vec<Function>,
-    /// Bytes, for a name that is no UTF-8 is no reason to refuse all others.
+    /// Bytes, because a name that is not UTF-8 is no reason to reject all others.
     #[prost(bytes = "vec", repeated, tag = "6")]
     pub string_table: Vec<Vec<u8>>,
-    /// A regular expression of functions that are dropped with what they call.
+    /// A regular expression of functions that are dropped with their callees.
     #[prost(int64, tag = "7")]
     pub drop_frames: i64,
-    /// Of functions that are not, though they match the other one.
+    /// A regular expression of functions that are kept although they match `drop_frames`.
     #[prost(int64, tag = "8")]
     pub keep_frames: i64,
     #[prost(int64, tag = "9")]
@@ -39,7 +40,7 @@ pub(crate) struct Profile {
     pub default_sample_type: i64,
 }
 
-/// `ValueType`: what a value of each sample is.
+/// `ValueType`: the type of a value of each sample.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub(crate) struct ValueType {
     #[prost(int64, tag = "1")]

@@ -14,7 +14,7 @@ pub(crate) use values::factor_of;
 pub(crate) use write::unit_name;
 pub use write::write;
 
-/// Labels of samples, by which a profile is taken apart into processes and threads.
+/// Labels of samples that distinguish processes and threads.
 mod label {
     pub(super) const PROCESS: &str = "process";
     pub(super) const PID: &str = "pid";
@@ -22,7 +22,7 @@ mod label {
     pub(super) const TID: &str = "tid";
 }
 
-/// The type of the value that is time of waiting.
+/// The type of the value for time of waiting.
 const OFF_CPU: &str = "off_cpu";
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
         let (read, written) = (&imported.profile, profile());
         assert_eq!(imported.notes, []);
         assert_same_stacks(read, &written);
-        // Samples have no times; how long it was recorded is said.
+        // Samples have no times, but the length of the recording is stated.
         assert_eq!(read.meta().profiling_end, written.meta().profiling_end);
         let names: Vec<_> = read.threads().iter().map(|thread| (&*thread.tid, &*thread.name)).collect();
         assert_eq!(names, [("77", "app"), ("79", "pool 1")]);
@@ -119,7 +119,7 @@ mod tests {
             (Unit::Count, vec!["main;work 3".into()])
         );
         assert!(super::read_value(&heap(), Some("cpu")).is_err());
-        // What is written is the same again.
+        // Writing it gives the same profile again.
         let mut out = Vec::new();
         write(&space.profile, &crate::as_named, &mut out).unwrap();
         let again = read(&out).unwrap().profile;
@@ -194,7 +194,7 @@ mod tests {
             })
             .collect();
         places.sort_unstable();
-        // Where the function begins is said of its own file alone.
+        // The function's start line is only stated for its own file.
         let expected =
             [("function", "/included.inc", None, Some(5)), ("function", "/own.c", Some(4), Some(5))];
         assert_eq!(places, expected);

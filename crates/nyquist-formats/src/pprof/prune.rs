@@ -1,36 +1,37 @@
-//! Frames that a pprof profile wants to be left out (`drop_frames`, `keep_frames`): allocators of a heap profile, which would
-//! be the innermost function of every sample.
+//! Drops frames that a pprof profile marks (`drop_frames`, `keep_frames`). An example are allocators in a
+//! heap profile, which would be the innermost functions of all samples.
 
 use regex::{Regex, RegexBuilder};
 
-/// No pattern that a program writes is larger when it is compiled.
+/// The maximum size of a compiled pattern, which no real pattern exceeds.
 const SIZE_LIMIT: usize = 1 << 20;
 
-/// Which functions are dropped.
+/// The functions that are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Prune {
     drop: Option<Regex>,
     keep: Option<Regex>,
 }
 
-/// What is dropped of a stack's frames at one address.
+/// The frames of a stack at one address that are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pruned {
     /// Nothing.
     None,
-    /// All that is called from the first so many frames, the outermost of the address.
+    /// All frames after this number of outermost frames of the address, and their callees.
     From(usize),
 }
 
 impl Prune {
-    /// The patterns of a file; an empty one is none. The number is that of those that are no regular expressions.
+    /// The patterns of a file. An empty one is ignored. Also returns the number of invalid regular
+    /// expressions.
     pub(super) fn new(drop: &str, keep: &str) -> (Self, u64) {
         let (drop, keep) = (pattern(drop), pattern(keep));
         let invalid = u64::from(drop.is_err()) + u64::from(keep.is_err());
         (Self { drop: drop.unwrap_or_default(), keep: keep.unwrap_or_default() }, invalid)
     }
 
-    /// Whether a function is dropped with all that it calls. Its arguments do not count.
+    /// Whether a function is dropped with its callees. Its arguments are ignored.
     pub(super) fn drops(&self, name: &str) -> bool {
         let Some(drop) = &self.drop else { return false };
         let name = without_arguments(name);
@@ -46,16 +47,16 @@ fn pattern(text: &str) -> Result<Option<Regex>, regex::Error> {
     RegexBuilder::new(&format!("^(?:{text})$")).size_limit(SIZE_LIMIT).build().map(Some)
 }
 
-/// A name of C++ without what stands in its last parentheses.
+/// A C++ name without its last parentheses and their contents.
 fn without_arguments(name: &str) -> &str {
     let Some(open) = name.find('(').filter(|&open| open > 0) else { return name };
-    // A method of Go has its type in parentheses: `runtime.(*mheap).alloc`.
+    // A Go method has its type in parentheses: `runtime.(*mheap).alloc`.
     if name[..open].ends_with('.') || name[..open].ends_with("::") { name } else { &name[..open] }
 }
 
-/// The locations of a stack, from the outermost to the innermost, with what is dropped at each: how many of them are kept
-/// whole, and how many frames of the one after these. Nothing is dropped before the first location that is kept, so that no
-/// stack is dropped whole.
+/// Given the drops of a stack's locations, from the outermost to the innermost: how many locations are kept
+/// completely, and how many frames of the next one. Nothing is dropped before the first location that is
+/// kept, so that no stack is dropped completely.
 pub(super) fn kept(locations: impl Iterator<Item = Pruned>) -> Option<(usize, usize)> {
     let mut has_kept = false;
     for (place, pruned) in locations.enumerate() {

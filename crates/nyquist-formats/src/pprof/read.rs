@@ -1,4 +1,4 @@
-//! Reading pprof profiles of any producer.
+//! Reads pprof profiles of any producer.
 
 use nyquist_profile::{FrameId, LibId, StackId, ThreadIndex, Unit};
 use prost::Message as _;
@@ -15,25 +15,26 @@ use crate::strings::{FunctionLine, Strings};
 
 const FORMAT: &str = "a pprof profile";
 
-/// The most inlined functions at one address; compilers do not come near.
+/// The most inlined functions at one address. Compilers do not come near this.
 const MAX_INLINED: usize = 255;
 
-/// How many stacks there may be for each byte: each takes an id of a location at least, of which each has a few lines.
+/// The limit of stacks for each byte. Each stack takes at least the id of a location, which has a few lines.
 const STACKS_PER_BYTE: usize = 16;
 
 /// Reads a profile, compressed or not.
 ///
-/// The value that is read is the default one of the file, else its last one, as in `go tool pprof`; where that is CPU time,
-/// `off_cpu` is the time of waiting. Samples have no times in pprof: those of a thread follow each other. Threads are told
-/// apart by labels (`thread`, `tid`, `pid` and what others call them). Frames that the file wants to be dropped are.
+/// The value that is read is the file's default, or else its last one, as in `go tool pprof`. If that is CPU
+/// time, `off_cpu` is the time of waiting. Samples have no times in pprof, so the samples of a thread follow
+/// each other. Threads are distinguished by labels (`thread`, `tid`, `pid` and other tools' names of these).
+/// Frames that the file marks for dropping are dropped.
 ///
 /// # Errors
-/// If it is no pprof profile.
+/// It is no pprof profile.
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// As [`read`], of the value of that name.
+/// As [`read`], for the value with this name.
 ///
 /// # Errors
 /// As there, and if there is no such value.
@@ -41,11 +42,11 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
     read_labelled(bytes, name, &[])
 }
 
-/// As [`read_value`], of the samples with these labels: `KEY=VALUE`, or `KEY` for any value. Of several values of a key one is
-/// enough; of several keys each must be there.
+/// As [`read_value`], for the samples with these labels: `KEY=VALUE`, or `KEY` for any value. If a key is
+/// given with several values, one of them is enough. All given keys must exist.
 ///
 /// # Errors
-/// As there, and if no sample has a label of such a key.
+/// As there, and if no sample has a label with such a key.
 pub fn read_labelled(bytes: &[u8], name: Option<&str>, labels: &[String]) -> Result<Imported, ReadError> {
     let decompressed;
     let mut note = None;
@@ -70,10 +71,10 @@ fn malformed(problem: String) -> ReadError {
     ReadError::Malformed { format: FORMAT, problem }
 }
 
-/// The labels that tell threads apart: process, pid, thread and tid, each as a text's index and a number.
+/// The labels that distinguish threads: process, pid, thread and tid, each as a text's index and a number.
 type ThreadLabels = [Option<(i64, i64)>; 4];
 
-/// What others call these labels.
+/// Other tools' names of these labels.
 const LABEL_NAMES: [&[&str]; 4] = [
     &[label::PROCESS, "process_name"],
     &[label::PID, "process_id"],
@@ -86,13 +87,13 @@ struct Reader<'a> {
     strings: Strings<'a>,
     importer: Importer,
     values: Vec<Value>,
-    /// The frames of each location, outermost first, and what of them is dropped.
+    /// The frames of each location, outermost first, and which of them are dropped.
     locations: FxHashMap<u64, (Vec<FrameId>, Pruned)>,
     prune: Prune,
-    /// Which of the labels that tell threads apart a key is.
+    /// The index of each key among the labels that distinguish threads.
     label_keys: FxHashMap<i64, usize>,
     threads: FxHashMap<ThreadLabels, ThreadIndex>,
-    /// How long the samples of each thread take so far.
+    /// The sum of the samples' times for each thread so far.
     clocks: FxHashMap<ThreadIndex, u64>,
 }
 
@@ -108,7 +109,8 @@ impl<'a> Reader<'a> {
         let mut importer = Importer::new(product, "pprof");
         importer.meta_mut().measure = measure;
         importer.meta_mut().start_time = u64::try_from(file.time_nanos).unwrap_or(0) / 1000;
-        // Longer than the samples together where the program did not run all the time. Bytes have no place in time.
+        // The recording is longer than the sum of the samples if the program did not run all the time. Bytes
+        // have no times.
         if importer.meta_mut().measure.unit == Unit::Time {
             importer.meta_mut().profiling_end =
                 u64::try_from(file.duration_nanos).ok().filter(|&end| end > 0);
@@ -219,7 +221,7 @@ impl<'a> Reader<'a> {
         self.strings.frame(&mut self.importer, &line, (code, depth))
     }
 
-    /// Reads a sample and gives the number of its values that are negative.
+    /// Reads a sample and returns the number of its negative values.
     fn read_sample(&mut self, sample: &message::Sample, most_stacks: usize) -> u64 {
         let mut negative = 0;
         let (mut thread, mut stack) = (None, None);

@@ -1,4 +1,4 @@
-//! The tables of a pprof profile that is written: strings, functions, locations and mappings, each row once.
+//! The tables of a written pprof profile: strings, functions, locations and mappings. Each row occurs once.
 
 use std::hash::Hash;
 
@@ -9,7 +9,7 @@ use super::message;
 use crate::layout::Layout;
 use crate::{SourcePaths, source_path};
 
-/// Ids from 1 on of what is equal.
+/// Assigns ids from 1 on, and equal keys get the same id.
 struct Numbers<Key>(FxHashMap<Key, u64>);
 
 impl<Key: Eq + Hash> Numbers<Key> {
@@ -21,20 +21,20 @@ impl<Key: Eq + Hash> Numbers<Key> {
     }
 }
 
-/// Where the locations of a stack go on from one of its nodes.
+/// The next location of a stack after one of its nodes.
 #[derive(Clone, Copy)]
 struct Step {
     location: u64,
-    /// The node of the next location outwards, past all that is inlined at this one's address.
+    /// The node of the next outer location, after all nodes that are inlined at this address.
     next: Option<StackId>,
 }
 
-/// The rows so far, and what of them is to be written.
+/// The rows so far, and the part of them that is still to be written.
 pub(crate) struct Tables<'a> {
     profile: &'a Profile,
     paths: SourcePaths<'a>,
     layout: Layout,
-    /// What is to be written next, in any part that is needed: the parts of a message may come in any order and number.
+    /// The next part to be written. The parts of a message may come in any order and number.
     pub(crate) message: message::Profile,
     /// The steps that are known, by node.
     steps: Vec<Option<Step>>,
@@ -44,7 +44,7 @@ pub(crate) struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// Tables with the empty string alone.
+    /// Tables with only the empty string.
     pub(crate) fn new(profile: &'a Profile, paths: SourcePaths<'a>) -> Self {
         let mut tables = Self {
             profile,
@@ -71,8 +71,9 @@ impl<'a> Tables<'a> {
         number
     }
 
-    /// A mapping's id is its lib's index + 1, and the first one is the main program's, as pprof has it. They all say that they have functions, even if they have not: pprof would
-    /// take addresses that are made up for real ones and look for names by itself.
+    /// A mapping's id is its lib's index + 1, and the first one is the main program's, as in pprof. All
+    /// mappings state that they have functions, even if they do not. Otherwise pprof would treat made-up
+    /// addresses as real ones, and look for names itself.
     pub(crate) fn write_mappings(&mut self) {
         let main = main_lib(self.profile);
         let mut libs: Vec<_> = self.profile.libs().iter().enumerate().collect();
@@ -97,7 +98,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The locations of a stack from the innermost to the outermost, each with the functions inlined at its address.
+    /// The locations of a stack from the innermost to the outermost, each with the functions inlined at its
+    /// address.
     pub(crate) fn push_locations(&mut self, stack: Option<StackId>, locations: &mut Vec<u64>) {
         let mut next = stack;
         while let Some(node) = next {
@@ -149,8 +151,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The number of a function, given the other file that it has a line in. pprof takes a line for one of the function's
-    /// file, so there is one for each file; by their name, its readers take them for one.
+    /// The number of a function, given the other file that it has a line in. pprof assumes that a line is in
+    /// the function's file, so each file has a separate function. Readers merge these functions by name.
     fn function(&mut self, func: FuncId, elsewhere: Option<SourceId>) -> u64 {
         let (id, is_new) = self.functions.number((func, elsewhere));
         if is_new {
@@ -159,7 +161,7 @@ impl<'a> Tables<'a> {
             let source = source.map(|source| source_path(self.profile, source, self.paths));
             let name = self.string(self.profile.string(func.name));
             let filename = self.string(&source.unwrap_or_default());
-            // Where it begins is a line of its own file.
+            // Its start line is in its own file.
             let start_line = func.line.filter(|_| elsewhere.is_none()).unwrap_or(0).into();
             self.message.function.push(message::Function {
                 id,
@@ -178,8 +180,8 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// The lib of the main program: the one that is called as the process with the most samples. A name of the kernel's is cut
-/// off behind 15 bytes.
+/// The lib of the main program: the one with the name of the process with the most samples. The kernel
+/// truncates names after 15 bytes.
 fn main_lib(profile: &Profile) -> Option<usize> {
     const KERNELS_NAME: usize = 15;
     let busiest = profile.threads().iter().max_by_key(|thread| thread.samples.len())?;
@@ -188,7 +190,7 @@ fn main_lib(profile: &Profile) -> Option<usize> {
     profile.libs().iter().position(is_program)
 }
 
-/// Whether the function of a frame is inlined, at the same address, into that of the frame that comes next outwards.
+/// Whether the function of a frame is inlined, at the same address, into that of the next outer frame.
 fn is_inlined_into(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     let (inner, outer) = (profile.frame(inner), profile.frame(outer));
     inner.inline_depth > 0

@@ -1,4 +1,4 @@
-//! Which value of a pprof profile's samples is read, and what it counts.
+//! The value of a pprof profile's samples that is read, and its measure.
 
 use nyquist_profile::{Measure, Unit};
 
@@ -11,23 +11,23 @@ use crate::strings::Strings;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value {
     pub index: usize,
-    /// How many of what the profile counts (ns, bytes, objects) one of it is.
+    /// How many units of the profile (ns, bytes, objects) one value has.
     pub factor: u64,
     pub off_cpu: bool,
 }
 
-/// The values that are read, and what they count.
+/// The values that are read, and their measure.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Values {
     pub values: Vec<Value>,
     pub measure: Measure,
 }
 
-/// Chooses the value that is asked for by its name, else the one that the file names as its default, else, as pprof does,
-/// the last one. Time of waiting goes with CPU time: the default of such a file is its CPU time.
+/// Chooses the value that is requested by its name, or else the file's default, or else the last one, as in
+/// pprof. Time of waiting is read with CPU time, which is the default of a file with both.
 ///
 /// # Errors
-/// If there is none of that name.
+/// There is no value with this name.
 pub(super) fn values(
     file: &message::Profile,
     strings: &Strings<'_>,
@@ -47,7 +47,7 @@ pub(super) fn values(
     let (kind, unit) = types[index];
     let (factor, unit) = factor_of(unit);
     let period = cpu_period(file, strings);
-    // Samples that come once a period of CPU time count it.
+    // Samples that come once per period of CPU time represent that time.
     let is_cpu_sample = matches!(kind, "samples" | "sample") && unit == Unit::Count && period.is_some();
     let is_cpu_time = unit == Unit::Time && matches!(kind, "cpu" | "cpu_time" | "on_cpu");
     if wanted.is_none() && (is_cpu_sample || is_cpu_time) {
@@ -78,7 +78,7 @@ fn is_waiting(kind: &str) -> bool {
     matches!(kind, OFF_CPU | "off-cpu" | "offcpu")
 }
 
-/// What a sample stands for in ns, where the file's period is one of CPU time or of time without a name.
+/// The time that a sample stands for in ns, if the file's period is CPU time or unnamed time.
 pub(super) fn cpu_period(file: &message::Profile, strings: &Strings<'_>) -> Option<u64> {
     let kind = file.period_type?;
     let (factor, unit) = factor_of(strings.text(kind.unit));
@@ -86,8 +86,8 @@ pub(super) fn cpu_period(file: &message::Profile, strings: &Strings<'_>) -> Opti
     (unit == Unit::Time).then(|| factor.saturating_mul(period))
 }
 
-/// How many of our units a unit of a file is, by its name in the singular or plural, or short. One that is not known is
-/// counted.
+/// The number of our units in a unit of a file, by its name in the singular or plural, or its abbreviation.
+/// An unknown unit is counted.
 pub(crate) fn factor_of(unit: &str) -> (u64, Unit) {
     let unit = unit.trim().to_lowercase();
     let singular = unit.strip_suffix('s').and_then(known_factor);
@@ -132,7 +132,7 @@ mod tests {
         check(&["count", "objects", "", "furlongs"], (1, Unit::Count));
     }
 
-    /// The value that is read of a file of these types, of a period in this unit, and what it counts.
+    /// The value that is read of a file with these types and this unit of its period, and its measure.
     fn chosen(
         types: &[(&str, &str)],
         period: &str,

@@ -1,4 +1,4 @@
-//! Writing a profile as pprof.
+//! Writes a profile as pprof.
 
 use std::io::{self, Write};
 
@@ -12,14 +12,16 @@ use super::tables::Tables;
 use super::{OFF_CPU, label, message};
 use crate::SourcePaths;
 
-/// Writes the profile, compressed. The stacks of each thread are summed up: pprof has no times. Values are `samples/count`,
-/// `cpu/nanoseconds` and, where threads waited, `off_cpu/nanoseconds`; of a profile of something else, that. Labels name the process and the thread. O(samples +
-/// stacks of each thread × depth), in memory that does not grow with the number of these stacks.
+/// Writes the profile, compressed. The stacks of each thread are summed up, because pprof has no times.
+/// Values are `samples/count`, `cpu/nanoseconds` and, if threads waited, `off_cpu/nanoseconds`. A profile of
+/// another measure has that value. Labels name the process and the thread. O(samples + stacks of each thread
+/// × depth), in memory that does not grow with the number of these stacks.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
-    // As pprof's own writers do, it is compressed fast: that takes most of the time, and better takes several times as much.
+    // It is compressed with the fast setting, as by pprof's own writers. Compression takes most of the time,
+    // and better compression takes several times as long.
     let mut encoder = GzEncoder::new(out, Compression::fast());
     let mut writer = Writer::new(profile, paths);
     writer.write_head();
@@ -35,14 +37,14 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
 /// The field of `Profile` that has the samples, with the wire type of bytes.
 const SAMPLE_TAG: u8 = 2 << 3 | 2;
 
-/// So many bytes of samples are handed on at once.
+/// The number of bytes of samples that are written at once.
 const BYTES_AT_ONCE: usize = 1 << 16;
 
 /// The sums of a stack.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     samples: i64,
-    /// The CPU time, or what else the profile's samples count.
+    /// The CPU time, or the other measure of the profile's samples.
     main: i64,
     off_cpu: i64,
 }
@@ -62,7 +64,7 @@ impl<'a> Writer<'a> {
         Self { profile, tables: Tables::new(profile, paths), has_off_cpu, counts_cpu_time }
     }
 
-    /// Writes what is there.
+    /// Writes the collected data.
     fn flush(&mut self, out: &mut impl Write) -> io::Result<()> {
         let message = std::mem::take(&mut self.tables.message);
         out.write_all(&message.encode_to_vec())
@@ -160,7 +162,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What pprof calls a unit.
+/// The name of a unit in pprof.
 pub(crate) fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Time => "nanoseconds",

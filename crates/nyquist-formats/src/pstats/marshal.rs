@@ -1,13 +1,14 @@
-//! Python's marshal format, as far as files of `cProfile` have it: dictionaries, tuples, texts and numbers.
+//! Python's marshal format, as far as files of `cProfile` use it: dictionaries, tuples, texts and numbers.
 //!
-//! It is described by CPython's `Python/marshal.c`.
+//! It is documented by CPython's `Python/marshal.c`.
 
 use std::rc::Rc;
 
-/// Nothing in such a file is nested deeper: a dictionary, a tuple of a function, a dictionary of its callers, a tuple of one.
+/// The maximum nesting depth, which such a file does not exceed: a dictionary, a tuple of a function, a
+/// dictionary of its callers, a tuple of one.
 const MAX_DEPTH: u32 = 8;
 
-/// What the type of a value has beside it where others refer to the value.
+/// The flag in the type of a value that others refer to.
 const IS_REFERRED: u8 = 0x80;
 
 /// A value. Copies are cheap.
@@ -16,7 +17,7 @@ pub(super) enum Value {
     None,
     Integer(i64),
     Float(f64),
-    /// A text, by its place among the texts.
+    /// A text, by its index among the texts.
     Text(usize),
     Tuple(Rc<[Value]>),
     /// Keys with their values.
@@ -30,7 +31,7 @@ pub(super) struct Document {
     pub texts: Vec<String>,
 }
 
-/// Reads a document; `None` where it is cut off, or has something that such files have not. O(length).
+/// Reads a document. `None` if it is truncated, or has a type that such files do not use. O(length).
 pub(super) fn read(bytes: &[u8]) -> Option<Document> {
     let mut reader = Reader { rest: bytes, texts: Vec::new(), referred: Vec::new() };
     let (value, _) = reader.value(0)??;
@@ -40,12 +41,13 @@ pub(super) fn read(bytes: &[u8]) -> Option<Document> {
 struct Reader<'a> {
     rest: &'a [u8],
     texts: Vec<String>,
-    /// The values that others refer to by their number, with how deep they are; one that is not complete yet is `None`.
+    /// The values that others refer to by their number, with their depths. A value that is not complete yet
+    /// is `None`.
     referred: Vec<Option<(Value, u32)>>,
 }
 
 impl Reader<'_> {
-    /// The next value, with how deep it is; `Some(None)` for the mark that ends a dictionary.
+    /// The next value, with its depth. `Some(None)` for the mark that ends a dictionary.
     #[expect(clippy::option_option, reason = "an end and an error are not the same")]
     fn value(&mut self, depth: u32) -> Option<Option<(Value, u32)>> {
         let [kind] = self.take()?;
@@ -101,7 +103,7 @@ impl Reader<'_> {
         usize::try_from(i32::from_le_bytes(self.take()?)).ok()
     }
 
-    /// A whole number in digits of 15 bits. What is too large is the largest.
+    /// An integer in digits of 15 bits. A number that is too large is saturated.
     fn long(&mut self) -> Option<i64> {
         let count = i32::from_le_bytes(self.take()?);
         let mut number = 0_i64;
@@ -121,7 +123,7 @@ impl Reader<'_> {
         Some(Value::Text(self.texts.len() - 1))
     }
 
-    /// What was read before. It is as deep as it was there.
+    /// A value that was read before. It has the same depth as there.
     fn reference(&mut self, depth: u32) -> Option<(Value, u32)> {
         let place = self.length(false)?;
         let (value, height) = self.referred.get(place)?.clone()?;
@@ -176,7 +178,7 @@ mod tests {
             assert!(read(bytes).is_none(), "{bytes:?}");
         }
         assert!(read(&b")\x01".repeat(100_000)).is_none());
-        // A chain of tuples, each of which refers to the one before.
+        // A chain of tuples, each of which refers to the previous one.
         let links = (0..100_000_u32).flat_map(|link| [&b"\xa9\x01r"[..], &link.to_le_bytes()].concat());
         let chain: Vec<u8> = b"(\xff\xff\xff\x00\xa9\x01N".iter().copied().chain(links).collect();
         assert!(read(&chain).is_none());

@@ -1,7 +1,8 @@
-//! Python's `pstats` files, as `python3 -m cProfile -o FILE` writes them: functions with their own time and that of calls by
-//! caller.
+//! Python's `pstats` files from `python3 -m cProfile -o FILE`: functions with their own time and the time of
+//! calls by caller.
 //!
-//! They are the dictionary `pstats.Stats.stats` in the marshal format (<https://docs.python.org/3/library/profile.html>).
+//! They are the dictionary `pstats.Stats.stats` in the marshal format
+//! (<https://docs.python.org/3/library/profile.html>).
 
 mod marshal;
 
@@ -16,10 +17,11 @@ use marshal::{Document, Value};
 
 const FORMAT: &str = "a file of Python's cProfile";
 
-/// Where no file is: functions that are written in C.
+/// The file name of functions without a file, which are written in C.
 const NO_FILE: &str = "~";
 
-/// Whether a file begins as these do: a dictionary whose first key is a tuple of three, the first a text.
+/// Whether a file begins like `pstats` files: with a dictionary whose first key is a tuple of three values,
+/// the first one a text.
 pub(crate) fn is_pstats(start: &[u8]) -> bool {
     let kind = |at: usize| start.get(at).map(|byte| byte & 0x7f);
     kind(0) == Some(b'{')
@@ -28,7 +30,7 @@ pub(crate) fn is_pstats(start: &[u8]) -> bool {
         && kind(3).is_some_and(|kind| b"szZaAut".contains(&kind))
 }
 
-/// Reads the time of a file, which is wall time. Stacks are made of the calls, as of callgrind's.
+/// Reads the time of a file, which is wall time. Stacks are made from the calls, as for callgrind.
 ///
 /// # Errors
 /// If it is no such file.
@@ -66,12 +68,14 @@ struct Reader {
     graph: CallGraph,
     /// By file, line and name.
     functions: FxHashMap<(StringId, i64, StringId), (usize, FrameId)>,
-    /// How many callers there may still be: more than bytes only where functions refer to the same ones.
+    /// The remaining number of callers. Only functions that share their callers can have more callers than
+    /// the file has bytes.
     callers_left: usize,
 }
 
 impl Reader {
-    /// A function with how often it was called, its own time, that of its calls, and its callers with the same.
+    /// Reads a function with the number of its calls, its own time, its total time, and its callers with the
+    /// same values.
     fn read_function(&mut self, key: &Value, value: &Value) -> Option<()> {
         let (function, frame) = self.function(key)?;
         let Value::Tuple(values) = value else { return None };
@@ -81,7 +85,7 @@ impl Reader {
         for (caller, value) in callers.iter() {
             self.callers_left = self.callers_left.checked_sub(1)?;
             let caller = self.function(caller)?;
-            // The module `profile` says how often alone.
+            // The module `profile` only has the number of calls.
             let total = if let Value::Tuple(values) = value { values.get(3).and_then(time)? } else { 0 };
             self.graph.add_call(caller, function, total);
         }

@@ -1,4 +1,5 @@
-//! Samples of exact times as frames that open and close: a list of samples has no room for the time between them.
+//! Writes samples with exact times as frames that open and close, because a list of samples cannot express
+//! the time between them.
 
 use std::io::{self, Write};
 
@@ -6,8 +7,8 @@ use nyquist_profile::{FrameId, Sample};
 
 use super::separate;
 
-/// Writes the events of samples in the order of time, `frames` having the frames of each from the outermost on. Frames that
-/// a sample shares with one that it follows at once stay open. O(samples × depth).
+/// Writes the events of samples in the order of time. `frames` has the frames of each from the outermost on.
+/// Frames that a sample shares with an immediately preceding one stay open. O(samples × depth).
 pub(super) fn write_events(
     out: &mut impl Write,
     samples: impl Iterator<Item = Sample>,
@@ -32,7 +33,7 @@ struct Events<'a, Out> {
     out: &'a mut Out,
     count: usize,
     open: Vec<FrameId>,
-    /// Where the next event is.
+    /// The time of the next event.
     time: u64,
 }
 
@@ -45,7 +46,7 @@ impl<Out: Write> Events<'_, Out> {
         Ok(())
     }
 
-    /// Closes the innermost frames, so many outermost ones stay.
+    /// Closes the innermost frames, and keeps `kept` outermost ones.
     fn close(&mut self, kept: usize) -> io::Result<()> {
         while self.open.len() > kept
             && let Some(frame) = self.open.pop()

@@ -1,4 +1,4 @@
-//! speedscope's file format: one profile a thread, of samples or of frames that open and close.
+//! speedscope's file format: one profile for each thread, of samples or of frames that open and close.
 //!
 //! Its schema is <https://www.speedscope.app/file-format-schema.json>.
 
@@ -20,13 +20,13 @@ use events::write_events;
 const FORMAT: &str = "a speedscope profile";
 /// The unit of memory profiles.
 const BYTES: &str = "bytes";
-/// The unit of what is counted.
+/// The unit of counts.
 const NONE: &str = "none";
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
-/// Writes a profile a thread, of its CPU time in ns; a thread that waited gets a second one of its waiting. Where times are
-/// exact it is one of frames that open and close, which may have gaps, else one of samples that follow each other.
-/// O(samples × depth).
+/// Writes a profile for each thread, with its CPU time in ns. A thread that waited gets a second profile for
+/// its waiting. If times are exact, a profile has frames that open and close, which may have gaps. Otherwise
+/// it has samples that follow each other. O(samples × depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -37,7 +37,7 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     write_json(out, &concat!("nyquist ", env!("CARGO_PKG_VERSION")))?;
     out.write_all(b",\"name\":")?;
     write_json(out, &profile.meta().product)?;
-    // The format has the unit alone.
+    // The format only has the unit.
     out.write_all(b",\"measure\":")?;
     write_json(out, &profile.meta().measure.name)?;
     out.write_all(b",\"activeProfileIndex\":0,\"shared\":{\"frames\":[")?;
@@ -71,7 +71,7 @@ struct FrameOut<'a> {
     col: Option<u32>,
 }
 
-/// A frame; one without a source file names its lib in its place, as speedscope's own importers do.
+/// A frame. Without a source file, it has the name of its lib there, as from speedscope's own importers.
 fn frame_out<'a>(profile: &'a Profile, paths: SourcePaths<'_>, frame: &Frame) -> FrameOut<'a> {
     let func = profile.func(frame.func);
     let source = profile.frame_source(frame).map(|source| source_path(profile, source, paths));
@@ -98,7 +98,7 @@ fn write_thread(
 ) -> io::Result<()> {
     let interval = profile.meta().interval;
     let weight = |sample: &Sample| u64::from(sample.weight).saturating_mul(interval);
-    // Frames that open and close have no room for a sample without a stack.
+    // Frames that open and close cannot express a sample without a stack.
     let is_evented =
         profile.meta().has_exact_times && selected(profile, thread, off_cpu).all(|it| it.stack.is_some());
     let weights = selected(profile, thread, off_cpu).map(|sample| weight(&sample));
@@ -156,7 +156,7 @@ fn frames_of(profile: &Profile, stack: Option<StackId>) -> Vec<FrameId> {
 #[derive(Deserialize)]
 struct FileIn {
     name: Option<String>,
-    /// Of our files.
+    /// The measure, which only our own files have.
     measure: Option<String>,
     shared: SharedIn,
     profiles: Vec<ProfileIn>,
@@ -204,12 +204,13 @@ struct EventIn {
     frame: usize,
 }
 
-/// Reads a speedscope profile, sampled and evented. Each of its profiles becomes a thread, of the process and with the ids
-/// that its name says as this module writes it, else all of one process. A file whose profiles are all in bytes counts bytes, and one in
-/// units of `none` counts samples, or what it says as ours do; beside profiles of time they are left out.
+/// Reads a speedscope profile, sampled or evented. Each of its profiles becomes a thread. If its name has the
+/// format of this module, it states the process and the ids. Otherwise all threads are in one process. A file
+/// whose profiles are all in bytes counts bytes. A file in units of `none` counts samples, or the measure
+/// that our own files state. If a file also has profiles of time, the others are left out.
 ///
 /// # Errors
-/// If it is no such JSON, or names frames that do not exist.
+/// It is no such JSON, or refers to frames that do not exist.
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let file: FileIn =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
@@ -257,13 +258,14 @@ fn read_frame(importer: &mut Importer, frame: &FrameIn) -> FrameId {
     })
 }
 
-/// What a file counts: time where a profile of it does, else what the first one does. The others are left out.
+/// The measure of a file: time if one of its profiles has it, otherwise that of the first profile. Profiles
+/// with other measures are left out.
 fn common_unit(profiles: &[ProfileIn]) -> Unit {
     let units = || profiles.iter().map(|profile| unit_of(&profile.unit).0);
     units().find(|unit| *unit == Unit::Time).or_else(|| units().next()).unwrap_or_default()
 }
 
-/// What is counted in a unit, and how many ns, bytes or things it is.
+/// The kind of a unit, and the number of ns, bytes or things in it.
 fn unit_of(unit: &str) -> (Unit, f64) {
     match unit {
         "nanoseconds" => (Unit::Time, 1.0),
@@ -275,7 +277,7 @@ fn unit_of(unit: &str) -> (Unit, f64) {
     }
 }
 
-/// The thread of a profile, and whether it holds waiting.
+/// The thread of a profile, and whether its samples are waiting.
 fn read_thread_name(importer: &mut Importer, name: &str, file: &str, index: usize) -> (ThreadIndex, bool) {
     let (shown, off_cpu) = name.strip_suffix(", waiting").map_or((name, false), |name| (name, true));
     if let Some((process, pid, thread, tid)) = split_profile_name(shown) {
@@ -296,7 +298,7 @@ fn split_profile_name(name: &str) -> Option<(&str, &str, &str, &str)> {
 struct Reader<'a> {
     importer: &'a mut Importer,
     frames: &'a [FrameId],
-    /// Of the profile's unit, in ns.
+    /// The size of the profile's unit, in ns.
     unit: f64,
     thread: ThreadIndex,
     off_cpu: bool,
@@ -403,7 +405,7 @@ mod tests {
         let mut out = Vec::new();
         write(&profile, &crate::as_named, &mut out).unwrap();
         assert_eq!(stacks_of(&read(&out).unwrap().profile), ["a 8", "a;b 1"]);
-        // Beside time they are left out.
+        // If there is also time, they are left out.
         let time = r#"{"type":"sampled","name":"t","unit":"milliseconds","samples":[[1]],"weights":[3]}"#;
         let both = read(file(&format!("{memory},{time}")).as_bytes()).unwrap();
         assert_eq!((stacks_of(&both.profile), both.notes.len()), (vec!["b 1".into()], 1));

@@ -1,4 +1,4 @@
-//! Recordings of Java Flight Recorder that are made up, after the form that the JDK gives them.
+//! Made-up recordings of Java Flight Recorder in the format of the JDK.
 
 /// Classes with their numbers and fields: name, class, and `c` for constants, `a` for arrays, `t` for ticks.
 type Classes = [(u64, &'static str, &'static [(&'static str, u64, &'static str)])];
@@ -93,7 +93,7 @@ const CLASSES: &Classes = &[
     ),
 ];
 
-/// What is written of a chunk.
+/// The bytes of a chunk.
 pub struct Writer {
     bytes: Vec<u8>,
     is_compressed: bool,
@@ -133,14 +133,14 @@ impl Writer {
         self
     }
 
-    /// A text as it is.
+    /// A text, unchanged.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.byte(3).int(text.len() as u64);
         self.bytes.extend(text.as_bytes());
         self
     }
 
-    /// An event of that class, whose size is in four bytes, as the JDK pads it.
+    /// An event of this class. Its size has four bytes, with the JDK's padding.
     pub fn event(&mut self, class: u64, fields: impl FnOnce(&mut Self)) {
         let mut event = Self::new(self.is_compressed);
         event.long(class);
@@ -212,7 +212,7 @@ fn constants(out: &mut Writer) {
     });
 }
 
-/// A chunk of those events that begins at 1,000 s, of a clock of 1 MHz that shows 500 then.
+/// A chunk with these events. It begins at 1,000 s, when its clock of 1 MHz has the value 500.
 pub fn chunk(is_compressed: bool, events: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut out = Writer::new(is_compressed);
     events(&mut out);

@@ -135,8 +135,8 @@ fn in_map<T>(
     answers.map(|(extent, info)| (extent.start, (extent, info)))
 }
 
-/// All answers in the bytes of a cache file whose blocks have `seed`, each with its first address. Damaged ones
-/// are left out. O(bytes).
+/// All answers in the bytes of a cache file whose blocks have `seed`, each with its first address. Damaged
+/// ones are left out. O(bytes).
 pub fn read_answers(bytes: Vec<u8>, seed: u64) -> Vec<(RelativeAddress, AddressInfo)> {
     let file = AnswerFile::parse(bytes, seed);
     let first = |(extent, info): (Extent, AddressInfo)| (extent.start, info);

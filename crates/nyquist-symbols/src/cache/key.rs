@@ -58,7 +58,7 @@ impl Key {
         Some(())
     }
 
-    /// The identity of one of the files; `None` of any other file.
+    /// The identity of one of the files. `None` for any other file.
     pub(super) fn identity_of(&self, elf: &Elf<Source>) -> Option<String> {
         let file = elf.source().as_file()?;
         let (source, stamp) =

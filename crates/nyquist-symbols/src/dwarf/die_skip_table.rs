@@ -107,7 +107,7 @@ impl DieSkipTable {
         }
     }
 
-    /// The rules of searches for functions, and, if asked for, inlined calls.
+    /// The rules of searches for functions and, if `also_calls`, inlined calls.
     pub(crate) fn for_functions(&self, also_calls: bool) -> &[SkipRule] {
         if also_calls { &self.calls } else { &self.functions }
     }

@@ -122,8 +122,8 @@ impl Scopes {
     }
 }
 
-/// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. An entry that
-/// cannot be read ends the pass, and results before it stay.
+/// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. An entry
+/// that cannot be read ends the pass, and results before it stay.
 pub(crate) fn find_scopes(
     view: &UnitView<'_>,
     entries: &[u8],

@@ -35,8 +35,8 @@ pub(crate) struct UnitIndex {
 }
 
 impl UnitIndex {
-    /// The offset of the unit that covers `address`. Ranges that begin before `first_code` belong to code that
-    /// the linker has discarded.
+    /// The offset of the unit that covers `address`. Ranges that begin before `first_code` belong to code
+    /// that the linker has discarded.
     pub(crate) fn find(&self, file: &DwarfFile, first_code: u64, address: u64) -> Option<u64> {
         let (aranges, listed) = self.aranges.get_or_init(|| {
             let (ranges, listed) = read_aranges(file, first_code);

@@ -57,8 +57,8 @@ impl<'a> LineProgram<'a> {
         Some(Self { view, header, paths })
     }
 
-    /// Runs the program for `wanted`, which is sorted: the row of each address that a sequence covers. Rows from
-    /// before a damaged instruction count.
+    /// Runs the program for `wanted`, which is sorted: the row of each address that a sequence covers. Rows
+    /// from before a damaged instruction count.
     pub(crate) fn rows(&self, wanted: &[u64]) -> Vec<Option<Row>> {
         let mut machine = Machine::new(&self.header, self.view.addresses.sections.little_endian, wanted);
         let program = self.header.raw_program_buf();

@@ -1,7 +1,8 @@
 //! DWARF debug info, which maps addresses to functions, files, lines and inlined calls.
 //!
-//! Addresses are grouped by unit, and only units with addresses are read. One pass over a unit's entries finds
-//! the functions and inlined calls around all its addresses. One run of its line program finds the lines.
+//! Addresses are grouped by unit, and only units with addresses are read. One pass over a unit's entries
+//! finds the functions and inlined calls around all its addresses. One run of its line program finds the
+//! lines.
 
 mod abbreviations;
 mod attribute;

@@ -9,7 +9,8 @@ use super::role::Role;
 use gimli::constants;
 use nyquist_object::Cursor;
 
-/// An attribute by its number, and its distance from the entry's first one. There are many layouts, so these are small.
+/// An attribute by its number, and its distance from the entry's first one. There are many layouts, so these
+/// are small.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     distance: u16,

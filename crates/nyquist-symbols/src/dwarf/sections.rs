@@ -45,7 +45,8 @@ struct AbbreviationCache {
     read: u64,
 }
 
-/// The DWARF sections of one file: the binary itself, a debug file, dwz's supplementary file, or a split file.
+/// The DWARF sections of one file: the binary itself, a debug file, dwz's supplementary file, or a split
+/// file.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     pub(crate) little_endian: bool,

@@ -3,9 +3,9 @@
 //!
 //! The order of the places:
 //!
-//! 1. the **binary**: the alternatives (such as `/proc/PID/root/PATH`), the recorded path, its name in the user's
-//!    folders, `CACHE/.build-id/xx/yyyy/elf` in perf's caches and in the user's folders (which may be an unpacked
-//!    `perf archive`), `ID-NAME` and the recorded path below simpleperf's caches;
+//! 1. the **binary**: the alternatives (such as `/proc/PID/root/PATH`), the recorded path, its name in the
+//!    user's folders, `CACHE/.build-id/xx/yyyy/elf` in perf's caches and in the user's folders (which may be
+//!    an unpacked `perf archive`), `ID-NAME` and the recorded path below simpleperf's caches;
 //! 2. the **debug file**, if the binary has no debug info, by build id: `DEBUG/.build-id/xx/yyyy.debug` in
 //!    the debug folders (`/usr/lib/debug`), `CACHE/.build-id/xx/yyyy/debug` in perf's caches, then in each of
 //!    the user's folders `.build-id/xx/yyyy.debug`, `.build-id/xx/yyyy/debug`, `xx/yyyy.debug` and

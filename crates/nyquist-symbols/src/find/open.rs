@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A path as a process of another root sees it, and as it is here.
+/// A path in other roots, and the path itself.
 pub(crate) fn seen_from<'a>(roots: &'a [OpenRoot], path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
     let below = path.strip_prefix("/").ok();
     let inside = below.into_iter().flat_map(|below| roots.iter().map(move |root| root.path().join(below)));

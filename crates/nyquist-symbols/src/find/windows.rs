@@ -4,8 +4,8 @@
 //!
 //! 1. the **image**: the alternatives, the recorded path, and in each of the user's folders `NAME` and
 //!    `NAME/TIMESTAMPSIZE/NAME` as a symbol store has it;
-//! 2. the **PDB**: beside the image, where the image says, and in each of the user's folders `PDB`, `PDB/GUIDAGE/PDB` as a
-//!    symbol store has it;
+//! 2. the **PDB**: beside the image, at the path in the image, and in each of the user's folders `PDB`,
+//!    `PDB/GUIDAGE/PDB` as a symbol store has it;
 //! 3. a **Breakpad symbol file** in the same folders: `NAME.sym`, `PDB/ID/NAME.sym`.
 //!
 //! If none of these places has the image, or debug info, it is fetched with a [`Fetch`](crate::Fetch).

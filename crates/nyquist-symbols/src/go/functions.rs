@@ -52,7 +52,8 @@ pub(super) fn functions(
     for two in starts.windows(2) {
         let &[(start, record), (next, _)] = two else { continue };
         let Some(record) = record else { continue };
-        // A function's length in the tables is not trusted, because its cost could be unbounded.
+        // The time that is spent on a function depends on its length. So functions are limited to real code,
+        // because the tables are not trusted.
         if let Some(code) = memory.code().find(|code| code.contains(&start)) {
             functions.push(Function { start, end: next.min(code.end), record });
         }

@@ -138,7 +138,8 @@ impl GoTables {
         (!name.is_empty()).then(|| String::from_utf8_lossy(&name).into())
     }
 
-    /// The path of a file, by the number that a function of the compilation unit whose files begin at `unit` gives it.
+    /// The path of a file, by the number that a function of the compilation unit whose files begin at `unit`
+    /// gives it.
     fn path(&self, unit: u32, index: u32) -> Option<Arc<str>> {
         let header = &self.header;
         let number = |list: u64, index: u64| {

@@ -108,8 +108,8 @@ impl KernelSymbols {
     }
 
     /// Looks for the kernel's debug info. Every file of it must have the kernel's build id. It is a `vmlinux`
-    /// where the distributions' packages put it for this release, in a kernel's own build folder, or where
-    /// `finder` looks. Nothing is downloaded, because it would be a gigabyte.
+    /// at the places of the distributions' packages for this release, in a kernel's own build folder, or at
+    /// the places of `finder`. Nothing is downloaded, because it would be a gigabyte.
     #[must_use]
     pub fn with_debug_info(self, finder: &Finder, release: &str) -> Self {
         let image =

@@ -32,8 +32,8 @@ pub(crate) struct ModuleFiles {
     finder: Finder,
     root: PathBuf,
     release: String,
-    /// The path of each module's file below the folder of the release, without the suffix of a compression, by the
-    /// module's name.
+    /// The path of each module's file below the folder of the release, without the suffix of a compression,
+    /// by the module's name.
     listed: OnceLock<FxHashMap<String, String>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a Mach-O file offers for names and stacks.
+//! The contents of a Mach-O file for names and stacks.
 
 use super::debug_map::DebugMap;
 use super::images::{Image, id_of, images};
@@ -8,7 +8,7 @@ use crate::{OpenFile, SymbolsError};
 use nyquist_object::macho::FileKind;
 use nyquist_object::{Architecture, DebugId, MachUuid, ObjectError};
 
-/// What one file holds for names and stacks; a universal file holds several.
+/// The contents of one file for names and stacks. A universal file has several files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file has or lacks")]
 pub struct MachoContents {
@@ -20,27 +20,29 @@ pub struct MachoContents {
     pub uuid: Option<MachUuid>,
     /// The id by which a profile names it.
     pub debug_id: Option<DebugId>,
-    /// Whether it is the file in a `.dSYM`, which has debug info alone.
+    /// Whether it is the file in a `.dSYM`, which only has debug info.
     pub is_debug_file: bool,
     /// DWARF in the file itself.
     pub debug_info: bool,
-    /// How many object files it says that it was linked from; these have its debug info.
+    /// The number of object files that it was linked from, according to its debug map. These have its debug
+    /// info.
     pub object_files: usize,
     /// Whether its symbol table names functions.
     pub symbol_table: bool,
     /// How many functions it exports.
     pub exports: usize,
-    /// How many functions it lists the beginnings of.
+    /// The number of functions whose starts it lists.
     pub function_starts: usize,
-    /// Whether it says how to unwind it (`__unwind_info`, `__eh_frame`).
+    /// Whether it has unwind information (`__unwind_info`, `__eh_frame`).
     pub unwind_information: bool,
 }
 
 impl MachoContents {
-    /// Looks through a file's headers and symbols: what each of the files in it holds. `None` where it is no Mach-O file.
+    /// Reads a file's headers and symbols, and returns the contents of each of the files in it. `None` if it
+    /// is no Mach-O file.
     ///
     /// # Errors
-    /// Where it is one, and is damaged or not supported.
+    /// It is a Mach-O file, but is damaged or not supported.
     pub fn of(file: &OpenFile) -> Result<Option<Vec<Self>>, SymbolsError> {
         match images(&(file.source.clone() as Source)) {
             Ok(images) => Ok(Some(images.iter().map(Self::of_image).collect())),

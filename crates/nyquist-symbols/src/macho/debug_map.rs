@@ -1,5 +1,6 @@
-//! The debug map: which object files an image was linked from, and where each of their functions went. Linkers leave it in
-//! the symbol table as entries for debuggers (Apple's `mach-o/stab.h`; LLVM's `dsymutil` documents their order).
+//! The debug map: the object files that an image was linked from, and the address of each of their functions.
+//! Linkers store it in the symbol table as entries for debuggers (Apple's `mach-o/stab.h`; LLVM's `dsymutil`
+//! documents their order).
 
 use super::images::Image;
 use crate::section::Section;
@@ -18,7 +19,7 @@ pub(crate) struct ObjectPath {
     pub(crate) file: PathBuf,
     /// Its name in the archive.
     pub(crate) member: Option<Vec<u8>>,
-    /// When it was written, in seconds since the epoch; `None` if the image does not say, such as a
+    /// When it was written, in seconds since the epoch; `None` if the image does not state it, such as a
     /// reproducible one.
     pub(crate) modified: Option<u64>,
 }
@@ -30,22 +31,22 @@ pub(super) struct Linked {
     pub(super) end: u64,
     /// The number of the object file that it comes from.
     pub(super) object: u32,
-    /// Where its name is in the strings.
+    /// The offset of its name in the strings.
     pub(super) name: u32,
 }
 
-/// An object file as the symbol table has it.
+/// An object file in the symbol table.
 #[derive(Clone, Copy, Debug)]
 struct Object {
-    /// Where its path is in the strings.
+    /// The offset of its path in the strings.
     path: u32,
     modified: u64,
-    /// Where the name of its first function is.
+    /// The offset of the name of its first function.
     first_name: Option<u32>,
 }
 
-/// Object files, and the functions that came from them. Names are read when they are asked for: many entries can share a
-/// long one.
+/// Object files, and the functions that came from them. Names are read when they are needed, because many
+/// entries can share a long one.
 #[derive(Debug)]
 pub(crate) struct DebugMap {
     objects: Vec<Object>,
@@ -55,7 +56,7 @@ pub(crate) struct DebugMap {
 }
 
 impl DebugMap {
-    /// Reads the map of an image; `None` where it has none.
+    /// Reads the map of an image. `None` if it has none.
     pub(crate) fn read(image: &Image) -> Option<Self> {
         let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
         let mut map = Self { objects: Vec::new(), functions: Vec::new(), strings };
@@ -83,7 +84,7 @@ impl DebugMap {
             }
         }
         map.functions.sort_by_key(|function| function.start);
-        // Of functions that were folded into one, the first stands for all.
+        // If functions were folded into one, the first one represents all.
         map.functions.dedup_by_key(|function| function.start);
         (!map.functions.is_empty()).then_some(map)
     }
@@ -93,7 +94,7 @@ impl DebugMap {
         self.objects.len()
     }
 
-    /// The object file of that number, counted in the order of the image.
+    /// The object file with this number, in the order of the image.
     pub(crate) fn object(&self, number: usize) -> Option<ObjectPath> {
         let object = self.objects.get(number)?;
         let bytes = self.strings.window(object.path.into(), MAX_PATH)?;

@@ -12,11 +12,11 @@ pub(crate) type Image = MachO<Source>;
 const OWN: Architecture =
     if cfg!(target_arch = "aarch64") { Architecture::Aarch64 } else { Architecture::X86_64 };
 
-/// The files in a file: those of a universal one that can be read, or the file itself.
+/// The files in a file: the readable ones of a universal file, or the file itself.
 ///
 /// # Errors
-/// For a file that is neither universal nor a Mach-O file of 64 bits, and for a universal one of which nothing
-/// can be read.
+/// The file is neither universal nor a Mach-O file of 64 bits, or it is universal and contains no readable
+/// file.
 pub(crate) fn images(source: &Source) -> Result<Vec<Image>, ObjectError> {
     let universal = match Universal::read(source) {
         Ok(universal) => universal,
@@ -35,7 +35,7 @@ pub(crate) fn images(source: &Source) -> Result<Vec<Image>, ObjectError> {
     if opened.is_empty() { Err(failed) } else { Ok(opened) }
 }
 
-/// The id by which a profile names the file: its UUID, or, of one that has none, the hash of its code.
+/// The id by which a profile names the file: its UUID or, if it has none, the hash of its code.
 pub(crate) fn id_of(image: &Image) -> Option<DebugId> {
     if let Some(uuid) = image.uuid() {
         return Some(uuid.debug_id());
@@ -45,8 +45,8 @@ pub(crate) fn id_of(image: &Image) -> Option<DebugId> {
     Some(ModuleId::File(file).debug_id())
 }
 
-/// Of the files in one, the one with this id. Where none is given, the one for the machine that this runs on, or the
-/// first.
+/// The file with this id among the files in one. If no id is given, the file for the current machine, or the
+/// first one.
 pub(crate) fn choose(mut images: Vec<Image>, wanted: Option<DebugId>) -> Option<Image> {
     let index = match wanted {
         Some(wanted) => images.iter().position(|image| id_of(image) == Some(wanted))?,

@@ -1,4 +1,5 @@
-//! Modules of macOS: Mach-O images, the files in their `.dSYM` bundles, and the object files that they were linked from.
+//! Modules of macOS: Mach-O images, the files in their `.dSYM` bundles, and the object files that they were
+//! linked from.
 
 mod contents;
 mod debug_map;
@@ -25,7 +26,7 @@ use nyquist_object::elf::Segment;
 use nyquist_object::{FileOffset, MachO, Svma};
 use std::path::PathBuf;
 
-/// The files of a module that hold symbol tables.
+/// The files of a module that have symbol tables.
 pub(crate) struct MachoFiles {
     /// The image that was mapped, with its code.
     binary: Option<Image>,
@@ -40,7 +41,7 @@ pub(crate) struct MachoModule {
 }
 
 impl MachoModule {
-    /// Opens what was found; `None` where it is not of macOS. What is damaged is left out.
+    /// Opens the files that were found. `None` if they are not of macOS. Damaged files are left out.
     pub(crate) fn of(found: &Found) -> Option<Self> {
         let source = |file: &OpenFile| file.source.clone() as Source;
         let open = |file: &OpenFile| {
@@ -92,7 +93,7 @@ fn dwarf(file: &Image) -> Option<DebugInfo> {
 }
 
 impl MachoFiles {
-    /// Where the image wants to be in memory.
+    /// The preferred address of the image.
     pub(crate) fn image_base(&self) -> Svma {
         self.binary.as_ref().or(self.debug.as_ref()).map_or(Svma(0), MachO::image_base)
     }
@@ -102,7 +103,7 @@ impl MachoFiles {
         self.binary.as_ref()
     }
 
-    /// The segments of the image as the loader maps them, in the terms of ELF.
+    /// The segments of the image as the loader maps them, as ELF segments.
     pub(crate) fn segments(image: &Image) -> Vec<Segment> {
         let segment = |segment: &nyquist_object::macho::Segment| Segment {
             offset: FileOffset(segment.bytes.offset.0),
@@ -114,8 +115,8 @@ impl MachoFiles {
         image.segments().iter().map(segment).collect()
     }
 
-    /// The tables of names, the best first: the symbol table (a `.dSYM` has all of one, the image may be stripped), and
-    /// what the image exports.
+    /// The tables of names, the best first: the symbol table, and the exports of the image. A `.dSYM` has the
+    /// complete symbol table, because the image may be stripped.
     pub(crate) fn tables(&self) -> Vec<SymbolTable> {
         let starts = self.function_starts();
         let mut files = [&self.debug, &self.binary].into_iter().flatten();
@@ -124,7 +125,8 @@ impl MachoFiles {
         symbols.into_iter().chain(exports).collect()
     }
 
-    /// What is asked where no table has an answer: stubs of imported functions, and where functions begin.
+    /// The tables that are used if no other table has an answer: stubs of imported functions, and starts of
+    /// functions.
     pub(crate) fn fallbacks(&self) -> Vec<SymbolTable> {
         let stubs = self.binary.as_ref().and_then(symbols::stubs);
         let unnamed = self.binary.as_ref().and_then(|image| symbols::unnamed(image, &self.function_starts()));

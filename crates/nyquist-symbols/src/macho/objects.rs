@@ -1,5 +1,5 @@
-//! DWARF that was left in the object files: an address of the image is translated to one of the object file that its
-//! function came from, and asked for there.
+//! DWARF that was left in the object files. An address of the image is translated to an address in the object
+//! file that its function came from, and is looked up there.
 
 use super::debug_map::{DebugMap, ObjectPath};
 use super::images::{Image, images};
@@ -18,13 +18,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::UNIX_EPOCH;
 
-/// How many object files are held open. Others are opened for each question anew: a process has a limit.
+/// How many object files are held open. Others are opened again for each look-up, because a process has a
+/// limit of open files.
 const MAX_HELD: usize = 256;
 
 /// The object files of one image.
 pub(crate) struct ObjectFiles {
     map: DebugMap,
-    /// Folders in which object files are looked for, too.
+    /// Additional folders to search for object files.
     folders: Vec<PathBuf>,
     architecture: Architecture,
     held: Vec<OnceLock<Option<Arc<ObjectFile>>>>,
@@ -41,7 +42,7 @@ struct OpenArchive {
 /// An object file with debug info.
 struct ObjectFile {
     dwarf: Dwarf,
-    /// Where each function is, by its linker's name; `None` where several have the same.
+    /// The address of each function, by its linker's name. `None` if several functions have the same name.
     functions: FxHashMap<Vec<u8>, Option<u64>>,
 }
 
@@ -49,14 +50,14 @@ struct ObjectFile {
 struct Translated {
     unit: u64,
     address: u64,
-    /// Its number among those that are wanted.
+    /// Its index among the wanted addresses.
     number: usize,
-    /// What has to be added to an address in the object file.
+    /// The offset that has to be added to an address in the object file.
     shift: u64,
 }
 
 impl ObjectFiles {
-    /// Reads which object files an image has; `None` where it does not say.
+    /// Reads the list of an image's object files. `None` if the image does not have it.
     pub(super) fn of(image: &Image, folders: Vec<PathBuf>) -> Option<Self> {
         let map = DebugMap::read(image)?;
         let held = (0..map.len()).map(|_| OnceLock::new()).collect();
@@ -69,7 +70,7 @@ impl ObjectFiles {
         self.map.find(address).map(|function| function.object.into())
     }
 
-    /// Answers for `wanted`, sorted addresses of functions from one object file, in their order.
+    /// Answers for `wanted`, which are sorted addresses of functions from one object file, in their order.
     pub(crate) fn look_up(&self, object: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<DebugAnswer> {
         let mut found = vec![DebugAnswer::default(); wanted.len()];
         let Some(file) = self.object(object) else { return found };
@@ -121,12 +122,12 @@ impl ObjectFiles {
         let path = self.map.object(number)?;
         let known = self.map.first_name(number)?;
         let open = |source| ObjectFile::open(&source, self.architecture);
-        // Members of an archive may have the same name: the right one has the functions.
+        // Members of an archive may have the same name. The right one has the functions.
         let is_right = |file: &ObjectFile| file.functions.contains_key(&known);
         self.sources(&path).into_iter().filter_map(open).find(is_right).map(Arc::new)
     }
 
-    /// The file, or all members of that name and time.
+    /// The file, or all members with this name and time.
     fn sources(&self, path: &ObjectPath) -> Vec<Source> {
         let Some(member) = &path.member else {
             let found = find_object(path, &self.folders, |_, outcome| *outcome == Outcome::Used);
@@ -155,9 +156,9 @@ impl ObjectFiles {
     }
 }
 
-/// Opens the file of an object: where it was linked from, then in each folder by its path and by its name.
-/// `tried` gets the result for each place, and says whether it is taken. The time of a member is not that of
-/// its archive.
+/// Opens the file of an object: at its original path, and then in each folder by its path and by its name.
+/// `tried` receives the result for each place, and returns whether the file is used. The time of a member is
+/// not that of its archive.
 pub(crate) fn find_object(
     object: &ObjectPath,
     folders: &[PathBuf],
@@ -198,7 +199,7 @@ impl ObjectFile {
     }
 }
 
-/// Where each function of an object file is; `None` where there is no symbol table.
+/// The address of each function of an object file. `None` without a symbol table.
 fn functions(image: &Image) -> Option<FxHashMap<Vec<u8>, Option<u64>>> {
     let mut names = Names::of(image)?;
     let mut functions = FxHashMap::default();

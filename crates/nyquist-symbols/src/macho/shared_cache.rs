@@ -1,4 +1,4 @@
-//! Libraries of the system, which are only in the dyld shared cache.
+//! Libraries of the system that are only in the dyld shared cache.
 
 use super::images::Image;
 use crate::OpenFile;
@@ -9,7 +9,7 @@ use nyquist_object::{ByteSource, DebugId, MachO, ObjectError};
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-/// Whether a file begins as the first one of a cache does.
+/// Whether a file begins like the first file of a cache.
 pub(crate) fn begins_as_cache(source: &Source) -> bool {
     let mut start = [0; MAGIC.len()];
     source.read_exact_at(0, &mut start).is_ok() && start == *MAGIC
@@ -18,16 +18,16 @@ pub(crate) fn begins_as_cache(source: &Source) -> bool {
 /// The ids and paths of the libraries in a cache, by its first file.
 ///
 /// # Errors
-/// For what is no cache, and for a damaged one.
+/// The file is no cache, or is damaged.
 pub(crate) fn ids_in_cache(source: &Source) -> Result<Vec<(DebugId, String)>, ObjectError> {
     let images = SharedCache::images_of(source)?;
     Ok(images.into_iter().map(|image| (image.uuid.debug_id(), image.path)).collect())
 }
 
-/// The library with this id, of the cache whose first file this is; the others are beside it.
+/// The library with this id, in the cache with this first file. The other files of the cache are beside it.
 ///
 /// # Errors
-/// For what is no cache, and where the library is in a file that is not there.
+/// The file is no cache, or the library is in a file that does not exist.
 pub(crate) fn image_in_cache(file: &OpenFile, wanted: DebugId) -> Result<Option<Image>, ObjectError> {
     let beside = |suffix: &str| {
         let mut name = file.path.file_name().unwrap_or(OsStr::new("")).to_owned();

@@ -1,5 +1,5 @@
-//! The names in a Mach-O file: its symbol table, what it exports, the stubs of imported functions, and
-//! stand-ins for functions without a name.
+//! The names in a Mach-O file: its symbol table, its exports, the stubs of imported functions, and stand-ins
+//! for functions without a name.
 
 use super::images::Image;
 use crate::Origin;
@@ -9,7 +9,8 @@ use crate::symbol_table::{SymbolTable, UnsizedSymbol};
 use nyquist_object::macho::Symbol;
 use std::ops::Range;
 
-/// How many bytes all names of a file may have for each byte of its strings. Some share their ends, no real ones more.
+/// The limit for the total length of all names of a file, as a multiple of its strings. Some names share
+/// their ends, but real files do not exceed this.
 const MAX_RATIO: u64 = 8;
 
 /// Reads many names of one file. Hostile ones share the end of a very long one.
@@ -20,14 +21,14 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The names of a file; `None` where it has no symbol table.
+    /// The names of a file. `None` if it has no symbol table.
     pub(super) fn of(file: &Image) -> Option<Self> {
         let strings = Section::of_range(file.source(), file.symbol_table()?.strings);
         let left = strings.len().saturating_mul(MAX_RATIO);
         Some(Self { strings, left })
     }
 
-    /// The name at a place of the strings.
+    /// The name at an offset in the strings.
     pub(super) fn read(&mut self, at: u32) -> Option<Vec<u8>> {
         if at == 0 || self.left == 0 {
             return None;
@@ -38,7 +39,7 @@ impl Names {
     }
 }
 
-/// The functions in the symbol table. None reaches over the beginning of another one in `starts`, which is sorted.
+/// The functions in the symbol table. A function ends at the next start in `starts`, which is sorted.
 pub(super) fn table(file: &Image, starts: &[u64]) -> Option<SymbolTable> {
     let strings = Section::of_range(file.source(), file.symbol_table()?.strings);
     let symbols = file.symbols().ok()?;
@@ -57,12 +58,12 @@ fn function(symbol: &Symbol, file: &Image, starts: &[u64]) -> Option<UnsizedSymb
     is_inside.then_some(UnsizedSymbol { start: symbol.value, limit, name: symbol.name, rank })
 }
 
-/// The first of `starts` behind an address.
+/// The first of `starts` after an address.
 fn next(starts: &[u64], address: u64) -> u64 {
     starts.get(starts.partition_point(|&start| start <= address)).copied().unwrap_or(u64::MAX)
 }
 
-/// Where the sections with code are.
+/// The ranges of the sections with code.
 fn code(file: &Image) -> Vec<Range<u64>> {
     let sections = file.sections().iter().filter(|section| section.is_code());
     sections.map(|section| section.address.0..section.address.0.saturating_add(section.size)).collect()
@@ -76,7 +77,7 @@ pub(super) fn exported(image: &Image) -> Vec<(u64, Vec<u8>)> {
     exports.filter(|(at, _)| code.iter().any(|section| section.contains(at))).collect()
 }
 
-/// The table of the functions that are exported. None reaches over the beginning of another one in `starts`.
+/// The table of the exported functions. A function ends at the next start in `starts`.
 pub(super) fn exports(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
     let mut ranges = up_to_next(exported(image), &code(image));
     for range in &mut ranges {
@@ -97,8 +98,8 @@ pub(super) fn stubs(image: &Image) -> Option<SymbolTable> {
     SymbolTable::of_ranges(named.collect(), Origin::Plt)
 }
 
-/// The functions of which only the beginning is known, with stand-ins for names. The one that the program begins with is
-/// called `main` by convention.
+/// The functions of which only the start is known, with stand-ins for names. The entry point is named `main`
+/// by convention.
 pub(super) fn unnamed(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
     let main = image.main_function().map(|main| main.0);
     let name = |&start: &u64| {

@@ -1,4 +1,4 @@
-//! The functions of a module by its symbol tables, and the answers that they and the debug info give together.
+//! The functions of a module by its symbol tables, and answers that combine these and the debug info.
 
 use super::ModuleSymbols;
 use crate::cache::Extent;
@@ -19,7 +19,8 @@ pub(crate) struct Functions<'a> {
     tables: &'a [SymbolTable],
 }
 
-/// Where a function is: the number of its table, fallbacks behind the others, and its number in that.
+/// The place of a function: the number of its table, with fallbacks after the others, and its index in the
+/// table.
 pub(crate) type Place = (usize, usize);
 
 impl ModuleSymbols {
@@ -43,7 +44,8 @@ impl ModuleSymbols {
         mini.into_iter().chain(read(".dynsym", Origin::DynamicSymbols)).collect()
     }
 
-    /// The tables of a module of Windows or macOS: the public symbols of its debug info, then what is in the image itself.
+    /// The tables of a module of Windows or macOS: the public symbols of its debug info, and then the names
+    /// in the image itself.
     fn other_tables(&self) -> Option<Vec<SymbolTable>> {
         let publics = match self.opened_debug_info() {
             Some(DebugInfo::Pdb(pdb)) => Some(pdb.named_ranges()),
@@ -56,18 +58,18 @@ impl ModuleSymbols {
         let publics = publics.and_then(|ranges| SymbolTable::of_ranges(ranges, Origin::PublicSymbols));
         let of_image = self.pe.as_ref().map(image_symbols::tables).unwrap_or_default();
         let of_macho = self.macho.as_ref().map(MachoFiles::tables).unwrap_or_default();
-        // The symbol table of a Mach-O file has the names of all functions, private ones too.
+        // The symbol table of a Mach-O file has the names of all functions, including private ones.
         Some(of_macho.into_iter().chain(publics).chain(of_image).collect())
     }
 }
 
 impl<'a> Functions<'a> {
-    /// Whose they are.
+    /// The module of the functions.
     pub(crate) fn module(&self) -> &'a ModuleSymbols {
         self.module
     }
 
-    /// Where the function around an address is.
+    /// The place of the function around an address.
     pub(crate) fn find(&self, address: Svma) -> Option<Place> {
         let find = |tables: &[SymbolTable]| {
             let mut found =
@@ -88,7 +90,7 @@ impl<'a> Functions<'a> {
         table.function(index)
     }
 
-    /// The addresses around one that are in the same function, if the first table that is asked has it.
+    /// The addresses around one that are in the same function, if it is in the first table that is used.
     pub(crate) fn extent(&self, address: RelativeAddress) -> Option<Extent> {
         let svma = self.module.svma(address);
         let table = self.tables.first()?;
@@ -124,7 +126,7 @@ impl<'a> Functions<'a> {
         })
     }
 
-    /// Joins what the symbol tables and the debug info say.
+    /// Combines the results of the symbol tables and of the debug info.
     pub(crate) fn answer(&self, function: Option<Function>, found: Option<DebugAnswer>) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
@@ -137,13 +139,13 @@ impl<'a> Functions<'a> {
             found.frames.push(Frame::default());
         }
         if let (Some(outermost), Some(function)) = (found.frames.last_mut(), &function) {
-            // A mangled symbol says the whole path of a function; a plain name in the debug info does not.
+            // A mangled symbol has the whole path of a function, but a plain name in the debug info does not.
             let is_complete = found.is_complete || !function.was_mangled;
             if outermost.function.is_none() || !is_complete {
                 outermost.function = Some(function.name.clone());
             }
         }
-        // A stand-in for a name is worse than the debug info's name, and so is a name without an end.
+        // A stand-in for a name is worse than the debug info's name, and so is a symbol without a size.
         let weak = [Origin::UnwindInfo, Origin::PublicSymbols, Origin::Exports];
         let is_better = |function: &Function| !weak.contains(&function.origin) || found.function.is_none();
         let function = function.filter(is_better);
@@ -154,7 +156,7 @@ impl<'a> Functions<'a> {
         AddressInfo { symbol, frames: found.frames, origin }
     }
 
-    /// The symbol that the debug info implies where no symbol table has one.
+    /// The symbol according to the debug info, if no symbol table has one.
     fn symbol_of(&self, found: &DebugAnswer) -> Option<Symbol> {
         let name = found.frames.last()?.function.as_ref()?;
         self.symbol(name, found.function.clone()?)

@@ -1,4 +1,4 @@
-//! Where the code of an inlined call is, and from which lines it is: a small program in the inlined call's record
+//! The code of an inlined call, and its lines, are encoded as a small program in the inlined call's record
 //! (Microsoft's `cvinfo.h`, `BinaryAnnotationOpcode`).
 
 use super::lines::Place;
@@ -6,13 +6,13 @@ use super::lines::Place;
 /// A line of an inlined function: the code from `start` up to `end` is from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InlineLine {
-    /// Distances from the start of the function that the call was inlined into.
+    /// Offsets in the function that the call was inlined into.
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) place: Place,
 }
 
-/// Reads numbers of one, two or four bytes, as the highest bits of the first say.
+/// Reads numbers of one, two or four bytes. The highest bits of the first byte determine the size.
 struct Numbers<'a>(std::slice::Iter<'a, u8>);
 
 impl Numbers<'_> {
@@ -40,13 +40,13 @@ fn signed(value: u32) -> i32 {
     if value & 1 == 0 { magnitude } else { -magnitude }
 }
 
-/// The lines that the program `annotations` makes, beginning at the place where the inlined function does. A program that
-/// is damaged has those before the damage.
+/// The lines of the program `annotations`, beginning at the start of the inlined function. A damaged program
+/// has the lines before the damage.
 pub(super) fn run(annotations: &[u8], start: Place) -> Vec<InlineLine> {
     let mut machine = Machine { offset: 0, place: start, lines: Vec::new(), is_open: false };
     let mut numbers = Numbers(annotations.iter());
     while machine.step(&mut numbers).is_some() {}
-    // The last line has no end where its length is missing.
+    // The last line has no end if its length is missing.
     machine.lines.retain(|line| line.start < line.end);
     machine.lines
 }

@@ -1,24 +1,25 @@
-//! What a PDB says of its program as a whole: its identity, its sections, and the object files that it was
-//! linked from. LLVM describes it in "The PDB Info Stream" and "The PDB DBI Stream".
+//! The description of the whole program in a PDB: its identity, its sections, and the object files that it
+//! was linked from. LLVM describes it in "The PDB Info Stream" and "The PDB DBI Stream".
 
 use super::msf::Msf;
 use nyquist_object::{Cursor, DebugId, ObjectError};
 use std::ops::Range;
 
-/// The numbers of streams that have fixed ones.
+/// The numbers of streams with fixed numbers.
 const INFO_STREAM: usize = 1;
 const DBI_STREAM: usize = 3;
 
-/// Where in the DBI stream's last part the streams of section headers and of moved code are named.
+/// The places in the DBI stream's last part with the numbers of the streams of section headers and of moved
+/// code.
 const OMAP_TO_SOURCE: usize = 3;
 const OMAP_FROM_SOURCE: usize = 4;
 const SECTION_HEADERS: usize = 5;
 const ORIGINAL_SECTION_HEADERS: usize = 10;
 
-/// A stream that is not there.
+/// The number of a missing stream.
 const NO_STREAM: u16 = u16::MAX;
 
-/// The most object files that are accepted; the largest programs have some ten thousand.
+/// The most object files that are accepted. The largest programs have some ten thousand.
 const MAX_MODULES: usize = 1 << 20;
 
 /// The versions of the table of contributions: entries of 28 and of 32 bytes.
@@ -31,13 +32,13 @@ pub(super) struct Module {
     /// The stream of its symbols and lines.
     pub(super) stream: usize,
     pub(super) symbols_len: u32,
-    /// How many bytes of lines in an old format are before those in the format that is read.
+    /// How many bytes of lines in an old format precede those in the supported format.
     pub(super) old_lines_len: u32,
     pub(super) lines_len: u32,
 }
 
 impl Module {
-    /// The part of its stream that lines are in.
+    /// The part of its stream with lines.
     pub(super) fn lines<'a>(&self, stream: &'a [u8]) -> &'a [u8] {
         let start = (self.symbols_len as usize).saturating_add(self.old_lines_len as usize);
         let lines = stream.get(start..).unwrap_or_default();
@@ -53,7 +54,7 @@ struct Contribution {
     module: u16,
 }
 
-/// Code that was moved after linking: from an address on, where it was or is.
+/// Code that was moved after linking: each address, and the old or new address of the code from there on.
 #[derive(Clone, Debug, Default)]
 struct Moved(Vec<[u32; 2]>);
 
@@ -63,7 +64,7 @@ pub(crate) struct Program {
     pub(super) modules: Vec<Module>,
     /// By address.
     contributions: Vec<Contribution>,
-    /// The addresses of the sections, as symbols count them.
+    /// The addresses of the sections, in the numbering of symbols.
     sections: Vec<Range<u32>>,
     to_source: Moved,
     from_source: Moved,
@@ -77,12 +78,13 @@ fn malformed(reason: &'static str) -> ObjectError {
     ObjectError::Malformed { part: "PDB", reason: reason.to_owned() }
 }
 
-/// The id of a PDB, by its first streams alone.
+/// The id of a PDB, from its first streams alone.
 pub(crate) fn debug_id(msf: &Msf) -> Result<DebugId, ObjectError> {
     let info = msf.read_range(INFO_STREAM, 0, 28)?;
     let (age, guid) = (Cursor::new(&info, 8, true).u32(), info.get(12..).and_then(|rest| rest.first_chunk()));
     let (age, guid) = age.zip(guid).ok_or_else(|| malformed("no identity"))?;
-    // The linker counts the age here up too when others write to the PDB; what the image records is the DBI stream's.
+    // The age here is also increased when other tools write to the PDB. The image has the age of the DBI
+    // stream.
     let dbi = msf.read_range(DBI_STREAM, 8, 4).ok();
     let dbi_age = dbi.and_then(|bytes| Cursor::new(&bytes, 0, true).u32()).filter(|age| *age != 0);
     Ok(DebugId::from_guid(*guid, dbi_age.unwrap_or(age)))
@@ -105,7 +107,7 @@ impl Header {
         for length in &mut lengths {
             *length = cursor.u32()? as usize;
         }
-        // The one in the middle is no length, and the last two are in the other order.
+        // The middle one is no length, and the last two are in reverse order.
         let [modules, contributions, map, sources, servers, _, streams, edits] = lengths;
         let mut at = 64_usize;
         let mut part = |len: usize| {
@@ -153,7 +155,7 @@ impl Program {
         section.start.checked_add(offset).filter(|address| *address <= section.end)
     }
 
-    /// Where the sections are.
+    /// The ranges of the sections.
     pub(super) fn sections(&self) -> impl Iterator<Item = Range<u32>> + '_ {
         self.sections.iter().cloned()
     }
@@ -168,7 +170,7 @@ impl Program {
         self.from_source.map(address)
     }
 
-    /// The number of the object file that the code at an address, as debug info has it, is from.
+    /// The number of the object file of the code at an address in the debug info's terms.
     pub(super) fn module_of(&self, address: u32) -> Option<u16> {
         let after = self.contributions.partition_point(|contribution| contribution.start <= address);
         let found = self.contributions.get(after.checked_sub(1)?)?;
@@ -224,7 +226,7 @@ fn module(bytes: &[u8]) -> Option<(Module, usize)> {
     cursor.seek(64);
     cursor.string()?;
     cursor.string()?;
-    // A stream that is not there has a number that no stream has.
+    // A missing stream has an unused number.
     let module = Module { stream: stream.into(), symbols_len, old_lines_len, lines_len };
     Some((module, cursor.position().next_multiple_of(4)))
 }
@@ -266,7 +268,7 @@ fn contributions(bytes: &[u8], sections: &[Range<u32>]) -> Vec<Contribution> {
     contributions
 }
 
-/// The stream named `/names`: the info stream ends with a hash table from offsets of names to streams.
+/// The stream named `/names`. The info stream ends with a hash table that maps offsets of names to streams.
 fn names_stream(msf: &Msf) -> Option<usize> {
     let info = msf.read(INFO_STREAM).ok()?;
     let mut cursor = Cursor::new(&info, 28, true);
@@ -274,7 +276,7 @@ fn names_stream(msf: &Msf) -> Option<usize> {
     let names = info.get(32..32_usize.checked_add(names_len)?)?;
     cursor.seek(32 + names_len);
     let (count, _) = (cursor.u32()?, cursor.u32()?);
-    // Two sets of bits say which buckets are in use and which were.
+    // Two bit sets mark the buckets that are in use and those that were.
     for _ in 0..2 {
         let words = cursor.u32()?;
         cursor.skip(u64::from(words) * 4)?;

@@ -1,5 +1,5 @@
-//! Numbers of types and ids of another module. If the linker itself has generated code (`/LTCG`), a function of
-//! another object file may be inlined. Each module lists what it imports from which others, and what it
+//! Numbers of types and ids of another module. If the linker itself has generated code (`/LTCG`), a function
+//! of another object file may be inlined. Each module lists what it imports from which others, and what it
 //! exports.
 
 use super::dbi::{Program, module_names};
@@ -8,12 +8,12 @@ use super::msf::Msf;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What was read of the modules that others take something from.
+/// The data that was read of modules from which others import.
 #[derive(Default)]
 pub(super) struct Imports {
     /// The number of each module, by its name in lower case.
     modules: OnceLock<FxHashMap<Vec<u8>, usize>>,
-    /// What numbers of a module are in the program.
+    /// The mapping of a module's numbers to those of the program.
     exports: Mutex<FxHashMap<usize, Arc<FxHashMap<u32, u32>>>>,
 }
 

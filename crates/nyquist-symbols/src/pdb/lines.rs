@@ -1,5 +1,5 @@
-//! Lines: the part of a module's stream behind its symbols (LLVM, "CodeView Type Records" and `DebugSubsection.h`;
-//! Microsoft's `cvinfo.h`, "Line number and file information").
+//! Lines: the part of a module's stream after its symbols (LLVM, "CodeView Type Records" and
+//! `DebugSubsection.h`; Microsoft's `cvinfo.h`, "Line number and file information").
 
 use super::dbi::Program;
 use nyquist_object::Cursor;
@@ -12,16 +12,16 @@ const INLINEE_LINES: u32 = 0xf6;
 const IMPORTS: u32 = 0xf7;
 const EXPORTS: u32 = 0xf8;
 
-/// Numbers from here on stand for code that no line is of.
+/// Line numbers from here on mean code without a line.
 const FIRST_SPECIAL_LINE: u32 = 0x00f0_0000;
 
 /// A place in the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Where the file is in the module's list of files.
+    /// The offset of the file in the module's list of files.
     pub(super) file: u32,
     pub(super) line: u32,
-    /// 0 where it is not known.
+    /// 0 if it is not known.
     pub(super) column: u32,
 }
 
@@ -32,18 +32,18 @@ impl Place {
     }
 }
 
-/// The lines of one module, as they are in its stream.
+/// The lines of one module in its stream.
 pub(super) struct Lines<'a> {
     bytes: &'a [u8],
     files: &'a [u8],
-    /// Where inlined functions begin, by their numbers among the ids.
+    /// The places where inlined functions begin, by their ids.
     inlinees: FxHashMap<u32, Place>,
     /// The imports from other modules, and the exports to them.
     imports: &'a [u8],
     exports: &'a [u8],
 }
 
-/// The subsections of `bytes`: kind and contents.
+/// The subsections of `bytes`, each with its kind and contents.
 fn subsections(bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     let mut cursor = Cursor::new(bytes, 0, true);
     std::iter::from_fn(move || {
@@ -86,14 +86,14 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Where an inlined function begins.
+    /// The place where an inlined function begins.
     pub(super) fn inlinee(&self, id: u32) -> Option<Place> {
         self.inlinees.get(&id).copied()
     }
 
-    /// What a number stands for that is of another module: where in the program's strings the name of that module is, and the
-    /// number there (`CodeView`, `DEBUG_S_CROSSSCOPEIMPORTS`). Its bits say which module of the list it is of, and which of the
-    /// numbers that are taken from it.
+    /// The meaning of an imported number: the offset of the other module's name in the program's strings, and
+    /// the number in that module (`CodeView`, `DEBUG_S_CROSSSCOPEIMPORTS`). The bits of `number` are the
+    /// index of the module in the list, and the index among the numbers that are imported from it.
     pub(super) fn imported(&self, number: u32) -> Option<(u32, u32)> {
         let (module, entry) = (number >> 20 & 0x7ff, number & 0xf_ffff);
         let mut cursor = Cursor::new(self.imports, 0, true);
@@ -106,7 +106,8 @@ impl<'a> Lines<'a> {
         Some((name, cursor.u32()?))
     }
 
-    /// The numbers of this module that others take, and what they are in the program (`DEBUG_S_CROSSSCOPEEXPORTS`).
+    /// The numbers of this module that others import, and the corresponding numbers of the program
+    /// (`DEBUG_S_CROSSSCOPEEXPORTS`).
     pub(super) fn exported(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let pair = |[a, b, c, d, rest @ ..]: &[u8; 8]| {
             (u32::from_le_bytes([*a, *b, *c, *d]), u32::from_le_bytes(*rest))
@@ -114,12 +115,12 @@ impl<'a> Lines<'a> {
         self.exports.as_chunks().0.iter().map(pair)
     }
 
-    /// Where in the program's strings the name of a file is.
+    /// The offset of a file's name in the program's strings.
     pub(super) fn file_name(&self, file: u32) -> Option<u32> {
         Cursor::new(self.files, file as usize, true).u32()
     }
 
-    /// Where in the program's strings the names of all files are.
+    /// The offsets of the names of all files in the program's strings.
     pub(super) fn files(&self) -> impl Iterator<Item = u32> + '_ {
         let mut cursor = Cursor::new(self.files, 0, true);
         std::iter::from_fn(move || {
@@ -139,7 +140,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The lines of one piece of code: its place and size, then for each of its files a block of lines.
+/// Parses the lines of one piece of code: its place and size, and then a block of lines for each of its
+/// files.
 fn find_in(bytes: &[u8], program: &Program, wanted: &[u32], found: &mut [Option<Place>]) -> Option<()> {
     let mut cursor = Cursor::new(bytes, 0, true);
     let (offset, section, flags, size) = (cursor.u32()?, cursor.u16()?, cursor.u16()?, cursor.u32()?);

@@ -1,6 +1,7 @@
-//! PDB files: from addresses to functions, files, lines and inlined calls.
+//! PDB files, which map addresses to functions, files, lines and inlined calls.
 //!
-//! Addresses are grouped by the object file that their code is from, and only the streams of those that are hit are read.
+//! Addresses are grouped by the object file of their code, and only the streams of the needed object files
+//! are read.
 
 mod annotations;
 mod dbi;
@@ -31,14 +32,14 @@ use type_names::TypeNames;
 /// How deeply scopes may nest.
 const MAX_DEPTH: usize = 4096;
 
-/// How many inlined calls are kept of one function; the rest is left out.
+/// The most inlined calls that are kept of one function. Further ones are left out.
 const MAX_SITES: usize = 1 << 16;
 
-/// The debug info of one program, and where its image is.
+/// The debug info of one program, and the base of its image.
 pub(crate) struct Pdb {
     msf: Msf,
     program: Program,
-    /// Subtracted from the requested addresses, to have them relative to the image base.
+    /// The image base, which is subtracted from requested addresses.
     image_base: u64,
     types: TypeNames,
     strings: OnceLock<Vec<u8>>,
@@ -46,7 +47,7 @@ pub(crate) struct Pdb {
     imports: Imports,
 }
 
-/// The bit of a number that is of another module.
+/// The bit that marks an imported number.
 const IMPORTED: u32 = 0x8000_0000;
 
 /// The id of a PDB.
@@ -58,13 +59,13 @@ pub(crate) fn debug_id(source: Source) -> Result<DebugId, ObjectError> {
 struct Hit<'a> {
     procedure: Procedure<'a>,
     start: u32,
-    /// The numbers of the addresses among the wanted.
+    /// The indices of its addresses among the wanted ones.
     wanted: Range<usize>,
-    /// How deep each site is nested, and the site.
+    /// The sites, each with its nesting depth.
     sites: Vec<(usize, InlineSite<'a>)>,
 }
 
-/// The addresses of one object file that are wanted, in order, their places, and what the places refer to.
+/// The wanted addresses of one object file in order, their places, and the data that the places refer to.
 struct Asked<'a> {
     wanted: &'a [u32],
     places: Vec<Option<Place>>,
@@ -72,7 +73,7 @@ struct Asked<'a> {
 }
 
 impl Hit<'_> {
-    /// Which of the hit's addresses are between two distances from the function's start.
+    /// The range of the hit's addresses that are between two offsets in the function.
     fn wanted_in(&self, wanted: &[u32], start: u32, end: u32) -> Range<usize> {
         let own = wanted.get(self.wanted.clone()).unwrap_or_default();
         let before =
@@ -82,7 +83,7 @@ impl Hit<'_> {
 }
 
 impl Pdb {
-    /// Reads what the PDB says of the program as a whole. Addresses asked for count from `image_base` less.
+    /// Reads the PDB's description of the whole program. `image_base` is subtracted from requested addresses.
     pub(crate) fn open(source: Source, image_base: Svma) -> Result<Self, ObjectError> {
         let msf = Msf::open(source)?;
         let program = Program::read(&msf)?;
@@ -98,7 +99,7 @@ impl Pdb {
         })
     }
 
-    /// The object file that the code at an address is from.
+    /// The object file of the code at an address.
     pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
         let address = self.source_address(address)?;
         self.program.module_of(address).map(u64::from)
@@ -108,7 +109,7 @@ impl Pdb {
         self.program.source_address(u32::try_from(address.checked_sub(self.image_base)?).ok()?)
     }
 
-    /// The public symbols: where functions begin and the linker's names of them.
+    /// The public symbols: the starts of functions, and the linker's names of them.
     fn public_functions(&self) -> Vec<(u64, Vec<u8>)> {
         let bytes =
             self.program.symbol_stream.and_then(|stream| self.msf.read(stream).ok()).unwrap_or_default();
@@ -130,13 +131,13 @@ impl Pdb {
         up_to_next(self.public_functions(), &sections.collect::<Vec<_>>())
     }
 
-    /// Answers for `wanted`, sorted addresses in the code of one object file, in their order.
+    /// Answers for `wanted`, which are sorted addresses in the code of one object file, in their order.
     pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
         let mut found = vec![DebugAnswer::default(); wanted.len()];
         let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
         let stream = module.and_then(|module| Some((module, self.msf.read(module.stream).ok()?)));
         let Some((module, stream)) = stream else { return found };
-        // Where code was moved after linking, the order is another.
+        // The order changes if code was moved after linking.
         let mut addresses: Vec<(u32, usize)> = wanted
             .iter()
             .zip(0..)
@@ -176,10 +177,10 @@ impl Pdb {
         found
     }
 
-    /// The functions in which wanted addresses are, with what was inlined into them.
+    /// The functions that contain wanted addresses, with the calls that were inlined into them.
     fn hits<'a>(&self, symbols: &'a [u8], wanted: &[u32]) -> Vec<Hit<'a>> {
         let mut hits: Vec<Hit<'a>> = Vec::new();
-        // For each scope that is open, whether it is one of the last hit's, and whether it is an inlined call.
+        // For each open scope, whether it belongs to the last hit, and whether it is an inlined call.
         let mut open: Vec<(bool, bool)> = Vec::new();
         for record in records(symbols, 4) {
             let scope = record.scope();
@@ -262,7 +263,7 @@ impl Pdb {
         for line in annotations::run(site.annotations, start) {
             let here = hit.wanted_in(wanted, line.start, line.end);
             for chain in chains.get_mut(here).unwrap_or_default() {
-                // A site within another one is of no use for an address that the other one does not have.
+                // A nested site is not used for an address that the outer one does not contain.
                 if chain.len() == depth + 1 {
                     let read = || self.types.inlinee(&self.msf, self.global_number(site.inlinee, lines)?);
                     let name: &Option<Arc<str>> = name.get_or_insert_with(|| read().map(Arc::from));
@@ -273,7 +274,7 @@ impl Pdb {
         }
     }
 
-    /// Where a range of the code is in the image; the end is not asked for, since it may have been moved elsewhere.
+    /// The range of code in the image. Its end is not translated, because it may have been moved elsewhere.
     fn image_range(&self, range: Range<u32>) -> Option<Range<Svma>> {
         let start = self.image_base.checked_add(self.program.image_address(range.start)?.into())?;
         Some(Svma(start)..Svma(start.checked_add((range.end - range.start).into())?))
@@ -318,7 +319,7 @@ impl Pdb {
         Some(lock().entry(name).or_insert(text).clone())
     }
 
-    /// The number in the program that a number in a module's records stands for; `lines` are of that module.
+    /// The number in the program for a number in a module's records. `lines` are those of the module.
     fn global_number(&self, number: u32, lines: &Lines<'_>) -> Option<u32> {
         if number & IMPORTED == 0 {
             return Some(number);
@@ -327,18 +328,18 @@ impl Pdb {
         self.imports.global(&self.string(name)?, local, &self.msf, &self.program)
     }
 
-    /// One of the program's strings, by where it begins among them.
+    /// One of the program's strings, by its offset.
     fn string(&self, at: u32) -> Option<String> {
         let strings = self.strings.get_or_init(|| {
             let stream = self.program.names_stream;
             stream.and_then(|stream| self.msf.read(stream).ok()).unwrap_or_default()
         });
-        // The strings begin behind a signature, a version and their length.
+        // The strings begin after a signature, a version and their length.
         let rest = strings.get(12..)?.get(at as usize..)?;
         Some(text(&rest[..rest.iter().position(|byte| *byte == 0)?]))
     }
 
-    /// Whether a source file is named by the program.
+    /// Whether the program names a source file.
     pub(crate) fn names_source(&self, unit: u64, is_it: &mut dyn FnMut(&str) -> bool) -> bool {
         let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
         let Some(stream) = module.and_then(|module| self.msf.read(module.stream).ok()) else { return false };

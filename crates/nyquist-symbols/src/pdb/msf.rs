@@ -1,12 +1,12 @@
-//! The container of a PDB: a file of blocks that holds numbered streams (LLVM, "The MSF File Format").
+//! The container of a PDB: a file of blocks with numbered streams (LLVM, "The MSF File Format").
 
 use crate::section::Source;
 use nyquist_object::{ByteSource, ObjectError};
 
-/// How a PDB begins.
+/// The first bytes of a PDB.
 pub(crate) const MAGIC: &[u8; 32] = b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0";
 
-/// A stream that is not there has this size.
+/// The size of a missing stream.
 const ABSENT: u32 = u32::MAX;
 
 /// The streams of a file.
@@ -70,19 +70,19 @@ impl Msf {
         Some(streams)
     }
 
-    /// The length of a stream; 0 for one that is not there.
+    /// The length of a stream. 0 for a missing one.
     pub(crate) fn len(&self, stream: usize) -> u32 {
         self.streams.get(stream).map_or(0, |stream| stream.len)
     }
 
-    /// The whole of a stream; nothing of one that is not there.
+    /// The whole stream. Empty for a missing one.
     pub(crate) fn read(&self, stream: usize) -> Result<Vec<u8>, ObjectError> {
         self.read_range(stream, 0, self.len(stream))
     }
 
-    /// A part of a stream. Blocks that follow each other in the file are read at once.
+    /// A part of a stream. Contiguous blocks are read at once.
     pub(crate) fn read_range(&self, stream: usize, start: u32, len: u32) -> Result<Vec<u8>, ObjectError> {
-        // Blocks could be named over and over; a stream that is longer than the file cannot be.
+        // Blocks could be used repeatedly, but a stream cannot be longer than the file.
         let end = start.checked_add(len).filter(|end| *end <= self.len(stream));
         let end = end
             .filter(|_| u64::from(len) <= self.source.len())
@@ -99,7 +99,7 @@ impl Msf {
         Ok(bytes)
     }
 
-    /// The bytes of a stream from `at` on, as far as they are together in the file, up to `end`.
+    /// The bytes of a stream from `at` on that are contiguous in the file, up to `end`.
     fn run(&self, stream: usize, at: u32, end: u32) -> Option<Run> {
         let blocks = self.streams.get(stream)?.blocks.get((at / self.block_size) as usize..)?;
         let (first, within) = (*blocks.first()?, at % self.block_size);

@@ -19,7 +19,7 @@ pub(super) struct Procedure<'a> {
     pub(super) name: ProcedureName<'a>,
 }
 
-/// What says how a function is called.
+/// The source of a function's name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProcedureName<'a> {
     /// A name, and the number of the type among the types.
@@ -38,14 +38,14 @@ pub(super) struct InlineSite<'a> {
     pub(super) annotations: &'a [u8],
 }
 
-/// What a record does to the nesting of scopes.
+/// The effect of a record on the nesting of scopes.
 pub(super) enum Scope<'a> {
     Procedure(Procedure<'a>),
     Inline(InlineSite<'a>),
     /// A scope of another kind, or one that is damaged.
     Other,
     End,
-    /// It neither begins nor ends one.
+    /// It neither begins nor ends a scope.
     None,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Record<'a> {
         Some(InlineSite { inlinee, annotations: self.bytes.get(annotations_at..)? })
     }
 
-    /// The place and the name of a public symbol (S_PUB32) that is code.
+    /// The place and the name of a public symbol (S_PUB32) of code.
     pub(super) fn public_function(self) -> Option<(u16, u32, Range<usize>)> {
         if self.kind != 0x110e {
             return None;

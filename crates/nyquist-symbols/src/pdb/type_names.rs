@@ -1,4 +1,4 @@
-//! Functions as they are declared: with the types of their arguments (Microsoft's `cvinfo.h`, "LEAF_ENUM_e").
+//! The declarations of functions, with the types of their arguments (Microsoft's `cvinfo.h`, "LEAF_ENUM_e").
 
 use super::msf::Msf;
 use super::types::{FIRST_RECORD, Record, Records};
@@ -24,10 +24,10 @@ const LF_FUNC_ID: u16 = 0x1601;
 const LF_MFUNC_ID: u16 = 0x1602;
 const LF_STRING_ID: u16 = 0x1605;
 
-/// How deeply a type may be made of others before the rest of it is left out.
+/// The nesting depth of types beyond which the rest of a type is left out.
 const MAX_DEPTH: u32 = 24;
 
-/// How many records one name may be made of, and how long it may become.
+/// The most records for one name, and its greatest length.
 const MAX_RECORDS: u32 = 2048;
 const MAX_NAME: usize = 64 << 10;
 
@@ -37,7 +37,7 @@ pub(super) struct TypeNames {
     ids: Records,
 }
 
-/// A name as it is being written.
+/// A name that is being written.
 struct Writer<'a> {
     names: &'a TypeNames,
     msf: &'a Msf,
@@ -50,7 +50,8 @@ impl TypeNames {
         Self { types: Records::new(msf, TYPE_STREAM), ids: Records::new(msf, ID_STREAM) }
     }
 
-    /// A function's name with the types of its arguments, given the number of its type; the name alone where it has none.
+    /// A function's name with the types of its arguments, given the number of its type. Only the name if it
+    /// has no type.
     pub(super) fn function(&self, msf: &Msf, name: &str, kind: u32) -> String {
         let mut writer = self.writer(msf);
         writer.push(name);
@@ -95,7 +96,7 @@ impl Writer<'_> {
         self.names.types.find(self.msf, number)
     }
 
-    /// The namespace that an id is in.
+    /// The namespace that contains an id.
     fn scope_of_id(&mut self, scope: u32) {
         let Some(record) = self.names.ids.find(self.msf, scope).filter(|record| record.kind == LF_STRING_ID)
         else {
@@ -107,7 +108,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The arguments of a function type, and whether it leaves its object as it is.
+    /// The arguments of a function type, and whether it is `const`.
     fn arguments(&mut self, kind: u32) {
         let Some(record) = self.record(kind) else { return };
         match record.kind {
@@ -122,8 +123,8 @@ impl Writer<'_> {
         }
     }
 
-    /// As for [`Writer::arguments`]. What is not a pointer to the class is an argument like others: Rust's methods can
-    /// take `self` in other ways.
+    /// As for [`Writer::arguments`]. A first argument that is not a pointer to the class is treated like the
+    /// others, because Rust's methods can take `self` in other ways.
     fn method(&mut self, record: &Record) -> Option<()> {
         let mut cursor = record.cursor(4);
         let (class, this) = (cursor.u32()?, cursor.u32()?);
@@ -144,7 +145,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// Whether two numbers are of the same class. One can be of a mere declaration.
+    /// Whether two numbers are of the same class. One of them can be that of a forward declaration.
     fn is_same_class(&mut self, one: u32, other: u32) -> bool {
         if one == other {
             return true;
@@ -170,7 +171,7 @@ impl Writer<'_> {
             if position > 0 {
                 self.push(", ");
             }
-            // No type at all stands for any further arguments.
+            // A missing type means a variable number of further arguments.
             if argument == 0 { self.push("...") } else { self.kind(argument, depth) }
         }
         self.push(")");
@@ -267,7 +268,7 @@ impl Writer<'_> {
         self.push(&count.map_or_else(|| "[]".to_owned(), |count| format!("[{count}]")));
     }
 
-    /// The size of a type in bytes, where its record or its number says so.
+    /// The size of a type in bytes, if its record or its number states it.
     fn size(&mut self, number_of: u32) -> Option<u64> {
         if number_of < FIRST_RECORD {
             return primitive_size(number_of);
@@ -289,7 +290,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A built-in type: the lowest byte of its number says which, the next half byte whether it is a pointer to it.
+    /// A built-in type. The lowest byte of its number is the type, and the next four bits show whether it is
+    /// a pointer to it.
     fn primitive(&mut self, number: u32) {
         self.push(primitive_name(number as u8));
         if number >> 8 & 0xf != 0 {
@@ -315,7 +317,7 @@ fn named(record: &Record) -> Option<Vec<u8>> {
     cursor.string().map(<[u8]>::to_vec)
 }
 
-/// A number that stands for itself or is of the kind that it states.
+/// A number that is stored directly, or after a marker of its size.
 fn number(cursor: &mut Cursor<'_>) -> Option<u64> {
     Some(match cursor.u16()? {
         0x8000 => cursor.u8()?.into(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// The number of the first record; numbers below are of built-in types.
 pub(super) const FIRST_RECORD: u32 = 0x1000;
 
-/// How many records are between two of which the place is known, where the PDB itself does not say places.
+/// The interval of records with known places, if the PDB itself does not state places.
 const RECORDS_BETWEEN: u32 = 64;
 
 /// A stream of types or of ids.
@@ -17,10 +17,10 @@ pub(super) struct Records {
     header_len: u32,
     first: u32,
     end: u32,
-    /// How many bytes the records take.
+    /// The size of the records in bytes.
     len: u32,
     hash_stream: usize,
-    /// Where in the hash stream the places of some records stand, and how many bytes that are.
+    /// The offset and size in the hash stream of the places of some records.
     places: (u32, u32),
     anchors: OnceLock<Vec<[u32; 2]>>,
     /// The parts of the stream that were read, by the number of the record with which they begin.
@@ -47,7 +47,7 @@ impl Record {
 }
 
 impl Records {
-    /// Reads the header of a stream; without it no record is found.
+    /// Reads the header of a stream. Without it, no record is found.
     pub(super) fn new(msf: &Msf, stream: usize) -> Self {
         let header = msf.read_range(stream, 0, 56).unwrap_or_default();
         let word = |at| Cursor::new(&header, at, true).u32().unwrap_or(0);
@@ -65,7 +65,7 @@ impl Records {
         }
     }
 
-    /// The record of that number.
+    /// The record with this number.
     pub(super) fn find(&self, msf: &Msf, number: u32) -> Option<Record> {
         if !(self.first..self.end).contains(&number) {
             return None;
@@ -97,7 +97,7 @@ impl Records {
         Some(lock().entry(first).or_insert(bytes.into()).clone())
     }
 
-    /// The places that the PDB states: of a record about every eight kilobytes.
+    /// The places that the PDB states: that of one record for about every eight kilobytes.
     fn stated_places(&self, msf: &Msf) -> Option<Vec<[u32; 2]>> {
         let (offset, len) = self.places;
         let bytes = msf.read_range(self.hash_stream, offset, len).ok()?;
@@ -108,7 +108,7 @@ impl Records {
         (begins && is_ordered && places.last().is_some_and(|[_, at]| *at <= self.len)).then_some(places)
     }
 
-    /// Places found by going through all records once.
+    /// Places that are found by reading all records once.
     fn own_places(&self, msf: &Msf) -> Vec<[u32; 2]> {
         let bytes = msf.read_range(self.stream, self.header_len, self.len).unwrap_or_default();
         let mut places = Vec::new();

@@ -1,15 +1,16 @@
 //! The text of source files on this machine, and which of them may be shown.
 //!
-//! A profile is a file that may come from anybody, and it names source files. Were each of them shown, a profile could
-//! have a page or a report show `/etc/passwd`. So only these are read:
+//! A profile may come from an untrusted source, and it names source files. If all of them were shown, a
+//! profile could make a page or a report show `/etc/passwd`. So only these files are read:
 //!
-//! - files that the debug info of a module on this machine names, if the module has the identity that the
-//!   profile gives. The caller checks this;
-//! - files in a folder that the user has named ([`SourceFiles::allowing`]), or to which a path was moved
-//!   ([`SourceFiles::moving`]). The file's real place, with all links followed, has to be in that folder.
-//! - the source of Rust's standard library and of crates of crates.io, where it is on this machine: both are published.
+//! - files that the debug info of a module on this machine names, if the module has the identity in the
+//!   profile. The caller checks this;
+//! - files in a folder that the user has named ([`SourceFiles::allowing`]), or to which a path was mapped
+//!   ([`SourceFiles::moving`]). The file's real path, with all links resolved, must be in that folder.
+//! - the source of Rust's standard library and of crates of crates.io, if it is on this machine, because both
+//!   are published.
 //!
-//! Nothing but regular files of a bounded length is read, and nothing that is no text.
+//! Only regular text files of a bounded length are read.
 
 mod moved;
 mod repository_path;
@@ -30,7 +31,8 @@ pub use rust_path::short_source_path;
 pub use source_file::{SourceError, SourceFile};
 pub use special_path::{disk_source_path, special_source_path};
 
-/// Where source files may be read without debug info that names them, and where those are that have moved.
+/// The folders in which source files may be read without debug info that names them, and the mappings of
+/// moved folders.
 #[derive(Clone, Debug, Default)]
 pub struct SourceFiles {
     folders: Vec<PathBuf>,
@@ -39,33 +41,34 @@ pub struct SourceFiles {
 }
 
 impl SourceFiles {
-    /// Lets all files in `folder` be read, and looks there for those of which no folder is known.
+    /// Allows reading of all files in `folder`, and looks there for files whose folder is not known.
     #[must_use]
     pub fn allowing(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folders.push(folder.into());
         self
     }
 
-    /// Takes files that are named below `from` from the folder `to`. The first that fits and has the file decides.
+    /// Reads files below `from` from the folder `to`. The first mapping that matches and has the file is
+    /// used.
     #[must_use]
     pub fn moving(mut self, from: &str, to: impl Into<PathBuf>) -> Self {
         self.moved.push(Moved::new(from, to.into()));
         self
     }
 
-    /// Looks for the source of Rust's standard library in the toolchains of rustup, and for that of crates where cargo
-    /// unpacks them.
+    /// Looks for the source of Rust's standard library in the toolchains of rustup, and for that of crates in
+    /// the folders where cargo unpacks them.
     #[must_use]
     pub fn with_rust(self, rustup_home: Option<PathBuf>, cargo_home: Option<PathBuf>) -> Self {
         Self { rust: RustSources::new(rustup_home, cargo_home), ..self }
     }
 
-    /// Reads the file that is named `file`, by its path or by its special path. Where no folder allows it,
-    /// `named` says how debug info on this machine spells it, if it names it; It is asked last, because that
-    /// takes long.
+    /// Reads the file that is named `file`, by its path or by its special path. If no folder allows it,
+    /// `named` returns the spelling in debug info on this machine, if it names the file. It is called last,
+    /// because it is slow.
     ///
     /// # Errors
-    /// Where it cannot or may not be read.
+    /// The file cannot or may not be read.
     pub fn read(
         &self,
         file: &str,
@@ -89,7 +92,7 @@ impl SourceFiles {
         self.read_crate_of(place, || named.as_deref()).ok_or(error)
     }
 
-    /// Where a file is on this machine, as far as its name says.
+    /// The place of a file on this machine, according to its name.
     pub fn place_of<'a>(&self, file: &'a str) -> Cow<'a, str> {
         match disk_source_path(file, self.rust.cargo_home()) {
             Cow::Borrowed(file) => local_path(file),
@@ -97,8 +100,8 @@ impl SourceFiles {
         }
     }
 
-    /// A crate's file that is not where its name says. Debug info must name it. It was built with another home
-    /// of cargo, or on another machine with an unpublished crate.
+    /// Reads a crate's file that is not at its own path, because it was built with another home of cargo, or
+    /// is of an unpublished crate and was built on another machine. Debug info must name it.
     fn read_crate_of<'a>(&self, file: &str, named: impl FnOnce() -> Option<&'a str>) -> Option<SourceFile> {
         if !matches!(RustPath::of(file)?, RustPath::Crate { .. }) {
             return None;
@@ -109,7 +112,7 @@ impl SourceFiles {
         allowed.or_else(there).or_else(|| self.rust.read_unpublished(file))
     }
 
-    /// The file in the folders that the user has named, where it is in one of them.
+    /// The file in one of the folders that the user has named.
     fn read_allowed(&self, file: &str) -> Option<Result<SourceFile, SourceError>> {
         let moved = self.moved.iter().filter_map(|moved| Some((moved.place_of(file)?, moved.to())));
         let below = self.folders.iter().map(|folder| (folder.join(file), folder.as_path()));
@@ -120,7 +123,8 @@ impl SourceFiles {
     }
 }
 
-/// The path of a file that is named by its URL, as modules of JavaScript are; other names as they are.
+/// The path of a file that is named by its URL, like modules of JavaScript. Other names are returned
+/// unchanged.
 fn local_path(file: &str) -> Cow<'_, str> {
     let Some(path) = file.strip_prefix("file://").filter(|path| path.starts_with('/')) else {
         return Cow::Borrowed(file);
@@ -144,12 +148,12 @@ fn local_path(file: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads a file that debug info must name, from where it says that it is.
+/// Reads a file that debug info must name, from its own path.
 fn read_named<'a>(path: &Path, named: impl FnOnce() -> Option<&'a str>) -> Result<SourceFile, SourceError> {
     if !path.is_absolute() {
         return Err(SourceError::NoFolder);
     }
-    // Whether a file is missing, or is no source, does not depend on what names it.
+    // These errors do not depend on whether debug info names the file.
     let opened = open(path, LONGEST)?;
     let named = local_path(named().ok_or(SourceError::NotAllowed)?);
     let named = Path::new(&*named);
@@ -167,7 +171,7 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::symlink;
 
-    /// A folder of a test's own, which goes with this.
+    /// A separate folder for a test, which is removed at its end.
     struct Folder(PathBuf);
 
     impl Folder {

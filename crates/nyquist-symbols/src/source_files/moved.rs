@@ -1,8 +1,8 @@
-//! Source files that are in another folder than when they were compiled.
+//! Source files that have moved to another folder since they were compiled.
 
 use std::path::{Component, Path, PathBuf};
 
-/// A folder of paths in debug info, and the one in which the files are here.
+/// A folder in debug info, and the folder with the files on this machine.
 #[derive(Clone, Debug)]
 pub(super) struct Moved {
     from: Vec<String>,
@@ -19,7 +19,7 @@ impl Moved {
         &self.to
     }
 
-    /// Where a file is now; `None` where it is not below the folder.
+    /// The current path of a file. `None` if it is not below the folder.
     pub(super) fn place_of(&self, file: &str) -> Option<PathBuf> {
         let mut rest = parts(file);
         self.from
@@ -29,7 +29,8 @@ impl Moved {
     }
 }
 
-/// The parts of a path, of which `.` is none: `./malloc/./malloc/malloc.c`, as distributions have it, is below `malloc`.
+/// The parts of a path, without `.`. For example, `./malloc/./malloc/malloc.c`, as in distributions, is below
+/// `malloc`.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     Path::new(path).components().filter_map(|part| match part {
         Component::CurDir => None,

@@ -1,6 +1,6 @@
-//! The special paths of source files in any repository, as the Firefox Profiler names them.
+//! The Firefox Profiler's special paths of source files in any repository.
 
-/// The path in its repository, of a special path of any repository; `None` of all other paths.
+/// The path in the repository, for a special path of any repository. `None` for all other paths.
 pub(super) fn path_in_repository(file: &str) -> Option<&str> {
     let path = if let Some(rest) = file.strip_prefix("hg:").or_else(|| file.strip_prefix("git:")) {
         rest.split_once(':')?.1.split_once(':')?.0

@@ -1,6 +1,6 @@
-//! Where the source of Rust's standard library and of crates is on this machine.
+//! Finds the source of Rust's standard library and of crates on this machine.
 //!
-//! A toolchain of rustup has a manifest that gives the commit of its compiler, so that no compiler is run to ask it.
+//! The manifest of a rustup toolchain states the commit of its compiler, so the compiler need not be run.
 
 use super::rust_path::RustPath;
 use super::source_file::{LONGEST, SourceError, SourceFile, open};
@@ -9,10 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The longest manifest that is read, in bytes; they have 1 MB.
+/// The longest manifest that is read, in bytes. Manifests have 1 MB.
 const LONGEST_MANIFEST: u64 = 16 << 20;
 
-/// How many digits of a commit a manifest has at least.
+/// The minimum number of digits of a commit in a manifest.
 const SHORTEST_COMMIT: usize = 7;
 
 /// The folders of rustup and of cargo.
@@ -41,8 +41,8 @@ impl RustSources {
         self.cargo_home.as_deref()
     }
 
-    /// Reads a file of the standard library or of a crate of crates.io; `None` where it is neither. Both are
-    /// published, so it does not matter what names them.
+    /// Reads a file of the standard library or of a crate of crates.io. `None` if it is neither. Both are
+    /// published, so no debug info needs to name them.
     pub(super) fn read(&self, file: &str) -> Option<Result<SourceFile, SourceError>> {
         match RustPath::of(file)? {
             RustPath::Compiler { commit, path } => Some(self.read_of_compiler(commit, path)),
@@ -52,7 +52,8 @@ impl RustSources {
         }
     }
 
-    /// Reads a file of a crate that is not published, which debug info must name: the registries of a company have its secrets.
+    /// Reads a file of a crate that is not published, which debug info must name, because the registries of a
+    /// company contain its secrets.
     pub(super) fn read_unpublished(&self, file: &str) -> Option<SourceFile> {
         match RustPath::of(file)? {
             RustPath::Compiler { .. } => None,
@@ -83,7 +84,8 @@ impl RustSources {
         of_commit.find_map(|it| read_below(&rust(it), path)).ok_or_else(missing)
     }
 
-    /// A crate is the same in each folder of a registry, which has several over time: its version is in its name.
+    /// A registry has several folders over time, and a crate is the same in each, because its version is in
+    /// its name.
     fn read_of_crate(&self, package: &str, path: &str, is_in: impl Fn(&str) -> bool) -> Option<SourceFile> {
         let folders = fs::read_dir(self.cargo_home.as_ref()?.join("registry/src")).ok()?;
         let mut folders = folders.flatten().filter(|folder| folder.file_name().to_str().is_some_and(&is_in));
@@ -110,7 +112,7 @@ impl Toolchain {
     }
 }
 
-/// The commit in a manifest: `[pkg.rust]`, and in the next line `version = "1.95.0 (59807616e 2026-04-14)"`.
+/// The commit in a manifest: the line after `[pkg.rust]` is `version = "1.95.0 (59807616e 2026-04-14)"`.
 fn commit(manifest: &str) -> Option<&str> {
     let mut lines = manifest.lines().skip_while(|line| line.trim() != "[pkg.rust]").skip(1);
     let version = lines.next()?.strip_prefix("version")?;
@@ -119,14 +121,14 @@ fn commit(manifest: &str) -> Option<&str> {
     is_commit.then_some(commit)
 }
 
-/// A file that really is in a folder.
+/// Reads a file whose real path is in a folder.
 fn read_below(folder: &Path, path: &str) -> Option<SourceFile> {
     let (real, folder) = (folder.join(path).canonicalize().ok()?, folder.canonicalize().ok()?);
     if !real.starts_with(&folder) {
         return None;
     }
     let file = open(&real, LONGEST).ok()?.text().ok()?;
-    // It is the right version whenever it was unpacked.
+    // It is the right version, independent of when it was unpacked.
     Some(SourceFile { modified: None, ..file })
 }
 
@@ -136,7 +138,7 @@ mod tests {
 
     const COMMIT: &str = "59807616e1fa2540724bfbac14d7976d7e4a3860";
 
-    /// Homes of rustup and cargo of a test's own.
+    /// Separate homes of rustup and cargo for a test.
     fn homes(name: &str) -> PathBuf {
         let homes = std::env::temp_dir().join(format!("nyquist-rust-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&homes);

@@ -1,5 +1,5 @@
-//! What the paths of source files say about Rust's library and crates, in the spelling of compilers and of the
-//! Firefox Profiler.
+//! Parses paths of source files of Rust's library and crates, in the spelling of compilers and of the Firefox
+//! Profiler.
 
 use super::repository_path::path_in_repository;
 use std::borrow::Cow;
@@ -7,19 +7,20 @@ use std::borrow::Cow;
 /// The repository of the compiler and of the standard library.
 pub(super) const REPOSITORY: &str = "github.com/rust-lang/rust";
 
-/// A source file that is published.
+/// A published source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RustPath<'a> {
-    /// Of the compiler's repository, which the standard library is in.
+    /// A file in the compiler's repository, which contains the standard library.
     Compiler {
         /// The commit, in hexadecimal.
         commit: &'a str,
         /// The path in the repository.
         path: &'a str,
     },
-    /// Of a crate.
+    /// A file of a crate.
     Crate {
-        /// The folder of its registry, where that is known: those that the standard library is built with name none.
+        /// The folder of its registry, if that is known. The crates that the standard library is built with
+        /// have none.
         registry: Option<&'a str>,
         /// `NAME-VERSION`
         package: &'a str,
@@ -29,7 +30,7 @@ pub(super) enum RustPath<'a> {
 }
 
 impl<'a> RustPath<'a> {
-    /// Understands a path as compilers write it, or as the Firefox Profiler does.
+    /// Parses a path in the spelling of compilers or of the Firefox Profiler.
     pub(super) fn of(file: &'a str) -> Option<Self> {
         let known = if let Some(rest) = file.strip_prefix("/rustc/") {
             let (commit, path) = rest.split_once('/')?;
@@ -62,7 +63,7 @@ impl<'a> RustPath<'a> {
         }
     }
 
-    /// Its path for people: `library/core/src/lib.rs`, `tokio-1.54.1/src/lib.rs`.
+    /// Its short path for users: `library/core/src/lib.rs`, `tokio-1.54.1/src/lib.rs`.
     fn short(self) -> Cow<'a, str> {
         match self {
             Self::Compiler { path, .. } => path.into(),
@@ -71,7 +72,7 @@ impl<'a> RustPath<'a> {
     }
 }
 
-/// Whether this is a name and a version, as a folder.
+/// Whether this is the folder name of a crate: a name and a version.
 fn is_package(package: &str) -> bool {
     let has_version = package
         .match_indices('-')
@@ -79,7 +80,7 @@ fn is_package(package: &str) -> bool {
     has_version && package.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
 }
 
-/// A source file's path for people. For files of the standard library and of crates it lacks the common
+/// A source file's short path for users. For files of the standard library and of crates it omits the common
 /// folders. For the Firefox Profiler's special paths it is the path in the repository.
 pub fn short_source_path(file: &str) -> Cow<'_, str> {
     match RustPath::of(file) {
@@ -108,7 +109,7 @@ mod tests {
         check("cargo:github.com-1ecc6299db9ec823:a-1.0.0-rc.1+x:src/a.rs", "a-1.0.0-rc.1+x/src/a.rs");
     }
 
-    /// As symbol files of Firefox and Chrome have them.
+    /// The paths in symbol files of Firefox and Chrome.
     #[test]
     fn files_of_repositories_are_short() {
         let check = |file: &str, expected: &str| assert_eq!(short_source_path(file), expected, "{file}");

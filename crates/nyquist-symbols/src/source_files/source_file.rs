@@ -5,36 +5,36 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The longest source file that is read, in bytes; amalgamated C reaches 10 MB.
+/// The longest source file that is read, in bytes. Amalgamated C reaches 10 MB.
 pub(super) const LONGEST: u64 = 32 << 20;
 
 /// A source file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Its text; bytes that are not UTF-8, as older comments have them, are replaced.
+    /// Its text. Bytes that are not UTF-8, as in old comments, are replaced.
     pub text: String,
-    /// When it was last changed, where that is known.
+    /// When it was last changed, if that is known.
     pub modified: Option<SystemTime>,
 }
 
 /// Why there is no source.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// The path is relative, to a folder that is not known.
+    /// The path is relative to an unknown folder.
     #[error("its folder is not known; --source-map FROM=TO tells where it is")]
     NoFolder,
-    /// It is there, but nothing that can be trusted names it.
+    /// The file exists, but no trusted source names it.
     #[error("no debug info on this machine names it; --source-dir DIR allows its folder")]
     NotAllowed,
-    /// The system does not let it be read.
+    /// The system does not permit reading it.
     #[error("{0}")]
     Unreadable(#[source] io::Error),
-    /// It is of a Rust toolchain, of which there is no source here.
+    /// It is of a Rust toolchain whose source is not on this machine.
     #[error("{missing}: `{command}` gets it")]
     NoRustSource {
-        /// What there is not.
+        /// The missing part.
         missing: String,
-        /// The command that gets it.
+        /// The command that installs it.
         command: String,
     },
     /// It is no source file.
@@ -42,7 +42,7 @@ pub enum SourceError {
     Unfit(&'static str),
 }
 
-/// A regular file of a length that is read.
+/// A regular file with an acceptable length.
 pub(super) struct Opened {
     file: File,
     length: u64,
@@ -63,7 +63,8 @@ pub(super) fn open(path: &Path, longest: u64) -> Result<Opened, SourceError> {
 }
 
 impl Opened {
-    /// Reads no more than was announced: the files below `/proc`, which may wait or never end, announce nothing.
+    /// Reads no more than the file's stated length. Files below `/proc`, which may block or never end, state
+    /// 0.
     pub(super) fn text(self) -> Result<SourceFile, SourceError> {
         let mut bytes = Vec::new();
         self.file.take(self.length).read_to_end(&mut bytes).map_err(SourceError::Unreadable)?;

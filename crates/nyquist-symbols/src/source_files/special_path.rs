@@ -1,18 +1,18 @@
 //! The Firefox Profiler's names for published source files, its *special paths*
-//! (<https://github.com/firefox-devtools/profiler/blob/main/src/utils/special-paths.ts>): it shows them short, and gets the
-//! source from the web.
+//! (<https://github.com/firefox-devtools/profiler/blob/main/src/utils/special-paths.ts>): it shows them in a
+//! short form, and fetches the source from the web.
 //!
 //! - `git:github.com/rust-lang/rust:PATH:COMMIT` is of Rust's standard library or compiler.
-//! - `cargo:REGISTRY:NAME-VERSION:PATH` is of a crate. The front end asks crates.io whatever the registry is
-//!   called. So only crates of crates.io have such names, because another registry's crate of the same name has
-//!   other text.
+//! - `cargo:REGISTRY:NAME-VERSION:PATH` is of a crate. The front end fetches it from crates.io, whatever the
+//!   name of the registry is. So only crates of crates.io get such names, because another registry's crate of
+//!   the same name has other text.
 
 use super::rust_path::{REPOSITORY, RustPath};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// The special path of a file that a compiler has named: of Rust's library and of crates of crates.io. All other paths, and
-/// those of which the front end would not understand the special form, stay as they are.
+/// The special path of a file in the spelling of a compiler, for files of Rust's library and of crates of
+/// crates.io. All other paths, and paths whose special form the front end does not support, stay unchanged.
 pub fn special_source_path(file: &str) -> Cow<'_, str> {
     if !file.starts_with('/') {
         return Cow::Borrowed(file);
@@ -26,8 +26,9 @@ pub fn special_source_path(file: &str) -> Cow<'_, str> {
     }
 }
 
-/// The path on a disk of a file that has a special path, as compilers name it: what [`special_source_path`] makes, turned round.
-/// Crates are where cargo unpacks them in its home; without one, and of all other paths, nothing is changed.
+/// The path on a disk of a file with a special path, in the spelling of compilers. It is the inverse of
+/// [`special_source_path`]. Crates are where cargo unpacks them in its home. Without a home, crates stay
+/// unchanged, and so do all other paths.
 pub fn disk_source_path<'a>(file: &'a str, cargo_home: Option<&Path>) -> Cow<'a, str> {
     if file.starts_with('/') {
         return Cow::Borrowed(file);
@@ -44,7 +45,7 @@ pub fn disk_source_path<'a>(file: &'a str, cargo_home: Option<&Path>) -> Cow<'a,
     path.map_or(Cow::Borrowed(file), Cow::Owned)
 }
 
-/// Whether the front end understands a file's special path, and finds there what the compiler read.
+/// Whether the front end supports a file's special path, and finds the same text as the compiler there.
 fn is_special(file: &RustPath<'_>) -> bool {
     match *file {
         RustPath::Compiler { commit, path } => is_commit(commit) && is_plain(path),
@@ -54,7 +55,7 @@ fn is_special(file: &RustPath<'_>) -> bool {
     }
 }
 
-/// Whether a registry's folder is that of crates.io: of its index in git, or of the one that is asked for single files.
+/// Whether a registry's folder is that of crates.io, with its git index or its sparse index.
 pub(super) fn is_of_crates_io(registry: &str) -> bool {
     let of_files = registry.strip_prefix("index.crates.io-");
     registry == "github.com-1ecc6299db9ec823" || of_files.is_some_and(|hash| hash.len() == 16 && is_hex(hash))
@@ -68,7 +69,7 @@ fn is_hex(digits: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
-/// Whether a crate's version is three numbers: the front end knows no other.
+/// Whether a crate's version is three numbers, because the front end supports no other.
 fn is_release(package: &str) -> bool {
     let Some((name, version)) = package.rsplit_once('-') else { return false };
     let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -76,7 +77,7 @@ fn is_release(package: &str) -> bool {
     is_name && version.split('.').count() == 3 && version.split('.').all(is_number)
 }
 
-/// Whether a path goes down from folder to folder, and is text that a URL may hold.
+/// Whether a path only descends into folders, and consists of characters that a URL may contain.
 fn is_plain(path: &str) -> bool {
     !path.chars().any(char::is_control) && path.split('/').all(|part| !["", ".", ".."].contains(&part))
 }
@@ -87,7 +88,7 @@ mod tests {
 
     const COMMIT: &str = "59807616e1fa2540724bfbac14d7976d7e4a3860";
 
-    /// Paths of compilers, as cargo's home `/home/ann/.cargo` has them, and their special ones.
+    /// Paths of compilers, with cargo's home `/home/ann/.cargo`, and their special paths.
     fn pairs() -> [(String, String); 5] {
         let crates = |path: &str| format!("/home/ann/.cargo/registry/src/{path}");
         [
@@ -141,7 +142,7 @@ mod tests {
         }
     }
 
-    /// What the front end would not understand, or would get the text of another file of.
+    /// Paths that the front end does not support, or for which it would fetch another file.
     #[test]
     fn other_paths_are_left_alone() {
         let crates = |path: &str| format!("/c/registry/src/index.crates.io-1949cf8c6b5b557f/{path}");
@@ -188,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Made of pieces that each may be sound or not, so that most of what is refused is nearly right.
+    /// Paths of pieces that may be valid or invalid, so that most rejected paths are nearly valid.
     #[test]
     fn there_and_back_is_the_same() {
         let firsts = ["/c/registry/src/", "/rustc/", "cargo:", "git:github.com/rust-lang/rust:", "/x/", ""];

@@ -1,4 +1,4 @@
-//! The symbols of an ELF file that name code, as they are in a section.
+//! The symbols of an ELF file that name code, in one section.
 
 use super::entry::Entry;
 use crate::section::{Section, Source, Window};
@@ -20,15 +20,15 @@ pub(super) struct ElfSymbols<'a> {
 }
 
 impl<'a> ElfSymbols<'a> {
-    /// Opens the section of that name; `None` if there is none, or if the memory budget is too small for its
-    /// entries.
+    /// Opens the section with this name. `None` if it does not exist, or if the memory budget is too small
+    /// for its entries.
     pub(super) fn open(elf: &'a Elf<Source>, name: &str) -> Option<Self> {
         let symbols = Self { elf, section: Section::open(elf, name).ok()? };
         elf.source().check_room(symbols.count() * size_of::<Entry>() as u64).ok()?;
         Some(symbols)
     }
 
-    /// How many symbols there are, of all kinds.
+    /// The number of symbols of all kinds.
     pub(super) fn count(&self) -> u64 {
         self.section.len() / self.size()
     }
@@ -40,7 +40,7 @@ impl<'a> ElfSymbols<'a> {
         entries
     }
 
-    /// How many bytes a symbol takes.
+    /// The size of a symbol in bytes.
     fn size(&self) -> u64 {
         if self.elf.is_64_bit() { 24 } else { 16 }
     }

@@ -1,14 +1,14 @@
 //! A symbol before it is a row of a table.
 
-/// A function symbol as it is read.
+/// A function symbol that was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) start: u64,
     /// Where it ends, by its stated size, the next symbol and its section.
     pub(super) end: u64,
-    /// Where the name is in the strings.
+    /// The offset of the name in the strings.
     pub(super) name: u32,
-    /// How good a name it is among those at the same address; the highest wins.
+    /// The quality of the name among those at the same address. The highest one is used.
     pub(super) rank: u8,
     /// Whether the symbol states its size.
     pub(super) is_sized: bool,

@@ -1,6 +1,6 @@
-//! The rows of a large symbol table as they are kept for the next time, when a few hundred of a hundred
-//! thousand are needed. All that depends on other symbols is computed already. The rows are in blocks, and only
-//! those that are needed are read.
+//! The cached rows of a large symbol table, of which a few hundred of a hundred thousand are needed. All
+//! values that depend on other symbols are precomputed. The rows are in blocks, and only the needed blocks
+//! are read.
 //!
 //! ```text
 //! head  = number of rows (u64)  for each block: where its first row begins (u64)
@@ -8,7 +8,7 @@
 //! row   = where it begins (u64)  its length (u32)  where its name is in the symbol table's strings (u32)  its reach (u32)
 //! ```
 //!
-//! The file is as all files of a cache are (`cache/block_file.rs`), and is never written to again.
+//! The file has the format of all files of a cache (`cache/block_file.rs`), and is never modified.
 
 use super::row_table::{Row, RowTable};
 use crate::cache::block_file::{CHECKSUM_LEN, FileBlocks, FileHead, HEADER, Magic, sealed_file};
@@ -18,13 +18,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// What every file begins with. The last byte is the number of the layout.
+/// The magic number of every file. The last byte is the version of the layout.
 const MAGIC: Magic = *b"\x00nyqfun\x01";
 
-/// The symbols of a table that is worth a file.
+/// The minimum number of symbols of a table that is worth a file.
 const LARGE: u64 = 1 << 14;
 
-/// How many rows all blocks but the last have.
+/// The number of rows in all blocks but the last.
 const PER_BLOCK: usize = 128;
 
 const ROW_LEN: usize = 20;
@@ -35,7 +35,7 @@ const MAX_HEAD: u32 = 4 << 20;
 /// The most rows that a file has.
 const MAX_ROWS: u64 = (MAX_HEAD as u64 / 8 - 1) * PER_BLOCK as u64;
 
-/// The rows of a file, of which those are read that were asked for.
+/// The rows of a file, which are read when they are needed.
 pub(super) struct KeptRows {
     file: FileBlocks,
     /// How many rows there are.
@@ -48,16 +48,16 @@ pub(super) struct KeptRows {
 struct Block {
     /// Where its first row begins.
     first: u64,
-    /// What is in it, once that has been asked for.
+    /// Its rows, after they were first needed.
     rows: OnceLock<Result<Box<RowTable>, Damaged>>,
 }
 
-/// A block that is not as it was written.
+/// A damaged block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
-/// The most bytes that the file of a table with this many symbols has. `None` if the table is not worth a file,
-/// or has too many for one.
+/// The most bytes that the file of a table with this many symbols has. `None` if the table is not worth a
+/// file, or has too many for one.
 pub(super) fn largest_file(symbols: u64) -> Option<u64> {
     (LARGE..=MAX_ROWS).contains(&symbols).then(|| {
         let blocks = symbols.div_ceil(PER_BLOCK as u64);
@@ -75,7 +75,7 @@ pub(super) fn encode(table: &RowTable, seed: u64) -> Vec<u8> {
     sealed_table(&head, blocks, seed)
 }
 
-/// What a block has behind its checksum.
+/// The contents of a block after its checksum.
 fn contents(rows: impl Iterator<Item = Row>) -> Vec<u8> {
     let mut contents = Vec::with_capacity(PER_BLOCK * ROW_LEN);
     for row in rows {
@@ -85,14 +85,14 @@ fn contents(rows: impl Iterator<Item = Row>) -> Vec<u8> {
     contents
 }
 
-/// A file with this head and these blocks, valid or not, with the checksums that make [`read_table`](super::read_table) accept
-/// them as whole.
+/// A file with this head and these blocks, valid or not, with checksums that
+/// [`read_table`](super::read_table) accepts.
 pub fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u64) -> Vec<u8> {
     sealed_file(MAGIC, seed, head, blocks)
 }
 
 impl KeptRows {
-    /// Reads the head of a file, whose checksum was made with `seed`; `None` where it is not as it was written.
+    /// Reads the head of a file, whose checksum has this `seed`. `None` if it is damaged.
     pub(super) fn open(source: &Source, seed: u64) -> Option<Self> {
         let head = FileHead::read(source, MAGIC, seed, MAX_HEAD)?;
         let (len, firsts) = head.contents.split_first_chunk::<8>()?;
@@ -108,7 +108,7 @@ impl KeptRows {
         is_right.then_some(kept)
     }
 
-    /// The row of that number; `None` behind the last.
+    /// The row with this index. `None` after the last one.
     pub(super) fn row(&self, index: usize) -> Result<Option<Row>, Damaged> {
         match self.blocks.get(index / PER_BLOCK).filter(|_| index < self.len) {
             Some(_) => Ok(self.block(index / PER_BLOCK)?.row(index % PER_BLOCK)),
@@ -132,7 +132,7 @@ impl KeptRows {
         rows.as_deref().map_err(|damaged| *damaged)
     }
 
-    /// Where a block is in the file.
+    /// The range of a block in the file.
     fn place(&self, number: usize) -> Range<u64> {
         let begin = |number: usize| {
             let rows = number.saturating_mul(PER_BLOCK).min(self.len);
@@ -183,7 +183,7 @@ mod tests {
     const SEED: u64 = 5;
     const SPAN: u64 = 1500;
 
-    /// A table of so many symbols.
+    /// A table of `symbols` symbols.
     fn whole(symbols: u32, seed: u64) -> RowTable {
         RowTable::of(crowded(seed, symbols, SPAN))
     }
@@ -194,13 +194,13 @@ mod tests {
         SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None }
     }
 
-    /// A table by its file. `remake` replaces a damaged block.
+    /// Opens a table from its file. `remake` replaces a damaged block.
     fn opened(file: Vec<u8>, remake: impl Fn() -> RowTable + Send + Sync + 'static) -> Option<SymbolTable> {
         let kept = KeptRows::open(&(Arc::new(file) as Source), SEED)?;
         Some(table(Rows::Kept(KeptTable::new(kept, Box::new(remake)))))
     }
 
-    /// All that a table says of all addresses.
+    /// The answers of a table for all addresses.
     fn answers(table: &SymbolTable) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
         let answer = |address| {
             let index = table.find(Svma(address))?;
@@ -213,7 +213,7 @@ mod tests {
         HEADER + u32::from_le_bytes(file[8..12].try_into().unwrap()) as usize
     }
 
-    /// What is behind the checksums of a file's blocks.
+    /// The contents of a file's blocks after their checksums.
     fn blocks_of(file: &[u8]) -> Vec<Vec<u8>> {
         let blocks = file[head_len(file)..].chunks(CHECKSUM_LEN + PER_BLOCK * ROW_LEN);
         blocks.map(|block| block[CHECKSUM_LEN..].to_vec()).collect()
@@ -223,7 +223,7 @@ mod tests {
     fn kept_rows_say_what_all_symbols_say() {
         let (mut blocks, mut same_over_a_border, mut inside_over_a_border) = (0, 0, 0);
         let few = [1, 2, 3, 130, 200, 260, 3000, 4000].into_iter();
-        // About as many as a few blocks have: of some sizes the last one is full, or has one row.
+        // Sizes of a few blocks. For some of them the last block is full, or has one row.
         for (symbols, seed) in few.chain((140..1500).step_by(11)).zip(0..) {
             let whole = whole(symbols, seed);
             let kept =

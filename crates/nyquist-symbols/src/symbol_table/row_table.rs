@@ -7,15 +7,15 @@ use std::cmp::Reverse;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) start: u64,
-    /// How many bytes on it ends. 32 bits suffice, because lookups are by relative addresses of 32 bits.
+    /// Its length in bytes. 32 bits suffice, because look-ups use relative addresses of 32 bits.
     pub(super) len: u32,
-    /// Where the name is in the strings.
+    /// The offset of the name in the strings.
     pub(super) name: u32,
-    /// How many bytes from the start on the furthest end of this row and all before it is.
+    /// The distance in bytes from the start to the furthest end of this row and all rows before it.
     pub(super) reach: u32,
 }
 
-/// Rows in memory: tables have hundreds of thousands of them, so nothing is between them.
+/// Rows in memory, in separate arrays without padding, because tables have hundreds of thousands of them.
 #[derive(Debug, Default)]
 pub(super) struct RowTable {
     functions: Vec<Function>,
@@ -35,16 +35,16 @@ impl Row {
         self.start.saturating_add(self.len.into())
     }
 
-    /// The furthest end of this row and all before it.
+    /// The furthest end of this row and all rows before it.
     pub(super) fn furthest_end(&self) -> u64 {
         self.start.saturating_add(self.reach.into())
     }
 }
 
 impl RowTable {
-    /// The rows that all symbols of a table make, or those around some addresses.
+    /// The rows of these symbols of a table.
     pub(super) fn of(mut entries: Vec<Entry>) -> Self {
-        // Numbers are sorted faster than what is compared part by part, and few functions have more than one name.
+        // Integers are sorted faster than structures, and few functions have more than one name.
         entries.sort_unstable_by_key(|entry| entry.start);
         for same in entries.chunk_by_mut(|one, other| one.start == other.start).filter(|same| same.len() > 1)
         {
@@ -66,7 +66,7 @@ impl RowTable {
         Self { functions: entries.iter().map(function).collect(), reach }
     }
 
-    /// Rows in the order that they are in.
+    /// Rows in the given order.
     pub(super) fn of_rows(rows: impl Iterator<Item = Row>) -> Self {
         let part = |Row { start, len, name, reach }| (Function { start, len, name }, reach);
         let (functions, reach) = rows.map(part).unzip();
@@ -92,7 +92,7 @@ impl RowTable {
     }
 }
 
-/// How many bytes it is from a start to an end, as far as that is known.
+/// The number of bytes from a start to an end, as far as that is known.
 fn len(start: u64, end: u64) -> u32 {
     u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX)
 }

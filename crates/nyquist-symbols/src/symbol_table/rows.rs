@@ -1,4 +1,5 @@
-//! Functions by address: all of them in memory, or in blocks of a kept file that are read when they are asked for.
+//! Functions by address: all of them in memory, or in blocks of a cached file that are read when they are
+//! needed.
 
 use super::kept::{Damaged, KeptRows};
 use super::row_table::{Row, RowTable};
@@ -9,14 +10,14 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(super) enum Rows {
     Read(RowTable),
-    /// Those that were kept before.
+    /// The rows from the cache.
     Kept(KeptTable),
 }
 
-/// Makes a table anew of what its rows were made of.
+/// Makes a table again from its symbols.
 pub(super) type Remake = Box<dyn Fn() -> RowTable + Send + Sync>;
 
-/// Rows of a kept file, and the whole table once a block of that turns out to be damaged.
+/// Rows of a cached file, and the whole table after one of its blocks was found to be damaged.
 pub(super) struct KeptTable {
     kept: KeptRows,
     remake: Remake,
@@ -32,7 +33,7 @@ impl Rows {
         }
     }
 
-    /// The row of that number.
+    /// The row with this index.
     pub(super) fn row(&self, index: usize) -> Option<Row> {
         match self {
             Self::Read(table) => table.row(index),
@@ -54,7 +55,7 @@ impl KeptTable {
         Self { kept, remake, whole: OnceLock::new() }
     }
 
-    /// Asks the kept rows, or the whole table as soon as one of their blocks was found damaged.
+    /// Uses the cached rows, or the whole table after one of their blocks was found to be damaged.
     fn ask<T>(
         &self,
         kept: impl FnOnce(&KeptRows) -> Result<T, Damaged>,

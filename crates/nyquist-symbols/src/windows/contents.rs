@@ -1,4 +1,4 @@
-//! What a file of Windows offers for names and stacks.
+//! The contents of a file of Windows for names and stacks.
 
 use super::image_symbols;
 use crate::file_kind::FileKind;
@@ -8,7 +8,7 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::pe::Directory;
 use nyquist_object::{DebugId, ObjectError, Pe, PeCodeId};
 
-/// What a file of Windows is and holds.
+/// The kind and the contents of a file of Windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WindowsContents {
     /// An executable file or a library.
@@ -19,7 +19,7 @@ pub enum WindowsContents {
     Breakpad(DebugId),
 }
 
-/// What an image holds for names and stacks.
+/// The contents of an image for names and stacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageContents {
     /// The instruction set.
@@ -28,23 +28,24 @@ pub struct ImageContents {
     pub code_id: PeCodeId,
     /// The id by which its debug info is found.
     pub debug_id: DebugId,
-    /// Where its PDB was when it was linked; empty where it has none.
+    /// The path of its PDB when it was linked. Empty if it has none.
     pub pdb_path: String,
-    /// DWARF in the image itself, as GNU tools write it.
+    /// Whether the image itself has DWARF, as from GNU tools.
     pub debug_info: bool,
-    /// Whether the names of functions are in a symbol table, as GNU linkers write it.
+    /// Whether the names of functions are in a symbol table, as from GNU linkers.
     pub symbol_table: bool,
     /// How many functions are exported by name.
     pub exports: usize,
-    /// How many functions the table of functions (`.pdata`) describes for unwinding; of x86_64 and 64-bit ARM.
+    /// How many functions the table of functions (`.pdata`) describes for unwinding, on x86_64 and 64-bit
+    /// ARM.
     pub described_functions: usize,
 }
 
 impl WindowsContents {
-    /// Looks through a file's headers; `None` where it is not of Windows.
+    /// Reads a file's headers. `None` if it is not of Windows.
     ///
     /// # Errors
-    /// Where it is, and is damaged.
+    /// It is a file of Windows, but is damaged.
     pub fn of(file: &OpenFile) -> Result<Option<Self>, SymbolsError> {
         let read = || -> Result<Option<Self>, ObjectError> {
             let kind = FileKind::open(file.source.clone() as Source)?;

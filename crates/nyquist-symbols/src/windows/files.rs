@@ -1,4 +1,4 @@
-//! The files that were found of a module of Windows: its image, and a PDB or a Breakpad symbol file.
+//! The files that were found for a module of Windows: its image, and a PDB or a Breakpad symbol file.
 
 use crate::breakpad::Breakpad;
 use crate::debug_info::DebugInfo;
@@ -16,7 +16,7 @@ pub(crate) struct WindowsFiles {
 }
 
 impl WindowsFiles {
-    /// Opens what was found; `None` where it is not of Windows. What is damaged is left out.
+    /// Opens the files that were found. `None` if they are not of Windows. Damaged files are left out.
     pub(crate) fn of(found: &Found) -> Option<Self> {
         let open = |file: &OpenFile| FileKind::open(file.source.clone() as Source).ok();
         Self::join(found.binary.as_ref().and_then(open), found.debug_file.as_ref().and_then(open))
@@ -50,7 +50,7 @@ impl WindowsFiles {
     }
 }
 
-/// The DWARF that GNU linkers and those of their kind write into images.
+/// The DWARF that GNU linkers and compatible ones write into images.
 fn dwarf(pe: &Pe<Source>) -> Option<DebugInfo> {
     let main = DwarfFile::open_pe(pe)?;
     let code = pe.segments().into_iter().filter(|segment| segment.executable);

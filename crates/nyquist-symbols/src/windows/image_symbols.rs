@@ -1,4 +1,4 @@
-//! The names in a PE image itself: its symbol table, where a GNU linker wrote one, and what it exports.
+//! The names in a PE image itself: its symbol table, if a GNU linker wrote one, and its exports.
 
 use crate::Origin;
 use crate::named_range::{NamedRange, up_to_next};
@@ -9,11 +9,11 @@ use nyquist_object::pe::Directory;
 use nyquist_object::{Pe, RelativeAddress};
 use std::ops::Range;
 
-/// A part of a function that is described for itself has this in the first byte of its unwind information
+/// The flag of a separately described part of a function, in the first byte of its unwind information
 /// (`UNW_FLAG_CHAININFO`).
 const CHAINED: u8 = 4 << 3;
 
-/// What a symbol of code that names no function begins with: the compiler's labels.
+/// The prefixes of code symbols that name no function, but are labels of the compiler.
 const LABELS: [&[u8]; 3] = [b".text", b".L", b"L"];
 
 /// The tables of names in an image, the best first.
@@ -45,7 +45,7 @@ pub(crate) fn unnamed(pe: &Pe<Source>) -> Option<SymbolTable> {
     SymbolTable::of_ranges(up_to_next(functions.collect(), &code(pe)), Origin::UnwindInfo)
 }
 
-/// Named places as pieces of code. None reaches over the beginning of another function, be that one's name known or not.
+/// Named places as pieces of code. Each ends at the start of the next function, even if that has no name.
 fn named(pe: &Pe<Source>, names: Vec<(RelativeAddress, Vec<u8>)>) -> Vec<NamedRange> {
     let base = pe.image_base().0;
     let code = code(pe);
@@ -61,13 +61,13 @@ fn named(pe: &Pe<Source>, names: Vec<(RelativeAddress, Vec<u8>)>) -> Vec<NamedRa
     ranges
 }
 
-/// Where the sections with code are.
+/// The ranges of the sections with code.
 fn code(pe: &Pe<Source>) -> Vec<Range<u64>> {
     let sections = pe.segments().into_iter().filter(|segment| segment.executable);
     sections.map(|segment| segment.address.0..segment.address.0.saturating_add(segment.file_size)).collect()
 }
 
-/// Where functions begin by the table of functions, in order, without those that are parts of others.
+/// The starts of functions in the table of functions, in order, without parts of other functions.
 fn function_starts(pe: &Pe<Source>) -> Vec<u32> {
     let is_known = pe.architecture() == Architecture::X86_64;
     let Some((address, size)) = pe.directory(Directory::Exceptions).filter(|_| is_known) else {

@@ -1,4 +1,4 @@
-//! Modules of Windows: the files that were found of one, what they hold, and the names in the image itself.
+//! Modules of Windows: the files that were found for one, their contents, and the names in the image itself.
 
 mod contents;
 mod files;

@@ -1,9 +1,9 @@
-//! A made-up Go program: an ELF file with the function tables of any version of Go, for tests and for fuzzing.
+//! A made-up Go program: an ELF file with the function tables of any version of Go, for tests and fuzzing.
 //!
 //! `main.main` is at [`TEXT`], with 0x100 bytes. It begins with line 10 of `/src/main.go`. From 0x40 on it is
-//! line 50 of `/src/inner.go`, of `main.inner`, inlined into `main.outer`. From 0x60 on it is line 30, of
-//! `main.outer`, inlined into line 10. From 0x80 on it is line 11. `main.(*T).other`, 0x100 bytes behind it, is
-//! line 7 of `/src/inner.go`.
+//! line 50 of `/src/inner.go`, in `main.inner`, which is inlined into `main.outer`. From 0x60 on it is line
+//! 30, in `main.outer`, which is inlined into line 10. From 0x80 on it is line 11. `main.(*T).other`, 0x100
+//! bytes after it, is line 7 of `/src/inner.go`.
 
 /// The relative address of the code.
 pub const TEXT: u32 = 0x1000;
@@ -19,9 +19,9 @@ const END: usize = 0x4000;
 pub enum Version {
     /// One run of bytes.
     Two,
-    /// Parts with places of their own.
+    /// Parts at separate places.
     Sixteen,
-    /// Addresses from the start of the code.
+    /// Addresses relative to the start of the code.
     Eighteen,
     /// Shorter descriptions of inlined calls.
     Twenty,
@@ -30,11 +30,11 @@ pub enum Version {
 /// Where the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a section of their own.
+    /// In a separate section.
     Section,
     /// In a file without sections.
     Segment,
-    /// In the midst of another section, with all pointers left to relocations.
+    /// In the middle of another section, with all pointers filled by relocations.
     Relocated,
 }
 
@@ -79,7 +79,7 @@ impl Image {
         self.put(at, &word.to_le_bytes())
     }
 
-    /// A pointer, which a relocation fills where that is asked for.
+    /// A pointer, which a relocation fills if this is requested.
     fn pointer(&mut self, at: usize, target: u64) -> usize {
         if self.place == Place::Relocated {
             self.relocations.push((BASE + at as u64, target));
@@ -178,7 +178,7 @@ impl Image {
         }
     }
 
-    /// What follows the address in a record; where the next one begins.
+    /// Writes the part of a record after its address, and returns where the next one begins.
     fn rest_of_record(
         &mut self,
         version: Version,
@@ -204,7 +204,7 @@ impl Image {
     }
 
     fn inlined_calls(&mut self, version: Version) {
-        // The outer one is of line 10 in `main.main`, the inner one of line 30 in the outer one.
+        // The outer call is in line 10 of `main.main`, and the inner call in line 30 of the outer function.
         let mut at = CALLS;
         for (name, place) in [(OUTER, 0x20), (INNER, 0x70)] {
             at = match version {
@@ -280,8 +280,8 @@ impl Image {
     }
 }
 
-/// The tables of values, and where in them are the files, the lines and the inlined calls of each function. `first` is the number of
-/// the first file.
+/// The tables of values, and the offsets in them of the files, lines and inlined calls of each function.
+/// `first` is the number of the first file.
 fn values(first: i32) -> (Vec<u8>, [[u32; 3]; 2]) {
     let mut bytes = vec![0];
     let mut table = |pairs: &[(u32, i32)]| {

@@ -11,7 +11,7 @@ pub(crate) const OBJECT: u32 = 1;
 pub(crate) const EXECUTABLE: u32 = 2;
 pub(crate) const DEBUG_SYMBOLS: u32 = 10;
 
-/// Types of symbols: of the file alone, for all, and those for debuggers.
+/// Types of symbols: local ones, global ones, and those for debuggers.
 pub(crate) const LOCAL: u8 = 0x0e;
 pub(crate) const EXTERNAL: u8 = 0x0f;
 pub(crate) const FUN: u8 = 0x24;
@@ -21,7 +21,7 @@ pub(crate) const OSO: u8 = 0x66;
 /// A symbol: its name, its type, the number of its section, its value.
 pub(crate) type Symbol<'a> = (&'a str, u8, u8, u64);
 
-/// What goes into a file.
+/// The contents of a file.
 pub(crate) struct Image<'a> {
     pub(crate) cpu: u32,
     pub(crate) kind: u32,

@@ -1,13 +1,13 @@
-//! A made-up dyld shared cache of two libraries, for tests and for fuzzing. The first file has their code, one
-//! has their tables, and one has the symbols that no other library needs.
+//! A made-up dyld shared cache of two libraries, for tests and fuzzing. The first file has their code, one
+//! file has their tables, and one has the symbols that no other library needs.
 //!
-//! `/usr/lib/libone.dylib` exports `_one` at 0x1000 from its header and has `_hidden_one` at 0x1040 among the symbols that are kept
-//! apart, `/usr/lib/libtwo.dylib` the same with `two`. Each function has 0x40 bytes.
+//! `/usr/lib/libone.dylib` exports `_one` at 0x1000 from its header and has `_hidden_one` at 0x1040 among the
+//! separate symbols. `/usr/lib/libtwo.dylib` has the same with `two`. Each function has 0x40 bytes.
 
 /// The UUIDs of the libraries.
 pub const UUIDS: [[u8; 16]; 2] = [[0x11; 16], [0x22; 16]];
 
-/// What the names of the files have behind that of the first one.
+/// The suffixes of the names of the files.
 pub const SUFFIXES: [&str; 3] = ["", ".01", ".symbols"];
 
 const START: u64 = 0x1_8000_0000;
@@ -20,7 +20,7 @@ pub fn build() -> [Vec<u8>; 3] {
     let mut files = [vec![0; 0x9000], vec![0; 0x8000], vec![0; 0x4000]];
     for (number, file) in files.iter_mut().enumerate() {
         put(file, 0, b"dyld_v1  arm64e\0");
-        // Where the mappings are, and how many; the file's own UUID.
+        // The place and the number of the mappings, and the file's own UUID.
         words(file, 16, &[HEADER as u32, u32::from(number < 2)]);
         put(file, 88, &[number as u8 + 1; 16]);
     }
@@ -34,7 +34,7 @@ pub fn build() -> [Vec<u8>; 3] {
     put(main, 400, &[3; 16]);
     let locals_at = 0x1000_u32;
     longs(symbols, 72, &[locals_at.into(), 0x1000]);
-    // Where its symbols are, how many, where its names are, how many bytes, where the libraries are, how many.
+    // The place and number of symbols, the place and size of names, and the place and number of libraries.
     words(symbols, locals_at as usize, &[0x100, 2, 0x200, 0x100, 0x40, 2]);
     let mut names_at = 0x200 + locals_at as usize;
     for (number, name) in NAMES.into_iter().enumerate() {
@@ -59,9 +59,9 @@ pub fn build() -> [Vec<u8>; 3] {
 /// The library's header and code in the first file, and its tables in the second.
 fn library(main: &mut [u8], tables: &mut [u8], place: usize, number: usize) {
     let address = START + place as u64;
-    // What offsets in the tables count from is the file that they are in.
+    // Offsets in the tables are relative to the file that contains them.
     let at = 0x4000 + 0x1000 * number;
-    // All share the strings.
+    // All libraries share the strings.
     let strings = 0x7000;
     let name = [1, 0x21][number];
     put(tables, strings + name as usize, format!("_{}\0", NAMES[number]).as_bytes());

@@ -353,7 +353,8 @@ mod tests {
         check(0x1400_0004, None);
         check(0xd65f_03c0, None);
         assert_eq!(call_at_end(&[0, 0, 0]), None);
-        // stp x29, x30, [sp, -32]!; mov x29, sp; bl. sub sp, sp, 48; stp x29, x30, [sp, 32]; add x29, sp, 32; bl.
+        // stp x29, x30, [sp, -32]!; mov x29, sp; bl. sub sp, sp, 48; stp x29, x30, [sp, 32]; add x29, sp, 32;
+        // bl.
         let above = |words: &[u32]| {
             let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             frame_pointer_above(&code)

@@ -39,7 +39,8 @@ pub(super) fn find_caller(
     named.or_else(|| innermost.unnamed_caller(mappings, memory, address_bits))
 }
 
-/// Two words of the stack that can be a frame record (Procedure Call Standard for the Arm 64-bit Architecture, section 6.4.6).
+/// Two words of the stack that can be a frame record (Procedure Call Standard for the Arm 64-bit
+/// Architecture, section 6.4.6).
 #[derive(Clone, Copy)]
 struct Record {
     place: u64,

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 /// The number of slots for recent offsets.
 const PLACES: usize = 16;
 
-/// A value for each offset that was asked for.
+/// A value for each offset that was used.
 #[derive(Debug)]
 pub(super) struct ByOffset<T> {
     /// The most recent offsets, so that hardly any look-up needs a hash.

@@ -10,7 +10,7 @@ const RELATIVE: u8 = 0x1b;
 /// The format of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SectionKind {
-    /// `.eh_frame`: pointers are encoded as the augmentation says.
+    /// `.eh_frame`: the augmentation defines the encoding of pointers.
     EhFrame,
     /// `.debug_frame`: pointers are plain addresses.
     DebugFrame,

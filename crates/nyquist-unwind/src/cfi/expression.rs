@@ -1,4 +1,5 @@
-//! The few DWARF expressions that occur in call frame information, recognised by their form. All are of x86_64.
+//! The few DWARF expressions that occur in call frame information, recognised by their form. All are of
+//! x86_64.
 
 use super::reader::Reader;
 

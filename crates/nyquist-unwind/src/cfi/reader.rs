@@ -153,8 +153,8 @@ impl<'a> Reader<'a> {
         Some(string)
     }
 
-    /// A pointer encoded as `encoding` says (Linux Standard Base 5, section 10.5). Indirect pointers are
-    /// `None`, because their target is only known in the running process.
+    /// A pointer with this `encoding` (Linux Standard Base 5, section 10.5). Indirect pointers are `None`,
+    /// because their target is only known in the running process.
     #[inline]
     pub(crate) fn pointer(&mut self, encoding: u8, bases: &Bases) -> Option<u64> {
         if encoding & 0x80 != 0 {

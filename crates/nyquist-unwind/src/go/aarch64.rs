@@ -1,6 +1,6 @@
-//! The rows of a Go function for 64-bit ARM. If it has a frame, the return address is at the stack pointer, and
-//! the caller's frame pointer is in the word below ("Go internal ABI specification", "arm64 architecture",
-//! "Stack layout").
+//! The rows of a Go function for 64-bit ARM. If it has a frame, the return address is at the stack pointer,
+//! and the caller's frame pointer is in the word below ("Go internal ABI specification", "arm64
+//! architecture", "Stack layout").
 
 use super::Rows;
 use super::functions::Entry;
@@ -139,7 +139,8 @@ mod tests {
         let code = [STR_PRE, STUR_FP, SUB_FP, NOP, BLR, LDP, ADD, RET];
         let (leaf, whole) = (Rule::LINK_REGISTER, saved(48, Some(-56), Some(-48)));
         check(0, DEPTHS, &code, &[(0, leaf), (4, saved(48, None, Some(-48))), (8, whole), (28, leaf)]);
-        // sub x20, sp, 48; stp x29, x30, [x20, -8]; mov sp, x20: both are stored before the stack pointer moves.
+        // sub x20, sp, 48; stp x29, x30, [x20, -8]; mov sp, x20: both are stored before the stack pointer
+        // moves.
         let code = [0xd100_c3f4, 0xa93f_fa9d, 0x9100_029f, SUB_FP, NOP, BLR, LDP, ADD, RET];
         check(0, &[2, 3, 96, 5, 95, 1, 0], &code, &[(0, leaf), (12, whole), (32, leaf)]);
         // A leaf.

@@ -19,8 +19,8 @@ const OUTERMOST: [&[u8]; 6] = [
 const STACK_SWITCHES: [&[u8]; 3] =
     [b"runtime.asmcgocall", b"runtime.systemstack", b"runtime.cgocallback_gofunc"];
 
-/// The functions that the runtime makes interrupted code call, as if at any of its instructions (`isAsyncSafePoint` and `preparePanic` in
-/// `runtime/preempt.go` and `runtime/signal_arm64.go` of Go 1.19).
+/// The functions that the runtime makes interrupted code call, as if at any of its instructions
+/// (`isAsyncSafePoint` and `preparePanic` in `runtime/preempt.go` and `runtime/signal_arm64.go` of Go 1.19).
 const INJECTED: [&[u8]; 3] = [b"runtime.asyncPreempt", b"runtime.sigpanic", b"runtime.debugCallV2"];
 
 /// The table of functions.
@@ -192,7 +192,8 @@ pub(super) mod tests {
         }
     }
 
-    /// The list of these functions (a name and flags each, 16 bytes of code from 0x40_1000 on, nothing on the stack) as Go 1.2 or 1.16 write it.
+    /// The list of these functions (a name and flags each, 16 bytes of code from 0x40_1000 on, nothing on the
+    /// stack) as Go 1.2 or 1.16 write it.
     fn old_table(version: Version, functions: &[(&str, u8)]) -> Vec<u8> {
         let is_two = version == Version::Two;
         let header = if is_two { 16 } else { 64 };

@@ -90,8 +90,8 @@ mod tests {
     use crate::go::functions::Functions;
     use crate::go::functions::tests::table;
 
-    /// The rows of a function with these flags, depths and instructions: the CFA above the stack pointer, and whether the frame pointer
-    /// was stored.
+    /// The rows of a function with these flags, depths and instructions: the CFA above the stack pointer, and
+    /// whether the frame pointer was stored.
     #[track_caller]
     fn check(flags: u8, depths: &[u8], code: &[u8], expected: &[(u32, Rule)]) {
         let bytes = table(0xffff_fff1, 1, flags, depths);

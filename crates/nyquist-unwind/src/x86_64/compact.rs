@@ -1,4 +1,5 @@
-//! Compact unwind encodings of 64-bit x86 (Apple's `mach-o/compact_unwind_encoding.h`), and what they leave out.
+//! Compact unwind encodings of 64-bit x86 (Apple's `mach-o/compact_unwind_encoding.h`), and what they leave
+//! out.
 //!
 //! An encoding describes the body of a function. Its prologue and epilogues are read from the instructions.
 

@@ -466,8 +466,9 @@ mod tests {
 
     #[test]
     fn what_start_files_leave_is_followed_alone() {
-        // As GCC's start files end a library: nop; cmpb $0, [rip]; jne to the ret; push rbp; mov rbp, rsp; call __cxa_finalize;
-        // call the function behind; movb $1, [rip]; pop rbp; ret; and there: lea rdi, [rip]; ret.
+        // As GCC's start files end a library: nop; cmpb $0, [rip]; jne to the ret; push rbp; mov rbp, rsp;
+        // call __cxa_finalize; call the function behind; movb $1, [rip]; pop rbp; ret; and there: lea rdi,
+        // [rip]; ret.
         let first: &[u8] =
             &[0x90, 0x80, 0x3d, 0, 0, 0, 0, 0, 0x75, 22, 0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 1, 0, 0];
         let second: &[u8] =
@@ -614,7 +615,8 @@ mod tests {
 
     #[test]
     fn functions_follow_each_other() {
-        // push rbx; call the second one; pop rbx; jmp to the third one; ret; push rbx; push rbx: a part of the second one
+        // push rbx; call the second one; pop rbx; jmp to the third one; ret; push rbx; push rbx: a part of
+        // the second one
         let first: &[u8] = &[0x53, 0xe8, 3, 0, 0, 0, 0x5b, 0xeb, 0x08];
         let second: &[u8] = &[0x53, 0x85, 0xc0, 0x74, 0x05, 0x5b, 0xc3, 0xcc];
         let (third, part): (&[u8], &[u8]) = (&[0xc3, 0xcc], &[0x53, 0x5b, 0x5b, 0xc3]);

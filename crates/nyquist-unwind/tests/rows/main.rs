@@ -1,4 +1,4 @@
-//! Every row of every FDE of the binaries at hand, compared with gimli's evaluation.
+//! Compares every row of every FDE of some binaries with gimli's evaluation.
 
 mod oracle;
 

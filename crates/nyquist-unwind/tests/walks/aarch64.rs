@@ -41,7 +41,8 @@ fn arm(instructions: &[u8], functions: &[&[u8]]) -> Module {
     module
 }
 
-/// Registers with these values of the instruction pointer, the stack pointer, x29 and x30, and all others 0xdead.
+/// Registers with these values of the instruction pointer, the stack pointer, x29 and x30, and all others
+/// 0xdead.
 fn registers(pc: u64, sp: u64, x29: u64, x30: u64) -> [u64; 33] {
     let mut values = [0xdead; 33];
     (values[29], values[30], values[31], values[32]) = (x29, x30, sp, pc);
@@ -271,7 +272,8 @@ impl StackMemory for CallsBefore<'_> {
 #[test]
 fn a_lost_return_address_is_found_by_its_callers() {
     const BLR: u32 = 0xd63f_0000;
-    // The second function's record is at the bottom of its frame, as GCC has it; the third one's at the top, as LLVM has it.
+    // The second function's record is at the bottom of its frame, as GCC has it; the third one's at the top,
+    // as LLVM has it.
     let at_top: &[u8] = &[0x0e, 48, 0x9d, 2, 0x9e, 1];
     let space = space(arm(&[], &[&[], RECORD_BELOW, at_top]));
     let (pc, root) = (code(0x110), code(IN_ROOT));

@@ -14,8 +14,8 @@ const BASE: u64 = 0x1_0420_0000;
 /// Code of another library, which called the outer function.
 const OUTSIDE: u64 = 0x1_8000_0010;
 
-/// stp x29, x30, [sp, -16]!; mov x29, sp; bl; ldp x29, x30, [sp], 16; ret. Then a leaf: sub sp, sp, 16; str x0, [sp, 8];
-/// add sp, sp, 16; ret.
+/// stp x29, x30, [sp, -16]!; mov x29, sp; bl; ldp x29, x30, [sp], 16; ret. Then a leaf: sub sp, sp, 16; str
+/// x0, [sp, 8]; add sp, sp, 16; ret.
 const INSTRUCTIONS: [u32; 9] = [
     0xa9bf_7bfd,
     0x9100_03fd,

@@ -13,8 +13,7 @@ pub(crate) const BASE: u64 = 0x5555_0000_0000;
 /// Where the stack pointer of the tests is.
 pub(crate) const STACK: u64 = 0x7fff_0000_0000;
 
-/// A function: where it is from the start of the code, how long it is, and its instructions of call frame
-/// information.
+/// A function: its offset in the code, its length, and its instructions of call frame information.
 pub(crate) struct Function<'a> {
     pub(crate) start: u32,
     pub(crate) len: u32,

@@ -83,7 +83,8 @@ fn own_code(address: u64) -> EventKind {
     EventKind::Map(mapping.unwrap())
 }
 
-/// Two processes with threads that are born and end, map other code, and become other programs, and one that makes code.
+/// Two processes with threads that are born and end, map other code, and become other programs, and one that
+/// makes code.
 fn events() -> Vec<EventKind> {
     let map = super::frame_pointers::map_code;
     let (me, function) = (std::process::id(), events as fn() -> Vec<EventKind> as usize as u64);

@@ -16,14 +16,15 @@ use std::sync::LazyLock;
 const CODE: u64 = 0x1000;
 const CODE_LEN: u64 = 0x1000;
 const BASE: u64 = 0x5000_0000;
-/// The bytes of each function.
+/// The size of each function in bytes.
 const FUNCTION: u64 = 0x100;
-/// How many functions there are. All but the first one have frames of a page, and the last one is where a thread begins.
+/// The number of functions. All but the first one have frames of a page, and a thread begins in the last one.
 const FUNCTIONS: u64 = 5;
 /// A function that no unwind information describes.
 const UNDESCRIBED: u64 = 8;
 
-/// The first page of the stack, where the innermost return address is in it, and the first word that was not copied.
+/// The first page of the stack, the offset of the innermost return address in it, and the first word that was
+/// not copied.
 const STACK: u64 = 0x7fff_0000_0000;
 const INNERMOST: u64 = 0x800;
 const COPY_END: u64 = 0x2400;

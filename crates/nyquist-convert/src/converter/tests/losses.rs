@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Each marker of the first thread as "name values start-end", with times in ms, and how many records were lost.
+/// Each marker of the first thread as "name values start-end", with times in ms, and how many records were
+/// lost.
 fn shown(converter: Converter) -> (Vec<String>, u64) {
     let finished = converter.finish();
     let profile = finished.profile;

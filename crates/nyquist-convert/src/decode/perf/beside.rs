@@ -207,8 +207,7 @@ impl EventsBeside {
         self.by_id.is_empty()
     }
 
-    /// The event with this number. Takes time logarithmic in the number of events, and no time if there are
-    /// no events.
+    /// The event with this number. Logarithmic in the number of events, and free without events.
     pub(super) fn get(&self, id: Option<u64>) -> Option<&BesideEvent> {
         let id = id.filter(|_| !self.by_id.is_empty())?;
         let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;

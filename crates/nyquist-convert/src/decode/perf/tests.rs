@@ -313,7 +313,8 @@ fn occurrence(event: Option<Event>) -> crate::event::Occurrence {
 #[test]
 fn a_sample_of_another_event_is_an_occurrence() {
     let events = tracepoint();
-    // The length, then 20 bytes: the fields of all tracepoints, the number -2, the text's place 16 and length 3, and the text.
+    // The length, then 20 bytes: the fields of all tracepoints, the number -2, the text's place 16 and length
+    // 3, and the text.
     let text = u64::from(u32::from_le_bytes(*b"ab\0x"));
     let fields = [20, pair(0, 0xffff_fffe), pair(16 | 3 << 16, text)];
     let occurrence = occurrence(sample(&events, 1, &fields));

@@ -115,7 +115,8 @@ fn header(section_headers_at: u64, architecture: Option<Architecture>) -> Vec<u8
     bytes.extend(1_u32.to_le_bytes());
     bytes.extend([0, 64, section_headers_at].into_iter().flat_map(u64::to_le_bytes));
     bytes.extend(0_u32.to_le_bytes());
-    // The sizes and counts of this header, of program headers and of section headers; the section of their names.
+    // The sizes and counts of this header, of program headers and of section headers; the section of their
+    // names.
     bytes.extend([64_u16, 56, 2, 64, 6, 5].into_iter().flat_map(u16::to_le_bytes));
     bytes
 }

@@ -108,7 +108,8 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// The number that an id begins with (`77.1` is the second process of the number 77), or the next free one.
+    /// The number that an id begins with (`77.1` is the second process of the number 77), or the next free
+    /// one.
     fn take(&mut self, id: &str) -> u32 {
         /// Linux has no numbers as large as this (`PID_MAX_LIMIT`).
         const FIRST_MADE_UP: u32 = 1 << 22;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 /// The kind of a node, which determines how it can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A name as it is written: of a module, of a declaration, a label.
+    /// A plain name: of a module, of a declaration, or a label.
     Identifier,
     /// A name that can only be that of a declaration: private, local, or of an operator.
     Declaration,

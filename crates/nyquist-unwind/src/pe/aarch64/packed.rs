@@ -20,7 +20,8 @@ enum Record {
 pub(super) struct Packed {
     /// How many instructions the function has.
     pub(super) len: u32,
-    /// Whether it has a prologue and, at its end, an epilogue: other parts of functions have run theirs elsewhere.
+    /// Whether it has a prologue and, at its end, an epilogue: other parts of functions have run theirs
+    /// elsewhere.
     pub(super) has_prologue: bool,
     record: Record,
     /// How many of x19 to x28 are stored.

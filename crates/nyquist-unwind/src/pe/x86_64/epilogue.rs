@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn arithmetic_with_vectors_gives_nothing_back() {
-        // mulsd xmm0, xmm2; addsd xmm0, xmm1: no `pop rcx; ret 0xff2`. addsd xmm5, xmm1; vaddsd xmm5, xmm1, xmm1.
+        // mulsd xmm0, xmm2; addsd xmm0, xmm1: no `pop rcx; ret 0xff2`. addsd xmm5, xmm1; vaddsd xmm5, xmm1,
+        // xmm1.
         check(&[], 0x28, &[&[0xf2, 0x0f, 0x59, 0xc2, 0xf2, 0x0f, 0x58, 0xc1]], &[]);
         check(&[], 0x28, &[&[0xf2, 0x0f, 0x58, 0xe9, 0, 0, 0, 1]], &[]);
         check(&[], 0x28, &[&[0xc5, 0xf3, 0x58, 0xe9, 0, 0, 0, 1]], &[]);

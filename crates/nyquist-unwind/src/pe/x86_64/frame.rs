@@ -28,7 +28,7 @@ enum Saved {
 
 /// The rule of a frame where `operations` have been done, given in the order in which they have to be undone.
 ///
-/// The frame is undone as "Unwind procedure" says, with distances in place of addresses.
+/// The frame is undone as in "Unwind procedure", but with distances instead of addresses.
 pub(super) fn rule(
     register: Option<FrameRegister>,
     operations: impl Iterator<Item = Operation> + Clone,
@@ -36,7 +36,8 @@ pub(super) fn rule(
     let mut base = Base::StackPointer;
     let mut distance: i64 = 0;
     let mut saved = Saved::InRegister;
-    // Registers that were stored are above the frame register once there is one, and above the stack pointer before.
+    // Registers that were stored are above the frame register once there is one, and above the stack pointer
+    // before.
     let has_frame = operations.clone().any(|operation| operation == Operation::SetFrame);
     let frame_base = register.filter(|_| has_frame).map_or(0, |register| -i64::from(register.offset));
     for operation in operations {

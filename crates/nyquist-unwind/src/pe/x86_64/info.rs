@@ -85,8 +85,9 @@ impl Info {
         Err("its unwind information is chained in a circle")
     }
 
-    /// Reads an array of codes, each of two bytes: the offset, and the operation in the low half of the second byte with
-    /// its argument in the high half. Some operations have one or two more elements for a number.
+    /// Reads an array of codes, each of two bytes: the offset, and the operation in the low half of the
+    /// second byte with its argument in the high half. Some operations have one or two more elements for a
+    /// number.
     fn add_codes(&mut self, codes: &[u8], version: u8, is_chained: bool) -> Result<(), Unusable> {
         let mut elements = codes.as_chunks::<2>().0.iter().copied();
         let mut is_first_epilogue = true;

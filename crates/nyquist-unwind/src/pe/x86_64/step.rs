@@ -6,7 +6,8 @@ use crate::architecture::{Architecture, FullRegisters, unreadable};
 use crate::{Reason, StackMemory};
 use nyquist_object::Avma;
 
-/// DWARF's numbers of the registers, by their numbers in instructions: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
+/// DWARF's numbers of the registers, by their numbers in instructions: rax, rcx, rdx, rbx, rsp, rbp, rsi,
+/// rdi, r8 to r15.
 const DWARF: [usize; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 
 fn register(number: u8) -> usize {
@@ -27,7 +28,8 @@ impl Undo<'_> {
         };
         let has_frame = self.operations().any(|operation| operation == Operation::SetFrame);
         let frame = self.register.filter(|_| has_frame);
-        // Registers that were stored are above the frame register once there is one, and above the stack pointer before.
+        // Registers that were stored are above the frame register once there is one, and above the stack
+        // pointer before.
         let base = match frame {
             Some(frame) => {
                 registers.get(register(frame.number)).map(|value| value.wrapping_sub(frame.offset.into()))
