@@ -1,4 +1,4 @@
-//! A view as a profile of its own, so that all functions for profiles also work for selections.
+//! Converts a view to a profile, so that all functions for profiles also work for selections.
 
 use nyquist_profile::{
     CategoryPair, Frame, Func, FuncId, LibId, Marker, MarkerTiming, Profile, ProfileBuilder, Sample, Samples,

@@ -91,7 +91,7 @@ pub(crate) fn address_space() -> Option<u64> {
 }
 
 /// The system's allocator. If it has no more memory while the process has a limit, the process prints a
-/// message and ends. The caller cannot go on without memory, and the standard library can only abort.
+/// message and ends. The caller cannot continue without memory, and the standard library can only abort.
 struct ReportingAllocator;
 
 #[global_allocator]

@@ -70,7 +70,7 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
     });
 }
 
-/// If there is no lib with symbols to request, the file tells the front end not to request any.
+/// If there is no lib with symbols to request, the file makes the front end request none.
 fn write_symbolication<W: Write>(json: &mut JsonWriter<W>, profile: &Profile) {
     let symbolicated = profile.meta().symbolicated;
     let can_ask = profile.libs().iter().any(|lib| !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty());

@@ -1,4 +1,4 @@
-//! Values that begin with a dash behind an option that takes one. The parser takes them for options.
+//! Values with a leading dash after an option that takes a value. The parser treats them as options.
 
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, Error, ErrorKind};

@@ -1,4 +1,4 @@
-//! The command line: commands and options. Parsing checks each value; nothing is done here.
+//! The command line: commands and options. Parsing only checks each value.
 
 mod annotate;
 mod cache;

@@ -1,4 +1,4 @@
-//! Times, ranges and shares as they are written on the command line.
+//! Times, ranges and shares in command-line syntax.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};

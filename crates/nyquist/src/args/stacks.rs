@@ -1,5 +1,4 @@
-//! The options of a recording for stacks: how the callers are found, and how much of a stack is copied for
-//! it.
+//! The options of a recording for stacks: the method of unwinding, and the size of stack copies for it.
 
 use crate::args::quantity::whole;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! Where symbols are looked for, and how much memory reading may take, for every command that shows functions.
+//! Options for symbol search and memory limits, for every command that shows functions.
 
 use crate::memory::Bytes;
 use clap::Args;

@@ -162,7 +162,7 @@ impl Walk {
         Found::File(Place { folder: self.folder, name, path })
     }
 
-    /// The folder that is missing to hold the last name.
+    /// The path of a missing folder, for the error.
     fn missing(&self, name: &OsStr) -> PathBuf {
         let between = self.left.iter().skip(1).rev();
         between.fold(self.path.join(name), |path, name| path.join(name))

@@ -255,7 +255,7 @@ fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
     (missing > LEAST_NS && missing > used_ns / 10).then_some(missing)
 }
 
-/// If more than one part in so many was not sampled, threads are too short-lived for clocks of their own.
+/// If at least this fraction (1 / 5) was not sampled, threads are too short-lived to get their own clocks.
 const SHORT_LIVED: u64 = 5;
 
 /// The number of functions that a recording's summary names.

@@ -34,7 +34,7 @@ impl CommandOutput {
         Ok((output, writer))
     }
 
-    /// The last lines, at most so many.
+    /// The last `count` lines, or fewer.
     pub(super) fn last(&self, count: usize) -> Vec<String> {
         let lines = self.lock();
         lines.iter().skip(lines.len().saturating_sub(count)).cloned().collect()

@@ -1,5 +1,5 @@
-//! The definition of samply's command line: the options of samply 0.13, with its letters and defaults, and those that its
-//! later versions have added.
+//! The definition of samply's command line: the options of samply 0.13, with its letters and defaults, and
+//! those of its later versions.
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::ffi::OsString;

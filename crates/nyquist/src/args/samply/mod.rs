@@ -1,5 +1,5 @@
-//! samply's command line, for the scripts and tools that call it: taken when this program is called under the name
-//! `samply`.
+//! samply's command line, for scripts and tools that call samply. It is used if this program is called under
+//! the name `samply`.
 
 mod definition;
 mod words;

@@ -1,4 +1,5 @@
-//! samply's options as words of `nyquist`: each becomes the option that does the same, or says why it cannot.
+//! Translates samply's options to arguments of `nyquist`. Options without an equivalent are refused with a
+//! message.
 
 use super::definition::{
     ImportArgs, LoadArgs, ProfileArgs, RecordArgs, SamplyCommand, ServerArgs, SymbolArgs,
