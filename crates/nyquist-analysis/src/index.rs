@@ -54,7 +54,7 @@ impl<'p> Index<'p> {
         }
     }
 
-    /// Works out a part of what questions about threads and ranges of time need, unless all of it is there.
+    /// Works out a part of what questions about threads, functions and ranges of time need, unless all of it is there.
     /// Returns whether a part was left. The first of these questions works out the rest. O(samples).
     pub fn prepare_more(&self) -> bool {
         if self.columns.get().is_none() {
@@ -65,6 +65,8 @@ impl<'p> Index<'p> {
             self.tallies();
         } else if self.checkpoints.get().is_none() {
             self.checkpoints();
+        } else if self.functions.get().is_none() {
+            self.functions();
         } else {
             return false;
         }

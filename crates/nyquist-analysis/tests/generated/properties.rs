@@ -305,7 +305,7 @@ fn lines_match_a_count_sample_by_sample() {
 /// Selections that leave out nothing. Some are recognised as such, others are processed sample by sample.
 #[test]
 fn time_lines_of_tallies_and_samples_agree() {
-    let mut profile = generate(&Shape { samples: 5000, threads: 4, functions: 50, stacks: 300, seed: 8 });
+    let mut profile = generate(&Shape { samples: 40_000, threads: 4, functions: 50, stacks: 300, seed: 8 });
     for has_cpu_deltas in [true, false] {
         profile = without_stacks(profile, has_cpu_deltas);
         let index = Index::new(&profile);
@@ -314,7 +314,7 @@ fn time_lines_of_tallies_and_samples_agree() {
         for range in
             [None, Some(0..end / 2), Some(end / 3..end / 2), Some(end / 7 + 1..end * 2), Some(end..end)]
         {
-            for parts in [0, 1, 7, 1000, 20_000] {
+            for parts in [0, 1, 7, 100, 1000, 20_000] {
                 let all = Selection { range: range.clone(), ..Selection::default() };
                 let transforms = vec![Transform::MergeFunction(FuncId::from_index(0))];
                 let one_by_one = Selection { transforms, ..all.clone() };
