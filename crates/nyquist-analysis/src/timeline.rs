@@ -50,8 +50,8 @@ pub struct CategoryTimeline<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The CPU use of each selected thread over time. O(threads × parts × log samples). With filters, with
-    /// transforms and off the CPU O(samples + threads × parts).
+    /// The CPU use of each selected thread over time. O(threads × parts × log samples) with few parts. With many
+    /// parts, filters or transforms, and off the CPU, O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
         let scale = Scale::new(self.times(), parts);
         let is_indexed = self.derived.keeps_all() && self.chosen.state == SampleState::OnCpu;
