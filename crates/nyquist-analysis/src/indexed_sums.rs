@@ -36,7 +36,9 @@ impl IndexedSums {
         let threads = profile.threads();
         let usual: Vec<_> = Selection::default().select_threads(profile).map(|(id, _)| id).collect();
         let mut is_usual = vec![false; threads.len()];
-        usual.iter().for_each(|thread| is_usual[thread.index()] = true);
+        for thread in &usual {
+            is_usual[thread.index()] = true;
+        }
         let pieces = parallel::pieces(threads.len(), 1, |range| {
             let mut sums = Sums::new(node_of_stack.len());
             let count = |thread: usize| {
@@ -58,7 +60,9 @@ impl IndexedSums {
         });
         let (mut sums, by_thread): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
         let mut all = sums.pop().unwrap_or_else(|| Sums::new(node_of_stack.len()));
-        sums.iter().for_each(|piece| all.add_all(piece));
+        for piece in &sums {
+            all.add_all(piece);
+        }
         let running = sums::running(all.own.clone());
         Self { usual, all, running, by_thread: by_thread.concat() }
     }

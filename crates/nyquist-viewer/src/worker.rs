@@ -254,12 +254,12 @@ fn answer_about(
 /// Waits for the next message, and prepares the index meanwhile. The profiles of a recording are replaced too
 /// early for that.
 fn next_message(messages: &Receiver<Message>, index: &Index<'_>, is_live: bool) -> Option<Message> {
-    while !is_live {
+    let mut has_more = !is_live;
+    while has_more {
         match messages.recv_timeout(IDLE) {
             Ok(message) => return Some(message),
             Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) if index.prepare_more() => {}
-            Err(RecvTimeoutError::Timeout) => break,
+            Err(RecvTimeoutError::Timeout) => has_more = index.prepare_more(),
         }
     }
     messages.recv().ok()

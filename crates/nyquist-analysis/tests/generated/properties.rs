@@ -302,6 +302,22 @@ fn lines_match_a_count_sample_by_sample() {
     });
 }
 
+/// Whether parts of the index are worked out before a query or by it.
+#[test]
+fn a_prepared_index_gives_the_same_answers() {
+    let profile = small(2);
+    let prepared = Index::new(&profile);
+    assert_eq!(std::iter::repeat_with(|| prepared.prepare_more()).take_while(|more| *more).count(), 5);
+    for selection in selections(&profile, 2) {
+        let threads = |index: &Index<'_>| {
+            let view = View::new(index, &selection);
+            let rows = view.by_thread().into_iter().map(|row| (row.thread, row.amount, row.samples));
+            (view.total(), rows.collect::<Vec<_>>())
+        };
+        assert_eq!(threads(&Index::new(&profile)), threads(&prepared), "{selection:?}");
+    }
+}
+
 /// Selections that leave out nothing. Some are recognised as such, others are processed sample by sample.
 #[test]
 fn time_lines_of_tallies_and_samples_agree() {
