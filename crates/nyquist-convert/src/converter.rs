@@ -63,7 +63,7 @@ impl Converter {
     /// lines are read while the processes live. To be called before anything is pushed.
     #[must_use]
     pub fn telling_rows_apart(mut self) -> Self {
-        self.pipeline.processes.program_arguments.tells_apart = true;
+        self.pipeline.processes.program_arguments.wants_distinctive_words = true;
         self
     }
 

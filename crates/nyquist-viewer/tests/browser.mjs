@@ -95,6 +95,7 @@ const scenarios = {
     await until('the timeline is drawn', async () => (await painted('[data-panel="timeline"] canvas')) > 0.01);
     await tab('functions');
     for (const { name, own, total } of expected.functions) {
+      await rowOf(name).waitFor();
       const shares = await rowOf(name).locator('.share').allTextContents();
       assert.deepEqual(shares.map((text) => parseFloat(text)), [own, total], name);
     }

@@ -142,8 +142,8 @@ fn advice(profile: &Profile, command_lines: &str, functions: &[Function<'_>]) ->
         let mut libs = named.filter_map(|function| profile.funcs().get(function.func.index())?.lib);
         libs.any(|lib| is_perf_map(profile.lib(lib)) || is_jitdump(profile.lib(lib)))
     };
-    let was_told = [command, command_lines].iter().any(|text| text.contains(runtime.word));
-    Some(if was_told || has_named() { runtime.instead } else { runtime.advice })
+    let was_requested = [command, command_lines].iter().any(|text| text.contains(runtime.word));
+    Some(if was_requested || has_named() { runtime.instead } else { runtime.advice })
 }
 
 /// Whether a lib holds the code of a jitdump.

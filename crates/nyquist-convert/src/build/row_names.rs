@@ -13,7 +13,9 @@ const MAIN: [&str; 3] = ["MainThread", "main", "Main Thread"];
 
 /// For each process with a row whose name other processes also have: the first of its words that not all of
 /// them have. O(words).
-fn told_apart<'a>(processes: impl Iterator<Item = &'a Process> + Clone) -> FxHashMap<ProcessIndex, &'a str> {
+fn distinct_labels<'a>(
+    processes: impl Iterator<Item = &'a Process> + Clone,
+) -> FxHashMap<ProcessIndex, &'a str> {
     let mut groups: FxHashMap<&str, Vec<(ProcessIndex, &Process)>> = FxHashMap::default();
     for process in processes {
         if let Some(index) = process.index {
@@ -53,7 +55,7 @@ fn main_row(process: &Process, own_name: &str, label: Option<&str>) -> String {
 /// Names the rows of main threads so that processes of one name can be distinguished. If a process's main
 /// thread has no row, the row of its first thread gets the name.
 pub(crate) fn name_main_threads(builder: &mut ProfileBuilder, processes: &[&Process]) {
-    let labels = told_apart(processes.iter().copied());
+    let labels = distinct_labels(processes.iter().copied());
     for process in processes {
         let label = process.index.and_then(|index| labels.get(&index)).copied();
         let rows = process.threads.values().filter_map(|thread| Some((thread.index?, &thread.name)));
@@ -92,10 +94,10 @@ pub(crate) fn name_process(builder: &mut ProfileBuilder, process: &Process, zero
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processes::program_words::telling_words;
+    use crate::processes::program_words::distinctive_words;
 
     fn words(line: &str) -> Vec<String> {
-        telling_words(line.split('|'))
+        distinctive_words(line.split('|'))
     }
 
     #[test]
@@ -112,7 +114,7 @@ mod tests {
         for (at, process) in processes.iter_mut().enumerate() {
             process.index = Some(ProcessIndex::from_index(at));
         }
-        let labels = told_apart(processes.iter());
+        let labels = distinct_labels(processes.iter());
         let rows = processes
             .iter()
             .map(|process| main_row(process, &process.name, labels.get(&process.index.unwrap()).copied()));

@@ -51,7 +51,7 @@ impl AuxFiles {
             let Some(root) = Root::at(folder) else { continue };
             match root.open(Path::new(name)).and_then(|found| self.trusted(found)) {
                 Ok(found) => return Ok((found, folder.join(name))),
-                Err(refusal) if !why.is_worth_telling() => why = refusal,
+                Err(refusal) if !why.deserves_message() => why = refusal,
                 Err(_) => {}
             }
         }

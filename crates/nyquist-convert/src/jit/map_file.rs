@@ -75,7 +75,7 @@ impl MapFile {
             folders.find_map(|(folder, number)| match open_own(pid, &folder, &name_of(number), user) {
                 Ok(found) => Some(found.file),
                 Err(refusal) => {
-                    if !why.is_worth_telling() {
+                    if !why.deserves_message() {
                         why = refusal;
                     }
                     if number == inner {
@@ -86,7 +86,7 @@ impl MapFile {
             });
         let source = match (found, expected) {
             (Some(file), _) => Source::Open(file),
-            (None, Some(folder)) if maps_at_end && !why.is_worth_telling() => Source::Expected(folder, user),
+            (None, Some(folder)) if maps_at_end && !why.deserves_message() => Source::Expected(folder, user),
             _ => return Err(why),
         };
         Ok(Self { path, source, known: Mutex::default() })

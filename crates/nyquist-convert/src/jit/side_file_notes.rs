@@ -24,7 +24,7 @@ impl SideFileNotes {
     /// Notes that a process's file of a kind, such as `perf map`, is not used. It is reported once for each
     /// process.
     pub(crate) fn refused(&self, pid: Pid, kind: &'static str, path: &Path, why: &Refusal) {
-        if why.is_worth_telling() {
+        if why.deserves_message() {
             let sentence =
                 || format!("the {kind} {} of process {} is not used: {why}", path.display(), pid.0);
             self.add_once((pid, kind), sentence);

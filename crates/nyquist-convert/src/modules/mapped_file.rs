@@ -69,8 +69,8 @@ pub(crate) fn open_mapped_dump(
                 found = Some(file);
                 break;
             }
-            Ok(_) if !why.is_worth_telling() => why = Refusal::Other,
-            Err(refusal) if !why.is_worth_telling() => why = refusal,
+            Ok(_) if !why.deserves_message() => why = Refusal::Other,
+            Err(refusal) if !why.deserves_message() => why = refusal,
             _ => {}
         }
     }

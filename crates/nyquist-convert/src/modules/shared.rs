@@ -96,7 +96,7 @@ impl SharedModules {
             None => opened,
         };
         let is_for_all =
-            matches!(module.bytes, Bytes::File(_)) && module.owner.is_some_and(FileOwner::is_believed_by_all);
+            matches!(module.bytes, Bytes::File(_)) && module.owner.is_some_and(FileOwner::is_trusted_for_all);
         if let Some(key) = if is_for_all { Some(key) } else { own } {
             modules.by_key.insert(key, Arc::clone(&module));
         }

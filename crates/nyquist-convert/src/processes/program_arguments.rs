@@ -1,7 +1,7 @@
 //! The arguments of programs, for the names of their processes.
 
 use crate::event::{Event, EventKind, Pid, Timestamp};
-use crate::processes::program_words::{program_name, telling_words};
+use crate::processes::program_words::{distinctive_words, program_name};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -15,7 +15,7 @@ pub(crate) struct ProgramArguments {
     /// How many arguments are wanted in names.
     pub(crate) count: usize,
     /// Whether the words that distinguish processes of one name are wanted.
-    pub(crate) tells_apart: bool,
+    pub(crate) wants_distinctive_words: bool,
     /// The arguments of each process, by the times of its names. A program can rename itself before its first
     /// name event is converted.
     read: FxHashMap<Pid, Vec<(Timestamp, CommandLine)>>,
@@ -52,7 +52,7 @@ impl CommandLine {
 impl ProgramArguments {
     /// Reads the arguments of a program that has just begun.
     pub(crate) fn note(&mut self, event: &Event) {
-        if self.count == 0 && !self.tells_apart {
+        if self.count == 0 && !self.wants_distinctive_words {
             return;
         }
         match &event.kind {
@@ -97,13 +97,18 @@ impl ProgramArguments {
         let path = format!("/proc/{}/cmdline", pid.0);
         let line = if self.count > 0 { fs::read(path).unwrap_or_default() } else { beginning(&path) };
         let arguments = first_arguments(&line, self.count);
-        if !self.tells_apart {
+        if !self.wants_distinctive_words {
             return CommandLine { arguments, ..CommandLine::default() };
         }
         let line = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT as usize)]);
         let words = || line.trim_end_matches('\0').split('\0');
         let first = words().take(4).map(str::to_owned).collect();
-        CommandLine { arguments, words: telling_words(words().skip(1)), first, main_thread: main_thread(pid) }
+        CommandLine {
+            arguments,
+            words: distinctive_words(words().skip(1)),
+            first,
+            main_thread: main_thread(pid),
+        }
     }
 }
 
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn a_program_is_looked_at_again_after_exec() {
         let pid = Pid(std::process::id());
-        let mut arguments = ProgramArguments { tells_apart: true, ..ProgramArguments::default() };
+        let mut arguments = ProgramArguments { wants_distinctive_words: true, ..ProgramArguments::default() };
         let name = |time, exec| Event {
             time: Timestamp(time),
             cpu: None,

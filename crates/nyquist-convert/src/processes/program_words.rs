@@ -12,7 +12,7 @@ const SECRETS: [&str; 7] = ["pass", "pwd", "token", "key", "secret", "auth", "cr
 /// and plain words. Options come last, because words without a dash mostly say more. The profile may be
 /// shared, so possible passwords are left out. These are words after a one-letter option, or after an option
 /// that names a secret, and addresses that can contain a password.
-pub(crate) fn telling_words<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn distinctive_words<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut words, mut options) = (Vec::new(), Vec::new());
     let mut may_be_secret = false;
     for argument in arguments {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn words(line: &str) -> Vec<String> {
-        telling_words(line.split('|'))
+        distinctive_words(line.split('|'))
     }
 
     #[test]

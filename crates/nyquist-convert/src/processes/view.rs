@@ -76,7 +76,7 @@ impl FileOwner {
     }
 
     /// Whether the file is trusted for all processes that see it at its path.
-    pub(crate) fn is_believed_by_all(self) -> bool {
+    pub(crate) fn is_trusted_for_all(self) -> bool {
         [0, own_user()].contains(&self.user)
     }
 }
@@ -125,10 +125,10 @@ mod tests {
             FileOwner::of_process(own, MountView::Ours),
             FileOwner { user: own_user(), mounts: MountView::Ours }
         );
-        assert!(FileOwner::of_process(own, MountView::Ours).is_believed_by_all());
-        assert!(!FileOwner::of_process(Pid(u32::MAX), MountView::Ours).is_believed_by_all());
+        assert!(FileOwner::of_process(own, MountView::Ours).is_trusted_for_all());
+        assert!(!FileOwner::of_process(Pid(u32::MAX), MountView::Ours).is_trusted_for_all());
         assert!(
-            !FileOwner::alone(own).is_believed_by_all() && FileOwner::alone(own) != FileOwner::alone(Pid(1))
+            !FileOwner::alone(own).is_trusted_for_all() && FileOwner::alone(own) != FileOwner::alone(Pid(1))
         );
     }
 

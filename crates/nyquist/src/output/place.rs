@@ -141,7 +141,7 @@ impl Walk {
                     let owners = [stat.st_uid, folder.st_uid];
                     let is_sticky = folder.st_mode & libc::S_ISVTX != 0;
                     if is_sticky && callers.own != 0 && !owners.contains(&callers.own) {
-                        return Err(Refused::SomebodyElses { owner: stat.st_uid });
+                        return Err(Refused::OthersFile { owner: stat.st_uid });
                     }
                     return Ok(self.found(name));
                 }

@@ -24,7 +24,7 @@ pub(crate) enum Refused {
         owner: u32,
     },
     /// A file in a sticky folder, which only its owner may replace.
-    SomebodyElses {
+    OthersFile {
         /// Its owner.
         owner: u32,
     },
@@ -56,7 +56,7 @@ impl Refused {
             Self::Special { owner } => {
                 format!("it is no regular file, and user {owner}, whose it is, may not choose who reads it")
             }
-            Self::SomebodyElses { owner } => {
+            Self::OthersFile { owner } => {
                 format!("it is a file of user {owner} in a sticky folder, and only that user may replace it")
             }
             Self::OthersFolder { owner } => {
@@ -97,7 +97,7 @@ impl Refusal for Refused {
         match self {
             Self::Io(error) => error.takes_rights(),
             // Root may replace it, and trusts root's links.
-            Self::SomebodyElses { .. } | Self::Link { .. } | Self::Special { .. } => true,
+            Self::OthersFile { .. } | Self::Link { .. } | Self::Special { .. } => true,
             _ => false,
         }
     }

@@ -154,7 +154,7 @@ impl Recorder<'_> {
         let tap = self.tap.map(|tap| (tap, start));
         convert(&mut recording, converter, &mut companions, tee.as_mut(), &mut family, tap);
         let summary = recording.finish();
-        tell_total(&summary, tee.as_mut(), converter);
+        report_total(&summary, tee.as_mut(), converter);
         let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
         if let Some(end) = self.end_of(summary.reason, began, duration) {
             converter.note_end(end);
@@ -280,7 +280,7 @@ impl Recorder<'_> {
     /// CPU time.
     fn await_command(&self, command: &Running) -> (u8, Option<Duration>) {
         let ended = command.wait();
-        self.tell_signal(&ended);
+        self.report_signal(&ended);
         (shell_code(&ended), ended.ok().map(|ended| ended.user + ended.system))
     }
 
@@ -298,14 +298,14 @@ impl Recorder<'_> {
         match (reason, ended.recv_timeout(GRACE)) {
             (EndReason::Duration | EndReason::Exited, _) => 0,
             (EndReason::Stopped, Ok(ended)) => {
-                self.tell_signal(&ended);
+                self.report_signal(&ended);
                 shell_code(&ended)
             }
             (EndReason::Stopped, Err(_)) => 128 + EndSignal::Terminate.number() as u8,
         }
     }
 
-    fn tell_signal(&self, ended: &io::Result<Ended>) {
+    fn report_signal(&self, ended: &io::Result<Ended>) {
         let Ok(Ended { status, .. }) = ended else { return };
         if let Some(line) = ending::line(&program_name(self.args), *status) {
             self.printer.say(line);
@@ -351,7 +351,7 @@ fn convert(
 }
 
 /// Reports the CPU time of everything that was recorded, if it was counted. It is a sum, and has no time.
-fn tell_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Converter) {
+fn report_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Converter) {
     let Some(cpu_time_ns) = summary.total_cpu_time_ns else { return };
     let total = Event { time: Timestamp(0), cpu: None, kind: EventKind::TotalInAll { cpu_time_ns } };
     if let Some(tee) = tee {

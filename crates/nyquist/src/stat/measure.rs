@@ -93,7 +93,7 @@ impl<'a> Meter<'a> {
             _ => 0,
         };
         let used = ended.filter(|_| is_command).map(|ended| (ended.user, ended.system, ended.usage));
-        self.tell_signal(ended.as_ref(), command);
+        self.report_signal(ended.as_ref(), command);
         Ok(Measured { wall, used, counts, status })
     }
 
@@ -226,7 +226,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn tell_signal(&self, ended: Option<&Ended>, command: &[OsString]) {
+    fn report_signal(&self, ended: Option<&Ended>, command: &[OsString]) {
         let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
         if let Some(line) = ended.and_then(|ended| signal_line(&program, ended.status)) {
             self.printer.say(line);

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     let served = served.transpose()?;
     let session = Session::start(args, served.as_ref().map(|page| Arc::clone(page.shown())), &sender)?;
     let asked = sender.clone();
-    thread::spawn(move || tell_requests(&requests, &asked));
+    thread::spawn(move || forward_requests(&requests, &asked));
     let end = if let Some(page) = &served {
         summary::print_outcome(printer, &session.about.outcome);
         Ok(web::run(&session, page.shown(), &messages, printer))
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     Ok(end.status())
 }
 
-fn tell_requests(requests: &Requests, messages: &Sender<Message>) {
+fn forward_requests(requests: &Requests, messages: &Sender<Message>) {
     while let Ok(request) = requests.wait() {
         if messages.send(Message::Asked(request.signal)).is_err() {
             return;

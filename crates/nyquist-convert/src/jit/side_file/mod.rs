@@ -42,7 +42,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// Whether the user should get a message. A missing file is not worth one.
-    pub(crate) fn is_worth_telling(&self) -> bool {
+    pub(crate) fn deserves_message(&self) -> bool {
         !matches!(self, Self::Absent)
     }
 }

@@ -203,7 +203,7 @@ impl ThreadTracer {
 
     /// Makes a thread restart its system call if a signal without effect has ended it.
     fn repeat_call(&mut self, tid: u32, signal: i32) {
-        let Some(thread) = self.living.get_mut(&tid).filter(|_| registers::TELL_CALLS) else { return };
+        let Some(thread) = self.living.get_mut(&tid).filter(|_| registers::SHOW_CALLS) else { return };
         let Ok(mut stopped) = Stopped::read(tid) else { return };
         if stopped.interrupted_call().is_none() {
             return;

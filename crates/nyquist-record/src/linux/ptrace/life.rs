@@ -98,7 +98,7 @@ impl Tracer {
         // Code that a handler has returned to can follow a call that this handler's signal has ended. But a
         // thread that got a CPU only once has been in no other stop, and has waited.
         let has_waited = || before.is_some_and(|before| schedule.turns == before.turns + 1);
-        if !registers::TELL_CALLS && !has_waited() {
+        if !registers::SHOW_CALLS && !has_waited() {
             return;
         }
         let asked = stopped.fourth_argument();
@@ -172,11 +172,11 @@ impl Tracer {
             task.asked = None;
         }
         self.privileges.note_exec(tid);
-        self.tell_exec(tid, now);
+        self.report_exec(tid, now);
         let _ = ptrace::resume(tid, 0);
     }
 
-    fn tell_exec(&mut self, tid: u32, now: u64) {
+    fn report_exec(&mut self, tid: u32, now: u64) {
         let name = std::fs::read(format!("/proc/{tid}/comm")).unwrap_or_default();
         let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned();
         if let Some(task) = self.tasks.get_mut(tid) {
@@ -199,7 +199,7 @@ impl Tracer {
         if let Some(schedule) = task.files.schedule() {
             task.account(schedule, now);
         }
-        self.tell_waiting(tid, now);
+        self.report_waiting(tid, now);
         if let Some(task) = self.tasks.get_mut(tid) {
             task.activity = Activity::Aside;
         }
@@ -229,7 +229,7 @@ impl Tracer {
 
     /// Records the final CPU time and the end of a thread.
     fn forget(&mut self, tid: u32, now: u64) {
-        self.tell_total(tid, now);
+        self.report_total(tid, now);
         self.count_last_hold(tid);
         let Some(task) = self.tasks.remove(tid) else { return };
         self.ended_cpu_ns += task.used_ns();
@@ -247,8 +247,8 @@ impl Tracer {
     }
 
     /// Records the CPU time of a thread.
-    pub(super) fn tell_total(&mut self, tid: u32, now: u64) {
-        self.tell_waiting(tid, now);
+    pub(super) fn report_total(&mut self, tid: u32, now: u64) {
+        self.report_waiting(tid, now);
         let Some(task) = self.tasks.get_mut(tid) else { return };
         if let Some(schedule) = task.files.schedule() {
             task.account(schedule, now);

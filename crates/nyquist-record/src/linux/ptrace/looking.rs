@@ -90,11 +90,11 @@ impl Tracer {
         if schedule == task.schedule {
             task.account(schedule, now);
             if task.waited_ns >= BETWEEN_WAITING_SAMPLES_NS {
-                self.tell_waiting(tid, now);
+                self.report_waiting(tid, now);
             }
             return;
         }
-        self.tell_waiting(tid, now);
+        self.report_waiting(tid, now);
         if let Some(task) = self.tasks.get_mut(tid) {
             task.account(schedule, now);
             task.activity = Activity::Running;
@@ -103,7 +103,7 @@ impl Tracer {
     }
 
     /// Records how long a thread has waited in its current place.
-    pub(super) fn tell_waiting(&mut self, tid: u32, now: u64) {
+    pub(super) fn report_waiting(&mut self, tid: u32, now: u64) {
         let Some(task) = self.tasks.get_mut(tid) else { return };
         let Activity::Waiting(waited) = &task.activity else { return };
         let (waited_ns, reason) = (std::mem::take(&mut task.waited_ns), waited.reason);

@@ -259,8 +259,8 @@ impl Tracer {
         let pids: Vec<u32> = self.processes.keys().copied().collect();
         for pid in pids {
             // A process whose main thread has ended still goes by that thread's name.
-            let is_untold = self.tasks.get(pid).is_none();
-            if let Some(name) = is_untold.then(|| proc::name(Pid(pid), Tid(pid))).flatten() {
+            let is_unknown = self.tasks.get(pid).is_none();
+            if let Some(name) = is_unknown.then(|| proc::name(Pid(pid), Tid(pid))).flatten() {
                 self.out.push(now, name);
             }
             self.refresh_maps(pid, true);
@@ -347,7 +347,7 @@ impl Tracer {
         let now = monotonic_ns();
         let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
         for tid in tids {
-            self.tell_total(tid, now);
+            self.report_total(tid, now);
             self.count_last_hold(tid);
         }
         self.send(now);

@@ -36,7 +36,7 @@ const WORDS: usize = 34;
 /// Whether the registers show that the thread is leaving a call. Otherwise, a call that has ended with
 /// `EINTR` looks like the code after it, because the kernel clears the call before a tracer sees the thread
 /// (`arch/arm64/kernel/signal.c`, `do_signal`).
-pub(crate) const TELL_CALLS: bool = false;
+pub(crate) const SHOW_CALLS: bool = false;
 
 /// Whether all arguments of a call that the thread is leaving are still in their registers.
 #[cfg(test)]

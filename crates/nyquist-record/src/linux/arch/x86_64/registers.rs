@@ -39,7 +39,7 @@ pub(crate) struct Stopped {
 
 /// Whether the registers show that the thread is leaving a call. Otherwise, a call that has ended with
 /// `EINTR` looks like the code after it.
-pub(crate) const TELL_CALLS: bool = true;
+pub(crate) const SHOW_CALLS: bool = true;
 
 /// Whether all arguments of a call that the thread is leaving are still in their registers.
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl LiveReader {
         let _preference = Preference::of_this_thread();
         while self.hear() {
             let now = monotonic_ns();
-            self.heed_copies(now);
+            self.apply_feedback(now);
             self.note_wanted(now);
             if self.rest.left(now) == 0 {
                 self.read_wanted();
@@ -137,7 +137,7 @@ impl LiveReader {
         note_cut(&mut self.threads, &mut self.wanted, cut);
     }
 
-    fn heed_copies(&mut self, now: u64) {
+    fn apply_feedback(&mut self, now: u64) {
         for counts in self.copies.try_iter() {
             for tid in counts.cut {
                 let thread = self.threads.entry(tid.0).or_default();
@@ -170,7 +170,7 @@ impl LiveReader {
                 return false;
             }
             let thread = threads.entry(*tid).or_default();
-            if !wanted.is_told {
+            if !wanted.is_reported {
                 return true;
             }
             thread.heard_of = now;
@@ -186,7 +186,7 @@ impl LiveReader {
             }
             is_deep
         });
-        if self.wanted.values().any(|wanted| wanted.is_told) {
+        if self.wanted.values().any(|wanted| wanted.is_reported) {
             // Also if all samples are too old, because the next ones will not be.
             self.attentive_until = now + ATTENTIVE_NS;
         }
@@ -196,7 +196,8 @@ impl LiveReader {
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
             let (pid, (start, end)) = (thread.pid, thread.last_copy);
             let (oldest_ns, newest_ns) = (now, now);
-            let wanted = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_told: false };
+            let wanted =
+                Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: false };
             self.wanted.entry(*tid).or_insert(wanted);
         }
     }
@@ -229,10 +230,10 @@ impl LiveReader {
 /// reported by the ring reader, which comes later.
 fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
     if let Some(thread) = threads.get_mut(&cut.tid) {
-        if cut.time_ns <= thread.told_at {
+        if cut.time_ns <= thread.reported_at {
             return;
         }
-        thread.told_at = cut.time_ns;
+        thread.reported_at = cut.time_ns;
     }
     add(wanted, cut);
 }
@@ -264,7 +265,7 @@ mod tests {
             let now = monotonic_ns();
             tell.send(TruncatedStack { time_ns: now, ..copy }).unwrap();
             assert!(reader.hear());
-            reader.heed_copies(now);
+            reader.apply_feedback(now);
             reader.note_wanted(now);
             // Kept fresh, however long the machine stalls until it is read.
             reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = u64::MAX);
@@ -364,7 +365,7 @@ mod tests {
         };
         let mut is_left_alone = |ms: u64, tid: u32| {
             let now = 10 * LEAVE_ALONE_NS + ms * 1_000_000;
-            reader.heed_copies(now);
+            reader.apply_feedback(now);
             reader.threads.get(&tid).is_some_and(|thread| thread.leave_alone_until > now)
         };
         send(&[1, 2], &[2]);

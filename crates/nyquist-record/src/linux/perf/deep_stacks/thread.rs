@@ -48,7 +48,7 @@ pub(super) struct Thread {
     /// When a truncated copy was last reported.
     pub(super) cut_at: u64,
     /// The time of its last reported sample.
-    pub(super) told_at: u64,
+    pub(super) reported_at: u64,
     /// When it was last read.
     pub(super) read_at: u64,
     pub(super) heard_of: u64,
@@ -137,7 +137,7 @@ mod tests {
             outermost_end: end,
             oldest_ns: 1000,
             newest_ns: 1000,
-            is_told: true,
+            is_reported: true,
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
             outermost_end: begin + start + 0x1_0000,
             oldest_ns: 1000,
             newest_ns: 1000,
-            is_told: true,
+            is_reported: true,
         };
         let check = |root: Option<u64>, start: u64, expected: Option<u64>| {
             let mut thread = Thread { root: root.map_or(0, |root| begin + root), ..Thread::default() };
@@ -238,7 +238,7 @@ mod tests {
                 outermost_end: end,
                 oldest_ns,
                 newest_ns,
-                is_told: true,
+                is_reported: true,
             })
         };
         assert_eq!(innermost(100, 0x50_0000), 0x50_0000);

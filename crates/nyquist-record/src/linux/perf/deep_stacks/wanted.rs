@@ -17,14 +17,14 @@ pub(super) struct Wanted {
     pub(super) oldest_ns: u64,
     pub(super) newest_ns: u64,
     /// Whether a copy was reported; otherwise the stack is read for possible later samples.
-    pub(super) is_told: bool,
+    pub(super) is_reported: bool,
 }
 
 /// Adds a copy to the request for its thread. Of old samples, only the thread is used.
 pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
     let TruncatedStack { pid, start, end, time_ns, .. } = cut;
     let (oldest_ns, newest_ns) = (time_ns, time_ns);
-    let new = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_told: true };
+    let new = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: true };
     wanted
         .entry(cut.tid)
         .and_modify(|known| {
