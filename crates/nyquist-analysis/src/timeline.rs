@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::category_rows::CategoryRows;
 use crate::index::Index;
 use crate::parallel;
-use crate::prefix_sums::STEP;
 use crate::run_time::Ran;
 use crate::selection::SampleState;
 use crate::span::Span;
@@ -50,17 +49,14 @@ pub struct CategoryTimeline<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The CPU use of each selected thread over time. O(threads × parts × log samples) with few parts. With many
-    /// parts, filters or transforms, and off the CPU, O(samples + threads × parts).
+    /// The CPU use of each selected thread over time. O(threads × parts × log samples). With filters or
+    /// transforms, and off the CPU, O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
         let scale = Scale::new(self.times(), parts);
         let is_indexed = self.derived.keeps_all() && self.chosen.state == SampleState::OnCpu;
         let row = |&thread: &ThreadIndex| {
-            // Each look-up reads up to as many samples as a tally is ahead of the next one.
-            let is_shorter = parts.saturating_mul(STEP) < self.chosen.range_of(thread).len();
-            let is_looked_up = is_indexed && is_shorter;
             let parts_ns =
-                if is_looked_up { self.ran_in(thread, &scale) } else { self.spans_in(thread, &scale) };
+                if is_indexed { self.ran_in(thread, &scale) } else { self.spans_in(thread, &scale) };
             ThreadTimeline { thread, name: &self.profile().thread(thread).name, parts_ns }
         };
         let rows = parallel::map(&self.chosen.threads, 1, row);

@@ -20,8 +20,9 @@ use crate::refusal::internal;
 use crate::selection::{end_of, selection};
 use crate::translation::translated;
 
-/// After this time without a request, data for later requests is computed in parts.
-const IDLE: Duration = Duration::from_millis(100);
+/// After this time without a request, data for later requests is computed in parts. It is longer than a page
+/// takes between the requests with which it is drawn.
+const IDLE: Duration = Duration::from_millis(300);
 
 /// A request on its way to the thread.
 struct Job {
@@ -214,12 +215,15 @@ fn answer_about(
         is_live: progress.is_some(),
     };
     let mut answers = Answers::default();
+    // The profiles of a recording are replaced too early for data of later requests.
+    let prepares = progress.is_none();
+    let mut is_open = false;
     if let Some(taken) = taken {
         let answering = progress.map_or(Duration::ZERO, Progress::count_version);
         let _ = taken.send(began.elapsed() + answering);
     }
     loop {
-        let job = match next_message(messages, &index, progress.is_some())? {
+        let job = match next_message(messages, &index, prepares && is_open)? {
             Message::Question(job) => job,
             Message::Subject(next, taken) => return Some((Next::Subject(next), taken)),
             Message::Other(profile, compares, taken) => return Some((Next::Other(profile, compares), taken)),
@@ -230,6 +234,7 @@ fn answer_about(
                 continue;
             }
         };
+        is_open = true;
         if job.client.has_gone() {
             continue;
         }
@@ -251,10 +256,10 @@ fn answer_about(
     }
 }
 
-/// Waits for the next message, and prepares the index meanwhile. The profiles of a recording are replaced too
-/// early for that.
-fn next_message(messages: &Receiver<Message>, index: &Index<'_>, is_live: bool) -> Option<Message> {
-    let mut has_more = !is_live;
+/// Waits for the next message, and prepares the index meanwhile if a page is open: a page that opens must not wait
+/// for that.
+fn next_message(messages: &Receiver<Message>, index: &Index<'_>, prepares: bool) -> Option<Message> {
+    let mut has_more = prepares;
     while has_more {
         match messages.recv_timeout(IDLE) {
             Ok(message) => return Some(message),
