@@ -3,6 +3,7 @@
 use super::annotated::Annotated;
 use super::code::{Code, Instruction};
 use super::listing::FileLines;
+use super::rows::heat;
 use nyquist_analysis::PlaceWeight;
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ pub(super) fn json(annotated: &Annotated<'_>) -> Value {
 fn file_json(annotated: &Annotated<'_>, file: &FileLines) -> Value {
     let mut lines: Vec<_> = file.weights.iter().collect();
     if annotated.args.hottest {
-        lines.sort_by_key(|(_, weight)| std::cmp::Reverse((weight.own, weight.total)));
+        lines.sort_by_key(|(_, weight)| std::cmp::Reverse(heat(**weight)));
     }
     let line = |(line, weight): (&u32, &PlaceWeight)| {
         json!({

@@ -1,6 +1,7 @@
 //! How often one event happened per occurrence of another, by the source lines of a function.
 
 use super::listing::{FileLines, Listing};
+use super::rows::heat;
 use crate::args::AnnotateArgs;
 use crate::failure::Failure;
 use crate::finder::finder;
@@ -144,7 +145,7 @@ impl Annotated<'_> {
             return file.shown(self.args.context);
         }
         let mut lines: Vec<_> = file.weights.iter().collect();
-        lines.sort_by_key(|(_, weight)| Reverse((weight.own, weight.total)));
+        lines.sort_by_key(|(_, weight)| Reverse(heat(**weight)));
         lines.into_iter().map(|(line, _)| Some(*line)).collect()
     }
 

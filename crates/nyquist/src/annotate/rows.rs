@@ -77,12 +77,18 @@ fn line_row(file: &FileLines, line: u32, label: String) -> Row<'_> {
     }
 }
 
+/// What the hottest lines and instructions are chosen by: the time in them with what they call. A line that
+/// calls what takes the time is hotter than the function's closing brace.
+pub(super) fn heat(weight: PlaceWeight) -> (u64, u64) {
+    (weight.total, weight.own)
+}
+
 /// Only lines that have samples, those with the most first.
 fn hottest_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines]) -> Vec<Row<'a>> {
     let lines =
         files.iter().flat_map(|&file| file.weights.iter().map(move |(&line, &weight)| (file, line, weight)));
     let mut lines: Vec<_> = lines.collect();
-    lines.sort_by_key(|(_, line, weight)| (Reverse((weight.own, weight.total)), *line));
+    lines.sort_by_key(|(_, line, weight)| (Reverse(heat(*weight)), *line));
     let label =
         |(file, line, _): &(&FileLines, u32, PlaceWeight)| format!("{}:{line}", base_name(&file.file));
     let width = lines.iter().map(|line| label(line).chars().count()).max().unwrap_or(0);
@@ -92,7 +98,7 @@ fn hottest_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines]) -> Vec<Row<'
             let label = format!("{:<width$}", label(&line));
             let mut row = line_row(line.0, line.1, label);
             if let Row::Line { instructions, .. } = &mut row {
-                instructions.sort_by_key(|one| Reverse((one.weight.own, one.weight.total)));
+                instructions.sort_by_key(|one| Reverse(heat(one.weight)));
             }
             row
         })
@@ -107,7 +113,7 @@ fn asm_rows(codes: &[Code], hottest: bool) -> Vec<Row<'_>> {
         let mut instructions: Vec<_> = code.instructions.iter().collect();
         if hottest {
             instructions.retain(|one| one.weight.total > 0);
-            instructions.sort_by_key(|one| Reverse((one.weight.own, one.weight.total)));
+            instructions.sort_by_key(|one| Reverse(heat(one.weight)));
         }
         let row = |instruction| Row::Instruction(instruction, place_label(instruction));
         rows.extend(instructions.into_iter().map(row));
@@ -187,7 +193,7 @@ fn hottest_with_context(rows: &[Row<'_>], limit: usize, context: u32) -> Vec<boo
         order.retain(|(_, weight)| weight.total > 0);
     }
     // Rows of the same weight keep their order.
-    order.sort_by_key(|(_, weight)| Reverse((weight.own, weight.total)));
+    order.sort_by_key(|(_, weight)| Reverse(heat(*weight)));
     for (index, _) in order.into_iter().take(limit) {
         keep(index);
         around(rows, index, context).into_iter().for_each(&mut keep);
@@ -288,6 +294,14 @@ mod tests {
         let rows = source_rows(&[&file], &[&missing], 3);
         let (rows, more) = within(rows, 3, 3);
         assert_eq!((&*shown(&rows), more), ("heading 50 51 folded", 1));
+    }
+
+    #[test]
+    fn a_line_that_calls_is_hotter_than_one_that_ends() {
+        let weights = [(13, (3, 3)), (9, (0, 497)), (10, (0, 298))];
+        let weights = weights.map(|(line, (own, total))| (line, PlaceWeight { own, total }));
+        let file = FileLines { weights: weights.into_iter().collect(), ..FileLines::default() };
+        assert_eq!(shown(&hottest_rows(&[&file], &[])), ":9 :10 :13");
     }
 
     #[test]
