@@ -4,7 +4,9 @@
 //! returns [`Chunk`]s, which the receiving thread decodes into the event model of `nyquist-convert`.
 
 mod chunk;
+mod cpu_list;
 #[cfg(target_os = "linux")]
 pub mod linux;
 
 pub use chunk::{Chunk, Source};
+pub use cpu_list::parse_cpu_list;

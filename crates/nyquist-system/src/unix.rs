@@ -3,7 +3,9 @@
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rustix::fs::{OFlags, SeekFrom, seek};
 
@@ -36,6 +38,11 @@ pub fn ownership(file: &File) -> io::Result<Ownership> {
     let metadata = file.metadata()?;
     let is_readable_by_all = metadata.mode() & READABLE_BY_ALL != 0;
     Ok(Ownership { user: metadata.uid(), is_readable_by_all, links: metadata.nlink() })
+}
+
+/// Replaces this process by a program. Returns only if that fails.
+pub fn replace_process(command: &mut Command) -> io::Error {
+    command.exec()
 }
 
 /// When a file, its rights or its owner were changed last: seconds since 1970, and the nanoseconds after these.

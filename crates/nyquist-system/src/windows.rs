@@ -5,6 +5,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::{Access, FileId, Ownership};
 
@@ -104,6 +105,14 @@ pub fn path_id(path: &Path) -> io::Result<FileId> {
 pub fn ownership(file: &File) -> io::Result<Ownership> {
     let links = winapi_util::file::information(file)?.number_of_links();
     Ok(Ownership { user: 0, is_readable_by_all: true, links })
+}
+
+/// Runs a program in place of this process, and ends with its status. Returns only if it cannot be started.
+pub fn replace_process(command: &mut Command) -> io::Error {
+    match command.status() {
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    }
 }
 
 /// When a file was written to last: seconds since 1970, and the nanoseconds after these.

@@ -3,11 +3,11 @@
 use crate::args::{ServerArgs, Ui};
 use crate::identity;
 use crate::printer::Printer;
+use crate::system::users::Credentials;
+use crate::system::{programs, users};
 use nyquist_download::accepts_connections;
-use nyquist_record::linux::{Credentials, invoking_environment};
 use nyquist_server::{Page, Server};
 use std::env;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) -> Opti
         let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
         printer.say(format_args!("On your own machine, forward the port and open the link there:"));
         printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
-    } else if !args.no_open && has_display() {
+    } else if !args.no_open && programs::has_display() {
         opened = Some(chosen_page(args)).filter(|&page| open_once(server, page));
     }
     if opened.is_some() {
@@ -44,12 +44,6 @@ fn chosen_page(args: &ServerArgs) -> Page {
         Ui::Auto => !accepts_connections(&args.profiler_url, REACHED_WITHIN),
     };
     if is_viewer { Page::Viewer } else { Page::FrontEnd }
-}
-
-fn has_display() -> bool {
-    ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"]
-        .iter()
-        .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// The command that forwards the port from the user's own machine. `connection` is `SSH_CONNECTION`:
@@ -71,13 +65,12 @@ fn open_once(server: &Server, page: Page) -> bool {
 
 /// Starts the first available browser or opener. If it fails, it has ended. Its output is discarded.
 fn launch(url: &str, user: Option<&Credentials>) -> bool {
-    let chosen = env::var("BROWSER").unwrap_or_default();
-    let openers = chosen.split(':').filter(|name| !name.is_empty()).chain(["xdg-open", "wslview"]);
-    for opener in openers {
+    for opener in programs::link_openers() {
         let mut command = Command::new(opener);
-        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        if let Some(Credentials { uid, gid, .. }) = user {
-            command.uid(*uid).gid(*gid).envs(invoking_environment(*uid));
+        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        programs::detach(&mut command);
+        if let Some(user) = user {
+            users::run_as(&mut command, user);
         }
         if let Ok(mut child) = command.spawn() {
             // The opener ends by itself. Waiting for it in another thread prevents a zombie.

@@ -1,11 +1,9 @@
 //! The effects of Ctrl-C and SIGTERM, which depend on the current phase.
 
+use crate::system::signals::{EndSignal, KILL, Request, Requests, Signaller, StopHandle, now};
+use crate::system::users::give_up_capabilities;
 use nyquist_convert::Progress;
 use nyquist_convert::event::Timestamp;
-use nyquist_record::linux::StopHandle;
-use nyquist_record::linux::give_up_capabilities;
-use nyquist_record::linux::launch::Signaller;
-use nyquist_record::linux::signals::{EndSignal, KILL, Request, Requests};
 use nyquist_server::ShutdownHandle;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,7 +80,7 @@ impl Control {
         let mut state = self.lock();
         if let Phase::Recording { stop, .. } = &state.phase {
             stop.stop();
-            state.asked_to_end = Some(nyquist_record::linux::now());
+            state.asked_to_end = Some(now());
         }
     }
 
@@ -104,7 +102,7 @@ impl State {
                 if request.signal == EndSignal::Interrupt {
                     *interrupts += 1;
                 }
-                self.asked_to_end = Some(nyquist_record::linux::now());
+                self.asked_to_end = Some(now());
                 end_recording(stop, command.as_ref(), request, *interrupts);
             }
             Phase::Symbolicating(progress) => progress.cancel.store(true, Ordering::Relaxed),

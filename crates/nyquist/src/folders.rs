@@ -1,10 +1,8 @@
 //! The folders of the user who runs this program, also with sudo.
 
 use crate::identity::{has_users_rights, invoking_user};
-use nyquist_record::linux::{has_rights_of, invoking_environment};
+use crate::system::users;
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The environment of the user whose caches are used.
@@ -21,7 +19,7 @@ impl UserFolders {
     /// The environment of the user who runs this. It is valid for the calling thread and those that it
     /// starts.
     pub(crate) fn of_user() -> Self {
-        let changed = invoking_user().map(|user| invoking_environment(user.uid));
+        let changed = invoking_user().map(|user| users::invoking_environment(user.uid));
         Self { changed: changed.unwrap_or_default(), keeps: has_users_rights() }
     }
 
@@ -37,8 +35,8 @@ impl UserFolders {
         let value = self.var(name)?;
         let is_kept_in = match name {
             "DEBUGINFOD_CACHE_PATH" => self.keeps,
-            "HOME" => self.keeps && takes_files(Path::new(&value)),
-            "XDG_CACHE_HOME" => self.keeps && Path::new(&value).ancestors().take(2).any(takes_files),
+            "HOME" => self.keeps && users::takes_files(Path::new(&value)),
+            "XDG_CACHE_HOME" => self.keeps && Path::new(&value).ancestors().take(2).any(users::takes_files),
             _ => true,
         };
         is_kept_in.then_some(value)
@@ -87,13 +85,6 @@ impl UserFolders {
     pub(crate) fn archives(&self) -> Option<PathBuf> {
         Some(self.cache()?.join("archives"))
     }
-}
-
-/// Whether files may be created in a folder. The folder must exist. Root creates no files in another user's
-/// folder, because that user could redirect them by links.
-fn takes_files(folder: &Path) -> bool {
-    let metadata = fs::metadata(folder).ok().filter(fs::Metadata::is_dir);
-    metadata.is_some_and(|folder| folder.uid() == 0 || !has_rights_of(0))
 }
 
 #[cfg(test)]

@@ -2,11 +2,10 @@
 //! command. Work that does not need root is done with the user's rights.
 
 use crate::failure::{Failure, io_reason};
-use nyquist_record::linux::{self, Credentials};
+use crate::system::users::{self, Credentials};
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,13 +18,13 @@ static KEEPS_ROOT: AtomicUsize = AtomicUsize::new(0);
 /// The user who typed sudo or a similar command, if this process runs as root because of it. The value stays
 /// after the process has become that user.
 pub(crate) fn invoking_user() -> Option<&'static Credentials> {
-    SERVED.get_or_init(linux::invoking_user).as_ref()
+    SERVED.get_or_init(users::invoking_user).as_ref()
 }
 
 /// The user whose browser shows profiles, if that is not the user of this process. Root does not start a
 /// browser for a user who typed sudo, whatever the owner of the profile.
 pub(crate) fn user_at_the_browser() -> Option<Credentials> {
-    invoking_user().cloned().or_else(linux::invoking_user)
+    invoking_user().cloned().or_else(users::invoking_user)
 }
 
 /// Serves only root, and not the user who typed sudo (`--as-root`). Must be called before anything else here.
@@ -36,14 +35,14 @@ pub(crate) fn serve_root() {
 
 /// Whether the calling thread has no more rights to files than the served user.
 pub(crate) fn has_users_rights() -> bool {
-    invoking_user().is_none_or(|user| linux::has_rights_of(user.uid))
+    invoking_user().is_none_or(|user| users::has_rights_of(user.uid))
 }
 
 /// Runs a function with the rights of the user who typed sudo, if there is one. Threads that it starts have
 /// the same rights.
 pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsError> {
     match invoking_user() {
-        Some(user) => linux::as_user(user, work).map_err(|error| RightsError { uid: user.uid, error }),
+        Some(user) => users::as_user(user, work).map_err(|error| RightsError { uid: user.uid, error }),
         None => Ok(work()),
     }
 }
@@ -52,9 +51,9 @@ pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsE
 /// capabilities of the program's file. The process stays root as long as an output needs it.
 pub(crate) fn give_up_privileges() -> Result<(), Failure> {
     match invoking_user() {
-        Some(user) if linux::has_rights_of(user.uid) || KEEPS_ROOT.load(Ordering::Relaxed) > 0 => Ok(()),
-        Some(user) => linux::become_user(user).map_err(|error| RightsError { uid: user.uid, error }.into()),
-        None => linux::give_up_capabilities()
+        Some(user) if users::has_rights_of(user.uid) || KEEPS_ROOT.load(Ordering::Relaxed) > 0 => Ok(()),
+        Some(user) => users::become_user(user).map_err(|error| RightsError { uid: user.uid, error }.into()),
+        None => users::give_up_capabilities()
             .map_err(|error| Failure::because("the program's capabilities cannot be given up", &error)),
     }
 }
@@ -63,7 +62,7 @@ pub(crate) fn give_up_privileges() -> Result<(), Failure> {
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     if let Some(user) = invoking_user() {
-        command.uid(user.uid).gid(user.gid).envs(linux::invoking_environment(user.uid));
+        users::run_as(&mut command, user);
     }
     command
 }

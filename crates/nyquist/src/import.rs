@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::save::{Written, save};
 use crate::serve::{Served, serve};
 use crate::sidecar;
-use nyquist_record::linux::signals::Requests;
+use crate::system::signals::Requests;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {

@@ -9,7 +9,7 @@ use crate::profile_file;
 use crate::serve::{Served, serve};
 use crate::sidecar;
 use crate::source_paths::name_specially;
-use nyquist_record::linux::signals::Requests;
+use crate::system::signals::Requests;
 use std::path::PathBuf;
 
 /// Runs the subcommand: serves the profile until Ctrl-C.

@@ -4,16 +4,12 @@
 
 mod annotate;
 mod args;
-mod arm_cores;
 mod browser;
 mod cache;
 mod cargo;
 mod control;
 mod diff;
-mod doctor;
 mod dropped;
-mod ending;
-mod event_failure;
 mod export;
 mod export_perf_data;
 mod failure;
@@ -25,15 +21,10 @@ mod functions;
 mod identity;
 mod import;
 mod input;
-mod launch_advice;
-mod list;
 mod live_page;
 mod load;
-mod lossy_path;
-mod machine;
 mod made_code;
 mod man;
-mod markers;
 mod memory;
 mod module_request;
 mod number;
@@ -44,12 +35,10 @@ mod own_code;
 mod packed_file;
 mod page;
 mod perf_data;
-mod perf_tee;
 mod printer;
 mod profile_file;
 mod query;
 mod ratio;
-mod record;
 mod report;
 mod save;
 mod scale;
@@ -57,23 +46,20 @@ mod script;
 mod selection;
 mod serve;
 mod server_config;
-mod setup;
 mod sidecar;
 mod source_paths;
-mod stat;
-mod summary;
 mod symbolicate;
-mod sys;
+mod system;
 mod text;
-mod top;
 mod unnamed;
 mod watch;
 
 use args::{Cli, Command};
 use clap::CommandFactory as _;
 use failure::Failure;
-use nyquist_record::linux::signals::{on_own_stack, outlive_file_size_limit};
 use std::process::ExitCode;
+use system::recording;
+use system::signals::{on_own_stack, outlive_file_size_limit};
 
 /// The stack of the worker thread, independent of the stack limit of the program.
 const STACK_BYTES: usize = 8 << 20;
@@ -101,7 +87,7 @@ fn command_line() -> Result<Cli, Failure> {
 fn run(command: Command) -> Result<u8, Failure> {
     memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory));
     match command {
-        Command::Record(args) => record::run(&args),
+        Command::Record(args) => recording::record(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),
@@ -111,12 +97,12 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Script(args) => script::run(&args).map(|()| 0),
-        Command::Top(args) => top::run(&args),
-        Command::Stat(args) => stat::run(&args),
-        Command::List(args) => list::run(&args).map(|()| 0),
+        Command::Top(args) => recording::top(&args),
+        Command::Stat(args) => recording::stat(&args),
+        Command::List(args) => recording::list(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Setup(args) => setup::run(args),
+        Command::Doctor(args) => recording::doctor(&args),
+        Command::Setup(args) => recording::setup(args),
         Command::Cache(args) => cache::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {

@@ -8,10 +8,9 @@
 
 use crate::failure::Failure;
 use crate::printer::{self, Printer};
-use crate::sys::{self, DataLimit};
+use crate::system::process_memory::{self, DataLimit};
 use nyquist_perf::Budget;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -83,7 +82,7 @@ pub(crate) struct MemoryLimit(());
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        sys::lift_data();
+        process_memory::lift();
     }
 }
 
@@ -96,44 +95,13 @@ pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> MemoryLimit {
     ));
     let failure =
         failure.hint("--max-memory SIZE, or NYQUIST_MAX_MEMORY, allows more, as in --max-memory 8G");
-    sys::hold_data(DataLimit { bytes: limit.0, said: printer::failure_text(&failure) });
+    process_memory::hold(DataLimit { bytes: limit.0, said: printer::failure_text(&failure) });
     MemoryLimit(())
 }
 
-/// The least of the memory of this machine, the limit of the control group, and the limit of the address
-/// space.
+/// The memory that this process may have, in bytes.
 fn available() -> u64 {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
-    let group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_group(&text));
-    [machine, group, sys::address_space()].into_iter().flatten().min().unwrap_or(4 << 30)
-}
-
-/// The machine's memory according to `/proc/meminfo`.
-fn total(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// The least limit of the control group and its parents (cgroups(7)).
-fn of_group(groups: &str) -> Option<u64> {
-    let read = |folder: &Path, file| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
-    let places = groups.lines().filter_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let (root, file) = match controllers {
-            "" => ("/sys/fs/cgroup", "memory.max"),
-            list if list.split(',').any(|name| name == "memory") => {
-                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
-            }
-            _ => return None,
-        };
-        Some((Path::new(root), path.trim_start_matches('/'), file))
-    });
-    let limits = places.flat_map(|(root, path, file)| {
-        let around = Path::new(path).ancestors().filter_map(|part| read(&root.join(part), file));
-        around.collect::<Vec<_>>()
-    });
-    limits.min()
+    process_memory::available().unwrap_or(4 << 30)
 }
 
 #[cfg(test)]
@@ -157,9 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_memory_is_what_the_kernel_says() {
-        assert_eq!(total("MemTotal:       24683648 kB\nMemFree: 1 kB\n"), Some(24_683_648 * 1024));
-        assert_eq!(total("MemFree: 1 kB\n"), None);
+    fn there_is_memory() {
         assert!(available() >= LEAST);
     }
 }

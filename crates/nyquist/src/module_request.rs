@@ -1,6 +1,6 @@
 //! The requests for the files of a profile's libs.
 
-use crate::lossy_path;
+use crate::system::lossy_path;
 use nyquist_convert::SavedCode;
 use nyquist_object::{DebugId, ModuleId};
 use nyquist_profile::Lib;

@@ -1,11 +1,11 @@
 //! Files that are compressed as a whole. If the format's reader does not support the compression, they are
 //! unpacked into an unnamed file.
 
+use crate::system::files;
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use nyquist_formats::Format;
-use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, Write as _};
@@ -61,7 +61,7 @@ impl Packing {
     /// # Errors
     /// If nothing can be unpacked, the size exceeds the maximum, or the disk is full.
     pub(crate) fn unpack(self, packed: impl Read) -> io::Result<Unpacked> {
-        let mut file = nameless()?;
+        let mut file = files::nameless()?;
         let (written, cut) = self.copy(packed, &mut file)?;
         if written > MOST {
             return Err(io::Error::other(format!("more than {} GiB are in it", MOST >> 30)));
@@ -116,15 +116,6 @@ fn copy(mut from: impl Read, to: &mut File, most: u64) -> io::Result<(u64, Optio
         written += count as u64;
     }
     Ok((written, None))
-}
-
-/// A new file that no other process can open: in the folder for temporary files, or in memory if that
-/// does not support one.
-fn nameless() -> io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)
-        .or_else(|_| memfd_create("nyquist-unpacked", MemfdFlags::CLOEXEC));
-    Ok(File::from(file?))
 }
 
 #[cfg(test)]

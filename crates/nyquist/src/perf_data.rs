@@ -16,7 +16,7 @@ use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
 use nyquist_symbols::KernelFiles;
-use std::os::unix::fs::MetadataExt as _;
+use nyquist_system::{open_regular, ownership};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -75,7 +75,7 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
         name: args.profile_name.clone(),
         architecture: args.override_arch,
         aux_folders: aux_folders(path, args),
-        owner: std::fs::metadata(path).ok().map(|metadata| metadata.uid()),
+        owner: open_regular(path).and_then(|file| ownership(&file)).ok().map(|owner| owner.user),
         side_files: memory::side_files(symbols.max_memory),
         saved_ns: saved.map(|time| time.as_nanos() as u64),
         shape: args.rows.into(),

@@ -7,7 +7,7 @@ use crate::memory;
 use crate::packed_file::{Packing, Unpacked};
 use crate::perf_data;
 use crate::printer::Printer;
-use crate::sys;
+use crate::system::process_memory;
 use crate::text::one_line;
 use nyquist_download::PerfArchive;
 use nyquist_formats::{Format, PREFIX_BYTES, detect};
@@ -111,7 +111,7 @@ pub(crate) fn read_opened(
         )));
     }
     if format == Some(Format::PerfData) {
-        sys::map_large_blocks();
+        process_memory::map_large_blocks();
         let reader = source.recording().map_err(|error| cannot_load(&error))?;
         return perf_data::read(reader, path, kernel, recording, symbols, printer);
     }

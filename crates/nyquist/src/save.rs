@@ -4,6 +4,7 @@ use crate::failure::{Failure, io_reason};
 use crate::form::Form;
 use crate::output::Output;
 use crate::printer::{self, Printer};
+use crate::system::files;
 use crate::{export, flamegraph};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
@@ -83,7 +84,7 @@ pub(crate) fn save(
         }
     }
     let name = name_of(&wanted);
-    for folder in [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")] {
+    for folder in files::other_folders() {
         match Output::open_apart(&folder, name) {
             Ok(output) => {
                 let place = output.name().to_owned();

@@ -8,9 +8,8 @@ use crate::printer::Printer;
 use nyquist_formats::samply_sidecar::{self, MEMORY_A_BYTE, SidecarLib, SidecarSymbol};
 use nyquist_object::{DebugId, RelativeAddress};
 use nyquist_symbols::{AddressInfo, Frame, Origin, StatedAnswers, Symbol};
-use std::fs::{self, File};
+use nyquist_system::open_regular_unlinked;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,19 +37,13 @@ fn place(profile: &Path) -> Option<PathBuf> {
 
 /// The contents of the file. The error is the reason why it is not used, or `None` if there is no file.
 fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<String>> {
-    let reason = |error: io::Error| (error.kind() != io::ErrorKind::NotFound).then(|| io_reason(&error));
-    let not_regular = || Some("it is not a regular file".to_owned());
-    // Checked before opening, because opening a FIFO or a device can block forever or have side effects.
-    if !fs::symlink_metadata(path).map_err(reason)?.is_file() {
-        return Err(not_regular());
-    }
+    let reason = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => None,
+        io::ErrorKind::InvalidInput => Some("it is not a regular file".to_owned()),
+        _ => Some(io_reason(&error)),
+    };
     // Links are not followed, because in a folder that others may write to they could lead anywhere.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags).open(path).map_err(reason)?;
-    let metadata = file.metadata().map_err(reason)?;
-    if !metadata.is_file() {
-        return Err(not_regular());
-    }
+    let file = open_regular_unlinked(path).map_err(reason)?;
     let most = memory / MEMORY_A_BYTE;
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(reason)?;
@@ -98,6 +91,7 @@ fn info(symbol: SidecarSymbol) -> AddressInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_file_is_where_samply_puts_it() {

@@ -4,10 +4,9 @@ use crate::cargo::quoted;
 use crate::scale::Scale;
 use nyquist_analysis::{Function, is_only_address};
 use nyquist_profile::{Lib, LibId, Profile};
+use nyquist_system::open_regular;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// The least share of the CPU time at which code without names is reported.
@@ -117,15 +116,9 @@ fn of_file(lib: &Lib, share: &str) -> String {
 
 /// Whether `nyquist doctor` supports the file: a binary of Linux, Windows or macOS.
 fn is_binary(path: &Path) -> bool {
-    // Checked before opening, because opening a FIFO or a device can block forever or have side effects.
-    if !path.is_absolute() || !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return false;
-    }
     let mut magic = [0; 4];
-    // If a FIFO has replaced the file by now, opening it does not block.
-    let mut options = File::options();
-    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let is_read = file.and_then(|mut file| file.read_exact(&mut magic)).is_ok();
+    let is_read =
+        path.is_absolute() && open_regular(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok();
     let macho = [0xfeed_face_u32, 0xfeed_facf, 0xcafe_babe, 0xcafe_babf];
     let is_macho = || macho.iter().any(|known| [known.to_be_bytes(), known.to_le_bytes()].contains(&magic));
     is_read && (magic == *b"\x7fELF" || magic.starts_with(b"MZ") || is_macho())

@@ -37,7 +37,6 @@ pub mod wait_stacks;
 
 pub use command::{Command, Credentials};
 pub use companion::Companion;
-pub use cpus::parse_list as parse_cpu_list;
 pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_rights_of};
 pub use options::{CallGraph, Options, Target};
 pub use privileges::are_kept_under_ptrace as may_look_into_others;

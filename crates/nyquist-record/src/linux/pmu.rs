@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::cpus::parse_list;
+use crate::parse_cpu_list;
 
 /// The folder of the kernel's counting units.
 const DEVICES: &str = "/sys/bus/event_source/devices";
@@ -43,7 +43,7 @@ impl CoreUnits {
 
 impl Unit {
     fn read(folder: &Path) -> Option<Self> {
-        let cpus = parse_list(&fs::read_to_string(folder.join("cpus")).ok()?)?;
+        let cpus = parse_cpu_list(&fs::read_to_string(folder.join("cpus")).ok()?)?;
         let kind = fs::read_to_string(folder.join("type")).ok()?.trim().parse().ok()?;
         Some(Self { cpus, kind })
     }

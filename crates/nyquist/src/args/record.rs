@@ -5,8 +5,7 @@ use crate::args::{EventArgs, ServerArgs, StackArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
-use nyquist_record::linux::backend::Choice;
-use nyquist_record::linux::parse_cpu_list;
+use nyquist_record::parse_cpu_list;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -256,16 +255,6 @@ pub(crate) enum Backend {
     Perf,
     /// ptrace: user code, and where threads wait; where `perf_event_open` is refused
     Ptrace,
-}
-
-impl From<Backend> for Choice {
-    fn from(backend: Backend) -> Self {
-        match backend {
-            Backend::Auto => Self::Auto,
-            Backend::Perf => Self::Perf,
-            Backend::Ptrace => Self::Ptrace,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The options of a recording for stacks: the method of unwinding, and the size of stack copies for it.
 
 use crate::args::quantity::whole;
-use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use nyquist_record::linux;
+
+/// The largest copy of a stack that Linux makes, in bytes.
+const MOST_STACK_BYTES: u32 = 65_528;
 
 /// How the callers are found.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -13,7 +14,7 @@ pub(crate) struct StackArgs {
     pub(crate) call_graph: CallGraph,
     /// Copy so many bytes of each stack, to find the callers in it; larger copies reach further and cost more
     /// [default: 32 kB, raised to the maximum, 65528, when many stacks are deeper]
-    #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=linux::Options::MOST_STACK_BYTES))]
+    #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=MOST_STACK_BYTES))]
     pub(crate) stack_size: Option<u32>,
 }
 
@@ -29,46 +30,4 @@ pub(crate) enum CallGraph {
     Dwarf,
     /// Not at all: only the function that ran is recorded, without its callers
     None,
-}
-
-impl From<CallGraph> for linux::CallGraph {
-    fn from(call_graph: CallGraph) -> Self {
-        match call_graph {
-            CallGraph::Auto => Self::Auto,
-            CallGraph::Fp => Self::FramePointers,
-            CallGraph::Dwarf => Self::Dwarf,
-            CallGraph::None => Self::None,
-        }
-    }
-}
-
-impl StackArgs {
-    /// The options of a recording with these of its stacks.
-    pub(crate) fn apply(self, options: linux::Options) -> Result<linux::Options, Failure> {
-        if self.stack_size.is_some() && matches!(self.call_graph, CallGraph::Fp | CallGraph::None) {
-            return Err(Failure::new(
-                "--stack-size needs copies of stacks, and --call-graph fp or none makes no copies",
-            )
-            .hint("leave out one of them"));
-        }
-        Ok(linux::Options { call_graph: self.call_graph.into(), stack_bytes: self.stack_size, ..options })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_size_needs_copies() {
-        let applied = |call_graph, stack_size| {
-            let options = StackArgs { call_graph, stack_size }.apply(linux::Options::default());
-            options.map(|options| (options.call_graph, options.stack_bytes)).ok()
-        };
-        assert_eq!(applied(CallGraph::Auto, None), Some((linux::CallGraph::Auto, None)));
-        assert_eq!(applied(CallGraph::Dwarf, Some(4096)), Some((linux::CallGraph::Dwarf, Some(4096))));
-        assert_eq!(applied(CallGraph::Fp, None), Some((linux::CallGraph::FramePointers, None)));
-        assert_eq!(applied(CallGraph::Fp, Some(4096)), None);
-        assert_eq!(applied(CallGraph::None, Some(4096)), None);
-    }
 }

@@ -1,8 +1,8 @@
 //! `cargo-nyquist`, which cargo runs for `cargo nyquist`: passes its arguments to the `nyquist` beside it.
 
+use nyquist_system::replace_process;
 use std::env;
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         words.remove(0);
     }
     let program = beside_this_program().unwrap_or_else(|| PathBuf::from("nyquist"));
-    let error = Command::new(&program).arg("cargo").args(words).exec();
+    let error = replace_process(Command::new(&program).arg("cargo").args(words));
     eprintln!("error: cannot run {}: {error}", program.display());
     eprintln!("\nhint: `cargo install nyquist` installs `nyquist` and `cargo-nyquist` together");
     ExitCode::FAILURE
@@ -21,6 +21,6 @@ fn main() -> ExitCode {
 
 /// The `nyquist` that was installed together with this program.
 fn beside_this_program() -> Option<PathBuf> {
-    let path = env::current_exe().ok()?.with_file_name("nyquist");
+    let path = env::current_exe().ok()?.with_file_name(format!("nyquist{}", env::consts::EXE_SUFFIX));
     path.is_file().then_some(path)
 }

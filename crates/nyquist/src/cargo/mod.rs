@@ -24,8 +24,8 @@ use calls::{CARGO_FAILED, current_folder, this_program};
 use choose::Candidate;
 use clap::CommandFactory as _;
 use launch::Launch;
+use nyquist_system::replace_process;
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use targets::{Kind, Metadata, Selection};
@@ -193,7 +193,7 @@ fn record(
     }
     let mut command = recorder(common, &launch.folder, launch.words.iter().chain(own))?;
     command.envs(build.without_own(&launch.variables)).current_dir(&launch.folder);
-    let error = command.exec();
+    let error = replace_process(&mut command);
     Err(Failure::because("the recorder cannot be started", &error))
 }
 

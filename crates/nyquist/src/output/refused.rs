@@ -2,7 +2,6 @@
 
 use crate::failure::{Failure, io_reason};
 use crate::identity::{Refusal, RightsError};
-use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -112,11 +111,5 @@ impl From<RightsError> for Refused {
 impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
-    }
-}
-
-impl From<Errno> for Refused {
-    fn from(error: Errno) -> Self {
-        Self::Io(error.into())
     }
 }

@@ -4,7 +4,7 @@ use crate::{page, printer};
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::os::fd::AsFd;
+use terminal_size::{Width, terminal_size};
 
 /// The properties of an output that text can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +37,13 @@ impl Screen {
         Self { width: None, colour: false, unicode: is_utf8(|name| env::var_os(name)) }
     }
 
-    fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
+    fn of(stream: &impl IsTerminal) -> Self {
         let plain = Self::of_file();
         if !stream.is_terminal() {
             return plain;
         }
         let unicode = plain.unicode;
-        let columns = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
+        let columns = terminal_size().map_or(0, |(Width(columns), _)| columns);
         let width = if columns == 0 { 80 } else { usize::from(columns) };
         Self { width: Some(width), colour: wants_colour(|name| env::var_os(name)), unicode }
     }

@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
     fn selector(&self, unit: &str) -> Option<Selector> {
         let mut selector = Selector::new(self.sources.unit_kind(unit)?, 0);
         let cpus = ["cpumask", "cpus"].iter().find_map(|file| self.sources.unit_file(unit, file));
-        selector.cpus = cpus.and_then(|cpus| crate::linux::parse_cpu_list(&cpus));
+        selector.cpus = cpus.and_then(|cpus| crate::parse_cpu_list(&cpus));
         Some(selector)
     }
 

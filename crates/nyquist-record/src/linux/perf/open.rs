@@ -31,6 +31,7 @@ use super::sideband_throttle::SidebandThrottle;
 use super::stack_bases::StackBases;
 use super::stack_size_escalation::StackSizeEscalation;
 use super::totals::ThreadTotals;
+use crate::cpu_list::format_cpu_list;
 use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::options::{CallGraph, Options, Target};
@@ -458,7 +459,7 @@ impl Machine {
 pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
     let online = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
     if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
-        return Err(OpenError::NoSuchCpu { cpu: *cpu, online: cpus::format_list(&online) });
+        return Err(OpenError::NoSuchCpu { cpu: *cpu, online: format_cpu_list(&online) });
     }
     Ok(if wanted.is_empty() { online } else { wanted.to_vec() })
 }

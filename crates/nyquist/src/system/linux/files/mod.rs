@@ -1,0 +1,91 @@
+//! Places for output: found without following another user's links, written beside, and renamed at the end.
+
+mod leftovers;
+mod pending;
+mod place;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use pending::PendingFile;
+pub(crate) use place::Place;
+
+use super::sys;
+use crate::output::Refused;
+use place::Target;
+use rustix::fs::{CWD, FileType, MemfdFlags, Mode, OFlags, memfd_create, open, openat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+
+/// The number of the standard output.
+const STDOUT: u32 = 1;
+
+/// What a path names.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A file, or none yet.
+    File(Place),
+    /// Something that is written to and not replaced.
+    Stream {
+        /// It, opened for writing.
+        file: File,
+        /// Whether it is the standard output.
+        is_stdout: bool,
+    },
+}
+
+/// Finds what a path names, with the rights of the calling thread; `-` is the standard output. `to_seek`
+/// refuses pipes before they are opened.
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
+    if path == Path::new("-") {
+        return stream_of(STDOUT);
+    }
+    match place::find(path)? {
+        Target::File(place) => Ok(Found::File(place)),
+        Target::Descriptor(number) => stream_of(number),
+        Target::Special(_, FileType::Fifo | FileType::Socket) if to_seek => Err(Refused::Stream),
+        Target::Special(special, _) => {
+            // For a FIFO this waits for its reader, because without one the output would be lost. The
+            // opened file is the one that was checked.
+            let own = format!("/proc/self/fd/{}", special.as_raw_fd());
+            let file = openat(CWD, own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+            Ok(Found::Stream { file: file.into(), is_stdout: false })
+        }
+    }
+}
+
+fn stream_of(number: u32) -> Result<Found, Refused> {
+    let file = sys::duplicate(number)?;
+    let flags = rustix::fs::fcntl_getfl(&file)?;
+    if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
+        return Err(Refused::NotWritable);
+    }
+    Ok(Found::Stream { file, is_stdout: number == STDOUT })
+}
+
+/// Lets everything that is printed from now on go to the standard error, also what started programs print.
+pub(crate) fn redirect_stdout_to_stderr() -> io::Result<()> {
+    Ok(rustix::stdio::dup2_stdout(crate::printer::stderr())?)
+}
+
+/// A new file that no other process can open: in the folder for temporary files, or in memory if that
+/// does not support one.
+pub(crate) fn nameless() -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)
+        .or_else(|_| memfd_create("nyquist-unpacked", MemfdFlags::CLOEXEC));
+    Ok(File::from(file?))
+}
+
+/// The folders for a profile that cannot be written where it should be.
+pub(crate) fn other_folders() -> Vec<std::path::PathBuf> {
+    [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()].into()
+}
+
+impl From<Errno> for Refused {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}

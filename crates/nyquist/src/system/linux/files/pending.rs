@@ -1,0 +1,236 @@
+//! A file that is written under a temporary name in an open folder. It appears completely or not at all.
+
+use super::leftovers;
+use super::place::{Callers, Place, Target, find, is_there};
+use crate::identity::{Rights, as_invoking_user};
+use crate::output::Refused;
+use nyquist_record::linux::file_user;
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat, renameat,
+    renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, BufWriter, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The number of attempts to find an unused name for a file or a folder.
+const ATTEMPTS: u32 = 16;
+
+/// A file with a temporary name. It is removed unless it is published.
+#[derive(Debug)]
+pub(crate) struct PendingFile {
+    file: File,
+    temporary: OsString,
+    place: Place,
+    /// The name for messages.
+    shown: PathBuf,
+    /// The folder that was created only for this file.
+    own_folder: Option<Place>,
+    /// The process that created it. No other process publishes or removes it.
+    rights: Rights,
+    has_appeared: bool,
+}
+
+impl PendingFile {
+    /// Creates the temporary file. Removes files of the same name that dead recorders left behind.
+    pub(crate) fn create(place: Place, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
+        let (file, temporary) = rights.with(|| {
+            leftovers::remove(&place.folder, &place.name, Callers::now());
+            make_temporary(&place)
+        })??;
+        Ok(Self { file, temporary, place, shown, own_folder: None, rights, has_appeared: false })
+    }
+
+    /// Creates the temporary file in a new folder below `parent`, which no other user may enter, and whose
+    /// name cannot be predicted. Both belong to the user.
+    pub(crate) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+        as_invoking_user(|| Self::create_apart_as_user(parent, name))?
+    }
+
+    fn create_apart_as_user(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+        for _ in 0..ATTEMPTS {
+            let path = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
+            let Target::File(place) = find(&path)? else { continue };
+            match mkdirat(&place.folder, &place.name, Mode::RWXU) {
+                Err(Errno::EXIST) => continue,
+                made => made?,
+            }
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let folder = openat(&place.folder, &place.name, flags, Mode::empty())?;
+            let stat = fstat(&folder)?;
+            if stat.st_uid != file_user() || stat.st_mode & 0o077 != 0 {
+                return Err(Errno::PERM.into());
+            }
+            let inner = Place { folder, name: name.to_owned(), path: place.path.join(name) };
+            let shown = inner.path.clone();
+            let pending = Self::create(inner, shown, Rights::Users);
+            return match pending {
+                Ok(mut pending) => {
+                    pending.own_folder = Some(place);
+                    Ok(pending)
+                }
+                Err(error) => {
+                    let _ = unlinkat(&place.folder, &place.name, AtFlags::REMOVEDIR);
+                    Err(error)
+                }
+            };
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    /// Its name for messages.
+    pub(crate) fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// The absolute path, without links.
+    pub(crate) fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    /// Writes files into a folder of that name beside it, which is created if it is missing. Existing
+    /// files are replaced.
+    pub(crate) fn write_beside<'f>(
+        &self,
+        folder: &OsStr,
+        files: impl Iterator<Item = (&'f str, &'f [u8])>,
+    ) -> Result<(), Refused> {
+        self.rights.with(|| self.write_beside_with_rights(folder, files))?
+    }
+
+    fn write_beside_with_rights<'f>(
+        &self,
+        folder: &OsStr,
+        files: impl Iterator<Item = (&'f str, &'f [u8])>,
+    ) -> Result<(), Refused> {
+        match mkdirat(
+            &self.place.folder,
+            folder,
+            Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH,
+        ) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inner = openat(&self.place.folder, folder, flags, Mode::empty())?;
+        let owner = fstat(&inner)?.st_uid;
+        if !Callers::now().include(owner) {
+            return Err(Refused::OthersFolder { owner });
+        }
+        for (name, bytes) in files {
+            if name.contains('/') {
+                return Err(Errno::INVAL.into());
+            }
+            let path = self.place.path.with_file_name(folder).join(name);
+            let place = Place { folder: inner.try_clone()?, name: name.into(), path: path.clone() };
+            let mut pending = Self::create(place, path, self.rights.clone())?;
+            pending.file.write_all(bytes)?;
+            renameat(&inner, &pending.temporary, &inner, name)?;
+            pending.has_appeared = true;
+        }
+        Ok(())
+    }
+
+    /// The file for writing.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Writes and publishes it. Returns it for reading.
+    pub(crate) fn save(self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
+        let mut writer = BufWriter::with_capacity(1 << 16, self.file()?);
+        write(&mut writer)?;
+        writer.flush()?;
+        self.appear()?;
+        Ok(writer.into_inner()?)
+    }
+
+    /// Gives it its final name. An existing file of that name is renamed.
+    pub(crate) fn appear(mut self) -> io::Result<()> {
+        self.rights.with(|| self.take_name())??;
+        self.has_appeared = true;
+        Ok(())
+    }
+
+    fn take_name(&self) -> io::Result<()> {
+        let Place { folder, name, .. } = &self.place;
+        if !is_there(folder, &self.temporary, &self.file) {
+            return Err(io::Error::other("somebody else has removed or replaced it while it was written"));
+        }
+        let old = keep_old(folder, name)?;
+        if let Err(error) = renameat(folder, &self.temporary, folder, name) {
+            if let Some(old) = old {
+                renameat(folder, &old, folder, name)?;
+            }
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    fn remove(&self) {
+        if is_there(&self.place.folder, &self.temporary, &self.file) {
+            let _ = unlinkat(&self.place.folder, &self.temporary, AtFlags::empty());
+        }
+        if let Some(own) = &self.own_folder {
+            let _ = unlinkat(&own.folder, &own.name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+impl Drop for PendingFile {
+    fn drop(&mut self) {
+        if !self.has_appeared {
+            // Files that cannot be removed are left to the next recorder with that name.
+            let _ = self.rights.with(|| self.remove());
+        }
+    }
+}
+
+/// A new file with a temporary name, which is locked while this process runs.
+fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for attempt in 0..ATTEMPTS {
+        // Other users can have created files with all predictable names.
+        let number = if attempt == 0 { 0 } else { RandomState::new().hash_one(attempt) };
+        let temporary = leftovers::name(&place.name, std::process::id(), number);
+        let file = match openat(&place.folder, &temporary, flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::EXIST) => continue,
+            file => File::from(file?),
+        };
+        // Another process may have treated it as a leftover before it was locked. If files cannot be locked,
+        // no process removes leftovers.
+        let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
+        if is_locked && is_there(&place.folder, &temporary, &file) {
+            return Ok((file, temporary));
+        }
+    }
+    Err(Errno::EXIST.into())
+}
+
+/// Renames an existing file, and returns the new name: `NAME.old`, or an unused one if that is not possible.
+fn keep_old(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<OsString>> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(_) => {}
+    }
+    let old = with_suffix(name, ".old");
+    let Err(error) = renameat(folder, name, folder, &old) else { return Ok(Some(old)) };
+    let others = (2..=ATTEMPTS).map(|number| with_suffix(name, &format!(".old.{number}")));
+    let mut kept =
+        others.filter(|old| renameat_with(folder, name, folder, old, RenameFlags::NOREPLACE).is_ok());
+    kept.next().map(Some).ok_or_else(|| error.into())
+}
+
+fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(suffix);
+    name
+}

@@ -1,0 +1,25 @@
+//! Linux: the commands that record and measure, and what the others need of the system.
+
+mod arm_cores;
+mod doctor;
+mod ending;
+mod event_failure;
+pub(crate) mod files;
+mod launch_advice;
+mod list;
+pub(crate) mod lossy_path;
+pub(crate) mod machine;
+mod markers;
+mod options;
+mod perf_tee;
+pub(crate) mod process_memory;
+pub(crate) mod programs;
+mod record;
+pub(crate) mod recording;
+mod setup;
+pub(crate) mod signals;
+mod stat;
+mod summary;
+mod sys;
+mod top;
+pub(crate) mod users;

@@ -1,0 +1,109 @@
+//! The companions of a recording, which produce events of their own: markers, counters, and waits of threads.
+
+use super::subject::ancestors;
+use crate::number::counted;
+use crate::printer::Printer;
+use crate::system::linux::markers;
+use nyquist_convert::Converter;
+use nyquist_convert::event::{Event, Pid};
+use nyquist_record::linux::backend::Outcome;
+use nyquist_record::linux::counters::Counters;
+use nyquist_record::linux::markers::Markers;
+use nyquist_record::linux::wait_stacks::WaitStacks;
+use nyquist_record::linux::{Companion, Target};
+
+/// The companions of a recording.
+#[derive(Debug)]
+pub(super) struct Companions {
+    markers: Option<Markers>,
+    counters: Option<Counters>,
+    waits: Option<WaitStacks>,
+}
+
+impl Companions {
+    /// The companions that exist before the recording begins.
+    pub(super) fn new(markers: Option<Markers>) -> Self {
+        Self { markers, counters: None, waits: None }
+    }
+
+    /// Starts counting the resources that the recorded processes use. On failure the recording continues
+    /// without them.
+    pub(super) fn count(&mut self, target: &Target, printer: Printer) {
+        // For all processes of a machine or a container, each process could be read too rarely.
+        if !matches!(target, Target::Child(_) | Target::Attach(_)) {
+            return;
+        }
+        let pids: Vec<_> = ancestors(target).into_iter().map(Pid).collect();
+        match Counters::of(&pids, matches!(target, Target::Child(_))) {
+            Ok(counters) => self.counters = Some(counters),
+            Err(error) => {
+                printer.detail(format_args!("what the program uses is not counted: {error}"));
+            }
+        }
+    }
+
+    /// Starts reading where threads wait. The ptrace backend does this itself.
+    pub(super) fn watch_waits(&mut self, outcome: &Outcome, printer: Printer) {
+        if let Outcome::Perf(_) = outcome {
+            match WaitStacks::start() {
+                Ok(waits) => self.waits = Some(waits),
+                Err(error) => {
+                    printer.warn(format_args!("where threads wait is not recorded: {error}"));
+                }
+            }
+        }
+    }
+
+    fn each(&mut self) -> impl Iterator<Item = &mut dyn Companion> {
+        let markers = self.markers.as_mut().map(|markers| markers as &mut dyn Companion);
+        let counters = self.counters.as_mut().map(|counters| counters as &mut dyn Companion);
+        let waits = self.waits.as_mut().map(|waits| waits as &mut dyn Companion);
+        markers.into_iter().chain(counters).chain(waits)
+    }
+
+    /// Passes the events of a chunk to each.
+    pub(super) fn notice(&mut self, events: &[Event]) {
+        self.each().for_each(|companion| events.iter().for_each(|event| companion.notice(event)));
+    }
+
+    /// Appends the events of each so far.
+    pub(super) fn collect(&mut self, events: &mut Vec<Event>) {
+        self.each().for_each(|companion| companion.collect(events));
+    }
+
+    /// Adds the remaining events to the recording, and reports losses.
+    pub(super) fn finish(self, converter: &mut Converter, printer: Printer) {
+        if let Some(counters) = self.counters {
+            let mut events = Vec::new();
+            counters.finish(&mut events);
+            for event in events {
+                converter.push(event);
+            }
+        }
+        if let Some(waits) = self.waits {
+            finish_waits(waits, converter, printer);
+        }
+        if let Some(markers) = self.markers {
+            markers::finish(markers, converter, printer);
+        }
+    }
+}
+
+/// Adds the last observations of waiting threads, and reports threads that may not be read.
+fn finish_waits(waits: WaitStacks, converter: &mut Converter, printer: Printer) {
+    let mut events = Vec::new();
+    let refused = waits.finish(&mut events);
+    for event in events {
+        converter.push(event);
+    }
+    if let Some(unread) = unread_waits(refused) {
+        printer.warn(unread);
+    }
+}
+
+/// A message about threads whose wait stacks may not be read; `None` for none.
+pub(crate) fn unread_waits(refused: usize) -> Option<String> {
+    let threads = counted(refused as u64, "thread");
+    let text = format!("where {threads} waited could not be read: sudo, or CAP_SYS_PTRACE, permits it");
+    (refused > 0).then_some(text)
+}

@@ -1,0 +1,32 @@
+//! The events that are recorded beside the samples.
+
+use crate::args::{NOT_UNDERSTOOD, RecordArgs};
+use crate::failure::Failure;
+use crate::system::linux::event_failure::event_failure;
+use nyquist_record::linux::RecordedEvent;
+use nyquist_record::linux::event_names::{EventSources, Interval, parse};
+
+/// Reads the names of the events, each of which is recorded once. Adds the events that show where threads
+/// wait.
+pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
+    let sources = EventSources::of_machine();
+    let interval = args.events.count.map(Interval::Period);
+    let mut wanted: Vec<RecordedEvent> = Vec::new();
+    for asked in &args.events.asked {
+        let events = parse(&asked.text, &sources).map_err(|error| event_failure(&error))?;
+        for event in events {
+            if asked.filter.is_some() && !event.is_tracepoint() {
+                let text = format!("--filter is for tracepoints, and `{}` is none", event.name);
+                return Err(Failure::new(text).status(NOT_UNDERSTOOD));
+            }
+            let is_new = !wanted.iter().any(|other| other.event.name == event.name);
+            let mut recorded = RecordedEvent::new(event, interval, args.rate, &sources);
+            recorded.filter.clone_from(&asked.filter);
+            wanted.extend(is_new.then_some(recorded));
+        }
+    }
+    if args.off_cpu {
+        wanted.extend(RecordedEvent::of_waits(&sources));
+    }
+    Ok(wanted)
+}

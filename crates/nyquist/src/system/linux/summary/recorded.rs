@@ -1,0 +1,377 @@
+//! Messages after a recording: its size, its gaps, and the functions with most of its time.
+
+use crate::number::{counted, time_span};
+use crate::own_code;
+use crate::printer::{self, Printer};
+use crate::report::shares;
+use crate::scale::Scale;
+use crate::system::linux::ending::Ending;
+use crate::text::{Names, cut_name};
+use crate::unnamed;
+use nyquist_analysis::{Function, Index, Selection, View};
+use nyquist_convert::{OccurrenceCounts, Statistics};
+use nyquist_profile::{Profile, StackId, Thread, well_known};
+use nyquist_record::linux::backend::Summary;
+use nyquist_record::linux::ptrace::HoldSummary;
+use std::cmp::Reverse;
+use std::path::Path;
+
+/// Prints how long threads were stopped by the recorder.
+fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
+    let HoldSummary { count, total_ns, median_us, percentile_99_us, budget } = holds;
+    let (total, rate) = (*total_ns as f64 / 1e6, *count as f64 / duration.max(1e-9));
+    printer.detail(format_args!(
+        "Held running threads {count} times ({rate:.0} a second), {total:.1} ms in all: median {median_us} µs, 99th percentile {percentile_99_us} µs"
+    ));
+    let [spent, allowed] = [budget.spent_ns, budget.allowed_ns].map(|ns| ns as f64 / 1e6);
+    let cut = match budget.cut_rounds {
+        0 => String::new(),
+        rounds => format!(", and were cut short in {}: the rate was lower", counted(rounds, "round")),
+    };
+    printer.detail(format_args!("Looks used {spent:.1} of the {allowed:.1} ms that they may take{cut}"));
+    if budget.excused_ns > 0 {
+        let excused = budget.excused_ns as f64 / 1e6;
+        printer.detail(format_args!(
+            "Besides, {excused:.1} ms of single holds were drawn out by a busy machine"
+        ));
+    }
+}
+
+/// The CPU time of samples whose stacks satisfy a condition, in nanoseconds.
+fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u64 {
+    let is_of_process = |thread: &&Thread| !profile.process(thread.process).is_of_cpus();
+    let samples = profile.threads().iter().filter(is_of_process).flat_map(|thread| &thread.samples);
+    let on_cpu = samples.filter(|sample| !sample.off_cpu && is_wanted(sample.stack));
+    on_cpu.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
+}
+
+/// Whether a stack stands for time without a sample.
+fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
+    profile
+        .stack_frames(stack)
+        .next()
+        .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
+}
+
+/// The recording that the summary describes.
+pub(crate) struct Recorded<'a> {
+    /// The profile.
+    pub(crate) profile: &'a Profile,
+    /// The name of the recorded program.
+    pub(crate) program: &'a str,
+    /// The command lines of attached processes.
+    pub(crate) command_lines: &'a str,
+    /// Whether the user requested the waits of threads.
+    pub(crate) waits: bool,
+    /// The names of the events that were recorded beside the samples, and their numbers.
+    pub(crate) events: (&'a [String], &'a OccurrenceCounts),
+    /// Whether the recorder could read all processes. This process may have given up that right since.
+    pub(crate) may_look_into_others: bool,
+}
+
+/// Prints the summary of a recording.
+pub(crate) fn print(
+    printer: Printer,
+    recorded: &Recorded<'_>,
+    summary: &Summary,
+    statistics: &Statistics,
+    ending: &Ending<'_>,
+    saved: Option<&Path>,
+) {
+    if printer.is_silent() {
+        return;
+    }
+    let &Recorded { profile, program, command_lines, waits, events, may_look_into_others } = recorded;
+    let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
+    let index = Index::new(profile);
+    let view = View::new(&index, &Selection::default());
+    let (functions, scale) = (view.functions().functions, Scale::of(&view));
+    let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
+    printer.say(format_args!(
+        "Recorded {} with {} of CPU time{}: {}",
+        time_span(profile.meta().profiling_end.unwrap_or_default()),
+        time_span(cpu_time),
+        shares_in_brackets(&view),
+        counted(statistics.samples, "sample")
+    ));
+    print_way(printer, summary, ending, duration);
+    print_losses(printer, statistics);
+    print_stacks(printer, statistics, may_look_into_others, &functions, scale);
+    print_not_sampled(printer, profile, statistics, (cpu_time, ending));
+    print_missing(printer, profile.meta().interval, statistics, ending, cpu_time);
+    let hottest = hottest(&functions, scale);
+    if !hottest.is_empty() && statistics.samples > 0 {
+        printer.say(format_args!("Most time is in {hottest}"));
+    }
+    let own = own_code::hottest(&functions, program, scale, name_width());
+    if !own.is_empty() {
+        printer.say(format_args!("Of its own code, with what it calls: {own}"));
+    }
+    super::events::print(printer, events.0, events.1);
+    if waits {
+        super::waits::print(printer, profile);
+    }
+    for hint in unnamed::hints(profile, command_lines, &functions, scale) {
+        printer.say(hint);
+    }
+    if let Some(path) = saved {
+        printer.say(format_args!("Saved {}", path.display()));
+    }
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+/// Prints how the recording proceeded.
+fn print_way(printer: Printer, summary: &Summary, ending: &Ending<'_>, duration: f64) {
+    if let Some(holds) = &summary.holds {
+        print_holds(printer, holds, duration);
+    }
+    if let Some(after) = summary.deepened_after {
+        printer.detail(format_args!(
+            "More of each stack was copied from {:.2} s on: many were deeper",
+            after.as_secs_f64()
+        ));
+    }
+    for notice in &summary.lost_privileges {
+        printer.warn(notice);
+    }
+    if summary.left_running {
+        printer.say(ending.line());
+    }
+}
+
+/// Prints what the kernel dropped or did not sample.
+fn print_losses(printer: Printer, statistics: &Statistics) {
+    if statistics.lost > 0 {
+        let lost = counted(statistics.lost, "record");
+        printer.warn(format_args!("{lost} were dropped, samples among them: a lower rate (-r) loses fewer"));
+    }
+    if statistics.throttled > 0 {
+        let times = counted(statistics.throttled, "time");
+        printer.warn(format_args!("the kernel paused sampling {times}"));
+    }
+}
+
+/// Prints the number of completed stacks, and the number of stacks without a root, with the reasons.
+fn print_stacks(
+    printer: Printer,
+    statistics: &Statistics,
+    may_look_into_others: bool,
+    functions: &[Function<'_>],
+    scale: Scale,
+) {
+    if statistics.completed > 0 {
+        let stacks = counted(statistics.completed, "stack");
+        printer.say(format_args!(
+            "{stacks} reached beyond the copy: completed from the running program's memory"
+        ));
+        print_incomplete(printer, statistics);
+    }
+    if statistics.truncated > 0 {
+        let verb =
+            if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
+        let stacks = counted(statistics.truncated, "stack");
+        printer.say(format_args!("{stacks} {verb}{}", reasons(functions, scale)));
+        if functions.iter().any(lacks_mappings) {
+            printer.say(why_mappings_are_unknown(may_look_into_others));
+        }
+    }
+}
+
+/// The reason why the mappings of some processes were never reported. A recorder that may read all processes
+/// only comes too late for some.
+fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
+    if may_look_into_others {
+        "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
+    } else {
+        "The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names"
+    }
+}
+
+/// Prints the amount of CPU time without samples.
+fn print_not_sampled(
+    printer: Printer,
+    profile: &Profile,
+    statistics: &Statistics,
+    (cpu_time, ending): (u64, &Ending<'_>),
+) {
+    let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
+    // Less than 1 % is only the last intervals of some threads.
+    if not_sampled * 100 > cpu_time && not_sampled >= LEAST_TOLD_NS {
+        let lost = if statistics.lost > 0 { ", or whose samples were dropped" } else { "" };
+        printer.say(format_args!(
+            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came{lost}",
+            seconds(not_sampled)
+        ));
+        // Each thread of an attached process has a separate clock, which starts with the thread.
+        if !ending.attached.is_empty() && not_sampled > cpu_time / SHORT_LIVED {
+            printer.say(
+                "hint: as root, `nyquist record -a --name PROGRAM` samples threads that live shortly, too",
+            );
+        }
+    }
+}
+
+/// Prints the amount of the command's CPU time that is not in the profile, and the reason.
+fn print_missing(
+    printer: Printer,
+    interval: u64,
+    statistics: &Statistics,
+    ending: &Ending<'_>,
+    cpu_time: u64,
+) {
+    if let Some(missing) = ending.used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
+        let why = if statistics.lost > 0 {
+            "records were dropped"
+        } else {
+            "used by processes that may not be recorded (setuid programs, and programs that you may not read), or that have left the control group"
+        };
+        printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
+    } else if statistics.samples == 0 {
+        printer.say(format_args!("Nothing was sampled: {}", ending.why_nothing(interval, cpu_time)));
+    }
+}
+
+/// Prints the reasons why other stacks were not completed.
+fn print_incomplete(printer: Printer, statistics: &Statistics) {
+    let reasons = statistics.incomplete.by_count();
+    let texts: Vec<String> = reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    if !texts.is_empty() {
+        let all = counted(reasons.iter().map(|(_, count)| count).sum(), "stack");
+        printer.detail(format_args!("{all} could not be completed: {}", texts.join(", ")));
+    }
+}
+
+/// A smaller time without samples is not reported, because it would be shown as 0.00 s.
+const LEAST_TOLD_NS: u64 = 5_000_000;
+
+/// The missing part of the command's CPU time, if it exceeds the inaccuracy of both measurements. The
+/// kernel's accounting of a process begins before the command does.
+fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
+    const LEAST_NS: u64 = 50_000_000;
+    let missing = used_ns.saturating_sub(recorded_ns);
+    (missing > LEAST_NS && missing > used_ns / 10).then_some(missing)
+}
+
+/// If at least this fraction (1 / 5) was not sampled, threads are too short-lived to get their own clocks.
+const SHORT_LIVED: u64 = 5;
+
+/// The number of functions that a recording's summary names.
+const HOTTEST: usize = 5;
+
+/// The maximum length of a function's name in the summary on a terminal.
+const NAME_WIDTH: usize = 40;
+
+/// The maximum length of names; `None` for a pipe or a file, where nothing is cut.
+fn name_width() -> Option<usize> {
+    printer::is_terminal().then_some(NAME_WIDTH)
+}
+
+/// The parts of the CPU time, if there is any.
+fn shares_in_brackets(view: &View<'_>) -> String {
+    if view.is_empty() {
+        return String::new();
+    }
+    let summary = view.summary();
+    format!(" ({})", shares(&summary, Scale::of_summary(&summary)))
+}
+
+/// The functions with the most self time, with their shares.
+fn hottest(functions: &[Function<'_>], scale: Scale) -> String {
+    // Time without a sample is reported already, and is not a function.
+    let is_function = |function: &&Function<'_>| {
+        function.self_amount.weight > 0 && function.name != well_known::NOT_SAMPLED
+    };
+    let named = functions.iter().filter(is_function).take(HOTTEST).map(|function| {
+        let name = Names::Short.show(function.name);
+        let name = name_width().map_or(name.clone(), |width| cut_name(&name, width, true));
+        format!("{name} {}", scale.percent(function.self_amount.weight))
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a function is the root of stacks of processes whose mappings were never reported.
+fn lacks_mappings(function: &Function<'_>) -> bool {
+    well_known::truncation_reason(function.name) == Some(well_known::UNKNOWN_MAPPINGS)
+}
+
+/// The number of reasons for stacks without a root that a recording's summary names.
+const REASONS: usize = 3;
+
+/// The reasons why stacks do not reach their roots, with the share of the time for each reason.
+fn reasons(functions: &[Function<'_>], scale: Scale) -> String {
+    let reason = |function: &Function<'_>| {
+        let reason = well_known::truncation_reason(function.name)?.to_owned();
+        Some((function.total.weight, reason))
+    };
+    let mut reasons: Vec<_> =
+        functions.iter().filter_map(reason).filter(|(_, why)| !why.is_empty()).collect();
+    reasons.sort_by_key(|(weight, _)| Reverse(*weight));
+    reasons.truncate(REASONS);
+    let texts: Vec<_> =
+        reasons.iter().map(|(weight, reason)| format!("{reason}, {}", scale.percent(*weight))).collect();
+    if texts.is_empty() { String::new() } else { format!(": {}", texts.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_profile::{Meta, Process, ProfileBuilder, Sample, Thread};
+
+    #[test]
+    fn a_privilege_is_advised_only_where_missing() {
+        assert!(why_mappings_are_unknown(true).contains("had ended"));
+        assert!(why_mappings_are_unknown(false).contains("CAP_SYS_PTRACE"));
+    }
+
+    #[test]
+    fn the_hottest_functions_are_named_in_order() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        for (name, weight) in [("a", 1), ("b<u8>::c", 2), ("main", 7), ("d", 5), ("e", 4), ("f", 1)] {
+            let stack = builder.intern_label(None, name, None);
+            builder.add_sample(thread, Sample { weight, ..Sample::new(0, Some(stack), 0) });
+        }
+        let profile = builder.finish();
+        let index = Index::new(&profile);
+        let view = View::new(&index, &Selection::default());
+        let hottest = hottest(&view.functions().functions, Scale::of(&view));
+        assert_eq!(hottest, "main 35.0%, d 25.0%, e 20.0%, b::c 10.0%, a 5.0%");
+    }
+
+    #[test]
+    fn stacks_without_a_root_say_why() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let roots =
+            ["(truncated: no unwind information)", "(truncated)", "main", "(truncated: stack copy ended)"];
+        for (root, weight) in roots.into_iter().zip([1, 1, 5, 3]) {
+            let root = builder.intern_label(None, root, None);
+            let stack = builder.intern_label(Some(root), "work", None);
+            builder.add_sample(thread, Sample { weight, ..Sample::new(0, Some(stack), 0) });
+        }
+        let profile = builder.finish();
+        let index = Index::new(&profile);
+        let view = View::new(&index, &Selection::default());
+        let texts = reasons(&view.functions().functions, Scale::of(&view));
+        assert_eq!(texts, ": stack copy ended, 30.0%; no unwind information, 10.0%");
+        assert_eq!(reasons(&[], Scale::of(&view)), "");
+    }
+
+    #[test]
+    fn cpu_time_used_unseen_is_missing() {
+        let check = |used: u64, recorded: u64, expected: Option<u64>| {
+            let texts = missing(used * 1_000_000, recorded * 1_000_000);
+            assert_eq!(texts, expected.map(|expected| expected * 1_000_000), "{recorded} of {used}");
+        };
+        check(600, 300, Some(300));
+        check(4000, 1340, Some(2660));
+        check(4000, 3700, None);
+        check(40, 0, None);
+        check(300, 310, None);
+    }
+}

@@ -1,0 +1,75 @@
+//! Threads by their CPU time or waiting time.
+
+use super::asked::{Asked, key};
+use super::table::{Cell, Column, Page, Row, Width};
+use crate::args::SortBy;
+use crate::scale::milliseconds;
+use crate::system::linux::top::question::Period;
+use crate::text::Style;
+use nyquist_analysis::{SampleState, ThreadRow};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+pub(super) fn page(asked: &Asked<'_>) -> Page {
+    let recent = asked.recent.by_thread();
+    let recent: HashMap<_, _> = recent.iter().map(|row| (row.thread, row.amount.weight)).collect();
+    let recent_of = |row: &ThreadRow<'_>| recent.get(&row.thread).copied().unwrap_or(0);
+    let mut threads = asked.overall.by_thread();
+    threads.retain(|row| asked.finds(row.name));
+    match (asked.question.sort, asked.question.period) {
+        (SortBy::Name, _) => threads.sort_by_key(|row| row.name),
+        (_, Period::Recent) => threads.sort_by_key(|row| Reverse((recent_of(row), row.amount.weight))),
+        (_, Period::Overall) => threads.sort_by_key(|row| Reverse(row.amount.weight)),
+    }
+    let nothing = asked.nothing("Nothing was sampled yet");
+    Page {
+        columns: columns(asked),
+        rows: threads.iter().map(|row| self::row(asked, row, recent_of(row))).collect(),
+        empty: if asked.search.is_some() { "No thread of that name was sampled" } else { nothing },
+        ..Page::default()
+    }
+}
+
+fn columns(asked: &Asked<'_>) -> Vec<Column> {
+    let by_name = asked.question.sort == SortBy::Name;
+    let heading = match asked.question.state {
+        SampleState::OnCpu => "CPU",
+        SampleState::OffCpu => "WAITS",
+        SampleState::Both => "BOTH",
+    };
+    let cpu = |period| {
+        let is_sorted = !by_name && asked.question.period == period;
+        Column::new(heading, Width::Number(7)).under(asked.group(period)).sorted(is_sorted)
+    };
+    vec![
+        cpu(Period::Recent),
+        Column::bars(),
+        cpu(Period::Overall),
+        Column::new("TIME", Width::Number(12)),
+        Column::new("TID", Width::Number(8)),
+        Column::new("THREAD", Width::Rest).sorted(by_name),
+        Column::new("PROCESS", Width::Part(4)),
+    ]
+}
+
+fn row(asked: &Asked<'_>, row: &ThreadRow<'_>, recent: u64) -> Row {
+    let profile = &asked.ground.snapshot.profile;
+    let process = profile.process(row.process);
+    let cpus = |period, weight| asked.load(period, weight).cpus;
+    let recent = cpus(Period::Recent, recent);
+    Row {
+        key: key((row.tid, row.pid)),
+        name: asked.names.show(row.name),
+        thread: Some(row.thread),
+        cells: vec![
+            Cell::share(recent),
+            Cell::Bar(recent),
+            Cell::share(cpus(Period::Overall, row.amount.weight)),
+            Cell::dim(&milliseconds(row.amount.weight.saturating_mul(profile.meta().interval))),
+            Cell::text(row.tid, Style::Plain),
+            Cell::Name,
+            Cell::dim(&format!("{} ({})", asked.names.show(&process.name), row.pid)),
+        ],
+        ..Row::default()
+    }
+}

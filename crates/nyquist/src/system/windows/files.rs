@@ -1,0 +1,336 @@
+//! Places for output: a file is written beside its place under a temporary name, and renamed at the end.
+
+pub(crate) use super::sys::redirect_stdout_to_stderr;
+
+use crate::identity::Rights;
+use crate::output::Refused;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, BufWriter, Write as _};
+use std::os::windows::fs::OpenOptionsExt as _;
+use std::os::windows::io::AsHandle as _;
+use std::path::{Path, PathBuf};
+
+/// The number of attempts to find an unused name for a file or a folder.
+const ATTEMPTS: u32 = 16;
+
+/// `FILE_FLAG_DELETE_ON_CLOSE`: the file is gone when it is closed.
+const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+
+/// The devices of DOS, which every folder seems to contain.
+const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
+
+/// What a path names.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A file, or none yet.
+    File(Place),
+    /// Something that is written to and not replaced.
+    Stream {
+        /// It, opened for writing.
+        file: File,
+        /// Whether it is the standard output.
+        is_stdout: bool,
+    },
+}
+
+/// A name in a folder that exists.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+}
+
+/// Finds what a path names; `-` is the standard output. `to_seek` refuses pipes before they are opened.
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
+    if path == Path::new("-") {
+        let file = File::from(io::stdout().as_handle().try_clone_to_owned()?);
+        return Ok(Found::Stream { file, is_stdout: true });
+    }
+    let is_pipe = path.to_string_lossy().starts_with(r"\\.\pipe\");
+    if is_pipe && to_seek {
+        return Err(Refused::Stream);
+    }
+    if is_pipe || is_device(path) {
+        return Ok(Found::Stream { file: OpenOptions::new().write(true).open(path)?, is_stdout: false });
+    }
+    let names_folder = path.file_name().is_none() || path.to_string_lossy().ends_with(['/', '\\']);
+    if path.is_dir() {
+        return Err(Refused::IsFolder);
+    }
+    let path = std::path::absolute(path)?;
+    let folder = path.parent().unwrap_or(&path);
+    if !folder.is_dir() || names_folder {
+        return Err(Refused::NoFolder(folder.to_owned()));
+    }
+    // A link stays a link: its target is replaced.
+    let path = fs::canonicalize(&path).unwrap_or(path);
+    Ok(Found::File(Place { path }))
+}
+
+fn is_device(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    DEVICES.iter().any(|device| stem.eq_ignore_ascii_case(device))
+}
+
+/// A new file that is gone when it is closed, in the folder for temporary files.
+pub(crate) fn nameless() -> io::Result<File> {
+    for attempt in 0..ATTEMPTS {
+        let name = format!("nyquist-{:016x}", RandomState::new().hash_one(attempt));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).custom_flags(DELETE_ON_CLOSE);
+        match options.open(std::env::temp_dir().join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened,
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// The folders for a profile that cannot be written where it should be.
+pub(crate) fn other_folders() -> Vec<PathBuf> {
+    vec![std::env::temp_dir()]
+}
+
+/// A file with a temporary name. It is removed unless it is published.
+#[derive(Debug)]
+pub(crate) struct PendingFile {
+    file: File,
+    temporary: PathBuf,
+    place: Place,
+    /// The name for messages.
+    shown: PathBuf,
+    /// The folder that was created only for this file.
+    own_folder: Option<PathBuf>,
+    has_appeared: bool,
+}
+
+impl PendingFile {
+    /// Creates the temporary file.
+    pub(crate) fn create(place: Place, shown: PathBuf, _rights: Rights) -> Result<Self, Refused> {
+        let (file, temporary) = make_temporary(&place.path)?;
+        Ok(Self { file, temporary, place, shown, own_folder: None, has_appeared: false })
+    }
+
+    /// Creates the temporary file in a new folder below `parent`, whose name cannot be predicted.
+    pub(crate) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+        for _ in 0..ATTEMPTS {
+            let folder = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
+            match fs::create_dir(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made?,
+            }
+            let path = folder.join(name);
+            let mut pending = Self::create(Place { path: path.clone() }, path, Rights::Users)?;
+            pending.own_folder = Some(folder);
+            return Ok(pending);
+        }
+        Err(io::Error::from(io::ErrorKind::AlreadyExists).into())
+    }
+
+    /// Its name for messages.
+    pub(crate) fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// The absolute path, without links.
+    pub(crate) fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    /// Writes files into a folder of that name beside it, which is created if it is missing. Existing
+    /// files are replaced.
+    pub(crate) fn write_beside<'f>(
+        &self,
+        folder: &OsStr,
+        files: impl Iterator<Item = (&'f str, &'f [u8])>,
+    ) -> Result<(), Refused> {
+        let folder = self.place.path.with_file_name(folder);
+        if !folder.is_dir() {
+            fs::create_dir(&folder)?;
+        }
+        for (name, bytes) in files {
+            let is_name = Path::new(name).file_name() == Some(OsStr::new(name));
+            if !is_name || name.contains(':') {
+                return Err(io::Error::from(io::ErrorKind::InvalidInput).into());
+            }
+            let path = folder.join(name);
+            let mut pending = Self::create(Place { path: path.clone() }, path, Rights::Users)?;
+            pending.file.write_all(bytes)?;
+            fs::rename(&pending.temporary, &pending.place.path)?;
+            pending.has_appeared = true;
+        }
+        Ok(())
+    }
+
+    /// The file for writing.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Writes and publishes it. Returns it for reading.
+    pub(crate) fn save(self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
+        let mut writer = BufWriter::with_capacity(1 << 16, self.file()?);
+        write(&mut writer)?;
+        writer.flush()?;
+        self.appear()?;
+        Ok(writer.into_inner()?)
+    }
+
+    /// Gives it its final name. An existing file of that name is renamed.
+    pub(crate) fn appear(mut self) -> io::Result<()> {
+        let old = keep_old(&self.place.path)?;
+        if let Err(error) = fs::rename(&self.temporary, &self.place.path) {
+            if let Some(old) = old {
+                fs::rename(old, &self.place.path)?;
+            }
+            return Err(error);
+        }
+        self.has_appeared = true;
+        Ok(())
+    }
+}
+
+impl Drop for PendingFile {
+    fn drop(&mut self) {
+        if !self.has_appeared {
+            let _ = fs::remove_file(&self.temporary);
+            if let Some(folder) = &self.own_folder {
+                let _ = fs::remove_dir(folder);
+            }
+        }
+    }
+}
+
+/// A new file beside a place. It may be renamed and removed while it is open, as the standard library opens it.
+fn make_temporary(place: &Path) -> io::Result<(File, PathBuf)> {
+    let name = place.file_name().unwrap_or_default();
+    for attempt in 0..ATTEMPTS {
+        let number = RandomState::new().hash_one(attempt);
+        let mut temporary = OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}.{number}.tmp", std::process::id()));
+        let temporary = place.with_file_name(temporary);
+        match OpenOptions::new().read(true).write(true).create_new(true).open(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return Ok((opened?, temporary)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Renames an existing file, and returns the new name: `NAME.old`, or an unused one if that is not possible.
+fn keep_old(path: &Path) -> io::Result<Option<PathBuf>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(_) => {}
+    }
+    let old = with_suffix(path, ".old");
+    let Err(error) = fs::rename(path, &old) else { return Ok(Some(old)) };
+    let others = (2..=ATTEMPTS).map(|number| with_suffix(path, &format!(".old.{number}")));
+    let mut kept = others.filter(|old| !old.exists() && fs::rename(path, old).is_ok());
+    kept.next().map(Some).ok_or(error)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Output;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("nyquist-output-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<_> = names.collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    fn save(path: &Path, text: &str) {
+        Output::open(path).unwrap().save(|out| out.write_all(text.as_bytes())).unwrap();
+    }
+
+    #[test]
+    fn an_earlier_recording_is_kept() {
+        let folder = Folder::new("old");
+        let path = folder.0.join("p.json.gz");
+        save(&path, "one");
+        save(&path, "two");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_to_string(folder.0.join("p.json.gz.old")).unwrap(), "one");
+        assert_eq!(folder.names(), ["p.json.gz", "p.json.gz.old"]);
+    }
+
+    #[test]
+    fn a_failed_save_leaves_the_earlier_recording() {
+        let folder = Folder::new("failed");
+        let path = folder.0.join("p");
+        save(&path, "one");
+        let output = Output::open(&path).unwrap();
+        let result = output.save(|out| {
+            out.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        assert_eq!(folder.names(), ["p"]);
+    }
+
+    #[test]
+    fn an_old_name_that_is_taken_loses_nothing() {
+        let folder = Folder::new("taken");
+        let path = folder.0.join("p");
+        fs::create_dir(folder.0.join("p.old")).unwrap();
+        for text in ["one", "two", "three"] {
+            save(&path, text);
+        }
+        assert_eq!(fs::read_to_string(folder.0.join("p.old.2")).unwrap(), "one");
+        assert_eq!(fs::read_to_string(folder.0.join("p.old.3")).unwrap(), "two");
+    }
+
+    #[test]
+    fn places_that_cannot_be_written_fail_at_once() {
+        let folder = Folder::new("places");
+        let refused = |path: &Path| Output::open(path).unwrap_err();
+        assert!(matches!(refused(&folder.0), Refused::IsFolder));
+        assert!(matches!(refused(&folder.0.join("none").join("p")), Refused::NoFolder(_)));
+        assert!(matches!(refused(&folder.0.join("none/")), Refused::NoFolder(_)));
+        save(Path::new("NUL"), "gone");
+    }
+
+    #[test]
+    fn a_folder_of_its_own_is_gone_with_its_file() {
+        let folder = Folder::new("apart");
+        let open = || Output::open_apart(&folder.0, Path::new("p")).unwrap();
+        drop(open());
+        assert!(folder.names().is_empty());
+        let output = open();
+        let path = output.name().to_owned();
+        output.save(|out| out.write_all(b"one")).unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "one");
+    }
+}

@@ -1,0 +1,29 @@
+//! Starting other programs.
+
+use std::env;
+use std::os::windows::process::CommandExt as _;
+use std::process::Command;
+
+/// `CREATE_NEW_PROCESS_GROUP`: the console's Ctrl-C does not reach the program.
+const NEW_PROCESS_GROUP: u32 = 0x0000_0200;
+
+/// The programs that open a link, in the order in which they are tried. `explorer` passes a link to the
+/// browser that the user has chosen.
+pub(crate) fn link_openers() -> Vec<String> {
+    env::var("BROWSER")
+        .ok()
+        .filter(|name| !name.is_empty())
+        .into_iter()
+        .chain(["explorer".to_owned()])
+        .collect()
+}
+
+/// Whether a browser would have a screen.
+pub(crate) fn has_display() -> bool {
+    true
+}
+
+/// Keeps the terminal's signals from a program.
+pub(crate) fn detach(command: &mut Command) {
+    command.creation_flags(NEW_PROCESS_GROUP);
+}
