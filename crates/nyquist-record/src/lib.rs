@@ -10,3 +10,5 @@ pub mod linux;
 
 pub use chunk::{Chunk, Source};
 pub use cpu_list::parse_cpu_list;
+#[cfg(target_os = "linux")]
+pub use linux::ptrace::HoldSummary;

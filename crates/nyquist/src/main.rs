@@ -39,6 +39,7 @@ mod printer;
 mod profile_file;
 mod query;
 mod ratio;
+mod record;
 mod report;
 mod save;
 mod scale;
@@ -87,7 +88,7 @@ fn command_line() -> Result<Cli, Failure> {
 fn run(command: Command) -> Result<u8, Failure> {
     memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory));
     match command {
-        Command::Record(args) => recording::record(&args),
+        Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),

@@ -2,7 +2,6 @@
 
 mod arm_cores;
 mod doctor;
-mod ending;
 mod event_failure;
 pub(crate) mod files;
 mod launch_advice;
@@ -11,15 +10,16 @@ pub(crate) mod lossy_path;
 pub(crate) mod machine;
 mod markers;
 mod options;
+mod outcome_messages;
 mod perf_tee;
 pub(crate) mod process_memory;
+pub(crate) mod processes;
 pub(crate) mod programs;
 mod record;
 pub(crate) mod recording;
 mod setup;
 pub(crate) mod signals;
 mod stat;
-mod summary;
 mod sys;
 mod top;
 pub(crate) mod users;

@@ -1,11 +1,10 @@
-//! `nyquist record`: launch or attach, sample, convert, look up names, save, and show.
+//! Recording on Linux: launch or attach, sample, and convert.
 
 mod attached;
 mod companions;
 mod ending;
 mod events;
 mod failures;
-mod family;
 mod run;
 mod subject;
 
@@ -15,271 +14,72 @@ pub(crate) use failures::{launch_failure, open_failure};
 pub(crate) use run::knowing_kernel;
 pub(crate) use subject::{command_of, running_target};
 
-use crate::args::{NOT_UNDERSTOOD, RecordArgs};
-use crate::control::{Control, Phase};
-use crate::failure::{FAILED, Failure, io_reason};
-use crate::form::{self, Form};
+use crate::args::RecordArgs;
+use crate::control::Control;
+use crate::failure::Failure;
+use crate::identity;
 use crate::live_page::{LivePage, Tap};
 use crate::number::counted;
-use crate::output::{Destination, Output};
-use crate::printer::{self, Printer};
-use crate::save::{Written, save};
-use crate::serve::{Served, serve};
-use crate::symbolicate::symbolicate;
-use crate::system::linux::ending::{Ending, pid_list};
-use crate::system::linux::summary;
-use crate::{flamegraph, identity, page};
-use nyquist_convert::{Converter, Finished, LibSource, Libs};
-use nyquist_profile::Profile;
+use crate::printer::Printer;
+use crate::record::{Course, Recorded, pid_list};
+use nyquist_convert::Converter;
 use nyquist_record::linux;
 use nyquist_record::linux::backend::Summary;
-use nyquist_record::linux::signals::Requests;
 use nyquist_record::linux::{EndReason, RecordedEvent};
-use nyquist_symbols::KernelFiles;
 use run::{Recorder, Run, Whom};
 use rustix::process::{Resource, getrlimit};
-use std::io::{self, IsTerminal as _};
 use std::mem;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Runs the subcommand and returns the exit status.
-pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
-    let printer = Printer::new(args.verbosity);
-    if let Some(pids) = args.pids_in_words() {
-        let first = args.command.first().map(|word| word.display().to_string()).unwrap_or_default();
-        return Err(Failure::new(format!("`{first}` is no command"))
-            .hint(format!("-p {pids} records these processes"))
-            .status(NOT_UNDERSTOOD));
-    }
-    check_descriptors(getrlimit(Resource::Nofile).maximum)?;
-    if args.as_root {
-        identity::serve_root();
-    }
-    // Before signal handling starts, because this may wait for the reader of a FIFO.
-    let outputs = Destinations::find(args)?;
-    // Before any thread starts, so that all threads block these signals and one thread receives them.
-    let requests =
-        Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
-    let control = Control::start(requests);
-    let Outputs { output, form, picture } = outputs.open(args)?;
-    let may_look_into_others = linux::may_look_into_others();
-    let events = events::wanted(args)?;
-    // The links exist before the program prints anything.
-    let page = args
-        .live
-        .then(|| LivePage::start(&subject::profile_name(args), &args.server, &args.symbols, printer));
-    let page = page.transpose()?;
-    let recorded = record(args, events, (printer, &control), page.as_ref());
-    if let Some(page) = &page {
-        page.shown().note_saving();
-    }
-    // The output that is no longer needed is removed by the process that created it.
-    let Recorded { finished, summary, events, status, used, living, command_lines, not_kept } =
-        recorded.inspect_err(|_| give_up_privileges(printer))?;
-    let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
-    for note in &side_file_notes {
-        printer.warn(note);
-    }
-    let kernel = kernel_files(&libs);
-    give_up_privileges(printer);
-    let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);
-    let profile = identity::as_invoking_user(look_up)?;
-    let goes_on = wants_server(args) || page.is_some();
-    let_go(libs, goes_on);
-    control.enter(Phase::Saving);
-    let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
-    let about = summary::Recorded {
-        profile: &profile,
-        program: &subject::target_name(args),
-        command_lines: &command_lines,
-        waits: args.off_cpu,
-        events: (&events, &occurrences),
-        may_look_into_others,
-    };
-    summary::print(
-        printer,
-        &about,
-        &summary,
-        &statistics,
-        &Ending { used, living: &living, attached: &args.target.pid },
-        saved.path.as_deref(),
-    );
-    if let Some(picture) = picture {
-        write_picture(&profile, picture, printer)?;
-    }
-    not_kept.map_or(Ok(()), Err)?;
-    if let Some(page) = page {
-        give_up_privileges(printer);
-        page.shown().end(profile);
-        page.stay(printer, &control)?;
-    } else if goes_on && saved.path.is_some() {
-        let bytes = saved.bytes(&profile)?;
-        // No remaining output needs root.
-        give_up_privileges(printer);
-        serve(Served::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
-    } else {
-        let_go(profile, goes_on);
-    }
-    // A script must get an error status if its requested file is missing.
-    Ok(if saved.as_asked { status } else { status.max(FAILED) })
-}
-
-/// Facts that the running kernel shows only to root, if a recording has kernel addresses. They are used after
-/// root's rights were given up.
-fn kernel_files(libs: &Libs) -> Option<KernelFiles> {
-    let is_kernel = |source: &LibSource| matches!(source, LibSource::Kernel { .. });
-    libs.sources().iter().any(|(_, source)| is_kernel(source)).then(KernelFiles::open).flatten()
-}
-
-/// The work after a recording is done with only the user's rights. If other rights cannot be given up, this
-/// warns, because the recording must not be lost.
-fn give_up_privileges(printer: Printer) {
-    if let Err(failure) = identity::give_up_privileges() {
-        printer.warn(failure.message);
-    }
-}
-
-/// Frees memory if the program continues. Otherwise the kernel frees all of it at exit, which is faster.
-fn let_go<T>(memory: T, goes_on: bool) {
-    if goes_on {
-        drop(memory);
-    } else {
-        mem::forget(memory);
-    }
-}
-
-/// Fails if the hard limit of open files is too low for recording. Otherwise later failures would have
-/// misleading messages.
-fn check_descriptors(limit: Option<u64>) -> Result<(), Failure> {
-    /// Enough for one thread on two CPUs, and the files of its program.
-    const LEAST: u64 = 32;
-    match limit.filter(|limit| *limit < LEAST) {
-        Some(limit) => Err(Failure::new(format!(
-            "only {limit} files may be open at once here, which is too few to record anything"
-        ))
-        .hint("raise the limit (`ulimit -n 1024`)")),
-        None => Ok(()),
-    }
-}
-
-/// The places of the profile and its flame graph.
-struct Destinations {
-    output: Destination,
-    form: Form,
-    picture: Option<Destination>,
-}
-
-/// The same, opened.
-struct Outputs {
-    output: Output,
-    form: Form,
-    picture: Option<Output>,
-}
-
-impl Destinations {
-    /// Finds both, and checks that their names fit their formats.
-    fn find(args: &RecordArgs) -> Result<Self, Failure> {
-        let form = Form::of(&args.output)?;
-        check_names(args)?;
-        args.flamegraph.as_deref().map_or(Ok(()), form::check_picture)?;
-        let picture = args
-            .flamegraph
-            .as_deref()
-            .map(|path| Destination::find(path).map_err(|refused| refused.failure(path, "--flamegraph")));
-        let output = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
-        let output = output.map_err(|refused| refused.failure(&args.output, "-o"))?;
-        Ok(Self { output, form, picture: picture.transpose()? })
-    }
-
-    fn open(self, args: &RecordArgs) -> Result<Outputs, Failure> {
-        let output = self.output.open().map_err(|refused| refused.failure(&args.output, "-o"))?;
-        let path = args.flamegraph.as_deref().unwrap_or(Path::new(""));
-        let picture = self.picture.map(Destination::open).transpose();
-        let picture = picture.map_err(|refused| refused.failure(path, "--flamegraph"))?;
-        Ok(Outputs { output, form: self.form, picture })
-    }
-}
-
-/// Fails if two files of different content would have one name.
-fn check_names(args: &RecordArgs) -> Result<(), Failure> {
-    let named = [
-        ("-o", Some(&args.output)),
-        ("--flamegraph", args.flamegraph.as_ref()),
-        ("--perf-data", args.perf_data.as_ref()),
-    ];
-    let named: Vec<_> =
-        named.into_iter().filter_map(|(option, path)| Some((option, path?, place_of(path?)?))).collect();
-    for (at, (option, path, place)) in named.iter().enumerate() {
-        if let Some((other, ..)) = named.iter().take(at).find(|(.., before)| before == place) {
-            let text = format!("{other} and {option} both name {}", path.display());
-            return Err(Failure::new(text).hint("give each file a name of its own").status(NOT_UNDERSTOOD));
-        }
-    }
-    Ok(())
-}
-
-/// The folder and the name of a file, independent of the form of its path. `None` for files that several may
-/// write to, such as `/dev/null`.
-fn place_of(path: &Path) -> Option<PathBuf> {
-    if path.metadata().is_ok_and(|file| !file.is_file()) {
-        return None;
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Some(folder.canonicalize().ok()?.join(path.file_name()?))
-}
-
-fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result<(), Failure> {
-    let path = picture.name().to_owned();
-    picture
-        .save(|out| flamegraph::write_picture(profile, out))
-        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))?;
-    printer.say(format_args!("Wrote {}", path.display()));
-    Ok(())
-}
-
-/// Without a terminal, the user could not end the server.
-fn wants_server(args: &RecordArgs) -> bool {
-    let on_terminal = io::stdin().is_terminal() || page::is_terminal() || printer::is_terminal();
-    !args.save_only && (args.serve || on_terminal)
-}
-
-/// The result of the recording.
-struct Recorded {
-    finished: Finished,
-    summary: Summary,
-    /// The names of the events beside the samples.
-    events: Vec<String>,
-    status: u8,
-    /// The command's CPU time in all runs by the kernel's accounting, if all of it was to be recorded.
-    used: Option<Duration>,
-    /// The processes that the command left running.
-    living: Vec<u32>,
-    /// The command lines of the attached processes.
-    command_lines: String,
-    /// The reason why the kernel's records could not be kept, if they were to be.
-    not_kept: Option<Failure>,
-}
-
-/// Records all runs of the command, or running processes.
-fn record(
-    args: &RecordArgs,
+/// What will be recorded, after the checks that need no process.
+pub(crate) struct Plan<'a> {
+    args: &'a RecordArgs,
     events: Vec<RecordedEvent>,
-    (printer, control): (Printer, &Control),
-    page: Option<&LivePage>,
-) -> Result<Recorded, Failure> {
-    let tap = page.map(|page| Tap::of(page.shown(), &args.symbols)).transpose()?;
-    let recorder =
-        Recorder { args, printer, control, user: identity::invoking_user(), events, tap: tap.as_ref() };
-    let recorded = record_with(&recorder);
-    // The page gets no snapshots after its last profile.
-    if let Some(tap) = tap {
-        tap.finish();
-    }
-    recorded
+    may_look_into_others: bool,
 }
 
-fn record_with(recorder: &Recorder<'_>) -> Result<Recorded, Failure> {
+impl<'a> Plan<'a> {
+    /// Checks what the options ask for.
+    pub(crate) fn of(args: &'a RecordArgs) -> Result<Self, Failure> {
+        let may_look_into_others = linux::may_look_into_others();
+        Ok(Self { args, events: events::wanted(args)?, may_look_into_others })
+    }
+
+    /// The profile's name.
+    pub(crate) fn profile_name(&self) -> String {
+        subject::profile_name(self.args)
+    }
+
+    /// The target of the recording, in a few words.
+    pub(crate) fn target_name(&self) -> String {
+        subject::target_name(self.args)
+    }
+
+    /// Records all runs of the command, or running processes.
+    pub(crate) fn record(
+        &self,
+        (printer, control): (Printer, &Control),
+        page: Option<&LivePage>,
+    ) -> Result<Recorded, Failure> {
+        let tap = page.map(|page| Tap::of(page.shown(), &self.args.symbols)).transpose()?;
+        let recorder = Recorder {
+            args: self.args,
+            printer,
+            control,
+            user: identity::invoking_user(),
+            events: &self.events,
+            tap: tap.as_ref(),
+        };
+        let recorded = record_with(&recorder, self.may_look_into_others);
+        // The page gets no snapshots after its last profile.
+        if let Some(tap) = tap {
+            tap.finish();
+        }
+        recorded
+    }
+}
+
+fn record_with(recorder: &Recorder<'_>, may_look_into_others: bool) -> Result<Recorded, Failure> {
     let Recorder { args, printer, .. } = *recorder;
     let began = Instant::now();
     let asked = recorder.events.iter().filter(|recorded| !recorded.may_be_left_out());
@@ -329,7 +129,24 @@ fn record_with(recorder: &Recorder<'_>) -> Result<Recorded, Failure> {
     if !args.target.is_command() {
         command_lines += &attached::command_lines_of_running(&finished.profile);
     }
-    Ok(Recorded { finished, summary, events: names, status, used, living, command_lines, not_kept })
+    let course = Course {
+        total_cpu_time_ns: summary.total_cpu_time_ns,
+        left_running: summary.left_running,
+        deepened_after: summary.deepened_after,
+        holds: summary.holds,
+        warnings: summary.lost_privileges.iter().map(ToString::to_string).collect(),
+    };
+    Ok(Recorded {
+        finished,
+        course,
+        events: names,
+        status,
+        used,
+        living,
+        command_lines,
+        may_look_into_others,
+        not_kept,
+    })
 }
 
 /// How long to record processes that the command left running, if a duration was given and the command
@@ -340,6 +157,25 @@ fn time_for_the_rest(args: &RecordArgs, summary: &Summary, taken: Duration) -> O
     let is_asked = is_command && args.perf_data.is_none() && summary.reason == EndReason::Exited;
     let left = args.duration.filter(|_| is_asked)?.saturating_sub(taken);
     (!left.is_zero()).then_some(left)
+}
+
+/// Fails if a limit of this process is too low for recording.
+pub(crate) fn check_limits() -> Result<(), Failure> {
+    check_descriptors(getrlimit(Resource::Nofile).maximum)
+}
+
+/// Fails if the hard limit of open files is too low for recording. Otherwise later failures would have
+/// misleading messages.
+fn check_descriptors(limit: Option<u64>) -> Result<(), Failure> {
+    /// Enough for one thread on two CPUs, and the files of its program.
+    const LEAST: u64 = 32;
+    match limit.filter(|limit| *limit < LEAST) {
+        Some(limit) => Err(Failure::new(format!(
+            "only {limit} files may be open at once here, which is too few to record anything"
+        ))
+        .hint("raise the limit (`ulimit -n 1024`)")),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::companions::Companions;
 use super::ending;
 use super::failures::{launch_failure, open_failure};
-use super::family::Family;
 use super::subject::{
     ancestors, open_backend, prepare, profile_name, program_name, running_target, wanted_samples,
 };
@@ -13,9 +12,10 @@ use crate::failure::{FAILED, Failure};
 use crate::live_page::Tap;
 use crate::memory;
 use crate::printer::Printer;
+use crate::record::Family;
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::perf_tee::{About, PerfTee, records_of};
-use crate::system::linux::{machine, markers, summary};
+use crate::system::linux::{machine, markers, outcome_messages};
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
 use nyquist_convert::{Converter, Filter, Options, Shape};
 use nyquist_profile::Meta;
@@ -42,7 +42,7 @@ pub(super) struct Recorder<'a> {
     /// The user that the command runs as, if it is another one.
     pub(super) user: Option<&'a Credentials>,
     /// The events that are recorded beside the samples.
-    pub(super) events: Vec<RecordedEvent>,
+    pub(super) events: &'a [RecordedEvent],
     /// The receiver of snapshots, if a page shows them.
     pub(super) tap: Option<&'a Tap>,
 }
@@ -134,7 +134,7 @@ impl Recorder<'_> {
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = kept.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
-            summary::print_before_start(self.printer, &outcome);
+            outcome_messages::print_before_start(self.printer, &outcome);
         }
         let began = linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
@@ -143,7 +143,7 @@ impl Recorder<'_> {
             companions.count(&target, self.printer);
         }
         if is_first {
-            summary::print_outcome(self.printer, &outcome);
+            outcome_messages::print_outcome(self.printer, &outcome);
         }
         let signaller = command.as_ref().map(Running::signaller);
         let stop = recording.stop_handle();
@@ -206,7 +206,7 @@ impl Recorder<'_> {
                 cpus: args.cpu.clone().unwrap_or_default().0,
                 context_switches: args.shape.rows.cswitch_markers || args.off_cpu,
                 wait_reasons: args.off_cpu,
-                events: self.events.clone(),
+                events: self.events.to_vec(),
                 hand_over_every: self.tap.map(|_| HAND_OVER_EVERY),
                 ..linux::Options::default()
             },
@@ -253,7 +253,7 @@ impl Recorder<'_> {
             has_cpu_deltas: true,
             arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
             imported_from: Some(format!("nyquist {}", env!("CARGO_PKG_VERSION"))),
-            extra: summary::outcome_lines(outcome),
+            extra: outcome_messages::outcome_lines(outcome),
             ..Meta::default()
         };
         machine::describe(&mut meta);

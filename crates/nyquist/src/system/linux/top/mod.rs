@@ -19,7 +19,7 @@ use crate::identity;
 use crate::live_page::LivePage;
 use crate::page::is_terminal;
 use crate::printer::Printer;
-use crate::system::linux::summary;
+use crate::system::linux::outcome_messages;
 use end::{End, ended};
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::Requests;
@@ -48,10 +48,10 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     let asked = sender.clone();
     thread::spawn(move || forward_requests(&requests, &asked));
     let end = if let Some(page) = &served {
-        summary::print_outcome(printer, &session.about.outcome);
+        outcome_messages::print_outcome(printer, &session.about.outcome);
         Ok(web::run(&session, page.shown(), &messages, printer))
     } else if args.batch || !is_terminal() {
-        summary::print_outcome(printer, &session.about.outcome);
+        outcome_messages::print_outcome(printer, &session.about.outcome);
         batch::run(args, &session, &messages)
     } else {
         screen::run(args, &session, &sender, &messages)

@@ -9,8 +9,8 @@ use crate::live_page::{Pace, Shown};
 use crate::memory;
 use crate::printer::Printer;
 use crate::system::linux::options::with_stacks;
+use crate::system::linux::outcome_messages;
 use crate::system::linux::record::{command_of, knowing_kernel, launch_failure, open_failure, unread_waits};
-use crate::system::linux::summary;
 use crate::{finder, identity};
 use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
@@ -160,7 +160,7 @@ impl Session {
         let live = live.watching(watch_waits(args, &about.outcome)?);
         let live = Arc::new(Mutex::new(live));
         let recording = backend.record().map_err(|error| open_failure(&error))?;
-        summary::print_before_start(Printer::new(args.verbosity), &about.outcome);
+        outcome_messages::print_before_start(Printer::new(args.verbosity), &about.outcome);
         let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
         let (stop, command) = (recording.stop_handle(), running.as_ref().map(Running::signaller));
         let (orders, ordered) = mpsc::channel();

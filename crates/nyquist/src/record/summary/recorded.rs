@@ -3,18 +3,18 @@
 use crate::number::{counted, time_span};
 use crate::own_code;
 use crate::printer::{self, Printer};
+use crate::record::ending::Ending;
 use crate::report::shares;
 use crate::scale::Scale;
-use crate::system::linux::ending::Ending;
 use crate::text::{Names, cut_name};
 use crate::unnamed;
 use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::{OccurrenceCounts, Statistics};
 use nyquist_profile::{Profile, StackId, Thread, well_known};
-use nyquist_record::linux::backend::Summary;
-use nyquist_record::linux::ptrace::HoldSummary;
+use nyquist_record::HoldSummary;
 use std::cmp::Reverse;
 use std::path::Path;
+use std::time::Duration;
 
 /// Prints how long threads were stopped by the recorder.
 fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
@@ -69,11 +69,27 @@ pub(crate) struct Recorded<'a> {
     pub(crate) may_look_into_others: bool,
 }
 
+/// How a recording went, as its backend reports it.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    /// The CPU time of all threads together, in nanoseconds; `None` if it was counted together with other
+    /// processes.
+    pub(crate) total_cpu_time_ns: Option<u64>,
+    /// Whether descendants of the recorded processes live on.
+    pub(crate) left_running: bool,
+    /// The time after which more of each stack was copied, because many stacks were deeper.
+    pub(crate) deepened_after: Option<Duration>,
+    /// How long threads were stopped, if they were.
+    pub(crate) holds: Option<HoldSummary>,
+    /// What the user is warned of.
+    pub(crate) warnings: Vec<String>,
+}
+
 /// Prints the summary of a recording.
 pub(crate) fn print(
     printer: Printer,
     recorded: &Recorded<'_>,
-    summary: &Summary,
+    course: &Course,
     statistics: &Statistics,
     ending: &Ending<'_>,
     saved: Option<&Path>,
@@ -86,7 +102,7 @@ pub(crate) fn print(
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
     let (functions, scale) = (view.functions().functions, Scale::of(&view));
-    let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
+    let cpu_time = course.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
     printer.say(format_args!(
         "Recorded {} with {} of CPU time{}: {}",
         time_span(profile.meta().profiling_end.unwrap_or_default()),
@@ -94,7 +110,7 @@ pub(crate) fn print(
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
-    print_way(printer, summary, ending, duration);
+    print_way(printer, course, ending, duration);
     print_losses(printer, statistics);
     print_stacks(printer, statistics, may_look_into_others, &functions, scale);
     print_not_sampled(printer, profile, statistics, (cpu_time, ending));
@@ -124,20 +140,20 @@ fn seconds(nanoseconds: u64) -> f64 {
 }
 
 /// Prints how the recording proceeded.
-fn print_way(printer: Printer, summary: &Summary, ending: &Ending<'_>, duration: f64) {
-    if let Some(holds) = &summary.holds {
+fn print_way(printer: Printer, course: &Course, ending: &Ending<'_>, duration: f64) {
+    if let Some(holds) = &course.holds {
         print_holds(printer, holds, duration);
     }
-    if let Some(after) = summary.deepened_after {
+    if let Some(after) = course.deepened_after {
         printer.detail(format_args!(
             "More of each stack was copied from {:.2} s on: many were deeper",
             after.as_secs_f64()
         ));
     }
-    for notice in &summary.lost_privileges {
+    for notice in &course.warnings {
         printer.warn(notice);
     }
-    if summary.left_running {
+    if course.left_running {
         printer.say(ending.line());
     }
 }

@@ -1,8 +1,8 @@
 //! The descendants of the recorded processes. Those that are alive when the recording has ended are reported,
 //! or recorded further.
 
+use crate::system::processes::process_has_ended;
 use nyquist_convert::event::{Event, EventKind};
-use nyquist_record::linux::process_has_ended;
 use std::collections::HashMap;
 
 /// The maximum number of forks that are stored.
@@ -10,14 +10,14 @@ const MOST: usize = 1 << 18;
 
 /// The reported forks of processes.
 #[derive(Debug, Default)]
-pub(super) struct Family {
+pub(crate) struct Family {
     /// The parent of each process. A process that has ended still links its children to its parent.
     parents: HashMap<u32, u32>,
 }
 
 impl Family {
     /// Records a fork.
-    pub(super) fn notice(&mut self, event: &Event) {
+    pub(crate) fn notice(&mut self, event: &Event) {
         if let EventKind::Fork { pid, parent_pid, .. } = &event.kind
             && pid != parent_pid
             && self.parents.len() < MOST
@@ -27,7 +27,7 @@ impl Family {
     }
 
     /// The live processes that descend from `ancestors`, in the order of their ids.
-    pub(super) fn living(&self, ancestors: &[u32]) -> Vec<u32> {
+    pub(crate) fn living(&self, ancestors: &[u32]) -> Vec<u32> {
         self.descendants(ancestors, |pid| !process_has_ended(pid))
     }
 

@@ -1,11 +1,11 @@
 //! Facts about the end of a recording that are not in its profile: processes that still run, and why a
 //! profile is empty.
 
-use nyquist_record::linux::process_state;
+use crate::system::processes::process_state;
 use std::time::Duration;
 
 /// The end of a recording.
-pub(crate) struct Ending<'a> {
+pub(super) struct Ending<'a> {
     /// The command's CPU time by the kernel's accounting, if all of it was to be recorded.
     pub(crate) used: Option<Duration>,
     /// The descendants of the recorded processes that still run.

@@ -1,0 +1,159 @@
+//! `nyquist record`: records, looks up names, saves, and shows. How a system records is in its folder.
+
+mod destinations;
+mod ending;
+mod family;
+mod recorded;
+mod summary;
+
+pub(crate) use ending::pid_list;
+pub(crate) use family::Family;
+pub(crate) use recorded::Recorded;
+pub(crate) use summary::Course;
+
+use crate::args::{NOT_UNDERSTOOD, RecordArgs};
+use crate::control::{Control, Phase};
+use crate::failure::{FAILED, Failure, io_reason};
+use crate::live_page::LivePage;
+use crate::output::Output;
+use crate::printer::{self, Printer};
+use crate::save::{Written, save};
+use crate::serve::{Served, serve};
+use crate::symbolicate::symbolicate;
+use crate::system::recording;
+use crate::system::signals::Requests;
+use crate::{flamegraph, identity, page};
+use destinations::{Destinations, Outputs};
+use ending::Ending;
+use nyquist_convert::{Finished, LibSource, Libs};
+use nyquist_profile::Profile;
+use nyquist_symbols::KernelFiles;
+use std::io::{self, IsTerminal as _};
+use std::mem;
+
+/// Runs the subcommand and returns the exit status.
+pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
+    let printer = Printer::new(args.verbosity);
+    if let Some(pids) = args.pids_in_words() {
+        let first = args.command.first().map(|word| word.display().to_string()).unwrap_or_default();
+        return Err(Failure::new(format!("`{first}` is no command"))
+            .hint(format!("-p {pids} records these processes"))
+            .status(NOT_UNDERSTOOD));
+    }
+    recording::check_limits()?;
+    if args.as_root {
+        identity::serve_root();
+    }
+    // Before signal handling starts, because this may wait for the reader of a FIFO.
+    let outputs = Destinations::find(args)?;
+    // Before any thread starts, so that all threads block these signals and one thread receives them.
+    let requests =
+        Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    let control = Control::start(requests);
+    let Outputs { output, form, picture } = outputs.open(args)?;
+    let plan = recording::Plan::of(args)?;
+    // The links exist before the program prints anything.
+    let page = args.live.then(|| LivePage::start(&plan.profile_name(), &args.server, &args.symbols, printer));
+    let page = page.transpose()?;
+    let recorded = plan.record((printer, &control), page.as_ref());
+    if let Some(page) = &page {
+        page.shown().note_saving();
+    }
+    // The output that is no longer needed is removed by the process that created it.
+    let Recorded {
+        finished,
+        course,
+        events,
+        status,
+        used,
+        living,
+        command_lines,
+        may_look_into_others,
+        not_kept,
+    } = recorded.inspect_err(|_| give_up_privileges(printer))?;
+    let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
+    for note in &side_file_notes {
+        printer.warn(note);
+    }
+    let kernel = kernel_files(&libs);
+    give_up_privileges(printer);
+    let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);
+    let profile = identity::as_invoking_user(look_up)?;
+    let goes_on = wants_server(args) || page.is_some();
+    let_go(libs, goes_on);
+    control.enter(Phase::Saving);
+    let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
+    let about = summary::Recorded {
+        profile: &profile,
+        program: &plan.target_name(),
+        command_lines: &command_lines,
+        waits: args.off_cpu,
+        events: (&events, &occurrences),
+        may_look_into_others,
+    };
+    summary::print(
+        printer,
+        &about,
+        &course,
+        &statistics,
+        &Ending { used, living: &living, attached: &args.target.pid },
+        saved.path.as_deref(),
+    );
+    if let Some(picture) = picture {
+        write_picture(&profile, picture, printer)?;
+    }
+    not_kept.map_or(Ok(()), Err)?;
+    if let Some(page) = page {
+        give_up_privileges(printer);
+        page.shown().end(profile);
+        page.stay(printer, &control)?;
+    } else if goes_on && saved.path.is_some() {
+        let bytes = saved.bytes(&profile)?;
+        // No remaining output needs root.
+        give_up_privileges(printer);
+        serve(Served::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
+    } else {
+        let_go(profile, goes_on);
+    }
+    // A script must get an error status if its requested file is missing.
+    Ok(if saved.as_asked { status } else { status.max(FAILED) })
+}
+
+/// Facts that the running kernel shows only to root, if a recording has kernel addresses. They are used after
+/// root's rights were given up.
+fn kernel_files(libs: &Libs) -> Option<KernelFiles> {
+    let is_kernel = |source: &LibSource| matches!(source, LibSource::Kernel { .. });
+    libs.sources().iter().any(|(_, source)| is_kernel(source)).then(KernelFiles::open).flatten()
+}
+
+/// The work after a recording is done with only the user's rights. If other rights cannot be given up, this
+/// warns, because the recording must not be lost.
+fn give_up_privileges(printer: Printer) {
+    if let Err(failure) = identity::give_up_privileges() {
+        printer.warn(failure.message);
+    }
+}
+
+/// Frees memory if the program continues. Otherwise the kernel frees all of it at exit, which is faster.
+fn let_go<T>(memory: T, goes_on: bool) {
+    if goes_on {
+        drop(memory);
+    } else {
+        mem::forget(memory);
+    }
+}
+
+fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result<(), Failure> {
+    let path = picture.name().to_owned();
+    picture
+        .save(|out| flamegraph::write_picture(profile, out))
+        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))?;
+    printer.say(format_args!("Wrote {}", path.display()));
+    Ok(())
+}
+
+/// Without a terminal, the user could not end the server.
+fn wants_server(args: &RecordArgs) -> bool {
+    let on_terminal = io::stdin().is_terminal() || page::is_terminal() || printer::is_terminal();
+    !args.save_only && (args.serve || on_terminal)
+}
