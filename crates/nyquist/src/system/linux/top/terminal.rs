@@ -97,7 +97,12 @@ mod tests {
         };
         let before = modes(&terminal);
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["top::terminal::tests::panic_on_the_own_screen", "--exact", "--ignored", "--nocapture"])
+            .args([
+                "system::linux::top::terminal::tests::panic_on_the_own_screen",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+            ])
             .env("TERM", "xterm")
             .stdin(terminal.try_clone().unwrap())
             .stdout(terminal.try_clone().unwrap())
