@@ -76,7 +76,8 @@ pub(crate) fn without_error_numbers(message: String) -> String {
 /// The error of a file, worded as in a shell.
 pub(crate) fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
+    // The messages of Windows are sentences.
+    let text = text.split(" (os error").next().unwrap_or_default().trim_end_matches('.');
     let mut chars = text.chars();
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
 }
@@ -102,18 +103,20 @@ mod tests {
 
     #[test]
     fn a_limit_is_said_to_be_one() {
-        let check = |number, part: &str| {
-            let error = std::io::Error::from_raw_os_error(number);
+        let check = |reason: &str, part: &str| {
+            let error = std::io::Error::other(reason);
             let failure = Failure::because("cannot do it", &error);
             assert!(failure.hints[0].contains(part), "{failure:?}");
         };
-        check(libc::EMFILE, "ulimit -n");
-        check(libc::EFBIG, "ulimit -f");
+        check("Too many open files (os error 24)", "ulimit -n");
+        check("File too large (os error 27)", "ulimit -f");
     }
 
     #[test]
     fn an_operating_systems_error_is_said_in_words() {
-        assert_eq!(io_reason(&std::io::Error::from_raw_os_error(2)), "no such file or directory");
-        assert_eq!(io_reason(&std::io::Error::from_raw_os_error(13)), "permission denied");
+        let check =
+            |text: &str, expected: &str| assert_eq!(io_reason(&std::io::Error::other(text)), expected);
+        check("No such file or directory (os error 2)", "no such file or directory");
+        check("File not found. (os error 2)", "file not found");
     }
 }

@@ -1,7 +1,7 @@
 //! The folders of the user who runs this program, also with sudo.
 
 use crate::identity::{has_users_rights, invoking_user};
-use crate::system::users;
+use crate::system::{folders, users};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +35,8 @@ impl UserFolders {
         let value = self.var(name)?;
         let is_kept_in = match name {
             "DEBUGINFOD_CACHE_PATH" => self.keeps,
-            "HOME" => self.keeps && users::takes_files(Path::new(&value)),
-            "XDG_CACHE_HOME" => self.keeps && Path::new(&value).ancestors().take(2).any(users::takes_files),
+            folders::HOME => self.keeps && users::takes_files(Path::new(&value)),
+            folders::CACHE => self.keeps && Path::new(&value).ancestors().take(2).any(users::takes_files),
             _ => true,
         };
         is_kept_in.then_some(value)
@@ -44,7 +44,7 @@ impl UserFolders {
 
     /// The home folder.
     pub(crate) fn home(&self) -> Option<PathBuf> {
-        self.var("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+        self.var(folders::HOME).map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
     /// The folder of rustup, with the toolchains.
@@ -62,12 +62,12 @@ impl UserFolders {
         own.or_else(|| Some(self.home()?.join(folder)))
     }
 
-    /// The folder of this program's caches (XDG Base Directory Specification); `None` without a home folder.
+    /// The folder of this program's caches; `None` without a home folder.
     pub(crate) fn cache(&self) -> Option<PathBuf> {
         let folder =
             |name: &str| self.var_for_caches(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-        let xdg = folder("XDG_CACHE_HOME");
-        Some(xdg.or_else(|| Some(folder("HOME")?.join(".cache")))?.join("nyquist"))
+        let below_home = || Some(folder(folders::HOME)?.join(folders::CACHE_BELOW_HOME));
+        Some(folder(folders::CACHE).or_else(below_home)?.join("nyquist"))
     }
 
     /// The cache of symbol lookups.
@@ -91,7 +91,7 @@ impl UserFolders {
 mod tests {
     use super::*;
 
-    fn folders(variables: &[(&str, &str)], keeps: bool) -> UserFolders {
+    fn folders_of(variables: &[(&str, &str)], keeps: bool) -> UserFolders {
         let changed = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         UserFolders { changed, keeps }
     }
@@ -99,19 +99,20 @@ mod tests {
     #[test]
     fn nothing_is_kept_where_there_is_no_home() {
         let cache = |variables: &[(&str, &str)], keeps| {
-            let variables = [variables, &[("XDG_CACHE_HOME", "")]].concat();
-            folders(&variables, keeps).cache()
+            let variables = [variables, &[(folders::CACHE, "")]].concat();
+            folders_of(&variables, keeps).cache()
         };
-        assert_eq!(cache(&[("HOME", "/proc/nonexistent")], true), None);
-        assert_eq!(cache(&[("HOME", "/")], true), Some("/.cache/nyquist".into()));
-        assert_eq!(cache(&[("HOME", "/")], false), None);
-        assert_eq!(cache(&[("HOME", "relative")], true), None);
+        assert_eq!(cache(&[(folders::HOME, "/proc/nonexistent")], true), None);
+        assert_eq!(cache(&[(folders::HOME, "/")], true), Some("/.cache/nyquist".into()));
+        assert_eq!(cache(&[(folders::HOME, "/")], false), None);
+        assert_eq!(cache(&[(folders::HOME, "relative")], true), None);
     }
 
     #[test]
     fn a_cache_folder_is_made_but_none_above_it() {
-        let cache =
-            |folder| folders(&[("HOME", "/proc/nonexistent"), ("XDG_CACHE_HOME", folder)], true).cache();
+        let cache = |folder| {
+            folders_of(&[(folders::HOME, "/proc/nonexistent"), (folders::CACHE, folder)], true).cache()
+        };
         assert_eq!(cache("/proc/nonexistent"), Some("/proc/nonexistent/nyquist".into()));
         assert_eq!(cache("/"), Some("/nyquist".into()));
         assert_eq!(cache("/proc/nonexistent/caches"), None);
@@ -120,9 +121,9 @@ mod tests {
     #[test]
     fn debuginfod_keeps_where_this_program_does() {
         let variables =
-            [("HOME", "/proc/nonexistent"), ("DEBUGINFOD_CACHE_PATH", "/d"), ("DEBUGINFOD_URLS", "u")];
-        let value = |name, keeps| folders(&variables, keeps).var_for_caches(name);
-        assert_eq!(value("HOME", true), None);
+            [(folders::HOME, "/proc/nonexistent"), ("DEBUGINFOD_CACHE_PATH", "/d"), ("DEBUGINFOD_URLS", "u")];
+        let value = |name, keeps| folders_of(&variables, keeps).var_for_caches(name);
+        assert_eq!(value(folders::HOME, true), None);
         assert_eq!(value("DEBUGINFOD_CACHE_PATH", true), Some("/d".into()));
         assert_eq!(value("DEBUGINFOD_CACHE_PATH", false), None);
         assert_eq!(value("DEBUGINFOD_URLS", false), Some("u".into()));

@@ -11,4 +11,6 @@ use linux as current;
 #[cfg(windows)]
 use windows as current;
 
-pub(crate) use current::{files, lossy_path, process_memory, processes, programs, recording, signals, users};
+pub(crate) use current::{
+    files, folders, lossy_path, process_memory, processes, programs, recording, signals, users,
+};

@@ -4,6 +4,7 @@ mod arm_cores;
 mod doctor;
 mod event_failure;
 pub(crate) mod files;
+pub(crate) mod folders;
 mod launch_advice;
 mod list;
 pub(crate) mod lossy_path;
