@@ -21,6 +21,7 @@ pub fn parse_cpu_list(list: &str) -> Option<Vec<u32>> {
 }
 
 /// Formats a list as the kernel does; `cpus` are ascending.
+#[cfg(target_os = "linux")]
 pub(crate) fn format_cpu_list(cpus: &[u32]) -> String {
     let ranges =
         cpus.chunk_by(|cpu, next| cpu + 1 == *next).filter_map(|range| Some((range.first()?, range.last()?)));

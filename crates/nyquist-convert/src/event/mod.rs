@@ -10,7 +10,7 @@ mod waiting;
 mod wakeup;
 
 use bytes::Bytes;
-use nyquist_object::{Avma, BuildId, FileOffset};
+use nyquist_object::{Avma, BuildId, FileOffset, PeCodeId};
 use nyquist_profile::{CategoryColor, MarkerSchema};
 pub use nyquist_profile::{CounterGraph, GraphColor};
 pub use occurrence::{Occurrence, OccurrenceCounter, OccurrenceKind};
@@ -262,6 +262,8 @@ pub enum MappedFile {
     Unknown,
     /// The build id.
     BuildId(BuildId),
+    /// The time and the size in the headers of an image of Windows, as they are in memory.
+    Pe(PeCodeId),
     /// The device and the inode.
     Inode {
         /// The device's major number.

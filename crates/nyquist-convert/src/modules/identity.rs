@@ -1,7 +1,7 @@
 //! Whether a file is the one that was mapped.
 
 use crate::event::MappedFile;
-use nyquist_object::{Elf, FileSource};
+use nyquist_object::{Elf, FileSource, Pe};
 use nyquist_system::file_id;
 use std::fs::File;
 
@@ -18,6 +18,10 @@ pub(crate) fn has_identity(file: &File, identity: &MappedFile) -> bool {
         MappedFile::BuildId(id) => {
             let elf = file.try_clone().ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
             elf.and_then(|elf| elf.build_id()).as_ref() == Some(id)
+        }
+        MappedFile::Pe(id) => {
+            let pe = file.try_clone().ok().and_then(|file| Pe::open(FileSource::new(file)).ok());
+            pe.is_some_and(|pe| pe.code_id() == *id)
         }
         MappedFile::Unknown => true,
     }

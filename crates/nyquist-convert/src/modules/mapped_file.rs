@@ -13,6 +13,11 @@ use std::path::{Path, PathBuf};
 /// that was mapped is not used. The kernel reports the path without links. So if a link is on the path now,
 /// it leads to another file.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Option<File> {
+    if cfg!(windows) {
+        // All processes see the same files at paths.
+        let file = open_regular(Path::new(&mapping.path)).ok()?;
+        return has_identity(&file, &mapping.identity).then_some(file);
+    }
     if memfd::is_name(&mapping.path) {
         return memfd::open_mapped(mapping, pid);
     }

@@ -11,6 +11,16 @@ pub(crate) fn is_without_file(mapping: &Mapping) -> bool {
 
 /// Whether the path of a mapping is that of a file, and not a name such as `//anon` or `[heap]`.
 pub(super) fn is_file(path: &str) -> bool {
+    is_windows_path(path) || is_unix_file(path)
+}
+
+/// Whether a path begins with a drive or a server of Windows.
+fn is_windows_path(path: &str) -> bool {
+    let after_drive = path.strip_prefix(|first: char| first.is_ascii_alphabetic());
+    after_drive.is_some_and(|rest| rest.starts_with(":\\")) || path.starts_with("\\\\")
+}
+
+fn is_unix_file(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")
         && !path.starts_with("/dev/zero")

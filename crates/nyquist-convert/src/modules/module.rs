@@ -13,7 +13,7 @@ use crate::modules::vdso;
 use crate::processes::view::{FileOwner, MountView, ProcessView};
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{
-    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId,
+    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Pe,
     RelativeAddress, Svma,
 };
 use nyquist_profile::Lib;
@@ -35,6 +35,8 @@ pub(crate) struct Module {
     architecture: Option<Architecture>,
     segments: Vec<Segment>,
     image_base: Svma,
+    /// The name of the PDB of an image of Windows; empty if it names none.
+    pdb: String,
     pub(super) bytes: Bytes,
     /// The owner of the file that it was read from.
     pub(super) owner: Option<FileOwner>,
@@ -101,6 +103,7 @@ impl Module {
             architecture: None,
             segments: Vec::new(),
             image_base: Svma(0),
+            pdb: String::new(),
             bytes: Bytes::Missing,
             owner: None,
             root: None,
@@ -141,7 +144,7 @@ impl Module {
     }
 
     fn read(path: &str, source: Arc<FileSource>, mounts: MountView) -> Option<Self> {
-        let elf = Elf::open(Arc::clone(&source)).ok()?;
+        let Ok(elf) = Elf::open(Arc::clone(&source)) else { return Self::read_pe(path, source, mounts) };
         let id = match elf.build_id() {
             Some(id) => ModuleId::BuildId(id),
             None => ModuleId::File(FileIdentity::of(source.file(), elf.text_hash().ok()?).ok()?),
@@ -155,6 +158,26 @@ impl Module {
             bytes: Bytes::File(source),
             ..Self::missing(path)
         })
+    }
+
+    fn read_pe(path: &str, source: Arc<FileSource>, mounts: MountView) -> Option<Self> {
+        let pe = Pe::open(Arc::clone(&source)).ok()?;
+        Some(Self {
+            id: Some(ModuleId::Pe(pe.id().ok()?)),
+            architecture: Some(pe.architecture()),
+            segments: pe.segments(),
+            image_base: pe.image_base(),
+            pdb: pe.code_view().ok().flatten().map(|view| pdb_name(&view.path)).unwrap_or_default(),
+            owner: FileOwner::of(source.file(), path, mounts),
+            bytes: Bytes::File(source),
+            ..Self::missing(path)
+        })
+    }
+
+    /// Whether a mapping is of the whole image, as the loader of Windows maps it: sections are at their
+    /// addresses, and not at their places in the file.
+    fn is_whole_image(&self, mapping: &Mapping) -> bool {
+        matches!(self.id, Some(ModuleId::Pe(_))) && mapping.offset.0 == 0
     }
 
     /// The owner of the file that the module was read from.
@@ -177,6 +200,7 @@ impl Module {
             Bytes::Stated(symbols, _) => symbols.base(mapping).0,
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
+            Bytes::File(_) if self.is_whole_image(mapping) => start,
             // For a missing file, the file offset is the best known relative address.
             Bytes::Missing | Bytes::JitDump(..) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
                 Avma(start.0.wrapping_sub(mapping.offset.0))
@@ -268,7 +292,8 @@ impl Module {
         // A perf map can have several libs, and libs with the same debug name would become one.
         let debug_name = match &self.bytes {
             Bytes::PerfMap(_, base) | Bytes::KernelCode(base) => format!("{name}+{base:#x}", base = base.0),
-            _ => name.to_string(),
+            _ if self.pdb.is_empty() => name.to_string(),
+            _ => self.pdb.clone(),
         };
         let breakpad_id = match &self.bytes {
             Bytes::JitDump(_, id) => id.get().map(DebugId::breakpad),
@@ -311,6 +336,7 @@ impl Module {
         };
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
+            debug_name: self.pdb.clone(),
             id: self.id.clone(),
             alternatives: held.iter().map(|held| held.path.clone()).collect(),
             held,
@@ -321,5 +347,16 @@ impl Module {
 }
 
 fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquist_unwind::Module>> {
-    nyquist_unwind::Module::from_shared_elf(Elf::open(source).ok()?).ok().map(Arc::new)
+    let source = Arc::new(source);
+    let module = match Elf::open(Arc::clone(&source)) {
+        Ok(elf) => nyquist_unwind::Module::from_shared_elf(elf),
+        Err(_) => nyquist_unwind::Module::from_pe(&Pe::open(source).ok()?),
+    };
+    module.ok().map(Arc::new)
+}
+
+/// The name of a PDB, from its path on the machine that linked the image.
+fn pdb_name(path: &[u8]) -> String {
+    let name = path.rsplit(|byte| [b'\\', b'/'].contains(byte)).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }

@@ -1,9 +1,10 @@
-//! Stopping a recording, and the reasons for its end, for every backend.
+//! Stopping a recording, for every backend.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
 use super::sys::poll::signal;
+pub use crate::end_reason::EndReason;
 
 /// Ends a recording, from any thread or a signal handler.
 #[derive(Clone, Debug)]
@@ -16,15 +17,4 @@ impl StopHandle {
     pub fn stop(&self) {
         signal(self.counter.as_fd());
     }
-}
-
-/// Why a recording ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// The command, or every process that was attached to, ended.
-    Exited,
-    /// It was stopped.
-    Stopped,
-    /// The requested time was over.
-    Duration,
 }

@@ -19,8 +19,8 @@ use super::ring_source::RingSource;
 use super::stack_bases::StackBases;
 use super::totals::EndedThreads;
 use crate::linux::arch;
-use crate::linux::pool::{BUFFER_BYTES, BufferWriter, Need, Pool};
 use crate::linux::sys::ring::Ring;
+use crate::pool::{BUFFER_BYTES, BufferWriter, Need, Pool};
 
 /// What is sent on: a filled buffer, and the time before which all records are complete.
 #[derive(Debug)]

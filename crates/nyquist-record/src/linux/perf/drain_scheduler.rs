@@ -105,8 +105,8 @@ mod tests {
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
     use crate::linux::perf::drain::{Draining, FilledBuffer};
-    use crate::linux::pool::{BUFFER_BYTES, BUFFERS, BufferWriter, Need};
     use crate::linux::sys::ring;
+    use crate::pool::{BUFFER_BYTES, BUFFERS, BufferWriter, Need};
 
     const RECORD: usize = 32 << 10;
     /// A ring that holds twice as much as the pool.

@@ -5,8 +5,8 @@
 use std::os::fd::AsFd as _;
 
 use super::events::Events;
-use crate::linux::random::Random;
 use crate::linux::sys::event;
+use crate::random::Random;
 
 /// How often the periods are changed.
 const EVERY_NS: u64 = 100_000_000;

@@ -6,8 +6,8 @@
 use std::os::fd::AsFd as _;
 
 use super::events::Events;
-use crate::linux::random::Random;
 use crate::linux::sys::event;
+use crate::random::Random;
 
 /// How many consecutive intervals have the same length.
 const ALIKE: u64 = 50;

@@ -35,7 +35,6 @@ use crate::cpu_list::format_cpu_list;
 use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::options::{CallGraph, Options, Target};
-use crate::linux::pool::buffers_for;
 use crate::linux::recorded_event::RecordedEvent;
 use crate::linux::stop::StopHandle;
 use crate::linux::sys::clock::monotonic_ns;
@@ -44,6 +43,7 @@ use crate::linux::sys::poll;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::users;
 use crate::linux::{arch, cpus, kernel, limits, proc};
+use crate::pool::buffers_for;
 
 /// Beyond this rate, the clock's interrupts alone (some 12 µs each on a virtual machine) starve the target.
 const MAX_RATE_HZ: u32 = 20_000;

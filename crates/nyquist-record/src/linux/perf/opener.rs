@@ -20,12 +20,12 @@ use super::sideband_throttle::SidebandPair;
 use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
 use crate::linux::options::CallGraph;
 use crate::linux::pmu::CoreUnits;
-use crate::linux::pool::Need;
 use crate::linux::proc;
 use crate::linux::recorded_event::RecordedEvent;
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
+use crate::pool::Need;
 
 /// The threads that are recorded.
 #[derive(Clone, Copy, Debug)]

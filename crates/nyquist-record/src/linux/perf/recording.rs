@@ -22,9 +22,9 @@ use super::stack_bases::StackBases;
 use super::stack_size_escalation::StackSizeEscalation;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
-use crate::linux::pool::BufferWriter;
 use crate::linux::stop::{EndReason, StopHandle};
 use crate::linux::sys::clock::monotonic_ns;
+use crate::pool::BufferWriter;
 use crate::{Chunk, Source};
 
 /// A running recording: an iterator over the recorded chunks. Dropping it ends it.

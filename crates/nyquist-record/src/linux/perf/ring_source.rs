@@ -1,7 +1,7 @@
 //! A ring that is drained, and the kind of its records.
 
-use crate::linux::pool::Need;
 use crate::linux::sys::ring::Ring;
+use crate::pool::Need;
 
 /// A ring, and the events whose records wake its reader, by their indices in
 /// [`Events`](super::events::Events).

@@ -5,13 +5,12 @@
 //! its stack is read from outside. A running thread is stopped for the time needed to copy its registers and
 //! its stack.
 
+mod alertness;
 mod life;
 mod looking;
 mod maps;
 mod open;
-mod out;
 mod outcome;
-mod pace;
 pub(super) mod privileges;
 mod recording;
 pub(super) mod restart;
@@ -24,6 +23,7 @@ mod tracer;
 
 pub use open::{Circumstances, Ptrace};
 pub use outcome::{Notice, OpenError, Outcome, may_trace};
-pub use pace::{BudgetSummary, HoldSummary};
 pub use recording::{Recording, Summary};
 pub use subject::Subject;
+
+pub use crate::pace::{BudgetSummary, HoldSummary};

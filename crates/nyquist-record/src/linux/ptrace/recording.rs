@@ -6,9 +6,9 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
 use super::outcome::Notice;
-use super::pace::HoldSummary;
 use super::tracer::End;
 use crate::linux::stop::{EndReason, StopHandle};
+use crate::pace::HoldSummary;
 use crate::{Chunk, Source};
 
 /// A running recording: an iterator over the recorded chunks. Dropping it ends it.

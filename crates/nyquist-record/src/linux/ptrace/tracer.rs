@@ -11,10 +11,9 @@ use std::time::Duration;
 
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
+use super::alertness::Alertness;
 use super::maps::{Maps, Seen};
-use super::out::Out;
 use super::outcome::{Notice, OpenError};
-use super::pace::{Alertness, Budget, HoldSummary, Holds, Ticks};
 use super::privileges::Privileges;
 use super::subject::Subject;
 use super::task::{Task, Tasks};
@@ -26,6 +25,8 @@ use crate::linux::sys::poll::PollSet;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::{self, Patience, Ticker};
 use crate::linux::sys::suspend::Suspension;
+use crate::out::Out;
+use crate::pace::{Budget, HoldSummary, Holds, Ticks};
 
 /// How often the samples are sent on, and mappings and names are read.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;

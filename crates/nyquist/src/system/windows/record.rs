@@ -16,7 +16,7 @@ use nyquist_profile::{ExtraInfo, Meta};
 use nyquist_record::windows::backend::{Backend, OpenError, Outcome, Recording, Summary};
 use nyquist_record::windows::launch::{self, Ended, ExitStatus, LaunchError, Running, Suspended};
 use nyquist_record::windows::signals::EndSignal;
-use nyquist_record::windows::{self, Command, EndReason, Preference, Target, now, processes_named};
+use nyquist_record::windows::{Command, EndReason, Preference, Target, now, processes_named};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -109,18 +109,18 @@ impl Recorder<'_> {
             self.printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
             let (cpu_time_before, used_before) = (summary.total_cpu_time_ns, used);
             Run { summary, status, used, living } = self.run(name, left, &mut converter)?;
-            summary.total_cpu_time_ns += cpu_time_before;
+            summary.total_cpu_time_ns = summary.total_cpu_time_ns.zip(cpu_time_before).map(|(a, b)| a + b);
             used = used.zip(used_before).map(|(a, b)| a + b);
         }
         let finished =
             converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
         let used = used.filter(|_| !args.shape.rows.main_thread_only);
         let course = Course {
-            total_cpu_time_ns: Some(summary.total_cpu_time_ns),
+            total_cpu_time_ns: summary.total_cpu_time_ns,
             left_running: summary.left_running,
             deepened_after: None,
-            holds: Some(summary.holds),
-            warnings: summary.notices.iter().map(ToString::to_string).collect(),
+            holds: summary.holds,
+            warnings: summary.left_out.iter().map(ToString::to_string).collect(),
         };
         Ok(Recorded {
             finished,
@@ -144,7 +144,7 @@ impl Recorder<'_> {
     ) -> Result<Run, Failure> {
         let (child, target) = self.subject()?;
         let options = options::of(self.args, duration);
-        let backend = Backend::open(target.clone(), &options).map_err(|error| open_failure(&error))?;
+        let backend = Backend::open(&target, &options).map_err(|error| open_failure(&error))?;
         let outcome = backend.outcome();
         let is_first = converter.is_none();
         let converter = converter.get_or_insert_with(|| self.converter(name, &outcome));
@@ -350,8 +350,8 @@ fn print_outcome(printer: Printer, outcome: &Outcome) {
 
 /// Reports the CPU time of everything that was recorded. It is a sum, and has no time.
 fn report_total(summary: &Summary, converter: &mut Converter) {
-    let kind = EventKind::TotalInAll { cpu_time_ns: summary.total_cpu_time_ns };
-    converter.push(Event { time: Timestamp(0), cpu: None, kind });
+    let Some(cpu_time_ns) = summary.total_cpu_time_ns else { return };
+    converter.push(Event { time: Timestamp(0), cpu: None, kind: EventKind::TotalInAll { cpu_time_ns } });
 }
 
 fn shell_code(ended: &io::Result<Ended>) -> u8 {
@@ -359,7 +359,7 @@ fn shell_code(ended: &io::Result<Ended>) -> u8 {
 }
 
 fn launch_failure(error: &LaunchError) -> Failure {
-    let failure = Failure::because("", error).status(error.exit_code());
+    let failure = Failure::new(error.to_string()).status(error.exit_code());
     error.advice().into_iter().fold(failure, Failure::hint)
 }
 

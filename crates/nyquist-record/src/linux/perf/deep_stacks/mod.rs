@@ -24,7 +24,7 @@ use nyquist_perf::RecordFormat;
 
 use super::ring_source::RingSource;
 use super::stack_bases::StackBases;
-use crate::linux::pool::Need;
+use crate::pool::Need;
 use reader::LiveReader;
 use ring_scanner::RingScanner;
 pub(super) use truncated_stack::TruncatedStackSender;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use nyquist_convert::event::LiveStack;
 use nyquist_object::Avma;
 
-use crate::linux::pool::Pool;
 use crate::linux::sys::ptrace::read_memory_parts;
+use crate::pool::Pool;
 
 /// Stacks are read in pages of this size.
 pub(super) const PAGE: u64 = LiveStack::PAGE as u64;

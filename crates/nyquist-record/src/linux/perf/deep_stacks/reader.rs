@@ -15,9 +15,9 @@ use super::thread::Thread;
 use super::truncated_stack::TruncatedStack;
 use super::wanted::{FRESH_NS, Wanted, add};
 use crate::linux::perf::stack_bases::StackBases;
-use crate::linux::random::Random;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
+use crate::random::Random;
 
 /// How long a thread's stack is read after a truncated copy, without further truncated copies. Many stacks
 /// are deep for moments only, and a reading from before such a moment is as useful as one from within it.

@@ -94,9 +94,9 @@ mod tests {
     use super::*;
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach};
-    use crate::linux::pool::Need;
     use crate::linux::sys::limits::page_size;
     use crate::linux::sys::ring::tests::{Kernel, empty_ring};
+    use crate::pool::Need;
 
     fn format() -> RecordFormat {
         let (features, reach) = (Features::ALL, Reach::Cpu);

@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use nyquist_convert::event::{Event, EventKind, Timestamp, UserStack};
 
 use crate::Chunk;
-use crate::linux::pool::{BufferWriter, Need, Pool};
+use crate::pool::{BufferWriter, Need, Pool};
 
 /// The most chunks that may wait in the queue before samples are dropped.
 const MOST_WAITING: usize = 512;

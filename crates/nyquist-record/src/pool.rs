@@ -13,9 +13,11 @@ pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 /// The most buffers for records: 64 MB. Most recordings need a few of them.
 pub(crate) const BUFFERS: usize = 256;
 /// How many CPUs share that many buffers.
+#[cfg(target_os = "linux")]
 const CPUS_EACH: usize = 32;
 
 /// The number of buffers for the records of this many CPUs.
+#[cfg(target_os = "linux")]
 pub(crate) fn buffers_for(cpus: usize) -> usize {
     cpus.div_ceil(CPUS_EACH).max(1) * BUFFERS
 }
@@ -116,6 +118,7 @@ pub(crate) struct BufferWriter {
 
 impl BufferWriter {
     /// Whether it is reserved for a higher need than this one.
+    #[cfg(any(target_os = "linux", test))]
     pub(crate) fn is_kept_from(&self, need: Need) -> bool {
         self.kept_for > need
     }
@@ -190,6 +193,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn the_pool_grows_with_the_cpus() {
         assert_eq!([0, 2, 32, 33, 256].map(buffers_for), [1, 1, 1, 2, 8].map(|pools| pools * BUFFERS));
     }

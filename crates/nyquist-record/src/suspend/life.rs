@@ -1,0 +1,184 @@
+//! The life of recorded processes and threads: which are new, and which have ended.
+
+use std::collections::HashSet;
+
+use nyquist_convert::event::{EventKind, Pid, Tid};
+
+use super::cpu_clock::CpuClock;
+use super::sampler::{LeftOut, Process, Sampler, total};
+use super::system::{ListedProcess, ListedThread, Refusal, System};
+use super::task::Task;
+
+/// The shortest and the longest time between two listings, in nanoseconds.
+const SHORTEST_LISTING_NS: u64 = 10_000_000;
+const LONGEST_LISTING_NS: u64 = 100_000_000;
+/// Listings may take one of this many parts of the time.
+const PART_OF_LISTINGS: u64 = 20;
+/// The most threads that are recorded.
+const MOST_THREADS: usize = 1 << 16;
+/// The most processes that cannot be sampled and are remembered as such.
+const MOST_LEFT_OUT: usize = 1000;
+
+impl<S: System> Sampler<S> {
+    /// Lists the machine's processes, and takes note of new and ended ones and of their threads.
+    pub(super) fn list(&mut self, now: u64) {
+        self.wants_listing = false;
+        if self.list_processes(now) {
+            let pids: Vec<u32> = self.processes.keys().copied().collect();
+            for pid in pids {
+                self.list_threads(pid, now);
+            }
+        }
+        let spent = self.system.now().saturating_sub(now);
+        let pause = (spent * PART_OF_LISTINGS).clamp(SHORTEST_LISTING_NS, LONGEST_LISTING_NS);
+        self.next_listing = now + pause;
+    }
+
+    /// Lists the machine's processes, and takes note of new and ended ones. Returns whether that was possible.
+    pub(super) fn list_processes(&mut self, now: u64) -> bool {
+        let mut listed = std::mem::take(&mut self.listed);
+        listed.clear();
+        let is_listed = self.system.list_processes(&mut listed);
+        if is_listed {
+            for process in self.family.update(&listed, self.plan.own_pid) {
+                self.adopt(&process, now);
+            }
+            self.forget_ended(&listed, now);
+        }
+        self.listed = listed;
+        is_listed
+    }
+
+    /// Adds a process that a recorded one has started.
+    fn adopt(&mut self, listed: &ListedProcess, now: u64) {
+        match self.system.open_process(listed.pid) {
+            Ok(process) => {
+                let (pid, parent) = (listed.pid, listed.parent);
+                self.processes.insert(pid, Process::new(process));
+                if self.has_begun {
+                    self.out.push(now, fork((pid, pid), (parent, parent)));
+                    self.describe(pid, now, true);
+                }
+            }
+            Err(Refusal::Refused { reason, advice }) if self.left_out.len() < MOST_LEFT_OUT => {
+                self.left_out.push(LeftOut { pid: Pid(listed.pid), reason, advice });
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Records the names and the images of the processes that are there at the beginning.
+    pub(super) fn describe_all(&mut self, now: u64) {
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        for pid in pids {
+            let is_new = self.plan.is_new && self.plan.pids.contains(&pid);
+            self.describe(pid, now, is_new);
+        }
+    }
+
+    fn describe(&mut self, pid: u32, now: u64, is_new: bool) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if let Some(program) = self.system.process_name(&process.process) {
+            self.out.push(now, name((pid, pid), program, is_new));
+        }
+        process.images.looked_at = now;
+        self.refresh_images(pid, now);
+    }
+
+    /// Ends the processes that are not listed any more. Their numbers may be those of other processes.
+    fn forget_ended(&mut self, listed: &[ListedProcess], now: u64) {
+        let living: HashSet<u32> =
+            listed.iter().filter(|process| self.family.has(process)).map(|process| process.pid).collect();
+        let is_gone = |pid: &u32| !living.contains(pid);
+        let gone: Vec<u32> = self.processes.keys().copied().filter(is_gone).collect();
+        for pid in gone {
+            for task in self.tasks.remove(|task| task.pid == pid) {
+                self.end(task, now);
+            }
+            if !self.plan.pids.contains(&pid) {
+                self.processes.remove(&pid);
+            }
+        }
+    }
+
+    fn list_threads(&mut self, pid: u32, now: u64) {
+        let Some(process) = self.processes.get(&pid) else { return };
+        let mut listed = std::mem::take(&mut self.listed_threads);
+        listed.clear();
+        self.system.list_threads(pid, &process.process, &mut listed);
+        let living: HashSet<u32> = listed.iter().map(|thread| thread.tid).collect();
+        for task in self.tasks.remove(|task| task.pid == pid && !living.contains(&task.tid)) {
+            self.end(task, now);
+        }
+        let known: HashSet<u32> =
+            self.tasks.all().iter().filter(|task| task.pid == pid).map(|task| task.tid).collect();
+        let has_main = self.tasks.all().iter().any(|task| task.shown_tid == pid && task.pid == pid);
+        let oldest = listed.iter().min_by_key(|thread| thread.began).map(|thread| thread.tid);
+        for thread in listed.iter().filter(|thread| !known.contains(&thread.tid)) {
+            let is_main = !has_main && known.is_empty() && oldest == Some(thread.tid);
+            self.begin(pid, thread, is_main, now);
+        }
+        self.note_turns(pid, &listed);
+        self.listed_threads = listed;
+    }
+
+    /// Adds a thread.
+    fn begin(&mut self, pid: u32, listed: &ListedThread, is_main: bool, now: u64) {
+        if self.tasks.all().len() >= MOST_THREADS {
+            return;
+        }
+        let Some(process) = self.processes.get(&pid) else { return };
+        let Some(thread) = self.system.open_thread(&process.process, listed.tid) else { return };
+        let used = self.system.cpu_time_ns(&thread).unwrap_or_default();
+        // What has begun since the last listing is recorded from its beginning on.
+        let is_born = self.has_begun || self.plan.is_new;
+        let base = if is_born { 0 } else { used };
+        let clock = CpuClock::new(self.system.cpu_clock_step_ns(), base);
+        let mut task = Task::new((pid, listed.tid), thread, clock, now);
+        if is_main {
+            task.shown_tid = pid;
+        } else if self.has_begun {
+            self.out.push(now, fork((pid, listed.tid), (pid, pid)));
+        }
+        task.turns = listed.turns;
+        self.tasks.add(task);
+    }
+
+    /// Notes which threads have got a CPU since the last listing, if the system tells.
+    fn note_turns(&mut self, pid: u32, listed: &[ListedThread]) {
+        let turns: std::collections::HashMap<u32, &ListedThread> =
+            listed.iter().map(|thread| (thread.tid, thread)).collect();
+        for task in self.tasks.all_mut().iter_mut().filter(|task| task.pid == pid) {
+            let Some(thread) = turns.get(&task.tid) else { continue };
+            task.is_due |= thread.is_active && thread.turns != task.turns;
+            task.turns = thread.turns;
+        }
+    }
+
+    /// Records the end of a thread. Its CPU time is still known.
+    fn end(&mut self, task: Task<S::Thread>, now: u64) {
+        let (pid, tid) = (task.pid, task.shown_tid);
+        self.report_total(task, now);
+        self.out.push(now, EventKind::Exit { pid: Pid(pid), tid: Tid(tid) });
+    }
+
+    /// Records the CPU time of a thread that is not recorded any more.
+    pub(super) fn report_total(&mut self, mut task: Task<S::Thread>, now: u64) {
+        if let Some(read) = self.system.cpu_time_ns(&task.thread) {
+            task.account(read, 0, now);
+        }
+        self.report_waiting(&mut task, now);
+        self.ended_cpu_ns += task.clock.used_ns();
+        self.out.push(now, total((task.pid, task.shown_tid), task.clock.used_ns()));
+    }
+}
+
+/// The event of a thread that was born from another one.
+fn fork((pid, tid): (u32, u32), (parent_pid, parent_tid): (u32, u32)) -> EventKind {
+    EventKind::Fork { pid: Pid(pid), tid: Tid(tid), parent_pid: Pid(parent_pid), parent_tid: Tid(parent_tid) }
+}
+
+/// The event of a name.
+pub(super) fn name((pid, tid): (u32, u32), name: String, exec: bool) -> EventKind {
+    EventKind::Name { pid: Pid(pid), tid: Tid(tid), name, exec }
+}

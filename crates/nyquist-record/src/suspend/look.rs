@@ -1,0 +1,292 @@
+//! Looking at threads: those that may have run are suspended for as long as copying their registers and their
+//! stacks takes.
+
+use bytes::Bytes;
+use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
+
+use super::sampler::Sampler;
+use super::system::{StoppedRegisters as _, System};
+use super::task::{Activity, Task};
+
+/// The largest copy of a stack in bytes: 128 kB take some 20 µs.
+pub(crate) const LARGEST_COPY: usize = 128 << 10;
+/// How many waiting threads are checked in a turn.
+const WAITING_LOOKS: usize = 64;
+/// How often a thread that waits continuously has a sample.
+const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
+/// After how many intervals without a sample of a running thread it is sampled where it is, even in a system
+/// call. Before that, it is likelier to be found elsewhere soon.
+const UNSEEN_INTERVALS: u64 = 4;
+/// The same in nanoseconds, at high rates.
+const LEAST_UNSEEN_NS: u64 = 2_000_000;
+/// The most addresses in code that makes system calls that are remembered of a process.
+const MOST_CALLS: usize = 4096;
+
+/// What was read from a suspended thread.
+struct Stopped<R> {
+    registers: R,
+    /// When it was suspended.
+    at: u64,
+    /// How many bytes of the stack are in the room of the queue.
+    len: usize,
+    /// Whether there is more of it.
+    limited: bool,
+}
+
+impl<S: System> Sampler<S> {
+    /// Looks at all threads in turn: at as many of the running ones as the budget allows, and at some of the
+    /// waiting ones.
+    pub(super) fn look_at_all(&mut self) {
+        self.budget.refill(self.system.now(), self.tasks.running());
+        let (mut waiting_looks, mut skipped) = (0, None);
+        for place in self.tasks.places() {
+            if !self.budget.allows() {
+                self.budget.cut_round();
+                skipped.get_or_insert(place);
+                break;
+            }
+            let is_running = self.tasks.all().get(place).is_some_and(Task::is_running);
+            if !is_running && waiting_looks == WAITING_LOOKS {
+                skipped.get_or_insert(place);
+                continue;
+            }
+            waiting_looks += usize::from(!is_running);
+            self.look_at(place);
+        }
+        if let Some(place) = skipped {
+            self.tasks.continue_with(place);
+        }
+    }
+
+    /// Checks whether a thread may have run, and samples it then.
+    fn look_at(&mut self, place: usize) {
+        let now = self.system.now();
+        let Some(task) = self.tasks.all_mut().get_mut(place) else { return };
+        let Some(read) = self.system.cpu_time_ns(&task.thread) else {
+            self.wants_listing = true;
+            return;
+        };
+        if task.may_have_run(read, now) {
+            return self.suspend(place, read);
+        }
+        task.is_disturbed = false;
+        task.account(read, 0, now);
+        if task.waited_ns >= BETWEEN_WAITING_SAMPLES_NS {
+            self.report_waiting_at(place, now);
+        }
+    }
+
+    /// Suspends a thread, copies its registers and its stack, and lets it run again.
+    fn suspend(&mut self, place: usize, read: u64) {
+        self.prepare_room();
+        let Self { system, tasks, processes, out, plan, .. } = self;
+        let Some(task) = tasks.all_mut().get_mut(place) else { return };
+        let Some(process) = processes.get(&task.pid) else { return };
+        let most = LARGEST_COPY.min(plan.most_copied);
+        let before = system.now();
+        if !system.suspend(&task.thread) {
+            self.wants_listing = true;
+            return;
+        }
+        // The thread may hold a lock of its process. Until it runs again, nothing is allocated or printed.
+        let at = system.now();
+        let registers = system.registers(&task.thread);
+        let stopped = registers.map(|registers| {
+            let pointer = registers.stack_pointer();
+            if !task.stack.contains(&pointer) {
+                task.stack = system.stack(&process.process, &task.thread, pointer).unwrap_or(0..0);
+            }
+            let (window, more) = window(&task.stack, pointer, most);
+            let room = out.room().get_mut(..window).unwrap_or_default();
+            let len = system.read_memory(&process.process, pointer, room);
+            Stopped { registers, at, len, limited: more && len == window }
+        });
+        system.resume(&task.thread);
+        let held_ns = system.now().saturating_sub(before);
+        self.holds.add(held_ns);
+        self.budget.spend(held_ns, held_ns);
+        match stopped {
+            Some(stopped) => self.sample(place, read, stopped),
+            // It is ending.
+            None => self.wants_listing = true,
+        }
+    }
+
+    /// Records what a look has found.
+    fn sample(&mut self, place: usize, read: u64, stopped: Stopped<S::Registers>) {
+        let Some(task) = self.tasks.all().get(place) else { return };
+        let (pid, ip) = (task.pid, stopped.registers.instruction_pointer());
+        self.note_sample(pid, ip, stopped.at);
+        let in_call = self.is_in_call(pid, ip);
+        let interval = self.plan.interval_ns;
+        let registers = stopped.registers.event_registers();
+        let Some(task) = self.tasks.all().get(place) else { return };
+        let is_same = task.registers.as_ref() == Some(&registers);
+        if in_call && is_same && !task.is_running() && task.clock.advance_to(read) == 0 {
+            // It still waits, and its stack is known.
+            return self.note_still_waiting(place, read, stopped.at);
+        }
+        self.report_waiting_at(place, stopped.at);
+        let Some(task) = self.tasks.all_mut().get_mut(place) else { return };
+        let state = task.judge((read, stopped.at), (in_call, is_same), interval);
+        task.registers = Some(registers.clone());
+        task.note_place(in_call && is_same, interval, stopped.at);
+        let used_ns = task.clock.used_ns();
+        let id = (task.pid, task.shown_tid);
+        let user = |stack| UserStack::Copied {
+            registers: Box::new(registers.clone()),
+            stack,
+            limited: stopped.limited,
+        };
+        if in_call {
+            // Its stack stays the same as long as it waits.
+            let room = self.out.room().get(..stopped.len).unwrap_or_default();
+            let stack = user(Bytes::copy_from_slice(room));
+            if let Some(task) = self.tasks.all_mut().get_mut(place) {
+                task.activity = Activity::Waiting(stack);
+            }
+        }
+        if let Some(state) = state {
+            let sample = sample(id, state, used_ns, user(Bytes::new()));
+            self.out.push_sample(stopped.at, sample, stopped.len);
+        }
+    }
+
+    fn note_still_waiting(&mut self, place: usize, read: u64, now: u64) {
+        let interval = self.plan.interval_ns;
+        let Some(task) = self.tasks.all_mut().get_mut(place) else { return };
+        task.account(read, 0, now);
+        task.note_place(true, interval, now);
+        (task.is_due, task.is_disturbed) = (false, true);
+        if task.waited_ns >= BETWEEN_WAITING_SAMPLES_NS {
+            self.report_waiting_at(place, now);
+        }
+    }
+
+    fn report_waiting_at(&mut self, place: usize, now: u64) {
+        let Some(task) = self.tasks.all_mut().get_mut(place) else { return };
+        if let Some(sample) = take_waiting(task) {
+            self.out.push(now, sample);
+        }
+    }
+
+    /// Records how long a thread has waited in its current place.
+    pub(super) fn report_waiting(&mut self, task: &mut Task<S::Thread>, now: u64) {
+        if let Some(sample) = take_waiting(task) {
+            self.out.push(now, sample);
+        }
+    }
+
+    /// Whether a thread is in a system call, given its instruction pointer.
+    fn is_in_call(&mut self, pid: u32, ip: u64) -> bool {
+        let Some(process) = self.processes.get_mut(&pid) else { return false };
+        if process.images.find(ip) != Some(true) {
+            return false;
+        }
+        if let Some(known) = process.calls.get(&ip) {
+            return *known;
+        }
+        let is_at_call = self.system.is_at_call(&process.process, ip);
+        if process.calls.len() < MOST_CALLS {
+            process.calls.insert(ip, is_at_call);
+        }
+        is_at_call
+    }
+
+    /// Notes that a process was sampled at an address. Reads its images at once if the code there is unknown,
+    /// and more often while the process is new, because it loads libraries then.
+    fn note_sample(&mut self, pid: u32, ip: u64, now: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.has_samples = true;
+        process.samples += 1;
+        let is_unknown = process.images.find(ip).is_none() && process.images.may_look_again(now);
+        if is_unknown || process.samples.is_power_of_two() {
+            self.refresh_images(pid, now);
+        }
+    }
+
+    /// Makes room for the next stack, so that no memory is allocated while a thread is suspended.
+    fn prepare_room(&mut self) {
+        if !self.out.has_room(LARGEST_COPY) {
+            self.send();
+        }
+        self.out.prepare();
+    }
+}
+
+impl<T> Task<T> {
+    /// Accounts for the time until a look that has suspended it. Returns the state to be sampled, or `None` if
+    /// it has begun to wait: how long it waits there is not known yet.
+    fn judge(
+        &mut self,
+        (read, now): (u64, u64),
+        (in_call, is_same): (bool, bool),
+        interval_ns: u64,
+    ) -> Option<SampleState> {
+        let passed = now.saturating_sub(self.looked_at);
+        let was_running = self.is_running();
+        let has_moved = self.clock.advance_to(read) > 0;
+        let ran = !in_call && (has_moved || !is_same);
+        // On average, a thread that waited at the last look has run for half of the time since.
+        let most = if was_running { interval_ns.saturating_mul(2) } else { interval_ns / 2 };
+        let ran_ns = if ran { passed.min(most) } else { 0 };
+        let used = self.account(read, ran_ns, now);
+        (self.is_due, self.is_disturbed, self.has_run) = (false, true, true);
+        let in_kernel = !self.clock.is_coarse() && used > 0 && used.saturating_mul(2) >= passed;
+        let unseen = self.unseen_ns() > LEAST_UNSEEN_NS.max(interval_ns * UNSEEN_INTERVALS);
+        if ran || (in_call && (in_kernel || unseen)) {
+            self.seen_ns = self.clock.used_ns();
+            self.activity = Activity::Running;
+            return Some(SampleState::Running { waited_ns: std::mem::take(&mut self.waited_ns) });
+        }
+        if in_call {
+            return None;
+        }
+        self.activity = Activity::Running;
+        Some(SampleState::Runnable { waited_ns: std::mem::take(&mut self.waited_ns) })
+    }
+}
+
+/// The sample of a waiting thread, with its time since the last one.
+fn take_waiting<T>(task: &mut Task<T>) -> Option<EventKind> {
+    let Activity::Waiting(stack) = &task.activity else { return None };
+    let state = SampleState::Waiting { waited_ns: std::mem::take(&mut task.waited_ns), reason: None };
+    Some(sample((task.pid, task.shown_tid), state, task.clock.used_ns(), stack.clone()))
+}
+
+/// How much of a stack to copy from its pointer on, and whether there is more.
+fn window(stack: &std::ops::Range<u64>, pointer: u64, most: usize) -> (usize, bool) {
+    if !stack.contains(&pointer) {
+        return (0, false);
+    }
+    let all = stack.end - pointer;
+    let len = usize::try_from(all).unwrap_or(usize::MAX).min(most);
+    (len, all > len as u64)
+}
+
+fn sample((pid, tid): (u32, u32), state: SampleState, used_ns: u64, user: UserStack) -> EventKind {
+    EventKind::Sample(Sample {
+        pid: Pid(pid),
+        tid: Tid(tid),
+        in_kernel: false,
+        state,
+        period_ns: 0,
+        cpu_time_ns: Some(used_ns),
+        counts_anew: false,
+        kernel_stack: Vec::new(),
+        user,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_stays_in_the_stack() {
+        assert_eq!(window(&(0x1000..0x2000), 0x1f00, 0x80), (0x80, true));
+        assert_eq!(window(&(0x1000..0x2000), 0x1f00, 0x1000), (0x100, false));
+        assert_eq!(window(&(0x1000..0x2000), 0x2000, 0x1000), (0, false));
+        assert_eq!(window(&(0..u64::MAX), 8, 0x1000), (0x1000, true));
+    }
+}

@@ -1,0 +1,276 @@
+//! The sampling thread. It finds new and ended threads, samples the running ones periodically, and sends the
+//! samples on.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use nyquist_convert::event::{EventKind, Pid};
+
+use super::family::Family;
+use super::images::Images;
+use super::system::{ListedProcess, ListedThread, Refusal, System};
+use super::task::Tasks;
+use crate::Chunk;
+use crate::end_reason::EndReason;
+use crate::out::Out;
+use crate::pace::{Budget, HoldSummary, Holds, Ticks};
+
+/// How often the samples are sent on, and the images and names are read.
+const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
+/// How often the images of a process are read at least, if it runs.
+const BETWEEN_IMAGES_NS: u64 = 100_000_000;
+
+/// What to sample, and how.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The processes that are named: their end ends the recording.
+    pub(crate) pids: Vec<u32>,
+    /// Whether the first of them is a program that has not run yet.
+    pub(crate) is_new: bool,
+    /// This program, which is not sampled.
+    pub(crate) own_pid: u32,
+    pub(crate) interval_ns: u64,
+    pub(crate) duration: Option<Duration>,
+    pub(crate) cpus: usize,
+    /// The maximum size of a stack copy, in bytes.
+    pub(crate) most_copied: usize,
+}
+
+/// The result of a recording that has ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct End {
+    pub(crate) reason: Option<EndReason>,
+    pub(crate) total_cpu_time_ns: u64,
+    pub(crate) holds: HoldSummary,
+    /// Whether recorded processes live on.
+    pub(crate) left_running: bool,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// A process that descends from the recorded ones and cannot be sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub(crate) pid: Pid,
+    pub(crate) reason: String,
+    pub(crate) advice: Option<String>,
+}
+
+/// A recorded process.
+#[derive(Debug)]
+pub(super) struct Process<P> {
+    pub(super) process: P,
+    pub(super) images: Images,
+    /// Whether it was sampled since its images were last read.
+    pub(super) has_samples: bool,
+    /// How often it was sampled.
+    pub(super) samples: u64,
+    /// The addresses in code that makes system calls, and whether threads that are there are in a call.
+    pub(super) calls: HashMap<u64, bool>,
+}
+
+/// The state of the sampling thread.
+#[derive(Debug)]
+pub(crate) struct Sampler<S: System> {
+    pub(super) system: S,
+    pub(super) plan: Plan,
+    pub(super) family: Family,
+    pub(super) processes: HashMap<u32, Process<S::Process>>,
+    pub(super) tasks: Tasks<S::Thread>,
+    pub(super) out: Out,
+    pub(super) budget: Budget,
+    pub(super) holds: Holds,
+    /// The CPU time of threads that have ended.
+    pub(super) ended_cpu_ns: u64,
+    pub(super) left_out: Vec<LeftOut>,
+    /// Whether a thread or process seems to have ended or to be new, so that the next listing is due.
+    pub(super) wants_listing: bool,
+    pub(super) next_listing: u64,
+    pub(super) sent_at: u64,
+    /// The last listing; kept to reuse its memory.
+    pub(super) listed: Vec<ListedProcess>,
+    pub(super) listed_threads: Vec<ListedThread>,
+    next_images: u64,
+    /// Whether threads and processes that are found from now on are new.
+    pub(super) has_begun: bool,
+}
+
+impl<S: System> Sampler<S> {
+    /// Opens the processes of the plan and their descendants. An error is of a process that was named.
+    pub(crate) fn open(
+        mut system: S,
+        plan: Plan,
+        chunks: Sender<Chunk>,
+        waiting: Arc<AtomicUsize>,
+    ) -> Result<Self, (Pid, Refusal)> {
+        let now = system.now();
+        let mut processes = HashMap::new();
+        for pid in &plan.pids {
+            let process = system.open_process(*pid).map_err(|refusal| (Pid(*pid), refusal))?;
+            processes.insert(*pid, Process::new(process));
+        }
+        let mut sampler = Self {
+            family: Family::of(plan.pids.iter().copied()),
+            budget: Budget::new(plan.cpus, now),
+            system,
+            plan,
+            processes,
+            tasks: Tasks::default(),
+            out: Out::new(chunks, waiting),
+            holds: Holds::new(),
+            ended_cpu_ns: 0,
+            left_out: Vec::new(),
+            wants_listing: false,
+            next_listing: now,
+            sent_at: now,
+            listed: Vec::new(),
+            listed_threads: Vec::new(),
+            next_images: now,
+            has_begun: false,
+        };
+        sampler.list_processes(now);
+        Ok(sampler)
+    }
+
+    /// The descendants that cannot be sampled, so far.
+    pub(crate) fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// Samples until the recording ends.
+    pub(crate) fn run(mut self) -> End {
+        let began = self.system.now();
+        self.describe_all(began);
+        self.list(began);
+        self.has_begun = true;
+        let deadline = self.plan.duration.map(|duration| began.saturating_add(duration.as_nanos() as u64));
+        let mut ticks = Ticks::new(self.plan.interval_ns, began);
+        let reason = loop {
+            let next = ticks.next_ns().min(deadline.unwrap_or(u64::MAX));
+            let is_stopped = self.system.wait_until(next);
+            let now = self.system.now();
+            if now >= self.next_listing || self.wants_listing {
+                self.list(now);
+            }
+            if now >= ticks.next_ns() {
+                self.look_at_all();
+                ticks.advance(self.system.now());
+            }
+            self.send_from_time_to_time();
+            if self.has_ended() {
+                break EndReason::Exited;
+            }
+            if is_stopped {
+                break EndReason::Stopped;
+            }
+            if deadline.is_some_and(|deadline| self.system.now() >= deadline) {
+                break EndReason::Duration;
+            }
+        };
+        self.finish(reason)
+    }
+
+    /// Whether all named processes have ended.
+    fn has_ended(&mut self) -> bool {
+        let Self { system, processes, plan, .. } = self;
+        plan.pids.iter().all(|pid| processes.get(pid).is_none_or(|it| system.has_ended(&it.process)))
+    }
+
+    fn send_from_time_to_time(&mut self) {
+        let now = self.system.now();
+        if now >= self.next_images {
+            self.refresh_sampled_images(now);
+            self.next_images = now + BETWEEN_IMAGES_NS;
+        }
+        if now.saturating_sub(self.sent_at) >= BETWEEN_CHUNKS_NS {
+            self.refresh_names(now);
+            self.send();
+        }
+    }
+
+    fn refresh_sampled_images(&mut self, now: u64) {
+        let sampled = self.processes.iter().filter(|(_, process)| process.has_samples);
+        let pids: Vec<u32> = sampled.map(|(pid, _)| *pid).collect();
+        for pid in pids {
+            self.refresh_images(pid, now);
+        }
+    }
+
+    /// Reads the images of a process, and records what has changed.
+    pub(super) fn refresh_images(&mut self, pid: u32, now: u64) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.has_samples = false;
+        let images = &process.images;
+        let Some((starts, new)) = self.system.modules(&process.process, &|start| images.has(start)) else {
+            return;
+        };
+        let changes = process.images.accept(pid, now, (&starts, new));
+        if !changes.is_empty() {
+            process.calls.clear();
+        }
+        for (time, change) in changes {
+            // Events before the last chunk would be late.
+            self.out.push(time.max(self.sent_at), change);
+        }
+    }
+
+    /// Records the names of threads that have run and have new ones.
+    fn refresh_names(&mut self, now: u64) {
+        let Self { system, tasks, out, .. } = self;
+        for task in tasks.all_mut() {
+            if !std::mem::take(&mut task.has_run) {
+                continue;
+            }
+            // The main thread is called like its program.
+            if task.shown_tid == task.pid {
+                continue;
+            }
+            if let Some(name) = system.thread_name(&task.thread).filter(|name| *name != task.name) {
+                task.name.clone_from(&name);
+                out.push(now, super::life::name((task.pid, task.shown_tid), name, false));
+            }
+        }
+    }
+
+    /// Sends the samples on.
+    pub(super) fn send(&mut self) {
+        let now = self.system.now();
+        self.out.send(now);
+        self.out.prepare();
+        self.sent_at = now;
+    }
+
+    /// Records the CPU times, and sends the remaining samples.
+    fn finish(mut self, reason: EndReason) -> End {
+        let now = self.system.now();
+        self.list(now);
+        self.refresh_sampled_images(now);
+        self.refresh_names(now);
+        for task in self.tasks.remove(|_| true) {
+            self.report_total(task, now);
+        }
+        self.send();
+        let Self { system, processes, .. } = &mut self;
+        let left_running = processes.values().any(|it| !system.has_ended(&it.process));
+        End {
+            reason: Some(reason),
+            total_cpu_time_ns: self.ended_cpu_ns,
+            holds: self.holds.summary(&self.budget),
+            left_running,
+            left_out: self.left_out,
+        }
+    }
+}
+
+impl<P> Process<P> {
+    pub(super) fn new(process: P) -> Self {
+        Self { process, images: Images::default(), has_samples: false, samples: 0, calls: HashMap::new() }
+    }
+}
+
+/// The event of a thread's CPU time.
+pub(super) fn total((pid, tid): (u32, u32), cpu_time_ns: u64) -> EventKind {
+    EventKind::Total { pid: Pid(pid), tid: nyquist_convert::event::Tid(tid), cpu_time_ns }
+}

@@ -1,0 +1,226 @@
+//! The recorded threads, and what is known of each.
+
+use std::ops::Range;
+
+use nyquist_convert::event::{Registers, UserStack};
+
+use super::cpu_clock::CpuClock;
+
+/// A recorded thread.
+#[derive(Debug)]
+pub(crate) struct Task<T> {
+    pub(crate) pid: u32,
+    /// The number of the thread by which the system knows it.
+    pub(crate) tid: u32,
+    /// The number that events have: that of its process for the main thread.
+    pub(crate) shown_tid: u32,
+    pub(crate) thread: T,
+    pub(crate) clock: CpuClock,
+    pub(crate) activity: Activity,
+    /// The registers at the last look that suspended it.
+    pub(crate) registers: Option<Registers>,
+    /// The addresses of its stack, when it was last needed.
+    pub(crate) stack: Range<u64>,
+    /// When it was last checked.
+    pub(crate) looked_at: u64,
+    /// How long it has waited since its last sample, in nanoseconds.
+    pub(crate) waited_ns: u64,
+    /// The CPU time that it had used when a sample last found it running.
+    pub(crate) seen_ns: u64,
+    /// How often it got a CPU, by the last listing.
+    pub(crate) turns: u32,
+    /// Whether the last listing shows that it has run since its last look.
+    pub(crate) is_due: bool,
+    /// How many looks in a row have found it in the same place, if its clock is coarse.
+    pub(crate) same_looks: u32,
+    /// When such a thread is looked at again, even if its clock has not moved.
+    pub(crate) next_look: u64,
+    /// Whether a look has suspended it since its clock was last read: it uses some CPU time for that.
+    pub(crate) is_disturbed: bool,
+    /// Whether it has run since its name was last read.
+    pub(crate) has_run: bool,
+    pub(crate) name: String,
+}
+
+/// What a thread is doing, as far as known.
+#[derive(Debug)]
+pub(crate) enum Activity {
+    /// It ran at the last look, or nothing is known.
+    Running,
+    /// It waited at the last look, and this was its stack.
+    Waiting(UserStack),
+}
+
+/// The CPU time that a suspension costs the suspended thread at most: it enters and leaves the kernel.
+const COST_OF_LOOK_NS: u64 = 30_000;
+/// The longest time between two looks at a waiting thread whose clock is coarse, in nanoseconds.
+const LONGEST_PAUSE_NS: u64 = 32_000_000;
+
+impl<T> Task<T> {
+    /// A thread that is recorded from now on.
+    pub(crate) fn new((pid, tid): (u32, u32), thread: T, clock: CpuClock, now: u64) -> Self {
+        Self {
+            pid,
+            tid,
+            shown_tid: tid,
+            thread,
+            clock,
+            activity: Activity::Running,
+            registers: None,
+            stack: 0..0,
+            looked_at: now,
+            waited_ns: 0,
+            seen_ns: 0,
+            turns: 0,
+            is_due: true,
+            same_looks: 0,
+            next_look: now,
+            is_disturbed: false,
+            has_run: true,
+            name: String::new(),
+        }
+    }
+
+    /// Whether it ran at the last look.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.activity, Activity::Running)
+    }
+
+    /// Whether it may have run since the last look, given the system's clock of its CPU time.
+    pub(crate) fn may_have_run(&self, read_ns: u64, now: u64) -> bool {
+        let moved = self.clock.advance_to(read_ns);
+        let own_cost = if self.is_disturbed { COST_OF_LOOK_NS } else { 0 };
+        let is_overdue = self.clock.is_coarse() && now >= self.next_look;
+        self.is_running() || moved > own_cost || self.is_due || is_overdue
+    }
+
+    /// Takes over the system's clock, and time for which it was seen to run. The rest of the time since the
+    /// last look counts as waiting. Returns the CPU time since then in nanoseconds.
+    pub(crate) fn account(&mut self, read_ns: u64, ran_ns: u64, now: u64) -> u64 {
+        let used = self.clock.note(read_ns, ran_ns);
+        let passed = now.saturating_sub(self.looked_at);
+        self.waited_ns += passed.saturating_sub(used);
+        self.looked_at = now;
+        used
+    }
+
+    /// Notes whether a look has found it in the same place. The looks at a thread with a coarse clock that
+    /// stays where it is become rare.
+    pub(crate) fn note_place(&mut self, is_same: bool, interval_ns: u64, now: u64) {
+        self.same_looks = if is_same { self.same_looks.saturating_add(1) } else { 0 };
+        let doubled = 1_u64 << self.same_looks.min(16);
+        let pause = interval_ns.saturating_mul(doubled).min(LONGEST_PAUSE_NS.max(interval_ns));
+        self.next_look = if self.same_looks == 0 { now } else { now + pause };
+    }
+
+    /// The CPU time in nanoseconds since a sample last found it running.
+    pub(crate) fn unseen_ns(&self) -> u64 {
+        self.clock.used_ns().saturating_sub(self.seen_ns)
+    }
+}
+
+/// All recorded threads.
+#[derive(Debug)]
+pub(crate) struct Tasks<T> {
+    list: Vec<Task<T>>,
+    /// Where the next pass begins.
+    turn: usize,
+}
+
+impl<T> Default for Tasks<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), turn: 0 }
+    }
+}
+
+impl<T> Tasks<T> {
+    pub(crate) fn add(&mut self, task: Task<T>) {
+        self.list.push(task);
+    }
+
+    /// Removes the threads that fit, and returns them.
+    pub(crate) fn remove(&mut self, fits: impl Fn(&Task<T>) -> bool) -> Vec<Task<T>> {
+        self.list.extract_if(.., |task| fits(task)).collect()
+    }
+
+    pub(crate) fn all(&self) -> &[Task<T>] {
+        &self.list
+    }
+
+    pub(crate) fn all_mut(&mut self) -> &mut [Task<T>] {
+        &mut self.list
+    }
+
+    /// How many threads ran at their last look.
+    pub(crate) fn running(&self) -> usize {
+        self.list.iter().filter(|task| task.is_running()).count()
+    }
+
+    /// The places of all threads, beginning with the one that was skipped at the last pass.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> + use<T> {
+        let (len, turn) = (self.list.len(), self.turn);
+        (0..len).map(move |step| (turn + step) % len)
+    }
+
+    /// Begins the next pass with the thread at this place.
+    pub(crate) fn continue_with(&mut self, place: usize) {
+        self.turn = place;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(step_ns: u64) -> Task<()> {
+        Task::new((1, 2), (), CpuClock::new(step_ns, 0), 0)
+    }
+
+    #[test]
+    fn a_waiting_thread_may_run_when_its_clock_moves() {
+        let mut task = task(0);
+        assert!(task.may_have_run(0, 0), "nothing is known");
+        task.activity = Activity::Waiting(UserStack::None);
+        task.is_due = false;
+        assert!(!task.may_have_run(0, 1_000_000) && task.may_have_run(1, 1_000_000));
+        task.is_disturbed = true;
+        assert!(!task.may_have_run(COST_OF_LOOK_NS, 0) && task.may_have_run(COST_OF_LOOK_NS + 1, 0));
+    }
+
+    #[test]
+    fn looks_at_a_thread_with_a_coarse_clock_become_rare() {
+        let mut task = task(10_000_000);
+        task.activity = Activity::Waiting(UserStack::None);
+        task.is_due = false;
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            task.note_place(true, 1_000_000, 0);
+            pauses.push(task.next_look / 1_000_000);
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 32, 32]);
+        assert!(!task.may_have_run(0, 31_999_999) && task.may_have_run(0, 32_000_000));
+        task.note_place(false, 1_000_000, 5);
+        assert_eq!(task.next_look, 5);
+    }
+
+    #[test]
+    fn time_is_either_used_or_waited() {
+        let mut task = task(0);
+        assert_eq!(task.account(300, 0, 1000), 300);
+        assert_eq!((task.waited_ns, task.unseen_ns(), task.looked_at), (700, 300, 1000));
+    }
+
+    #[test]
+    fn every_thread_gets_its_turn() {
+        let mut tasks = Tasks::default();
+        for tid in 0..4 {
+            tasks.add(Task { tid, ..task(0) });
+        }
+        tasks.continue_with(2);
+        assert_eq!(tasks.places().collect::<Vec<_>>(), [2, 3, 0, 1]);
+        assert_eq!(tasks.remove(|task| task.tid > 1).len(), 2);
+        assert_eq!(tasks.places().collect::<Vec<_>>(), [0, 1], "from the first again");
+        tasks.remove(|_| true);
+        assert_eq!(tasks.places().count(), 0);
+    }
+}

@@ -1,0 +1,94 @@
+//! The requests with which users and the system end a recording, as values that a thread waits for.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::{io, thread};
+
+use super::sys::console::{self, ConsoleEvent};
+
+/// A request to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The kind of request.
+    pub signal: EndSignal,
+    /// Whether it was sent to all programs of the console, and so to the command as well.
+    pub typed: bool,
+}
+
+/// A kind of request to end, with the name that it has on other systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndSignal {
+    /// Ctrl-C.
+    Interrupt,
+    /// The user logs off, or the system shuts down.
+    Terminate,
+    /// The console's window was closed.
+    HangUp,
+    /// Ctrl-Break, on which Java programs print the stacks of their threads.
+    Quit,
+}
+
+impl EndSignal {
+    /// The number of the signal of this meaning on other systems.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::HangUp => 1,
+            Self::Interrupt => 2,
+            Self::Quit => 3,
+            Self::Terminate => 15,
+        }
+    }
+}
+
+/// The number of the signal that ends a process unconditionally.
+pub const KILL: i32 = 9;
+
+/// Runs a program's work on a thread with a stack of this size in bytes: a main thread has 1 MB. The calling
+/// thread waits meanwhile.
+pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let worked = thread::scope(|scope| {
+        let worker = thread::Builder::new().stack_size(stack_bytes).spawn_scoped(scope, work)?;
+        Ok::<_, io::Error>(worker.join())
+    })?;
+    worked.or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Receives the requests to end. They no longer end the process, except that the system ends it some seconds
+/// after the console's window was closed.
+#[derive(Debug)]
+pub struct Requests {
+    events: Receiver<ConsoleEvent>,
+}
+
+impl Requests {
+    /// Takes over the requests for the process. A process that was started with Ctrl-C switched off is not
+    /// sent any.
+    pub fn take_over() -> io::Result<Self> {
+        let (sender, events) = channel();
+        console::take_over(sender)?;
+        Ok(Self { events })
+    }
+
+    /// Waits for the next request.
+    pub fn wait(&self) -> io::Result<Request> {
+        let event = self.events.recv().map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        let signal = match event {
+            ConsoleEvent::Interrupt => EndSignal::Interrupt,
+            ConsoleEvent::Break => EndSignal::Quit,
+            ConsoleEvent::Close => EndSignal::HangUp,
+            ConsoleEvent::Shutdown => EndSignal::Terminate,
+        };
+        Ok(Request { signal, typed: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_has_its_own_stack_and_its_panic_is_passed_on() {
+        assert_eq!(on_own_stack(1 << 20, || 7).unwrap(), 7);
+        let caught = std::panic::catch_unwind(|| on_own_stack(1 << 20, || panic!("as it must")));
+        assert!(caught.is_err());
+    }
+}

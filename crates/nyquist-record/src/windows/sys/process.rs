@@ -1,0 +1,149 @@
+//! Processes: opening them, their state, and the priority of our own threads.
+
+use std::io;
+use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
+use std::time::Duration;
+use std::{mem, ptr};
+
+use windows_sys::Win32::Foundation::{FILETIME, WAIT_OBJECT_0};
+use windows_sys::Win32::System::SystemInformation::{GetSystemInfo, SYSTEM_INFO};
+use windows_sys::Win32::System::Threading::{
+    GetCurrentThread, GetExitCodeProcess, GetProcessTimes, GetThreadPriority, INFINITE, IsWow64Process,
+    OpenProcess, PROCESS_QUERY_INFORMATION, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE,
+    PROCESS_VM_READ, QueryFullProcessImageNameW, SetThreadPriority, THREAD_PRIORITY_HIGHEST,
+    THREAD_PRIORITY_TIME_CRITICAL, TerminateProcess, WaitForSingleObject,
+};
+
+use super::{check, owned, text};
+
+/// The longest path, in UTF-16 units, that the system has.
+const LONGEST_PATH: usize = 1 << 15;
+/// What `GetThreadPriority` returns if it fails (`THREAD_PRIORITY_ERROR_RETURN`).
+const NO_PRIORITY: i32 = i32::MAX;
+
+/// Opens a process to be sampled.
+pub(crate) fn open(pid: u32) -> io::Result<OwnedHandle> {
+    open_with(pid, PROCESS_QUERY_INFORMATION | PROCESS_VM_READ | PROCESS_SYNCHRONIZE)
+}
+
+/// Opens a process to ask whether it lives and what program it is, which almost every process permits.
+pub(crate) fn open_to_ask(pid: u32) -> io::Result<OwnedHandle> {
+    open_with(pid, PROCESS_QUERY_LIMITED_INFORMATION | PROCESS_SYNCHRONIZE)
+}
+
+fn open_with(pid: u32, rights: u32) -> io::Result<OwnedHandle> {
+    // SAFETY: the call takes no pointers.
+    owned(unsafe { OpenProcess(rights, 0, pid) })
+}
+
+/// Whether a process has ended.
+pub(crate) fn has_ended(process: &OwnedHandle) -> bool {
+    // SAFETY: the handle is open.
+    unsafe { WaitForSingleObject(process.as_raw_handle(), 0) == WAIT_OBJECT_0 }
+}
+
+/// Waits until a process has ended, and returns its exit code.
+pub(crate) fn wait(process: &OwnedHandle) -> io::Result<u32> {
+    // SAFETY: the handle is open.
+    if unsafe { WaitForSingleObject(process.as_raw_handle(), INFINITE) } != WAIT_OBJECT_0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut code = 0;
+    // SAFETY: the handle is open, and `code` lives through the call.
+    check(unsafe { GetExitCodeProcess(process.as_raw_handle(), &raw mut code) })?;
+    Ok(code)
+}
+
+/// Ends a process at once, with this exit code.
+pub(crate) fn end(process: &OwnedHandle, code: u32) -> io::Result<()> {
+    // SAFETY: the handle is open.
+    check(unsafe { TerminateProcess(process.as_raw_handle(), code) })
+}
+
+/// The CPU time of a process in user code and in the kernel.
+pub(crate) fn cpu_times(process: &OwnedHandle) -> io::Result<(Duration, Duration)> {
+    let [mut created, mut exited, mut kernel, mut user] = [FILETIME::default(); 4];
+    // SAFETY: the handle is open, and the four times live through the call.
+    check(unsafe {
+        GetProcessTimes(
+            process.as_raw_handle(),
+            &raw mut created,
+            &raw mut exited,
+            &raw mut kernel,
+            &raw mut user,
+        )
+    })?;
+    let duration = |time| Duration::from_nanos(nanoseconds(time));
+    Ok((duration(user), duration(kernel)))
+}
+
+/// A time in units of 100 ns, in nanoseconds.
+pub(super) fn nanoseconds(time: FILETIME) -> u64 {
+    (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)).saturating_mul(100)
+}
+
+/// Whether a process has 32-bit code, which this 64-bit program does not sample.
+pub(crate) fn is_32_bit(process: &OwnedHandle) -> bool {
+    let mut is_32_bit = 0;
+    // SAFETY: the handle is open, and `is_32_bit` lives through the call.
+    let known = unsafe { IsWow64Process(process.as_raw_handle(), &raw mut is_32_bit) };
+    known != 0 && is_32_bit != 0
+}
+
+/// The path of the program's file.
+pub(crate) fn program(process: &OwnedHandle) -> Option<String> {
+    let mut units = vec![0; LONGEST_PATH];
+    let mut len = units.len() as u32;
+    // SAFETY: the handle is open; `units` has `len` units, and both live through the call.
+    let found =
+        unsafe { QueryFullProcessImageNameW(process.as_raw_handle(), 0, units.as_mut_ptr(), &raw mut len) };
+    (found != 0).then(|| text(units.get(..len as usize).unwrap_or_default()))
+}
+
+/// The number of CPUs.
+pub(crate) fn cpus() -> usize {
+    // SAFETY: the structure is plain numbers, for which zeros are valid.
+    let mut information: SYSTEM_INFO = unsafe { mem::zeroed() };
+    // SAFETY: `information` lives through the call.
+    unsafe { GetSystemInfo(ptr::from_mut(&mut information)) };
+    (information.dwNumberOfProcessors as usize).max(1)
+}
+
+/// Gives a thread a higher CPU priority until it is dropped. Threads that read or convert samples need it:
+/// beside many busy threads they would fall behind, and samples would be lost.
+#[derive(Debug)]
+pub struct Preference {
+    before: i32,
+}
+
+impl Preference {
+    /// Gives the calling thread more CPU time than others.
+    #[must_use]
+    pub fn of_this_thread() -> Self {
+        Self::with(THREAD_PRIORITY_HIGHEST)
+    }
+
+    /// Gives the calling thread a CPU as soon as it is woken. It must sleep most of the time.
+    #[must_use]
+    pub fn at_once() -> Self {
+        Self::with(THREAD_PRIORITY_TIME_CRITICAL)
+    }
+
+    fn with(priority: i32) -> Self {
+        // SAFETY: the calls take no pointers, and the handle means the calling thread.
+        unsafe {
+            let before = GetThreadPriority(GetCurrentThread());
+            SetThreadPriority(GetCurrentThread(), priority);
+            Self { before }
+        }
+    }
+}
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        if self.before != NO_PRIORITY {
+            // SAFETY: the call takes no pointers, and the handle means the calling thread.
+            unsafe { SetThreadPriority(GetCurrentThread(), self.before) };
+        }
+    }
+}

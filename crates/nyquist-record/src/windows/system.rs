@@ -1,0 +1,273 @@
+//! What sampling by suspending threads needs of Windows.
+
+use std::io;
+use std::ops::Range;
+use std::os::windows::io::OwnedHandle;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nyquist_convert::event::{MappedFile, Registers};
+use nyquist_object::PeCodeId;
+use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETER};
+
+use super::listing::Listing;
+use super::process::file_name;
+use super::sys::thread::ThreadRegisters;
+use super::sys::timer::{Flag, Timer};
+use super::sys::{clock, memory, modules, process, thread};
+use crate::suspend::system::{ListedProcess, ListedThread, LoadedModule, Refusal, StoppedRegisters, System};
+
+/// The steps in which the system's times of threads advance, in nanoseconds, if it does not count cycles: those
+/// of its timer interrupt.
+const COARSE_STEP_NS: u64 = 15_625_000;
+/// How often, and for how long each time, cycles are counted to know their rate.
+const RATE_LOOKS: u32 = 6;
+const RATE_LOOK: Duration = Duration::from_millis(2);
+/// The libraries whose code makes system calls.
+const CALLING_LIBRARIES: [&str; 2] = ["ntdll.dll", "win32u.dll"];
+/// Where the thread environment block has the end of the stack (`NT_TIB.StackBase`) and its lowest page that is
+/// in use (`NT_TIB.StackLimit`).
+const STACK_BASE: u64 = 8;
+const STACK_LIMIT: u64 = 16;
+
+/// Windows.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    listing: Listing,
+    timer: Timer,
+    stop: Arc<Flag>,
+    /// The cycles that a thread uses in a microsecond; `None` if they are not counted.
+    cycles_per_us: Option<f64>,
+}
+
+impl Windows {
+    /// Prepares for sampling until the flag is set. Takes some milliseconds.
+    pub(crate) fn new(stop: Arc<Flag>) -> io::Result<Self> {
+        Ok(Self { listing: Listing::default(), timer: Timer::new()?, stop, cycles_per_us: cycle_rate() })
+    }
+}
+
+/// Measures at which rate the cycles of a running thread are counted. Of several measurements, the highest is
+/// the one in which the thread was interrupted least.
+fn cycle_rate() -> Option<f64> {
+    let look = || {
+        let (begin, cycles) = (clock::monotonic_ns(), thread::own_cycles()?);
+        while clock::monotonic_ns() - begin < RATE_LOOK.as_nanos() as u64 {
+            std::hint::spin_loop();
+        }
+        let used = thread::own_cycles()?.checked_sub(cycles)?;
+        Some(used as f64 * 1000.0 / (clock::monotonic_ns() - begin) as f64)
+    };
+    let rates = (0..RATE_LOOKS).map_while(|_| look()).filter(|rate| *rate > 1.0);
+    rates.max_by(f64::total_cmp)
+}
+
+impl System for Windows {
+    type Process = OwnedHandle;
+    type Thread = OwnedHandle;
+    type Registers = ThreadRegisters;
+
+    fn now(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn wait_until(&mut self, time_ns: u64) -> bool {
+        match time_ns.saturating_sub(clock::monotonic_ns()) {
+            0 => self.stop.is_set(),
+            span => self.timer.wait(span, &self.stop),
+        }
+    }
+
+    fn list_processes(&mut self, out: &mut Vec<ListedProcess>) -> bool {
+        let is_listed = self.listing.refresh();
+        out.extend(self.listing.processes());
+        is_listed
+    }
+
+    fn list_threads(&mut self, pid: u32, _: &OwnedHandle, out: &mut Vec<ListedThread>) {
+        out.extend(self.listing.threads(pid));
+    }
+
+    fn open_process(&mut self, pid: u32) -> Result<OwnedHandle, Refusal> {
+        let process = process::open(pid).map_err(|error| refusal(pid, &error))?;
+        if process::has_ended(&process) {
+            return Err(Refusal::Gone);
+        }
+        if process::is_32_bit(&process) {
+            return Err(Refusal::Refused {
+                reason: format!("process {pid} is a 32-bit program, and only 64-bit programs are sampled"),
+                advice: Some("record a 64-bit build of the program".to_owned()),
+            });
+        }
+        Ok(process)
+    }
+
+    fn process_name(&mut self, process: &OwnedHandle) -> Option<String> {
+        let path = process::program(process)?;
+        let name = file_name(&path);
+        (!name.is_empty()).then(|| name.to_owned())
+    }
+
+    fn has_ended(&mut self, process: &OwnedHandle) -> bool {
+        process::has_ended(process)
+    }
+
+    fn modules(
+        &mut self,
+        process: &OwnedHandle,
+        known: &dyn Fn(u64) -> bool,
+    ) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
+        let starts = modules::bases(process);
+        let new = starts.iter().filter(|start| !known(**start));
+        let new = new.filter_map(|start| loaded_module(process, *start)).collect();
+        (!starts.is_empty()).then_some((starts, new))
+    }
+
+    fn open_thread(&mut self, _: &OwnedHandle, tid: u32) -> Option<OwnedHandle> {
+        thread::open(tid).ok()
+    }
+
+    fn thread_name(&mut self, thread: &OwnedHandle) -> Option<String> {
+        thread::name(thread)
+    }
+
+    fn cpu_time_ns(&mut self, thread: &OwnedHandle) -> Option<u64> {
+        match self.cycles_per_us {
+            // A thread that has not run yet has no cycles.
+            Some(rate) => Some((thread::cycles(thread).unwrap_or_default() as f64 * 1000.0 / rate) as u64),
+            None => thread::coarse_cpu_ns(thread),
+        }
+    }
+
+    fn cpu_clock_step_ns(&self) -> u64 {
+        if self.cycles_per_us.is_some() { 0 } else { COARSE_STEP_NS }
+    }
+
+    fn stack(&mut self, process: &OwnedHandle, thread: &OwnedHandle, pointer: u64) -> Option<Range<u64>> {
+        let block = thread::environment_block(thread);
+        let field = |offset| memory::read_u64(process, block?.checked_add(offset)?);
+        let stated = field(STACK_LIMIT).zip(field(STACK_BASE)).map(|(limit, base)| limit..base);
+        // A program can use other stacks, or state anything.
+        stated
+            .filter(|stack| stack.contains(&pointer))
+            .or_else(|| memory::end_of_region(process, pointer).map(|end| pointer..end))
+    }
+
+    fn suspend(&mut self, thread: &OwnedHandle) -> bool {
+        thread::suspend(thread)
+    }
+
+    fn registers(&mut self, thread: &OwnedHandle) -> Option<ThreadRegisters> {
+        ThreadRegisters::read(thread)
+    }
+
+    fn read_memory(&mut self, process: &OwnedHandle, address: u64, out: &mut [u8]) -> usize {
+        memory::read(process, address, out)
+    }
+
+    fn resume(&mut self, thread: &OwnedHandle) {
+        thread::resume(thread);
+    }
+
+    fn is_at_call(&mut self, process: &OwnedHandle, instruction_pointer: u64) -> bool {
+        let mut before = [0; LONGEST_CALL];
+        let Some(at) = instruction_pointer.checked_sub(LONGEST_CALL as u64) else { return false };
+        memory::read(process, at, &mut before) == before.len() && ends_with_call(&before)
+    }
+}
+
+impl StoppedRegisters for ThreadRegisters {
+    fn instruction_pointer(&self) -> u64 {
+        self.instruction_pointer()
+    }
+
+    fn stack_pointer(&self) -> u64 {
+        self.stack_pointer()
+    }
+
+    fn event_registers(&self) -> Registers {
+        self.event_registers()
+    }
+}
+
+/// The longest instruction sequence that makes a system call.
+const LONGEST_CALL: usize = 8;
+
+/// Whether code ends with an instruction that makes a system call: `syscall`, `int 2eh`, or a call through the
+/// shared page by which Wine makes them.
+#[cfg(target_arch = "x86_64")]
+fn ends_with_call(code: &[u8]) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    const INTERRUPT: [u8; 2] = [0xcd, 0x2e];
+    const WINE: [u8; 7] = [0xff, 0x14, 0x25, 0x00, 0x10, 0xfe, 0x7f];
+    code.ends_with(&SYSCALL) || code.ends_with(&INTERRUPT) || code.ends_with(&WINE)
+}
+
+/// Whether code ends with the instruction that makes a system call (`svc`).
+#[cfg(target_arch = "aarch64")]
+fn ends_with_call(code: &[u8]) -> bool {
+    let last = code.last_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    last.is_some_and(|instruction| instruction & 0xffe0_001f == 0xd400_0001)
+}
+
+/// Describes an image.
+fn loaded_module(process: &OwnedHandle, start: u64) -> Option<LoadedModule> {
+    let path = modules::path(process, start)?;
+    let name = file_name(&path);
+    let makes_calls = CALLING_LIBRARIES.iter().any(|library| name.eq_ignore_ascii_case(library));
+    let identity = code_id(process, start).map_or(MappedFile::Unknown, MappedFile::Pe);
+    Some(LoadedModule { start, len: modules::size(process, start)?.into(), path, identity, makes_calls })
+}
+
+/// The identity of an image, from its headers in memory ("PE Format": the COFF header and the optional header).
+fn code_id(process: &OwnedHandle, start: u64) -> Option<PeCodeId> {
+    let u32_at = |offset: u64| {
+        let mut bytes = [0; 4];
+        let read = memory::read(process, start.checked_add(offset)?, &mut bytes);
+        (read == bytes.len()).then(|| u32::from_le_bytes(bytes))
+    };
+    let header = u64::from(u32_at(0x3c)?);
+    Some(PeCodeId { timestamp: u32_at(header + 8)?, size_of_image: u32_at(header + 24 + 56)? })
+}
+
+fn refusal(pid: u32, error: &io::Error) -> Refusal {
+    match error.raw_os_error().map(|code| code as u32) {
+        Some(ERROR_INVALID_PARAMETER) => Refusal::Gone,
+        Some(ERROR_ACCESS_DENIED) => Refusal::Refused {
+            reason: format!("process {pid} may not be read: it is another user's, elevated, or protected"),
+            advice: Some(
+                "run nyquist as administrator; nothing can sample protected processes such as antivirus software"
+                    .to_owned(),
+            ),
+        },
+        _ => Refusal::Refused { reason: format!("process {pid} cannot be opened: {error}"), advice: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn calls_are_told_from_other_code() {
+        assert!(
+            ends_with_call(b"\xb8\x01\0\0\0\x90\x0f\x05")
+                && ends_with_call(b"\x90\xff\x14\x25\0\x10\xfe\x7f")
+        );
+        assert!(!ends_with_call(b"\x0f\x05\x90\x90\x90\x90\x90\x90"));
+    }
+
+    #[test]
+    fn this_process_is_described() {
+        let mut system = Windows::new(Arc::new(Flag::new().unwrap())).unwrap();
+        let own = system.open_process(std::process::id()).unwrap();
+        let (starts, modules) = system.modules(&own, &|_| false).unwrap();
+        assert_eq!(starts.len(), modules.len());
+        let program = std::env::current_exe().unwrap();
+        let program = modules.iter().find(|module| program.to_str() == Some(&module.path)).unwrap();
+        assert!(matches!(program.identity, MappedFile::Pe(id) if u64::from(id.size_of_image) == program.len));
+        assert!(modules.iter().any(|module| module.makes_calls));
+        assert_eq!(system.open_process(0x7fff_fff0), Err(Refusal::Gone).map_err(|it| it));
+    }
+}
