@@ -28,8 +28,8 @@ pub use linux_root::OpenRoot;
 pub use other_root::OpenRoot;
 pub use regular::{open_regular, open_regular_unlinked};
 pub use system::{
-    FileExt, OsStrExt, allocated_bytes, changed, create_private_folder, file_id, has_data, ownership,
-    path_id, path_of_open, private_options, replace_process, restrict,
+    FileExt, OsStrExt, REPLACES_OPEN_FILES, allocated_bytes, changed, create_private_folder, file_id,
+    has_data, ownership, path_id, path_of_open, private_options, replace_process, restrict,
 };
 pub use time::modified;
 

@@ -40,6 +40,9 @@ pub fn ownership(file: &File) -> io::Result<Ownership> {
     Ok(Ownership { user: metadata.uid(), is_readable_by_all, links: metadata.nlink() })
 }
 
+/// Whether a file can be replaced by another of its name while it is open.
+pub const REPLACES_OPEN_FILES: bool = true;
+
 /// Replaces this process by a program. Returns only if that fails.
 pub fn replace_process(command: &mut Command) -> io::Error {
     command.exec()

@@ -107,6 +107,9 @@ pub fn ownership(file: &File) -> io::Result<Ownership> {
     Ok(Ownership { user: 0, is_readable_by_all: true, links })
 }
 
+/// Whether a file can be replaced by another of its name while it is open: not before Windows 10.
+pub const REPLACES_OPEN_FILES: bool = false;
+
 /// Runs a program in place of this process, and ends with its status. Returns only if it cannot be started.
 pub fn replace_process(command: &mut Command) -> io::Error {
     match command.status() {

@@ -8,7 +8,8 @@ use super::key::Key;
 use crate::{AddressInfo, Found};
 use nyquist_object::RelativeAddress;
 use nyquist_system::{
-    FileId, create_private_folder, file_id, open_regular, open_regular_unlinked, private_options,
+    FileId, REPLACES_OPEN_FILES, create_private_folder, file_id, open_regular, open_regular_unlinked,
+    private_options,
 };
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
@@ -99,8 +100,11 @@ impl KeptAnswers {
             }
             None => {
                 let bytes = known.rewritten(answers, &self.key).ok_or_else(too_large)?;
-                // This removes the locked file.
+                // This removes the locked file. Where that must be closed, what another process adds just now is
+                // lost, and looked up again.
+                let locked = REPLACES_OPEN_FILES.then_some(file);
                 replace(&self.path, &[&bytes])?;
+                drop(locked);
                 Ok(bytes.len())
             }
         }
