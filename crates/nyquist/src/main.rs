@@ -30,7 +30,7 @@ mod man;
 mod memory;
 mod module_request;
 mod number;
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod option_reference;
 mod output;
 mod own_code;

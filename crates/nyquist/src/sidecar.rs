@@ -104,27 +104,39 @@ mod tests {
         check("/", None);
     }
 
+    /// Asserts that a file is refused for a reason.
+    fn refused(path: &Path, memory: u64, expected: &str) {
+        let reason = read(path, memory).unwrap_err().unwrap_or_default();
+        assert!(reason.contains(expected), "{reason}");
+    }
+
     #[test]
     fn only_a_small_regular_file_of_samply_is_read() {
         let folder = std::env::temp_dir().join(format!("nyquist-sidecar-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let (path, link) = (folder.join("p.syms.json"), folder.join("link"));
+        let path = folder.join("p.syms.json");
         let good = r#"{"string_table":[],"data":[]}"#;
         fs::write(&path, good).unwrap();
-        std::os::unix::fs::symlink(&path, &link).unwrap();
         let size = good.len() as u64 * MEMORY_A_BYTE;
         assert_eq!(read(&path, size), Ok(Vec::new()));
-        let refused = |path: &Path, memory, expected: &str| {
-            let reason = read(path, memory).unwrap_err().unwrap_or_default();
-            assert!(reason.contains(expected), "{reason}");
-        };
         refused(&path, size - MEMORY_A_BYTE, "larger than 0 MiB");
-        refused(&link, size, "not a regular file");
         refused(&folder, size, "not a regular file");
-        refused(Path::new("/dev/zero"), size, "not a regular file");
         fs::write(&path, "{}").unwrap();
         refused(&path, size, "it is not a symbol file of samply (missing field");
         assert_eq!(read(&folder.join("none"), size), Err(None));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_devices_are_refused() {
+        let folder = std::env::temp_dir().join(format!("nyquist-sidecar-link-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (path, link) = (folder.join("p.syms.json"), folder.join("link"));
+        fs::write(&path, r#"{"string_table":[],"data":[]}"#).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        refused(&link, 1 << 30, "not a regular file");
+        refused(Path::new("/dev/zero"), 1 << 30, "not a regular file");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

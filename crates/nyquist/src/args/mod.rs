@@ -50,6 +50,7 @@ pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 
 use crate::failure::Failure;
+use crate::system::recording::MEASURES;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -159,16 +160,21 @@ pub(crate) enum Command {
     /// Print one sample after another as text, as `perf script` does
     Script(ScriptArgs),
     /// Watch a program (or a running process) live, in the terminal: its functions, call tree and threads
+    #[command(hide = !MEASURES)]
     Top(TopArgs),
     /// Count what happens in a program without sampling it: time, switches, faults, cycles; compare two programs
+    #[command(hide = !MEASURES)]
     Stat(Box<StatArgs>),
     /// List the events that this machine can count
+    #[command(hide = !MEASURES)]
     List(ListArgs),
     /// Answer one question about a profile in few lines, for scripts and agents
     Query(QueryArgs),
     /// Check what the machine, a program or a process lacks for good profiles, and how to fix that
+    #[command(hide = !MEASURES)]
     Doctor(DoctorArgs),
     /// Change the machine's settings so that more can be recorded, after asking
+    #[command(hide = !MEASURES)]
     Setup(SetupArgs),
     /// Show or remove the caches: names that were looked up, and files that were downloaded or unpacked
     Cache(CacheArgs),

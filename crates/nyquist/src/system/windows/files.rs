@@ -95,7 +95,8 @@ pub(crate) fn other_folders() -> Vec<PathBuf> {
 /// A file with a temporary name. It is removed unless it is published.
 #[derive(Debug)]
 pub(crate) struct PendingFile {
-    file: File,
+    /// Closed only when this is dropped.
+    file: Option<File>,
     temporary: PathBuf,
     place: Place,
     /// The name for messages.
@@ -109,7 +110,7 @@ impl PendingFile {
     /// Creates the temporary file.
     pub(crate) fn create(place: Place, shown: PathBuf, _rights: Rights) -> Result<Self, Refused> {
         let (file, temporary) = make_temporary(&place.path)?;
-        Ok(Self { file, temporary, place, shown, own_folder: None, has_appeared: false })
+        Ok(Self { file: Some(file), temporary, place, shown, own_folder: None, has_appeared: false })
     }
 
     /// Creates the temporary file in a new folder below `parent`, whose name cannot be predicted.
@@ -156,7 +157,7 @@ impl PendingFile {
             }
             let path = folder.join(name);
             let mut pending = Self::create(Place { path: path.clone() }, path, Rights::Users)?;
-            pending.file.write_all(bytes)?;
+            pending.file()?.write_all(bytes)?;
             fs::rename(&pending.temporary, &pending.place.path)?;
             pending.has_appeared = true;
         }
@@ -165,7 +166,7 @@ impl PendingFile {
 
     /// The file for writing.
     pub(crate) fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
+        self.file.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), File::try_clone)
     }
 
     /// Writes and publishes it. Returns it for reading.
@@ -193,6 +194,8 @@ impl PendingFile {
 
 impl Drop for PendingFile {
     fn drop(&mut self) {
+        // A file that is open stays in its folder, even if it is removed.
+        self.file = None;
         if !self.has_appeared {
             let _ = fs::remove_file(&self.temporary);
             if let Some(folder) = &self.own_folder {

@@ -5,6 +5,9 @@ pub(crate) use super::record::Plan;
 use crate::args::{DoctorArgs, ListArgs, SetupArgs, StatArgs, TopArgs};
 use crate::failure::Failure;
 
+/// Whether there are more commands here than those that record and read profiles.
+pub(crate) const MEASURES: bool = false;
+
 /// Nothing limits this process here.
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
 pub(crate) fn check_limits() -> Result<(), Failure> {
