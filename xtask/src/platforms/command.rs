@@ -1,0 +1,194 @@
+//! The command under Wine: it records a program of Windows, and what it says of profiles is what it says on Linux.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::wine::succeed;
+
+/// A variable of the environment.
+type Variable = (&'static str, PathBuf);
+
+/// A test that gives the reason of its failure.
+type Test = fn(&Wine<'_>) -> Result<()>;
+
+/// How far a share may be from the program's, because the recording has some hundred samples.
+const TOLERANCE: f64 = 0.10;
+
+/// Runs the tests. A failure is printed.
+pub(super) fn works(program: &Path, folder: &Path, environment: &[Variable]) -> Result<bool> {
+    let own = folder.join("command");
+    let _ = fs::remove_dir_all(&own);
+    fs::create_dir_all(&own)?;
+    let wine = Wine { program, environment, folder: &own };
+    let tests: [(&str, Test); 4] = [
+        ("a program is recorded", records),
+        ("running processes are recorded", attaches),
+        ("profiles are read as on Linux", reads),
+        ("the viewer is served", serves),
+    ];
+    let mut all = true;
+    for (name, test) in tests {
+        let result = test(&wine);
+        match &result {
+            Ok(()) => println!("ok      under Wine: {name}"),
+            Err(error) => println!("FAILED  under Wine: {name}: {error:#}"),
+        }
+        all &= result.is_ok();
+    }
+    Ok(all)
+}
+
+/// The command, and where it runs.
+struct Wine<'a> {
+    program: &'a Path,
+    environment: &'a [Variable],
+    folder: &'a Path,
+}
+
+impl Wine<'_> {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("wine");
+        command.arg(self.program).args(words).current_dir(self.folder).envs(self.environment.iter().cloned());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Result<Output> {
+        self.command(words).output().with_context(|| format!("cannot start wine for {words:?}"))
+    }
+
+    /// What the command prints, if it succeeds.
+    fn text(&self, words: &[&str]) -> Result<String> {
+        let output = self.run(words)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{words:?}: {}: {errors}", output.status);
+        Ok(text)
+    }
+
+    /// The program with known shares.
+    fn shares(&self) -> Result<PathBuf> {
+        let program = self.folder.join("shares.exe");
+        if !program.exists() {
+            let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
+            let source = crate::root().join("workloads/windows/shares.c");
+            succeed(compiler.args(["-g", "-O1", "-o"]).arg(&program).arg(source))?;
+        }
+        Ok(program)
+    }
+}
+
+/// The total share of a function in a report as JSON.
+fn share(report: &Value, function: &str) -> f64 {
+    let functions = report["functions"].as_array().into_iter().flatten();
+    let mut found = functions.filter(|it| it["function"] == function);
+    found.next().and_then(|it| it["total_share"].as_f64()).unwrap_or_default()
+}
+
+/// The hot functions have their shares, their stacks reach the roots of both threads, and the exit status is the
+/// program's.
+fn records(wine: &Wine<'_>) -> Result<()> {
+    wine.shares()?;
+    let output = wine.run(&["record", "-s", "-o", "recorded.json.gz", "--", "./shares.exe", "25"])?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(3), "the status is {}: {errors}", output.status);
+    ensure!(output.stdout.starts_with(b"worked"), "the program's output is {:?}", output.stdout);
+    let report: Value =
+        serde_json::from_str(&wine.text(&["report", "--json", "--limit", "0", "recorded.json.gz"])?)?;
+    let share = |function: &str| share(&report, function);
+    let (alpha, beta, middle) = (share("alpha"), share("beta"), share("middle"));
+    ensure!((alpha / middle - 0.7).abs() < TOLERANCE, "alpha has {alpha} of {middle}");
+    ensure!((beta / middle - 0.3).abs() < TOLERANCE, "beta has {beta} of {middle}");
+    for (caller, function) in [("main", "middle"), ("worker", "gamma_"), ("RtlUserThreadStart", "main")] {
+        let (of_caller, of_function) = (share(caller), share(function));
+        ensure!(
+            of_function > 0.0 && of_caller >= of_function * 0.95,
+            "{caller} {of_caller}, {function} {of_function}"
+        );
+    }
+    let slept = share("NtDelayExecution");
+    ensure!(slept < 0.1, "a sleeping thread has {slept} of the CPU time");
+    Ok(())
+}
+
+/// A running process is found by its name, and has its function.
+fn attaches(wine: &Wine<'_>) -> Result<()> {
+    let shares = wine.shares()?;
+    let mut target = Command::new("wine");
+    target.arg(shares).arg("40").current_dir(wine.folder).envs(wine.environment.iter().cloned());
+    let mut target = target.stdout(Stdio::null()).spawn()?;
+    // The process is there some time after Wine has started.
+    let recorded = (0..50).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let words = ["record", "-s", "-d", "1", "-o", "attached.json.gz", "--name", "shares"];
+        wine.run(&words).ok().filter(|output| output.status.success())
+    });
+    target.kill()?;
+    target.wait()?;
+    ensure!(recorded.is_some(), "the process is not recorded");
+    let report: Value = serde_json::from_str(&wine.text(&["report", "--json", "attached.json.gz"])?)?;
+    let (middle, gamma) = (share(&report, "middle"), share(&report, "gamma_"));
+    ensure!(middle + gamma > 0.8, "middle has {middle}, gamma_ {gamma}");
+    Ok(())
+}
+
+/// The commands print the same of a profile as on Linux.
+fn reads(wine: &Wine<'_>) -> Result<()> {
+    succeed(
+        Command::new("cargo").args(["build", "--quiet", "--package=nyquist"]).current_dir(crate::root()),
+    )?;
+    let here = crate::target().join("debug/nyquist");
+    let profile = "recorded.json.gz";
+    for words in [
+        &["report", profile][..],
+        &["report", "--tree", profile],
+        &["report", "--json", profile],
+        &["query", profile],
+        &["diff", profile, profile],
+        &["script", profile],
+        &["export", "-f", "folded", "-o", "-", profile],
+        &["export", "-f", "speedscope", "-o", "-", profile],
+    ] {
+        let there = wine.text(words)?;
+        let output = Command::new(&here).args(words).current_dir(wine.folder).output()?;
+        let same = String::from_utf8_lossy(&output.stdout) == there && !there.is_empty();
+        ensure!(same, "{words:?} prints something else than on Linux:\n{there}");
+    }
+    wine.text(&["flamegraph", "-o", "picture.svg", profile])?;
+    ensure!(fs::read_to_string(wine.folder.join("picture.svg"))?.contains("</svg>"), "the picture is no SVG");
+    let missing = wine.run(&["report", "none.json.gz"])?;
+    let errors = String::from_utf8_lossy(&missing.stderr);
+    ensure!(missing.status.code() == Some(1) && errors.contains("none.json.gz"), "a missing file: {errors}");
+    Ok(())
+}
+
+/// The page of the viewer is served.
+fn serves(wine: &Wine<'_>) -> Result<()> {
+    let mut command = wine.command(&["load", "--no-open", "recorded.json.gz"]);
+    let mut server = command.stderr(Stdio::piped()).spawn()?;
+    let lines = BufReader::new(server.stderr.take().context("no standard error")?).lines();
+    let link = lines.map_while(Result::ok).find_map(|line| {
+        let at = line.find("http://127.0.0.1:").filter(|_| line.contains("Built-in viewer"))?;
+        Some(line[at + "http://".len()..].trim().to_owned())
+    });
+    let page = link.as_deref().context("no link is printed").and_then(get);
+    server.kill()?;
+    server.wait()?;
+    ensure!(page?.starts_with("HTTP/1.1 200"), "{link:?} is not served");
+    Ok(())
+}
+
+/// The answer to a request for an address with a path.
+fn get(link: &str) -> Result<String> {
+    let (address, path) = link.split_once('/').context("the link has no path")?;
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
