@@ -39,6 +39,11 @@ impl CpuClock {
         self.used_ns
     }
 
+    /// The steps in which the system's clock advances, in nanoseconds; 0 if it is exact.
+    pub(crate) fn step_ns(&self) -> u64 {
+        self.step_ns
+    }
+
     /// Whether the system's clock advances in steps.
     pub(crate) fn is_coarse(&self) -> bool {
         self.step_ns > 0

@@ -215,6 +215,11 @@ impl<S: System> Sampler<S> {
 }
 
 impl<T> Task<T> {
+    /// How much CPU time it may use before it is sampled even in a system call, in nanoseconds.
+    fn longest_unseen_ns(&self, interval_ns: u64) -> u64 {
+        LEAST_UNSEEN_NS.max(interval_ns * UNSEEN_INTERVALS) + 2 * self.clock.step_ns()
+    }
+
     /// Accounts for the time until a look that has suspended it. Returns the state to be sampled, or `None` if
     /// it has begun to wait: how long it waits there is not known yet.
     fn judge(
@@ -232,8 +237,9 @@ impl<T> Task<T> {
         let ran_ns = if ran { passed.min(most) } else { 0 };
         let used = self.account(read, ran_ns, now);
         (self.is_due, self.is_disturbed, self.has_run) = (false, true, true);
-        let in_kernel = !self.clock.is_coarse() && used > 0 && used.saturating_mul(2) >= passed;
-        let unseen = self.unseen_ns() > LEAST_UNSEEN_NS.max(interval_ns * UNSEEN_INTERVALS);
+        // It has run nearly all the time, so it works in the kernel.
+        let in_kernel = !self.clock.is_coarse() && used > 0 && used.saturating_mul(8) >= passed * 7;
+        let unseen = self.unseen_ns() > self.longest_unseen_ns(interval_ns);
         if ran || (in_call && (in_kernel || unseen)) {
             self.seen_ns = self.clock.used_ns();
             self.activity = Activity::Running;

@@ -8,8 +8,14 @@ mod life;
 mod look;
 pub(crate) mod recording;
 mod sampler;
+#[cfg(test)]
+mod simulated;
 pub(crate) mod system;
+#[cfg(test)]
+mod tests;
 mod task;
 
+#[cfg(windows)]
 pub(crate) use look::LARGEST_COPY;
+#[cfg(windows)]
 pub(crate) use sampler::{End, LeftOut, Plan};

@@ -1,0 +1,294 @@
+//! A simulated system for tests: processes whose threads run, wait and end in a time that only the sampler
+//! advances.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use nyquist_convert::event::{MappedFile, Registers};
+
+use super::system::{
+    ListedProcess, ListedThread, LoadedModule, Refusal, StoppedRegisters, System,
+};
+
+pub(super) const MS: u64 = 1_000_000;
+/// How long a suspension takes.
+const HELD_NS: u64 = 5_000;
+/// The addresses of the program, of the library that makes system calls, and of stacks.
+pub(super) const PROGRAM: Range<u64> = 0x1000..0x2000;
+pub(super) const LIBRARY: Range<u64> = 0x5000..0x6000;
+const STACK: Range<u64> = 0x10_0000..0x10_1000;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    /// It runs all the time.
+    Runs,
+    /// It waits in one place.
+    Waits,
+    /// It runs for a part of each period, and waits for the rest, in nanoseconds.
+    Both { period: u64, runs: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct SimThread {
+    pub(super) does: Does,
+    pub(super) began: u64,
+    pub(super) ends: u64,
+    pub(super) cpu_ns: u64,
+    is_suspended: bool,
+    pub(super) suspensions: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct SimProcess {
+    pub(super) parent: u32,
+    pub(super) begins: u64,
+    pub(super) ends: Option<u64>,
+    pub(super) is_refused: bool,
+    /// Whether it ends when one of its threads is suspended next.
+    pub(super) ends_at_look: bool,
+    /// Whether it states absurd stacks and images.
+    pub(super) is_hostile: bool,
+    pub(super) threads: BTreeMap<u32, SimThread>,
+}
+
+/// The state of the machine.
+#[derive(Debug, Default)]
+pub(super) struct Machine {
+    pub(super) now: u64,
+    /// The steps of the clocks of threads; 0 if they are exact.
+    pub(super) step_ns: u64,
+    pub(super) processes: BTreeMap<u32, SimProcess>,
+}
+
+/// The machine, which the test and the sampler share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Simulated(pub(super) Rc<RefCell<Machine>>);
+
+impl SimProcess {
+    /// A process that begins and ends at these times, with threads that live as long.
+    pub(super) fn new(parent: u32, life: Range<u64>, threads: &[(u32, Does)]) -> Self {
+        let thread = |does| SimThread {
+            does,
+            began: life.start,
+            ends: life.end,
+            cpu_ns: 0,
+            is_suspended: false,
+            suspensions: 0,
+        };
+        Self {
+            parent,
+            begins: life.start,
+            ends: Some(life.end),
+            threads: threads.iter().map(|(tid, does)| (*tid, thread(*does))).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn lives(&self, now: u64) -> bool {
+        now >= self.begins && self.ends.is_none_or(|end| now < end)
+    }
+}
+
+impl SimThread {
+    fn lives(&self, now: u64) -> bool {
+        (self.began..self.ends).contains(&now)
+    }
+
+    fn runs(&self, now: u64) -> bool {
+        match self.does {
+            Does::Runs => true,
+            Does::Waits => false,
+            Does::Both { period, runs } => (now - self.began) % period < runs,
+        }
+    }
+}
+
+impl Machine {
+    /// Lets all threads live on until a time, in steps of a microsecond.
+    fn advance(&mut self, to: u64) {
+        while self.now < to {
+            let (now, step) = (self.now, (to - self.now).min(1000));
+            for process in self.processes.values_mut().filter(|process| process.lives(now)) {
+                let threads = process.threads.values_mut();
+                for thread in threads.filter(|it| it.lives(now) && !it.is_suspended && it.runs(now)) {
+                    thread.cpu_ns += step;
+                }
+            }
+            self.now += step;
+        }
+    }
+
+    pub(super) fn thread(&mut self, tid: u32) -> Option<&mut SimThread> {
+        self.processes.values_mut().find_map(|process| process.threads.get_mut(&tid))
+    }
+
+    /// The process of a thread, if both live.
+    fn living(&mut self, tid: u32) -> Option<(&mut SimProcess, u64)> {
+        let now = self.now;
+        let has = |process: &&mut SimProcess| {
+            process.lives(now) && process.threads.get(&tid).is_some_and(|thread| thread.lives(now))
+        };
+        self.processes.values_mut().find(has).map(|process| (process, now))
+    }
+}
+
+pub(super) struct SimRegisters {
+    ip: u64,
+    counter: u64,
+}
+
+impl StoppedRegisters for SimRegisters {
+    fn instruction_pointer(&self) -> u64 {
+        self.ip
+    }
+
+    fn stack_pointer(&self) -> u64 {
+        STACK.end - 0x100
+    }
+
+    fn event_registers(&self) -> Registers {
+        let mut values = [0; 17];
+        (values[0], values[7], values[16]) = (self.counter, self.stack_pointer(), self.ip);
+        Registers::X86_64(values)
+    }
+}
+
+impl System for Simulated {
+    type Process = u32;
+    type Thread = u32;
+    type Registers = SimRegisters;
+
+    fn now(&self) -> u64 {
+        self.0.borrow().now
+    }
+
+    fn wait_until(&mut self, time_ns: u64) -> bool {
+        self.0.borrow_mut().advance(time_ns);
+        false
+    }
+
+    fn list_processes(&mut self, out: &mut Vec<ListedProcess>) -> bool {
+        let machine = self.0.borrow();
+        let living = machine.processes.iter().filter(|(_, process)| process.lives(machine.now));
+        out.extend(living.map(|(pid, process)| ListedProcess {
+            pid: *pid,
+            parent: process.parent,
+            began: process.begins,
+        }));
+        true
+    }
+
+    fn list_threads(&mut self, pid: u32, _: &u32, out: &mut Vec<ListedThread>) {
+        let machine = self.0.borrow();
+        let Some(process) = machine.processes.get(&pid) else { return };
+        let living = process.threads.iter().filter(|(_, thread)| thread.lives(machine.now));
+        out.extend(living.map(|(tid, thread)| ListedThread {
+            tid: *tid,
+            began: thread.began,
+            turns: 0,
+            is_active: false,
+        }));
+    }
+
+    fn open_process(&mut self, pid: u32) -> Result<u32, Refusal> {
+        let machine = self.0.borrow();
+        match machine.processes.get(&pid).filter(|process| process.lives(machine.now)) {
+            None => Err(Refusal::Gone),
+            Some(process) if process.is_refused => {
+                Err(Refusal::Refused { reason: format!("{pid} is refused"), advice: None })
+            }
+            Some(_) => Ok(pid),
+        }
+    }
+
+    fn process_name(&mut self, process: &u32) -> Option<String> {
+        Some(format!("program-{process}.exe"))
+    }
+
+    fn has_ended(&mut self, process: &u32) -> bool {
+        let machine = self.0.borrow();
+        !machine.processes.get(process).is_some_and(|it| it.lives(machine.now))
+    }
+
+    fn modules(
+        &mut self,
+        process: &u32,
+        known: &dyn Fn(u64) -> bool,
+    ) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
+        let is_hostile = self.0.borrow().processes.get(process)?.is_hostile;
+        let module = |range: &Range<u64>| LoadedModule {
+            start: range.start,
+            len: if is_hostile { u64::MAX } else { range.end - range.start },
+            path: format!(r"C:\{:x}", range.start),
+            identity: MappedFile::Unknown,
+            makes_calls: *range == LIBRARY,
+        };
+        let all = [PROGRAM, LIBRARY];
+        let new = all.iter().filter(|range| !known(range.start)).map(module).collect();
+        Some((all.iter().map(|range| range.start).collect(), new))
+    }
+
+    fn open_thread(&mut self, _: &u32, tid: u32) -> Option<u32> {
+        self.0.borrow_mut().living(tid).map(|_| tid)
+    }
+
+    fn thread_name(&mut self, thread: &u32) -> Option<String> {
+        Some(format!("thread-{thread}"))
+    }
+
+    fn cpu_time_ns(&mut self, thread: &u32) -> Option<u64> {
+        let mut machine = self.0.borrow_mut();
+        let step = machine.step_ns.max(1);
+        machine.thread(*thread).map(|thread| thread.cpu_ns / step * step)
+    }
+
+    fn cpu_clock_step_ns(&self) -> u64 {
+        self.0.borrow().step_ns
+    }
+
+    fn stack(&mut self, process: &u32, _: &u32, _: u64) -> Option<Range<u64>> {
+        let is_hostile = self.0.borrow().processes.get(process)?.is_hostile;
+        Some(if is_hostile { 0..u64::MAX } else { STACK })
+    }
+
+    fn suspend(&mut self, thread: &u32) -> bool {
+        let mut machine = self.0.borrow_mut();
+        let Some((process, now)) = machine.living(*thread) else { return false };
+        if process.ends_at_look {
+            process.ends = Some(now);
+        }
+        if let Some(thread) = process.threads.get_mut(thread) {
+            assert!(!thread.is_suspended, "it is suspended already");
+            thread.is_suspended = true;
+            thread.suspensions += 1;
+        }
+        machine.advance(now + HELD_NS);
+        true
+    }
+
+    fn registers(&mut self, thread: &u32) -> Option<SimRegisters> {
+        let mut machine = self.0.borrow_mut();
+        let (process, now) = machine.living(*thread)?;
+        let thread = process.threads.get(thread)?;
+        assert!(thread.is_suspended, "it runs");
+        let ip = if thread.runs(now) { PROGRAM.start } else { LIBRARY.start };
+        Some(SimRegisters { ip: ip + 0x10, counter: thread.cpu_ns })
+    }
+
+    fn read_memory(&mut self, process: &u32, _: u64, out: &mut [u8]) -> usize {
+        if self.has_ended(process) { 0 } else { out.len() }
+    }
+
+    fn resume(&mut self, thread: &u32) {
+        if let Some(thread) = self.0.borrow_mut().thread(*thread) {
+            thread.is_suspended = false;
+        }
+    }
+
+    fn is_at_call(&mut self, _: &u32, _: u64) -> bool {
+        true
+    }
+}

@@ -1,0 +1,240 @@
+//! Recordings of a simulated system.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use nyquist_convert::event::{Event, EventKind, Sample, SampleState, UserStack};
+
+use super::sampler::{End, Plan, Sampler};
+use super::simulated::{Does, MS, Machine, SimProcess, Simulated};
+use super::system::Refusal;
+use crate::end_reason::EndReason;
+
+const SECOND: u64 = 1000 * MS;
+const COARSE: u64 = 15 * MS;
+
+struct Recorded {
+    end: End,
+    events: Vec<Event>,
+    machine: Simulated,
+}
+
+fn machine(step_ns: u64, processes: &[(u32, SimProcess)]) -> Simulated {
+    let simulated = Simulated::default();
+    *simulated.0.borrow_mut() =
+        Machine { now: SECOND, step_ns, processes: processes.iter().cloned().collect() };
+    simulated
+}
+
+fn plan(pids: &[u32], duration_ms: u64) -> Plan {
+    Plan {
+        pids: pids.to_vec(),
+        is_new: false,
+        own_pid: 1,
+        interval_ns: MS,
+        duration: Some(std::time::Duration::from_millis(duration_ms)),
+        cpus: 64,
+        most_copied: usize::MAX,
+    }
+}
+
+fn record(machine: &Simulated, plan: Plan) -> Recorded {
+    let (sender, chunks) = channel();
+    let sampler = Sampler::open(machine.clone(), plan, sender, Arc::default()).unwrap();
+    let end = sampler.run();
+    let mut events = Vec::new();
+    let mut complete = 0;
+    for chunk in chunks {
+        let from = events.len();
+        let complete_before = chunk.complete_before().0;
+        chunk.decode(&mut events);
+        let late = events[from..].iter().find(|event| event.time.0 < complete);
+        assert_eq!(late, None, "before {complete}");
+        complete = complete_before;
+    }
+    Recorded { end, events, machine: machine.clone() }
+}
+
+impl Recorded {
+    fn samples(&self, tid: u32) -> Vec<&Sample> {
+        let sample = |event: &'_ Event| match &event.kind {
+            EventKind::Sample(_) => true,
+            _ => false,
+        };
+        let all = self.events.iter().filter(|event| sample(event));
+        all.filter_map(|event| match &event.kind {
+            EventKind::Sample(sample) if sample.tid.0 == tid => Some(sample),
+            _ => None,
+        })
+        .collect()
+    }
+
+    fn running(&self, tid: u32) -> Vec<u64> {
+        let running = |sample: &&Sample| matches!(sample.state, SampleState::Running { .. });
+        self.samples(tid).into_iter().filter(running).filter_map(|sample| sample.cpu_time_ns).collect()
+    }
+
+    fn waited(&self, tid: u32) -> u64 {
+        let waited = |sample: &Sample| match sample.state {
+            SampleState::Waiting { waited_ns, .. } => waited_ns,
+            _ => 0,
+        };
+        self.samples(tid).into_iter().map(waited).sum()
+    }
+
+    fn total(&self, tid: u32) -> u64 {
+        let total = |event: &Event| match event.kind {
+            EventKind::Total { tid: of, cpu_time_ns, .. } if of.0 == tid => Some(cpu_time_ns),
+            _ => None,
+        };
+        self.events.iter().find_map(total).unwrap_or_else(|| panic!("no total of {tid}"))
+    }
+
+    fn has(&self, fits: impl Fn(&EventKind) -> bool) -> bool {
+        self.events.iter().any(|event| fits(&event.kind))
+    }
+
+    fn cpu_ns(&self, tid: u32) -> u64 {
+        self.machine.0.borrow_mut().thread(tid).unwrap().cpu_ns
+    }
+
+    fn suspensions(&self, tid: u32) -> u64 {
+        self.machine.0.borrow_mut().thread(tid).unwrap().suspensions
+    }
+}
+
+fn forever(threads: &[(u32, Does)]) -> SimProcess {
+    SimProcess::new(1, 0..u64::MAX, threads)
+}
+
+#[test]
+fn cpu_time_is_conserved_whatever_the_clock() {
+    for step in [0, COARSE] {
+        let machine = machine(step, &[(10, forever(&[(11, Does::Runs), (12, Does::Runs)]))]);
+        let recorded = record(&machine, plan(&[10], 1000));
+        assert_eq!(recorded.end.reason, Some(EndReason::Duration));
+        // The main thread has the number of its process.
+        for (tid, shown) in [(11, 10), (12, 12)] {
+            let (used, total) = (recorded.cpu_ns(tid), recorded.total(shown));
+            assert!(used.abs_diff(total) <= step, "{total} of {used}");
+            let running = recorded.running(shown);
+            assert!((900..1100).contains(&running.len()), "{}", running.len());
+            let largest = running.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+            assert!(largest < 3 * MS, "{largest} ns of CPU time came at once");
+        }
+        let sum = recorded.total(10) + recorded.total(12);
+        assert_eq!(recorded.end.total_cpu_time_ns, sum);
+        assert!((1800..2200).contains(&recorded.end.holds.count));
+        assert_eq!(recorded.end.holds.median_us, 5);
+    }
+}
+
+#[test]
+fn idle_threads_are_left_alone_and_use_nothing() {
+    for (step, most) in [(0, 3), (COARSE, 40)] {
+        let machine = machine(step, &[(10, forever(&[(11, Does::Runs), (12, Does::Waits)]))]);
+        let recorded = record(&machine, plan(&[10], 1000));
+        assert!(recorded.suspensions(12) <= most, "{} suspensions", recorded.suspensions(12));
+        assert_eq!((recorded.running(12).len(), recorded.total(12)), (0, 0));
+        let waited = recorded.waited(12);
+        assert!((900 * MS..=1001 * MS).contains(&waited), "{waited}");
+        let is_waiting = |sample: &&Sample| matches!(sample.state, SampleState::Waiting { .. });
+        assert!(recorded.samples(12).iter().all(is_waiting));
+    }
+}
+
+#[test]
+fn a_thread_that_wakes_and_sleeps_has_its_time_where_it_ran() {
+    for (step, period, runs) in [(0, 2 * MS, MS / 2), (COARSE, 2 * MS, MS / 2), (0, 50 * MS, 10 * MS)] {
+        let machine = machine(step, &[(10, forever(&[(11, Does::Both { period, runs })]))]);
+        let recorded = record(&machine, plan(&[10], 2000));
+        let (used, running) = (recorded.cpu_ns(11), recorded.running(10));
+        let seen = *running.last().unwrap();
+        assert!(used - seen.min(used) <= COARSE + 5 * MS, "{seen} of {used} with clock {step}");
+        assert!(used.abs_diff(recorded.total(10)) <= step);
+        let is_of_program = |sample: &&Sample| match (&sample.state, &sample.user) {
+            (SampleState::Running { .. }, UserStack::Copied { registers, .. }) => {
+                format!("{registers:?}").contains(&format!("{}]", 0x1010))
+            }
+            _ => true,
+        };
+        let samples = recorded.samples(10);
+        let elsewhere = samples.iter().filter(|sample| !is_of_program(sample)).count();
+        assert!(elsewhere * 10 <= running.len(), "{elsewhere} of {}", running.len());
+    }
+}
+
+#[test]
+fn threads_come_and_go() {
+    let mut process = forever(&[(11, Does::Runs), (12, Does::Runs)]);
+    let short = process.threads.get_mut(&12).unwrap();
+    (short.began, short.ends) = (SECOND + 200 * MS, SECOND + 300 * MS);
+    let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 500));
+    assert!(recorded.has(|kind| matches!(kind, EventKind::Fork { tid, .. } if tid.0 == 12)));
+    assert!(recorded.has(|kind| matches!(kind, EventKind::Exit { tid, .. } if tid.0 == 12)));
+    assert!(!recorded.has(|kind| matches!(kind, EventKind::Exit { tid, .. } if tid.0 == 10)));
+    assert_eq!(recorded.total(12), recorded.cpu_ns(12));
+    assert!((80..120).contains(&recorded.running(12).len()));
+    let is_named = |kind: &EventKind| matches!(kind, EventKind::Name { name, .. } if name == "thread-12");
+    assert!(recorded.has(is_named));
+}
+
+#[test]
+fn children_are_recorded_and_refused_ones_are_left_out() {
+    let child = SimProcess::new(10, SECOND + 100 * MS..SECOND + 400 * MS, &[(21, Does::Runs)]);
+    let refused = SimProcess { is_refused: true, ..child.clone() };
+    let grandchild = SimProcess::new(20, SECOND + 200 * MS..u64::MAX, &[(31, Does::Runs)]);
+    let all = [(10, forever(&[(11, Does::Waits)])), (20, child), (25, refused), (30, grandchild)];
+    let recorded = record(&machine(0, &all), plan(&[10], 600));
+    for (pid, name) in [(20, "program-20.exe"), (30, "program-30.exe")] {
+        let is_new = |kind: &EventKind| {
+            matches!(kind, EventKind::Name { pid: of, exec: true, name: its, .. } if of.0 == pid && its == name)
+        };
+        assert!(recorded.has(is_new), "{name}");
+    }
+    assert_eq!((recorded.total(20), recorded.total(30)), (recorded.cpu_ns(21), recorded.cpu_ns(31)));
+    assert!(recorded.has(|kind| matches!(kind, EventKind::Exit { pid, .. } if pid.0 == 20)));
+    let left_out: Vec<_> = recorded.end.left_out.iter().map(|it| (it.pid.0, it.reason.as_str())).collect();
+    assert_eq!(left_out, [(25, "25 is refused")]);
+    assert!(recorded.end.left_running);
+}
+
+#[test]
+fn a_process_may_end_while_its_thread_is_suspended() {
+    let process = SimProcess { ends_at_look: true, ends: None, ..forever(&[(11, Does::Runs)]) };
+    let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 1000));
+    assert_eq!(recorded.end.reason, Some(EndReason::Exited));
+    assert!(!recorded.end.left_running);
+    assert!(recorded.has(|kind| matches!(kind, EventKind::Exit { .. })));
+}
+
+#[test]
+fn the_recording_ends_with_all_named_processes() {
+    let end = |ms: u64| SimProcess::new(1, 0..SECOND + ms * MS, &[(ms as u32, Does::Runs)]);
+    let recorded = record(&machine(0, &[(10, end(100)), (20, end(300))]), plan(&[10, 20], 1000));
+    assert_eq!(recorded.end.reason, Some(EndReason::Exited));
+    assert!((300 * MS..310 * MS).contains(&(recorded.machine.0.borrow().now - SECOND)));
+    assert!(!recorded.end.left_running);
+}
+
+#[test]
+fn a_named_process_that_is_refused_or_gone_is_an_error() {
+    let refused = SimProcess { is_refused: true, ..forever(&[]) };
+    let open = |pid| {
+        let system = machine(0, &[(10, refused.clone())]);
+        Sampler::open(system, plan(&[pid], 1), channel().0, Arc::default()).map(|_| ()).unwrap_err().1
+    };
+    assert!(matches!(open(10), Refusal::Refused { .. }));
+    assert_eq!(open(11), Refusal::Gone);
+}
+
+#[test]
+fn a_hostile_process_costs_no_more_than_others() {
+    let process = SimProcess { is_hostile: true, ..forever(&[(11, Does::Runs)]) };
+    let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 100));
+    let longest = recorded.samples(10).into_iter().map(|sample| match &sample.user {
+        UserStack::Copied { stack, .. } => stack.len(),
+        _ => 0,
+    });
+    assert_eq!(longest.max(), Some(super::look::LARGEST_COPY));
+}
