@@ -7,6 +7,7 @@ use nyquist_record::linux::give_up_capabilities;
 use nyquist_record::linux::launch::Signaller;
 use nyquist_record::linux::signals::{EndSignal, KILL, Request, Requests};
 use nyquist_server::ShutdownHandle;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,9 +35,12 @@ pub(crate) enum Phase {
 }
 
 /// Shares the phase with the thread that waits for signals.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Control {
     state: Arc<Mutex<State>>,
+    /// Requests are taken under the lock of the state, so that the phase does not change until they are
+    /// handled.
+    requests: Arc<Requests>,
 }
 
 #[derive(Default)]
@@ -51,21 +55,22 @@ struct State {
 impl Control {
     /// Starts the thread that waits for signals. It ends with the program.
     pub(crate) fn start(requests: Requests) -> Self {
-        let control = Self::default();
+        let control = Self { state: Arc::default(), requests: Arc::new(requests) };
         let shared = control.clone();
         std::thread::spawn(move || {
             // Signals are sent with the user's rights, and the thread outlives the recording.
             let _ = give_up_capabilities();
-            while let Ok(request) = requests.wait() {
-                shared.handle(request);
-            }
+            while shared.requests.wait().and_then(|()| shared.handle_all(&mut shared.lock())).is_ok() {}
         });
         control
     }
 
-    /// Sets the current phase.
+    /// Sets the current phase. Requests that have come by now belong to the phase that ends. On a busy
+    /// machine, the waiting thread may get a CPU only after the command that a key has ended was waited for.
     pub(crate) fn enter(&self, phase: Phase) {
         let mut state = self.lock();
+        // If they cannot be read, the waiting thread has ended, too.
+        let _ = self.handle_all(&mut state);
         state.phase = phase;
         for request in std::mem::take(&mut state.waiting) {
             state.handle(request);
@@ -86,8 +91,12 @@ impl Control {
         }
     }
 
-    fn handle(&self, request: Request) {
-        self.lock().handle(request);
+    /// Handles the requests that have come.
+    fn handle_all(&self, state: &mut State) -> io::Result<()> {
+        while let Some(request) = self.requests.take()? {
+            state.handle(request);
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,5 +135,44 @@ fn end_recording(stop: &StopHandle, command: Option<&Signaller>, request: Reques
     }
     if !matches!(request.signal, EndSignal::Interrupt | EndSignal::Quit) {
         stop.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends a signal that only the calling thread receives, so the thread that waits for signals is late.
+    #[expect(unsafe_code, reason = "no safe function sends a signal to one thread")]
+    fn press(signal: EndSignal) {
+        // SAFETY: the call takes no pointers, and the signal is blocked in this thread.
+        assert_eq!(unsafe { libc::raise(signal.number()) }, 0);
+    }
+
+    fn is_cancelled(progress: &Progress) -> bool {
+        progress.cancel.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_late_request_does_not_end_the_next_phase() {
+        let control = Control::start(Requests::take_over().unwrap());
+        let progress = Arc::<Progress>::default();
+        control.enter(Phase::Saving);
+        press(EndSignal::Quit);
+        control.enter(Phase::Symbolicating(Arc::clone(&progress)));
+        assert!(control.requests.take().unwrap().is_none(), "the request is left for the next phase");
+        assert!(!is_cancelled(&progress));
+        press(EndSignal::Interrupt);
+        control.enter(Phase::Saving);
+        assert!(is_cancelled(&progress));
+    }
+
+    #[test]
+    fn an_early_request_applies_to_the_first_phase() {
+        let control = Control::start(Requests::take_over().unwrap());
+        let progress = Arc::<Progress>::default();
+        press(EndSignal::Interrupt);
+        control.enter(Phase::Symbolicating(Arc::clone(&progress)));
+        assert!(is_cancelled(&progress));
     }
 }
