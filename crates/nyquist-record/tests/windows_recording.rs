@@ -121,7 +121,9 @@ mod tests {
             ("a_sleeping_thread_has_no_cpu_time", sleeping),
         ];
         let wanted = std::env::args().nth(1);
-        for (name, test) in tests.into_iter().filter(|(name, _)| wanted.as_deref().is_none_or(|it| *name == it)) {
+        for (name, test) in
+            tests.into_iter().filter(|(name, _)| wanted.as_deref().is_none_or(|it| *name == it))
+        {
             test();
             println!("test {name} ... ok");
         }

@@ -5,6 +5,7 @@ use crate::system::users::give_up_capabilities;
 use nyquist_convert::Progress;
 use nyquist_convert::event::Timestamp;
 use nyquist_server::ShutdownHandle;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,9 +33,12 @@ pub(crate) enum Phase {
 }
 
 /// Shares the phase with the thread that waits for signals.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Control {
     state: Arc<Mutex<State>>,
+    /// Requests are taken under the lock of the state, so that the phase does not change until they are
+    /// handled.
+    requests: Arc<Requests>,
 }
 
 #[derive(Default)]
@@ -49,21 +53,22 @@ struct State {
 impl Control {
     /// Starts the thread that waits for signals. It ends with the program.
     pub(crate) fn start(requests: Requests) -> Self {
-        let control = Self::default();
+        let control = Self { state: Arc::default(), requests: Arc::new(requests) };
         let shared = control.clone();
         std::thread::spawn(move || {
             // Signals are sent with the user's rights, and the thread outlives the recording.
             let _ = give_up_capabilities();
-            while let Ok(request) = requests.wait() {
-                shared.handle(request);
-            }
+            while shared.requests.wait().and_then(|()| shared.handle_all(&mut shared.lock())).is_ok() {}
         });
         control
     }
 
-    /// Sets the current phase.
+    /// Sets the current phase. Requests that have come by now belong to the phase that ends. On a busy
+    /// machine, the waiting thread may get a CPU only after the command that a key has ended was waited for.
     pub(crate) fn enter(&self, phase: Phase) {
         let mut state = self.lock();
+        // If they cannot be read, the waiting thread has ended, too.
+        let _ = self.handle_all(&mut state);
         state.phase = phase;
         for request in std::mem::take(&mut state.waiting) {
             state.handle(request);
@@ -84,8 +89,12 @@ impl Control {
         }
     }
 
-    fn handle(&self, request: Request) {
-        self.lock().handle(request);
+    /// Handles the requests that have come.
+    fn handle_all(&self, state: &mut State) -> io::Result<()> {
+        while let Some(request) = self.requests.take()? {
+            state.handle(request);
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

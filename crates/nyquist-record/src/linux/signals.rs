@@ -89,10 +89,14 @@ impl Requests {
         Ok(Self { descriptor: signals::Descriptor::new(&wanted)? })
     }
 
-    /// Waits for the next request.
-    pub fn wait(&self) -> io::Result<Request> {
-        loop {
-            let received = self.descriptor.read()?;
+    /// Waits until a request can be taken. May return early.
+    pub fn wait(&self) -> io::Result<()> {
+        self.descriptor.wait()
+    }
+
+    /// Takes the next request, if one has come.
+    pub fn take(&self) -> io::Result<Option<Request>> {
+        while let Some(received) = self.descriptor.read()? {
             let signal = match received.number {
                 libc::SIGINT => EndSignal::Interrupt,
                 libc::SIGTERM => EndSignal::Terminate,
@@ -100,8 +104,9 @@ impl Requests {
                 libc::SIGQUIT => EndSignal::Quit,
                 _ => continue,
             };
-            return Ok(Request { signal, typed: received.by_kernel });
+            return Ok(Some(Request { signal, typed: received.by_kernel }));
         }
+        Ok(None)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The requests with which users and the system end a recording, as values that a thread waits for.
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Arc;
 use std::{io, thread};
 
-use super::sys::console::{self, ConsoleEvent};
+use super::sys::console::{self, ConsoleEvent, Queue};
 
 /// A request to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,28 +56,36 @@ pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send
 /// after the console's window was closed.
 #[derive(Debug)]
 pub struct Requests {
-    events: Receiver<ConsoleEvent>,
+    queue: Arc<Queue>,
 }
 
 impl Requests {
     /// Takes over the requests for the process. A process that was started with Ctrl-C switched off is not
     /// sent any.
     pub fn take_over() -> io::Result<Self> {
-        let (sender, events) = channel();
-        console::take_over(sender)?;
-        Ok(Self { events })
+        let queue: Arc<Queue> = Arc::default();
+        console::take_over(Arc::clone(&queue))?;
+        Ok(Self { queue })
     }
 
-    /// Waits for the next request.
-    pub fn wait(&self) -> io::Result<Request> {
-        let event = self.events.recv().map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+    /// Waits until a request can be taken.
+    #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
+    pub fn wait(&self) -> io::Result<()> {
+        self.queue.wait();
+        Ok(())
+    }
+
+    /// Takes the next request, if one has come.
+    #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
+    pub fn take(&self) -> io::Result<Option<Request>> {
+        let Some(event) = self.queue.take() else { return Ok(None) };
         let signal = match event {
             ConsoleEvent::Interrupt => EndSignal::Interrupt,
             ConsoleEvent::Break => EndSignal::Quit,
             ConsoleEvent::Close => EndSignal::HangUp,
             ConsoleEvent::Shutdown => EndSignal::Terminate,
         };
-        Ok(Request { signal, typed: true })
+        Ok(Some(Request { signal, typed: true }))
     }
 }
 

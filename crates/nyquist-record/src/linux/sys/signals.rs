@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd as _, FromRawFd};
 
 use super::check;
+use super::poll::PollSet;
 
 /// A descriptor from which blocked signals are read.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Descriptor {
                 check(libc::sigaddset(&raw mut set, number))?;
             }
             match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
-                0 => check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC))?,
+                0 => check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?,
                 error => return Err(io::Error::from_raw_os_error(error)),
             }
         };
@@ -40,14 +41,25 @@ impl Descriptor {
         Ok(Self { file: unsafe { File::from_raw_fd(fd) } })
     }
 
-    /// Waits for a signal.
-    pub(crate) fn read(&self) -> io::Result<Received> {
+    /// Waits until a signal can be read. May return early.
+    pub(crate) fn wait(&self) -> io::Result<()> {
+        let mut poll = PollSet::default();
+        poll.add(self.file.as_raw_fd());
+        poll.wait(None)
+    }
+
+    /// Reads a signal, if one is there.
+    pub(crate) fn read(&self) -> io::Result<Option<Received>> {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut bytes = [0; SIZE];
-        (&self.file).read_exact(&mut bytes)?;
+        match (&self.file).read_exact(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            read => read?,
+        }
         // SAFETY: the structure is plain numbers, for which all bits are valid, and `bytes` has its size.
         let info: libc::signalfd_siginfo = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
-        Ok(Received { number: info.ssi_signo as i32, by_kernel: info.ssi_code == libc::SI_KERNEL })
+        let by_kernel = info.ssi_code == libc::SI_KERNEL;
+        Ok(Some(Received { number: info.ssi_signo as i32, by_kernel }))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Requests to end that the console or the system sends.
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::Mutex;
-use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -27,15 +27,46 @@ pub(crate) enum ConsoleEvent {
     Shutdown,
 }
 
-static RECEIVER: Mutex<Option<Sender<ConsoleEvent>>> = Mutex::new(None);
+/// The requests that have come and were not taken.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    events: Mutex<VecDeque<ConsoleEvent>>,
+    came: Condvar,
+}
+
+impl Queue {
+    /// Waits until there is a request.
+    pub(crate) fn wait(&self) {
+        let mut events = self.lock();
+        while events.is_empty() {
+            events = self.came.wait(events).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes the first request, if there is one.
+    pub(crate) fn take(&self) -> Option<ConsoleEvent> {
+        self.lock().pop_front()
+    }
+
+    fn push(&self, event: ConsoleEvent) {
+        self.lock().push_back(event);
+        self.came.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<ConsoleEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+static RECEIVER: Mutex<Option<Arc<Queue>>> = Mutex::new(None);
 
 /// How long the process lives on after the console's window was closed: the system ends it when the handler
 /// returns, or after 5 seconds.
 const LONGEST_CLOSING: Duration = Duration::from_secs(10);
 
-/// Sends all requests to a channel from now on. They no longer end the process by themselves.
-pub(crate) fn take_over(sender: Sender<ConsoleEvent>) -> io::Result<()> {
-    *RECEIVER.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(sender);
+/// Adds all requests to a queue from now on. They no longer end the process by themselves.
+pub(crate) fn take_over(queue: Arc<Queue>) -> io::Result<()> {
+    *RECEIVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
     // SAFETY: the handler is a function that lives as long as the program.
     check(unsafe { SetConsoleCtrlHandler(Some(handle), 1) })
 }
@@ -49,12 +80,11 @@ unsafe extern "system" fn handle(kind: u32) -> BOOL {
         CTRL_LOGOFF_EVENT | CTRL_SHUTDOWN_EVENT => (ConsoleEvent::Shutdown, true),
         _ => return 0,
     };
-    let sent = match &*RECEIVER.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
-        Some(sender) => sender.send(event).is_ok(),
-        None => false,
-    };
-    if sent && ends {
+    let receiver = RECEIVER.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let Some(queue) = receiver else { return 0 };
+    queue.push(event);
+    if ends {
         thread::sleep(LONGEST_CLOSING);
     }
-    BOOL::from(sent)
+    1
 }

@@ -75,8 +75,8 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
 }
 
 fn forward_requests(requests: &Requests, messages: &Sender<Message>) {
-    while let Ok(request) = requests.wait() {
-        if messages.send(Message::Asked(request.signal)).is_err() {
+    while let Ok(request) = requests.wait().and_then(|()| requests.take()) {
+        if request.is_some_and(|request| messages.send(Message::Asked(request.signal)).is_err()) {
             return;
         }
     }
