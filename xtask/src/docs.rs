@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::nyquist_build;
 use crate::steps::succeeds;
 use crate::tally::Tally;
 
@@ -19,6 +20,7 @@ const END: &str = "<!-- /tested -->";
 /// Runs every marked block in a shell that stops at the first failure. Each block runs in a separate folder,
 /// with the built `nyquist` first in PATH. `$REPO` is the path of the repository.
 pub(crate) fn run_commands(_: &mut Tally) -> Result<bool> {
+    nyquist_build::development()?;
     let folder = crate::target().join("documented-commands");
     fs::create_dir_all(&folder)?;
     let mut all_passed = true;
@@ -37,7 +39,7 @@ pub(crate) fn run_commands(_: &mut Tally) -> Result<bool> {
 }
 
 fn shell(block: &str, folder: &Path) -> Result<Command> {
-    let mut path = vec![crate::target().join("release")];
+    let mut path = vec![crate::target().join("debug")];
     path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let mut command = Command::new("bash");
     command

@@ -14,11 +14,11 @@ mod many_functions;
 mod mutate;
 #[allow(unreachable_pub, reason = "the driver of the fuzz targets has this file, too")]
 mod mutation;
+mod nyquist_build;
 mod oracle;
 mod packages;
 mod packaging;
 mod platforms;
-mod release;
 mod rotation;
 mod steps;
 mod sys;

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 
-use crate::release::build_nyquist;
 use crate::rotation::Turn;
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
-use crate::{docs, fuzz, instructions, live, oracle, packages, packaging, platforms, workloads};
+use crate::{
+    docs, fuzz, instructions, live, nyquist_build, oracle, packages, packaging, platforms, workloads,
+};
 
 /// The options of the run.
 #[derive(clap::Args)]
@@ -37,6 +38,11 @@ impl Options {
     fn wants(&self, step: &str, left_out: &[&str]) -> bool {
         let is_named = self.filter.iter().any(|word| step.contains(word.as_str()));
         is_named || (self.filter.is_empty() && !left_out.contains(&step))
+    }
+
+    /// Whether the live tests are of the program as it is shipped.
+    fn tests_release(&self, left_out: &[&str]) -> bool {
+        self.all || (self.filter.is_empty() && !self.quick && !left_out.contains(&"release"))
     }
 
     /// The steps and topics that other turns run. Prints them if there are any.
@@ -120,7 +126,8 @@ fn documentation() -> Result<bool> {
 fn run_live(options: &Options, left_out: Vec<&'static str>, tally: &mut Tally) -> Result<bool> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
-        None => build_nyquist()?,
+        None if options.tests_release(&left_out) => nyquist_build::release()?,
+        None => nyquist_build::development()?,
     };
     let workloads = workloads::build_all()?;
     let (quick, all, filter) = (options.quick, options.all, options.filter.clone());
