@@ -15,7 +15,7 @@ pub(crate) const TURNS: [&[Part]; 5] = [
     &[
         ("cargo", "builds criterion and its dependencies"),
         ("leaks", "starts very many processes and threads"),
-        ("release", "builds nyquist as it is shipped for the live tests"),
+        ("shipped", "builds nyquist as it is shipped for the live tests"),
     ],
     &[
         ("deep_stacks", "records many deep stacks"),

@@ -41,8 +41,8 @@ impl Options {
     }
 
     /// Whether the live tests are of the program as it is shipped.
-    fn tests_release(&self, left_out: &[&str]) -> bool {
-        self.all || (self.filter.is_empty() && !self.quick && !left_out.contains(&"release"))
+    fn tests_shipped(&self, left_out: &[&str]) -> bool {
+        self.all || (self.filter.is_empty() && !self.quick && !left_out.contains(&"shipped"))
     }
 
     /// The steps and topics that other turns run. Prints them if there are any.
@@ -126,7 +126,7 @@ fn documentation() -> Result<bool> {
 fn run_live(options: &Options, left_out: Vec<&'static str>, tally: &mut Tally) -> Result<bool> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
-        None if options.tests_release(&left_out) => nyquist_build::release()?,
+        None if options.tests_shipped(&left_out) => nyquist_build::release()?,
         None => nyquist_build::development()?,
     };
     let workloads = workloads::build_all()?;
