@@ -10,6 +10,8 @@ use super::task::{Activity, Task};
 
 /// The largest copy of a stack in bytes: 128 kB take some 20 µs.
 pub(crate) const LARGEST_COPY: usize = 128 << 10;
+/// A thread that has a CPU stops within this time.
+const LONGEST_STOP_NS: u64 = 200_000;
 /// How many waiting threads are checked in a turn.
 const WAITING_LOOKS: usize = 64;
 /// How often a thread that waits continuously has a sample.
@@ -89,8 +91,8 @@ impl<S: System> Sampler<S> {
             return;
         }
         // The thread may hold a lock of its process. Until it runs again, nothing is allocated or printed.
-        let at = system.now();
         let registers = system.registers(&task.thread);
+        let at = system.now();
         let stopped = registers.map(|registers| {
             let pointer = registers.stack_pointer();
             if !task.stack.contains(&pointer) {
@@ -102,9 +104,11 @@ impl<S: System> Sampler<S> {
             Stopped { registers, at, len, limited: more && len == window }
         });
         system.resume(&task.thread);
-        let held_ns = system.now().saturating_sub(before);
-        self.holds.add(held_ns);
-        self.budget.spend(held_ns, held_ns);
+        let now = system.now();
+        self.holds.add(now.saturating_sub(before));
+        // A thread that has a CPU stops soon. Another one waits for a CPU meanwhile, which is no hold.
+        let charged_ns = at.saturating_sub(before).min(LONGEST_STOP_NS) + now.saturating_sub(at);
+        self.budget.spend(charged_ns, now.saturating_sub(at));
         match stopped {
             Some(stopped) => self.sample(place, read, stopped),
             // It is ending.

@@ -11,9 +11,9 @@ mod sampler;
 #[cfg(test)]
 mod simulated;
 pub(crate) mod system;
+mod task;
 #[cfg(test)]
 mod tests;
-mod task;
 
 #[cfg(windows)]
 pub(crate) use look::LARGEST_COPY;

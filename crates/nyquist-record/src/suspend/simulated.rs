@@ -8,9 +8,7 @@ use std::rc::Rc;
 
 use nyquist_convert::event::{MappedFile, Registers};
 
-use super::system::{
-    ListedProcess, ListedThread, LoadedModule, Refusal, StoppedRegisters, System,
-};
+use super::system::{ListedProcess, ListedThread, LoadedModule, Refusal, StoppedRegisters, System};
 
 pub(super) const MS: u64 = 1_000_000;
 /// How long a suspension takes.

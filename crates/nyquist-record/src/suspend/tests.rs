@@ -187,9 +187,7 @@ fn children_are_recorded_and_refused_ones_are_left_out() {
     let all = [(10, forever(&[(11, Does::Waits)])), (20, child), (25, refused), (30, grandchild)];
     let recorded = record(&machine(0, &all), plan(&[10], 600));
     for (pid, name) in [(20, "program-20.exe"), (30, "program-30.exe")] {
-        let is_new = |kind: &EventKind| {
-            matches!(kind, EventKind::Name { pid: of, exec: true, name: its, .. } if of.0 == pid && its == name)
-        };
+        let is_new = |kind: &EventKind| matches!(kind, EventKind::Name { pid: of, exec: true, name: its, .. } if of.0 == pid && its == name);
         assert!(recorded.has(is_new), "{name}");
     }
     assert_eq!((recorded.total(20), recorded.total(30)), (recorded.cpu_ns(21), recorded.cpu_ns(31)));
