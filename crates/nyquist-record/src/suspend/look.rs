@@ -96,11 +96,11 @@ impl<S: System> Sampler<S> {
         let stopped = registers.map(|registers| {
             let pointer = registers.stack_pointer();
             if !task.stack.contains(&pointer) {
-                task.stack = system.stack(&process.process, &task.thread, pointer).unwrap_or(0..0);
+                task.stack = system.stack(&process.handle, &task.thread, pointer).unwrap_or(0..0);
             }
             let (window, more) = window(&task.stack, pointer, most);
             let room = out.room().get_mut(..window).unwrap_or_default();
-            let len = system.read_memory(&process.process, pointer, room);
+            let len = system.read_memory(&process.handle, pointer, room);
             Stopped { registers, at, len, limited: more && len == window }
         });
         system.resume(&task.thread);
@@ -110,14 +110,14 @@ impl<S: System> Sampler<S> {
         let charged_ns = at.saturating_sub(before).min(LONGEST_STOP_NS) + now.saturating_sub(at);
         self.budget.spend(charged_ns, now.saturating_sub(at));
         match stopped {
-            Some(stopped) => self.sample(place, read, stopped),
+            Some(stopped) => self.sample(place, read, &stopped),
             // It is ending.
             None => self.wants_listing = true,
         }
     }
 
     /// Records what a look has found.
-    fn sample(&mut self, place: usize, read: u64, stopped: Stopped<S::Registers>) {
+    fn sample(&mut self, place: usize, read: u64, stopped: &Stopped<S::Registers>) {
         let Some(task) = self.tasks.all().get(place) else { return };
         let (pid, ip) = (task.pid, stopped.registers.instruction_pointer());
         self.note_sample(pid, ip, stopped.at);
@@ -190,7 +190,7 @@ impl<S: System> Sampler<S> {
         if let Some(known) = process.calls.get(&ip) {
             return *known;
         }
-        let is_at_call = self.system.is_at_call(&process.process, ip);
+        let is_at_call = self.system.is_at_call(&process.handle, ip);
         if process.calls.len() < MOST_CALLS {
             process.calls.insert(ip, is_at_call);
         }
