@@ -46,3 +46,18 @@ pub(crate) fn is_dump(mapping: &Mapping) -> bool {
     let digits = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_both_kinds_of_paths_are_told_from_names() {
+        for path in ["/bin/sh", r"C:\Windows\a.dll", r"\\server\share\a.dll"] {
+            assert!(is_file(path), "{path}");
+        }
+        for path in ["//anon", "[heap]", "C:", "a.dll", r"1:\a", "", r"é:\a"] {
+            assert!(!is_file(path), "{path}");
+        }
+    }
+}

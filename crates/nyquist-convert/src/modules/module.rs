@@ -350,9 +350,23 @@ fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquis
     let source = Arc::new(source);
     let module = match Elf::open(Arc::clone(&source)) {
         Ok(elf) => nyquist_unwind::Module::from_shared_elf(elf),
-        Err(_) => nyquist_unwind::Module::from_pe(&Pe::open(source).ok()?),
+        Err(_) => compile_pe(&source),
     };
     module.ok().map(Arc::new)
+}
+
+/// The largest image of Windows that is read as a whole.
+const LARGEST_IMAGE: u64 = 256 << 20;
+
+/// Compiles the unwind information of an image of Windows. It is in thousands of small pieces, which take
+/// seconds to read one by one from a file.
+fn compile_pe(source: &Arc<impl ByteSource>) -> Result<nyquist_unwind::Module, nyquist_unwind::UnwindError> {
+    let len = source.len();
+    if len <= LARGEST_IMAGE {
+        let image = source.read_range(0, len)?;
+        return nyquist_unwind::Module::from_pe(&Pe::open(image)?);
+    }
+    nyquist_unwind::Module::from_pe(&Pe::open(Arc::clone(source))?)
 }
 
 /// The name of a PDB, from its path on the machine that linked the image.

@@ -3,6 +3,7 @@
 /// The CPU time of a thread since it was first seen. Between two steps of the system's clock it is estimated
 /// from the times at which the thread was seen to run, and never differs by more than a step.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "the unit is part of each name")]
 pub(crate) struct CpuClock {
     /// The steps in which the system's clock advances, in nanoseconds; 0 if it is exact.
     step_ns: u64,

@@ -78,7 +78,7 @@ impl<S: System> Sampler<S> {
 
     fn describe(&mut self, pid: u32, now: u64, is_new: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        if let Some(program) = self.system.process_name(&process.process) {
+        if let Some(program) = self.system.process_name(&process.handle) {
             self.out.push(now, name((pid, pid), program, is_new));
         }
         process.images.looked_at = now;
@@ -105,7 +105,7 @@ impl<S: System> Sampler<S> {
         let Some(process) = self.processes.get(&pid) else { return };
         let mut listed = std::mem::take(&mut self.listed_threads);
         listed.clear();
-        self.system.list_threads(pid, &process.process, &mut listed);
+        self.system.list_threads(pid, &process.handle, &mut listed);
         let living: HashSet<u32> = listed.iter().map(|thread| thread.tid).collect();
         for task in self.tasks.remove(|task| task.pid == pid && !living.contains(&task.tid)) {
             self.end(task, now);
@@ -128,7 +128,7 @@ impl<S: System> Sampler<S> {
             return;
         }
         let Some(process) = self.processes.get(&pid) else { return };
-        let Some(thread) = self.system.open_thread(&process.process, listed.tid) else { return };
+        let Some(thread) = self.system.open_thread(&process.handle, listed.tid) else { return };
         let used = self.system.cpu_time_ns(&thread).unwrap_or_default();
         // What has begun since the last listing is recorded from its beginning on.
         let is_born = self.has_begun || self.plan.is_new;

@@ -10,6 +10,8 @@ use super::task::{Activity, Task};
 
 /// The largest copy of a stack in bytes: 128 kB take some 20 µs.
 pub(crate) const LARGEST_COPY: usize = 128 << 10;
+/// A thread that has a CPU stops within this time.
+const LONGEST_STOP_NS: u64 = 200_000;
 /// How many waiting threads are checked in a turn.
 const WAITING_LOOKS: usize = 64;
 /// How often a thread that waits continuously has a sample.
@@ -89,31 +91,33 @@ impl<S: System> Sampler<S> {
             return;
         }
         // The thread may hold a lock of its process. Until it runs again, nothing is allocated or printed.
-        let at = system.now();
         let registers = system.registers(&task.thread);
+        let at = system.now();
         let stopped = registers.map(|registers| {
             let pointer = registers.stack_pointer();
             if !task.stack.contains(&pointer) {
-                task.stack = system.stack(&process.process, &task.thread, pointer).unwrap_or(0..0);
+                task.stack = system.stack(&process.handle, &task.thread, pointer).unwrap_or(0..0);
             }
             let (window, more) = window(&task.stack, pointer, most);
             let room = out.room().get_mut(..window).unwrap_or_default();
-            let len = system.read_memory(&process.process, pointer, room);
+            let len = system.read_memory(&process.handle, pointer, room);
             Stopped { registers, at, len, limited: more && len == window }
         });
         system.resume(&task.thread);
-        let held_ns = system.now().saturating_sub(before);
-        self.holds.add(held_ns);
-        self.budget.spend(held_ns, held_ns);
+        let now = system.now();
+        self.holds.add(now.saturating_sub(before));
+        // A thread that has a CPU stops soon. Another one waits for a CPU meanwhile, which is no hold.
+        let charged_ns = at.saturating_sub(before).min(LONGEST_STOP_NS) + now.saturating_sub(at);
+        self.budget.spend(charged_ns, now.saturating_sub(at));
         match stopped {
-            Some(stopped) => self.sample(place, read, stopped),
+            Some(stopped) => self.sample(place, read, &stopped),
             // It is ending.
             None => self.wants_listing = true,
         }
     }
 
     /// Records what a look has found.
-    fn sample(&mut self, place: usize, read: u64, stopped: Stopped<S::Registers>) {
+    fn sample(&mut self, place: usize, read: u64, stopped: &Stopped<S::Registers>) {
         let Some(task) = self.tasks.all().get(place) else { return };
         let (pid, ip) = (task.pid, stopped.registers.instruction_pointer());
         self.note_sample(pid, ip, stopped.at);
@@ -186,7 +190,7 @@ impl<S: System> Sampler<S> {
         if let Some(known) = process.calls.get(&ip) {
             return *known;
         }
-        let is_at_call = self.system.is_at_call(&process.process, ip);
+        let is_at_call = self.system.is_at_call(&process.handle, ip);
         if process.calls.len() < MOST_CALLS {
             process.calls.insert(ip, is_at_call);
         }

@@ -6,6 +6,7 @@ mod family;
 mod images;
 mod life;
 mod look;
+#[cfg(windows)]
 pub(crate) mod recording;
 mod sampler;
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub(crate) struct LeftOut {
 /// A recorded process.
 #[derive(Debug)]
 pub(super) struct Process<P> {
-    pub(super) process: P,
+    pub(super) handle: P,
     pub(super) images: Images,
     /// Whether it was sampled since its images were last read.
     pub(super) has_samples: bool,
@@ -135,6 +135,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// The descendants that cannot be sampled, so far.
+    #[cfg(windows)]
     pub(crate) fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
@@ -175,7 +176,7 @@ impl<S: System> Sampler<S> {
     /// Whether all named processes have ended.
     fn has_ended(&mut self) -> bool {
         let Self { system, processes, plan, .. } = self;
-        plan.pids.iter().all(|pid| processes.get(pid).is_none_or(|it| system.has_ended(&it.process)))
+        plan.pids.iter().all(|pid| processes.get(pid).is_none_or(|it| system.has_ended(&it.handle)))
     }
 
     fn send_from_time_to_time(&mut self) {
@@ -203,7 +204,7 @@ impl<S: System> Sampler<S> {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.has_samples = false;
         let images = &process.images;
-        let Some((starts, new)) = self.system.modules(&process.process, &|start| images.has(start)) else {
+        let Some((starts, new)) = self.system.modules(&process.handle, &|start| images.has(start)) else {
             return;
         };
         let changes = process.images.accept(pid, now, (&starts, new));
@@ -253,7 +254,7 @@ impl<S: System> Sampler<S> {
         }
         self.send();
         let Self { system, processes, .. } = &mut self;
-        let left_running = processes.values().any(|it| !system.has_ended(&it.process));
+        let left_running = processes.values().any(|it| !system.has_ended(&it.handle));
         End {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns,
@@ -266,7 +267,13 @@ impl<S: System> Sampler<S> {
 
 impl<P> Process<P> {
     pub(super) fn new(process: P) -> Self {
-        Self { process, images: Images::default(), has_samples: false, samples: 0, calls: HashMap::new() }
+        Self {
+            handle: process,
+            images: Images::default(),
+            has_samples: false,
+            samples: 0,
+            calls: HashMap::new(),
+        }
     }
 }
 

@@ -57,16 +57,13 @@ fn record(machine: &Simulated, plan: Plan) -> Recorded {
 
 impl Recorded {
     fn samples(&self, tid: u32) -> Vec<&Sample> {
-        let sample = |event: &'_ Event| match &event.kind {
-            EventKind::Sample(_) => true,
-            _ => false,
-        };
-        let all = self.events.iter().filter(|event| sample(event));
-        all.filter_map(|event| match &event.kind {
-            EventKind::Sample(sample) if sample.tid.0 == tid => Some(sample),
-            _ => None,
-        })
-        .collect()
+        self.events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::Sample(sample) if sample.tid.0 == tid => Some(sample),
+                _ => None,
+            })
+            .collect()
     }
 
     fn running(&self, tid: u32) -> Vec<u64> {

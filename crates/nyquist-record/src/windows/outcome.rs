@@ -18,6 +18,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Samples of every running thread per second of wall-clock time.
+    pub fn rate_hz(&self) -> u32 {
+        self.rate_hz
+    }
+
     /// Whether all CPU time has samples. Time in the kernel counts for the user code that called it.
     pub fn samples_all_cpu_time(&self) -> bool {
         true
