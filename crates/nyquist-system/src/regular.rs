@@ -4,16 +4,17 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use crate::system::reading;
+use crate::system::{is_of_another_machine, reading};
 
-/// Opens a regular file for reading. Links are followed.
+/// Opens a regular file of this machine for reading. Links are followed.
 ///
 /// The kind of file is checked before it is opened, and again afterwards, because another process may replace
 /// it meanwhile. Opening does not wait.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if it is another kind of file.
+/// [`io::ErrorKind::InvalidInput`] if it is another kind of file, or another machine's.
 pub fn open_regular(path: &Path) -> io::Result<File> {
+    check_place(path)?;
     open(path, &fs::metadata(path)?, &reading(true))
 }
 
@@ -23,7 +24,14 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if it is a link or another kind of file.
 pub fn open_regular_unlinked(path: &Path) -> io::Result<File> {
+    check_place(path)?;
     open(path, &fs::symlink_metadata(path)?, &reading(false))
+}
+
+/// A path may come from a profile. To open one of another machine, Windows would log in there.
+fn check_place(path: &Path) -> io::Result<()> {
+    let error = || io::Error::new(io::ErrorKind::InvalidInput, "a path of another machine");
+    (!is_of_another_machine(path)).then_some(()).ok_or_else(error)
 }
 
 fn open(path: &Path, before: &Metadata, options: &OpenOptions) -> io::Result<File> {

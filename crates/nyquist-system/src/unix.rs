@@ -104,6 +104,11 @@ pub fn restrict(file: &File, access: Access) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
+/// Whether a path names a file of another machine: only mounted ones are reached here.
+pub(crate) fn is_of_another_machine(_path: &Path) -> bool {
+    false
+}
+
 /// Options for reading a file. If it is a FIFO or a terminal, opening it neither waits nor has effects.
 pub(crate) fn reading(follows_links: bool) -> OpenOptions {
     let links = if follows_links { OFlags::empty() } else { OFlags::NOFOLLOW };

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf, Prefix};
 use std::process::Command;
 
 use crate::{Access, FileId, Ownership};
@@ -157,6 +157,12 @@ pub fn restrict(_file: &File, _access: Access) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a path names a file of another machine, or a device. To open it, the system may log in there.
+pub(crate) fn is_of_another_machine(path: &Path) -> bool {
+    let Some(Component::Prefix(prefix)) = path.components().next() else { return false };
+    !matches!(prefix.kind(), Prefix::Disk(_) | Prefix::VerbatimDisk(_))
+}
+
 /// Options for reading a file.
 pub(crate) fn reading(follows_links: bool) -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -167,6 +173,20 @@ pub(crate) fn reading(follows_links: bool) -> OpenOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_other_machines_are_refused() {
+        for path in
+            [r"\\server\share\a.dll", r"\\?\UNC\server\share\a.dll", r"\\.\pipe\a", r"//server/share/a"]
+        {
+            assert!(is_of_another_machine(Path::new(path)), "{path}");
+            let refused = crate::open_regular(Path::new(path)).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{path}");
+        }
+        for path in [r"C:\a.dll", r"\\?\C:\a.dll", r"a\b", "/a"] {
+            assert!(!is_of_another_machine(Path::new(path)), "{path}");
+        }
+    }
 
     #[test]
     fn files_are_read_at_places_and_have_identities() {
