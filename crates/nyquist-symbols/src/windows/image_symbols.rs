@@ -67,6 +67,9 @@ fn code(pe: &Pe<Source>) -> Vec<Range<u64>> {
     sections.map(|segment| segment.address.0..segment.address.0.saturating_add(segment.file_size)).collect()
 }
 
+/// The most bytes of unwind information that are read at once: more than the largest images have.
+const MOST_INFORMATION: u32 = 64 << 20;
+
 /// The starts of functions in the table of functions, in order, without parts of other functions.
 fn function_starts(pe: &Pe<Source>) -> Vec<u32> {
     let is_known = pe.architecture() == Architecture::X86_64;
@@ -76,10 +79,16 @@ fn function_starts(pe: &Pe<Source>) -> Vec<u32> {
     let room = pe.file_range(address).map_or(0, |(_, room)| room);
     let bytes = pe.read_at(address, size.min(room)).unwrap_or_default();
     let words: Vec<u32> = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
-    let is_part = |info: u32| {
-        let flags = pe.read_at(RelativeAddress(info), 1).ok();
-        info & 1 != 0 || flags.is_some_and(|flags| flags.first().is_some_and(|flags| flags & CHAINED != 0))
+    // The information of functions is in thousands of small pieces, of which each would take a read.
+    let infos = words.as_chunks().0.iter().map(|[_, _, info]| *info).filter(|info| info & 1 == 0);
+    let first = infos.min().unwrap_or(0);
+    let room = pe.file_range(RelativeAddress(first)).map_or(0, |(_, room)| room);
+    let pieces = pe.read_at(RelativeAddress(first), room.min(MOST_INFORMATION)).unwrap_or_default();
+    let flags = |info: u32| match pieces.get(info.checked_sub(first)? as usize) {
+        Some(flags) => Some(*flags),
+        None => pe.read_at(RelativeAddress(info), 1).ok()?.first().copied(),
     };
+    let is_part = |info: u32| info & 1 != 0 || flags(info).is_some_and(|flags| flags & CHAINED != 0);
     let entries = words.as_chunks().0.iter().filter(|[start, end, info]| start < end && !is_part(*info));
     let mut starts: Vec<u32> = entries.map(|[start, ..]| *start).collect();
     starts.sort_unstable();
