@@ -127,7 +127,8 @@ mod tests {
         assert!(listing.refresh());
         let pid = std::process::id();
         let own = listing.processes().find(|process| process.pid == pid).unwrap();
-        assert!(own.parent != 0 && own.began != 0, "{own:?}");
+        // The parent has the number 0 if Wine was started by a program of Linux.
+        assert!(own.began != 0, "{own:?}");
         assert!(listing.threads(pid).count() >= 2, "the main thread, and that of the test");
         let name = listing.names().find(|(other, _)| *other == pid).unwrap().1;
         assert_eq!(Some(name.as_str()), std::env::current_exe().unwrap().file_name().unwrap().to_str());

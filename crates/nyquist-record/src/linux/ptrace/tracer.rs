@@ -333,8 +333,8 @@ impl Tracer {
         }
     }
 
-    /// Sends the remaining samples and detaches from all threads.
-    fn finish(mut self, reason: EndReason) -> End {
+    /// Waits for the threads with a pending stop request, but not for long.
+    pub(super) fn handle_last_stops(&mut self) {
         let deadline = monotonic_ns() + LAST_STOPS_NS;
         while self.tasks.all().iter().any(|task| task.asked.is_some()) && monotonic_ns() < deadline {
             match ptrace::wait(Patience::UntilSignal) {
@@ -345,6 +345,11 @@ impl Tracer {
                 _ => break,
             }
         }
+    }
+
+    /// Sends the remaining samples and detaches from all threads.
+    fn finish(mut self, reason: EndReason) -> End {
+        self.handle_last_stops();
         let now = monotonic_ns();
         let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
         for tid in tids {
