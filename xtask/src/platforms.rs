@@ -67,7 +67,7 @@ fn packages_of<'a>(names: impl Iterator<Item = &'a &'static str>) -> Vec<String>
 }
 
 /// A Wine of its own that can run programs of Rust, as environment variables of cargo.
-fn wine(folder: &Path) -> Result<[(&'static str, PathBuf); 3]> {
+pub(crate) fn wine(folder: &Path) -> Result<[(&'static str, PathBuf); 3]> {
     let prefix = folder.join("wine");
     let system = prefix.join("drive_c/windows/system32");
     let library = system.join("bcryptprimitives.dll");
