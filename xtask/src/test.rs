@@ -91,7 +91,7 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("unit", true, |tally, _| unit_tests(tally)),
     ("docs", false, |_, _| documentation()),
     ("package", false, |_, ci| packaging::run(ci)),
-    ("dist", false, |tally, _| dist::check_packaging(tally)),
+    ("release", false, |tally, _| dist::check_packaging(tally)),
     ("oracle", false, |tally, _| oracle::run(tally)),
     ("instructions", false, |tally, _| instructions::run(tally)),
     ("fuzz", false, |_, _| fuzz::check()),

@@ -41,23 +41,22 @@ pub(super) fn build(target: &Target, work: &Path) -> Result<PathBuf> {
 fn moved_folders() -> Vec<(String, &'static str)> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home.map(|home| home.join(".cargo")));
-    let mut moved = vec![(crate::root().display().to_string(), "/nyquist")];
-    moved.extend(cargo.map(|cargo| (cargo.display().to_string(), "/cargo")));
+    let mut moved: Vec<_> = cargo.map(|cargo| (cargo.display().to_string(), "/cargo")).into_iter().collect();
+    moved.push((crate::root().display().to_string(), "/nyquist"));
     moved
 }
 
 /// The compiler's flags. They are the same in each run, because other flags build everything anew.
 fn rust_flags(system: System, moved: &[(String, &str)]) -> Vec<String> {
-    let mut flags: Vec<String> =
-        moved.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
-    flags.extend(match system {
+    let linking = match system {
         // zig has musl and its start files; the compiler's package does not.
         System::Linux => Some("-Clink-self-contained=no".to_owned()),
         // Otherwise, the programs would need libraries of the linker's package.
         System::Windows => Some("-Ctarget-feature=+crt-static".to_owned()),
         System::MacOs => None,
-    });
-    flags
+    };
+    let hiding = moved.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
+    linking.into_iter().chain(hiding).collect()
 }
 
 #[cfg(test)]
@@ -68,7 +67,7 @@ mod tests {
     fn flags_hide_the_folders_of_this_machine() {
         let moved = vec![("/home/me/.cargo".to_owned(), "/cargo")];
         let flags = rust_flags(System::Linux, &moved);
-        assert_eq!(flags, ["--remap-path-prefix=/home/me/.cargo=/cargo", "-Clink-self-contained=no"]);
+        assert_eq!(flags, ["-Clink-self-contained=no", "--remap-path-prefix=/home/me/.cargo=/cargo"]);
         assert!(moved_folders().iter().any(|(from, _)| Path::new(from) == crate::root()));
     }
 

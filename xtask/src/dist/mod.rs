@@ -43,6 +43,9 @@ pub(crate) struct Options {
     /// The folder for what is made [default: target/dist]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Man pages and completions are those of this program, and none is built for this machine
+    #[arg(long, value_name = "PATH")]
+    nyquist: Option<PathBuf>,
 }
 
 /// What all targets of a release share.
@@ -65,7 +68,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let out = options.out.clone().unwrap_or_else(|| crate::target().join("dist"));
     let work = crate::target().join("dist-work");
     fs::create_dir_all(&work)?;
-    let pages = pages::pages_of(&pages::build()?, &work.join("pages"))?;
+    let nyquist = options.nyquist.clone().map_or_else(pages::build, Ok)?;
+    let pages = pages::pages_of(&nyquist, &work.join("pages"))?;
     let mut release = Release::new(Project::here()?, pages, out, work)?;
     let mut all_made = true;
     for target in wanted {

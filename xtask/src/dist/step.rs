@@ -1,4 +1,4 @@
-//! The step `dist` of the tests: packs small programs in place of nyquist, because a release build takes minutes.
+//! The step `release` of the tests: packs small programs in place of nyquist, because a release build takes minutes.
 //! All else is as in a release: pages, archives, Debian package, checksums and formula, and their checks.
 
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ fn made(out: &Path, project: &Project, target: &Target, program: &Path) -> Resul
 /// Checks the syntax of the formula.
 fn check_formula(path: &Path, tally: &mut Tally) -> Result<()> {
     if !succeeds_quietly(Command::new("ruby").arg("--version")) {
-        tally.skip("dist", "ruby is not installed");
+        tally.skip("release", "ruby is not installed");
         return Ok(());
     }
     for formula in [path.to_owned(), crate::root().join("packaging/homebrew").join(formula::NAME)] {
@@ -84,7 +84,7 @@ fn check_workflow(tally: &mut Tally) -> Result<()> {
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(text.contains("cargo xtask dist"), "{WORKFLOW} does not run cargo xtask dist");
     if !succeeds_quietly(Command::new("python3").args(["-c", "import yaml"])) {
-        tally.skip("dist", "python3 has no yaml");
+        tally.skip("release", "python3 has no yaml");
         return Ok(());
     }
     let program = "import sys, yaml; print(*yaml.safe_load(open(sys.argv[1]))['jobs'])";
