@@ -19,6 +19,11 @@ impl Checksums {
         self.0.insert(name.to_owned(), digits);
     }
 
+    /// Whether no file was added.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The checksum of a file, if it was added.
     pub(super) fn of(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

@@ -86,6 +86,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             }
         }
     }
+    if release.sums.is_empty() {
+        return Ok(false);
+    }
     release.finish()?;
     println!("\nThe release is in {}.", release.out.display());
     Ok(all_made)
