@@ -1,8 +1,9 @@
-//! The one entry for people and CI: `cargo xtask test | bench | fuzz | mutate`.
+//! The one entry for people and CI: `cargo xtask test | bench | fuzz | mutate | dist`.
 
 mod arm;
 mod bench;
 mod debian_rust;
+mod dist;
 mod docs;
 #[cfg(test)]
 mod documents;
@@ -52,6 +53,8 @@ enum Chore {
     Fuzz(fuzz::Options),
     /// Gives damaged files to the real program, and checks how it ends
     Mutate(mutate::Options),
+    /// Makes the archives and packages of a release, and checks them
+    Dist(dist::Options),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Chore::Bench(options) => bench::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Mutate(options) => mutate::run(&options),
+        Chore::Dist(options) => dist::run(&options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

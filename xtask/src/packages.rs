@@ -72,6 +72,30 @@ const PLATFORMS: &[Need] = &[
     need("/usr/lib/wine/wine64", "wine64", "the same"),
 ];
 
+/// The packages that compile releases.
+const COMPILER: &[Need] = &[
+    need("/usr/bin/cargo", "cargo-web", "compiles for other systems"),
+    need("/usr/bin/rustc", "rustc-web", "the same, with the standard library's source that belongs to it"),
+    need("/usr/lib/rustlib/src/rust/library/std/Cargo.toml", "rust-web-src", "is that source"),
+];
+
+/// The packages that install zig, which links releases for Linux.
+const ZIG: &[Need] = &[
+    need("/usr/bin/python3", "python3", "installs zig"),
+    need("/var/lib/dpkg/info/python3-venv.list", "python3-venv", "installs it into a folder of its own"),
+];
+
+/// The package that links releases for Windows.
+const MINGW: &[Need] =
+    &[need("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32", "links programs of Windows")];
+
+/// The package that runs programs of other processors.
+const EMULATOR: &[Need] =
+    &[need("qemu-aarch64-static", "qemu-user-static", "runs programs of other processors")];
+
+/// The package that makes Debian packages.
+const DEBIAN: &[Need] = &[need("dpkg-deb", "dpkg", "makes Debian packages")];
+
 /// The browser that the viewer is tested in.
 const BROWSER: &[Need] = &[need("chromium", "chromium", "shows the viewer")];
 
@@ -100,6 +124,28 @@ pub(crate) fn install_arm() -> Vec<&'static str> {
 pub(crate) fn install_platforms() -> Vec<&'static str> {
     install_if_root(PLATFORMS);
     packages_of(&missing(PLATFORMS))
+}
+
+/// Installs what builds releases for Linux or for Windows, as root on Debian. Returns the packages that are
+/// still missing.
+pub(crate) fn install_release(for_windows: bool) -> Vec<&'static str> {
+    let lists = [COMPILER, if for_windows { MINGW } else { ZIG }];
+    for needs in lists {
+        install_if_root(needs);
+    }
+    lists.iter().flat_map(|needs| packages_of(&missing(needs))).collect()
+}
+
+/// Installs what runs programs of other processors, as root on Debian. Returns the packages that are still
+/// missing.
+pub(crate) fn install_emulator() -> Vec<&'static str> {
+    install_if_root(EMULATOR);
+    packages_of(&missing(EMULATOR))
+}
+
+/// Whether Debian packages can be made here. They are made on Debian and on systems like it.
+pub(crate) fn can_make_debian_packages() -> bool {
+    missing(DEBIAN).is_empty()
 }
 
 fn install_if_root(needs: &'static [Need]) {

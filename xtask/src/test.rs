@@ -8,7 +8,7 @@ use crate::rotation::Turn;
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
 use crate::{
-    docs, fuzz, instructions, live, nyquist_build, oracle, packages, packaging, platforms, workloads,
+    dist, docs, fuzz, instructions, live, nyquist_build, oracle, packages, packaging, platforms, workloads,
 };
 
 /// The options of the run.
@@ -97,6 +97,7 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("unit", true, |tally, _| unit_tests(tally)),
     ("docs", false, |_, _| documentation()),
     ("package", false, |_, ci| packaging::run(ci)),
+    ("release", false, |tally, _| dist::check_packaging(tally)),
     ("oracle", false, |tally, _| oracle::run(tally)),
     ("instructions", false, |tally, _| instructions::run(tally)),
     ("fuzz", false, |_, _| fuzz::check()),

@@ -4,6 +4,8 @@
 mod command;
 mod wine;
 
+pub(crate) use wine::environment as wine_environment;
+
 use anyhow::{Context as _, Result};
 
 use crate::debian_rust;

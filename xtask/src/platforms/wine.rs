@@ -14,7 +14,7 @@ __declspec(dllexport) int ProcessPrng(unsigned char *bytes, unsigned long long l
 ";
 
 /// A Wine of its own that can run programs of Rust, as environment variables of cargo.
-pub(super) fn environment(folder: &Path) -> Result<[(&'static str, PathBuf); 3]> {
+pub(crate) fn environment(folder: &Path) -> Result<[(&'static str, PathBuf); 3]> {
     let prefix = folder.join("wine");
     let system = prefix.join("drive_c/windows/system32");
     let library = system.join("bcryptprimitives.dll");

@@ -33,7 +33,13 @@ pub(crate) fn file_size() -> u64 {
     get(libc::RLIMIT_FSIZE).map_or(u64::MAX, |limit| limit.soft)
 }
 
-fn get(resource: libc::__rlimit_resource_t) -> io::Result<Limit> {
+/// The number of a resource, whose type differs between C libraries.
+#[cfg(target_env = "musl")]
+type Resource = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Resource = libc::__rlimit_resource_t;
+
+fn get(resource: Resource) -> io::Result<Limit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call writes to.
     check(unsafe { libc::getrlimit(resource, &raw mut limit) })?;

@@ -17,7 +17,13 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACEEXIT;
 
-fn request(what: libc::c_uint, tid: u32, address: libc::c_long, data: libc::c_long) -> io::Result<()> {
+/// The number of a request, whose type differs between C libraries.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
+fn request(what: Request, tid: u32, address: libc::c_long, data: libc::c_long) -> io::Result<()> {
     // SAFETY: the requests of this module that come here take numbers and no pointers.
     check_long(unsafe { libc::ptrace(what, tid as libc::pid_t, address, data) }).map(|_| ())
 }
@@ -196,7 +202,7 @@ impl Ticker {
     /// that comes before the thread waits would be missed.
     pub(crate) fn set(&self, time_ns: u64, interval_ns: u64) {
         let spec = |ns: u64| libc::timespec {
-            tv_sec: (ns / 1_000_000_000) as libc::time_t,
+            tv_sec: (ns / 1_000_000_000) as i64,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
         };
         let time_ns = own_monotonic_ns(time_ns).max(1);

@@ -1,0 +1,80 @@
+//! Builds the two programs for a target, as they are shipped.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail, ensure};
+
+use super::target::{System, Target};
+use super::zig;
+use crate::{debian_rust, packages};
+
+/// Builds the programs, and returns the folder that they are in. Each target has a folder of its own.
+pub(super) fn build(target: &Target, work: &Path) -> Result<PathBuf> {
+    if let Some(reason) = target.not_yet {
+        bail!("{reason}");
+    }
+    let missing = packages::install_release(target.system == System::Windows);
+    ensure!(missing.is_empty(), "these Debian packages are not installed: {}", missing.join(" "));
+    let folder = work.join("build");
+    let mut arguments = vec!["build", "--release", "--package", "nyquist", "--bins"];
+    let with_zig = target.system != System::Windows;
+    if with_zig {
+        arguments[0] = "zigbuild";
+    }
+    let mut command = debian_rust::cargo(&arguments, target.triple, &folder);
+    if with_zig {
+        let path = format!("{}:/usr/bin:/bin", zig::folder(work)?.display());
+        // What zig keeps is removed together with what is built.
+        command.env("PATH", path).env("ZIG_GLOBAL_CACHE_DIR", work.join("zig/cache"));
+    }
+    let moved = moved_folders();
+    let flags = rust_flags(target.system, &moved);
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTFLAGS");
+    let c_flags: Vec<String> =
+        moved.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
+    command.env(format!("CFLAGS_{}", target.triple.replace('-', "_")), c_flags.join(" "));
+    debian_rust::run(&mut command, target.triple)?;
+    Ok(folder.join(target.triple).join("release"))
+}
+
+/// The folders of this machine whose names programs must not contain, and what stands there in their place.
+fn moved_folders() -> Vec<(String, &'static str)> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home.map(|home| home.join(".cargo")));
+    let mut moved: Vec<_> = cargo.map(|cargo| (cargo.display().to_string(), "/cargo")).into_iter().collect();
+    moved.push((crate::root().display().to_string(), "/nyquist"));
+    moved
+}
+
+/// The compiler's flags. They are the same in each run, because other flags build everything anew.
+fn rust_flags(system: System, moved: &[(String, &str)]) -> Vec<String> {
+    let linking = match system {
+        // zig has musl and its start files; the compiler's package does not.
+        System::Linux => Some("-Clink-self-contained=no".to_owned()),
+        // Otherwise, the programs would need libraries of the linker's package.
+        System::Windows => Some("-Ctarget-feature=+crt-static".to_owned()),
+        System::MacOs => None,
+    };
+    let hiding = moved.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
+    linking.into_iter().chain(hiding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_hide_the_folders_of_this_machine() {
+        let moved = vec![("/home/me/.cargo".to_owned(), "/cargo")];
+        let flags = rust_flags(System::Linux, &moved);
+        assert_eq!(flags, ["-Clink-self-contained=no", "--remap-path-prefix=/home/me/.cargo=/cargo"]);
+        assert!(moved_folders().iter().any(|(from, _)| Path::new(from) == crate::root()));
+    }
+
+    #[test]
+    fn a_target_that_does_not_build_yet_says_why() {
+        let refused =
+            build(Target::named("aarch64-apple-darwin").unwrap(), Path::new("/nowhere")).unwrap_err();
+        assert_eq!(refused.to_string(), "the command does not build for macOS yet");
+    }
+}

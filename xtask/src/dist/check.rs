@@ -1,0 +1,84 @@
+//! Checks of what was packed: it is unpacked and used, as a user does.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::archive::unpack;
+use super::contents::PROGRAMS;
+use super::files::empty_folder;
+use super::linkage::expect_static;
+use super::run::Runner;
+use super::said::said;
+use super::target::{System, Target};
+
+/// A program that takes a little CPU time, for a recording.
+const BUSY: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+
+/// Unpacks an archive into a folder, and checks its programs. Returns a sentence about what was checked.
+pub(super) fn archive(
+    archive: &Path,
+    target: &Target,
+    version: &str,
+    work: &Path,
+    records: bool,
+) -> Result<String> {
+    let folder = work.join("unpacked");
+    empty_folder(&folder)?;
+    unpack(archive, &folder)?;
+    let top = folder.join(target.folder(version));
+    programs(&top, target, version, work, records)
+}
+
+/// Checks the programs in a folder. Returns a sentence about what was checked.
+pub(super) fn programs(
+    folder: &Path,
+    target: &Target,
+    version: &str,
+    work: &Path,
+    records: bool,
+) -> Result<String> {
+    let mut checked = Vec::new();
+    if target.system == System::Linux {
+        for name in PROGRAMS {
+            let path = folder.join(name);
+            let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            expect_static(&bytes).with_context(|| format!("{name} is not static"))?;
+        }
+        checked.push("static".to_owned());
+    }
+    let nyquist = folder.join(target.program("nyquist"));
+    match Runner::of(target, work) {
+        Err(reason) => checked.push(format!("not run, because {reason}")),
+        Ok(runner) => {
+            let printed = said(runner.command(&nyquist)?.arg("--version"))?;
+            let wanted = format!("nyquist {version}");
+            ensure!(printed.trim() == wanted, "--version printed {:?}, not {wanted:?}", printed.trim());
+            checked.push(format!("says its version ({runner:?})"));
+            if records && matches!(runner, Runner::Native) {
+                record(&nyquist, work)?;
+                checked.push("records and reports".to_owned());
+            }
+        }
+    }
+    Ok(checked.join(", "))
+}
+
+/// Records a program and reports on it.
+fn record(nyquist: &Path, work: &Path) -> Result<()> {
+    let profile = work.join("recorded.json.gz");
+    let mut record = Command::new(nyquist);
+    record.args(["record", "-s", "-o"]).arg(&profile).args(["--", "sh", "-c", BUSY]);
+    said(&mut record)?;
+    let report = said(Command::new(nyquist).arg("report").arg(&profile))?;
+    ensure!(report.contains("of CPU time"), "the report names no CPU time: {report}");
+    ensure!(report.contains("sh"), "the report does not name the shell: {report}");
+    Ok(())
+}
+
+/// Checks the checksums by `sha256sum`.
+pub(super) fn checksums(folder: &Path) -> Result<()> {
+    said(Command::new("sha256sum").args(["--check", "--strict", "SHA256SUMS"]).current_dir(folder)).map(drop)
+}
