@@ -27,18 +27,14 @@ pub(super) fn build(target: &Target, work: &Path) -> Result<PathBuf> {
         // What zig keeps is removed together with what is built.
         command.env("PATH", path).env("ZIG_GLOBAL_CACHE_DIR", work.join("zig/cache"));
     }
-    let moved = moved_folders();
-    let flags = rust_flags(target.system, &moved);
+    let flags = rust_flags(target.system, &moved_folders());
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTFLAGS");
-    let c_flags: Vec<String> =
-        moved.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
-    command.env(format!("CFLAGS_{}", target.triple.replace('-', "_")), c_flags.join(" "));
     debian_rust::run(&mut command, target.triple)?;
     Ok(folder.join(target.triple).join("release"))
 }
 
 /// The folders of this machine whose names programs must not contain, and what stands there in their place.
-fn moved_folders() -> Vec<(String, &'static str)> {
+pub(super) fn moved_folders() -> Vec<(String, &'static str)> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home.map(|home| home.join(".cargo")));
     let mut moved: Vec<_> = cargo.map(|cargo| (cargo.display().to_string(), "/cargo")).into_iter().collect();

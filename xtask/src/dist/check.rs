@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use super::archive::unpack;
+use super::build::moved_folders;
 use super::contents::PROGRAMS;
 use super::files::empty_folder;
 use super::linkage::expect_static;
@@ -41,12 +42,17 @@ pub(super) fn programs(
     records: bool,
 ) -> Result<String> {
     let mut checked = Vec::new();
-    if target.system == System::Linux {
-        for name in PROGRAMS {
-            let path = folder.join(name);
-            let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    for name in PROGRAMS {
+        let path = folder.join(target.program(name));
+        let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        for (place, _) in moved_folders() {
+            ensure!(!contains(&bytes, place.as_bytes()), "{name} names the folder {place} of this machine");
+        }
+        if target.system == System::Linux {
             expect_static(&bytes).with_context(|| format!("{name} is not static"))?;
         }
+    }
+    if target.system == System::Linux {
         checked.push("static".to_owned());
     }
     let nyquist = folder.join(target.program("nyquist"));
@@ -64,6 +70,10 @@ pub(super) fn programs(
         }
     }
     Ok(checked.join(", "))
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 /// Records a program and reports on it.
