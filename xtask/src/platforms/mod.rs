@@ -33,8 +33,18 @@ const READING: [&str; 12] = [
 ];
 
 /// The libraries whose unit tests run under Wine. Tests that need an ELF file of this machine are ignored there.
-const TESTED: [&str; 9] =
-    ["system", "resources", "object", "unwind", "symbols", "perf", "profile", "formats", "analysis"];
+const TESTED: [&str; 10] = [
+    "system",
+    "resources",
+    "object",
+    "unwind",
+    "symbols",
+    "perf",
+    "profile",
+    "formats",
+    "analysis",
+    "record",
+];
 
 /// Compiles for both systems, and tests for one.
 pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
@@ -55,8 +65,11 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
     let mut test = debian_rust::cargo(&["test", "--lib", "--no-fail-fast"], WINDOWS, &folder);
     test.args(packages_of(TESTED.iter())).envs(environment.clone());
     let libraries = test.status().context("cannot start /usr/bin/cargo")?.success();
+    let mut test = debian_rust::cargo(&["test", "--test=windows_recording"], WINDOWS, &folder);
+    test.arg("--package=nyquist-record").envs(environment.clone());
+    let recording = test.status().context("cannot start /usr/bin/cargo")?.success();
     let program = folder.join(WINDOWS).join("debug/nyquist.exe");
-    Ok(command::works(&program, &folder, &environment)? && libraries)
+    Ok(command::works(&program, &folder, &environment)? && libraries && recording)
 }
 
 fn packages_of<'a>(names: impl Iterator<Item = &'a &'static str>) -> Vec<String> {
