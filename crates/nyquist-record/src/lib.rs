@@ -6,24 +6,31 @@
 
 mod chunk;
 mod cpu_list;
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod end_reason;
 #[cfg(target_os = "linux")]
 pub mod linux;
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(target_os = "macos")]
+pub mod macos;
+// Tested on every system.
+#[cfg(all(test, not(target_os = "macos")))]
+#[path = "macos/pure/mod.rs"]
+#[allow(unreachable_pub, reason = "other modules of that system export it")]
+mod macos_pure;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod out;
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod pace;
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod pool;
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod random;
-#[cfg(any(test, windows))]
+#[cfg(any(test, target_os = "macos", windows))]
 mod suspend;
 #[cfg(windows)]
 pub mod windows;
 
 pub use chunk::{Chunk, Source};
 pub use cpu_list::parse_cpu_list;
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use pace::HoldSummary;

@@ -55,7 +55,9 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
     }
     let folder = crate::target().join("platforms");
     // What is built for Windows, the tests there use again.
-    for (command, target, more) in [("build", WINDOWS, &["nyquist"][..]), ("check", MACOS, &[])] {
+    for (command, target, more) in
+        [("build", WINDOWS, &["nyquist"][..]), ("check", MACOS, &["nyquist-record"])]
+    {
         let mut compile = debian_rust::cargo(&[command], target, &folder);
         compile.args(packages_of(READING.iter())).args(more.iter().map(|name| format!("--package={name}")));
         debian_rust::run(&mut compile, target)?;

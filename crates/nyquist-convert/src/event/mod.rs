@@ -10,7 +10,7 @@ mod waiting;
 mod wakeup;
 
 use bytes::Bytes;
-use nyquist_object::{Avma, BuildId, FileOffset, PeCodeId};
+use nyquist_object::{Avma, BuildId, FileOffset, MachUuid, PeCodeId};
 use nyquist_profile::{CategoryColor, MarkerSchema};
 pub use nyquist_profile::{CounterGraph, GraphColor};
 pub use occurrence::{Occurrence, OccurrenceCounter, OccurrenceKind};
@@ -264,6 +264,8 @@ pub enum MappedFile {
     BuildId(BuildId),
     /// The time and the size in the headers of an image of Windows, as they are in memory.
     Pe(PeCodeId),
+    /// The id of an image of macOS, as it is in memory.
+    MachO(MachUuid),
     /// The device and the inode.
     Inode {
         /// The device's major number.

@@ -1,5 +1,6 @@
 //! Whether a file is the one that was mapped.
 
+use super::macho;
 use crate::event::MappedFile;
 use nyquist_object::{Elf, FileSource, Pe};
 use nyquist_system::file_id;
@@ -22,6 +23,10 @@ pub(crate) fn has_identity(file: &File, identity: &MappedFile) -> bool {
         MappedFile::Pe(id) => {
             let pe = file.try_clone().ok().and_then(|file| Pe::open(FileSource::new(file)).ok());
             pe.is_some_and(|pe| pe.code_id() == *id)
+        }
+        MappedFile::MachO(id) => {
+            let source = file.try_clone().map(FileSource::new);
+            source.is_ok_and(|source| macho::open(&source, *id).is_some())
         }
         MappedFile::Unknown => true,
     }

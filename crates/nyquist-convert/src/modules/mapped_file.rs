@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// that was mapped is not used. The kernel reports the path without links. So if a link is on the path now,
 /// it leads to another file.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Option<File> {
-    if cfg!(windows) {
+    if !cfg!(target_os = "linux") {
         // All processes see the same files at paths.
         let file = open_regular(Path::new(&mapping.path)).ok()?;
         return has_identity(&file, &mapping.identity).then_some(file);

@@ -4,6 +4,7 @@ pub(crate) mod identity;
 pub(crate) mod index;
 pub(crate) mod jitdump;
 pub(crate) mod lib_source;
+mod macho;
 pub(crate) mod mapped_file;
 pub(crate) mod mapping_kind;
 pub(crate) mod memfd;

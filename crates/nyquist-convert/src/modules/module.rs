@@ -2,7 +2,8 @@
 
 use super::identity::without_deleted;
 use super::lib_source::LibSource;
-use crate::event::Mapping;
+use super::macho;
+use crate::event::{MappedFile, Mapping};
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
 use crate::jit::map_file::MapFile;
@@ -13,7 +14,7 @@ use crate::modules::vdso;
 use crate::processes::view::{FileOwner, MountView, ProcessView};
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{
-    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Pe,
+    Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MachUuid, MappedModule, ModuleId, Pe,
     RelativeAddress, Svma,
 };
 use nyquist_profile::Lib;
@@ -78,9 +79,14 @@ impl Module {
             return Self::vdso(mapping, id.as_ref(), files);
         }
         let source = files.open(mapping, id.as_ref(), seen);
-        let read = source.and_then(|source| Self::read(&mapping.path, source, seen.mounts));
+        let read = source.and_then(|source| Self::read(mapping, source, seen.mounts));
+        // The libraries of macOS are in no files of their own.
+        let stated_id = match mapping.identity {
+            MappedFile::MachO(id) => Some(ModuleId::MachUuid(id)),
+            _ => id.clone().map(ModuleId::BuildId),
+        };
         let stated = || Self::stated(mapping, id.as_ref(), files);
-        let missing = || Self { id: id.clone().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
+        let missing = || Self { id: stated_id.clone(), ..Self::missing(&mapping.path) };
         read.or_else(stated).unwrap_or_else(missing)
     }
 
@@ -143,7 +149,11 @@ impl Module {
         })
     }
 
-    fn read(path: &str, source: Arc<FileSource>, mounts: MountView) -> Option<Self> {
+    fn read(mapping: &Mapping, source: Arc<FileSource>, mounts: MountView) -> Option<Self> {
+        let path = &mapping.path;
+        if let MappedFile::MachO(id) = mapping.identity {
+            return Self::read_macho(path, source, id, mounts);
+        }
         let Ok(elf) = Elf::open(Arc::clone(&source)) else { return Self::read_pe(path, source, mounts) };
         let id = match elf.build_id() {
             Some(id) => ModuleId::BuildId(id),
@@ -174,10 +184,23 @@ impl Module {
         })
     }
 
-    /// Whether a mapping is of the whole image, as the loader of Windows maps it: sections are at their
+    fn read_macho(path: &str, source: Arc<FileSource>, id: MachUuid, mounts: MountView) -> Option<Self> {
+        let file = macho::open(Arc::clone(&source), id)?;
+        Some(Self {
+            id: Some(ModuleId::MachUuid(id)),
+            architecture: Some(file.architecture()),
+            segments: macho::segments(&file),
+            image_base: file.image_base(),
+            owner: FileOwner::of(source.file(), path, mounts),
+            bytes: Bytes::File(source),
+            ..Self::missing(path)
+        })
+    }
+
+    /// Whether a mapping is of the whole image, as the loaders of Windows and macOS map it: sections are at their
     /// addresses, and not at their places in the file.
     fn is_whole_image(&self, mapping: &Mapping) -> bool {
-        matches!(self.id, Some(ModuleId::Pe(_))) && mapping.offset.0 == 0
+        matches!(self.id, Some(ModuleId::Pe(_) | ModuleId::MachUuid(_))) && mapping.offset.0 == 0
     }
 
     /// The owner of the file that the module was read from.
@@ -221,7 +244,10 @@ impl Module {
     /// The unwinding tables of the module, which are compiled at the first call.
     pub(crate) fn unwind(&self) -> Option<Arc<nyquist_unwind::Module>> {
         let compile = || match &self.bytes {
-            Bytes::File(source) => compile(Arc::clone(source)),
+            Bytes::File(source) => match self.id {
+                Some(ModuleId::MachUuid(id)) => compile_macho(Arc::clone(source), id),
+                _ => compile(Arc::clone(source)),
+            },
             Bytes::Image(image) | Bytes::Memory(image) => compile(Arc::clone(image)),
             _ => None,
         };
@@ -353,6 +379,11 @@ fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquis
         Err(_) => compile_pe(&source),
     };
     module.ok().map(Arc::new)
+}
+
+fn compile_macho(source: Arc<FileSource>, id: MachUuid) -> Option<Arc<nyquist_unwind::Module>> {
+    let file = macho::open(source, id)?;
+    nyquist_unwind::Module::from_macho(&file).ok().map(Arc::new)
 }
 
 /// The largest image of Windows that is read as a whole.

@@ -82,6 +82,11 @@ impl<S: ByteSource> SourceRange<S> {
     pub fn new(source: S, start: FileOffset, len: u64) -> Self {
         Self { source, start: start.0, len }
     }
+
+    /// Where it begins in the source.
+    pub fn start(&self) -> FileOffset {
+        FileOffset(self.start)
+    }
 }
 
 impl<S: ByteSource> ByteSource for SourceRange<S> {

@@ -1,5 +1,8 @@
 //! The CPU time of a thread, from a clock that may advance in large steps.
 
+/// Steps up to this are small beside the time for which a thread that wakes runs.
+const LARGEST_FINE_STEP_NS: u64 = 10_000;
+
 /// The CPU time of a thread since it was first seen. Between two steps of the system's clock it is estimated
 /// from the times at which the thread was seen to run, and never differs by more than a step.
 #[derive(Clone, Copy, Debug)]
@@ -11,12 +14,19 @@ pub(crate) struct CpuClock {
     base_ns: u64,
     read_ns: u64,
     used_ns: u64,
+    /// What the thread had used before that under the same number.
+    carried_ns: u64,
 }
 
 impl CpuClock {
     /// The clock of a thread that had used `base_ns` when it was first seen.
     pub(crate) fn new(step_ns: u64, base_ns: u64) -> Self {
-        Self { step_ns, base_ns, read_ns: base_ns, used_ns: 0 }
+        Self { step_ns, base_ns, read_ns: base_ns, used_ns: 0, carried_ns: 0 }
+    }
+
+    /// The same clock for a thread that goes on where another one has ended.
+    pub(crate) fn carrying(self, carried_ns: u64) -> Self {
+        Self { carried_ns, ..self }
     }
 
     /// How far the system's clock is beyond the last look, in nanoseconds.
@@ -35,9 +45,9 @@ impl CpuClock {
         self.used_ns - before
     }
 
-    /// The CPU time in nanoseconds since it was first seen.
+    /// The CPU time in nanoseconds since it was first seen, with what was carried over.
     pub(crate) fn used_ns(&self) -> u64 {
-        self.used_ns
+        self.used_ns.saturating_add(self.carried_ns)
     }
 
     /// The steps in which the system's clock advances, in nanoseconds; 0 if it is exact.
@@ -45,9 +55,9 @@ impl CpuClock {
         self.step_ns
     }
 
-    /// Whether the system's clock advances in steps.
+    /// Whether the system's clock advances in steps that hide that a thread has run.
     pub(crate) fn is_coarse(&self) -> bool {
-        self.step_ns > 0
+        self.step_ns > LARGEST_FINE_STEP_NS
     }
 }
 
@@ -63,6 +73,8 @@ mod tests {
         assert_eq!([600, 600, 750].map(|read| clock.note(read, MS)), [100, 0, 150]);
         assert_eq!(clock.note(700, 0), 0, "it never goes back");
         assert_eq!(clock.used_ns(), 250);
+        let mut next = CpuClock::new(0, 10).carrying(250);
+        assert_eq!((next.note(30, 0), next.used_ns()), (20, 270));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::cpu_clock::CpuClock;
+use super::images::Images;
 use super::sampler::{LeftOut, Process, Sampler, total};
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Task;
@@ -106,6 +107,8 @@ impl<S: System> Sampler<S> {
         let mut listed = std::mem::take(&mut self.listed_threads);
         listed.clear();
         self.system.list_threads(pid, &process.handle, &mut listed);
+        let is_new_program = self.system.has_new_program(&process.handle);
+        let carried_ns = if is_new_program { self.leave_program(pid, now) } else { 0 };
         let living: HashSet<u32> = listed.iter().map(|thread| thread.tid).collect();
         for task in self.tasks.remove(|task| task.pid == pid && !living.contains(&task.tid)) {
             self.end(task, now);
@@ -116,14 +119,34 @@ impl<S: System> Sampler<S> {
         let oldest = listed.iter().min_by_key(|thread| thread.began).map(|thread| thread.tid);
         for thread in listed.iter().filter(|thread| !known.contains(&thread.tid)) {
             let is_main = !has_main && known.is_empty() && oldest == Some(thread.tid);
-            self.begin(pid, thread, is_main, now);
+            self.begin(pid, thread, is_main.then_some(carried_ns), now);
         }
         self.note_turns(pid, &listed);
         self.listed_threads = listed;
     }
 
-    /// Adds a thread.
-    fn begin(&mut self, pid: u32, listed: &ListedThread, is_main: bool, now: u64) {
+    /// A process executes another program: its threads have ended, and its images are new. The main thread goes
+    /// on under its number. Returns the CPU time that it has used so far.
+    fn leave_program(&mut self, pid: u32, now: u64) -> u64 {
+        let mut carried_ns = 0;
+        for mut task in self.tasks.remove(|task| task.pid == pid) {
+            if task.shown_tid == pid {
+                self.report_waiting(&mut task, now);
+                carried_ns = task.clock.used_ns();
+            } else {
+                self.end(task, now);
+            }
+        }
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.images = Images::default();
+            process.calls.clear();
+        }
+        self.describe(pid, now, true);
+        carried_ns
+    }
+
+    /// Adds a thread. Of the main thread, the CPU time is given that it has used in earlier programs.
+    fn begin(&mut self, pid: u32, listed: &ListedThread, main: Option<u64>, now: u64) {
         if self.tasks.all().len() >= MOST_THREADS {
             return;
         }
@@ -134,8 +157,10 @@ impl<S: System> Sampler<S> {
         let is_born = self.has_begun || self.plan.is_new;
         let base = if is_born { 0 } else { used };
         let clock = CpuClock::new(self.system.cpu_clock_step_ns(), base);
+        let clock = clock.carrying(main.unwrap_or_default());
         let mut task = Task::new((pid, listed.tid), thread, clock, now);
-        if is_main {
+        task.seen_ns = task.clock.used_ns();
+        if main.is_some() {
             task.shown_tid = pid;
         } else if self.has_begun {
             self.out.push(now, fork((pid, listed.tid), (pid, pid)));

@@ -68,6 +68,7 @@ impl<S: System> Sampler<S> {
             self.wants_listing = true;
             return;
         };
+        task.is_due |= self.system.was_active(&task.thread);
         if task.may_have_run(read, now) {
             return self.suspend(place, read);
         }

@@ -1,12 +1,20 @@
 //! Sampling by suspending threads, for systems that have no better way. Only what a [`system::System`] does
 //! differs between them.
 
+#[cfg(any(windows, target_os = "macos"))]
+pub mod backend;
+#[cfg(any(windows, target_os = "macos"))]
+pub(crate) mod command;
 mod cpu_clock;
 mod family;
 mod images;
 mod life;
 mod look;
-#[cfg(windows)]
+#[cfg(any(windows, target_os = "macos"))]
+pub(crate) mod options;
+#[cfg(any(windows, target_os = "macos"))]
+pub(crate) mod outcome;
+#[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod recording;
 mod sampler;
 #[cfg(test)]
@@ -16,7 +24,12 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_os = "macos")]
+use crate::macos as here;
 #[cfg(windows)]
+use crate::windows as here;
+
+#[cfg(any(windows, target_os = "macos"))]
 pub(crate) use look::LARGEST_COPY;
-#[cfg(windows)]
+#[cfg(any(windows, target_os = "macos"))]
 pub(crate) use sampler::{End, LeftOut, Plan};

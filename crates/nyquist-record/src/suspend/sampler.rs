@@ -135,7 +135,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// The descendants that cannot be sampled, so far.
-    #[cfg(windows)]
+    #[cfg(any(windows, target_os = "macos"))]
     pub(crate) fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }

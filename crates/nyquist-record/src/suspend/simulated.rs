@@ -49,6 +49,10 @@ pub(super) struct SimProcess {
     pub(super) ends_at_look: bool,
     /// Whether it states absurd stacks and images.
     pub(super) is_hostile: bool,
+    /// When it executes another program. Its threads end and begin as they state.
+    pub(super) executes: Option<u64>,
+    /// How many programs it has executed.
+    pub(super) executed: u32,
     pub(super) threads: BTreeMap<u32, SimThread>,
 }
 
@@ -83,6 +87,10 @@ impl SimProcess {
             threads: threads.iter().map(|(tid, does)| (*tid, thread(*does))).collect(),
             ..Self::default()
         }
+    }
+
+    fn program(&self) -> &'static str {
+        if self.executed > 0 { "second" } else { "program" }
     }
 
     fn lives(&self, now: u64) -> bool {
@@ -191,6 +199,15 @@ impl System for Simulated {
         }));
     }
 
+    fn has_new_program(&mut self, process: &u32) -> bool {
+        let mut machine = self.0.borrow_mut();
+        let now = machine.now;
+        let Some(process) = machine.processes.get_mut(process) else { return false };
+        let executes = process.executes.take_if(|time| now >= *time).is_some();
+        process.executed += u32::from(executes);
+        executes
+    }
+
     fn open_process(&mut self, pid: u32) -> Result<u32, Refusal> {
         let machine = self.0.borrow();
         match machine.processes.get(&pid).filter(|process| process.lives(machine.now)) {
@@ -203,7 +220,8 @@ impl System for Simulated {
     }
 
     fn process_name(&mut self, process: &u32) -> Option<String> {
-        Some(format!("program-{process}.exe"))
+        let program = self.0.borrow().processes.get(process)?.program();
+        Some(format!("{program}-{process}.exe"))
     }
 
     fn has_ended(&mut self, process: &u32) -> bool {
@@ -216,11 +234,13 @@ impl System for Simulated {
         process: &u32,
         known: &dyn Fn(u64) -> bool,
     ) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
-        let is_hostile = self.0.borrow().processes.get(process)?.is_hostile;
+        let machine = self.0.borrow();
+        let it = machine.processes.get(process)?;
+        let (is_hostile, program) = (it.is_hostile, it.program());
         let module = |range: &Range<u64>| LoadedModule {
             start: range.start,
             len: if is_hostile { u64::MAX } else { range.end - range.start },
-            path: format!(r"C:\{:x}", range.start),
+            path: format!(r"C:\{program}\{:x}", range.start),
             identity: MappedFile::Unknown,
             makes_calls: *range == LIBRARY,
         };

@@ -78,6 +78,11 @@ pub(crate) trait System {
     fn list_processes(&mut self, out: &mut Vec<ListedProcess>) -> bool;
     /// The threads of a process at the last listing.
     fn list_threads(&mut self, pid: u32, process: &Self::Process, out: &mut Vec<ListedThread>);
+    /// Whether a process was found to execute another program when its threads were last listed. The listed
+    /// threads are those of the new program.
+    fn has_new_program(&mut self, _process: &Self::Process) -> bool {
+        false
+    }
 
     /// Opens a process to be sampled.
     fn open_process(&mut self, pid: u32) -> Result<Self::Process, Refusal>;
@@ -99,6 +104,10 @@ pub(crate) trait System {
     fn thread_name(&mut self, thread: &Self::Thread) -> Option<String>;
     /// The CPU time of a thread in nanoseconds, user and kernel.
     fn cpu_time_ns(&mut self, thread: &Self::Thread) -> Option<u64>;
+    /// Whether a thread had or awaited a CPU when its CPU time was last read, if the system tells that too.
+    fn was_active(&self, _thread: &Self::Thread) -> bool {
+        false
+    }
     /// The steps in nanoseconds in which that time advances; 0 if it is exact.
     fn cpu_clock_step_ns(&self) -> u64;
     /// The stack of a thread that contains a stack pointer. May be called while the thread is suspended.

@@ -1,5 +1,7 @@
 //! Recordings of a simulated system.
 
+mod programs;
+
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 

@@ -195,6 +195,14 @@ impl ExitStatus {
         if code >= FIRST_ERROR_STATUS { Self::Exception(code) } else { Self::Code(code) }
     }
 
+    /// What is unusual about it, to be shown to the user.
+    pub fn remark(self) -> Option<String> {
+        match self {
+            Self::Code(_) => None,
+            Self::Exception(code) => Some(format!("was ended by exception {code:#010x}")),
+        }
+    }
+
     /// The whole exit code, which `std::process::exit` takes as an `i32` of the same bits.
     pub fn code(self) -> u32 {
         match self {

@@ -1,26 +1,30 @@
 //! Windows: launching the command, and sampling it by suspending its threads.
 
-pub mod backend;
-mod command;
 pub mod launch;
 mod listing;
-mod options;
-mod outcome;
 mod process;
 pub mod signals;
 mod stop;
 mod sys;
 mod system;
 
-pub use command::Command;
-pub use options::{Options, Target};
-pub use outcome::{Notice, OpenError, Outcome};
 pub use process::{has_ended as process_has_ended, named as processes_named};
 pub use stop::StopHandle;
 pub use sys::process::Preference;
 
 pub use crate::end_reason::EndReason;
 pub use crate::pace::{BudgetSummary, HoldSummary};
+pub use crate::suspend::backend;
+pub use crate::suspend::command::Command;
+pub use crate::suspend::options::{Options, Target};
+pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
+
+pub(crate) use sys::process::cpus;
+pub(crate) use sys::timer::Flag;
+pub(crate) use system::Windows as ThisSystem;
+
+/// The command that lists processes.
+pub(crate) const LISTING_COMMAND: &str = "tasklist";
 
 /// The current time, on the clock of all events.
 pub fn now() -> nyquist_convert::event::Timestamp {

@@ -50,7 +50,7 @@ pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 
 use crate::failure::Failure;
-use crate::system::recording::MEASURES;
+use crate::system::recording::{HAS_SETUP, MEASURES};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -174,7 +174,7 @@ pub(crate) enum Command {
     #[command(hide = !MEASURES)]
     Doctor(DoctorArgs),
     /// Change the machine's settings so that more can be recorded, after asking
-    #[command(hide = !MEASURES)]
+    #[command(hide = !HAS_SETUP)]
     Setup(SetupArgs),
     /// Show or remove the caches: names that were looked up, and files that were downloaded or unpacked
     Cache(CacheArgs),

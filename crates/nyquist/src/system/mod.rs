@@ -1,15 +1,29 @@
 //! The operating system, as the command needs it. Only this module knows for which system the program is
 //! built: each system's folder has the items that are used here, by the same names.
 
+#[cfg(unix)]
+mod asking;
 #[cfg(target_os = "linux")]
 pub(crate) mod linux;
+#[cfg(target_os = "macos")]
+pub(crate) mod macos;
+#[cfg(any(target_os = "macos", windows))]
+mod suspending;
 #[cfg(windows)]
 pub(crate) mod windows;
 
 #[cfg(target_os = "linux")]
 use linux as current;
+#[cfg(target_os = "macos")]
+use macos as current;
 #[cfg(windows)]
 use windows as current;
+
+/// The library's module for this system.
+#[cfg(target_os = "macos")]
+use nyquist_record::macos as recorder;
+#[cfg(windows)]
+use nyquist_record::windows as recorder;
 
 pub(crate) use current::{
     files, folders, lossy_path, process_memory, processes, programs, recording, signals, users,

@@ -9,3 +9,6 @@ pub(crate) use super::top::run as top;
 
 /// Whether there are more commands here than those that record and read profiles.
 pub(crate) const MEASURES: bool = true;
+
+/// Whether this machine or this program can be made ready for recording.
+pub(crate) const HAS_SETUP: bool = true;

@@ -1,15 +1,15 @@
-//! Windows: recording programs by suspending their threads, and what the other commands need of the system.
+//! Windows: what the command needs of the system, with recording by suspending threads.
 
-pub(crate) mod files;
 pub(crate) mod folders;
-pub(crate) mod lossy_path;
 pub(crate) mod machine;
-mod options;
-pub(crate) mod process_memory;
-pub(crate) mod processes;
 pub(crate) mod programs;
-mod record;
 pub(crate) mod recording;
 pub(crate) mod signals;
+pub(crate) mod special_files;
 mod sys;
-pub(crate) mod users;
+
+pub(crate) use super::suspending::{files, lossy_path, process_memory, processes, users};
+pub(crate) use sys::physical as physical_memory;
+
+/// The system's name.
+pub(crate) const NAME: &str = "Windows";

@@ -1,45 +1,17 @@
 //! The commands that record and measure.
 
-pub(crate) use super::record::Plan;
+pub(crate) use crate::system::suspending::recording::{
+    MEASURES, Plan, check_limits, doctor, list, stat, top,
+};
 
-use crate::args::{DoctorArgs, ListArgs, SetupArgs, StatArgs, TopArgs};
+use crate::args::SetupArgs;
 use crate::failure::Failure;
+use crate::system::suspending::recording::only_on_linux;
 
-/// Whether there are more commands here than those that record and read profiles.
-pub(crate) const MEASURES: bool = false;
-
-/// Nothing limits this process here.
-#[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
-pub(crate) fn check_limits() -> Result<(), Failure> {
-    Ok(())
-}
-
-/// `nyquist top`.
-pub(crate) fn top(_args: &TopArgs) -> Result<u8, Failure> {
-    Err(only_on_linux("top"))
-}
-
-/// `nyquist stat`.
-pub(crate) fn stat(_args: &StatArgs) -> Result<u8, Failure> {
-    Err(only_on_linux("stat"))
-}
-
-/// `nyquist list`.
-pub(crate) fn list(_args: &ListArgs) -> Result<(), Failure> {
-    Err(only_on_linux("list"))
-}
-
-/// `nyquist doctor`.
-pub(crate) fn doctor(_args: &DoctorArgs) -> Result<u8, Failure> {
-    Err(only_on_linux("doctor"))
-}
+/// Whether this machine or this program can be made ready for recording.
+pub(crate) const HAS_SETUP: bool = false;
 
 /// `nyquist setup`.
 pub(crate) fn setup(_args: SetupArgs) -> Result<u8, Failure> {
     Err(only_on_linux("setup"))
-}
-
-fn only_on_linux(command: &str) -> Failure {
-    Failure::new(format!("`nyquist {command}` is for Linux, and is not there on Windows yet"))
-        .hint("docs/platforms.md says what there is on each system")
 }

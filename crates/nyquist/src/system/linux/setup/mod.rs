@@ -7,9 +7,9 @@ mod plan;
 
 use crate::args::SetupArgs;
 use crate::failure::Failure;
-use crate::{page, printer};
+use crate::page;
+use crate::system::asking::agrees;
 use nyquist_record::linux::machine::{Settings, is_root, wanted_ring_kb};
-use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 /// Runs the subcommand and returns the exit status.
@@ -76,30 +76,7 @@ fn wants(args: SetupArgs, shown: &str) -> Result<bool, Failure> {
         return Err(Failure::new("only root may change this")
             .hint(format!("sudo {} setup{options}", program.display())));
     }
-    if args.yes {
-        return Ok(true);
-    }
-    if !io::stdin().is_terminal() {
-        return Err(
-            Failure::new("nobody can be asked: the standard input is no terminal").hint("-y does not ask")
-        );
-    }
-    let agreed = ask("Do it? [y/N] ").map_err(|error| Failure::because("cannot ask", &error))?;
-    if !agreed {
-        page::print("Nothing was changed.\n")?;
-    }
-    Ok(agreed)
-}
-
-fn ask(question: &str) -> io::Result<bool> {
-    printer::ask(question)?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(is_yes(&answer))
-}
-
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    agrees(args.yes)
 }
 
 #[cfg(test)]
@@ -111,15 +88,5 @@ mod tests {
         let args = |yes, dry_run| SetupArgs { lasting: false, capabilities: false, yes, dry_run };
         assert!(is_done(args(true, false), true) && is_done(args(false, false), true));
         assert!(!is_done(args(true, false), false) && !is_done(args(false, true), true));
-    }
-
-    #[test]
-    fn only_a_clear_yes_is_one() {
-        let check = |answer, expected| assert_eq!(is_yes(answer), expected, "{answer:?}");
-        check("y\n", true);
-        check("Yes\n", true);
-        check("\n", false);
-        check("", false);
-        check("no, y\n", false);
     }
 }

@@ -5,8 +5,9 @@ use std::{fmt, io};
 use nyquist_convert::event::Pid;
 use thiserror::Error;
 
-use crate::suspend::LeftOut;
-use crate::suspend::system::Refusal;
+use super::LeftOut;
+use super::here::LISTING_COMMAND;
+use super::system::Refusal;
 
 /// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,10 +140,9 @@ impl OpenError {
     /// Advice for the user, one line each.
     pub fn advice(&self) -> Vec<String> {
         match self {
-            Self::NoSuchProcess { .. } => vec![
-                "`tasklist` lists the processes that run, and `nyquist record --name NAME` attaches to those of a name"
-                    .to_owned(),
-            ],
+            Self::NoSuchProcess { .. } => vec![format!(
+                "`{LISTING_COMMAND}` lists the processes that run, and `nyquist record --name NAME` attaches to those of a name"
+            )],
             Self::Refused { advice, .. } => advice.iter().cloned().collect(),
             Self::Itself { .. } | Self::System { .. } => Vec::new(),
         }

@@ -7,7 +7,7 @@ use nyquist_convert::event::Pid;
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A process of [`prepare`](super::launch::prepare), which waits for its start. It is sampled from its
+    /// A process that was made for the command, and waits for its start. It is sampled from its
     /// start on, with all its threads and children.
     Child(Pid),
     /// Running processes: all their threads, all their descendants, and all threads and processes that these
@@ -38,7 +38,7 @@ pub struct Options {
 
 impl Options {
     /// The largest copy of a stack in bytes, because its thread is suspended for as long as it takes.
-    pub const MOST_STACK_BYTES: u32 = crate::suspend::LARGEST_COPY as u32;
+    pub const MOST_STACK_BYTES: u32 = super::LARGEST_COPY as u32;
 }
 
 impl Default for Options {

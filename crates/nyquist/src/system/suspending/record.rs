@@ -1,4 +1,4 @@
-//! Recording on Windows: launch or attach, sample by suspending threads, and convert.
+//! Recording on Windows and macOS: launch or attach, sample by suspending threads, and convert.
 
 use super::options;
 use crate::args::RecordArgs;
@@ -9,14 +9,14 @@ use crate::memory;
 use crate::number::counted;
 use crate::printer::Printer;
 use crate::record::{Course, Family, Recorded};
-use crate::system::windows::machine;
+use crate::system::current::machine;
+use crate::system::recorder::backend::{Backend, OpenError, Outcome, Recording, Summary};
+use crate::system::recorder::launch::{self, Ended, LaunchError, Running, Suspended};
+use crate::system::recorder::signals::EndSignal;
+use crate::system::recorder::{Command, EndReason, Preference, Target, now, processes_named};
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
 use nyquist_convert::{Converter, NamePattern, Options, Shape};
 use nyquist_profile::{ExtraInfo, Meta};
-use nyquist_record::windows::backend::{Backend, OpenError, Outcome, Recording, Summary};
-use nyquist_record::windows::launch::{self, Ended, ExitStatus, LaunchError, Running, Suspended};
-use nyquist_record::windows::signals::EndSignal;
-use nyquist_record::windows::{Command, EndReason, Preference, Target, now, processes_named};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -273,7 +273,7 @@ impl Recorder<'_> {
     /// CPU time.
     fn await_command(&self, command: &Running) -> (u8, Option<Duration>) {
         let ended = command.wait();
-        self.report_exception(&ended);
+        self.remark_on(&ended);
         (shell_code(&ended), ended.ok().map(|ended| ended.user + ended.system))
     }
 
@@ -290,17 +290,16 @@ impl Recorder<'_> {
         match (reason, ended.recv_timeout(GRACE)) {
             (EndReason::Duration | EndReason::Exited, _) => 0,
             (EndReason::Stopped, Ok(ended)) => {
-                self.report_exception(&ended);
+                self.remark_on(&ended);
                 shell_code(&ended)
             }
             (EndReason::Stopped, Err(_)) => FAILED,
         }
     }
 
-    fn report_exception(&self, ended: &io::Result<Ended>) {
-        if let Ok(Ended { status: ExitStatus::Exception(code), .. }) = ended {
-            self.printer
-                .say(format_args!("`{}` was ended by exception {code:#010x}", program_name(self.args)));
+    fn remark_on(&self, ended: &io::Result<Ended>) {
+        if let Some(remark) = ended.as_ref().ok().and_then(|ended| ended.status.remark()) {
+            self.printer.say(format_args!("`{}` {remark}", program_name(self.args)));
         }
     }
 }

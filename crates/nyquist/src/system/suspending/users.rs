@@ -1,4 +1,5 @@
-//! The user of this process. An elevated process serves the same user, so no rights are switched here.
+//! The user of this process. An elevated process serves the same user, so no rights are switched here. On macOS,
+//! sudo likewise serves root.
 
 use std::convert::Infallible;
 use std::ffi::OsString;

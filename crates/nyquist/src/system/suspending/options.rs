@@ -1,8 +1,8 @@
-//! What the options of the command line mean for a recording on Windows.
+//! What the options of the command line mean for a recording by suspending threads.
 
 use crate::args::{Backend, CallGraph, RecordArgs};
 use crate::failure::Failure;
-use nyquist_record::windows::Options;
+use crate::system::recorder::Options;
 use std::time::Duration;
 
 /// Refuses the options that need the kernel of Linux.

@@ -1,6 +1,6 @@
 //! Other processes.
 
-pub(crate) use nyquist_record::windows::process_has_ended;
+pub(crate) use crate::system::recorder::process_has_ended;
 
 /// The state of a process by the letters of Linux; none is known here.
 pub(crate) fn process_state(_pid: u32) -> Option<char> {

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use nyquist_convert::Filter;
 use nyquist_convert::event::Pid;
 
+use super::here::{Flag, Preference, StopHandle, ThisSystem, cpus};
 use super::options::{Options, Target};
 pub use super::outcome::{Notice, OpenError, Outcome};
-use super::stop::StopHandle;
-use super::sys::process::{self, Preference};
-use super::sys::timer::Flag;
-use super::system::Windows;
+use super::recording::{Ready, Sampling};
+use super::{End, Plan};
 use crate::end_reason::EndReason;
 use crate::pace::HoldSummary;
-use crate::suspend::recording::{Ready, Sampling};
-use crate::suspend::{End, Plan};
 use crate::{Chunk, Source};
 
 /// At a higher rate than this, a running thread would be suspended for much of its time.
@@ -24,7 +21,7 @@ const MAX_RATE_HZ: u32 = 10_000;
 #[derive(Debug)]
 pub struct Backend {
     outcome: Outcome,
-    ready: Ready<Windows>,
+    ready: Ready<ThisSystem>,
     stop: StopHandle,
 }
 
@@ -37,8 +34,8 @@ impl Backend {
         }
         let flag = Flag::new().map_err(|source| system("no event can be made", source))?;
         let stop = StopHandle { flag: Arc::new(flag) };
-        let windows =
-            Windows::new(Arc::clone(&stop.flag)).map_err(|source| system("no timer can be made", source))?;
+        let this = ThisSystem::new(Arc::clone(&stop.flag));
+        let this = this.map_err(|source| system("no timer can be made", source))?;
         let rate_hz = options.rate_hz.clamp(1, MAX_RATE_HZ);
         let plan = Plan {
             pids: target.named().iter().map(|pid| pid.0).collect(),
@@ -46,10 +43,10 @@ impl Backend {
             own_pid,
             interval_ns: 1_000_000_000 / u64::from(rate_hz),
             duration: options.duration,
-            cpus: process::cpus(),
+            cpus: cpus(),
             most_copied: options.stack_bytes.map_or(usize::MAX, |bytes| bytes as usize),
         };
-        let ready = Ready::open(windows, plan).map_err(OpenError::of)?;
+        let ready = Ready::open(this, plan).map_err(OpenError::of)?;
         let lowered = Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz };
         let lowered = (options.rate_hz > rate_hz).then_some(lowered);
         let notices = lowered.into_iter().chain(Notice::of(ready.left_out())).collect();

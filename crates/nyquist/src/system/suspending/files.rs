@@ -1,25 +1,18 @@
 //! Places for output: a file is written beside its place under a temporary name, and renamed at the end.
 
-pub(crate) use super::sys::redirect_stdout_to_stderr;
+pub(crate) use crate::system::current::special_files::{nameless, redirect_stdout_to_stderr};
 
 use crate::identity::Rights;
 use crate::output::Refused;
+use crate::system::current::special_files::{self, Special};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufWriter, Write as _};
-use std::os::windows::fs::OpenOptionsExt as _;
-use std::os::windows::io::AsHandle as _;
 use std::path::{Path, PathBuf};
 
 /// The number of attempts to find an unused name for a file or a folder.
 const ATTEMPTS: u32 = 16;
-
-/// `FILE_FLAG_DELETE_ON_CLOSE`: the file is gone when it is closed.
-const DELETE_ON_CLOSE: u32 = 0x0400_0000;
-
-/// The devices of DOS, which every folder seems to contain.
-const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
 
 /// What a path names.
 #[derive(Debug)]
@@ -44,17 +37,17 @@ pub(crate) struct Place {
 /// Finds what a path names; `-` is the standard output. `to_seek` refuses pipes before they are opened.
 pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
     if path == Path::new("-") {
-        let file = File::from(io::stdout().as_handle().try_clone_to_owned()?);
-        return Ok(Found::Stream { file, is_stdout: true });
+        return Ok(Found::Stream { file: special_files::standard_output()?, is_stdout: true });
     }
-    let is_pipe = path.to_string_lossy().starts_with(r"\\.\pipe\");
-    if is_pipe && to_seek {
-        return Err(Refused::Stream);
+    match special_files::kind(path) {
+        Some(Special::Pipe) if to_seek => return Err(Refused::Stream),
+        Some(_) => {
+            return Ok(Found::Stream { file: OpenOptions::new().write(true).open(path)?, is_stdout: false });
+        }
+        None => {}
     }
-    if is_pipe || is_device(path) {
-        return Ok(Found::Stream { file: OpenOptions::new().write(true).open(path)?, is_stdout: false });
-    }
-    let names_folder = path.file_name().is_none() || path.to_string_lossy().ends_with(['/', '\\']);
+    let names_folder =
+        path.file_name().is_none() || path.to_string_lossy().ends_with(std::path::is_separator);
     if path.is_dir() {
         return Err(Refused::IsFolder);
     }
@@ -66,25 +59,6 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
     // A link stays a link: its target is replaced.
     let path = fs::canonicalize(&path).unwrap_or(path);
     Ok(Found::File(Place { path }))
-}
-
-fn is_device(path: &Path) -> bool {
-    let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
-    DEVICES.iter().any(|device| stem.eq_ignore_ascii_case(device))
-}
-
-/// A new file that is gone when it is closed, in the folder for temporary files.
-pub(crate) fn nameless() -> io::Result<File> {
-    for attempt in 0..ATTEMPTS {
-        let name = format!("nyquist-{:016x}", RandomState::new().hash_one(attempt));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).custom_flags(DELETE_ON_CLOSE);
-        match options.open(std::env::temp_dir().join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => return opened,
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// The folders for a profile that cannot be written where it should be.
@@ -117,7 +91,7 @@ impl PendingFile {
     pub(crate) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
         for _ in 0..ATTEMPTS {
             let folder = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
-            match fs::create_dir(&folder) {
+            match special_files::new_folder(&folder) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made?,
             }
@@ -214,7 +188,7 @@ fn make_temporary(place: &Path) -> io::Result<(File, PathBuf)> {
         temporary.push(name);
         temporary.push(format!(".{}.{number}.tmp", std::process::id()));
         let temporary = place.with_file_name(temporary);
-        match OpenOptions::new().read(true).write(true).create_new(true).open(&temporary) {
+        match special_files::new_file(&temporary) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             opened => return Ok((opened?, temporary)),
         }
@@ -322,7 +296,7 @@ mod tests {
         assert!(matches!(refused(&folder.0), Refused::IsFolder));
         assert!(matches!(refused(&folder.0.join("none").join("p")), Refused::NoFolder(_)));
         assert!(matches!(refused(&folder.0.join("none/")), Refused::NoFolder(_)));
-        save(Path::new("NUL"), "gone");
+        save(Path::new(special_files::NOWHERE), "gone");
     }
 
     #[test]

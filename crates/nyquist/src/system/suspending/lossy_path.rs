@@ -1,4 +1,4 @@
-//! Files whose names are not Unicode. Profiles of Windows have the names as they are.
+//! Files whose names are not Unicode. Windows and macOS have few of them, and they are not looked for.
 
 use std::path::PathBuf;
 

@@ -1,0 +1,6 @@
+//! What needs no call of macOS: it is tested on every system.
+
+pub(crate) mod images;
+pub(crate) mod launching;
+pub(crate) mod refusal;
+pub(crate) mod status;

@@ -1,0 +1,129 @@
+//! The signals with which users and wrapper programs end a recording, as values that a thread waits for.
+
+use std::io::{self, PipeReader};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::sys::signals;
+
+/// A request to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The kind of request.
+    pub signal: EndSignal,
+    /// Whether it was typed on the terminal, which sends it to the command as well.
+    pub typed: bool,
+}
+
+/// A signal that requests the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndSignal {
+    /// Ctrl-C.
+    Interrupt,
+    /// A termination request, such as from a service manager.
+    Terminate,
+    /// The terminal was closed.
+    HangUp,
+    /// `Ctrl-\`, on which Java and Go programs print the stacks of their threads.
+    Quit,
+}
+
+impl EndSignal {
+    /// The signal's number.
+    pub fn number(self) -> i32 {
+        let [interrupt, terminate, hang_up, quit] = signals::REQUESTS;
+        match self {
+            Self::Interrupt => interrupt,
+            Self::Terminate => terminate,
+            Self::HangUp => hang_up,
+            Self::Quit => quit,
+        }
+    }
+
+    fn of(number: i32) -> Option<Self> {
+        let all = [Self::Interrupt, Self::Terminate, Self::HangUp, Self::Quit];
+        all.into_iter().find(|signal| signal.number() == number)
+    }
+}
+
+/// The signal that ends a process unconditionally (`SIGKILL`).
+pub const KILL: i32 = signals::KILL;
+
+/// Runs a program's work on a thread with a stack of this size, even if `ulimit -s` makes the main stack
+/// small. The calling thread blocks all signals from then on, so that the work's threads get them.
+pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let mask = signals::Mask::block_all()?;
+    let worked: io::Result<_> = thread::scope(|scope| {
+        let worker = thread::Builder::new().stack_size(stack_bytes).spawn_scoped(scope, move || {
+            mask.set();
+            work()
+        })?;
+        Ok(worker.join())
+    });
+    match worked {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => {
+            mask.set();
+            Err(error)
+        }
+    }
+}
+
+/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG`, instead of ending this
+/// process (`SIGXFSZ`). Programs started by this process are not affected.
+pub fn outlive_file_size_limit() {
+    signals::ignore(signals::FILE_SIZE);
+}
+
+/// Receives the requests to end. These signals no longer end the process.
+#[derive(Debug)]
+pub struct Requests {
+    pipe: PipeReader,
+    /// Held by the thread that takes a request, so that no other one waits for the same.
+    taking: Mutex<()>,
+}
+
+impl Requests {
+    /// Takes over the signals for the process. A signal that was ignored when the program began (`nohup`) stays
+    /// ignored.
+    pub fn take_over() -> io::Result<Self> {
+        Ok(Self { pipe: signals::take_over()?, taking: Mutex::default() })
+    }
+
+    /// Waits until a request can be taken. May return early.
+    pub fn wait(&self) -> io::Result<()> {
+        signals::wait(&self.pipe)
+    }
+
+    /// Takes the next request, if one has come.
+    pub fn take(&self) -> io::Result<Option<Request>> {
+        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(received) = signals::next(&self.pipe)? {
+            let Some(signal) = EndSignal::of(received.number) else { continue };
+            // The terminal is no process. It signals the group in its foreground alone.
+            let typed = !received.has_sender && signals::is_in_foreground();
+            return Ok(Some(Request { signal, typed: typed && signal != EndSignal::Terminate }));
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_has_its_own_stack_and_its_panic_is_passed_on() {
+        assert_eq!(on_own_stack(1 << 20, || 7).unwrap(), 7);
+        let caught = std::panic::catch_unwind(|| on_own_stack(1 << 20, || panic!("as it must")));
+        assert!(caught.is_err());
+    }
+
+    #[test]
+    fn signals_are_told_by_their_numbers() {
+        assert_eq!(EndSignal::of(2), Some(EndSignal::Interrupt));
+        assert_eq!(EndSignal::of(15), Some(EndSignal::Terminate));
+        assert_eq!(EndSignal::of(9), None);
+    }
+}

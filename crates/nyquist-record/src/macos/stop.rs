@@ -1,0 +1,18 @@
+//! Stopping a recording.
+
+use std::sync::Arc;
+
+use super::sys::queue::Flag;
+
+/// Ends a recording, from any thread.
+#[derive(Clone, Debug)]
+pub struct StopHandle {
+    pub(crate) flag: Arc<Flag>,
+}
+
+impl StopHandle {
+    /// Ends the recording. The samples so far are still returned.
+    pub fn stop(&self) {
+        self.flag.set();
+    }
+}

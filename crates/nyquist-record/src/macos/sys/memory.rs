@@ -1,0 +1,54 @@
+//! The memory of other processes.
+
+use std::ops::Range;
+
+use super::mach::{
+    Name, RegionBasicInfo, SUCCESS, VM_REGION_BASIC_INFO_64, mach_vm_read_overwrite, mach_vm_region, words,
+};
+use super::port::Port;
+
+/// Protections of a region (`mach/vm_prot.h`).
+const READABLE: i32 = 1;
+
+/// Copies memory of a task from an address on. Returns how many bytes were copied: none if a part is not
+/// readable. Allocates nothing.
+pub(crate) fn read(task: &Port, address: u64, out: &mut [u8]) -> usize {
+    let mut copied = 0;
+    // SAFETY: the kernel checks the other task's addresses and fails for those that are not readable. It writes
+    // `out.len()` bytes at most to `out`, which is this process's own and lives through the call.
+    let status = unsafe {
+        mach_vm_read_overwrite(
+            task.name(),
+            address,
+            out.len() as u64,
+            out.as_mut_ptr().addr() as u64,
+            &raw mut copied,
+        )
+    };
+    if status == SUCCESS { usize::try_from(copied).unwrap_or_default().min(out.len()) } else { 0 }
+}
+
+/// The readable region that contains an address.
+pub(crate) fn region(task: &Port, address: u64) -> Option<Range<u64>> {
+    let (mut start, mut size) = (address, 0);
+    let mut info = RegionBasicInfo::default();
+    let mut len = words::<RegionBasicInfo>();
+    let mut object: Name = 0;
+    // SAFETY: all pointers live through the call, and `info` has `len` words, of which the kernel writes no
+    // more. The name of the object is always null, as `mach_vm_region` documents, so there is no right to return.
+    let status = unsafe {
+        mach_vm_region(
+            task.name(),
+            &raw mut start,
+            &raw mut size,
+            VM_REGION_BASIC_INFO_64,
+            (&raw mut info).cast(),
+            &raw mut len,
+            &raw mut object,
+        )
+    };
+    // If the address is in no region, the kernel describes the next one.
+    let region = start..start.saturating_add(size);
+    let is_readable = status == SUCCESS && info.protection & READABLE != 0;
+    (is_readable && region.contains(&address)).then_some(region)
+}

@@ -1,0 +1,73 @@
+//! Processes that become other programs, and children of those that may not be sampled, as on macOS.
+
+use super::*;
+
+/// The clock of macOS.
+const FINE: u64 = 1000;
+
+/// A process that executes another program after 200 ms: both of its threads end, and one begins.
+fn executing() -> SimProcess {
+    let mut process = forever(&[(11, Does::Runs), (12, Does::Runs), (21, Does::Runs)]);
+    let at = SECOND + 200 * MS;
+    for thread in [11, 12] {
+        process.threads.get_mut(&thread).unwrap().ends = at;
+    }
+    process.threads.get_mut(&21).unwrap().began = at;
+    process.executes = Some(at);
+    process
+}
+
+#[test]
+fn another_program_goes_on_in_the_same_process() {
+    let plan = Plan { is_new: true, ..plan(&[10], 400) };
+    let recorded = record(&machine(FINE, &[(10, executing())]), plan);
+    let texts = |text: fn(&EventKind) -> Option<&str>| {
+        recorded.events.iter().filter_map(|event| text(&event.kind)).collect::<Vec<_>>()
+    };
+    let programs = texts(|kind| match kind {
+        EventKind::Name { name, exec: true, .. } => Some(name),
+        _ => None,
+    });
+    assert_eq!(programs, ["program-10.exe", "second-10.exe"]);
+    let images = texts(|kind| match kind {
+        EventKind::Map(mapping) => Some(&mapping.path),
+        _ => None,
+    });
+    let expected = [r"C:\program\1000", r"C:\program\5000", r"C:\second\1000", r"C:\second\5000"];
+    assert_eq!(images, expected, "images at the same places are others");
+    assert!(recorded.has(|kind| matches!(kind, EventKind::Exit { tid, .. } if tid.0 == 12)));
+    assert!(!recorded.has(|kind| matches!(kind, EventKind::Exit { tid, .. } if tid.0 == 10)));
+}
+
+#[test]
+fn the_main_thread_keeps_its_time_in_another_program() {
+    let recorded = record(&machine(FINE, &[(10, executing())]), plan(&[10], 400));
+    let used = recorded.cpu_ns(11) + recorded.cpu_ns(21);
+    // What the first program used after its last look is not known.
+    assert!(recorded.total(10).abs_diff(used) < 2 * MS, "{} of {used}", recorded.total(10));
+    let running = recorded.running(10);
+    assert!(running.is_sorted() && (350..450).contains(&running.len()), "{}", running.len());
+    assert_eq!(recorded.running(21).len(), 0, "it has the number of its process");
+    assert_eq!(recorded.end.total_cpu_time_ns, recorded.total(10) + recorded.total(12));
+}
+
+#[test]
+fn children_of_a_refused_child_are_recorded() {
+    let shell = SimProcess {
+        is_refused: true,
+        ..SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs)])
+    };
+    let tool = SimProcess::new(20, SECOND + 50 * MS..u64::MAX, &[(31, Does::Runs)]);
+    let all = [(10, forever(&[(11, Does::Waits)])), (20, shell), (30, tool)];
+    let recorded = record(&machine(FINE, &all), plan(&[10], 250));
+    assert_eq!(recorded.end.left_out.iter().map(|it| it.pid.0).collect::<Vec<_>>(), [20]);
+    assert_eq!(recorded.running(20).len(), 0);
+    assert!((150..220).contains(&recorded.running(30).len()), "{}", recorded.running(30).len());
+}
+
+#[test]
+fn idle_threads_are_left_alone_with_a_fine_clock() {
+    let machine = machine(FINE, &[(10, forever(&[(11, Does::Runs), (12, Does::Waits)]))]);
+    let recorded = record(&machine, plan(&[10], 1000));
+    assert!(recorded.suspensions(12) <= 3, "{} suspensions", recorded.suspensions(12));
+}

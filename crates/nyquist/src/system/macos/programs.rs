@@ -1,0 +1,23 @@
+//! Starting other programs.
+
+use std::env;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// The programs that open a link, in the order in which they are tried. `open` passes a link to the browser that
+/// the user has chosen.
+pub(crate) fn link_openers() -> Vec<String> {
+    let chosen = env::var("BROWSER").unwrap_or_default();
+    let chosen = chosen.split(':').filter(|name| !name.is_empty()).map(str::to_owned);
+    chosen.chain(["open".to_owned()]).collect()
+}
+
+/// Whether a browser would have a screen. One that is reached by ssh is elsewhere.
+pub(crate) fn has_display() -> bool {
+    env::var_os("SSH_CONNECTION").is_none() || env::var_os("BROWSER").is_some()
+}
+
+/// Keeps the terminal's signals from a program.
+pub(crate) fn detach(command: &mut Command) {
+    command.process_group(0);
+}

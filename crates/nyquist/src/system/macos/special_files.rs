@@ -1,0 +1,69 @@
+//! Files that are not replaced, and how new ones are made. Nobody else may read those.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// The number of attempts to find an unused name for a file.
+const ATTEMPTS: u32 = 16;
+
+/// The device that keeps nothing.
+#[cfg(test)]
+pub(crate) const NOWHERE: &str = "/dev/null";
+
+/// What is written to and not replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    /// What has no positions.
+    Pipe,
+    Device,
+}
+
+/// The kind of special file that a path names, if it is one.
+pub(crate) fn kind(path: &Path) -> Option<Special> {
+    let kind = fs::metadata(path).ok()?.file_type();
+    if kind.is_fifo() || kind.is_socket() {
+        return Some(Special::Pipe);
+    }
+    (kind.is_char_device() || kind.is_block_device()).then_some(Special::Device)
+}
+
+/// The standard output.
+pub(crate) fn standard_output() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// Lets everything that is printed from now on go to the standard error, also what started programs print.
+pub(crate) fn redirect_stdout_to_stderr() -> io::Result<()> {
+    Ok(rustix::stdio::dup2_stdout(crate::printer::stderr())?)
+}
+
+/// A new file, which is no link (`O_EXCL`).
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// A new folder.
+pub(crate) fn new_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// A new file in the folder for temporary files that has no name any more.
+pub(crate) fn nameless() -> io::Result<File> {
+    for attempt in 0..ATTEMPTS {
+        let name = format!("nyquist-{:016x}", RandomState::new().hash_one(attempt));
+        let path = std::env::temp_dir().join(name);
+        match new_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => {
+                let file = opened?;
+                fs::remove_file(&path)?;
+                return Ok(file);
+            }
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}

@@ -1,0 +1,11 @@
+//! What is the same on the systems where programs are recorded by suspending their threads.
+
+pub(crate) mod files;
+pub(crate) mod lossy_path;
+pub(crate) mod options;
+pub(crate) mod process_memory;
+pub(crate) mod processes;
+pub(crate) mod record;
+pub(crate) mod recording;
+mod sys;
+pub(crate) mod users;

@@ -1,0 +1,42 @@
+//! The commands that record and measure.
+
+pub(crate) use super::record::Plan;
+
+use crate::args::{DoctorArgs, ListArgs, StatArgs, TopArgs};
+use crate::failure::Failure;
+use crate::system::current::NAME;
+
+/// Whether there are more commands here than those that record and read profiles.
+pub(crate) const MEASURES: bool = false;
+
+/// Nothing limits this process here.
+#[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
+pub(crate) fn check_limits() -> Result<(), Failure> {
+    Ok(())
+}
+
+/// `nyquist top`.
+pub(crate) fn top(_args: &TopArgs) -> Result<u8, Failure> {
+    Err(only_on_linux("top"))
+}
+
+/// `nyquist stat`.
+pub(crate) fn stat(_args: &StatArgs) -> Result<u8, Failure> {
+    Err(only_on_linux("stat"))
+}
+
+/// `nyquist list`.
+pub(crate) fn list(_args: &ListArgs) -> Result<(), Failure> {
+    Err(only_on_linux("list"))
+}
+
+/// `nyquist doctor`.
+pub(crate) fn doctor(_args: &DoctorArgs) -> Result<u8, Failure> {
+    Err(only_on_linux("doctor"))
+}
+
+/// The failure of a command that is for Linux.
+pub(crate) fn only_on_linux(command: &str) -> Failure {
+    Failure::new(format!("`nyquist {command}` is for Linux, and is not there on {NAME} yet"))
+        .hint("docs/platforms.md says what there is on each system")
+}

@@ -1,0 +1,70 @@
+//! Files that are not replaced, and how new ones are made.
+
+pub(crate) use super::sys::redirect_stdout_to_stderr;
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::os::windows::fs::OpenOptionsExt as _;
+use std::os::windows::io::AsHandle as _;
+use std::path::Path;
+
+/// The number of attempts to find an unused name for a file.
+const ATTEMPTS: u32 = 16;
+
+/// `FILE_FLAG_DELETE_ON_CLOSE`: the file is gone when it is closed.
+const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+
+/// The devices of DOS, which every folder seems to contain.
+const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
+
+/// The device that keeps nothing.
+#[cfg(test)]
+pub(crate) const NOWHERE: &str = "NUL";
+
+/// What is written to and not replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Special {
+    /// What has no positions.
+    Pipe,
+    Device,
+}
+
+/// The kind of special file that a path names, if it is one.
+pub(crate) fn kind(path: &Path) -> Option<Special> {
+    if path.to_string_lossy().starts_with(r"\\.\pipe\") {
+        return Some(Special::Pipe);
+    }
+    let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    DEVICES.iter().any(|device| stem.eq_ignore_ascii_case(device)).then_some(Special::Device)
+}
+
+/// The standard output.
+pub(crate) fn standard_output() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
+}
+
+/// A new file. It may be renamed and removed while it is open, as the standard library opens it.
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+}
+
+/// A new folder.
+pub(crate) fn new_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+/// A new file that is gone when it is closed, in the folder for temporary files.
+pub(crate) fn nameless() -> io::Result<File> {
+    for attempt in 0..ATTEMPTS {
+        let name = format!("nyquist-{:016x}", RandomState::new().hash_one(attempt));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).custom_flags(DELETE_ON_CLOSE);
+        match options.open(std::env::temp_dir().join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened,
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
