@@ -21,7 +21,11 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with the status [`FAILED`].
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        let message = without_error_numbers(message.into());
+        let mut message = without_error_numbers(message.into());
+        // The system's messages are sentences on Windows.
+        if message.ends_with('.') && !message.ends_with("..") {
+            message.pop();
+        }
         let hints = limit_hint(&message).map(str::to_owned).into_iter().collect();
         Self { message, hints, status: FAILED }
     }
@@ -99,6 +103,8 @@ mod tests {
         check("a (os error 1), b (os error 2): c", "a, b: c");
         check("cut (os error", "cut (os error");
         check("cut (os error 1", "cut");
+        check("`a` cannot be run: File not found. (os error 2)", "`a` cannot be run: File not found");
+        check("and so on...", "and so on...");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::windows::io::OwnedHandle;
 use std::os::windows::process::CommandExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ const ENDED_BY_REQUEST: u32 = 1;
 const CONTROL_C: u32 = STATUS_CONTROL_C_EXIT as u32;
 /// The first exit code that is an error status of the system.
 const FIRST_ERROR_STATUS: u32 = 0xc000_0000;
+
+/// The exit status of a shell for a program that was not found.
+const NOT_FOUND: u8 = 127;
 
 /// Why a command was not launched.
 #[derive(Debug, Error)]
@@ -50,14 +54,20 @@ impl LaunchError {
     /// The exit status of a shell for this error: 127 if the program was not found, 126 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
             _ => 126,
         }
     }
 
     /// Advice for the user, if there is any.
     pub fn advice(&self) -> Option<String> {
-        let (Self::Exec { source, .. } | Self::Start { source, .. }) = self;
+        let (Self::Exec { program, source } | Self::Start { program, source }) = self;
+        if self.exit_code() == NOT_FOUND {
+            // The folder in which a command is typed is not searched, as in PowerShell.
+            return Path::new(program)
+                .is_file()
+                .then(|| format!(".\\{program} is the program in this folder"));
+        }
         let code = source.raw_os_error()? as u32;
         let advice = match code {
             ERROR_ELEVATION_REQUIRED => {
@@ -241,6 +251,20 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_of_this_folder_is_named_with_it() {
+        let program = format!("nyquist-launch-{}.exe", std::process::id());
+        let advice = || {
+            let source = io::ErrorKind::NotFound.into();
+            LaunchError::Exec { program: program.clone(), source }.advice()
+        };
+        assert_eq!(advice(), None);
+        std::fs::write(&program, "").unwrap();
+        let advised = advice();
+        std::fs::remove_file(&program).unwrap();
+        assert_eq!(advised, Some(format!(".\\{program} is the program in this folder")));
+    }
 
     #[test]
     fn codes_of_windows_become_those_of_shells() {
