@@ -25,6 +25,8 @@ mod pace;
 mod pool;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod random;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod request;
 #[cfg(any(test, target_os = "macos", windows))]
 mod suspend;
 #[cfg(windows)]

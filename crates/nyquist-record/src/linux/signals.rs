@@ -4,42 +4,7 @@ use super::identity::give_up_capabilities;
 use super::sys::signals;
 use std::{io, thread};
 
-/// A request to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The kind of request.
-    pub signal: EndSignal,
-    /// Whether it was typed on the terminal, which sends it to the command as well.
-    pub typed: bool,
-}
-
-/// A signal that requests the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndSignal {
-    /// Ctrl-C.
-    Interrupt,
-    /// A termination request, such as from a service manager.
-    Terminate,
-    /// The terminal was closed.
-    HangUp,
-    /// `Ctrl-\`, on which Java and Go programs print the stacks of their threads.
-    Quit,
-}
-
-impl EndSignal {
-    /// The signal's number.
-    pub fn number(self) -> i32 {
-        match self {
-            Self::Interrupt => libc::SIGINT,
-            Self::Terminate => libc::SIGTERM,
-            Self::HangUp => libc::SIGHUP,
-            Self::Quit => libc::SIGQUIT,
-        }
-    }
-}
-
-/// The signal that ends a process unconditionally (`SIGKILL`).
-pub const KILL: i32 = libc::SIGKILL;
+pub use crate::request::{EndSignal, KILL, Request};
 
 /// Runs a program's work on a thread with a stack of this size, even if `ulimit -s` makes the main stack
 /// small. The calling thread blocks all signals from then on, so that the signal masks of the work decide
@@ -97,14 +62,9 @@ impl Requests {
     /// Takes the next request, if one has come.
     pub fn take(&self) -> io::Result<Option<Request>> {
         while let Some(received) = self.descriptor.read()? {
-            let signal = match received.number {
-                libc::SIGINT => EndSignal::Interrupt,
-                libc::SIGTERM => EndSignal::Terminate,
-                libc::SIGHUP => EndSignal::HangUp,
-                libc::SIGQUIT => EndSignal::Quit,
-                _ => continue,
-            };
-            return Ok(Some(Request { signal, typed: received.by_kernel }));
+            if let Some(signal) = EndSignal::of(received.number) {
+                return Ok(Some(Request { signal, typed: received.by_kernel }));
+            }
         }
         Ok(None)
     }

@@ -6,48 +6,7 @@ use std::thread;
 
 use super::sys::signals;
 
-/// A request to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The kind of request.
-    pub signal: EndSignal,
-    /// Whether it was typed on the terminal, which sends it to the command as well.
-    pub typed: bool,
-}
-
-/// A signal that requests the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndSignal {
-    /// Ctrl-C.
-    Interrupt,
-    /// A termination request, such as from a service manager.
-    Terminate,
-    /// The terminal was closed.
-    HangUp,
-    /// `Ctrl-\`, on which Java and Go programs print the stacks of their threads.
-    Quit,
-}
-
-impl EndSignal {
-    /// The signal's number.
-    pub fn number(self) -> i32 {
-        let [interrupt, terminate, hang_up, quit] = signals::REQUESTS;
-        match self {
-            Self::Interrupt => interrupt,
-            Self::Terminate => terminate,
-            Self::HangUp => hang_up,
-            Self::Quit => quit,
-        }
-    }
-
-    fn of(number: i32) -> Option<Self> {
-        let all = [Self::Interrupt, Self::Terminate, Self::HangUp, Self::Quit];
-        all.into_iter().find(|signal| signal.number() == number)
-    }
-}
-
-/// The signal that ends a process unconditionally (`SIGKILL`).
-pub const KILL: i32 = signals::KILL;
+pub use crate::request::{EndSignal, KILL, Request};
 
 /// Runs a program's work on a thread with a stack of this size, even if `ulimit -s` makes the main stack
 /// small. The calling thread blocks all signals from then on, so that the work's threads get them.

@@ -5,42 +5,7 @@ use std::{io, thread};
 
 use super::sys::console::{self, ConsoleEvent, Queue};
 
-/// A request to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The kind of request.
-    pub signal: EndSignal,
-    /// Whether it was sent to all programs of the console, and so to the command as well.
-    pub typed: bool,
-}
-
-/// A kind of request to end, with the name that it has on other systems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndSignal {
-    /// Ctrl-C.
-    Interrupt,
-    /// The user logs off, or the system shuts down.
-    Terminate,
-    /// The console's window was closed.
-    HangUp,
-    /// Ctrl-Break, on which Java programs print the stacks of their threads.
-    Quit,
-}
-
-impl EndSignal {
-    /// The number of the signal of this meaning on other systems.
-    pub fn number(self) -> i32 {
-        match self {
-            Self::HangUp => 1,
-            Self::Interrupt => 2,
-            Self::Quit => 3,
-            Self::Terminate => 15,
-        }
-    }
-}
-
-/// The number of the signal that ends a process unconditionally.
-pub const KILL: i32 = 9;
+pub use crate::request::{EndSignal, KILL, Request};
 
 /// Runs a program's work on a thread with a stack of this size in bytes: a main thread has 1 MB. The calling
 /// thread waits meanwhile.

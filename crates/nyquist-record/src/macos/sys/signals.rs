@@ -11,8 +11,6 @@ use super::check;
 
 /// The signals that request the end.
 pub(crate) const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// The signal that ends a process unconditionally.
-pub(crate) const KILL: i32 = libc::SIGKILL;
 /// The signal of a file that becomes larger than the limit.
 pub(crate) const FILE_SIZE: i32 = libc::SIGXFSZ;
 
