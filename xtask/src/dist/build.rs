@@ -71,6 +71,6 @@ mod tests {
     fn a_target_that_does_not_build_yet_says_why() {
         let refused =
             build(Target::named("aarch64-apple-darwin").unwrap(), Path::new("/nowhere")).unwrap_err();
-        assert_eq!(refused.to_string(), "the command does not build for macOS yet");
+        assert_eq!(refused.to_string(), "the command was never linked for macOS");
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Target {
 }
 
 /// What keeps archives for macOS from being made. Without it, the target is built like the others.
-const NO_MACOS: Option<&str> = Some("the command does not build for macOS yet");
+const NO_MACOS: Option<&str> = Some("the command was never linked for macOS");
 
 /// All targets.
 pub(super) const TARGETS: &[Target] = &[
