@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: runs the targets of the `fuzz` workspace, by its own driver or with cargo-fuzz.
+//! `cargo xtask fuzz`: runs the fuzz targets (`fuzz/`), by their own driver or with cargo-fuzz.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -81,14 +81,11 @@ pub(crate) fn check() -> Result<bool> {
     run_driver(&driver, all_targets(&driver)?, CHECK)
 }
 
-/// Builds all targets into one program. It uses the project's own target folder, so that crates of the tests
-/// are not built again.
+/// Builds all targets into one program.
 fn build_driver() -> Result<PathBuf> {
-    let target = crate::target();
-    let mut build = cargo(&["build", "--quiet", "--locked", "--bin", "fuzz-driver", "--manifest-path"]);
-    build.arg(crate::root().join("fuzz/Cargo.toml")).arg("--target-dir").arg(&target);
+    let build = cargo(&["build", "--quiet", "--locked", "--package", "nyquist-fuzz", "--bin", "fuzz-driver"]);
     ensure!(succeeds(build)?, "the fuzz targets do not build");
-    Ok(target.join("debug/fuzz-driver"))
+    Ok(crate::target().join("debug/fuzz-driver"))
 }
 
 fn all_targets(driver: &Path) -> Result<Vec<String>> {
@@ -154,6 +151,8 @@ fn cargo_fuzz(target: &str, seconds: u32) -> Result<Command> {
         .args(BOUNDS);
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
     command.env("RUSTC_BOOTSTRAP", "1").env("NYQUIST_FUZZ_TARGET", target);
+    // Lines for the stacks of crashes; optimising across crates would only make the build longer.
+    command.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only").env("CARGO_PROFILE_RELEASE_LTO", "off");
     Ok(command)
 }
 

@@ -26,7 +26,8 @@ debug = "line-tables-only"
 pub(crate) fn run(ci: bool) -> Result<bool> {
     let folder = crate::target().join("packaging");
     forget(&folder)?;
-    let mut pack = cargo(&["package", "--workspace", "--exclude", "xtask", "--no-verify", "--quiet"]);
+    let mut pack = cargo(&["package", "--workspace", "--no-verify", "--quiet"]);
+    pack.args(["--exclude=xtask", "--exclude=nyquist-fuzz"]);
     pack.arg("--target-dir").arg(&folder);
     if !ci {
         pack.arg("--allow-dirty");

@@ -2,18 +2,19 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::TOPICS;
+use super::apart::{self, Apart};
 use super::context::{Context, Ground};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
 use super::plan::Plan;
 use super::tracefs;
-use super::{TOPICS, alone};
 use crate::tally::Tally;
 
 /// One test.
@@ -24,7 +25,7 @@ pub(crate) struct Test {
     pub run: fn(&Context<'_>) -> Verdict,
     /// Whether `--quick` runs it.
     pub quick: bool,
-    /// Why the test runs alone although its topic does not.
+    /// Why the test runs alone, whatever its topic.
     pub exclusive: Option<&'static str>,
     /// Whether it may run beside others although its topic runs alone, because it measures no shares and
     /// changes nothing global.
@@ -52,7 +53,7 @@ impl Test {
         Self { parallel: true, ..self }
     }
 
-    /// Makes the test run alone, for this reason, although its topic does not.
+    /// Makes the test run alone, for this reason, whatever its topic.
     pub(crate) const fn exclusive(self, why: &'static str) -> Self {
         Self { exclusive: Some(why), ..self }
     }
@@ -84,9 +85,10 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Why it runs alone, if it does.
-    fn alone(&self) -> Option<&'static str> {
-        self.test.exclusive.or_else(|| alone::reason(self.topic).filter(|_| !self.test.parallel))
+    /// Why it does not run beside many others, if that is so.
+    fn apart(&self) -> Option<Apart> {
+        let of_topic = || apart::reason(self.topic).filter(|_| !self.test.parallel);
+        self.test.exclusive.map(Apart::Alone).or_else(of_topic)
     }
 
     /// Whether a run contains it.
@@ -109,8 +111,12 @@ pub(crate) fn list() {
         let quick = if chosen.test.quick { " [quick]" } else { "" };
         let marked =
             |what: &str, why: Option<&str>| why.map_or_else(String::new, |why| format!(" [{what}: {why}]"));
-        let alone = marked("alone", chosen.alone());
-        println!("{}{quick}{alone}{}", chosen.name, marked("--all", chosen.test.only_in_all));
+        let apart = match chosen.apart() {
+            Some(Apart::Alone(why)) => marked("alone", Some(why)),
+            Some(Apart::InPairs(why)) => marked("in pairs", Some(why)),
+            None => String::new(),
+        };
+        println!("{}{quick}{apart}{}", chosen.name, marked("--all", chosen.test.only_in_all));
     }
 }
 
@@ -132,24 +138,58 @@ pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     tracefs::mount();
     paranoid::restore_when_interrupted()?;
     let ground = Ground::prepare(plan)?;
-    let chosen = all().filter(|chosen| chosen.is_in(plan));
-    let (together, alone): (Vec<Chosen>, Vec<Chosen>) = chosen.partition(|chosen| chosen.alone().is_none());
+    let (mut together, mut pairs, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+    for chosen in all().filter(|chosen| chosen.is_in(plan)) {
+        match chosen.apart() {
+            None => together.push(chosen),
+            Some(Apart::InPairs(_)) => pairs.push(chosen),
+            Some(Apart::Alone(_)) => alone.push(chosen),
+        }
+    }
     let reporter = Reporter { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
+    let to_its_end = |chosen: &Chosen| {
+        let began = Instant::now();
+        let outcome = run_one(&ground, chosen);
+        reporter.report(&chosen.name, &outcome, began.elapsed());
+    };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
-    run_together(&ground, &together, workers, &reporter);
-    run_together(&ground, &alone, 1, &reporter);
+    each(&together, workers, to_its_end);
+    let disturbed = run_in_pairs(&ground, &pairs, &reporter);
+    each(&alone, 1, to_its_end);
+    each(&disturbed, 1, |chosen| to_its_end(chosen));
     Ok(reporter.failures.into_inner() == 0)
 }
 
-fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, reporter: &Reporter<'_>) {
+/// Runs tests two at a time. Returns those with a measured number out of bounds: the test beside them can be
+/// the reason, so the attempt says nothing, and they are run alone.
+fn run_in_pairs<'a>(ground: &Ground, tests: &'a [Chosen], reporter: &Reporter<'_>) -> Vec<&'a Chosen> {
+    let disturbed = Mutex::new(Vec::new());
+    each(tests, 2, |chosen: &'a Chosen| {
+        let began = Instant::now();
+        match attempt(ground, chosen) {
+            Attempt::Ended(outcome) => reporter.report(&chosen.name, &outcome, began.elapsed()),
+            Attempt::Off(what) => {
+                println!(
+                    "later   {} ({:.1} s)\n{}",
+                    chosen.name,
+                    began.elapsed().as_secs_f64(),
+                    indented(&what)
+                );
+                disturbed.lock().unwrap_or_else(PoisonError::into_inner).push(chosen);
+            }
+        }
+    });
+    disturbed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls a function with each item, in this many threads.
+fn each<'a, T: Sync>(items: &'a [T], workers: usize, run: impl Fn(&'a T) + Sync) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
-        for _ in 0..workers.min(tests.len()) {
+        for _ in 0..workers.min(items.len()) {
             scope.spawn(|| {
-                while let Some(chosen) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let began = Instant::now();
-                    let outcome = run_one(ground, chosen);
-                    reporter.report(&chosen.name, &outcome, began.elapsed());
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run(item);
                 }
             });
         }

@@ -4,8 +4,8 @@
 //! about a skip.
 
 mod aarch64;
-mod alone;
 mod annotate;
+mod apart;
 mod arm_machine;
 mod attach;
 mod attach_beside;

@@ -1,14 +1,23 @@
-//! The topics whose tests run alone, with the reason for each. The tests of all other topics run in parallel.
+//! The topics whose tests do not run beside many others, with the reason for each.
 
-/// The tests measure times or shares of time, which other tests would disturb.
-const MEASURES: &str = "measures times or shares";
+/// How a test runs that does not run beside many others, and why.
+#[derive(Clone, Copy)]
+pub(super) enum Apart {
+    /// Beside one other test of this kind.
+    InPairs(&'static str),
+    /// With the machine to itself.
+    Alone(&'static str),
+}
+
+/// The tests measure shares of a program's CPU time, which are the same beside a test that leaves it a CPU.
+const MEASURES: Apart = Apart::InPairs("measures shares");
 /// The tests change settings or groups that all processes of the machine share.
-const GLOBAL: &str = "changes what the whole machine has";
+const GLOBAL: Apart = Apart::Alone("changes what the whole machine has");
 /// The tests load the machine so much that other tests would be late.
-const HEAVY: &str = "takes the whole machine";
+const HEAVY: Apart = Apart::Alone("takes the whole machine");
 
 /// The topics, with their reasons.
-const ALONE: &[(&str, &str)] = &[
+const APART: &[(&str, Apart)] = &[
     ("annotate", MEASURES),
     ("attach", MEASURES),
     ("attach_beside", MEASURES),
@@ -60,21 +69,21 @@ const ALONE: &[(&str, &str)] = &[
     ("walkthrough", HEAVY),
 ];
 
-/// Why the tests of a topic run alone, if they do.
-pub(super) fn reason(topic: &str) -> Option<&'static str> {
-    ALONE.iter().find(|(name, _)| *name == topic).map(|(_, why)| *why)
+/// Why the tests of a topic do not run beside many others, if that is so.
+pub(super) fn reason(topic: &str) -> Option<Apart> {
+    APART.iter().find(|(name, _)| *name == topic).map(|(_, why)| *why)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ALONE;
+    use super::APART;
     use crate::live::TOPICS;
     use crate::rotation::TURNS;
 
     #[test]
     fn the_topics_of_the_tables_exist() {
         let is_topic = |name: &str| TOPICS.iter().any(|(topic, _)| *topic == name);
-        assert!(ALONE.iter().all(|(name, _)| is_topic(name)));
+        assert!(APART.iter().all(|(name, _)| is_topic(name)));
         let is_step = |name: &str| ["oracle", "platforms", "shipped"].contains(&name);
         let mut parts = TURNS.iter().flat_map(|parts| parts.iter());
         assert!(parts.all(|(name, _)| is_step(name) || is_topic(name)));
