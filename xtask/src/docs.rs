@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::nyquist_build;
+use crate::builds;
 use crate::steps::succeeds;
 use crate::tally::Tally;
 
@@ -20,7 +20,7 @@ const END: &str = "<!-- /tested -->";
 /// Runs every marked block in a shell that stops at the first failure. Each block runs in a separate folder,
 /// with the built `nyquist` first in PATH. `$REPO` is the path of the repository.
 pub(crate) fn run_commands(_: &mut Tally) -> Result<bool> {
-    nyquist_build::development()?;
+    builds::development()?;
     let folder = crate::target().join("documented-commands");
     fs::create_dir_all(&folder)?;
     let mut all_passed = true;

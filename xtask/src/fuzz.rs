@@ -1,12 +1,13 @@
 //! `cargo xtask fuzz`: runs the fuzz targets (`fuzz/`), by their own driver or with cargo-fuzz.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::builds;
 use crate::steps::{cargo, succeeds, succeeds_quietly};
 use crate::sys;
 
@@ -48,7 +49,7 @@ pub(crate) struct Options {
 
 /// Writes the seeds and runs the targets. Returns whether no target has failed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let driver = build_driver()?;
+    let driver = builds::fuzz_driver()?;
     let all = all_targets(&driver)?;
     let targets = match &options.target {
         Some(target) => {
@@ -76,16 +77,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 /// The check of every change: builds all targets, and runs each of them for a few seconds.
 pub(crate) fn check() -> Result<bool> {
-    let driver = build_driver()?;
+    let driver = builds::fuzz_driver()?;
     write_seeds(&driver)?;
     run_driver(&driver, all_targets(&driver)?, CHECK)
-}
-
-/// Builds all targets into one program.
-fn build_driver() -> Result<PathBuf> {
-    let build = cargo(&["build", "--quiet", "--locked", "--package", "nyquist-fuzz", "--bin", "fuzz-driver"]);
-    ensure!(succeeds(build)?, "the fuzz targets do not build");
-    Ok(crate::target().join("debug/fuzz-driver"))
 }
 
 fn all_targets(driver: &Path) -> Result<Vec<String>> {

@@ -1,12 +1,12 @@
 //! The step `instructions`: compares the instructions of unwinding and symbolication with a limit. They do
 //! not depend on the load of the machine.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::steps::{cargo, succeeds};
+use crate::builds;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
@@ -42,18 +42,11 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
         tally.skip("instructions", "the bars are those of 64-bit x86");
         return Ok(true);
     }
-    let mut clean = hold(&build_example()?, SYMBOLICATION)?;
+    let mut clean = hold(&builds::symbolication()?, SYMBOLICATION)?;
     if let Some(workspace) = Workspace::fetched("benches/unwind", "instructions", tally) {
         clean &= hold(&workspace.build("count")?, UNWINDING)?;
     }
     Ok(clean)
-}
-
-/// Builds the program that symbolicates.
-fn build_example() -> Result<PathBuf> {
-    let build = cargo(&["build", "--quiet", "--package", "nyquist-symbols", "--example", "count"]);
-    ensure!(succeeds(build)?, "the program to count does not build");
-    Ok(crate::target().join("debug/examples/count"))
 }
 
 /// Returns whether all work of a program is within its limits.

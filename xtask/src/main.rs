@@ -2,6 +2,7 @@
 
 mod arm;
 mod bench;
+mod builds;
 mod debian_rust;
 mod dist;
 mod docs;
@@ -15,7 +16,6 @@ mod many_functions;
 mod mutate;
 #[allow(unreachable_pub, reason = "the driver of the fuzz targets has this file, too")]
 mod mutation;
-mod nyquist_build;
 mod oracle;
 mod packages;
 mod packaging;

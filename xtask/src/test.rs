@@ -8,7 +8,7 @@ use crate::rotation::Turn;
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
 use crate::{
-    dist, docs, fuzz, instructions, live, nyquist_build, oracle, packages, packaging, platforms, workloads,
+    builds, dist, docs, fuzz, instructions, live, oracle, packages, packaging, platforms, workloads,
 };
 
 /// The options of the run.
@@ -127,8 +127,8 @@ fn documentation() -> Result<bool> {
 fn run_live(options: &Options, left_out: Vec<&'static str>, tally: &mut Tally) -> Result<bool> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
-        None if options.tests_shipped(&left_out) => nyquist_build::release()?,
-        None => nyquist_build::development()?,
+        None if options.tests_shipped(&left_out) => builds::release()?,
+        None => builds::development()?,
     };
     let workloads = workloads::build_all()?;
     let (quick, all, filter) = (options.quick, options.all, options.filter.clone());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::cost::Measuring;
-use crate::nyquist_build;
+use crate::builds;
 use crate::workloads;
 
 /// How many processes are recorded at once.
@@ -33,7 +33,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
         Some(path) => fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?,
-        None => nyquist_build::release()?,
+        None => builds::release()?,
     };
     let measured = workloads::build_all()?.join("measured");
     let folder = crate::target().join("bench-counters");

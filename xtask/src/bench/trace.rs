@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::cost::Measuring;
-use crate::nyquist_build;
+use crate::builds;
 use crate::workloads;
 
 /// The threads of the trace.
@@ -40,7 +40,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
         Some(path) => fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?,
-        None => nyquist_build::release()?,
+        None => builds::release()?,
     };
     let measured = workloads::build_all()?.join("measured");
     let folder = crate::target().join("bench-trace");

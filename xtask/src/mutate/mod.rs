@@ -38,7 +38,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let nyquist = match &options.nyquist {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
-        None => crate::nyquist_build::release()?,
+        None => crate::builds::release()?,
     };
     run_program(&nyquist, options.seconds, options.seed)
 }
