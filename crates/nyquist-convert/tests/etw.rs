@@ -1,7 +1,7 @@
 //! Converts handmade traces of Windows: whose the samples are, their stacks, images and weights.
 
 #[path = "../../nyquist-etw/tests/made_trace/mod.rs"]
-mod made_trace;
+pub mod made_trace;
 
 use made_trace::{Buffer, Header};
 use nyquist_convert::etw::{EtwError, EtwImported, EtwOptions, import};

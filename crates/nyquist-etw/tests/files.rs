@@ -1,6 +1,6 @@
 //! Files of traces: which events they have, in which order, and what damage does.
 
-mod made_trace;
+pub mod made_trace;
 
 use made_trace::{Buffer, Header};
 use nyquist_etw::PointerSize;

@@ -1,31 +1,38 @@
 //! Makes traces of Windows for tests: payloads of events, events, buffers and files.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 /// The classes of events of KernelTraceControl, as their bytes are in files.
 pub const IMAGE_ID: [u8; 16] =
     [0xd7, 0x75, 0xe6, 0xb3, 0x54, 0x25, 0x18, 0x4f, 0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde];
+/// The other one.
 pub const SYSTEM_CONFIG_EX: [u8; 16] =
     [0x91, 0xee, 0x79, 0x9b, 0xfd, 0xb5, 0xc0, 0x41, 0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0];
 
-/// Groups of the kernel's events.
+/// The group of events of processes.
 pub const PROCESS: u8 = 3;
+/// The group of events of threads.
 pub const THREAD: u8 = 5;
+/// The group of samples.
 pub const PERF_INFO: u8 = 15;
+/// The group of events of images.
 pub const IMAGE: u8 = 20;
+/// The group of stacks.
 pub const STACK_WALK: u8 = 24;
 
 /// The events of one CPU.
 #[derive(Clone, Debug)]
 pub struct Buffer {
+    /// The CPU.
     pub cpu: u8,
+    /// Its number.
     pub sequence: u64,
     /// The size of the whole buffer in the file; 0 means as much as it needs.
     pub size: u32,
+    /// The events.
     pub events: Vec<u8>,
 }
 
 impl Buffer {
+    /// A buffer without events.
     pub fn new(cpu: u8, sequence: u64) -> Self {
         Self { cpu, sequence, size: 0, events: Vec::new() }
     }
@@ -135,15 +142,21 @@ impl Buffer {
 /// What a trace says of itself.
 #[derive(Clone, Debug)]
 pub struct Header {
+    /// The size of the buffers of the session.
     pub buffer_size: u32,
+    /// The size of pointers.
     pub pointer_size: u32,
+    /// How many events were lost.
     pub events_lost: u32,
+    /// How many buffers were lost.
     pub buffers_lost: u32,
     /// The performance counter's frequency.
     pub frequency: u64,
     /// The kind of clock.
     pub clock: u32,
+    /// When the trace began, in units of 100 nanoseconds since 1601.
     pub start_time: u64,
+    /// How the file is written.
     pub file_mode: u32,
     /// How the buffers are compressed.
     pub compression: u32,
@@ -166,6 +179,7 @@ impl Default for Header {
 }
 
 impl Header {
+    /// Its event's payload.
     pub fn payload(&self) -> Vec<u8> {
         let mut bytes = words(&[self.buffer_size, 10, 19045, 4, 0, 0, 0, 0, self.file_mode, 1, 0]);
         bytes.extend(words(&[self.pointer_size, self.events_lost, 2000]));
@@ -203,18 +217,22 @@ pub fn compressed_file(header: &Header, buffers: &[Buffer]) -> Vec<u8> {
     bytes
 }
 
+/// Numbers of 4 bytes.
 pub fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
+/// Numbers of 2 bytes.
 pub fn words16(words: &[u16]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
+/// Numbers of 8 bytes.
 pub fn pointers(pointers: &[u64]) -> Vec<u8> {
     pointers.iter().flat_map(|pointer| pointer.to_le_bytes()).collect()
 }
 
+/// A text with a zero behind it.
 pub fn utf16(text: &str) -> Vec<u8> {
     words16(&text.encode_utf16().chain([0]).collect::<Vec<_>>())
 }
