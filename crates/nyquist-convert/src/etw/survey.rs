@@ -20,7 +20,9 @@ pub struct Survey {
     pub(super) threads: Vec<Thread>,
     pub(super) mapped: Vec<(Image, PointerSize)>,
     pub(super) interval: Option<ProfileInterval>,
-    /// The time of the first sample, in units of the trace's clock.
+    /// The time of the first event that says something, in units of the trace's clock.
+    pub(super) first_event: Option<u64>,
+    /// The time of the first sample.
     pub(super) first_sample: Option<u64>,
     seen_processes: FxHashSet<u32>,
     seen_threads: FxHashSet<u32>,
@@ -31,6 +33,9 @@ impl Survey {
     /// Takes note of an event.
     pub fn note(&mut self, event: &Event<'_>) {
         let Ok(Some(decoded)) = decode(event) else { return };
+        if !matches!(decoded, KernelEvent::Header(_)) {
+            self.first_event = Some(self.first_event.map_or(event.time, |at| at.min(event.time)));
+        }
         match decoded {
             KernelEvent::Sample(sample) if sample.thread != super::tasks::IDLE => {
                 self.first_sample = Some(self.first_sample.map_or(event.time, |at| at.min(event.time)));
