@@ -51,20 +51,20 @@ impl Survey {
                 tid: stack.thread,
                 name: String::new(),
             }),
-            KernelEvent::Process(process) => {
-                if self.seen_processes.insert(process.pid)
-                    && process.change != Change::Start
-                    && self.processes.len() < MOST
-                {
-                    self.processes.push(process);
-                }
-            }
+            KernelEvent::Process(process) => self.process(process),
             KernelEvent::Thread(thread) => self.thread(thread),
             KernelEvent::Image(image) => self.image(image, event.pointer_size),
             KernelEvent::ImageId(id) => self.images.add_id(&id),
             KernelEvent::PdbId(id) => self.images.add_pdb(&id),
             KernelEvent::Volume(volume) => self.images.volumes.add(volume),
             _ => {}
+        }
+    }
+
+    fn process(&mut self, process: Process) {
+        let is_new = self.seen_processes.insert(process.pid);
+        if is_new && process.change != Change::Start && self.processes.len() < MOST {
+            self.processes.push(process);
         }
     }
 
