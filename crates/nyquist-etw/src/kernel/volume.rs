@@ -1,0 +1,23 @@
+//! Volumes and their drive letters: KernelTraceControl's `SysConfigEx` (PerfView's `VolumeMappingTraceData`).
+
+use super::KernelEvent;
+use crate::{Event, PayloadError, fields::Fields};
+
+const VOLUME_MAPPING: u8 = 35;
+
+/// The drive letter of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// The beginning of paths as the kernel has them: `\Device\HarddiskVolume3\`.
+    pub device: String,
+    /// What users see in its place: `C:\`.
+    pub drive: String,
+}
+
+pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+    if event.opcode != VOLUME_MAPPING {
+        return Ok(None);
+    }
+    let mut fields = Fields::of(event, "SysConfigEx VolumeMapping");
+    Ok(Some(KernelEvent::Volume(Volume { device: fields.utf16(), drive: fields.utf16() })))
+}
