@@ -35,6 +35,8 @@ const LONGEST_DELIVERY_NS: u64 = 10_000_000_000;
 pub(crate) trait Decoder: Send + 'static {
     /// Appends the events that one event of the kernel completes.
     fn push(&mut self, event: &nyquist_etw::Event<'_>, out: &mut Vec<Event>);
+    /// The time before which all events were appended, as far as events have come.
+    fn complete_before(&self) -> Timestamp;
     /// Appends the events that wait for others, because no others come.
     fn finish(&mut self, out: &mut Vec<Event>);
 }
@@ -44,8 +46,6 @@ pub(crate) trait Decoder: Send + 'static {
 pub(crate) struct Plan {
     /// The processes that are named; none if all of the machine are recorded.
     pub(crate) named: Vec<u32>,
-    /// These and their descendants that run already.
-    pub(crate) running: Vec<u32>,
     /// How long, if not until the end of the named processes.
     pub(crate) duration: Option<Duration>,
     pub(crate) settings: Settings,
@@ -154,15 +154,15 @@ enum Delivered {
 
 impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     fn new(
-        (session, machine): (S, M),
+        (session, mut machine): (S, M),
         decoder: D,
         plan: Plan,
         events: SunkEvents,
         (chunks, waiting): (Sender<Chunk>, Arc<AtomicUsize>),
     ) -> Self {
         let began = machine.now();
-        let mut kept =
-            if plan.named.is_empty() { Kept::All } else { Kept::family(plan.running.iter().copied()) };
+        // The session runs, so that it reports the processes that start from now on.
+        let mut kept = if plan.named.is_empty() { Kept::All } else { Kept::family(machine.family()) };
         kept.begin(Timestamp(began));
         Self {
             session,
@@ -233,7 +233,8 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
 
     /// Every event that is older than this has been delivered.
     fn complete_before(&self) -> u64 {
-        self.latest.saturating_sub(LATEST_NS).max(self.began)
+        let delivered = self.latest.saturating_sub(LATEST_NS);
+        delivered.min(self.decoder.complete_before().0).max(self.began)
     }
 
     /// Passes on the events of the recorded processes.

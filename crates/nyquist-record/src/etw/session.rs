@@ -10,7 +10,7 @@ use super::sink::EventSink;
 pub(crate) struct Settings {
     /// The time between two samples of a CPU, in nanoseconds.
     pub(crate) interval_ns: u64,
-    /// Whether context switches, and threads that become ready, are recorded with their stacks.
+    /// Whether context switches are recorded with their stacks, and threads that become ready.
     pub(crate) waits: bool,
 }
 
@@ -18,8 +18,7 @@ impl Settings {
     /// The kinds of events whose stacks the kernel walks.
     #[cfg(any(test, windows))]
     pub(crate) fn stack_walks(self) -> Vec<StackWalk> {
-        let switches = [StackWalk::ContextSwitch, StackWalk::ReadyThread];
-        let switches = switches.into_iter().filter(|_| self.waits);
+        let switches = self.waits.then_some(StackWalk::ContextSwitch);
         [StackWalk::Sample].into_iter().chain(switches).collect()
     }
 }
@@ -31,8 +30,6 @@ pub(crate) enum StackWalk {
     Sample,
     /// A thread left a CPU, and another one came to it.
     ContextSwitch,
-    /// A thread became ready to run.
-    ReadyThread,
 }
 
 /// What a session has lost since it began.
@@ -75,6 +72,8 @@ pub(crate) trait Machine: Send + 'static {
     fn now(&self) -> u64;
     /// Whether the recording was asked to end.
     fn is_stopped(&self) -> bool;
+    /// The named processes and their descendants, of those that run now.
+    fn family(&mut self) -> Vec<u32>;
     /// Whether all named processes have ended. No processes never end.
     fn have_named_ended(&mut self) -> bool;
     /// Whether a process lives.

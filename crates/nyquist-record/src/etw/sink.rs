@@ -5,18 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bytes::Bytes;
-use nyquist_etw::{Event, Guid};
+use nyquist_etw::Event;
+use nyquist_etw::kernel::classes::{IMAGE, PROCESS, THREAD};
 
 use super::record_format;
 use crate::pool::{BUFFERS, BufferWriter, Need, Pool};
 
-/// The classes of events without which samples have no names ("Event Tracing MOF Classes"): Process, Thread and
-/// Image.
-const PROCESS: Guid = Guid(0x3d6f_a8d0_fe05_11d0_9dda_00c0_4fd7_ba7c);
-const THREAD: Guid = Guid(0x3d6f_a8d1_fe05_11d0_9dda_00c0_4fd7_ba7c);
-const IMAGE: Guid = Guid(0x2cb1_5d1d_5fc1_11d2_abe1_00a0_c911_f518);
-/// The last of a thread's types of events that tell its life; context switches have later ones.
-const LAST_OF_LIFE: u8 = 4;
+/// The types of a thread's events that are as frequent as samples: context switches, and threads that become
+/// ready ("Event Tracing MOF Classes": `CSwitch`, `ReadyThread`).
+const SWITCHES: [u8; 2] = [36, 50];
 
 /// The end to which events are copied.
 #[derive(Debug)]
@@ -84,11 +81,11 @@ impl Drop for EventSink {
     }
 }
 
-/// How much an event is needed.
+/// How much an event is needed. Without processes, threads and images, samples have no names.
 fn need_of(event: &Event<'_>) -> Need {
     let is_life = match event.provider {
         PROCESS | IMAGE => true,
-        THREAD => event.opcode <= LAST_OF_LIFE,
+        THREAD => !SWITCHES.contains(&event.opcode),
         _ => false,
     };
     if is_life { Need::Sideband } else { Need::Samples }
@@ -97,6 +94,8 @@ fn need_of(event: &Event<'_>) -> Need {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_etw::Guid;
+    use nyquist_etw::kernel::classes::PERF_INFO;
 
     fn event(provider: Guid, opcode: u8, payload: &[u8]) -> Event<'_> {
         let pointer_size = nyquist_etw::PointerSize::Eight;
@@ -133,9 +132,8 @@ mod tests {
     #[test]
     fn a_burst_of_samples_leaves_room_for_images() {
         let (mut sink, sunk) = EventSink::with(Pool::of(30, 200));
-        let sample = Guid(1);
         for _ in 0..40 {
-            sink.push(&event(sample, 46, &[0; 120]));
+            sink.push(&event(PERF_INFO, 46, &[0; 120]));
         }
         let dropped = sunk.dropped.load(Ordering::Relaxed);
         assert_eq!(dropped, 40 - 6, "24 buffers are kept for others");

@@ -29,6 +29,8 @@ use crate::macos as here;
 #[cfg(windows)]
 use crate::windows as here;
 
+#[cfg(windows)]
+pub(crate) use family::Family;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) use look::LARGEST_COPY;
 #[cfg(any(windows, target_os = "macos"))]

@@ -16,13 +16,14 @@ use simulated::{BEGAN, Script, Simulated, Step, TestDecoder, TestMachine, event,
 const SETTINGS: Settings = Settings { interval_ns: 1_000_000, waits: false };
 
 fn plan(named: &[u32]) -> Plan {
-    Plan { named: named.to_vec(), running: named.to_vec(), duration: None, settings: SETTINGS }
+    Plan { named: named.to_vec(), duration: None, settings: SETTINGS }
 }
 
 /// Records what the script says, and returns the events with the end.
 fn record(script: &Script, plan: Plan) -> (Vec<Event>, End) {
+    script.run_already(&plan.named);
     let (session, machine) = (Simulated::of(script), TestMachine::of(script));
-    let mut recording = Ready::open(session, machine, plan).unwrap().record(TestDecoder, || ()).unwrap();
+    let mut recording = Ready::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
     let mut events = Vec::new();
     let mut complete_before = 0;
     while let Some(chunk) = recording.next() {
@@ -67,6 +68,41 @@ fn a_command_is_recorded_with_its_children() {
     assert_eq!(end.reason, Some(EndReason::Exited));
     assert!(end.left_running, "process 11 lives on");
     assert_eq!(script.stops(), 1);
+}
+
+#[test]
+fn children_that_run_already_are_recorded() {
+    let script = Script::default();
+    script.run_already(&[11]);
+    script.deliver([process(11, 10, 5), sample(11, BEGAN + 1), sample(20, BEGAN + 1)]);
+    script.then(Step::Stop);
+    let (events, _) = record(&script, plan(&[10]));
+    assert_eq!(samples_of(&events), [Pid(11)]);
+}
+
+#[test]
+fn samples_that_wait_for_their_stacks_are_not_late() {
+    let script = Script::default();
+    script.hold_samples();
+    let second = 1_000_000_000;
+    script.deliver([sample(10, BEGAN + 1), image(10, BEGAN + 9 * second)]);
+    script.then(Step::Stop);
+    let mut recording = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]))
+        .unwrap()
+        .record(TestDecoder::of(&script), || ())
+        .unwrap();
+    let mut complete_before = 0;
+    let mut samples = 0;
+    while let Some(chunk) = recording.next() {
+        let before = chunk.complete_before().0;
+        let mut events = Vec::new();
+        chunk.decode(&mut events);
+        assert!(events.iter().all(|event| event.time.0 >= complete_before), "{events:?}");
+        samples += samples_of(&events).len();
+        complete_before = before;
+    }
+    assert_eq!(samples, 1);
+    recording.join().unwrap();
 }
 
 #[test]
@@ -193,7 +229,7 @@ fn the_machines_shortest_interval_is_the_least() {
 fn switches_have_stacks_if_waits_are_recorded() {
     assert_eq!(SETTINGS.stack_walks(), [StackWalk::Sample]);
     let waits = Settings { waits: true, ..SETTINGS };
-    assert_eq!(waits.stack_walks(), [StackWalk::Sample, StackWalk::ContextSwitch, StackWalk::ReadyThread]);
+    assert_eq!(waits.stack_walks(), [StackWalk::Sample, StackWalk::ContextSwitch]);
 }
 
 #[test]

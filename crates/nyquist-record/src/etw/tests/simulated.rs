@@ -73,6 +73,8 @@ struct State {
     steps: Vec<Step>,
     refused: Option<&'static str>,
     never_ends: bool,
+    holds_samples: bool,
+    running: Vec<u32>,
     fails: bool,
     runs: bool,
     stops: usize,
@@ -108,6 +110,15 @@ impl Script {
 
     pub(super) fn refuse(&self, step: &'static str) {
         self.lock().refused = Some(step);
+    }
+
+    pub(super) fn run_already(&self, pids: &[u32]) {
+        self.lock().running.extend(pids);
+    }
+
+    /// Samples wait for their stacks until the end.
+    pub(super) fn hold_samples(&self) {
+        self.lock().holds_samples = true;
     }
 
     pub(super) fn never_end(&self) {
@@ -269,6 +280,10 @@ impl Machine for TestMachine {
         self.0.lock().is_stopped
     }
 
+    fn family(&mut self) -> Vec<u32> {
+        self.0.lock().running.clone()
+    }
+
     fn have_named_ended(&mut self) -> bool {
         self.0.lock().have_named_ended
     }
@@ -280,7 +295,16 @@ impl Machine for TestMachine {
 
 /// Decodes the simulated events.
 #[derive(Debug)]
-pub(super) struct TestDecoder;
+pub(super) struct TestDecoder {
+    holds_samples: bool,
+    held: Vec<Event>,
+}
+
+impl TestDecoder {
+    pub(super) fn of(script: &Script) -> Self {
+        Self { holds_samples: script.lock().holds_samples, held: Vec::new() }
+    }
+}
 
 impl Decoder for TestDecoder {
     fn push(&mut self, event: &nyquist_etw::Event<'_>, out: &mut Vec<Event>) {
@@ -299,10 +323,18 @@ impl Decoder for TestDecoder {
             }),
             _ => EventKind::Sample(sample_of(pid, tid)),
         };
-        out.push(Event { time: Timestamp(event.time), cpu: Some(event.cpu.into()), kind });
+        let is_held = self.holds_samples && event.opcode == SAMPLE;
+        let events = if is_held { &mut self.held } else { out };
+        events.push(Event { time: Timestamp(event.time), cpu: Some(event.cpu.into()), kind });
     }
 
-    fn finish(&mut self, _: &mut Vec<Event>) {}
+    fn complete_before(&self) -> Timestamp {
+        self.held.iter().map(|event| event.time).min().unwrap_or(Timestamp(u64::MAX))
+    }
+
+    fn finish(&mut self, out: &mut Vec<Event>) {
+        out.append(&mut self.held);
+    }
 }
 
 fn sample_of(pid: Pid, tid: Tid) -> Sample {

@@ -41,6 +41,8 @@ pub(crate) struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Checks what the options ask for.
     pub(crate) fn of(args: &'a RecordArgs) -> Result<Self, Failure> {
+        // Before anything is started.
+        options::backend(args.backend)?;
         let may_look_into_others = linux::may_look_into_others();
         Ok(Self { args, events: events::wanted(args)?, may_look_into_others })
     }

@@ -1,0 +1,32 @@
+//! How threads are sampled: by suspending them.
+
+use super::NAME;
+use crate::args::{Backend, RecordArgs};
+use crate::failure::Failure;
+use nyquist_record::macos::{Options, Target};
+
+/// Whether the kernel's events are recorded.
+pub(crate) fn is_by_events(_args: &RecordArgs) -> bool {
+    false
+}
+
+/// The failure of an option that needs the kernel's events.
+pub(crate) fn needs_events(option: &str) -> Failure {
+    Failure::new(format!("{option} is not there on {NAME}, where threads are sampled by suspending them"))
+        .hint(format!("leave out {option}"))
+}
+
+/// Refuses ways to sample that are not there.
+pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
+    if args.backend == Backend::Etw { Err(needs_events("--backend etw")) } else { Ok(()) }
+}
+
+/// Whether all of the machine is recorded.
+pub(crate) fn whole_machine(_args: &RecordArgs) -> Option<Target> {
+    None
+}
+
+/// The options with the way to sample.
+pub(crate) fn chosen(_args: &RecordArgs, options: Options) -> Options {
+    options
+}
