@@ -12,6 +12,7 @@ mod account;
 mod build;
 mod converter;
 mod decode;
+pub mod etw;
 pub mod event;
 mod filter;
 mod jit;

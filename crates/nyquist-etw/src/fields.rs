@@ -30,11 +30,6 @@ impl<'a> Fields<'a> {
         Self { rest: event.payload, len: event.payload.len(), event: name, pointer_size: event.pointer_size }
     }
 
-    /// The number of remaining bytes.
-    pub(crate) fn remaining(&self) -> usize {
-        self.rest.len()
-    }
-
     pub(crate) fn skip(&mut self, bytes: usize, field: &'static str) -> Result<(), PayloadError> {
         self.bytes(bytes, field).map(|_| ())
     }

@@ -10,10 +10,14 @@ pub struct Guid(pub u128);
 impl Guid {
     /// From its bytes in memory and in files: a number of 4 bytes, two of 2 bytes, all little-endian, and
     /// 8 bytes.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
-        let [i, j, k, l, m, n, o, p] = rest;
-        Self(u128::from_be_bytes([d, c, b, a, f, e, h, g, i, j, k, l, m, n, o, p]))
+    pub const fn from_bytes(mut bytes: [u8; 16]) -> Self {
+        let (numbers, _) = bytes.split_at_mut(8);
+        let (first, others) = numbers.split_at_mut(4);
+        let (second, third) = others.split_at_mut(2);
+        first.reverse();
+        second.reverse();
+        third.reverse();
+        Self(u128::from_be_bytes(bytes))
     }
 
     /// Its bytes in memory and in files.

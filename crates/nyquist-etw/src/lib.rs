@@ -13,6 +13,7 @@
 mod clock;
 mod event;
 mod fields;
+pub mod file;
 mod guid;
 pub mod kernel;
 

@@ -259,12 +259,17 @@ fn by_text(start: &[u8], name: &str) -> Option<Format> {
     }
 }
 
-/// Whether it is an event trace, by its name and the size of its buffers at its start, which is a multiple of
-/// 1 KiB.
+/// Whether it is an event trace: its first buffer is of the kind that describes a trace, and begins with an event of
+/// the system (`WMI_BUFFER_HEADER`; see `nyquist-etw`). A damaged one is known by its name and the size of its
+/// buffers, a multiple of 512 bytes.
 fn is_etl(start: &[u8], name: &str) -> bool {
+    const KIND: usize = 54;
+    const FIRST_EVENT: usize = 72;
+    let u16_at = |at: usize| start.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes));
+    let begins_as_trace = u16_at(KIND) == Some(4) && matches!(u16_at(FIRST_EVENT + 2), Some(0xc001 | 0xc002));
     let has_name = name.rsplit_once('.').is_some_and(|(_, extension)| extension == "etl");
     let size = start.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    has_name && size > 0 && size.is_multiple_of(1024)
+    begins_as_trace || has_name && size > 0 && size.is_multiple_of(512)
 }
 
 #[cfg(test)]
@@ -316,6 +321,9 @@ mod tests {
         check(b"# callgrind format\nevents: Ir\nfn=main\n16 400\n", "x", Some(Format::Callgrind));
         check(b"desc: I1 cache\ncmd: ./a\nevents: Ir\nfl=a.c\nfn=main\n1 4\n", "x", Some(Format::Callgrind));
         check(&[0, 0, 1, 0, 1, 2], "trace.ETL", Some(Format::Etl));
+        let mut trace = [0; 80];
+        (trace[54], trace[74], trace[75]) = (4, 2, 0xc0);
+        check(&trace, "x", Some(Format::Etl));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod cargo;
 mod control;
 mod diff;
 mod dropped;
+mod event_trace;
 mod export;
 mod export_perf_data;
 mod failure;

@@ -1,6 +1,7 @@
 //! Files of profiles and recordings: detects their format, and reads them.
 
 use crate::args::{RecordingArgs, SymbolArgs};
+use crate::event_trace;
 use crate::failure::{Failure, io_reason};
 use crate::identity::{self, Rights};
 use crate::memory;
@@ -18,7 +19,7 @@ use nyquist_symbols::KernelFiles;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek as _};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// A file that is open; `-` is standard input.
@@ -115,6 +116,10 @@ pub(crate) fn read_opened(
         let reader = source.recording().map_err(|error| cannot_load(&error))?;
         return perf_data::read(reader, path, kernel, recording, symbols, printer);
     }
+    if format == Some(Format::Etl) {
+        let file = source.seekable().map_err(|error| cannot_read(path, &error))?;
+        return event_trace::read(file, path, recording, symbols, printer);
+    }
     let value = match (format, recording.event.as_slice()) {
         (Some(format), [event]) if format.has_values() => Some(event.as_str()),
         (None | Some(Format::Firefox), [event]) => Some(event.as_str()),
@@ -148,17 +153,11 @@ pub(crate) fn read_opened(
             let profile = firefox::read(input).map_err(|error| cannot_load(&error))?;
             of_event(path, profile, value)
         }
-        Some(format @ Format::Etl) => Err(Failure::new(format!(
-            "cannot load {}: it is {format}, which cannot be read yet",
-            path.display()
-        ))
-        .hint("open it on Windows with PerfView, and save its CPU stacks as speedscope (File > Save View As), which is read")),
         Some(format) => {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
-            let imported =
-                nyquist_formats::read_wanted(format, &bytes, value, &recording.label)
-                    .map_err(|error| cannot_load(&error))?;
+            let imported = nyquist_formats::read_wanted(format, &bytes, value, &recording.label)
+                .map_err(|error| cannot_load(&error))?;
             for note in &imported.notes {
                 printer.warn(note);
             }
@@ -188,6 +187,11 @@ fn of_event(path: &Path, profile: Profile, event: Option<&str>) -> Result<Profil
         Failure::new(format!("{path} holds no event {event}: its events are {known}"))
     })
 }
+
+/// What can be read at any offset.
+trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek> ReadSeek for T {}
 
 /// The source of a file's bytes.
 enum Source {
@@ -265,6 +269,16 @@ impl Source {
             Self::Folder { recording, .. } => *recording,
             Self::Pipe { start, rest } => FileReader::open_stream(Cursor::new(start).chain(rest)),
         }
+    }
+
+    /// The contents, for readers that go back and forth. A pipe is read to its end.
+    fn seekable(self) -> io::Result<Box<dyn ReadSeek>> {
+        if let Self::File(file) = self {
+            return Ok(Box::new(file));
+        }
+        let mut bytes = Vec::new();
+        self.bytes()?.read_to_end(&mut bytes)?;
+        Ok(Box::new(Cursor::new(bytes)))
     }
 
     fn bytes(self) -> io::Result<Box<dyn Read>> {

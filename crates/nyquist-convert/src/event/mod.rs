@@ -6,6 +6,7 @@
 mod occurrence;
 pub(crate) mod pre_unwound;
 mod registers;
+mod stated_image;
 mod waiting;
 mod wakeup;
 
@@ -16,6 +17,7 @@ pub use nyquist_profile::{CounterGraph, GraphColor};
 pub use occurrence::{Occurrence, OccurrenceCounter, OccurrenceKind};
 pub use pre_unwound::PreUnwound;
 pub use registers::Registers;
+pub use stated_image::StatedImage;
 use std::sync::Arc;
 pub use waiting::{WaitReason, Waiting};
 pub use wakeup::Wakeup;
@@ -264,6 +266,8 @@ pub enum MappedFile {
     BuildId(BuildId),
     /// The time and the size in the headers of an image of Windows, as they are in memory.
     Pe(PeCodeId),
+    /// What a trace of Windows states of an image.
+    Stated(Arc<StatedImage>),
     /// The id of an image of macOS, as it is in memory.
     MachO(MachUuid),
     /// The device and the inode.

@@ -15,7 +15,7 @@ pub(super) fn is_file(path: &str) -> bool {
 }
 
 /// Whether a path begins with a drive or a server of Windows.
-fn is_windows_path(path: &str) -> bool {
+pub(super) fn is_windows_path(path: &str) -> bool {
     let after_drive = path.strip_prefix(|first: char| first.is_ascii_alphabetic());
     after_drive.is_some_and(|rest| rest.starts_with(":\\")) || path.starts_with("\\\\")
 }

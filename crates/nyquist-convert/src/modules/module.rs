@@ -3,6 +3,7 @@
 use super::identity::without_deleted;
 use super::lib_source::LibSource;
 use super::macho;
+use super::mapping_kind::is_windows_path;
 use crate::event::{MappedFile, Mapping};
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
@@ -21,6 +22,7 @@ use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
 use nyquist_system::{FileId, OpenRoot, changed, file_id, path_of_open};
 use nyquist_unwind::rule::Rule;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -71,7 +73,12 @@ pub(super) enum Bytes {
 impl Module {
     pub(super) fn of_mapping(mapping: &Mapping, files: &Files, seen: &ProcessView) -> Self {
         let id = files.id_of(mapping);
-        if mapping.pid.is_none() {
+        // The kernel of Windows and its drivers are files like all others.
+        let stated_image = match &mapping.identity {
+            MappedFile::Stated(image) => Some(image),
+            _ => None,
+        };
+        if mapping.pid.is_none() && stated_image.is_none() {
             return Self::stated(mapping, id.as_ref(), files)
                 .unwrap_or_else(|| Self::kernel(mapping, id, files));
         }
@@ -81,12 +88,14 @@ impl Module {
         let source = files.open(mapping, id.as_ref(), seen);
         let read = source.and_then(|source| Self::read(mapping, source, seen.mounts));
         // The libraries of macOS are in no files of their own.
-        let stated_id = match mapping.identity {
-            MappedFile::MachO(id) => Some(ModuleId::MachUuid(id)),
+        let stated_id = match &mapping.identity {
+            MappedFile::MachO(id) => Some(ModuleId::MachUuid(*id)),
+            MappedFile::Stated(image) => image.module_id(),
             _ => id.clone().map(ModuleId::BuildId),
         };
         let stated = || Self::stated(mapping, id.as_ref(), files);
-        let missing = || Self { id: stated_id.clone(), ..Self::missing(&mapping.path) };
+        let pdb = stated_image.map(|image| image.pdb.clone()).unwrap_or_default();
+        let missing = || Self { id: stated_id.clone(), pdb: pdb.clone(), ..Self::missing(&mapping.path) };
         read.or_else(stated).unwrap_or_else(missing)
     }
 
@@ -308,7 +317,7 @@ impl Module {
     /// The profile's lib for the module.
     pub(crate) fn lib(&self) -> Lib {
         let path = without_deleted(&self.path);
-        let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
+        let name = file_name(path);
         let arch = match self.architecture {
             Some(Architecture::X86_64) => Some("x86_64"),
             Some(Architecture::X86) => Some("x86"),
@@ -327,7 +336,7 @@ impl Module {
             _ => self.id.as_ref().map(|id| id.debug_id().breakpad()),
         };
         Lib {
-            name: name.to_string(),
+            name: name.into_owned(),
             path: path.to_owned(),
             debug_name,
             debug_path: path.to_owned(),
@@ -398,6 +407,14 @@ fn compile_pe(source: &Arc<impl ByteSource>) -> Result<nyquist_unwind::Module, n
         return nyquist_unwind::Module::from_pe(&Pe::open(image)?);
     }
     nyquist_unwind::Module::from_pe(&Pe::open(Arc::clone(source))?)
+}
+
+/// The last part of a path of this system or of Windows.
+fn file_name(path: &str) -> Cow<'_, str> {
+    if is_windows_path(path) {
+        return path.rsplit(['\\', '/']).next().unwrap_or(path).into();
+    }
+    Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy())
 }
 
 /// The name of a PDB, from its path on the machine that linked the image.

@@ -1,7 +1,7 @@
 //! Where mapped files are looked for. Files of living processes are opened through the processes. Files of a
 //! recording that is read later are found by their build ids and paths on this machine.
 
-use crate::event::{MappedFile, Mapping};
+use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::aux_files::AuxFiles;
 use crate::jit::side_file::{Found, Refusal, open_regular};
 use crate::modules::identity::has_identity;
@@ -68,7 +68,12 @@ impl Files {
         seen: &ProcessView,
     ) -> Option<Arc<FileSource>> {
         match self {
-            Self::Live => Some(Arc::new(FileSource::new(open_mapped(mapping, mapping.pid?, seen)?))),
+            Self::Live => {
+                // On Windows, the kernel's files are opened by their paths like those of processes.
+                let is_of_windows = matches!(mapping.identity, MappedFile::Stated(_));
+                let pid = mapping.pid.or(Some(Pid(0)).filter(|_| is_of_windows))?;
+                Some(Arc::new(FileSource::new(open_mapped(mapping, pid, seen)?)))
+            }
             Self::Recorded(files) => files.open(mapping, id),
         }
     }

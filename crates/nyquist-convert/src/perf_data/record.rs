@@ -183,7 +183,9 @@ fn mmap(mapping: &Mapping, pid: u32) -> Mmap<'_> {
             &MappedFile::Inode { major, minor, inode, generation } => {
                 MappedIdentity::Inode { major, minor, inode, generation }
             }
-            MappedFile::Unknown | MappedFile::Pe(_) | MappedFile::MachO(_) => MappedIdentity::None,
+            MappedFile::Unknown | MappedFile::Pe(_) | MappedFile::Stated(_) | MappedFile::MachO(_) => {
+                MappedIdentity::None
+            }
         },
         protection: Some(CODE.0),
         flags: Some(CODE.1),

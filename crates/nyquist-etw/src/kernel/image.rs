@@ -23,8 +23,7 @@ pub struct Image {
     pub pid: u32,
     /// The checksum in the image's headers.
     pub checksum: u32,
-    /// The time in the image's headers. Since Windows 8 it is 0 if the image begins to be mapped by a process,
-    /// and stated in [`ImageId`] instead.
+    /// The time in the image's headers, or 0. Then [`ImageId`] may state it.
     pub timestamp: u32,
     /// Its path as the kernel has it: `\Device\HarddiskVolume3\Windows\…` or `\SystemRoot\…`.
     pub path: String,

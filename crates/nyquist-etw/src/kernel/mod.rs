@@ -93,7 +93,7 @@ pub fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadE
         classes::PROCESS => process::decode(event),
         classes::IMAGE => image::decode(event),
         classes::IMAGE_ID => image::decode_identity(event),
-        classes::SYSTEM_CONFIG_EX => volume::decode(event),
+        classes::SYSTEM_CONFIG_EX => Ok(volume::decode(event)),
         classes::EVENT_TRACE => header::decode(event),
         _ => Ok(None),
     }

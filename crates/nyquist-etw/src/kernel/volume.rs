@@ -1,7 +1,7 @@
 //! Volumes and their drive letters: KernelTraceControl's `SysConfigEx` (PerfView's `VolumeMappingTraceData`).
 
 use super::KernelEvent;
-use crate::{Event, PayloadError, fields::Fields};
+use crate::{Event, fields::Fields};
 
 const VOLUME_MAPPING: u8 = 35;
 
@@ -14,10 +14,10 @@ pub struct Volume {
     pub drive: String,
 }
 
-pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+pub(super) fn decode<'a>(event: &Event<'a>) -> Option<KernelEvent<'a>> {
     if event.opcode != VOLUME_MAPPING {
-        return Ok(None);
+        return None;
     }
     let mut fields = Fields::of(event, "SysConfigEx VolumeMapping");
-    Ok(Some(KernelEvent::Volume(Volume { device: fields.utf16(), drive: fields.utf16() })))
+    Some(KernelEvent::Volume(Volume { device: fields.utf16(), drive: fields.utf16() }))
 }

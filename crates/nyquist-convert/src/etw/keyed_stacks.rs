@@ -1,0 +1,34 @@
+//! Stacks that events name by a number. The stack itself comes when the number ends, or at the end of the trace.
+
+use nyquist_etw::kernel::KeyedStack;
+use rustc_hash::FxHashMap;
+
+/// The most addresses that are kept.
+const MOST_ADDRESSES: usize = 1 << 26;
+
+/// Stacks by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeyedStacks {
+    /// The stacks that had a number, and when each was stated, by time.
+    by_key: FxHashMap<u64, Vec<(u64, Box<[u64]>)>>,
+    addresses: usize,
+}
+
+impl KeyedStacks {
+    /// Takes note of a stack, stated at a time.
+    pub(super) fn add(&mut self, time: u64, stack: &KeyedStack<'_>) {
+        if self.addresses >= MOST_ADDRESSES {
+            return;
+        }
+        let addresses: Box<[u64]> = stack.addresses.iter().collect();
+        self.addresses += addresses.len();
+        self.by_key.entry(stack.key).or_default().push((time, addresses));
+    }
+
+    /// The stack that a number means in an event at a time: the first one that is stated later.
+    pub(super) fn find(&self, key: u64, time: u64) -> Option<&[u64]> {
+        let stated = self.by_key.get(&key)?;
+        let later = stated.partition_point(|(at, _)| *at < time);
+        stated.get(later).or(stated.last()).map(|(_, addresses)| &**addresses)
+    }
+}

@@ -1,0 +1,80 @@
+//! A first look at a whole trace. Traces state what was there before them, the identities of images, the letters
+//! of volumes and the stacks behind numbers at any place, often at their end.
+
+use super::images::Images;
+use super::keyed_stacks::KeyedStacks;
+use nyquist_etw::kernel::{Change, Image, KernelEvent, Process, ProfileInterval, Thread, decode};
+use nyquist_etw::{Event, PointerSize};
+use rustc_hash::FxHashSet;
+
+/// The most processes, threads and images that were there before a trace.
+const MOST: usize = 1 << 22;
+
+/// What a whole trace states.
+#[derive(Debug, Default)]
+pub struct Survey {
+    pub(super) images: Images,
+    pub(super) keyed: KeyedStacks,
+    /// What was there when the trace began.
+    pub(super) processes: Vec<Process>,
+    pub(super) threads: Vec<Thread>,
+    pub(super) mapped: Vec<(Image, PointerSize)>,
+    pub(super) interval: Option<ProfileInterval>,
+    /// The time of the first sample, in units of the trace's clock.
+    pub(super) first_sample: Option<u64>,
+    seen_processes: FxHashSet<u32>,
+    seen_threads: FxHashSet<u32>,
+    seen_images: FxHashSet<(u32, u64)>,
+}
+
+impl Survey {
+    /// Takes note of an event.
+    pub fn note(&mut self, event: &Event<'_>) {
+        let Ok(Some(decoded)) = decode(event) else { return };
+        match decoded {
+            KernelEvent::Sample(sample) if sample.thread != super::tasks::IDLE => {
+                self.first_sample = Some(self.first_sample.map_or(event.time, |at| at.min(event.time)));
+            }
+            KernelEvent::Interval(interval) => {
+                self.interval.get_or_insert(interval);
+            }
+            KernelEvent::KeyedStack(stack) => self.keyed.add(event.time, &stack),
+            // A stack names the process of its thread, which no other event may do.
+            KernelEvent::Stack(stack) => self.thread(Thread {
+                change: Change::ThereAtStart,
+                pid: stack.process,
+                tid: stack.thread,
+                name: String::new(),
+            }),
+            KernelEvent::Process(process) => {
+                if self.seen_processes.insert(process.pid)
+                    && process.change != Change::Start
+                    && self.processes.len() < MOST
+                {
+                    self.processes.push(process);
+                }
+            }
+            KernelEvent::Thread(thread) => self.thread(thread),
+            KernelEvent::Image(image) => self.image(image, event.pointer_size),
+            KernelEvent::ImageId(id) => self.images.add_id(&id),
+            KernelEvent::PdbId(id) => self.images.add_pdb(&id),
+            KernelEvent::Volume(volume) => self.images.volumes.add(volume),
+            _ => {}
+        }
+    }
+
+    fn thread(&mut self, thread: Thread) {
+        let is_new = self.seen_threads.insert(thread.tid);
+        if is_new && thread.change != Change::Start && self.threads.len() < MOST {
+            self.threads.push(thread);
+        }
+    }
+
+    fn image(&mut self, image: Image, pointer_size: PointerSize) {
+        self.images.volumes.note_image(&image.path);
+        let is_new = self.seen_images.insert((image.pid, image.base));
+        if is_new && image.change != Change::Start && self.mapped.len() < MOST {
+            self.mapped.push((image, pointer_size));
+        }
+    }
+}

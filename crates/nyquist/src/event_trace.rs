@@ -1,0 +1,119 @@
+//! Traces of Windows (.etl): adds names, and notes about missing parts.
+
+use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
+use crate::failure::Failure;
+use crate::finder::finder;
+use crate::number::counted;
+use crate::perf_data::with_its_files;
+use crate::printer::Printer;
+use crate::symbolicate::{finish, symbolicator};
+use crate::watch::Watch;
+use nyquist_convert::etw::{EtwCounts, EtwError, EtwImported, EtwOptions, import};
+use nyquist_convert::event::{Pid, Tid};
+use nyquist_convert::{AddressSender, Progress, Selection, name_by_address};
+use nyquist_etw::file::{FileError, FileReader};
+use nyquist_profile::Profile;
+use std::io::{Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+/// The options for recordings that traces have, too.
+const OPTIONS: [&str; 12] = [
+    "--pid",
+    "--tid",
+    "--name",
+    "--time-range",
+    "--cpu",
+    "--profile-name",
+    "--no-symbols",
+    "--reuse-threads",
+    "--fold-recursive-prefix",
+    "--per-cpu-threads",
+    "--main-thread-only",
+    "--cswitch-markers",
+];
+
+/// Reads a trace, looks up names, and prints notes about incomplete parts.
+pub(crate) fn read(
+    file: impl Read + Seek,
+    path: &Path,
+    args: &RecordingArgs,
+    symbols: &SymbolArgs,
+    printer: Printer,
+) -> Result<Profile, Failure> {
+    if let Some(option) = args.given_beside(&OPTIONS) {
+        return Err(Failure::new(format!(
+            "{option} is not for traces of Windows, as {} is one",
+            path.display()
+        )));
+    }
+    let reader = FileReader::open(file).map_err(|error| failure(path, &error.into()))?;
+    let symbols = &with_its_files(path, symbols, printer);
+    let progress = Arc::new(Progress::default());
+    let finder = finder(symbols, Watch::new(printer, Some(Arc::clone(&progress))));
+    let mut symbolicator = symbolicator(&finder);
+    let imported = thread::scope(|scope| {
+        let (sender, receiver) = AddressSender::new();
+        let sender = Some(sender).filter(|_| !args.no_symbols);
+        // Starting the thread fails if there is no memory for its stack.
+        let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(receiver));
+        listening.map_err(|error| Failure::because("cannot start a thread", &error))?;
+        let options = EtwOptions { sender, ..options(path, args, symbols, printer) };
+        import(reader, options).map_err(|error| failure(path, &error))
+    });
+    let EtwImported { finished, counts, notes } = imported?;
+    for note in notes {
+        printer.warn(note);
+    }
+    report_stacks(counts, printer);
+    if finished.statistics.lost > 0 {
+        printer.warn(format_args!("the session lost {}", counted(finished.statistics.lost, "event")));
+    }
+    if args.no_symbols {
+        return Ok(name_by_address(finished.profile));
+    }
+    Ok(finish(finished.profile, &finished.libs, &mut symbolicator, printer, &progress))
+}
+
+fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Printer) -> EtwOptions {
+    let file_name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    EtwOptions {
+        finder: finder(symbols, Watch::new(printer, None)),
+        selection: Selection {
+            pids: args.pid.iter().copied().map(Pid).collect(),
+            tids: args.tid.iter().copied().map(Tid).collect(),
+            names: args.name.clone(),
+            cpus: args.cpu.clone(),
+            time: args.time_range.map(TimeRange::times),
+        },
+        name: args.profile_name.clone().unwrap_or_else(file_name),
+        shape: args.rows.into(),
+        sender: None,
+    }
+}
+
+fn failure(path: &Path, error: &EtwError) -> Failure {
+    let failure = Failure::because(format_args!("cannot load {}", path.display()), error);
+    match error {
+        EtwError::NoSamples => failure
+            .hint(
+                "xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile, or wpr -start CPU, records samples",
+            )
+            .hint("both need an administrator's rights"),
+        EtwError::File(FileError::Compressed(_)) => {
+            failure.hint("on Windows, xperf -merge TRACE.etl OUT.etl writes it without compression")
+        }
+        EtwError::File(_) => failure,
+    }
+}
+
+/// Says so if the samples have no stacks.
+fn report_stacks(counts: EtwCounts, printer: Printer) {
+    if counts.with_stack == 0 && counts.without_stack > 0 {
+        printer.warn("the trace has no stacks: only the function that ran is known");
+        printer.say(
+            "xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile, or wpr -start CPU, records stacks",
+        );
+    }
+}
