@@ -9,7 +9,10 @@ mod cpu_list;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod end_reason;
 #[cfg(any(test, windows))]
-#[cfg_attr(not(windows), allow(dead_code, unreachable_pub, reason = "the module of Windows uses it"))]
+#[cfg_attr(
+    not(windows),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "the module of Windows uses it")
+)]
 mod etw;
 #[cfg(target_os = "linux")]
 pub mod linux;

@@ -243,13 +243,13 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
             if !self.kept.keeps(&event) {
                 continue;
             }
-            let time = &mut event.time.0;
-            self.latest = self.latest.max(*time);
+            let time = event.time.0;
+            self.latest = self.latest.max(time);
             // What ran before the recording or after it is only described.
-            if !(self.began..=self.ended).contains(time) && is_of_running_thread(&event.kind) {
+            if !(self.began..=self.ended).contains(&time) && is_of_running_thread(&event.kind) {
                 continue;
             }
-            *time = (*time).max(self.began);
+            event.time.0 = time.max(self.began);
             self.out.push_event(event);
         }
     }

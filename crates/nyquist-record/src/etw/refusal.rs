@@ -8,7 +8,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Refusal {
     /// The user lacks the rights.
-    #[error("the kernel's events (ETW) show the whole machine, and Windows gives them to administrators only")]
+    #[error(
+        "the kernel's events (ETW) show the whole machine, and Windows gives them to administrators only"
+    )]
     NotAdministrator,
     /// The system has the functions, and no events behind them.
     #[error("this Windows is Wine, which gives no event traces (ETW)")]

@@ -16,7 +16,6 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// The kinds of events whose stacks the kernel walks.
-    #[cfg(any(test, windows))]
     pub(crate) fn stack_walks(self) -> Vec<StackWalk> {
         let switches = self.waits.then_some(StackWalk::ContextSwitch);
         [StackWalk::Sample].into_iter().chain(switches).collect()
@@ -82,7 +81,6 @@ pub(crate) trait Machine: Send + 'static {
 
 /// The time between two samples that is nearest to what was asked for, in nanoseconds, of those that are
 /// allowed.
-#[cfg(any(test, windows))]
 pub(crate) fn interval_within(asked_ns: u64, allowed_ns: &RangeInclusive<u64>) -> u64 {
     // A range without an element is none that was understood.
     if allowed_ns.is_empty() { asked_ns } else { asked_ns.clamp(*allowed_ns.start(), *allowed_ns.end()) }

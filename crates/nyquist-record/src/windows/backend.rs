@@ -8,11 +8,11 @@ use nyquist_convert::Filter;
 use super::etw::{EtwRecording, Opened};
 use super::sys::timer::Flag;
 use super::{Options, StopHandle, Target};
-pub use crate::suspend::backend::Summary;
+use crate::end_reason::EndReason;
 use crate::suspend::backend as suspend;
+pub use crate::suspend::backend::Summary;
 use crate::suspend::outcome::Sampled;
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
-use crate::end_reason::EndReason;
 use crate::{Chunk, Source};
 
 /// How threads are sampled.
@@ -70,7 +70,8 @@ impl Backend {
         match self.0 {
             Ready::Suspend(backend) => backend.record().map(Running::Suspend),
             Ready::Etw { opened, stop, .. } => {
-                let recording = opened.record().map_err(|source| system("no thread can be started", source))?;
+                let recording =
+                    opened.record().map_err(|source| system("no thread can be started", source))?;
                 Ok(Running::Etw { recording, stop })
             }
         }
@@ -139,9 +140,8 @@ fn finish_etw(mut recording: EtwRecording, stop: &StopHandle) -> Summary {
     let end = recording.join().unwrap_or_default();
     let reason = end.reason.unwrap_or(EndReason::Stopped);
     let lost = (end.lost_buffers > 0).then_some(Notice::BuffersLost { count: end.lost_buffers });
-    let cut = end.was_cut.then(|| Notice::SessionEnded {
-        reason: end.failure.map(|failure| failure.to_string()),
-    });
+    let cut =
+        end.was_cut.then(|| Notice::SessionEnded { reason: end.failure.map(|failure| failure.to_string()) });
     Summary {
         reason,
         total_cpu_time_ns: None,

@@ -20,7 +20,7 @@ pub use crate::etw::Refusal;
 pub use crate::pace::{BudgetSummary, HoldSummary};
 pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
-pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
+pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 
 pub(crate) use sys::process::cpus;
 pub(crate) use sys::timer::Flag;

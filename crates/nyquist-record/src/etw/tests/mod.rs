@@ -23,7 +23,8 @@ fn plan(named: &[u32]) -> Plan {
 fn record(script: &Script, plan: Plan) -> (Vec<Event>, End) {
     script.run_already(&plan.named);
     let (session, machine) = (Simulated::of(script), TestMachine::of(script));
-    let mut recording = Ready::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
+    let mut recording =
+        Ready::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
     let mut events = Vec::new();
     let mut complete_before = 0;
     while let Some(chunk) = recording.next() {

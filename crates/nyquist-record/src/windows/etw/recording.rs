@@ -15,7 +15,7 @@ use crate::recording_thread::RecordingThread;
 use crate::windows::sys::process::Preference;
 use crate::windows::sys::timer::Flag;
 use crate::windows::sys::{clock, process};
-use crate::windows::{Options, OpenError, Target};
+use crate::windows::{OpenError, Options, Target};
 
 /// Nanoseconds in a second.
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -47,8 +47,7 @@ impl Opened {
         let named: Vec<u32> = target.named().iter().map(|pid| pid.0).collect();
         let handles = named.iter().map(|pid| Ok((*pid, open(*pid)?)));
         let handles = handles.collect::<Result<_, OpenError>>()?;
-        let settings =
-            Settings { interval_ns: NS_PER_SECOND / u64::from(options.rate_hz.max(1)), waits };
+        let settings = Settings { interval_ns: NS_PER_SECOND / u64::from(options.rate_hz.max(1)), waits };
         let plan = Plan { named, duration: options.duration, settings };
         let machine = WindowsMachine { stop, named: handles };
         let by_suspending = *target != Target::Machine;

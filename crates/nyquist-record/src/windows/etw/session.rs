@@ -3,11 +3,11 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 
-use nyquist_etw::kernel::classes::{PERF_INFO, THREAD};
 use nyquist_etw::Guid;
+use nyquist_etw::kernel::classes::{PERF_INFO, THREAD};
 use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_NO_SYSTEM_RESOURCES};
 use windows_sys::Win32::System::Diagnostics::Etw::{
-    CONTROLTRACE_HANDLE, EVENT_TRACE_FLAG_CSWITCH, EVENT_TRACE_FLAG_DISPATCHER, EVENT_TRACE_FLAG_IMAGE_LOAD,
+    EVENT_TRACE_FLAG_CSWITCH, EVENT_TRACE_FLAG_DISPATCHER, EVENT_TRACE_FLAG_IMAGE_LOAD,
     EVENT_TRACE_FLAG_PROCESS, EVENT_TRACE_FLAG_PROFILE, EVENT_TRACE_FLAG_THREAD,
 };
 
@@ -16,7 +16,7 @@ use crate::etw::{
 };
 use crate::windows::listing::Listing;
 use crate::windows::sys::etw::consumer::Consumer;
-use crate::windows::sys::etw::control::{self, NewSession};
+use crate::windows::sys::etw::control::{self, NewSession, SessionHandle};
 use crate::windows::sys::etw::{is_wine, privilege};
 use crate::windows::sys::process::cpus;
 
@@ -24,7 +24,7 @@ use crate::windows::sys::process::cpus;
 #[derive(Debug)]
 pub(crate) struct KernelSession {
     name: String,
-    handle: Option<CONTROLTRACE_HANDLE>,
+    handle: Option<SessionHandle>,
     /// The interval between samples of other programs, which is set again at the end.
     interval_before_ns: Option<u64>,
 }
@@ -33,10 +33,6 @@ impl KernelSession {
     /// The session of this process.
     pub(crate) fn new() -> Self {
         Self { name: name_of(std::process::id()), handle: None, interval_before_ns: None }
-    }
-
-    fn handle(&self) -> CONTROLTRACE_HANDLE {
-        self.handle.unwrap_or_default()
     }
 }
 
@@ -53,7 +49,8 @@ impl Session for KernelSession {
             flags: flags(settings),
             cpus: cpus(),
         };
-        let handle = control::start(&session).map_err(|source| refusal("no session can be started", source))?;
+        let handle =
+            control::start(&session).map_err(|source| refusal("no session can be started", source))?;
         self.handle = Some(handle);
         Ok(())
     }
@@ -67,8 +64,10 @@ impl Session for KernelSession {
 
     fn sample(&mut self, settings: &Settings) -> Result<u64, Refusal> {
         let walks: Vec<_> = settings.stack_walks().into_iter().map(kind_of).collect();
-        control::walk_stacks(self.handle(), &walks)
-            .map_err(|source| refusal("the kernel walks no stacks", source))?;
+        if let Some(handle) = self.handle {
+            control::walk_stacks(handle, &walks)
+                .map_err(|source| refusal("the kernel walks no stacks", source))?;
+        }
         let allowed = control::sources().ok().and_then(|sources| control::allowed_ns(&sources));
         let asked_ns = settings.interval_ns;
         let interval_ns = allowed.as_ref().map_or(asked_ns, |allowed| interval_within(asked_ns, allowed));
@@ -81,7 +80,7 @@ impl Session for KernelSession {
     }
 
     fn lost(&mut self) -> Losses {
-        control::losses(self.handle()).unwrap_or_default()
+        self.handle.and_then(|handle| control::losses(handle).ok()).unwrap_or_default()
     }
 
     fn stop(&mut self) -> Losses {

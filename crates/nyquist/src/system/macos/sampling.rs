@@ -4,6 +4,7 @@ use super::NAME;
 use crate::args::{Backend, RecordArgs};
 use crate::failure::Failure;
 use nyquist_record::macos::{Options, Target};
+use std::time::Duration;
 
 /// Whether the kernel's events are recorded.
 pub(crate) fn is_by_events(_args: &RecordArgs) -> bool {
@@ -26,7 +27,7 @@ pub(crate) fn whole_machine(_args: &RecordArgs) -> Option<Target> {
     None
 }
 
-/// The options with the way to sample.
-pub(crate) fn chosen(_args: &RecordArgs, options: Options) -> Options {
-    options
+/// The options of a recording.
+pub(crate) fn options(args: &RecordArgs, duration: Option<Duration>) -> Options {
+    Options { rate_hz: args.rate, duration, stack_bytes: args.stacks.stack_size }
 }

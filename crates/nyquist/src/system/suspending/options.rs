@@ -41,7 +41,5 @@ pub(super) fn whole_machine(args: &RecordArgs) -> Option<Target> {
 
 /// The options of a recording.
 pub(super) fn of(args: &RecordArgs, duration: Option<Duration>) -> Options {
-    let options =
-        Options { rate_hz: args.rate, duration, stack_bytes: args.stacks.stack_size, ..Options::default() };
-    sampling::chosen(args, options)
+    sampling::options(args, duration)
 }

@@ -3,6 +3,7 @@
 use crate::args::{Backend, RecordArgs};
 use crate::failure::Failure;
 use nyquist_record::windows::{Options, Target, Way};
+use std::time::Duration;
 
 /// Whether the kernel's events are recorded: they are asked for, or only they show what is asked for.
 pub(crate) fn is_by_events(args: &RecordArgs) -> bool {
@@ -22,8 +23,10 @@ pub(crate) fn needs_events(option: &str) -> Failure {
 /// Refuses options that go with other ways to sample.
 pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
     if is_by_events(args) && args.stacks.stack_size.is_some() {
-        return Err(Failure::new("--stack-size needs copies of stacks, and the kernel walks them itself (ETW)")
-            .hint("leave out --stack-size"));
+        return Err(Failure::new(
+            "--stack-size needs copies of stacks, and the kernel walks them itself (ETW)",
+        )
+        .hint("leave out --stack-size"));
     }
     Ok(())
 }
@@ -33,10 +36,9 @@ pub(crate) fn whole_machine(args: &RecordArgs) -> Option<Target> {
     args.target.all_cpus.then_some(Target::Machine)
 }
 
-/// The options with the way to sample.
-pub(crate) fn chosen(args: &RecordArgs, options: Options) -> Options {
-    let rows = args.shape.rows;
-    let waits = args.off_cpu || rows.cswitch_markers;
+/// The options of a recording.
+pub(crate) fn options(args: &RecordArgs, duration: Option<Duration>) -> Options {
+    let waits = args.off_cpu || args.shape.rows.cswitch_markers;
     let way = if is_by_events(args) { Way::Etw { waits } } else { Way::Suspend };
-    Options { way, ..options }
+    Options { rate_hz: args.rate, duration, stack_bytes: args.stacks.stack_size, way }
 }

@@ -23,14 +23,14 @@ const GO_ON: u32 = 1;
 /// An open session.
 #[derive(Debug)]
 pub(crate) struct Consumer {
-    handle: PROCESSTRACE_HANDLE,
+    handle: u64,
     /// Made by [`Box::into_raw`]. The system passes it to the functions that it calls.
     sink: *mut EventSink,
 }
 
 // SAFETY: the sink is owned by this value alone, it may be sent itself, and the system uses it only on the thread
 // that calls `run`.
-unsafe impl Send for Consumer where EventSink: Send {}
+unsafe impl Send for Consumer {}
 
 impl Consumer {
     /// Opens the events of a session with a name.
@@ -43,30 +43,30 @@ impl Consumer {
             Context: sink.cast(),
             ..EVENT_TRACE_LOGFILEW::default()
         };
-        file.Anonymous1.ProcessTraceMode = PROCESS_TRACE_MODE_REAL_TIME
-            | PROCESS_TRACE_MODE_EVENT_RECORD
-            | PROCESS_TRACE_MODE_RAW_TIMESTAMP;
+        file.Anonymous1.ProcessTraceMode =
+            PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD | PROCESS_TRACE_MODE_RAW_TIMESTAMP;
         file.Anonymous2.EventRecordCallback = Some(on_event);
         // SAFETY: the structure and the name, which ends with a zero, live through the call. The functions have
         // the types that the mode asks for, and the context lives until the handle is closed.
-        let handle = unsafe { OpenTraceW(&raw mut file) };
+        let handle = unsafe { OpenTraceW(&raw mut file) }.Value;
         // Made before the check, so that the sink is freed.
         let consumer = Self { handle, sink };
-        if handle.Value == INVALID { Err(io::Error::last_os_error()) } else { Ok(consumer) }
+        if handle == INVALID { Err(io::Error::last_os_error()) } else { Ok(consumer) }
     }
 
     /// Copies events to the sink, until the session has stopped and all were delivered.
     pub(crate) fn run(self) -> io::Result<()> {
+        let handle = PROCESSTRACE_HANDLE { Value: self.handle };
         // SAFETY: the handle is open, and there is one. Null pointers mean all times.
-        check_code(unsafe { ProcessTrace(&raw const self.handle, 1, ptr::null(), ptr::null()) })
+        check_code(unsafe { ProcessTrace(&raw const handle, 1, ptr::null(), ptr::null()) })
     }
 }
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        if self.handle.Value != INVALID {
+        if self.handle != INVALID {
             // SAFETY: the handle is open, and is not used again.
-            unsafe { CloseTrace(self.handle) };
+            unsafe { CloseTrace(PROCESSTRACE_HANDLE { Value: self.handle }) };
         }
         // SAFETY: `into_raw` has made the pointer. The handle is closed, and `ProcessTrace` has returned, so that
         // no function uses it again.

@@ -8,8 +8,8 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, ControlTraceW, EVENT_TRACE_CONTROL_QUERY,
     EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
     EVENT_TRACE_SYSTEM_LOGGER_MODE, QueryAllTracesW, StartTraceW, TRACE_PROFILE_INTERVAL,
-    TraceProfileSourceListInfo, TraceQueryInformation, TraceSampledProfileIntervalInfo,
-    TraceSetInformation, TraceStackTracingInfo, WNODE_FLAG_TRACED_GUID,
+    TraceProfileSourceListInfo, TraceQueryInformation, TraceSampledProfileIntervalInfo, TraceSetInformation,
+    TraceStackTracingInfo, WNODE_FLAG_TRACED_GUID,
 };
 use windows_sys::core::GUID;
 
@@ -65,6 +65,16 @@ impl Properties {
     }
 }
 
+/// A session that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionHandle(u64);
+
+impl SessionHandle {
+    fn raw(self) -> CONTROLTRACE_HANDLE {
+        CONTROLTRACE_HANDLE { Value: self.0 }
+    }
+}
+
 /// What a new session is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewSession<'a> {
@@ -77,7 +87,7 @@ pub(crate) struct NewSession<'a> {
 }
 
 /// Starts a session of the kernel's events. They are delivered, and not written to a file.
-pub(crate) fn start(session: &NewSession<'_>) -> io::Result<CONTROLTRACE_HANDLE> {
+pub(crate) fn start(session: &NewSession<'_>) -> io::Result<SessionHandle> {
     let name = wide(session.name);
     let cpus = u32::try_from(session.cpus).unwrap_or(u32::MAX);
     let mut all = Properties::new();
@@ -96,27 +106,25 @@ pub(crate) fn start(session: &NewSession<'_>) -> io::Result<CONTROLTRACE_HANDLE>
     let mut handle = CONTROLTRACE_HANDLE::default();
     // SAFETY: the name ends with a zero, and the properties have the size that they state, with room for the
     // name at its offset; all live through the call.
-    check_code(unsafe {
-        StartTraceW(&raw mut handle, name.as_ptr(), ptr::from_mut(&mut *all).cast())
-    })?;
-    Ok(handle)
+    check_code(unsafe { StartTraceW(&raw mut handle, name.as_ptr(), ptr::from_mut(&mut *all).cast()) })?;
+    Ok(SessionHandle(handle.Value))
 }
 
 /// What a session has lost so far.
-pub(crate) fn losses(session: CONTROLTRACE_HANDLE) -> io::Result<Losses> {
+pub(crate) fn losses(session: SessionHandle) -> io::Result<Losses> {
     control(session, EVENT_TRACE_CONTROL_QUERY)
 }
 
 /// Stops a session, and returns what it has lost.
-pub(crate) fn stop(session: CONTROLTRACE_HANDLE) -> io::Result<Losses> {
+pub(crate) fn stop(session: SessionHandle) -> io::Result<Losses> {
     control(session, EVENT_TRACE_CONTROL_STOP)
 }
 
-fn control(session: CONTROLTRACE_HANDLE, code: u32) -> io::Result<Losses> {
+fn control(session: SessionHandle, code: u32) -> io::Result<Losses> {
     let mut all = Properties::new();
     // SAFETY: the session is named by its handle, so that the name may be null. The properties have the size
     // that they state, with room for both names, and live through the call.
-    check_code(unsafe { ControlTraceW(session, ptr::null(), ptr::from_mut(&mut *all).cast(), code) })?;
+    check_code(unsafe { ControlTraceW(session.raw(), ptr::null(), ptr::from_mut(&mut *all).cast(), code) })?;
     Ok(all.losses())
 }
 
@@ -144,7 +152,7 @@ pub(crate) fn names() -> io::Result<Vec<String>> {
 }
 
 /// Lets the kernel walk the stacks of these kinds of events.
-pub(crate) fn walk_stacks(session: CONTROLTRACE_HANDLE, events: &[(Guid, u8)]) -> io::Result<()> {
+pub(crate) fn walk_stacks(session: SessionHandle, events: &[(Guid, u8)]) -> io::Result<()> {
     let id = |(class, kind): &(Guid, u8)| CLASSIC_EVENT_ID {
         EventGuid: GUID::from_u128(class.0),
         Type: *kind,
@@ -153,7 +161,7 @@ pub(crate) fn walk_stacks(session: CONTROLTRACE_HANDLE, events: &[(Guid, u8)]) -
     let ids: Vec<CLASSIC_EVENT_ID> = events.iter().map(id).collect();
     let len = mem::size_of_val(&ids[..]) as u32;
     // SAFETY: the array has the length in bytes that is passed, and lives through the call.
-    check_code(unsafe { TraceSetInformation(session, TraceStackTracingInfo, ids.as_ptr().cast(), len) })
+    check_code(unsafe { TraceSetInformation(session.raw(), TraceStackTracingInfo, ids.as_ptr().cast(), len) })
 }
 
 /// The time between two samples of a CPU, in nanoseconds. It is one for the whole machine.

@@ -24,9 +24,7 @@ pub(crate) fn enable() -> io::Result<()> {
     let token = unsafe { OwnedHandle::from_raw_handle(token) };
     let mut privilege = LUID_AND_ATTRIBUTES { Attributes: SE_PRIVILEGE_ENABLED, ..Default::default() };
     // SAFETY: the name is a constant that ends with a zero, and the identifier lives through the call.
-    check(unsafe {
-        LookupPrivilegeValueW(ptr::null(), SE_SYSTEM_PROFILE_NAME, &raw mut privilege.Luid)
-    })?;
+    check(unsafe { LookupPrivilegeValueW(ptr::null(), SE_SYSTEM_PROFILE_NAME, &raw mut privilege.Luid) })?;
     let wanted = TOKEN_PRIVILEGES { PrivilegeCount: 1, Privileges: [privilege] };
     // SAFETY: the handle is open, the structure has as many privileges as it states, and null pointers mean that
     // the former state is not returned.
