@@ -10,6 +10,8 @@ pub mod go_image;
 pub mod jfr_recording;
 pub mod loopback;
 pub mod macho_image;
+#[path = "../../crates/nyquist-etw/tests/made_trace/mod.rs"]
+pub mod made_trace;
 #[path = "../../xtask/src/mutation.rs"]
 pub mod mutation;
 pub mod sample_profile;

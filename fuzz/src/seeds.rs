@@ -2,6 +2,7 @@
 //! there, records, requests and profiles. Nothing of it is kept in the repository.
 
 mod formats;
+mod traces;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -56,7 +57,8 @@ pub(crate) fn write_all() -> io::Result<()> {
         .and_then(|()| write_profiles())
         .and_then(|()| write_markers())
         .and_then(|()| write_answers())
-        .and_then(|()| write_recordings());
+        .and_then(|()| write_recordings())
+        .and_then(|()| traces::write());
     fs::remove_dir_all(&scratch)?;
     println!("{} object files, and seeds made of them, are in {}", files.len(), corpus("").display());
     written

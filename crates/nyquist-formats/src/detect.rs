@@ -46,7 +46,7 @@ pub enum Format {
     GperftoolsCpu,
     /// A profile of Go or gperftools as text.
     PprofText,
-    /// A Windows event trace, which cannot be read yet.
+    /// A Windows event trace, read by `nyquist-etw`.
     Etl,
     /// Costs of callgrind or cachegrind.
     Callgrind,

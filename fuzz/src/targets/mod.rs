@@ -15,6 +15,7 @@ targets! {
     converter
     demangle
     elf
+    etl
     event_names
     formats
     go_tables

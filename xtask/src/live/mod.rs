@@ -24,6 +24,7 @@ mod deepening;
 mod diff;
 mod doctor;
 mod emulator;
+mod event_trace;
 mod events;
 mod exit_status;
 mod expect;
@@ -165,6 +166,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("arm_machine", arm_machine::TESTS),
     ("aarch64", aarch64::TESTS),
     ("walkthrough", walkthrough::TESTS),
+    ("event_trace", event_trace::TESTS),
     ("windows", windows::TESTS),
     ("macos", macos::TESTS),
     ("waits", waits::TESTS),

@@ -1,0 +1,254 @@
+//! Converts handmade traces of Windows: whose the samples are, their stacks, images and weights.
+
+#[path = "../../nyquist-etw/tests/made_trace/mod.rs"]
+pub mod made_trace;
+
+use made_trace::{Buffer, Header};
+use nyquist_convert::etw::{EtwError, EtwImported, EtwOptions, import};
+use nyquist_convert::name_by_address;
+use nyquist_etw::file::FileReader;
+use nyquist_profile::Profile;
+use std::io::Cursor;
+
+const SAMPLE: (u8, u8) = (made_trace::PERF_INFO, 46);
+const STACK: (u8, u8) = (made_trace::STACK_WALK, 32);
+/// The process, its first thread, and another one.
+const PID: u32 = 100;
+const MAIN: u32 = 104;
+const OTHER: u32 = 108;
+const KERNEL: u64 = 0xffff_f800_0000_0000;
+const APP: (u64, u64) = (0x7ff6_0000_0000, 0x1_0000);
+/// A millisecond of the clock.
+const MS: u64 = 10_000;
+
+/// A CPU with a process of two threads, its program, and the kernel's image.
+fn started() -> Buffer {
+    let mut buffer = Buffer::new(0, 1);
+    buffer
+        .system((3, 3, 4), (0, 0), 10 * MS, &made_trace::process((PID, 4), "app.exe", "app.exe"))
+        .system((5, 3, 4), (0, 0), 10 * MS, &made_trace::thread((PID, MAIN), ""))
+        .system((5, 3, 4), (0, 0), 10 * MS, &made_trace::thread((PID, OTHER), "worker"))
+        .system((20, 3, 3), (0, 0), 10 * MS, &made_trace::image(APP, PID, 9, r"\Device\V3\b\app.exe"))
+        .system(
+            (20, 3, 3),
+            (0, 0),
+            10 * MS,
+            &made_trace::image((KERNEL, 0x10_0000), 0, 8, r"\SystemRoot\system32\ntoskrnl.exe"),
+        );
+    buffer
+}
+
+fn read(header: &Header, buffers: &[Buffer], options: EtwOptions) -> Result<EtwImported, EtwError> {
+    let file = made_trace::file(header, buffers);
+    import(FileReader::open(Cursor::new(file)).unwrap(), options)
+}
+
+fn imported(buffers: &[Buffer]) -> EtwImported {
+    read(&Header::default(), buffers, EtwOptions::default()).unwrap()
+}
+
+/// Each sample as its process, thread, time in ms, and stack, outermost first.
+fn samples(profile: &Profile) -> Vec<String> {
+    let profile = name_by_address(profile.clone());
+    let mut lines = Vec::new();
+    for thread in profile.threads() {
+        let process = profile.process(thread.process);
+        for sample in &thread.samples {
+            let mut names: Vec<_> =
+                sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack)).collect();
+            names.reverse();
+            let names: Vec<_> = names.into_iter().map(|frame| profile.func_name(frame.func)).collect();
+            let time = sample.time / 1_000_000;
+            lines.push(format!("{} {} {time}: {}", process.name, thread.tid, names.join(";")));
+        }
+    }
+    lines
+}
+
+fn checked(buffers: &[Buffer], expected: &[&str]) {
+    assert_eq!(samples(&imported(buffers).finished.profile), expected);
+}
+
+#[test]
+fn a_stack_belongs_to_the_sample_that_it_names() {
+    let mut buffer = started();
+    buffer
+        .perf_info(SAMPLE, 11 * MS, &made_trace::sample(APP.0 + 0x10, MAIN))
+        .perf_info(STACK, 11 * MS, &made_trace::stack(11 * MS, (PID, MAIN), &[APP.0 + 0x10, APP.0 + 0x20]))
+        .perf_info(SAMPLE, 12 * MS, &made_trace::sample(APP.0 + 0x30, OTHER))
+        // Stacks of other events, of unknown ones, and of other threads.
+        .perf_info(STACK, 12 * MS, &made_trace::stack(12 * MS - 1, (PID, OTHER), &[APP.0 + 0x40]))
+        .perf_info(STACK, 12 * MS, &made_trace::stack(12 * MS, (PID, MAIN), &[APP.0 + 0x50]));
+    checked(&[buffer], &["app.exe 100 0: app.exe+0x20;app.exe+0x10", "app.exe 108 1: app.exe+0x30"]);
+}
+
+#[test]
+fn kernel_and_user_parts_become_one_stack() {
+    let mut buffer = started();
+    let kernel = |offset: u64| KERNEL + offset;
+    // The thread leaves the kernel after its second sample there: both have the same user part.
+    for (time, offset) in [(11, 0x100), (12, 0x200)] {
+        let stack = [kernel(offset), kernel(offset + 8)];
+        buffer.perf_info(SAMPLE, time * MS, &made_trace::sample(kernel(offset), MAIN)).perf_info(
+            STACK,
+            time * MS,
+            &made_trace::stack(time * MS, (PID, MAIN), &stack),
+        );
+    }
+    let user = [APP.0 + 0x10, APP.0 + 0x20];
+    buffer.perf_info(STACK, 13 * MS, &made_trace::stack(11 * MS, (PID, MAIN), &user));
+    // One that never returns.
+    buffer.perf_info(SAMPLE, 14 * MS, &made_trace::sample(kernel(0x300), MAIN)).perf_info(
+        STACK,
+        14 * MS,
+        &made_trace::stack(14 * MS, (PID, MAIN), &[kernel(0x300)]),
+    );
+    checked(
+        &[buffer],
+        &[
+            "app.exe 100 0: app.exe+0x20;app.exe+0x10;ntoskrnl.exe+0x108;ntoskrnl.exe+0x100",
+            "app.exe 100 1: app.exe+0x20;app.exe+0x10;ntoskrnl.exe+0x208;ntoskrnl.exe+0x200",
+            "app.exe 100 3: ntoskrnl.exe+0x300",
+        ],
+    );
+}
+
+#[test]
+fn stacks_by_number_are_found_wherever_they_are_stated() {
+    let key = |opcode| (made_trace::STACK_WALK, opcode);
+    let mut buffer = started();
+    buffer
+        .perf_info(SAMPLE, 11 * MS, &made_trace::sample(KERNEL + 0x100, MAIN))
+        .perf_info(key(37), 11 * MS, &made_trace::stack_key(11 * MS, (PID, MAIN), 0xaa))
+        .perf_info(key(38), 11 * MS, &made_trace::stack_key(11 * MS, (PID, MAIN), 0xbb))
+        .perf_info(key(35), 12 * MS, &made_trace::keyed_stack(0xbb, &[APP.0 + 0x10]))
+        .perf_info(SAMPLE, 13 * MS, &made_trace::sample(APP.0 + 0x30, MAIN))
+        .perf_info(key(38), 13 * MS, &made_trace::stack_key(13 * MS, (PID, MAIN), 0xbb))
+        .perf_info(key(36), 14 * MS, &made_trace::keyed_stack(0xbb, &[APP.0 + 0x30, APP.0 + 0x40]))
+        .perf_info(key(36), 14 * MS, &made_trace::keyed_stack(0xaa, &[KERNEL + 0x100]));
+    checked(
+        &[buffer],
+        &["app.exe 100 0: app.exe+0x10;ntoskrnl.exe+0x100", "app.exe 100 2: app.exe+0x40;app.exe+0x30"],
+    );
+}
+
+#[test]
+fn what_the_end_of_a_trace_states_is_known_from_its_beginning() {
+    let mut buffer = Buffer::new(0, 1);
+    buffer
+        .perf_info(SAMPLE, 11 * MS, &made_trace::sample(APP.0 + 0x10, MAIN))
+        .system((3, 4, 4), (0, 0), 20 * MS, &made_trace::process((PID, 4), "app.exe", ""))
+        .system((5, 4, 4), (0, 0), 20 * MS, &made_trace::thread((PID, MAIN), ""))
+        .system((20, 4, 3), (0, 0), 20 * MS, &made_trace::image(APP, PID, 9, r"\Device\V3\app.exe"))
+        .full(
+            &made_trace::SYSTEM_CONFIG_EX,
+            (35, 0),
+            (0, 0),
+            21 * MS,
+            &made_trace::volume(r"\Device\V3\", r"D:\"),
+        );
+    let profile = imported(&[buffer]).finished.profile;
+    assert_eq!(samples(&profile), ["app.exe 100 0: app.exe+0x10"]);
+    assert_eq!(profile.libs()[0].path, r"D:\app.exe");
+}
+
+#[test]
+fn libs_have_the_identities_that_the_trace_states() {
+    let guid = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16];
+    let mut buffer = started();
+    buffer
+        .perf_info(SAMPLE, 11 * MS, &made_trace::sample(APP.0 + 0x10, MAIN))
+        .perf_info(SAMPLE, 12 * MS, &made_trace::sample(KERNEL + 0x10, MAIN))
+        .full(
+            &made_trace::IMAGE_ID,
+            (0, 2),
+            (PID, 0),
+            13 * MS,
+            &made_trace::image_id(APP, PID, 0x5ca1_2c43, "app.exe"),
+        )
+        .full(
+            &made_trace::IMAGE_ID,
+            (36, 2),
+            (PID, 0),
+            13 * MS,
+            &made_trace::pdb_id(APP.0, PID, (&guid, 10), "c:\\b\\app.pdb"),
+        );
+    let profile = imported(&[buffer]).finished.profile;
+    let app = profile.libs().iter().find(|lib| lib.name == "app.exe").unwrap();
+    assert_eq!(app.path, r"\\?\GLOBALROOT\Device\V3\b\app.exe");
+    assert_eq!(
+        (app.debug_name.as_str(), app.breakpad_id.as_str()),
+        ("app.pdb", "04030201060508070910111213141516a")
+    );
+    assert_eq!(app.code_id.as_deref(), Some("5CA12C4310000"));
+    let kernel = profile.libs().iter().find(|lib| lib.name == "ntoskrnl.exe").unwrap();
+    assert_eq!(
+        (kernel.path.as_str(), kernel.code_id.as_deref()),
+        (r"C:\Windows\system32\ntoskrnl.exe", None)
+    );
+}
+
+#[test]
+fn a_sample_weighs_the_interval_of_the_trace() {
+    let mut buffer = started();
+    buffer.perf_info((made_trace::PERF_INFO, 73), 10 * MS, &made_trace::interval(1221)).perf_info(
+        SAMPLE,
+        11 * MS,
+        &made_trace::sample(APP.0, MAIN),
+    );
+    let profile = imported(&[buffer]).finished.profile;
+    assert_eq!(profile.meta().interval, 122_100);
+    let sample = profile.threads()[0].samples.iter().next().unwrap();
+    assert_eq!((sample.weight, sample.cpu_delta), (1, Some(122_100)));
+}
+
+#[test]
+fn idle_cpus_and_unknown_threads_have_no_samples() {
+    let mut buffer = started();
+    buffer
+        .perf_info(SAMPLE, 11 * MS, &made_trace::sample(KERNEL, 0))
+        .perf_info(SAMPLE, 12 * MS, &made_trace::sample(APP.0, 77))
+        .perf_info(SAMPLE, 13 * MS, &made_trace::sample(APP.0, MAIN));
+    let imported = imported(&[buffer]);
+    assert_eq!(samples(&imported.finished.profile), ["app.exe 100 1: app.exe+0x0"]);
+    assert_eq!(imported.notes, ["1 samples of threads whose process is not known were passed over"]);
+}
+
+#[test]
+fn a_process_that_begins_and_ends_has_its_own_images() {
+    let mut buffer = started();
+    let other = (APP.0, 0x2000);
+    buffer
+        .system((3, 1, 4), (PID, MAIN), 11 * MS, &made_trace::process((200, PID), "short.exe", ""))
+        .system((5, 1, 4), (PID, MAIN), 11 * MS, &made_trace::thread((200, 204), ""))
+        .system((3, 10, 3), (200, 204), 11 * MS, &made_trace::image(other, 200, 9, r"C:\short.exe"))
+        .perf_info(SAMPLE, 12 * MS, &made_trace::sample(APP.0 + 0x10, 204))
+        .perf_info(SAMPLE, 13 * MS, &made_trace::sample(APP.0 + 0x3000, 204))
+        .system((5, 2, 4), (200, 204), 14 * MS, &made_trace::thread((200, 204), ""))
+        .system((3, 2, 4), (200, 204), 14 * MS, &made_trace::process((200, PID), "short.exe", ""))
+        .perf_info(SAMPLE, 15 * MS, &made_trace::sample(APP.0 + 0x10, MAIN));
+    checked(
+        &[buffer],
+        &[
+            "short.exe 200 0: short.exe+0x10",
+            "short.exe 200 1: 0x7ff600003000",
+            "app.exe 100 3: app.exe+0x10",
+        ],
+    );
+}
+
+#[test]
+fn losses_are_counted() {
+    let mut buffer = started();
+    buffer.perf_info(SAMPLE, 11 * MS, &made_trace::sample(APP.0, MAIN));
+    let header = Header { events_lost: 5, buffers_lost: 2, ..Header::default() };
+    let imported = read(&header, &[buffer], EtwOptions::default()).unwrap();
+    assert_eq!(imported.finished.statistics.lost, 5);
+    assert_eq!(imported.notes, ["the session lost 2 buffers, each with many events"]);
+}
+
+#[test]
+fn a_trace_without_samples_is_refused() {
+    let refused = read(&Header::default(), &[started()], EtwOptions::default()).unwrap_err();
+    assert_eq!(refused.to_string(), "the trace has no samples of CPUs");
+}
