@@ -40,7 +40,7 @@ impl Session for KernelSession {
     type Delivery = Consumer;
 
     fn start(&mut self, settings: &Settings) -> Result<(), Refusal> {
-        privilege::enable().map_err(|_| Refusal::NotAdministrator)?;
+        privilege::enable().map_err(|_| if is_wine() { Refusal::Wine } else { Refusal::NotAdministrator })?;
         stop_stale();
         let (one, other) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
         let session = NewSession {
