@@ -11,7 +11,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) fn write(event: &Event<'_>, room: &mut [u8]) -> Option<usize> {
     let len = HEADER.checked_add(event.payload.len())?;
     let (header, payload) = room.get_mut(..len)?.split_at_mut_checked(HEADER)?;
-    let numbers: [&[u8]; 9] = [
+    let numbers: [&[u8]; 8] = [
         &event.provider.to_bytes(),
         &event.time.to_le_bytes(),
         &event.process.unwrap_or(NONE).to_le_bytes(),
@@ -20,7 +20,6 @@ pub(crate) fn write(event: &Event<'_>, room: &mut [u8]) -> Option<usize> {
         &event.cpu.to_le_bytes(),
         &[event.opcode, event.version],
         &(event.pointer_size.bytes() as u64).to_le_bytes(),
-        &[],
     ];
     let mut at = 0;
     for bytes in numbers {

@@ -22,6 +22,7 @@ use crate::live_page::{LivePage, Tap};
 use crate::number::counted;
 use crate::printer::Printer;
 use crate::record::{Course, Recorded, pid_list};
+use crate::system::linux::options;
 use nyquist_convert::Converter;
 use nyquist_record::linux;
 use nyquist_record::linux::backend::Summary;
