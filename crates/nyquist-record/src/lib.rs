@@ -8,6 +8,12 @@ mod chunk;
 mod cpu_list;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod end_reason;
+#[cfg(any(test, windows))]
+#[cfg_attr(
+    not(windows),
+    allow(dead_code, unreachable_pub, unused_imports, reason = "the module of Windows uses it")
+)]
+mod etw;
 #[cfg(target_os = "linux")]
 pub mod linux;
 #[cfg(target_os = "macos")]
@@ -25,6 +31,8 @@ mod pace;
 mod pool;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod random;
+#[cfg(any(target_os = "macos", windows, test))]
+mod recording_thread;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod request;
 #[cfg(any(test, target_os = "macos", windows))]

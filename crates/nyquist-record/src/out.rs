@@ -62,12 +62,17 @@ impl Out {
         self.filling.as_mut().map(BufferWriter::room).unwrap_or_default()
     }
 
-    /// Adds an event.
+    /// Adds an event on an unknown CPU.
     pub(crate) fn push(&mut self, time: u64, kind: EventKind) {
-        if matches!(kind, EventKind::Sample(_)) && self.is_full() {
+        self.push_event(Event { time: Timestamp(time), cpu: None, kind });
+    }
+
+    /// Adds an event.
+    pub(crate) fn push_event(&mut self, event: Event) {
+        if matches!(event.kind, EventKind::Sample(_)) && self.is_full() {
             return self.drop_sample();
         }
-        self.events.push(Event { time: Timestamp(time), cpu: None, kind });
+        self.events.push(event);
     }
 
     /// Adds a sample whose stack is the first `len` bytes of the room.

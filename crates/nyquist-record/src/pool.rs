@@ -118,7 +118,7 @@ pub(crate) struct BufferWriter {
 
 impl BufferWriter {
     /// Whether it is reserved for a higher need than this one.
-    #[cfg(any(target_os = "linux", test))]
+    #[cfg(any(target_os = "linux", windows, test))]
     pub(crate) fn is_kept_from(&self, need: Need) -> bool {
         self.kept_for > need
     }

@@ -104,7 +104,7 @@ mod tests {
     use nyquist_profile::{Meta, Profile, Thread};
     use nyquist_record::windows::backend::{Backend, Recording, Summary};
     use nyquist_record::windows::launch::{self, ExitStatus};
-    use nyquist_record::windows::{self, Command, EndReason, OpenError, Options, Target};
+    use nyquist_record::windows::{self, Command, EndReason, OpenError, Options, Target, Way};
     use nyquist_symbols::{Finder, KernelError};
 
     use super::work::CODE;
@@ -112,12 +112,13 @@ mod tests {
     const INTERVAL_NS: u64 = 1_000_000;
 
     pub(crate) fn run() {
-        let tests: [(&str, fn()); 6] = [
+        let tests: [(&str, fn()); 7] = [
             ("shares_and_stacks_are_those_of_the_program", shares_and_stacks),
             ("children_are_recorded", children_are_recorded),
             ("a_process_can_be_attached_to", attaching),
             ("the_command_is_ended_when_asked", ending),
             ("what_cannot_be_recorded_says_why", refusals),
+            ("the_kernels_events_are_recorded_or_refused", events),
             ("a_sleeping_thread_has_no_cpu_time", sleeping),
         ];
         let wanted = std::env::args().nth(1);
@@ -156,9 +157,10 @@ mod tests {
             converter.advance(complete_before);
         }
         let summary = recording.finish();
-        let total = summary.total_cpu_time_ns.unwrap();
-        let kind = EventKind::TotalInAll { cpu_time_ns: total };
-        converter.push(Event { time: Timestamp(0), cpu: None, kind });
+        if let Some(cpu_time_ns) = summary.total_cpu_time_ns {
+            let kind = EventKind::TotalInAll { cpu_time_ns };
+            converter.push(Event { time: Timestamp(0), cpu: None, kind });
+        }
         let finished = converter.finish();
         let finder = Finder::default();
         let threads = NonZeroUsize::MIN;
@@ -171,14 +173,14 @@ mod tests {
     }
 
     fn print_summary(summary: &Summary, profile: &Profile) {
-        let holds = summary.holds.unwrap();
+        let holds = summary.holds.unwrap_or_default();
         println!(
             "{:?}: {} suspensions, median {} us, 99th percentile {} us, CPU time {} ms",
             summary.reason,
             holds.count,
             holds.median_us,
             holds.percentile_99_us,
-            summary.total_cpu_time_ns.unwrap() / 1_000_000
+            summary.total_cpu_time_ns.unwrap_or_default() / 1_000_000
         );
         for thread in profile.threads() {
             let stacks = stacks(profile, thread);
@@ -319,6 +321,23 @@ mod tests {
         let command = Command::from_words(["no-such-program".into()]).unwrap();
         let error = launch::prepare(&command).unwrap_err();
         assert_eq!(error.exit_code(), 127, "{error}");
+    }
+
+    fn events() {
+        let child = launch::prepare(&own_command("300")).unwrap();
+        let options = Options { way: Way::Etw { waits: false }, ..Options::default() };
+        match Backend::open(&Target::Child(child.pid()), &options) {
+            Ok(backend) => {
+                let recording = backend.record().unwrap();
+                child.start().unwrap();
+                assert_eq!(take(recording).profile.processes().len(), 1);
+            }
+            Err(error) => {
+                println!("  {error}");
+                assert!(matches!(error, OpenError::Etw { .. }), "{error}");
+                assert!(error.advice().iter().any(|hint| hint.contains("--backend suspend")));
+            }
+        }
     }
 
     fn sleeping() {

@@ -26,9 +26,11 @@ pub(super) fn works(program: &Path, folder: &Path, environment: &[Variable]) -> 
     let _ = fs::remove_dir_all(&own);
     fs::create_dir_all(&own)?;
     let wine = Wine { program, environment, folder: &own };
-    let tests: [(&str, Test); 4] = [
+    let tests: [(&str, Test); 6] = [
         ("a program is recorded", records),
         ("running processes are recorded", attaches),
+        ("Ctrl-C on the console ends a recording, which is saved", is_interrupted),
+        ("the kernel's events are not there, and what is there instead", has_no_events),
         ("profiles are read as on Linux", reads),
         ("the viewer is served", serves),
     ];
@@ -73,10 +75,15 @@ impl Wine<'_> {
 
     /// The program with known shares.
     fn shares(&self) -> Result<PathBuf> {
-        let program = self.folder.join("shares.exe");
+        self.compiled("shares")
+    }
+
+    /// A program of `workloads/windows`.
+    fn compiled(&self, name: &str) -> Result<PathBuf> {
+        let program = self.folder.join(format!("{name}.exe"));
         if !program.exists() {
             let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
-            let source = crate::root().join("workloads/windows/shares.c");
+            let source = crate::root().join(format!("workloads/windows/{name}.c"));
             succeed(compiler.args(["-g", "-O1", "-o"]).arg(&program).arg(source))?;
         }
         Ok(program)
@@ -134,6 +141,44 @@ fn attaches(wine: &Wine<'_>) -> Result<()> {
     let report: Value = serde_json::from_str(&wine.text(&["report", "--json", "attached.json.gz"])?)?;
     let (middle, gamma) = (share(&report, "middle"), share(&report, "gamma_"));
     ensure!(middle + gamma > 0.8, "middle has {middle}, gamma_ {gamma}");
+    Ok(())
+}
+
+/// Ctrl-C reaches the program and the recorder, as on a console of Windows. Wine has a console only on a terminal,
+/// which `script` makes. It ends the program with 0, and not with the code of Windows for that (`0xC000013A`).
+fn is_interrupted(wine: &Wine<'_>) -> Result<()> {
+    wine.compiled("ctrl_c")?;
+    fs::copy(wine.program, wine.folder.join("nyquist.exe"))?;
+    let record = "nyquist.exe record -s -o interrupted.json.gz -- ./ctrl_c.exe work began";
+    let line = format!("wine ctrl_c.exe send began '{record}' > interrupted.txt 2>&1");
+    let mut typed = Command::new("script");
+    typed.args(["--quiet", "--return", "--command", &line, "/dev/null"]).stdin(Stdio::null());
+    typed.current_dir(wine.folder).envs(wine.environment.iter().cloned());
+    let output = typed.output().context("cannot start script")?;
+    let said = fs::read_to_string(wine.folder.join("interrupted.txt")).unwrap_or_default();
+    ensure!(output.status.success(), "the status is {}: {said}", output.status);
+    ensure!(said.contains("Saved interrupted.json.gz"), "it says {said}");
+    let report: Value = serde_json::from_str(&wine.text(&["report", "--json", "interrupted.json.gz"])?)?;
+    ensure!(share(&report, "worked") > 0.5, "the program's function has {}", share(&report, "worked"));
+    Ok(())
+}
+
+/// Wine has the functions of event traces, and no events. A recording that needs them says so.
+fn has_no_events(wine: &Wine<'_>) -> Result<()> {
+    wine.shares()?;
+    let all = ["record", "-s", "-a", "-d", "1", "-o", "events.json.gz"];
+    let command = ["record", "-s", "--backend", "etw", "-o", "events.json.gz", "--", "./shares.exe", "1"];
+    for (words, hint) in [(&all[..], "-p"), (&command[..], "--backend suspend")] {
+        let output = wine.run(words)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(1), "{words:?}: {}: {said}", output.status);
+        ensure!(said.contains("Wine") && said.contains("hint:") && said.contains(hint), "{words:?}: {said}");
+        ensure!(output.stdout.is_empty(), "the program has run: {words:?}");
+        ensure!(!wine.folder.join("events.json.gz").exists(), "a profile is left: {words:?}");
+    }
+    let waits = wine.run(&["record", "-s", "--off-cpu", "--", "./shares.exe", "1"])?;
+    let said = String::from_utf8_lossy(&waits.stderr);
+    ensure!(said.contains("--backend etw"), "--off-cpu: {said}");
     Ok(())
 }
 

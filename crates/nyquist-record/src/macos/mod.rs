@@ -22,7 +22,7 @@ pub use crate::pace::{BudgetSummary, HoldSummary};
 pub use crate::suspend::backend;
 pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
-pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
+pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 
 pub(crate) use sys::preference::cpus;
 pub(crate) use sys::queue::Flag;

@@ -7,6 +7,7 @@ use nyquist_convert::event::Pid;
 
 use super::here::{Flag, Preference, StopHandle, ThisSystem, cpus};
 use super::options::{Options, Target};
+use super::outcome::Sampled;
 pub use super::outcome::{Notice, OpenError, Outcome};
 use super::recording::{Ready, Sampling};
 use super::{End, Plan};
@@ -50,7 +51,9 @@ impl Backend {
         let lowered = Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz };
         let lowered = (options.rate_hz > rate_hz).then_some(lowered);
         let notices = lowered.into_iter().chain(Notice::of(ready.left_out())).collect();
-        Ok(Self { outcome: Outcome { rate_hz, notices }, ready, stop })
+        let interval_ns = 1_000_000_000 / u64::from(rate_hz);
+        let outcome = Outcome { rate_hz, interval_ns, sampled: Sampled::BySuspending, notices };
+        Ok(Self { outcome, ready, stop })
     }
 
     /// What is recorded, and how.
@@ -93,8 +96,8 @@ pub struct Summary {
     pub left_running: bool,
     /// How long threads were suspended.
     pub holds: Option<HoldSummary>,
-    /// What was left out because it cannot be sampled, with what was left out from the beginning.
-    pub left_out: Option<Notice>,
+    /// What is missing, such as processes that cannot be sampled, with those from the beginning.
+    pub notices: Vec<Notice>,
 }
 
 impl Iterator for Recording {
@@ -124,7 +127,7 @@ impl Recording {
             total_cpu_time_ns: Some(total_cpu_time_ns),
             left_running: left_running && reason == EndReason::Exited,
             holds: Some(holds),
-            left_out: Notice::of(&left_out),
+            notices: Notice::of(&left_out).into_iter().collect(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! differs between them.
 
 #[cfg(any(windows, target_os = "macos"))]
+#[cfg_attr(windows, allow(unreachable_pub, reason = "the backend of Windows is around it"))]
 pub mod backend;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod command;
@@ -29,6 +30,8 @@ use crate::macos as here;
 #[cfg(windows)]
 use crate::windows as here;
 
+#[cfg(windows)]
+pub(crate) use family::Family;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) use look::LARGEST_COPY;
 #[cfg(any(windows, target_os = "macos"))]

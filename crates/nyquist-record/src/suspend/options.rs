@@ -13,6 +13,9 @@ pub enum Target {
     /// Running processes: all their threads, all their descendants, and all threads and processes that these
     /// will start.
     Attach(Vec<Pid>),
+    /// All processes of the machine. Only the kernel's events show them.
+    #[cfg(windows)]
+    Machine,
 }
 
 impl Target {
@@ -21,6 +24,8 @@ impl Target {
         match self {
             Self::Child(pid) => std::slice::from_ref(pid),
             Self::Attach(pids) => pids,
+            #[cfg(windows)]
+            Self::Machine => &[],
         }
     }
 }
@@ -34,6 +39,9 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// The largest copy of a stack in bytes; `None` for [`Options::MOST_STACK_BYTES`].
     pub stack_bytes: Option<u32>,
+    /// How threads are sampled.
+    #[cfg(windows)]
+    pub way: crate::windows::Way,
 }
 
 impl Options {
@@ -43,6 +51,12 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rate_hz: 1000, duration: None, stack_bytes: None }
+        Self {
+            rate_hz: 1000,
+            duration: None,
+            stack_bytes: None,
+            #[cfg(windows)]
+            way: crate::windows::Way::default(),
+        }
     }
 }

@@ -14,11 +14,36 @@ use super::system::Refusal;
 pub struct Outcome {
     /// Samples of every running thread per second of wall-clock time, if the budget allows as many.
     pub rate_hz: u32,
+    /// The time between two samples in nanoseconds.
+    pub interval_ns: u64,
+    /// How threads are sampled.
+    pub sampled: Sampled,
     /// The limitations of the recording.
     pub notices: Vec<Notice>,
 }
 
+/// How threads are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampled {
+    /// By suspending them.
+    BySuspending,
+    /// By the kernel's events.
+    #[cfg(windows)]
+    ByEvents,
+}
+
 impl Outcome {
+    /// What is sampled, and how, to be shown to the user.
+    pub fn way(&self) -> String {
+        match self.sampled {
+            Sampled::BySuspending => format!("user code at {} Hz by suspending threads", self.rate_hz),
+            #[cfg(windows)]
+            Sampled::ByEvents => {
+                format!("user and kernel code at {} Hz by the kernel's events (ETW)", self.rate_hz)
+            }
+        }
+    }
+
     /// Samples of every running thread per second of wall-clock time.
     pub fn rate_hz(&self) -> u32 {
         self.rate_hz
@@ -44,6 +69,28 @@ pub enum Notice {
         asked_hz: u32,
         /// The actual rate.
         allowed_hz: u32,
+    },
+    /// The rate was lowered to that of the machine's shortest interval between samples.
+    #[cfg(windows)]
+    LeastInterval {
+        /// The requested rate.
+        asked_hz: u32,
+        /// The actual rate.
+        allowed_hz: u32,
+        /// The interval in nanoseconds.
+        least_ns: u64,
+    },
+    /// Buffers with the kernel's events did not reach the recorder.
+    #[cfg(windows)]
+    BuffersLost {
+        /// How many.
+        count: u64,
+    },
+    /// The kernel's events ended before the recording did.
+    #[cfg(windows)]
+    SessionEnded {
+        /// Why, if it is known. Otherwise, another program has stopped the session.
+        reason: Option<String>,
     },
     /// Descendants of the recorded processes that cannot be sampled.
     LeftOut {
@@ -73,6 +120,23 @@ impl fmt::Display for Notice {
                 f,
                 "the rate is lowered from {asked_hz} to {allowed_hz} Hz, for a program that is stopped more often would not get to run"
             ),
+            #[cfg(windows)]
+            Self::LeastInterval { asked_hz, allowed_hz, least_ns } => write!(
+                f,
+                "the rate is lowered from {asked_hz} to {allowed_hz} Hz: the shortest interval between samples is {} ms on this machine",
+                *least_ns as f64 / 1e6
+            ),
+            #[cfg(windows)]
+            Self::BuffersLost { count } => write!(
+                f,
+                "{count} buffers of the kernel's events were lost, with samples in them: a lower rate (-r) loses fewer"
+            ),
+            #[cfg(windows)]
+            Self::SessionEnded { reason: Some(reason) } => write!(f, "the recording ended early: {reason}"),
+            #[cfg(windows)]
+            Self::SessionEnded { reason: None } => {
+                f.write_str("the recording ended early: another program has stopped its session")
+            }
             Self::LeftOut { pids, reason } => match pids[..] {
                 [_] => write!(f, "a process that descends from what is recorded is left out: {reason}"),
                 _ => write!(
@@ -103,6 +167,15 @@ pub enum OpenError {
         reason: String,
         /// What may help, if anything.
         advice: Option<String>,
+    },
+    /// The kernel's events are not recorded.
+    #[cfg(windows)]
+    #[error("{refusal}")]
+    Etw {
+        /// Why.
+        refusal: crate::etw::Refusal,
+        /// Whether the target can be recorded by suspending its threads as well.
+        by_suspending: bool,
     },
     /// The recorder itself is named.
     #[error("process {} is nyquist itself, which cannot suspend its own threads", pid.0)]
@@ -144,6 +217,8 @@ impl OpenError {
                 "`{LISTING_COMMAND}` lists the processes that run, and `nyquist record --name NAME` attaches to those of a name"
             )],
             Self::Refused { advice, .. } => advice.iter().cloned().collect(),
+            #[cfg(windows)]
+            Self::Etw { refusal, by_suspending } => refusal.advice(*by_suspending),
             Self::Itself { .. } | Self::System { .. } => Vec::new(),
         }
     }

@@ -1,16 +1,16 @@
-//! A running recording: the sampling thread, its chunks, and its end.
+//! Processes that are ready to be sampled, and the thread that does it.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::{Builder, JoinHandle};
 
 use nyquist_convert::event::Pid;
 
 use super::sampler::{End, LeftOut, Plan, Sampler};
 use super::system::{Refusal, System};
 use crate::Chunk;
+use crate::recording_thread::RecordingThread;
 
 /// Processes that are ready to be sampled.
 #[derive(Debug)]
@@ -21,13 +21,7 @@ pub(crate) struct Ready<S: System> {
 }
 
 /// The sampling thread and its chunks.
-#[derive(Debug)]
-pub(crate) struct Sampling {
-    chunks: Receiver<Chunk>,
-    /// The number of chunks that wait to be received.
-    waiting: Arc<AtomicUsize>,
-    sampler: Option<JoinHandle<End>>,
-}
+pub(crate) type Sampling = RecordingThread<End>;
 
 impl<S: System + Send + 'static> Ready<S>
 where
@@ -50,25 +44,9 @@ where
     /// Starts the sampling thread. `prefer` is called there first, and its result is dropped at the end.
     pub(crate) fn record<P>(self, prefer: impl FnOnce() -> P + Send + 'static) -> io::Result<Sampling> {
         let sampler = self.sampler;
-        let run = move || {
+        RecordingThread::start("nyquist-sampler", (self.chunks, self.waiting), move || {
             let _preference = prefer();
             sampler.run()
-        };
-        let sampler = Builder::new().name("nyquist-sampler".into()).spawn(run)?;
-        Ok(Sampling { chunks: self.chunks, waiting: self.waiting, sampler: Some(sampler) })
-    }
-}
-
-impl Sampling {
-    /// Waits for the next chunk; `None` if the recording has ended.
-    pub(crate) fn next(&self) -> Option<Chunk> {
-        let chunk = self.chunks.recv().ok()?;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        Some(chunk)
-    }
-
-    /// Waits for the end of the thread, which was asked to end.
-    pub(crate) fn join(&mut self) -> Option<End> {
-        self.sampler.take()?.join().ok()
+        })
     }
 }

@@ -1,5 +1,7 @@
-//! Windows: launching the command, and sampling it by suspending its threads.
+//! Windows: launching the command, and sampling it by suspending its threads, or by the kernel's events.
 
+pub mod backend;
+mod etw;
 pub mod launch;
 mod listing;
 mod process;
@@ -8,16 +10,17 @@ mod stop;
 mod sys;
 mod system;
 
+pub use backend::Way;
 pub use process::{has_ended as process_has_ended, named as processes_named};
 pub use stop::StopHandle;
 pub use sys::process::Preference;
 
 pub use crate::end_reason::EndReason;
+pub use crate::etw::Refusal;
 pub use crate::pace::{BudgetSummary, HoldSummary};
-pub use crate::suspend::backend;
 pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
-pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
+pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 
 pub(crate) use sys::process::cpus;
 pub(crate) use sys::timer::Flag;

@@ -34,7 +34,8 @@ pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = rate)]
     pub(crate) rate: u32,
-    /// How to sample: by perf_event_open, by ptrace where that is refused, or by what works best
+    /// How to sample: on Linux by perf_event_open, or by ptrace where that is refused; on Windows by suspending
+    /// threads, or by the kernel's events, which -a needs; or by what works best
     #[arg(long, value_name = "BACKEND", value_enum, default_value_t)]
     pub(crate) backend: Backend,
     #[command(flatten)]
@@ -255,6 +256,10 @@ pub(crate) enum Backend {
     Perf,
     /// ptrace: user code, and where threads wait; where `perf_event_open` is refused
     Ptrace,
+    /// Suspending threads: user code, on Windows and macOS
+    Suspend,
+    /// The kernel's events (ETW) on Windows: kernel code too, as an administrator
+    Etw,
 }
 
 #[cfg(test)]

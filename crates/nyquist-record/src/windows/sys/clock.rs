@@ -15,7 +15,7 @@ pub(crate) fn monotonic_ns() -> u64 {
 }
 
 /// Counts per second, which never change while the system runs.
-fn frequency() -> u64 {
+pub(crate) fn frequency() -> u64 {
     static FREQUENCY: OnceLock<u64> = OnceLock::new();
     *FREQUENCY.get_or_init(|| {
         let mut frequency = 0;

@@ -3,6 +3,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod console;
+pub(crate) mod etw;
 pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod process;

@@ -5,14 +5,16 @@ use crate::failure::Failure;
 use nyquist_record::linux;
 use nyquist_record::linux::backend::Choice;
 
-impl From<Backend> for Choice {
-    fn from(backend: Backend) -> Self {
-        match backend {
-            Backend::Auto => Self::Auto,
-            Backend::Perf => Self::Perf,
-            Backend::Ptrace => Self::Ptrace,
-        }
-    }
+/// The backend, if it is one of Linux.
+pub(crate) fn backend(backend: Backend) -> Result<Choice, Failure> {
+    let other = match backend {
+        Backend::Auto => return Ok(Choice::Auto),
+        Backend::Perf => return Ok(Choice::Perf),
+        Backend::Ptrace => return Ok(Choice::Ptrace),
+        Backend::Suspend => "--backend suspend is for Windows and macOS",
+        Backend::Etw => "--backend etw is for Windows",
+    };
+    Err(Failure::new(other).hint("leave it out: nyquist chooses what works best here"))
 }
 
 impl From<CallGraph> for linux::CallGraph {
@@ -40,6 +42,14 @@ pub(crate) fn with_stacks(args: StackArgs, options: linux::Options) -> Result<li
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn backends_of_other_systems_are_refused() {
+        assert!(matches!(backend(Backend::Ptrace), Ok(Choice::Ptrace)));
+        let refused = backend(Backend::Etw).unwrap_err();
+        assert_eq!(refused.message, "--backend etw is for Windows");
+        assert!(backend(Backend::Suspend).is_err());
+    }
 
     #[test]
     fn a_size_needs_copies() {

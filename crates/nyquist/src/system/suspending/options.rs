@@ -1,35 +1,45 @@
-//! What the options of the command line mean for a recording by suspending threads.
+//! What the options of the command line mean for a recording on Windows and macOS.
 
 use crate::args::{Backend, CallGraph, RecordArgs};
 use crate::failure::Failure;
-use crate::system::recorder::Options;
+use crate::system::current::{NAME, sampling};
+use crate::system::recorder::{Options, Target};
 use std::time::Duration;
 
-/// Refuses the options that need the kernel of Linux.
+/// Refuses the options that need the kernel of Linux, or another way to sample.
 pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
     let rows = args.shape.rows;
-    let asked = [
-        (args.backend != Backend::Auto, "--backend"),
+    let by_events = sampling::is_by_events(args);
+    let linux = [
+        (matches!(args.backend, Backend::Perf | Backend::Ptrace), "--backend perf or ptrace"),
         (!matches!(args.stacks.call_graph, CallGraph::Auto | CallGraph::Dwarf), "--call-graph"),
-        (args.target.all_cpus, "-a"),
         (args.target.cgroup.is_some(), "--cgroup"),
         (args.cpu.is_some(), "--cpu"),
         (args.perf_data.is_some(), "--perf-data"),
-        (args.off_cpu, "--off-cpu"),
         (!args.events.asked.is_empty(), "-e"),
+    ];
+    let events = [
+        (args.target.all_cpus, "-a"),
+        (args.off_cpu, "--off-cpu"),
         (rows.per_cpu_threads, "--per-cpu-threads"),
         (rows.cswitch_markers, "--cswitch-markers"),
     ];
-    match asked.into_iter().find(|(is_asked, _)| *is_asked) {
-        Some((_, option)) => {
-            Err(Failure::new(format!("{option} is for Linux: here, threads are sampled by suspending them"))
-                .hint(format!("leave out {option}")))
-        }
-        None => Ok(()),
+    if let Some((_, option)) = linux.into_iter().find(|(is_asked, _)| *is_asked) {
+        return Err(Failure::new(format!("{option} is for Linux, and not there on {NAME}"))
+            .hint(format!("leave out {option}")));
     }
+    match events.into_iter().find(|(is_asked, _)| *is_asked && !by_events) {
+        Some((_, option)) => Err(sampling::needs_events(option)),
+        None => sampling::check(args),
+    }
+}
+
+/// The target if it is all of the machine.
+pub(super) fn whole_machine(args: &RecordArgs) -> Option<Target> {
+    sampling::whole_machine(args)
 }
 
 /// The options of a recording.
 pub(super) fn of(args: &RecordArgs, duration: Option<Duration>) -> Options {
-    Options { rate_hz: args.rate, duration, stack_bytes: args.stacks.stack_size }
+    sampling::options(args, duration)
 }

@@ -1,4 +1,5 @@
-//! Recording on Windows and macOS: launch or attach, sample by suspending threads, and convert.
+//! Recording on Windows and macOS: launch or attach, sample by suspending threads or by the kernel's events, and
+//! convert.
 
 use super::options;
 use crate::args::RecordArgs;
@@ -15,7 +16,7 @@ use crate::system::recorder::launch::{self, Ended, LaunchError, Running, Suspend
 use crate::system::recorder::signals::EndSignal;
 use crate::system::recorder::{Command, EndReason, Preference, Target, now, processes_named};
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
-use nyquist_convert::{Converter, NamePattern, Options, Shape};
+use nyquist_convert::{Converter, Filter, NamePattern, Options, Shape};
 use nyquist_profile::{ExtraInfo, Meta};
 use std::io;
 use std::path::Path;
@@ -66,6 +67,7 @@ impl<'a> Plan<'a> {
         match target.pid.first() {
             Some(pid) => format!("process {pid}"),
             None if !target.name.is_empty() => target.name.join(", "),
+            None if target.all_cpus => "the whole system".to_owned(),
             None => program_name(self.args),
         }
     }
@@ -120,7 +122,7 @@ impl Recorder<'_> {
             left_running: summary.left_running,
             deepened_after: None,
             holds: summary.holds,
-            warnings: summary.left_out.iter().map(ToString::to_string).collect(),
+            warnings: summary.notices.iter().map(ToString::to_string).collect(),
         };
         Ok(Recorded {
             finished,
@@ -160,7 +162,7 @@ impl Recorder<'_> {
         if is_first {
             print_outcome(self.printer, &outcome);
         }
-        let is_beside = command.is_some() && matches!(target, Target::Attach(_));
+        let is_beside = command.is_some() && !matches!(target, Target::Child(_));
         if let Some(command) = command.clone().filter(|_| is_beside) {
             self.end_with(command);
         }
@@ -203,7 +205,7 @@ impl Recorder<'_> {
         let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut meta = Meta {
             product: name.to_owned(),
-            interval: 1_000_000_000 / u64::from(outcome.rate_hz.max(1)),
+            interval: outcome.interval_ns,
             start_time: start_time.as_micros() as u64,
             has_cpu_deltas: true,
             arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
@@ -211,16 +213,21 @@ impl Recorder<'_> {
             extra: vec![ExtraInfo {
                 section: "Recording".to_owned(),
                 label: "Sampled".to_owned(),
-                value: way(outcome),
+                value: outcome.way(),
             }],
             ..Meta::default()
         };
         machine::describe(&mut meta);
         let options = Options { start: now(), kernel_permitted: true, meta };
-        Converter::new(options)
-            .shaped(Shape::from(args.shape))
+        let mut converter = Converter::new(options)
+            .shaped(Shape { waits: args.off_cpu, ..Shape::from(args.shape) })
             .telling_rows_apart()
-            .limiting_side_files(memory::side_files(args.symbols.max_memory))
+            .limiting_side_files(memory::side_files(args.symbols.max_memory));
+        if args.target.all_cpus && !args.target.name.is_empty() {
+            let names = args.target.name.iter().map(|name| NamePattern::new(name));
+            converter.keep_only(Filter::Named(names.collect()));
+        }
+        converter
     }
 
     /// Converts all recorded events, until the recording ends.
@@ -306,6 +313,9 @@ impl Recorder<'_> {
 
 /// The running processes that the options name, if they name any.
 fn running_target(args: &RecordArgs) -> Result<Option<Target>, Failure> {
+    if let Some(machine) = options::whole_machine(args) {
+        return Ok(Some(machine));
+    }
     let mut pids: Vec<_> = args.target.pid.iter().copied().map(Pid).collect();
     for name in &args.target.name {
         let pattern = NamePattern::new(name);
@@ -325,6 +335,8 @@ fn ancestors(target: &Target) -> Vec<u32> {
     match target {
         Target::Child(pid) => vec![pid.0],
         Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
+        #[cfg(windows)]
+        Target::Machine => Vec::new(),
     }
 }
 
@@ -335,13 +347,8 @@ fn program_name(args: &RecordArgs) -> String {
     Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
 }
 
-/// What is sampled, and how.
-fn way(outcome: &Outcome) -> String {
-    format!("user code at {} Hz by suspending threads", outcome.rate_hz)
-}
-
 fn print_outcome(printer: Printer, outcome: &Outcome) {
-    printer.say(format_args!("Sampling {}", way(outcome)));
+    printer.say(format_args!("Sampling {}", outcome.way()));
     for notice in &outcome.notices {
         printer.warn(notice);
     }

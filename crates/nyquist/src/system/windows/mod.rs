@@ -4,6 +4,7 @@ pub(crate) mod folders;
 pub(crate) mod machine;
 pub(crate) mod programs;
 pub(crate) mod recording;
+pub(crate) mod sampling;
 pub(crate) mod signals;
 pub(crate) mod special_files;
 mod sys;

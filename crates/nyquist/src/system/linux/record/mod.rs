@@ -22,6 +22,7 @@ use crate::live_page::{LivePage, Tap};
 use crate::number::counted;
 use crate::printer::Printer;
 use crate::record::{Course, Recorded, pid_list};
+use crate::system::linux::options;
 use nyquist_convert::Converter;
 use nyquist_record::linux;
 use nyquist_record::linux::backend::Summary;
@@ -41,6 +42,8 @@ pub(crate) struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Checks what the options ask for.
     pub(crate) fn of(args: &'a RecordArgs) -> Result<Self, Failure> {
+        // Before anything is started.
+        options::backend(args.backend)?;
         let may_look_into_others = linux::may_look_into_others();
         Ok(Self { args, events: events::wanted(args)?, may_look_into_others })
     }

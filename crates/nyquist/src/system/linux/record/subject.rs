@@ -3,6 +3,7 @@
 use super::failures::{launch_failure, open_failure};
 use crate::args::{RecordArgs, TargetArgs};
 use crate::failure::Failure;
+use crate::system::linux::options::backend as backend_of;
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Filter, NamePattern};
 use nyquist_record::linux::backend::{Backend, OpenError};
@@ -25,11 +26,11 @@ pub(super) fn open_backend(
     options: &Options,
     loses_privileges: Option<&PathBuf>,
 ) -> Result<Backend, Failure> {
+    let backend = backend_of(args.backend)?;
     let was_found = |pid: Pid| !args.target.name.is_empty() && !args.target.pid.contains(&pid.0);
     for _ in 0..LOOKS {
         loop {
-            let opened =
-                Backend::open(args.backend.into(), target.clone(), options, loses_privileges.cloned());
+            let opened = Backend::open(backend, target.clone(), options, loses_privileges.cloned());
             let ended = opened.as_ref().err().and_then(OpenError::no_such_process);
             match (ended.filter(|pid| was_found(*pid)), &mut target) {
                 (Some(pid), Target::Attach(pids)) if pids.contains(&pid) => {

@@ -1,0 +1,23 @@
+//! Recording by the kernel's events of Windows (Event Tracing for Windows, ETW). All that does not call the
+//! system is here, so that it is tested on every system: what a session is asked for, how its events reach the
+//! recording, which of them are kept, and how the recording ends.
+
+mod kept;
+mod record_format;
+mod recorder;
+mod refusal;
+mod session;
+mod sink;
+mod stale;
+#[cfg(test)]
+mod tests;
+
+#[cfg(windows)]
+pub(crate) use recorder::{Decoder, End, Plan, Ready};
+pub use refusal::Refusal;
+#[cfg(windows)]
+pub(crate) use session::{Delivery, Losses, Machine, Session, Settings, StackWalk, interval_within};
+#[cfg(windows)]
+pub(crate) use sink::EventSink;
+#[cfg(windows)]
+pub(crate) use stale::{name_of, stale};

@@ -1,0 +1,255 @@
+//! Recordings of simulated sessions.
+
+mod simulated;
+
+use std::time::Duration;
+
+use nyquist_convert::event::{Event, EventKind, Pid};
+
+use super::recorder::{End, Plan, Ready};
+use super::refusal::Refusal;
+use super::session::{Losses, Settings, StackWalk, interval_within};
+use super::stale::{name_of, stale};
+use crate::end_reason::EndReason;
+use simulated::{BEGAN, Script, Simulated, Step, TestDecoder, TestMachine, event, image, process, sample};
+
+const SETTINGS: Settings = Settings { interval_ns: 1_000_000, waits: false };
+
+fn plan(named: &[u32]) -> Plan {
+    Plan { named: named.to_vec(), duration: None, settings: SETTINGS }
+}
+
+/// Records what the script says, and returns the events with the end.
+fn record(script: &Script, plan: Plan) -> (Vec<Event>, End) {
+    script.run_already(&plan.named);
+    let (session, machine) = (Simulated::of(script), TestMachine::of(script));
+    let mut recording =
+        Ready::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
+    let mut events = Vec::new();
+    let mut complete_before = 0;
+    while let Some(chunk) = recording.next() {
+        assert!(chunk.complete_before().0 >= complete_before, "it never goes back");
+        complete_before = chunk.complete_before().0;
+        chunk.decode(&mut events);
+    }
+    assert!(events.iter().all(|event| event.time.0 < complete_before), "all is complete at the end");
+    (events, recording.join().unwrap())
+}
+
+fn samples_of(events: &[Event]) -> Vec<Pid> {
+    let pid = |event: &Event| match &event.kind {
+        EventKind::Sample(sample) => Some(sample.pid),
+        _ => None,
+    };
+    events.iter().filter_map(pid).collect()
+}
+
+fn lost(events: &[Event]) -> u64 {
+    let records = |event: &Event| match event.kind {
+        EventKind::Lost { records } => records,
+        _ => 0,
+    };
+    events.iter().map(records).sum()
+}
+
+#[test]
+fn a_command_is_recorded_with_its_children() {
+    let script = Script::default();
+    script.deliver([
+        process(10, 1, BEGAN - 5),
+        process(20, 1, BEGAN - 5),
+        sample(10, BEGAN + 1),
+        process(11, 10, BEGAN + 2),
+        sample(11, BEGAN + 3),
+        sample(20, BEGAN + 3),
+    ]);
+    script.then(Step::EndNamed);
+    let (events, end) = record(&script, plan(&[10]));
+    assert_eq!(samples_of(&events), [Pid(10), Pid(11)]);
+    assert_eq!(end.reason, Some(EndReason::Exited));
+    assert!(end.left_running, "process 11 lives on");
+    assert_eq!(script.stops(), 1);
+}
+
+#[test]
+fn children_that_run_already_are_recorded() {
+    let script = Script::default();
+    script.run_already(&[11]);
+    script.deliver([process(11, 10, 5), sample(11, BEGAN + 1), sample(20, BEGAN + 1)]);
+    script.then(Step::Stop);
+    let (events, _) = record(&script, plan(&[10]));
+    assert_eq!(samples_of(&events), [Pid(11)]);
+}
+
+#[test]
+fn samples_that_wait_for_their_stacks_are_not_late() {
+    let script = Script::default();
+    script.hold_samples();
+    let second = 1_000_000_000;
+    script.deliver([sample(10, BEGAN + 1), image(10, BEGAN + 9 * second)]);
+    script.then(Step::Stop);
+    let mut recording = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]))
+        .unwrap()
+        .record(TestDecoder::of(&script), || ())
+        .unwrap();
+    let mut complete_before = 0;
+    let mut samples = 0;
+    while let Some(chunk) = recording.next() {
+        let before = chunk.complete_before().0;
+        let mut events = Vec::new();
+        chunk.decode(&mut events);
+        assert!(events.iter().all(|event| event.time.0 >= complete_before), "{events:?}");
+        samples += samples_of(&events).len();
+        complete_before = before;
+    }
+    assert_eq!(samples, 1);
+    recording.join().unwrap();
+}
+
+#[test]
+fn all_of_the_machine_is_recorded_until_it_is_stopped() {
+    let script = Script::default();
+    script.deliver([sample(10, BEGAN + 1), sample(20, BEGAN + 2)]);
+    script.then(Step::Stop);
+    let (events, end) = record(&script, plan(&[]));
+    assert_eq!(samples_of(&events), [Pid(10), Pid(20)]);
+    assert_eq!((end.reason, end.left_running), (Some(EndReason::Stopped), false));
+}
+
+#[test]
+fn a_recording_ends_after_its_duration() {
+    let script = Script::default();
+    let duration = Some(Duration::from_millis(20));
+    let (_, end) = record(&script, Plan { duration, ..plan(&[10]) });
+    assert_eq!(end.reason, Some(EndReason::Duration));
+}
+
+#[test]
+fn what_ran_before_and_after_the_recording_is_left_out() {
+    let script = Script::default();
+    script.deliver([process(10, 1, 5), image(10, 6), sample(10, 7), sample(10, BEGAN + 1)]);
+    script.then(Step::Stop);
+    script.deliver_after_stop([sample(10, u64::MAX / 2), image(10, BEGAN + 9)]);
+    let (events, _) = record(&script, plan(&[10]));
+    assert_eq!(samples_of(&events).len(), 1);
+    let images = events.iter().filter(|event| matches!(event.kind, EventKind::Map(_)));
+    assert_eq!(images.map(|event| event.time.0).collect::<Vec<_>>(), [BEGAN, BEGAN + 9]);
+}
+
+#[test]
+fn a_session_that_refuses_leaves_nothing_behind() {
+    for refused in ["start", "events", "sample"] {
+        let script = Script::default();
+        script.refuse(refused);
+        let opened = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]));
+        assert!(matches!(opened, Err(Refusal::NotAdministrator)), "{refused}");
+        assert!(!script.runs(), "{refused}");
+    }
+}
+
+#[test]
+fn a_session_that_is_not_recorded_is_stopped() {
+    let script = Script::default();
+    let ready = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[])).unwrap();
+    assert!(script.runs());
+    drop(ready);
+    assert!(!script.runs());
+}
+
+#[test]
+fn lost_events_are_counted_once() {
+    let script = Script::default();
+    script.lose(Losses { events: 7, buffers: 0 });
+    script.deliver([sample(10, BEGAN + 1)]);
+    script.then(Step::Wait(Duration::from_secs(3)));
+    script.then(Step::Lose(Losses { events: 9, buffers: 2 }));
+    script.then(Step::Stop);
+    let (events, end) = record(&script, plan(&[]));
+    assert_eq!((lost(&events), end.lost_buffers), (9, 2));
+}
+
+#[test]
+fn the_images_of_a_process_that_has_ended_are_kept() {
+    let script = Script::default();
+    script.deliver([
+        process(10, 1, 5),
+        process(11, 10, BEGAN + 1),
+        sample(11, BEGAN + 2),
+        event(2, 11, 0, BEGAN + 3),
+        image(11, BEGAN + 4),
+    ]);
+    script.then(Step::End(11));
+    script.then(Step::EndNamed);
+    let (events, end) = record(&script, plan(&[10]));
+    let is_image = |event: &Event| matches!(&event.kind, EventKind::Map(map) if map.pid == Some(Pid(11)));
+    assert!(events.iter().any(is_image));
+    assert!(!end.left_running);
+}
+
+#[test]
+fn pending_buffers_are_taken_after_the_stop() {
+    let script = Script::default();
+    script.deliver([process(10, 1, 5), sample(10, BEGAN + 1)]);
+    script.then(Step::Stop);
+    script.deliver_after_stop([sample(10, BEGAN + 2), sample(10, BEGAN + 3)]);
+    let (events, end) = record(&script, plan(&[10]));
+    assert_eq!(samples_of(&events).len(), 3);
+    assert!(!end.was_cut);
+}
+
+#[test]
+fn a_delivery_that_never_ends_is_left() {
+    let script = Script::default();
+    script.then(Step::Stop);
+    script.never_end();
+    let (_, end) = record(&script, plan(&[]));
+    assert_eq!(end.reason, Some(EndReason::Stopped));
+}
+
+#[test]
+fn a_session_that_others_stop_ends_the_recording() {
+    let script = Script::default();
+    script.deliver([sample(10, BEGAN + 1)]);
+    script.fail_delivery();
+    let (events, end) = record(&script, plan(&[]));
+    assert_eq!(samples_of(&events), [Pid(10)]);
+    assert!(end.was_cut && end.failure.is_some(), "{end:?}");
+    assert!(!script.runs());
+}
+
+#[test]
+fn the_machines_shortest_interval_is_the_least() {
+    assert_eq!(interval_within(1_000_000, &(122_100..=1_000_000_000)), 1_000_000);
+    assert_eq!(interval_within(50_000, &(122_100..=1_000_000_000)), 122_100);
+    #[expect(clippy::reversed_empty_ranges, reason = "the system may state anything")]
+    let reversed = 9..=1;
+    assert_eq!(interval_within(50_000, &reversed), 50_000);
+}
+
+#[test]
+fn switches_have_stacks_if_waits_are_recorded() {
+    assert_eq!(SETTINGS.stack_walks(), [StackWalk::Sample]);
+    let waits = Settings { waits: true, ..SETTINGS };
+    assert_eq!(waits.stack_walks(), [StackWalk::Sample, StackWalk::ContextSwitch]);
+}
+
+#[test]
+fn sessions_of_ended_recorders_are_stale() {
+    let names = ["nyquist-5", "nyquist-6", "nyquist-05", "nyquist-", "Eventlog-System", "nyquist-x"];
+    let names = names.map(str::to_owned).to_vec();
+    assert_eq!(stale(names, |pid| pid == 6), [name_of(5)]);
+}
+
+#[test]
+fn refusals_are_a_sentence_with_advice() {
+    let said = Refusal::NotAdministrator;
+    assert!(said.to_string().contains("administrators"), "{said}");
+    assert_eq!(said.advice(false).len(), 1);
+    assert!(said.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
+    assert!(Refusal::Wine.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
+    assert!(Refusal::Wine.advice(false).iter().any(|hint| hint.contains("-p")));
+    let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+    let interval = Refusal::Interval { asked_ns: 50_000, least_ns: Some(122_100), source };
+    assert!(interval.to_string().contains("0.05 ms"), "{interval}");
+    assert!(interval.advice(false)[0].contains("0.1221 ms"));
+}

@@ -1,0 +1,152 @@
+//! The backends of Windows behind one type: suspending threads, or the kernel's events.
+
+use std::io;
+use std::sync::Arc;
+
+use nyquist_convert::Filter;
+
+use super::etw::{EtwRecording, Opened};
+use super::sys::timer::Flag;
+use super::{Options, StopHandle, Target};
+use crate::end_reason::EndReason;
+use crate::suspend::backend as suspend;
+pub use crate::suspend::backend::Summary;
+use crate::suspend::outcome::Sampled;
+pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
+use crate::{Chunk, Source};
+
+/// How threads are sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// By suspending them, without more rights than those of the user.
+    #[default]
+    Suspend,
+    /// By the kernel's events (ETW), for which Windows asks for an administrator.
+    Etw {
+        /// Whether context switches are recorded.
+        waits: bool,
+    },
+}
+
+/// A backend that is ready to record. Dropping it leaves the processes as they are.
+#[derive(Debug)]
+pub struct Backend(Ready);
+
+#[derive(Debug)]
+enum Ready {
+    Suspend(Box<suspend::Backend>),
+    Etw { opened: Box<Opened>, outcome: Outcome, stop: StopHandle },
+}
+
+impl Backend {
+    /// Opens what is to be recorded. It runs on meanwhile.
+    pub fn open(target: &Target, options: &Options) -> Result<Self, OpenError> {
+        match options.way {
+            Way::Suspend => suspend::Backend::open(target, options).map(Box::new).map(Ready::Suspend),
+            Way::Etw { waits } => open_etw(target, options, waits),
+        }
+        .map(Self)
+    }
+
+    /// What is recorded, and how.
+    pub fn outcome(&self) -> Outcome {
+        match &self.0 {
+            Ready::Suspend(backend) => backend.outcome(),
+            Ready::Etw { outcome, .. } => outcome.clone(),
+        }
+    }
+
+    /// Selects the samples of the target; to be passed to the converter.
+    pub fn filter(&self) -> Filter {
+        match &self.0 {
+            Ready::Suspend(backend) => backend.filter(),
+            // The recorder keeps only the target's.
+            Ready::Etw { .. } => Filter::default(),
+        }
+    }
+
+    /// Starts recording. A child is sampled from its start on.
+    pub fn record(self) -> Result<Recording, OpenError> {
+        match self.0 {
+            Ready::Suspend(backend) => backend.record().map(Running::Suspend),
+            Ready::Etw { opened, stop, .. } => {
+                let recording =
+                    opened.record().map_err(|source| system("no thread can be started", source))?;
+                Ok(Running::Etw { recording, stop })
+            }
+        }
+        .map(Recording)
+    }
+}
+
+fn open_etw(target: &Target, options: &Options, waits: bool) -> Result<Ready, OpenError> {
+    let flag = Flag::new().map_err(|source| system("no event can be made", source))?;
+    let stop = StopHandle { flag: Arc::new(flag) };
+    let opened = Opened::open(target, (options, waits), Arc::clone(&stop.flag))?;
+    let (asked_hz, rate_hz, interval_ns) = (options.rate_hz, opened.rate_hz, opened.interval_ns);
+    let lowered = Notice::LeastInterval { asked_hz, allowed_hz: rate_hz, least_ns: interval_ns };
+    let notices = (rate_hz < asked_hz).then_some(lowered).into_iter().collect();
+    let outcome = Outcome { rate_hz, interval_ns, sampled: Sampled::ByEvents, notices };
+    Ok(Ready::Etw { opened: Box::new(opened), outcome, stop })
+}
+
+fn system(what: &'static str, source: io::Error) -> OpenError {
+    OpenError::System { what, source }
+}
+
+/// A running recording: an iterator over the recorded chunks. Dropping it ends it.
+#[derive(Debug)]
+pub struct Recording(Running);
+
+#[derive(Debug)]
+enum Running {
+    Suspend(suspend::Recording),
+    Etw { recording: EtwRecording, stop: StopHandle },
+}
+
+impl Iterator for Recording {
+    type Item = Chunk;
+
+    fn next(&mut self) -> Option<Chunk> {
+        match &mut self.0 {
+            Running::Suspend(recording) => recording.next(),
+            Running::Etw { recording, .. } => recording.next(),
+        }
+    }
+}
+
+impl Source for Recording {}
+
+impl Recording {
+    /// A handle that ends the recording before the process ends.
+    pub fn stop_handle(&self) -> StopHandle {
+        match &self.0 {
+            Running::Suspend(recording) => recording.stop_handle(),
+            Running::Etw { stop, .. } => stop.clone(),
+        }
+    }
+
+    /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
+    pub fn finish(self) -> Summary {
+        match self.0 {
+            Running::Suspend(recording) => recording.finish(),
+            Running::Etw { recording, stop } => finish_etw(recording, &stop),
+        }
+    }
+}
+
+fn finish_etw(mut recording: EtwRecording, stop: &StopHandle) -> Summary {
+    stop.stop();
+    let end = recording.join().unwrap_or_default();
+    let reason = end.reason.unwrap_or(EndReason::Stopped);
+    let lost = (end.lost_buffers > 0).then_some(Notice::BuffersLost { count: end.lost_buffers });
+    let cut =
+        end.was_cut.then(|| Notice::SessionEnded { reason: end.failure.map(|failure| failure.to_string()) });
+    Summary {
+        reason,
+        total_cpu_time_ns: None,
+        left_running: end.left_running && reason == EndReason::Exited,
+        holds: None,
+        notices: lost.into_iter().chain(cut).collect(),
+    }
+}

@@ -1,0 +1,44 @@
+//! How threads are sampled: by suspending them, or by the kernel's events (ETW).
+
+use crate::args::{Backend, RecordArgs};
+use crate::failure::Failure;
+use nyquist_record::windows::{Options, Target, Way};
+use std::time::Duration;
+
+/// Whether the kernel's events are recorded: they are asked for, or only they show what is asked for.
+pub(crate) fn is_by_events(args: &RecordArgs) -> bool {
+    match args.backend {
+        Backend::Etw => true,
+        Backend::Auto => args.target.all_cpus,
+        Backend::Suspend | Backend::Perf | Backend::Ptrace => false,
+    }
+}
+
+/// The failure of an option that needs the kernel's events.
+pub(crate) fn needs_events(option: &str) -> Failure {
+    Failure::new(format!("{option} needs the kernel's events: threads that are suspended do not show it"))
+        .hint("`--backend etw` records them, as an administrator")
+}
+
+/// Refuses options that go with other ways to sample.
+pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
+    if is_by_events(args) && args.stacks.stack_size.is_some() {
+        return Err(Failure::new(
+            "--stack-size needs copies of stacks, and the kernel walks them itself (ETW)",
+        )
+        .hint("leave out --stack-size"));
+    }
+    Ok(())
+}
+
+/// The target if it is all of the machine.
+pub(crate) fn whole_machine(args: &RecordArgs) -> Option<Target> {
+    args.target.all_cpus.then_some(Target::Machine)
+}
+
+/// The options of a recording.
+pub(crate) fn options(args: &RecordArgs, duration: Option<Duration>) -> Options {
+    let waits = args.off_cpu || args.shape.rows.cswitch_markers;
+    let way = if is_by_events(args) { Way::Etw { waits } } else { Way::Suspend };
+    Options { rate_hz: args.rate, duration, stack_bytes: args.stacks.stack_size, way }
+}
