@@ -85,6 +85,17 @@ pub(crate) struct Course {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Course {
+    /// This course of a run with the sums and warnings of those before it.
+    pub(crate) fn after(mut self, mut former: Self) -> Self {
+        let sums = self.total_cpu_time_ns.zip(former.total_cpu_time_ns);
+        self.total_cpu_time_ns = sums.map(|(time, before)| time + before);
+        former.warnings.retain(|warning| !self.warnings.contains(warning));
+        self.warnings.append(&mut former.warnings);
+        self
+    }
+}
+
 /// Prints the summary of a recording.
 pub(crate) fn print(
     printer: Printer,
