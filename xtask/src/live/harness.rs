@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::context::{Context, Ground};
+use super::context::{Context, Shared};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
 use super::plan::Plan;
@@ -131,24 +131,24 @@ fn passes(filter: &[String], name: &str) -> bool {
 pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     tracefs::mount();
     paranoid::restore_when_interrupted()?;
-    let ground = Ground::prepare(plan)?;
+    let shared = Shared::prepare(plan)?;
     let chosen = all().filter(|chosen| chosen.is_in(plan));
     let (together, alone): (Vec<Chosen>, Vec<Chosen>) = chosen.partition(|chosen| chosen.alone().is_none());
     let reporter = Reporter { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
-    run_together(&ground, &together, workers, &reporter);
-    run_together(&ground, &alone, 1, &reporter);
+    run_together(&shared, &together, workers, &reporter);
+    run_together(&shared, &alone, 1, &reporter);
     Ok(reporter.failures.into_inner() == 0)
 }
 
-fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, reporter: &Reporter<'_>) {
+fn run_together(shared: &Shared, tests: &[Chosen], workers: usize, reporter: &Reporter<'_>) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..workers.min(tests.len()) {
             scope.spawn(|| {
                 while let Some(chosen) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let began = Instant::now();
-                    let outcome = run_one(ground, chosen);
+                    let outcome = run_one(shared, chosen);
                     reporter.report(&chosen.name, &outcome, began.elapsed());
                 }
             });
@@ -156,10 +156,10 @@ fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, reporter: &Re
     });
 }
 
-fn run_one(ground: &Ground, chosen: &Chosen) -> Outcome {
+fn run_one(shared: &Shared, chosen: &Chosen) -> Outcome {
     judge(|| {
         let (began, before) = (Instant::now(), stolen());
-        let attempt = attempt(ground, chosen);
+        let attempt = attempt(shared, chosen);
         let is_disturbed = stolen().saturating_sub(before) > began.elapsed() / LEAST_DISTURBANCE;
         (attempt, is_disturbed)
     })
@@ -212,8 +212,8 @@ enum Attempt {
     Off(String),
 }
 
-fn attempt(ground: &Ground, chosen: &Chosen) -> Attempt {
-    let context = match Context::new(ground, &chosen.name) {
+fn attempt(shared: &Shared, chosen: &Chosen) -> Attempt {
+    let context = match Context::new(shared, &chosen.name) {
         Ok(context) => context,
         Err(error) => return Attempt::Ended(Outcome::Failed(format!("{error:#}"))),
     };
