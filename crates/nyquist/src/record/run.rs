@@ -25,6 +25,15 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Leaves out the sums of the system that have more than was asked for: they are of all threads, and the
+    /// command's also of all CPUs.
+    pub(super) fn with_sums_of_the_asked(mut self, args: &RecordArgs) -> Self {
+        let has_all_threads = !args.shape.rows.main_thread_only;
+        self.used = self.used.filter(|_| has_all_threads && args.cpu.is_none());
+        self.course.total_cpu_time_ns = self.course.total_cpu_time_ns.filter(|_| has_all_threads);
+        self
+    }
+
     /// This run with the sums and warnings of those before it.
     fn after(mut self, former: Self) -> Self {
         self.course = self.course.after(former.course);

@@ -48,8 +48,7 @@ impl<'a> Plan<'a> {
         let args = self.args;
         let recorder = Recorder { args, printer, control, tap };
         let mut converter = None;
-        let mut runs = record_runs(args, printer, |duration| recorder.run(duration, &mut converter))?;
-        runs.used = runs.used.filter(|_| !args.shape.rows.main_thread_only);
+        let runs = record_runs(args, printer, |duration| recorder.run(duration, &mut converter))?;
         let finished =
             converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
         let (events, command_lines) = (Vec::new(), String::new());
@@ -90,7 +89,7 @@ impl Recorder<'_> {
         let (status, used) = ended.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         let reason = summary.reason;
-        Ok(Run { course: course_of(summary), reason, status, used, living, not_kept: None })
+        Ok(Run { course: course_of(&summary), reason, status, used, living, not_kept: None })
     }
 
     /// The command, if there is one, and what is recorded.
@@ -135,7 +134,7 @@ fn convert(recording: &mut Recording, feed: &mut Feed<'_>) {
 }
 
 /// How a run went.
-fn course_of(summary: Summary) -> Course {
+fn course_of(summary: &Summary) -> Course {
     Course {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,

@@ -55,7 +55,6 @@ impl<'a> Plan<'a> {
         let record = |duration| recorder.run(Whom::Asked, duration, &mut converter);
         let mut runs = record_runs(args, printer, record)?;
         record_the_rest(&recorder, began, &mut runs, &mut converter);
-        runs.used = runs.used.filter(|_| args.cpu.is_none() && !args.shape.rows.main_thread_only);
         let finished =
             converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
         if !args.target.is_command() {

@@ -16,7 +16,7 @@ use crate::system::linux::options::with_stacks;
 use crate::system::linux::perf_tee::{About, PerfTee, records_of};
 use crate::system::linux::{markers, outcome_messages};
 use nyquist_convert::event::{Pid, Timestamp};
-use nyquist_convert::{Converter, Filter, Options, Shape};
+use nyquist_convert::{Converter, Options, Shape};
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::Suspended;
 use nyquist_record::linux::markers::Markers;
@@ -76,13 +76,7 @@ impl Recorder<'_> {
         converter: &mut Option<Converter>,
     ) -> Result<Run, Failure> {
         let launches = matches!(whom, Whom::Asked) && !self.args.command.is_empty();
-        let (running, listens_to) = match whom {
-            Whom::Asked => (running_target(&self.args.target)?, self.args.target.pid.first().copied()),
-            Whom::LeftRunning(pids) => {
-                let first = pids.first().copied();
-                (Some(Target::Attach(pids.into_iter().map(Pid).collect())), first)
-            }
-        };
+        let (running, listens_to) = self.running(whom)?;
         let budget = memory::side_files(self.args.symbols.max_memory);
         let mut markers = markers::listen(listens_to, self.user, &budget, self.printer);
         let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
@@ -94,15 +88,9 @@ impl Recorder<'_> {
         let options = self.converter_options(&outcome);
         let (meta, start) = (options.meta.clone(), options.start);
         let wanted = wanted_samples(&self.args.target, &backend);
-        let converter = match converter {
-            Some(converter) => {
-                converter.keep_only(wanted.clone());
-                converter
-            }
-            None => {
-                converter.insert(knowing_kernel(self.converter(options, wanted.clone(), &outcome), &outcome))
-            }
-        };
+        let converter =
+            converter.get_or_insert_with(|| knowing_kernel(self.converter(options, &outcome), &outcome));
+        converter.keep_only(wanted.clone());
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
         }
@@ -116,9 +104,7 @@ impl Recorder<'_> {
             outcome_messages::print_before_start(self.printer, &outcome);
         }
         let began = linux::now();
-        let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
-        let is_recorded = matches!(target, Target::Child(_));
-        let command = command.map(|running| Launched::new(running, program_name(self.args), is_recorded));
+        let command = child.map(|child| self.start(child, &target)).transpose()?;
         // From here on, the child runs the command.
         if !self.args.no_counters {
             companions.count(&target, self.printer);
@@ -145,7 +131,26 @@ impl Recorder<'_> {
         self.control.enter(Phase::Saving);
         companions.finish(converter, self.printer);
         let reason = summary.reason;
-        Ok(Run { course: course_of(summary), reason, status, used, living, not_kept })
+        Ok(Run { course: course_of(&summary), reason, status, used, living, not_kept })
+    }
+
+    /// The running processes, if some are recorded, and the one of them that may have markers.
+    fn running(&self, whom: Whom) -> Result<(Option<Target>, Option<u32>), Failure> {
+        match whom {
+            Whom::Asked => {
+                let target = &self.args.target;
+                Ok((running_target(target)?, target.pid.first().copied()))
+            }
+            Whom::LeftRunning(pids) => {
+                let first = pids.first().copied();
+                Ok((Some(Target::Attach(pids.into_iter().map(Pid).collect())), first))
+            }
+        }
+    }
+
+    fn start(&self, child: Suspended, target: &Target) -> Result<Launched, Failure> {
+        let running = child.start().map_err(|error| launch_failure(&error))?;
+        Ok(Launched::new(running, program_name(self.args), matches!(target, Target::Child(_))))
     }
 
     fn subject(
@@ -203,16 +208,14 @@ impl Recorder<'_> {
         }
     }
 
-    fn converter(&self, options: Options, wanted: Filter, outcome: &Outcome) -> Converter {
+    fn converter(&self, options: Options, outcome: &Outcome) -> Converter {
         let shape = self.args.shape;
         let converter = Converter::new(options);
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
         let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
-        let mut converter = converter.telling_rows_apart();
-        converter.keep_only(wanted);
-        converter.limiting_side_files(memory::side_files(self.args.symbols.max_memory))
+        converter.telling_rows_apart().limiting_side_files(memory::side_files(self.args.symbols.max_memory))
     }
 
     fn converter_options(&self, outcome: &Outcome) -> Options {
@@ -259,7 +262,7 @@ fn push_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Conv
 }
 
 /// How a run went.
-fn course_of(summary: Summary) -> Course {
+fn course_of(summary: &Summary) -> Course {
     Course {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
