@@ -80,7 +80,7 @@ fn empty_marker_files() {
         let Ok(file) = File::options().read(true).write(true).open(entry.path()) else { continue };
         let mut written = [0; 8];
         let read = file.read_exact_at(&mut written, protocol::header::WRITTEN as u64);
-        let told = read.and_then(|()| file.write_all_at(&written, protocol::header::READ as u64));
-        told.expect("a marker file can be read and written");
+        let replied = read.and_then(|()| file.write_all_at(&written, protocol::header::READ as u64));
+        replied.expect("a marker file can be read and written");
     }
 }

@@ -1,6 +1,6 @@
 //! Instructions of 64-bit ARM and the frame.
 
-use crate::truth::{Flow, State, number};
+use crate::instruction::{Flow, State, number};
 
 /// Before a function's first instruction.
 pub const ENTRY: State = State { sp: Some(0), fp: None, saved_fp: None, saved_lr: None, number: None };

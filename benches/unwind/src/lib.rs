@@ -2,6 +2,7 @@
 
 pub mod a64;
 pub mod cpu;
+pub mod instruction;
 pub mod known;
 pub mod made;
 pub mod peer;

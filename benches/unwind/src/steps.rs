@@ -1,10 +1,11 @@
 //! Steps of this unwinder and of framehop from frames that the instructions themselves describe (`truth.rs`).
 //!
-//! Each word of the stack holds its own address and a distance more, so that where a return address and a frame pointer were read is told by what
+//! Each word of the stack holds its own address and a distance more, so that where a return address and a frame pointer were read shows in what
 //! the steps lead to.
 
+use crate::instruction::State;
 use crate::known;
-use crate::truth::{Instruction, State};
+use crate::truth::Instruction;
 use anyhow::{Result, ensure};
 use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};

@@ -1,6 +1,6 @@
 //! Instructions of 64-bit x86 and the frame.
 
-use crate::truth::{Flow, State, number};
+use crate::instruction::{Flow, State, number};
 
 /// Before a function's first instruction: the return address is the only word of the frame.
 pub const ENTRY: State = State { sp: Some(8), fp: None, saved_fp: None, saved_lr: Some(8), number: None };

@@ -38,6 +38,7 @@ mod forest;
 mod function_info;
 mod functions;
 mod groups;
+mod hot_lines;
 mod index;
 mod indexed_sums;
 mod line_ratios;

@@ -1,12 +1,10 @@
 //! How often one event happened per occurrence of another, by function: misses per instruction, for
 //! example, or faults per CPU time.
 
-use nyquist_profile::FuncId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::amount::Amount;
-use crate::functions::Function;
+use crate::function_info::FunctionInfo;
 use crate::observations::{Observations, Observed};
 use crate::view::View;
 
@@ -33,28 +31,18 @@ pub struct Ratio {
 }
 
 /// The ratios of a function.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FunctionRatio<'a> {
     /// The function, in the first view that has it.
-    #[serde(skip)]
-    pub func: FuncId,
-    /// Its name.
-    pub name: &'a str,
-    /// The name of its lib.
-    pub lib: Option<&'a str>,
-    /// The file that defines it.
-    pub file: Option<&'a str>,
-    /// The line in that file where it begins.
-    pub line: Option<u32>,
+    pub function: FunctionInfo<'a>,
     /// The ratio of its self amounts.
-    #[serde(rename = "self")]
     pub self_ratio: Ratio,
     /// The ratio of its total amounts.
     pub total: Ratio,
 }
 
 /// The ratios of all functions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ratios<'a> {
     /// The ratio of the totals of both views.
     pub whole: Ratio,
@@ -91,13 +79,13 @@ struct Pair {
 pub fn ratios<'a>(counted: &View<'a>, of: &View<'a>) -> Ratios<'a> {
     let units = [counted, of].map(|view| view.profile().meta().interval.max(1));
     let mut places: FxHashMap<_, usize> = FxHashMap::default();
-    let mut rows: Vec<(Function<'a>, Pair)> = Vec::new();
+    let mut rows: Vec<(FunctionInfo<'a>, Pair)> = Vec::new();
     let mut whole = [Observed::default(); 2];
     for (side, view) in [counted, of].into_iter().enumerate() {
         let Observations { all, functions } = Observations::of(view);
         whole[side] = all;
         for (func, own, total) in functions {
-            let function = view.function_row(func, Amount::default(), Amount::default());
+            let function = view.function(func);
             let place = *places.entry((function.name, function.lib, function.file)).or_insert_with(|| {
                 rows.push((function, Pair::default()));
                 rows.len() - 1
@@ -109,12 +97,8 @@ pub fn ratios<'a>(counted: &View<'a>, of: &View<'a>) -> Ratios<'a> {
     }
     let mut functions: Vec<_> = rows
         .into_iter()
-        .map(|(Function { func, name, lib, file, line, .. }, Pair { own, total })| FunctionRatio {
-            func,
-            name,
-            lib,
-            file,
-            line,
+        .map(|(function, Pair { own, total })| FunctionRatio {
+            function,
             self_ratio: Ratio::of_observed(own, units),
             total: Ratio::of_observed(total, units),
         })
@@ -123,7 +107,8 @@ pub fn ratios<'a>(counted: &View<'a>, of: &View<'a>) -> Ratios<'a> {
         let key = |row: &FunctionRatio<'_>| {
             [row.self_ratio.count, row.total.count, row.self_ratio.of, row.total.of]
         };
-        let by_name = || (one.name, one.lib, one.file).cmp(&(other.name, other.lib, other.file));
+        let name = |row: &FunctionRatio<'a>| (row.function.name, row.function.lib, row.function.file);
+        let by_name = || name(one).cmp(&name(other));
         key(other).partial_cmp(&key(one)).unwrap_or(std::cmp::Ordering::Equal).then_with(by_name)
     });
     Ratios { whole: Ratio::of_observed(whole, units), functions }
@@ -153,7 +138,7 @@ mod tests {
         let found = ratios(&View::new(&counted, &all), &View::new(&of, &all));
         let row = |row: &FunctionRatio<'_>| {
             let Ratio { count, of, is_uncertain, .. } = row.self_ratio;
-            (row.name.to_owned(), count / 1e6, of / 1e6, is_uncertain)
+            (row.function.name.to_owned(), count / 1e6, of / 1e6, is_uncertain)
         };
         found.functions.iter().map(row).collect()
     }
@@ -179,7 +164,7 @@ mod tests {
         let all = Selection::default();
         let found = ratios(&View::new(&counted, &all), &View::new(&of, &all));
         assert_eq!((found.whole.count, found.whole.of, found.whole.ratio), (8e6, 8e6, Some(1.0)));
-        let main = found.functions.iter().find(|row| row.name == "main").unwrap();
+        let main = found.functions.iter().find(|row| row.function.name == "main").unwrap();
         assert_eq!((main.self_ratio.ratio, main.total.ratio), (None, Some(0.5)));
     }
 

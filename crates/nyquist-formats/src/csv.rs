@@ -16,7 +16,7 @@ pub struct Row<'a> {
     pub lib: Option<&'a str>,
     /// The source file that it is defined in.
     pub file: Option<&'a str>,
-    /// The line in that file where it begins.
+    /// A line in that file: where it begins or, if that is not known, its hottest line.
     pub line: Option<u32>,
 }
 

@@ -43,4 +43,4 @@ pub mod windows;
 pub use chunk::{Chunk, Source};
 pub use cpu_list::parse_cpu_list;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
-pub use pace::HoldSummary;
+pub use pace::{BudgetSummary, HoldSummary};

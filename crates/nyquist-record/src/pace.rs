@@ -20,7 +20,9 @@ pub(crate) struct Budget {
     spent_ns: f64,
     /// The time of single stops that was not charged.
     excused_ns: f64,
-    /// How many sampling rounds it has cut short.
+    /// The number of sampling rounds.
+    rounds: u64,
+    /// How many of them it has cut short.
     cut_rounds: u64,
     /// Whether more threads run than there are CPUs.
     is_crowded: bool,
@@ -36,14 +38,16 @@ impl Budget {
             allowed_ns: 0.0,
             spent_ns: 0.0,
             excused_ns: 0.0,
+            rounds: 0,
             cut_rounds: 0,
             is_crowded: false,
         }
     }
 
-    /// Adds what the time since the last call allows with this many running threads. At most one thread per
-    /// CPU can be delayed.
-    pub(crate) fn refill(&mut self, now: u64, running: usize) {
+    /// Begins a sampling round: adds what the time since the last one allows with this many running threads.
+    /// At most one thread per CPU can be delayed.
+    pub(crate) fn begin_round(&mut self, now: u64, running: usize) {
+        self.rounds += 1;
         let held_up = running.min(self.cpus).max(1) as f64;
         let share = (held_up * SHARE_OF_A_THREAD).min(SHARE_OF_ALL);
         let passed = now.saturating_sub(self.since) as f64;
@@ -69,6 +73,7 @@ impl Budget {
             allowed_ns: self.allowed_ns as u64,
             spent_ns: self.spent_ns as u64,
             excused_ns: self.excused_ns as u64,
+            rounds: self.rounds,
             cut_rounds: self.cut_rounds,
         }
     }
@@ -173,7 +178,9 @@ pub struct BudgetSummary {
     /// The additional time for which threads were stopped, in nanoseconds. It is the part of single stops,
     /// prolonged by a busy machine, that exceeds the largest possible debt. It is not charged.
     pub excused_ns: u64,
-    /// How many sampling rounds it has cut short. There, the rate was lower than requested.
+    /// The number of sampling rounds.
+    pub rounds: u64,
+    /// How many of them it has cut short. There, the rate was lower than requested.
     pub cut_rounds: u64,
 }
 
@@ -204,7 +211,7 @@ mod tests {
         let mut budget = Budget::new(cpus, 0);
         let mut holds = 0;
         for tick in 1..=1000 {
-            budget.refill(tick * MS, running);
+            budget.begin_round(tick * MS, running);
             for _ in 0..running {
                 if !budget.allows() {
                     budget.cut_round();
@@ -214,8 +221,8 @@ mod tests {
                 holds += 1;
             }
         }
-        let BudgetSummary { allowed_ns, spent_ns, excused_ns, cut_rounds } = budget.summary();
-        assert_eq!((spent_ns, excused_ns), (30_000 * holds, 0));
+        let BudgetSummary { allowed_ns, spent_ns, excused_ns, rounds, cut_rounds } = budget.summary();
+        assert_eq!((spent_ns, excused_ns, rounds), (30_000 * holds, 0, 1000));
         // The last digit of a sum of fractions is not exact.
         (holds, allowed_ns.next_multiple_of(10), cut_rounds)
     }
@@ -236,13 +243,13 @@ mod tests {
     #[test]
     fn one_long_hold_is_not_paid_for_by_later_ones() {
         let mut budget = Budget::new(2, 0);
-        budget.refill(10 * MS, 1);
+        budget.begin_round(10 * MS, 1);
         budget.spend(20 * MS, 20 * MS);
         assert!(!budget.allows());
         let BudgetSummary { spent_ns, excused_ns, .. } = budget.summary();
         // Half a millisecond was left, and the debt may be as large as the accumulated budget.
         assert_eq!((spent_ns, excused_ns), (MS * 5 / 2, MS * 35 / 2));
-        budget.refill(51 * MS, 1);
+        budget.begin_round(51 * MS, 1);
         assert!(budget.allows());
     }
 
@@ -250,7 +257,7 @@ mod tests {
     fn in_a_crowd_awaiting_a_look_costs_nothing() {
         for (running, may_go_on) in [(2, false), (3, true)] {
             let mut budget = Budget::new(2, 0);
-            budget.refill(10 * MS, running);
+            budget.begin_round(10 * MS, running);
             budget.spend(5 * MS, 30_000);
             assert_eq!(budget.allows(), may_go_on, "{running}");
         }

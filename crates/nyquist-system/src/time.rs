@@ -25,7 +25,7 @@ mod tests {
     use super::modified;
 
     #[test]
-    fn times_before_1970_count_down_in_seconds_and_up_within_them() {
+    fn times_before_1970_have_negative_seconds() {
         let path = std::env::temp_dir().join(format!("nyquist-time-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         let at = |time| {

@@ -100,7 +100,7 @@ pub fn path_id(path: &Path) -> io::Result<FileId> {
     file_id(&OpenOptions::new().read(true).custom_flags(BACKUP_SEMANTICS).open(path)?)
 }
 
-/// The owner of an open file, and what others may do with it: users are not told apart, because who may read a
+/// The owner of an open file, and what others may do with it: users are not distinguished, because who may read a
 /// file is decided when it is opened.
 pub fn ownership(file: &File) -> io::Result<Ownership> {
     let links = winapi_util::file::information(file)?.number_of_links();

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sheet_of_the_page_comes_first_and_panels_last() {
+    fn sheets_of_panels_follow_that_of_the_page() {
         let styles = styles();
         let at = |name: &str| {
             let text = std::str::from_utf8(contents(name).unwrap()).unwrap();

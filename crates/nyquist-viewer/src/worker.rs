@@ -223,7 +223,7 @@ fn answer_about(
         let _ = taken.send(began.elapsed() + answering);
     }
     loop {
-        let job = match next_message(messages, &index, prepares && is_open)? {
+        let job = match next_message(messages, IDLE, prepares && is_open, || index.prepare_more())? {
             Message::Question(job) => job,
             Message::Subject(next, taken) => return Some((Next::Subject(next), taken)),
             Message::Other(profile, compares, taken) => return Some((Next::Other(profile, compares), taken)),
@@ -256,15 +256,21 @@ fn answer_about(
     }
 }
 
-/// Waits for the next message, and prepares the index meanwhile if a page is open: a page that opens must not wait
-/// for that.
-fn next_message(messages: &Receiver<Message>, index: &Index<'_>, prepares: bool) -> Option<Message> {
+/// Waits for the next message: the oldest one. If a page is open (`prepares`), data for later requests is computed
+/// meanwhile, one part after each `idle` time without a message: a page that opens must not wait for that.
+/// `prepare_more` returns whether it has computed a part.
+fn next_message(
+    messages: &Receiver<Message>,
+    idle: Duration,
+    prepares: bool,
+    mut prepare_more: impl FnMut() -> bool,
+) -> Option<Message> {
     let mut has_more = prepares;
     while has_more {
-        match messages.recv_timeout(IDLE) {
+        match messages.recv_timeout(idle) {
             Ok(message) => return Some(message),
             Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) => has_more = index.prepare_more(),
+            Err(RecvTimeoutError::Timeout) => has_more = prepare_more(),
         }
     }
     messages.recv().ok()
@@ -323,4 +329,62 @@ fn with_parts_of_range(profile: &Profile, selection: &Selection) -> Option<Profi
     let mut parts = profile.clone();
     parts.split_samples(&[range.start, range.end]);
     Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(until_ns: u64) -> Message {
+        Message::Time(until_ns, sync_channel(1).0)
+    }
+
+    /// The number of the next message, and how many parts were prepared before it came. It is sent when the
+    /// part of the number `sent_at` is asked for; there are three parts.
+    fn next(waiting: &[u64], prepares: bool, sent_at: Option<u32>) -> (Option<u64>, u32) {
+        let (sender, messages) = channel();
+        for number in waiting {
+            sender.send(time(*number)).unwrap();
+        }
+        let mut sender = sent_at.map(|_| sender);
+        let mut asked = 0;
+        let found = next_message(&messages, Duration::ZERO, prepares, || {
+            asked += 1;
+            if sent_at == Some(asked)
+                && let Some(sender) = sender.take()
+            {
+                sender.send(time(9)).unwrap();
+            }
+            asked <= 3
+        });
+        let number = found.map(|message| match message {
+            Message::Time(until_ns, _) => until_ns,
+            _ => unreachable!("only times are sent"),
+        });
+        (number, asked.min(3))
+    }
+
+    #[test]
+    fn a_waiting_message_comes_before_preparation() {
+        assert_eq!(next(&[1, 2], true, None), (Some(1), 0));
+    }
+
+    #[test]
+    fn parts_are_prepared_until_a_message_comes() {
+        assert_eq!(next(&[], true, Some(1)), (Some(9), 1));
+        assert_eq!(next(&[], true, Some(2)), (Some(9), 2));
+        // When all parts are prepared, it waits.
+        assert_eq!(next(&[], true, Some(4)), (Some(9), 3));
+    }
+
+    #[test]
+    fn without_a_page_nothing_is_prepared() {
+        assert_eq!(next(&[1], false, None), (Some(1), 0));
+        assert_eq!(next(&[], false, None), (None, 0));
+    }
+
+    #[test]
+    fn without_senders_the_wait_ends() {
+        assert_eq!(next(&[], true, None), (None, 0));
+    }
 }

@@ -130,7 +130,7 @@ test('the busiest tracks are shown, and those that are selected', () => {
   assert.deepEqual(chooseTracks({ threads, cores }, { search: 'cpu 0', limit: 30, selected: [] }).shown, cores);
 });
 
-test('threads of one name are told apart', () => {
+test('threads of one name are distinguished', () => {
   const thread = (name, tid, process) => ({ name, tid, process, process_name: 'app', pid: `${process}` });
   const one = [thread('a', '1', 7), thread('a', '2', 7), thread('b', '3', 7)];
   assert.deepEqual(one.map(shortDetails(one)), ['1', '2', '']);

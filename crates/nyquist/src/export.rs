@@ -152,6 +152,8 @@ fn write_csv(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
         view = View::new(&index, &Selection { state, ..Selection::default() });
     }
     let table = view.functions();
+    // A recording has no lines where functions begin.
+    let hottest_lines = view.hottest_lines();
     let files: Vec<_> = table
         .functions
         .iter()
@@ -163,7 +165,7 @@ fn write_csv(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
         function: function.name,
         lib: function.lib,
         file: file.as_deref(),
-        line: function.line,
+        line: function.line.or_else(|| hottest_lines.get(&function.func).copied()),
     });
     csv::write(rows, out)
 }
@@ -194,6 +196,12 @@ mod tests {
         let mut out = Vec::new();
         write(&profile(file), format, Options::default(), &mut out).unwrap();
         out
+    }
+
+    #[test]
+    fn a_functions_hottest_line_is_in_the_table() {
+        let text = String::from_utf8(written("/src/a.c", ExportFormat::Csv)).unwrap();
+        assert_eq!(text, "self,total,function,lib,file,line\n1,1,function,,/src/a.c,7\n");
     }
 
     #[test]

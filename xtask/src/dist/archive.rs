@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_files_give_the_same_bytes_in_whatever_order_they_came() {
+    fn the_order_of_files_does_not_change_the_bytes() {
         let (one, other) = (files(&["top/a", "top/b/c"]), files(&["top/b/c", "top/a"]));
         assert_eq!(tar_gz(&one, 1_700_000_000).unwrap(), tar_gz(&other, 1_700_000_000).unwrap());
         assert_eq!(zip(&one, 1_700_000_000).unwrap(), zip(&other, 1_700_000_000).unwrap());

@@ -13,7 +13,7 @@ use super::project::Project;
 use super::said::said;
 use super::target::Target;
 
-/// Who answers for the package.
+/// The maintainer of the package.
 const MAINTAINER: &str = "The nyquist developers";
 
 /// The folders of what an archive has in `man` and `completions`, by how a file's name begins and ends there, and
@@ -77,7 +77,7 @@ fn copyright(mit: &[u8]) -> Vec<u8> {
     [begin.as_bytes(), mit].concat()
 }
 
-/// What dpkg is told about the package.
+/// The control file of the package.
 pub(super) fn control(project: &Project, architecture: &str, bytes: u64) -> String {
     let Project { version, repository, description, .. } = project;
     let kilobytes = bytes.div_ceil(1024);

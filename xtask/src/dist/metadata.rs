@@ -38,7 +38,7 @@ fn expanded(metadata: &Value, target: &Target, project: &Project) -> (String, St
 }
 
 #[test]
-fn binstall_finds_the_archives_and_the_programs_in_them() {
+fn binstall_finds_archives_and_their_programs() {
     let (package, project) = (package().unwrap(), Project::here().unwrap());
     for target in TARGETS {
         let (address, program) = expanded(&package["metadata"], target, &project);

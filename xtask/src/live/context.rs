@@ -22,7 +22,7 @@ const MARK: &str = "NYQUIST_LIVE_TEST";
 const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// What all tests share: copies of the programs that any user may run.
-pub(crate) struct Ground {
+pub(crate) struct Shared {
     /// A folder outside of the repository, which a plain user may enter.
     folder: PathBuf,
     /// The program under test.
@@ -33,7 +33,7 @@ pub(crate) struct Ground {
     kept: AtomicBool,
 }
 
-impl Ground {
+impl Shared {
     pub(crate) fn prepare(plan: &Plan) -> Result<Self> {
         let folder = std::env::temp_dir().join(format!("nyquist-live-{}", std::process::id()));
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -55,7 +55,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Shared {
     /// Keeps the files if a test has failed, together with the programs that made them.
     fn drop(&mut self) {
         if !self.kept.load(Ordering::Relaxed) {
@@ -66,7 +66,7 @@ impl Drop for Ground {
 
 /// The context of one test.
 pub(crate) struct Context<'a> {
-    ground: &'a Ground,
+    shared: &'a Shared,
     /// The test's own folder, which any user may write to.
     folder: PathBuf,
     /// The value of `MARK` in all processes of the test.
@@ -78,9 +78,9 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(ground: &'a Ground, name: &str) -> Result<Self> {
-        let number = ground.count.fetch_add(1, Ordering::Relaxed);
-        let first = ground.folder.join(name.replace("::", "-"));
+    pub(crate) fn new(shared: &'a Shared, name: &str) -> Result<Self> {
+        let number = shared.count.fetch_add(1, Ordering::Relaxed);
+        let first = shared.folder.join(name.replace("::", "-"));
         // The folders of earlier attempts are kept.
         let again = (2..).map(|attempt| first.with_extension(format!("attempt-{attempt}")));
         let folder = std::iter::once(first.clone()).chain(again).find(|folder| !folder.exists());
@@ -88,7 +88,7 @@ impl<'a> Context<'a> {
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
         let mark = format!("{}-{number}", std::process::id());
-        Ok(Self { ground, folder, mark, history: Mutex::default(), files: AtomicU32::new(0) })
+        Ok(Self { shared, folder, mark, history: Mutex::default(), files: AtomicU32::new(0) })
     }
 
     /// A path in the test's own folder.
@@ -103,12 +103,12 @@ impl<'a> Context<'a> {
 
     /// The path of a built workload.
     pub(crate) fn workload(&self, name: &str) -> PathBuf {
-        self.ground.folder.join("workloads").join(name)
+        self.shared.folder.join("workloads").join(name)
     }
 
     /// The path of the program under test, for command lines of other programs.
     pub(crate) fn nyquist_path(&self) -> &Path {
-        &self.ground.nyquist
+        &self.shared.nyquist
     }
 
     /// Marks a command as part of this test.
@@ -131,14 +131,14 @@ impl<'a> Context<'a> {
 
     /// Keeps the files of the test after the run.
     pub(crate) fn keep(&self) {
-        self.ground.kept.store(true, Ordering::Relaxed);
+        self.shared.kept.store(true, Ordering::Relaxed);
     }
 
     /// A text in which variables replace the long folder names. Its last line sets them, so that its commands
     /// can be pasted.
     pub(crate) fn shortened(&self, text: &str) -> String {
         let own = self.folder.display().to_string();
-        let all = self.ground.folder.display().to_string();
+        let all = self.shared.folder.display().to_string();
         let own_after_all = own.replacen(&all, "$ALL", 1);
         format!(
             "{}\nfiles kept: ALL={all} OWN={own_after_all}",

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::TOPICS;
 use super::apart::{self, Apart};
-use super::context::{Context, Ground};
+use super::context::{Context, Shared};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
 use super::plan::Plan;
@@ -137,7 +137,7 @@ fn passes(filter: &[String], name: &str) -> bool {
 pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     tracefs::mount();
     paranoid::restore_when_interrupted()?;
-    let ground = Ground::prepare(plan)?;
+    let shared = Shared::prepare(plan)?;
     let (mut together, mut pairs, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for chosen in all().filter(|chosen| chosen.is_in(plan)) {
         match chosen.apart() {
@@ -149,12 +149,12 @@ pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     let reporter = Reporter { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
     let to_its_end = |chosen: &Chosen| {
         let began = Instant::now();
-        let outcome = run_one(&ground, chosen);
+        let outcome = run_one(&shared, chosen);
         reporter.report(&chosen.name, &outcome, began.elapsed());
     };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
     each(&together, workers, to_its_end);
-    let disturbed = run_in_pairs(&ground, &pairs, &reporter);
+    let disturbed = run_in_pairs(&shared, &pairs, &reporter);
     each(&alone, 1, to_its_end);
     each(&disturbed, 1, |chosen| to_its_end(chosen));
     Ok(reporter.failures.into_inner() == 0)
@@ -162,11 +162,11 @@ pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
 
 /// Runs tests two at a time. Returns those with a measured number out of bounds: the test beside them can be
 /// the reason, so the attempt says nothing, and they are run alone.
-fn run_in_pairs<'a>(ground: &Ground, tests: &'a [Chosen], reporter: &Reporter<'_>) -> Vec<&'a Chosen> {
+fn run_in_pairs<'a>(shared: &Shared, tests: &'a [Chosen], reporter: &Reporter<'_>) -> Vec<&'a Chosen> {
     let disturbed = Mutex::new(Vec::new());
     each(tests, 2, |chosen: &'a Chosen| {
         let began = Instant::now();
-        match attempt(ground, chosen) {
+        match attempt(shared, chosen) {
             Attempt::Ended(outcome) => reporter.report(&chosen.name, &outcome, began.elapsed()),
             Attempt::Off(what) => {
                 println!(
@@ -196,10 +196,10 @@ fn each<'a, T: Sync>(items: &'a [T], workers: usize, run: impl Fn(&'a T) + Sync)
     });
 }
 
-fn run_one(ground: &Ground, chosen: &Chosen) -> Outcome {
+fn run_one(shared: &Shared, chosen: &Chosen) -> Outcome {
     judge(|| {
         let (began, before) = (Instant::now(), stolen());
-        let attempt = attempt(ground, chosen);
+        let attempt = attempt(shared, chosen);
         let is_disturbed = stolen().saturating_sub(before) > began.elapsed() / LEAST_DISTURBANCE;
         (attempt, is_disturbed)
     })
@@ -252,8 +252,8 @@ enum Attempt {
     Off(String),
 }
 
-fn attempt(ground: &Ground, chosen: &Chosen) -> Attempt {
-    let context = match Context::new(ground, &chosen.name) {
+fn attempt(shared: &Shared, chosen: &Chosen) -> Attempt {
+    let context = match Context::new(shared, &chosen.name) {
         Ok(context) => context,
         Err(error) => return Attempt::Ended(Outcome::Failed(format!("{error:#}"))),
     };

@@ -115,7 +115,14 @@ fn main_threads(test: &Context<'_>) -> Verdict {
     let profile = &recorded.profile;
     expect(profile.threads.iter().all(|thread| thread.is_main), "there are other threads")?;
     expect_measured(profile.total_share("main_loop") > 0.9, "the main thread is missing")?;
-    expect_eq("the other thread's share", profile.total_share("helper_loop") > 0.0, false)
+    expect_eq("the other thread's share", profile.total_share("helper_loop") > 0.0, false)?;
+    let stderr = &recorded.finished.stderr;
+    let (before, after) = stderr.split_once(" s of CPU time").context("no CPU time")?;
+    let seconds: f64 = before.rsplit(' ').next().context("no CPU time")?.parse()?;
+    let samples = after.split_once(" sample").context("no samples")?.0.rsplit(' ').next();
+    let samples: f64 = samples.context("no samples")?.replace(',', "").parse()?;
+    // Both are of the main thread. The helper uses as much CPU time again.
+    expect_within("milliseconds of CPU time, and samples", seconds * 1e3, samples, 0.2)
 }
 
 fn cpu_threads(test: &Context<'_>) -> Verdict {

@@ -357,7 +357,7 @@ fn without_stacks(profile: Profile, has_cpu_deltas: bool) -> Profile {
 }
 
 #[test]
-fn the_tracks_of_threads_sum_to_the_timeline_of_all() {
+fn tracks_of_threads_sum_to_the_timeline() {
     const PARTS: usize = 40;
     check_all(|view, what| {
         let threads: Vec<_> = view.by_thread().iter().map(|row| row.thread).collect();
@@ -374,7 +374,7 @@ fn the_tracks_of_threads_sum_to_the_timeline_of_all() {
 }
 
 #[test]
-fn the_time_with_a_function_is_that_of_a_focus_on_it() {
+fn time_with_a_function_is_that_of_its_focus() {
     const PARTS: usize = 40;
     check_all(|view, what| {
         let threads: Vec<_> = view.by_thread().iter().map(|row| row.thread).collect();

@@ -71,7 +71,7 @@ mod tests {
         on_cpu.arrive(0, ONE, Timestamp(6));
         on_cpu.arrive(1, TWO, Timestamp(7));
         assert_eq!(on_cpu.leave(0, ONE), Some(Began::At(Timestamp(5))));
-        assert_eq!(on_cpu.leave(0, ONE), None, "it was told of twice");
+        assert_eq!(on_cpu.leave(0, ONE), None, "it was reported twice");
         assert_eq!(on_cpu.leave_all(), [(1, TWO, Timestamp(7))]);
     }
 

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_both_kinds_of_paths_are_told_from_names() {
+    fn paths_of_both_kinds_differ_from_names() {
         for path in ["/bin/sh", r"C:\Windows\a.dll", r"\\server\share\a.dll"] {
             assert!(is_file(path), "{path}");
         }

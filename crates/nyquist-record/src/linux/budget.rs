@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn events_beside_get_a_ring_as_large_within_what_is_allowed() {
+    fn events_beside_get_a_ring_within_the_limit() {
         for cpus in [1, 2, 16] {
             for bytes in [Some(516_u64 << 10), Some(8 << 20), None] {
                 let bytes = bytes.map(|bytes| bytes * cpus as u64);

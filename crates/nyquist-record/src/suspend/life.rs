@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::cpu_clock::CpuClock;
+use super::events::{fork, name, total};
 use super::images::Images;
-use super::sampler::{LeftOut, Process, Sampler, total};
+use super::sampler::{LeftOut, Process, Sampler};
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Task;
 
@@ -196,14 +197,4 @@ impl<S: System> Sampler<S> {
         self.ended_cpu_ns += task.clock.used_ns();
         self.out.push(now, total((task.pid, task.shown_tid), task.clock.used_ns()));
     }
-}
-
-/// The event of a thread that was born from another one.
-fn fork((pid, tid): (u32, u32), (parent_pid, parent_tid): (u32, u32)) -> EventKind {
-    EventKind::Fork { pid: Pid(pid), tid: Tid(tid), parent_pid: Pid(parent_pid), parent_tid: Tid(parent_tid) }
-}
-
-/// The event of a name.
-pub(super) fn name((pid, tid): (u32, u32), name: String, exec: bool) -> EventKind {
-    EventKind::Name { pid: Pid(pid), tid: Tid(tid), name, exec }
 }

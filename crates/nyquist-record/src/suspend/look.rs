@@ -39,7 +39,7 @@ impl<S: System> Sampler<S> {
     /// Looks at all threads in turn: at as many of the running ones as the budget allows, and at some of the
     /// waiting ones.
     pub(super) fn look_at_all(&mut self) {
-        self.budget.refill(self.system.now(), self.tasks.running());
+        self.budget.begin_round(self.system.now(), self.tasks.running());
         let (mut waiting_looks, mut skipped) = (0, None);
         for place in self.tasks.places() {
             if !self.budget.allows() {

@@ -7,6 +7,7 @@ pub mod backend;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod command;
 mod cpu_clock;
+mod events;
 mod family;
 mod images;
 mod life;

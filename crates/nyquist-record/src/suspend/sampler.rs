@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use nyquist_convert::event::{EventKind, Pid};
+use nyquist_convert::event::Pid;
 
+use super::events;
 use super::family::Family;
 use super::images::Images;
 use super::system::{ListedProcess, ListedThread, Refusal, System};
@@ -230,7 +231,7 @@ impl<S: System> Sampler<S> {
             }
             if let Some(name) = system.thread_name(&task.thread).filter(|name| *name != task.name) {
                 task.name.clone_from(&name);
-                out.push(now, super::life::name((task.pid, task.shown_tid), name, false));
+                out.push(now, events::name((task.pid, task.shown_tid), name, false));
             }
         }
     }
@@ -275,9 +276,4 @@ impl<P> Process<P> {
             calls: HashMap::new(),
         }
     }
-}
-
-/// The event of a thread's CPU time.
-pub(super) fn total((pid, tid): (u32, u32), cpu_time_ns: u64) -> EventKind {
-    EventKind::Total { pid: Pid(pid), tid: nyquist_convert::event::Tid(tid), cpu_time_ns }
 }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_a_thread_with_a_coarse_clock_become_rare() {
+    fn a_thread_with_a_coarse_clock_is_rarely_read() {
         let mut task = task(10_000_000);
         task.activity = Activity::Waiting(UserStack::None);
         task.is_due = false;

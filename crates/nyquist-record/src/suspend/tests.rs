@@ -143,7 +143,7 @@ fn idle_threads_are_left_alone_and_use_nothing() {
 }
 
 #[test]
-fn a_thread_that_wakes_and_sleeps_has_its_time_where_it_ran() {
+fn a_sleeping_thread_has_its_time_where_it_ran() {
     for (step, period, runs) in [(0, 2 * MS, MS / 2), (COARSE, 2 * MS, MS / 2), (0, 50 * MS, 10 * MS)] {
         let machine = machine(step, &[(10, forever(&[(11, Does::Both { period, runs })]))]);
         let recorded = record(&machine, plan(&[10], 2000));
@@ -179,7 +179,7 @@ fn threads_come_and_go() {
 }
 
 #[test]
-fn children_are_recorded_and_refused_ones_are_left_out() {
+fn refused_children_are_left_out() {
     let child = SimProcess::new(10, SECOND + 100 * MS..SECOND + 400 * MS, &[(21, Does::Runs)]);
     let refused = SimProcess { is_refused: true, ..child.clone() };
     let grandchild = SimProcess::new(20, SECOND + 200 * MS..u64::MAX, &[(31, Does::Runs)]);
@@ -197,7 +197,7 @@ fn children_are_recorded_and_refused_ones_are_left_out() {
 }
 
 #[test]
-fn a_process_may_end_while_its_thread_is_suspended() {
+fn a_process_may_end_while_suspended() {
     let process = SimProcess { ends_at_look: true, ends: None, ..forever(&[(11, Does::Runs)]) };
     let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 1000));
     assert_eq!(recorded.end.reason, Some(EndReason::Exited));
@@ -215,7 +215,7 @@ fn the_recording_ends_with_all_named_processes() {
 }
 
 #[test]
-fn a_named_process_that_is_refused_or_gone_is_an_error() {
+fn a_named_process_that_is_refused_is_an_error() {
     let refused = SimProcess { is_refused: true, ..forever(&[]) };
     let open = |pid| {
         let system = machine(0, &[(10, refused.clone())]);

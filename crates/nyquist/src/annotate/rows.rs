@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_calls_is_hotter_than_one_that_ends() {
+    fn a_line_that_calls_is_hotter_than_the_last() {
         let weights = [(13, (3, 3)), (9, (0, 497)), (10, (0, 298))];
         let weights = weights.map(|(line, (own, total))| (line, PlaceWeight { own, total }));
         let file = FileLines { weights: weights.into_iter().collect(), ..FileLines::default() };

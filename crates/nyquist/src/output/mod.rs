@@ -2,6 +2,8 @@
 //! ends.
 
 mod refused;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub(crate) use crate::system::files::PendingFile;
 pub(crate) use refused::Refused;

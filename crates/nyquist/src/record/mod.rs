@@ -3,18 +3,25 @@
 mod destinations;
 mod ending;
 mod family;
+mod feed;
+mod launched;
 mod recorded;
+mod run;
+mod subject;
 mod summary;
 
 pub(crate) use ending::pid_list;
-pub(crate) use family::Family;
+pub(crate) use feed::{Feed, end_of, total_event};
+pub(crate) use launched::{Launched, enter_recording};
 pub(crate) use recorded::Recorded;
+pub(crate) use run::{Run, record_runs};
+pub(crate) use subject::{describe, named_processes, program_name};
 pub(crate) use summary::Course;
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
-use crate::live_page::LivePage;
+use crate::live_page::{LivePage, Tap};
 use crate::output::Output;
 use crate::printer::{self, Printer};
 use crate::save::{Written, save};
@@ -30,6 +37,7 @@ use nyquist_profile::Profile;
 use nyquist_symbols::KernelFiles;
 use std::io::{self, IsTerminal as _};
 use std::mem;
+use subject::{profile_name, target_name};
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
@@ -53,24 +61,21 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let Outputs { output, form, picture } = outputs.open(args)?;
     let plan = recording::Plan::of(args)?;
     // The links exist before the program prints anything.
-    let page = args.live.then(|| LivePage::start(&plan.profile_name(), &args.server, &args.symbols, printer));
+    let page = args.live.then(|| LivePage::start(&profile_name(args), &args.server, &args.symbols, printer));
     let page = page.transpose()?;
-    let recorded = plan.record((printer, &control), page.as_ref());
+    let tap = page.as_ref().map(|page| Tap::of(page.shown(), &args.symbols)).transpose()?;
+    let recorded = plan.record((printer, &control), tap.as_ref());
+    // The page gets no snapshots after its last profile.
+    if let Some(tap) = tap {
+        tap.finish();
+    }
     if let Some(page) = &page {
         page.shown().note_saving();
     }
     // The output that is no longer needed is removed by the process that created it.
-    let Recorded {
-        finished,
-        course,
-        events,
-        status,
-        used,
-        living,
-        command_lines,
-        may_look_into_others,
-        not_kept,
-    } = recorded.inspect_err(|_| give_up_privileges(printer))?;
+    let Recorded { finished, runs, events, command_lines, may_look_into_others } =
+        recorded.inspect_err(|_| give_up_privileges(printer))?;
+    let runs = runs.with_sums_of_the_asked(args);
     let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
     for note in &side_file_notes {
         printer.warn(note);
@@ -85,7 +90,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
     let about = summary::Recorded {
         profile: &profile,
-        program: &plan.target_name(),
+        program: &target_name(args),
         command_lines: &command_lines,
         waits: args.off_cpu,
         events: (&events, &occurrences),
@@ -94,15 +99,15 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     summary::print(
         printer,
         &about,
-        &course,
+        &runs.course,
         &statistics,
-        &Ending { used, living: &living, attached: &args.target.pid },
+        &Ending { used: runs.used, living: &runs.living, attached: &args.target.pid },
         saved.path.as_deref(),
     );
     if let Some(picture) = picture {
         write_picture(&profile, picture, printer)?;
     }
-    not_kept.map_or(Ok(()), Err)?;
+    runs.not_kept.map_or(Ok(()), Err)?;
     if let Some(page) = page {
         give_up_privileges(printer);
         page.shown().end(profile);
@@ -116,7 +121,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         let_go(profile, goes_on);
     }
     // A script must get an error status if its requested file is missing.
-    Ok(if saved.as_asked { status } else { status.max(FAILED) })
+    Ok(if saved.as_asked { runs.status } else { runs.status.max(FAILED) })
 }
 
 /// Facts that the running kernel shows only to root, if a recording has kernel addresses. They are used after

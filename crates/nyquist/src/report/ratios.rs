@@ -43,7 +43,9 @@ fn choose(args: &ReportArgs, ratios: &mut Ratios<'_>) {
         SortBy::Total => ratios
             .functions
             .sort_by(|one, other| other.total.count.partial_cmp(&one.total.count).unwrap_or(Ordering::Equal)),
-        SortBy::Name => ratios.functions.sort_by_cached_key(|row| args.format.names().show(row.name)),
+        SortBy::Name => {
+            ratios.functions.sort_by_cached_key(|row| args.format.names().show(row.function.name));
+        }
     }
 }
 
@@ -88,8 +90,8 @@ fn cells(args: &ReportArgs, events: &Events, row: &FunctionRatio<'_>) -> Vec<Cel
         events.amount(0, total.count).into(),
         events.amount(1, total.of).into(),
         Cell::new(events.ratio(total), style(total.is_uncertain)),
-        Cell::new(row.lib.unwrap_or_default(), Style::Dim),
-        args.format.names().show(row.name).into(),
+        Cell::new(row.function.lib.unwrap_or_default(), Style::Dim),
+        args.format.names().show(row.function.name).into(),
     ]
 }
 
@@ -98,10 +100,10 @@ fn members(args: &ReportArgs, events: &Events, ratios: &Ratios<'_>) -> Value {
     let rows = ratios.functions.iter().take(limit(args.limit, TABLE_ROWS));
     let row = |row: &FunctionRatio<'_>| {
         json!({
-            "function": row.name,
-            "lib": row.lib,
-            "file": row.file,
-            "line": row.line,
+            "function": row.function.name,
+            "lib": row.function.lib,
+            "file": row.function.file,
+            "line": row.function.line,
             "self": row.self_ratio,
             "total": row.total,
         })

@@ -26,5 +26,6 @@ use nyquist_record::macos as recorder;
 use nyquist_record::windows as recorder;
 
 pub(crate) use current::{
-    files, folders, lossy_path, process_memory, processes, programs, recording, signals, users,
+    files, folders, launch, lossy_path, machine, process_memory, processes, programs, recording, signals,
+    users,
 };

@@ -86,7 +86,7 @@ fn losses_are_shown_with_their_cpus_row() {
 
 #[test]
 fn losses_summed_at_the_end_are_counted_once() {
-    const TOLD: [&str; 2] = ["Lost samples 3 CPU 3 1-3", "Lost samples 2 CPU 4 5"];
+    const REPORTED: [&str; 2] = ["Lost samples 3 CPU 3 1-3", "Lost samples 2 CPU 4 5"];
     let check_counts = |counts: &[(Option<u32>, u64)], unreported: &[&str], lost: u64| {
         let reported = [on(3, at(1, sample(1, 1, None, &[1]))), on(3, lost_at(3, 3)), on(4, lost_at(5, 2))];
         let count = |&(cpu, records)| Event { cpu, ..at(0, EventKind::LostInAll { records }) };
@@ -95,7 +95,7 @@ fn losses_summed_at_the_end_are_counted_once() {
             converter.push(event);
         }
         let (mut markers, records) = shown(converter);
-        markers.retain(|marker| !TOLD.contains(&marker.as_str()));
+        markers.retain(|marker| !REPORTED.contains(&marker.as_str()));
         assert_eq!(
             (markers.iter().map(String::as_str).collect::<Vec<_>>(), records),
             (unreported.to_vec(), lost)

@@ -133,7 +133,7 @@ fn aarch64_registers_keep_their_order() {
 
 /// The interrupt of a counter that does not count in the kernel came late.
 #[test]
-fn a_late_sample_stands_for_what_called_the_kernel() {
+fn a_late_sample_is_of_the_caller_of_the_kernel() {
     let types = SampleType::IP.with(SampleType::REGS_USER);
     let counts = |kernel| PerfEvents { kernel, ..events(types, Architecture::Aarch64) };
     let head = [100, 0xffff_8000_8001_0000, pair(11, 12), 1000, 3, 50, 2];

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_see_the_kernel_asks_for_none_of_it() {
+    fn without_the_right_no_kernel_data_is_requested() {
         let excludes = |kernel| {
             let attr = begin(common(Features { kernel, ..Features::ALL }, Reach::Cpu));
             (attr.exclude_kernel(), attr.exclude_callchain_kernel())

@@ -61,7 +61,7 @@ impl Tracer {
         for tid in turn.drain(..) {
             self.look_at_waiting(tid);
         }
-        self.budget.refill(monotonic_ns(), self.tasks.running());
+        self.budget.begin_round(monotonic_ns(), self.tasks.running());
         self.tasks.running_in_turn(&mut turn);
         if self.tasks.running() > 1 {
             // Does not wait for a thread that has no CPU.

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_of_an_interpreter_of_the_system_names_it() {
+    fn a_script_names_the_systems_interpreter() {
         let mut machine = Simulated { interpreter: Some("/bin/sh"), ..Simulated::default() };
         let reason = refusal(&mut machine, "/home/script");
         assert!(reason.contains("/bin/sh"), "{reason}");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hardened_program_that_cannot_be_signed_is_named_so() {
+    fn an_unsignable_hardened_program_is_named() {
         let mut machine = Simulated {
             code_flags: RUNTIME,
             signing_error: Some("codesign cannot be run"),

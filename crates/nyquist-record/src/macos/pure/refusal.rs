@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_the_system_are_told_by_their_folders() {
+    fn programs_of_the_system_are_in_its_folders() {
         for path in ["/bin/ls", "/sbin/ping", "/usr/bin/env", "/System/Applications/Mail.app/x"] {
             assert!(is_protected_path(path), "{path}");
         }

@@ -40,7 +40,7 @@ fn another_program_goes_on_in_the_same_process() {
 }
 
 #[test]
-fn the_main_thread_keeps_its_time_in_another_program() {
+fn a_main_thread_keeps_its_time_in_a_new_program() {
     let recorded = record(&machine(FINE, &[(10, executing())]), plan(&[10], 400));
     let used = recorded.cpu_ns(11) + recorded.cpu_ns(21);
     // What the first program used after its last look is not known.

@@ -11,7 +11,7 @@ use crate::unnamed;
 use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::{OccurrenceCounts, Statistics};
 use nyquist_profile::{Profile, StackId, Thread, well_known};
-use nyquist_record::HoldSummary;
+use nyquist_record::{BudgetSummary, HoldSummary};
 use std::cmp::Reverse;
 use std::path::Path;
 use std::time::Duration;
@@ -29,12 +29,28 @@ fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
         rounds => format!(", and were cut short in {}: the rate was lower", counted(rounds, "round")),
     };
     printer.detail(format_args!("Looks used {spent:.1} of the {allowed:.1} ms that they may take{cut}"));
+    if let Some(line) = lowered_rate(budget) {
+        printer.say(line);
+    }
     if budget.excused_ns > 0 {
         let excused = budget.excused_ns as f64 / 1e6;
         printer.detail(format_args!(
             "Besides, {excused:.1} ms of single holds were drawn out by a busy machine"
         ));
     }
+}
+
+/// A line about a rate that was often lower than requested; `None` if it was seldom.
+fn lowered_rate(budget: &BudgetSummary) -> Option<String> {
+    /// In fewer rounds than one in this many, nobody would notice it.
+    const SELDOM: u64 = 10;
+    let BudgetSummary { rounds, cut_rounds, .. } = *budget;
+    (cut_rounds > rounds / SELDOM).then(|| {
+        let percent = cut_rounds.saturating_mul(100) / rounds.max(1);
+        format!(
+            "For {percent}% of the time the rate was lower than requested, so that the program is not stopped for too long: a lower rate (-r) is a steady one"
+        )
+    })
 }
 
 /// The CPU time of samples whose stacks satisfy a condition, in nanoseconds.
@@ -72,8 +88,8 @@ pub(crate) struct Recorded<'a> {
 /// How a recording went, as its backend reports it.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
-    /// The CPU time of all threads together, in nanoseconds; `None` if it was counted together with other
-    /// processes.
+    /// The CPU time of all recorded threads together, in nanoseconds; `None` if it was counted together with
+    /// others. The profile's is shown then.
     pub(crate) total_cpu_time_ns: Option<u64>,
     /// Whether descendants of the recorded processes live on.
     pub(crate) left_running: bool,
@@ -83,6 +99,17 @@ pub(crate) struct Course {
     pub(crate) holds: Option<HoldSummary>,
     /// What the user is warned of.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Course {
+    /// This course of a run with the sums and warnings of those before it.
+    pub(crate) fn after(mut self, mut former: Self) -> Self {
+        let sums = self.total_cpu_time_ns.zip(former.total_cpu_time_ns);
+        self.total_cpu_time_ns = sums.map(|(time, before)| time + before);
+        former.warnings.retain(|warning| !self.warnings.contains(warning));
+        self.warnings.append(&mut former.warnings);
+        self
+    }
 }
 
 /// Prints the summary of a recording.
@@ -340,6 +367,14 @@ mod tests {
     fn a_privilege_is_advised_only_where_missing() {
         assert!(why_mappings_are_unknown(true).contains("had ended"));
         assert!(why_mappings_are_unknown(false).contains("CAP_SYS_PTRACE"));
+    }
+
+    #[test]
+    fn an_often_lowered_rate_is_stated() {
+        let line =
+            |rounds, cut_rounds| lowered_rate(&BudgetSummary { rounds, cut_rounds, ..Default::default() });
+        assert_eq!((line(0, 0), line(1000, 0), line(1000, 100)), (None, None, None));
+        assert!(line(1000, 870).unwrap().starts_with("For 87% of the time the rate was lower"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod doctor;
 mod event_failure;
 pub(crate) mod files;
 pub(crate) mod folders;
+pub(crate) mod launch;
 mod launch_advice;
 mod list;
 pub(crate) mod lossy_path;

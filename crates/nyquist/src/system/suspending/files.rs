@@ -1,5 +1,7 @@
 //! Places for output: a file is written beside its place under a temporary name, and renamed at the end.
 
+#[cfg(test)]
+pub(crate) use crate::system::current::special_files::NOWHERE;
 pub(crate) use crate::system::current::special_files::{nameless, redirect_stdout_to_stderr};
 
 use crate::identity::Rights;
@@ -215,99 +217,4 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::Output;
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("nyquist-output-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            fs::create_dir(&path).unwrap();
-            Self(path)
-        }
-
-        fn names(&self) -> Vec<String> {
-            let entries = fs::read_dir(&self.0).unwrap();
-            let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            let mut names: Vec<_> = names.collect();
-            names.sort();
-            names
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).unwrap();
-        }
-    }
-
-    fn save(path: &Path, text: &str) {
-        Output::open(path).unwrap().save(|out| out.write_all(text.as_bytes())).unwrap();
-    }
-
-    #[test]
-    fn an_earlier_recording_is_kept() {
-        let folder = Folder::new("old");
-        let path = folder.0.join("p.json.gz");
-        save(&path, "one");
-        save(&path, "two");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
-        assert_eq!(fs::read_to_string(folder.0.join("p.json.gz.old")).unwrap(), "one");
-        assert_eq!(folder.names(), ["p.json.gz", "p.json.gz.old"]);
-    }
-
-    #[test]
-    fn a_failed_save_leaves_the_earlier_recording() {
-        let folder = Folder::new("failed");
-        let path = folder.0.join("p");
-        save(&path, "one");
-        let output = Output::open(&path).unwrap();
-        let result = output.save(|out| {
-            out.write_all(b"half")?;
-            Err(io::ErrorKind::StorageFull.into())
-        });
-        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
-        assert_eq!(folder.names(), ["p"]);
-    }
-
-    #[test]
-    fn an_old_name_that_is_taken_loses_nothing() {
-        let folder = Folder::new("taken");
-        let path = folder.0.join("p");
-        fs::create_dir(folder.0.join("p.old")).unwrap();
-        for text in ["one", "two", "three"] {
-            save(&path, text);
-        }
-        assert_eq!(fs::read_to_string(folder.0.join("p.old.2")).unwrap(), "one");
-        assert_eq!(fs::read_to_string(folder.0.join("p.old.3")).unwrap(), "two");
-    }
-
-    #[test]
-    fn places_that_cannot_be_written_fail_at_once() {
-        let folder = Folder::new("places");
-        let refused = |path: &Path| Output::open(path).unwrap_err();
-        assert!(matches!(refused(&folder.0), Refused::IsFolder));
-        assert!(matches!(refused(&folder.0.join("none").join("p")), Refused::NoFolder(_)));
-        assert!(matches!(refused(&folder.0.join("none/")), Refused::NoFolder(_)));
-        save(Path::new(special_files::NOWHERE), "gone");
-    }
-
-    #[test]
-    fn a_folder_of_its_own_is_gone_with_its_file() {
-        let folder = Folder::new("apart");
-        let open = || Output::open_apart(&folder.0, Path::new("p")).unwrap();
-        drop(open());
-        assert!(folder.names().is_empty());
-        let output = open();
-        let path = output.name().to_owned();
-        output.save(|out| out.write_all(b"one")).unwrap();
-        assert_eq!(fs::read_to_string(path).unwrap(), "one");
-    }
 }

@@ -1,6 +1,7 @@
 //! What is the same on the systems where programs are recorded by suspending their threads.
 
 pub(crate) mod files;
+pub(crate) mod launch;
 pub(crate) mod lossy_path;
 pub(crate) mod options;
 pub(crate) mod process_memory;

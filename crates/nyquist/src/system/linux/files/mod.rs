@@ -22,6 +22,10 @@ use std::path::Path;
 /// The number of the standard output.
 const STDOUT: u32 = 1;
 
+/// The device that keeps nothing.
+#[cfg(test)]
+pub(crate) const NOWHERE: &str = "/dev/null";
+
 /// What a path names.
 #[derive(Debug)]
 pub(crate) enum Found {

@@ -66,7 +66,7 @@ impl Callers {
     /// Whether a link in a folder may be followed for writing, given both owners and the folder's mode. If
     /// others may write into the folder, the link must be the caller's. Elsewhere it may be root's or the
     /// folder owner's, but a process of root trusts only root.
-    fn believe(self, owner: u32, folder_owner: u32, folder_mode: u32) -> bool {
+    fn may_follow(self, owner: u32, folder_owner: u32, folder_mode: u32) -> bool {
         if self.include(owner) {
             return true;
         }
@@ -147,7 +147,7 @@ impl Walk {
                 }
                 kind => {
                     let folder = fstat(&self.folder)?;
-                    if !callers.believe(stat.st_uid, folder.st_uid, folder.st_mode) {
+                    if !callers.may_follow(stat.st_uid, folder.st_uid, folder.st_mode) {
                         return Err(Refused::Special { owner: stat.st_uid });
                     }
                     return Ok(Target::Special(there, kind));
@@ -186,7 +186,7 @@ impl Walk {
             return Err(Errno::LOOP.into());
         }
         let folder = fstat(&self.folder)?;
-        if !self.is_kernels(name) && !callers.believe(stat.st_uid, folder.st_uid, folder.st_mode) {
+        if !self.is_kernels(name) && !callers.may_follow(stat.st_uid, folder.st_uid, folder.st_mode) {
             return Err(Refused::Link { link: self.path.join(name), owner: stat.st_uid });
         }
         let target = OsString::from_vec(readlinkat(link, "", Vec::new())?.into_bytes());
@@ -244,8 +244,8 @@ mod tests {
         const ROOT: Callers = Callers { own: 0, invoking: None };
         const SUDO: Callers = Callers { own: 0, invoking: Some(1000) };
         let check = |callers: Callers, owner, (folder_owner, mode), expected| {
-            let believed = callers.believe(owner, folder_owner, mode);
-            assert_eq!(believed, expected, "{callers:?}: {owner} in {folder_owner} {mode:o}");
+            let followed = callers.may_follow(owner, folder_owner, mode);
+            assert_eq!(followed, expected, "{callers:?}: {owner} in {folder_owner} {mode:o}");
         };
         let (tmp, bin, common) = ((0, 0o41777), (0, 0o40755), (1001, 0o40775));
         // In a shared folder only one's own links, and in root's own folder also root's.

@@ -1,73 +1,18 @@
-//! Places for output, tried with real folders, links, pipes and descriptors.
+//! Places for output on Linux, tried with real folders, links, pipes and descriptors.
 
+use crate::output::tests::{Folder, save};
 use crate::output::{Destination, Output, Refused};
 use std::fs::{self, File};
-use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("nyquist-output-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
-}
-
-fn save(path: &Path, text: &str) {
-    Output::open(path).unwrap().save(|out| out.write_all(text.as_bytes())).unwrap();
-}
+use std::path::Path;
 
 #[test]
-fn an_earlier_recording_is_kept_privately() {
-    let folder = Folder::new("old");
+fn a_recording_is_private() {
+    let folder = Folder::new("mode");
     let path = folder.0.join("p.json.gz");
     save(&path, "one");
-    save(&path, "two");
-    assert_eq!(fs::read_to_string(&path).unwrap(), "two");
-    assert_eq!(fs::read_to_string(folder.0.join("p.json.gz.old")).unwrap(), "one");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(folder.names(), ["p.json.gz", "p.json.gz.old"]);
-}
-
-#[test]
-fn a_failed_save_leaves_the_earlier_recording() {
-    let folder = Folder::new("failed");
-    let path = folder.0.join("p");
-    save(&path, "one");
-    let output = Output::open(&path).unwrap();
-    let result = output.save(|out| {
-        out.write_all(b"half")?;
-        Err(io::ErrorKind::StorageFull.into())
-    });
-    assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
-    assert_eq!(fs::read_to_string(&path).unwrap(), "one");
-    assert_eq!(folder.names(), ["p"]);
-}
-
-#[test]
-fn an_output_that_is_never_saved_leaves_nothing() {
-    let folder = Folder::new("unused");
-    drop(Output::open(&folder.0.join("p")).unwrap());
-    assert!(folder.names().is_empty());
 }
 
 #[test]
@@ -82,13 +27,13 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn a_device_is_written_to() {
+fn a_device_stays_a_device() {
     save(Path::new("/dev/null"), "gone");
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 }
 
 #[test]
-fn places_that_cannot_be_written_fail_at_once() {
+fn places_of_linux_that_cannot_be_written_fail() {
     let open = |path: &str| Output::open(Path::new(path)).unwrap_err();
     for missing in ["/proc/nonexistent/p", "/proc/nonexistent/", "/proc/nonexistent/inner/p"] {
         assert!(matches!(open(missing), Refused::NoFolder(_)), "{missing}");
@@ -100,19 +45,6 @@ fn places_that_cannot_be_written_fail_at_once() {
     let link = folder.0.join("loop");
     symlink("loop", &link).unwrap();
     assert!(Output::open(&link).is_err());
-}
-
-#[test]
-fn an_old_name_that_is_taken_loses_nothing() {
-    let folder = Folder::new("taken");
-    let path = folder.0.join("p");
-    fs::create_dir(folder.0.join("p.old")).unwrap();
-    for text in ["one", "two", "three"] {
-        save(&path, text);
-    }
-    assert_eq!(fs::read_to_string(&path).unwrap(), "three");
-    assert_eq!(fs::read_to_string(folder.0.join("p.old.2")).unwrap(), "one");
-    assert_eq!(fs::read_to_string(folder.0.join("p.old.3")).unwrap(), "two");
 }
 
 #[test]
@@ -168,15 +100,10 @@ fn a_temporary_file_nobody_holds_is_removed() {
 }
 
 #[test]
-fn a_private_folder_holds_the_file_or_is_gone() {
+fn a_folder_of_its_own_is_private() {
     let folder = Folder::new("private");
-    let open = || Output::open_apart(&folder.0, Path::new("p")).unwrap();
-    drop(open());
-    assert!(folder.names().is_empty());
-    let output = open();
+    let output = Output::open_apart(&folder.0, Path::new("p")).unwrap();
     let path = output.name().to_owned();
-    output.save(|out| out.write_all(b"one")).unwrap();
-    assert_eq!(fs::read_to_string(&path).unwrap(), "one");
     let own = path.parent().unwrap();
     assert_eq!(own.parent(), Some(folder.0.canonicalize().unwrap().as_path()));
     assert_eq!(fs::metadata(own).unwrap().permissions().mode() & 0o777, 0o700);

@@ -2,14 +2,12 @@
 
 mod attached;
 mod companions;
-mod ending;
 mod events;
 mod failures;
 mod run;
 mod subject;
 
 pub(crate) use companions::unread_waits;
-pub(crate) use ending::line as signal_line;
 pub(crate) use failures::{launch_failure, open_failure};
 pub(crate) use run::knowing_kernel;
 pub(crate) use subject::{command_of, running_target};
@@ -18,16 +16,13 @@ use crate::args::RecordArgs;
 use crate::control::Control;
 use crate::failure::Failure;
 use crate::identity;
-use crate::live_page::{LivePage, Tap};
-use crate::number::counted;
+use crate::live_page::Tap;
 use crate::printer::Printer;
-use crate::record::{Course, Recorded, pid_list};
+use crate::record::{Recorded, Run, pid_list, record_runs};
 use crate::system::linux::options;
 use nyquist_convert::Converter;
-use nyquist_record::linux;
-use nyquist_record::linux::backend::Summary;
-use nyquist_record::linux::{EndReason, RecordedEvent};
-use run::{Recorder, Run, Whom};
+use nyquist_record::linux::{self, EndReason, RecordedEvent};
+use run::{Recorder, Whom};
 use rustix::process::{Resource, getrlimit};
 use std::mem;
 use std::time::{Duration, Instant};
@@ -48,116 +43,66 @@ impl<'a> Plan<'a> {
         Ok(Self { args, events: events::wanted(args)?, may_look_into_others })
     }
 
-    /// The profile's name.
-    pub(crate) fn profile_name(&self) -> String {
-        subject::profile_name(self.args)
-    }
-
-    /// The target of the recording, in a few words.
-    pub(crate) fn target_name(&self) -> String {
-        subject::target_name(self.args)
-    }
-
     /// Records all runs of the command, or running processes.
     pub(crate) fn record(
         &self,
         (printer, control): (Printer, &Control),
-        page: Option<&LivePage>,
+        tap: Option<&Tap>,
     ) -> Result<Recorded, Failure> {
-        let tap = page.map(|page| Tap::of(page.shown(), &self.args.symbols)).transpose()?;
-        let recorder = Recorder {
-            args: self.args,
-            printer,
-            control,
-            user: identity::invoking_user(),
-            events: &self.events,
-            tap: tap.as_ref(),
-        };
-        let recorded = record_with(&recorder, self.may_look_into_others);
-        // The page gets no snapshots after its last profile.
-        if let Some(tap) = tap {
-            tap.finish();
+        let (args, began) = (self.args, Instant::now());
+        let events = &self.events;
+        let recorder = Recorder { args, printer, control, user: identity::invoking_user(), events, tap };
+        let mut converter = None;
+        // The processes may end before the recording does.
+        let mut command_lines = attached::command_lines(&args.target.pid);
+        let record = |duration| recorder.run(Whom::Asked, duration, &mut converter);
+        let mut runs = record_runs(args, printer, record)?;
+        record_the_rest(&recorder, began, &mut runs, &mut converter);
+        let finished =
+            converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
+        if !args.target.is_command() {
+            command_lines += &attached::command_lines_of_running(&finished.profile);
         }
-        recorded
+        let asked = events.iter().filter(|recorded| !recorded.may_be_left_out());
+        let events = asked.map(|recorded| recorded.event.name.clone()).collect();
+        let may_look_into_others = self.may_look_into_others;
+        Ok(Recorded { finished, runs, events, command_lines, may_look_into_others })
     }
 }
 
-fn record_with(recorder: &Recorder<'_>, may_look_into_others: bool) -> Result<Recorded, Failure> {
+/// Records the processes that the command left running, if a duration was given that is not over.
+fn record_the_rest(
+    recorder: &Recorder<'_>,
+    began: Instant,
+    runs: &mut Run,
+    converter: &mut Option<Converter>,
+) {
     let Recorder { args, printer, .. } = *recorder;
-    let began = Instant::now();
-    let asked = recorder.events.iter().filter(|recorded| !recorded.may_be_left_out());
-    let names = asked.map(|recorded| recorded.event.name.clone()).collect();
-    let mut kept = None;
-    // The processes may end before the recording does.
-    let mut command_lines = attached::command_lines(&args.target.pid);
-    let Run { mut summary, mut status, mut used, mut living, not_kept } =
-        recorder.run(Whom::Asked, args.duration, &mut kept)?;
-    for run in 2..=args.runs.iteration_count {
-        let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
-        if summary.reason != EndReason::Exited || left == Some(Duration::ZERO) {
-            break;
-        }
-        if status != 0 && !args.runs.ignore_exit_code {
-            let runs = counted(u64::from(args.runs.iteration_count - run + 1), "run");
-            printer.warn(format_args!("the command failed with {status}: {runs} left out (-i goes on)"));
-            break;
-        }
-        printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
-        let (mut former, used_before) = (summary, used);
-        Run { summary, status, used, living, .. } = recorder.run(Whom::Asked, left, &mut kept)?;
-        used = used.zip(used_before).map(|(a, b)| a + b);
-        summary.total_cpu_time_ns =
-            summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
-        former.lost_privileges.retain(|notice| !summary.lost_privileges.contains(notice));
-        summary.lost_privileges.append(&mut former.lost_privileges);
-    }
-    while let Some(left) = time_for_the_rest(args, &summary, began.elapsed()).filter(|_| !living.is_empty()) {
-        let pids = pid_list(&living);
+    while let Some(left) = time_for_the_rest(args, runs, began.elapsed()).filter(|_| !runs.living.is_empty())
+    {
+        let pids = pid_list(&runs.living);
         printer.say(format_args!(
             "The command has ended, and what it left running is recorded from now on: PIDs {pids}"
         ));
-        let attached = Whom::LeftRunning(mem::take(&mut living));
-        match recorder.run(attached, Some(left), &mut kept) {
+        let attached = Whom::LeftRunning(mem::take(&mut runs.living));
+        match recorder.run(attached, Some(left), converter) {
             Ok(run) => {
-                let time = summary.total_cpu_time_ns.zip(run.summary.total_cpu_time_ns).map(|(a, b)| a + b);
-                (summary.reason, summary.total_cpu_time_ns) = (run.summary.reason, time);
-                summary.left_running = run.summary.left_running;
-                (living, used) = (run.living, None);
+                let times = runs.course.total_cpu_time_ns.zip(run.course.total_cpu_time_ns);
+                runs.course.total_cpu_time_ns = times.map(|(a, b)| a + b);
+                runs.course.left_running = run.course.left_running;
+                (runs.reason, runs.living, runs.used) = (run.reason, run.living, None);
             }
             Err(failure) => printer.warn(failure.message),
         }
     }
-    let used = used.filter(|_| args.cpu.is_none() && !args.shape.rows.main_thread_only);
-    let finished = kept.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
-    if !args.target.is_command() {
-        command_lines += &attached::command_lines_of_running(&finished.profile);
-    }
-    let course = Course {
-        total_cpu_time_ns: summary.total_cpu_time_ns,
-        left_running: summary.left_running,
-        deepened_after: summary.deepened_after,
-        holds: summary.holds,
-        warnings: summary.lost_privileges.iter().map(ToString::to_string).collect(),
-    };
-    Ok(Recorded {
-        finished,
-        course,
-        events: names,
-        status,
-        used,
-        living,
-        command_lines,
-        may_look_into_others,
-        not_kept,
-    })
 }
 
 /// How long to record processes that the command left running, if a duration was given and the command
 /// ended before it.
-fn time_for_the_rest(args: &RecordArgs, summary: &Summary, taken: Duration) -> Option<Duration> {
+fn time_for_the_rest(args: &RecordArgs, runs: &Run, taken: Duration) -> Option<Duration> {
     let is_command = args.target.is_command() && args.runs.iteration_count <= 1;
     // A recording that is kept as perf.data has one run.
-    let is_asked = is_command && args.perf_data.is_none() && summary.reason == EndReason::Exited;
+    let is_asked = is_command && args.perf_data.is_none() && runs.reason == EndReason::Exited;
     let left = args.duration.filter(|_| is_asked)?.saturating_sub(taken);
     (!left.is_zero()).then_some(left)
 }

@@ -1,35 +1,29 @@
 //! One run of a recording, from its first event to its last.
 
 use super::companions::Companions;
-use super::ending;
 use super::failures::{launch_failure, open_failure};
-use super::subject::{
-    ancestors, open_backend, prepare, profile_name, program_name, running_target, wanted_samples,
-};
+use super::subject::{ancestors, open_backend, prepare, running_target, wanted_samples};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::live_page::Tap;
 use crate::memory;
 use crate::printer::Printer;
-use crate::record::Family;
+use crate::record::{
+    Course, Feed, Launched, Run, describe, end_of, enter_recording, program_name, total_event,
+};
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::perf_tee::{About, PerfTee, records_of};
-use crate::system::linux::{machine, markers, outcome_messages};
-use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
-use nyquist_convert::{Converter, Filter, Options, Shape};
-use nyquist_profile::Meta;
+use crate::system::linux::{markers, outcome_messages};
+use nyquist_convert::event::{Pid, Timestamp};
+use nyquist_convert::{Converter, Options, Shape};
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
-use nyquist_record::linux::launch::{Ended, Running, Suspended};
+use nyquist_record::linux::launch::Suspended;
 use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::{self, Credentials, EndReason, Preference, RecordedEvent, Target};
+use nyquist_record::linux::{self, Credentials, Preference, RecordedEvent, Target};
 use nyquist_symbols::KernelSymbols;
-use std::io;
 use std::slice;
-use std::sync::{Arc, mpsc};
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The interval of passing on samples while a page is open.
 const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
@@ -53,20 +47,6 @@ pub(super) enum Whom {
     Asked,
     /// Processes that a previous run left running.
     LeftRunning(Vec<u32>),
-}
-
-/// The result of a run.
-pub(super) struct Run {
-    pub(super) summary: Summary,
-    /// The command's exit status.
-    pub(super) status: u8,
-    /// The CPU time of the command and its children by the kernel's accounting, if it has ended.
-    pub(super) used: Option<Duration>,
-    /// The descendants of the recorded processes that still run, if the recording has ended with those
-    /// processes.
-    pub(super) living: Vec<u32>,
-    /// The reason why the kernel's records could not be kept, if they were to be.
-    pub(super) not_kept: Option<Failure>,
 }
 
 /// The processes that will be recorded.
@@ -96,17 +76,10 @@ impl Recorder<'_> {
         converter: &mut Option<Converter>,
     ) -> Result<Run, Failure> {
         let launches = matches!(whom, Whom::Asked) && !self.args.command.is_empty();
-        let (running, listens_to) = match whom {
-            Whom::Asked => (running_target(&self.args.target)?, self.args.target.pid.first().copied()),
-            Whom::LeftRunning(pids) => {
-                let first = pids.first().copied();
-                (Some(Target::Attach(pids.into_iter().map(Pid).collect())), first)
-            }
-        };
+        let (running, listens_to) = self.running(whom)?;
         let budget = memory::side_files(self.args.symbols.max_memory);
         let mut markers = markers::listen(listens_to, self.user, &budget, self.printer);
         let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
-        let is_beside = child.is_some() && !matches!(target, Target::Child(_));
         let kept = self.args.perf_data.as_deref();
         let kept = kept.map(PerfTee::open).transpose()?;
         let backend = self.open(target.clone(), child.as_ref(), duration)?;
@@ -115,15 +88,9 @@ impl Recorder<'_> {
         let options = self.converter_options(&outcome);
         let (meta, start) = (options.meta.clone(), options.start);
         let wanted = wanted_samples(&self.args.target, &backend);
-        let converter = match converter {
-            Some(converter) => {
-                converter.keep_only(wanted.clone());
-                converter
-            }
-            None => {
-                converter.insert(knowing_kernel(self.converter(options, wanted.clone(), &outcome), &outcome))
-            }
-        };
+        let converter =
+            converter.get_or_insert_with(|| knowing_kernel(self.converter(options, &outcome), &outcome));
+        converter.keep_only(wanted.clone());
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
         }
@@ -137,7 +104,7 @@ impl Recorder<'_> {
             outcome_messages::print_before_start(self.printer, &outcome);
         }
         let began = linux::now();
-        let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
+        let command = child.map(|child| self.start(child, &target)).transpose()?;
         // From here on, the child runs the command.
         if !self.args.no_counters {
             companions.count(&target, self.printer);
@@ -145,34 +112,45 @@ impl Recorder<'_> {
         if is_first {
             outcome_messages::print_outcome(self.printer, &outcome);
         }
-        let signaller = command.as_ref().map(Running::signaller);
-        let stop = recording.stop_handle();
-        self.control.enter(Phase::Recording { stop, command: signaller, interrupts: 0 });
-        let command = command.map(Arc::new);
-        if let Some(command) = command.as_ref().filter(|_| is_beside) {
-            self.end_with(Arc::clone(command));
-        }
-        let mut family = Family::default();
-        let tap = self.tap.map(|tap| (tap, start));
-        convert(&mut recording, converter, &mut companions, tee.as_mut(), &mut family, tap);
+        enter_recording(self.control, recording.stop_handle(), command.as_ref());
+        let mut feed = Feed::new(converter, self.tap.map(|tap| (tap, start)));
+        convert(&mut recording, &mut feed, &mut companions, tee.as_mut());
+        let family = feed.family;
         let summary = recording.finish();
-        report_total(&summary, tee.as_mut(), converter);
+        push_total(&summary, tee.as_mut(), converter);
         let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
-        if let Some(end) = self.end_of(summary.reason, began, duration) {
+        if let Some(end) = end_of(summary.reason, (began, duration), self.control) {
             converter.note_end(end);
         }
         let not_kept = tee.and_then(|tee| {
             let build_ids = converter.build_ids();
             tee.finish(&About { meta: &meta, start, build_ids }, self.printer).err()
         });
-        let (status, used) = match (command, summary.reason) {
-            (None, _) => (0, None),
-            (Some(command), EndReason::Exited) if !is_beside => self.await_command(&command),
-            (Some(command), reason) => (self.end_command(command, reason), None),
-        };
+        let ended = command.map(|command| command.finish(summary.reason, self.printer));
+        let (status, used) = ended.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         companions.finish(converter, self.printer);
-        Ok(Run { summary, status, used, living, not_kept })
+        let reason = summary.reason;
+        Ok(Run { course: course_of(&summary), reason, status, used, living, not_kept })
+    }
+
+    /// The running processes, if some are recorded, and the one of them that may have markers.
+    fn running(&self, whom: Whom) -> Result<(Option<Target>, Option<u32>), Failure> {
+        match whom {
+            Whom::Asked => {
+                let target = &self.args.target;
+                Ok((running_target(target)?, target.pid.first().copied()))
+            }
+            Whom::LeftRunning(pids) => {
+                let first = pids.first().copied();
+                Ok((Some(Target::Attach(pids.into_iter().map(Pid).collect())), first))
+            }
+        }
+    }
+
+    fn start(&self, child: Suspended, target: &Target) -> Result<Launched, Failure> {
+        let running = child.start().map_err(|error| launch_failure(&error))?;
+        Ok(Launched::new(running, program_name(self.args), matches!(target, Target::Child(_))))
     }
 
     fn subject(
@@ -230,102 +208,29 @@ impl Recorder<'_> {
         }
     }
 
-    fn converter(&self, options: Options, wanted: Filter, outcome: &Outcome) -> Converter {
+    fn converter(&self, options: Options, outcome: &Outcome) -> Converter {
         let shape = self.args.shape;
         let converter = Converter::new(options);
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
         let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
-        let mut converter = converter.telling_rows_apart();
-        converter.keep_only(wanted);
-        converter.limiting_side_files(memory::side_files(self.args.symbols.max_memory))
+        converter.telling_rows_apart().limiting_side_files(memory::side_files(self.args.symbols.max_memory))
     }
 
     fn converter_options(&self, outcome: &Outcome) -> Options {
-        let args = self.args;
-        let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-        let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut meta = Meta {
-            product: profile_name(args),
-            interval: 1_000_000_000 / u64::from(outcome.rate_hz().max(1)),
-            start_time: start_time.as_micros() as u64,
-            has_cpu_deltas: true,
-            arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
-            imported_from: Some(format!("nyquist {}", env!("CARGO_PKG_VERSION"))),
-            extra: outcome_messages::outcome_lines(outcome),
-            ..Meta::default()
-        };
-        machine::describe(&mut meta);
+        let interval_ns = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
+        let meta = describe(self.args, interval_ns, outcome_messages::outcome_lines(outcome));
         Options { start: linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
-    }
-
-    /// The end of a run that did not end with the recorded processes. A sleeping program has no last
-    /// event then.
-    fn end_of(&self, reason: EndReason, began: Timestamp, duration: Option<Duration>) -> Option<Timestamp> {
-        match reason {
-            EndReason::Exited => None,
-            EndReason::Stopped => self.control.asked_to_end(),
-            EndReason::Duration => {
-                duration.map(|duration| Timestamp(began.0.saturating_add(duration.as_nanos() as u64)))
-            }
-        }
-    }
-
-    /// Ends the recording of running processes when the command ends that limits it.
-    fn end_with(&self, command: Arc<Running>) {
-        let control = self.control.clone();
-        thread::spawn(move || {
-            let _ = command.wait();
-            control.end_recording();
-        });
-    }
-
-    /// Waits for the end of the recorded command, and returns the recorder's exit status, and the command's
-    /// CPU time.
-    fn await_command(&self, command: &Running) -> (u8, Option<Duration>) {
-        let ended = command.wait();
-        self.report_signal(&ended);
-        (shell_code(&ended), ended.ok().map(|ended| ended.user + ended.system))
-    }
-
-    /// Ends the command, because the recording has ended, but does not wait long for it. Returns the
-    /// recorder's exit status.
-    fn end_command(&self, command: Arc<Running>, reason: EndReason) -> u8 {
-        const GRACE: Duration = Duration::from_secs(2);
-        // If a signal, or the command's own end, ended the recording, the command has ended or has already
-        // received the signal.
-        if reason != EndReason::Stopped {
-            let _ = command.signaller().send(EndSignal::Terminate.number());
-        }
-        let (sender, ended) = mpsc::channel();
-        thread::spawn(move || sender.send(command.wait()));
-        match (reason, ended.recv_timeout(GRACE)) {
-            (EndReason::Duration | EndReason::Exited, _) => 0,
-            (EndReason::Stopped, Ok(ended)) => {
-                self.report_signal(&ended);
-                shell_code(&ended)
-            }
-            (EndReason::Stopped, Err(_)) => 128 + EndSignal::Terminate.number() as u8,
-        }
-    }
-
-    fn report_signal(&self, ended: &io::Result<Ended>) {
-        let Ok(Ended { status, .. }) = ended else { return };
-        if let Some(line) = ending::line(&program_name(self.args), *status) {
-            self.printer.say(line);
-        }
     }
 }
 
 /// Converts all recorded events, until the recording ends.
 fn convert(
     recording: &mut Recording,
-    converter: &mut Converter,
+    feed: &mut Feed<'_>,
     companions: &mut Companions,
     mut tee: Option<&mut PerfTee>,
-    family: &mut Family,
-    tap: Option<(&Tap, Timestamp)>,
 ) {
     let _preference = Preference::of_this_thread();
     let mut complete = Timestamp(0);
@@ -342,29 +247,28 @@ fn convert(
             companions.collect(&mut events);
         }
         complete = complete.max(complete_before);
-        for event in events.drain(..) {
-            family.notice(&event);
-            converter.push(event);
-        }
-        // Another run may follow, with events later than now.
-        converter.advance(complete_before.min(linux::now()));
-        recording.apply_feedback(&converter.take_copy_counts());
-        if let Some((tap, start)) = tap {
-            tap.offer(converter, start, complete_before.min(linux::now()));
-        }
+        feed.push(&mut events, complete_before);
+        recording.apply_feedback(&feed.converter.take_copy_counts());
+        feed.show(complete_before);
     }
 }
 
-/// Reports the CPU time of everything that was recorded, if it was counted. It is a sum, and has no time.
-fn report_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Converter) {
-    let Some(cpu_time_ns) = summary.total_cpu_time_ns else { return };
-    let total = Event { time: Timestamp(0), cpu: None, kind: EventKind::TotalInAll { cpu_time_ns } };
+/// Adds the CPU time of everything that was recorded, if it was counted.
+fn push_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Converter) {
+    let Some(total) = total_event(summary.total_cpu_time_ns) else { return };
     if let Some(tee) = tee {
         tee.write(None, slice::from_ref(&total), Timestamp(0));
     }
     converter.push(total);
 }
 
-fn shell_code(ended: &io::Result<Ended>) -> u8 {
-    ended.as_ref().map_or(FAILED, |ended| ended.status.shell_code())
+/// How a run went.
+fn course_of(summary: &Summary) -> Course {
+    Course {
+        total_cpu_time_ns: summary.total_cpu_time_ns,
+        left_running: summary.left_running,
+        deepened_after: summary.deepened_after,
+        holds: summary.holds,
+        warnings: summary.lost_privileges.iter().map(ToString::to_string).collect(),
+    }
 }

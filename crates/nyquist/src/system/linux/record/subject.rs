@@ -3,17 +3,16 @@
 use super::failures::{launch_failure, open_failure};
 use crate::args::{RecordArgs, TargetArgs};
 use crate::failure::Failure;
+use crate::record::named_processes;
 use crate::system::linux::options::backend as backend_of;
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Filter, NamePattern};
 use nyquist_record::linux::backend::{Backend, OpenError};
 use nyquist_record::linux::launch::{self, Suspended};
 use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::{
-    Command, Credentials, Options, Target, invoking_environment, process_of_thread, processes_named,
-};
+use nyquist_record::linux::{Command, Credentials, Options, Target, invoking_environment, process_of_thread};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The number of searches for processes by name, if they end meanwhile.
 const LOOKS: usize = 10;
@@ -58,24 +57,14 @@ pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failur
     if args.all_cpus {
         return Ok(Some(Target::System));
     }
-    let mut pids: Vec<_> = args.pid.iter().copied().map(Pid).collect();
-    for number in &pids {
-        if let Some(pid) = process_of_thread(*number) {
+    for number in args.pid.iter().copied().map(Pid) {
+        if let Some(pid) = process_of_thread(number) {
             return Err(Failure::new(format!("{} is a thread of process {}", number.0, pid.0))
                 .hint(format!("-p {} records that process, with all its threads", pid.0)));
         }
     }
-    for name in &args.name {
-        let pattern = NamePattern::new(name);
-        let named = processes_named(|name| pattern.matches(name));
-        if named.is_empty() {
-            let hint = "`*` and `?` stand for other characters; -a records those that start later, too";
-            return Err(Failure::new(format!("no process is named `{name}`")).hint(hint));
-        }
-        pids.extend(named);
-    }
-    pids.sort_unstable();
-    pids.dedup();
+    let hint = "`*` and `?` stand for other characters; -a records those that start later, too";
+    let pids = named_processes(args, hint)?;
     Ok((!pids.is_empty()).then_some(Target::Attach(pids)))
 }
 
@@ -119,31 +108,4 @@ pub(super) fn ancestors(target: &Target) -> Vec<u32> {
         Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
         Target::System | Target::Cgroup(_) => Vec::new(),
     }
-}
-
-/// The profile's name.
-pub(super) fn profile_name(args: &RecordArgs) -> String {
-    args.profile_name.clone().unwrap_or_else(|| target_name(args))
-}
-
-/// The target of the recording, in a few words.
-pub(super) fn target_name(args: &RecordArgs) -> String {
-    let TargetArgs { pid, name, all_cpus, cgroup } = &args.target;
-    match (pid.first(), cgroup) {
-        (Some(pid), _) => {
-            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            name.trim().to_owned()
-        }
-        (None, Some(cgroup)) => cgroup.display().to_string(),
-        (None, None) if !name.is_empty() => name.join(", "),
-        (None, None) if *all_cpus => "the whole system".to_owned(),
-        (None, None) => program_name(args),
-    }
-}
-
-/// The command's name without its folder.
-pub(super) fn program_name(args: &RecordArgs) -> String {
-    let program = Command::from_words(args.command.iter().cloned()).map(|command| command.program);
-    let program = program.unwrap_or_default();
-    Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
 }

@@ -11,7 +11,8 @@ use crate::identity;
 use crate::number::counted;
 use crate::page;
 use crate::printer::{self, Printer};
-use crate::system::linux::record::{command_of, launch_failure, running_target, signal_line};
+use crate::system::linux::launch::end_message;
+use crate::system::linux::record::{command_of, launch_failure, running_target};
 use crate::text::Text;
 use nyquist_convert::event::Pid;
 use nyquist_record::linux::Target;
@@ -228,7 +229,7 @@ impl<'a> Meter<'a> {
 
     fn report_signal(&self, ended: Option<&Ended>, command: &[OsString]) {
         let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        if let Some(line) = ended.and_then(|ended| signal_line(&program, ended.status)) {
+        if let Some(line) = ended.and_then(|ended| end_message(&program, ended.status)) {
             self.printer.say(line);
         }
     }

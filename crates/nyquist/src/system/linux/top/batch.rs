@@ -2,7 +2,7 @@
 
 use super::end::End;
 use super::live::Snapshot;
-use super::page::{Cell, Ground, Page, page};
+use super::page::{Cell, Page, PageData, page};
 use super::question::Question;
 use super::session::{Message, Session};
 use super::state::State;
@@ -46,7 +46,7 @@ pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message
 /// A line about the whole, the functions, and an empty line.
 fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, screen: Screen) -> Text {
     let index = Index::new(&snapshot.profile);
-    let page = page(Ground { index: &index, snapshot, output: &[] }, question);
+    let page = page(PageData { index: &index, snapshot, output: &[] }, question);
     let Page { recent, overall, .. } = &page;
     let lost = match snapshot.lost {
         0 => String::new(),

@@ -6,7 +6,7 @@ mod table;
 mod threads;
 mod tree;
 
-pub(super) use asked::Ground;
+pub(super) use asked::PageData;
 pub(super) use table::{Cell, Column, Page, Row, Width};
 
 use super::question::{Period, Question, ViewKind};
@@ -14,13 +14,13 @@ use crate::text::one_line;
 use asked::Asked;
 
 /// Answers a query. O(samples of the last seconds + nodes + functions).
-pub(super) fn page(ground: Ground<'_>, question: &Question) -> Page {
-    let asked = Asked::new(ground, question);
+pub(super) fn page(data: PageData<'_>, question: &Question) -> Page {
+    let asked = Asked::new(data, question);
     let page = match question.view {
         ViewKind::Functions => functions::page(&asked),
         ViewKind::Tree => tree::page(&asked),
         ViewKind::Threads => threads::page(&asked),
-        ViewKind::Output => output(ground.output),
+        ViewKind::Output => output(data.output),
     };
     let load = |period| asked.load(period, asked.view(period).total().weight);
     Page { recent: load(Period::Recent), overall: load(Period::Overall), ..page }

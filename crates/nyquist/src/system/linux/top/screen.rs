@@ -3,7 +3,7 @@
 use super::draw::{Caption, body_height, draw};
 use super::end::{End, ended};
 use super::live::Snapshot;
-use super::page::{Ground, Page, page};
+use super::page::{Page, PageData, page};
 use super::session::{Message, Order, Session};
 use super::state::{State, Wish};
 use super::terminal::OwnScreen;
@@ -75,7 +75,7 @@ impl Watching<'_> {
         let mut newest = None;
         loop {
             let output = self.session.output.lines();
-            let shown = page(Ground { index: &index, snapshot, output: &output }, &self.state.question);
+            let shown = page(PageData { index: &index, snapshot, output: &output }, &self.state.question);
             let asked = self.state.question.clone();
             while asked == self.state.question {
                 if let Some(snapshot) = newest.take_if(|_| !self.state.is_paused) {

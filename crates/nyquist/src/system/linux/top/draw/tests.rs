@@ -3,7 +3,7 @@
 use super::*;
 use crate::args::SortBy;
 use crate::system::linux::top::live::Snapshot;
-use crate::system::linux::top::page::{Ground, page};
+use crate::system::linux::top::page::{PageData, page};
 use crate::system::linux::top::question::Question;
 use nyquist_analysis::Index;
 use nyquist_profile::{Frame, Func, Lib, LibId, Meta, Process, ProfileBuilder, Sample, StackId, Thread};
@@ -122,7 +122,7 @@ fn shown_by(
     state.height = body_height(height);
     let index = Index::new(&snapshot.profile);
     let output = ["hello".to_owned(), "wor\u{1b}[31mld".to_owned()];
-    let answer = |question: &Question| page(Ground { index: &index, snapshot, output: &output }, question);
+    let answer = |question: &Question| page(PageData { index: &index, snapshot, output: &output }, question);
     let mut page = answer(&state.question);
     for key in keys.chars() {
         let code = match key {

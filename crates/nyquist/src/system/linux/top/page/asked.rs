@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 /// The data of pages.
 #[derive(Clone, Copy)]
-pub(in crate::system::linux::top) struct Ground<'a> {
+pub(in crate::system::linux::top) struct PageData<'a> {
     pub(in crate::system::linux::top) index: &'a Index<'a>,
     pub(in crate::system::linux::top) snapshot: &'a Snapshot,
     /// The command's output.
@@ -18,7 +18,7 @@ pub(in crate::system::linux::top) struct Ground<'a> {
 
 /// A query of a profile, with the views that answer it.
 pub(super) struct Asked<'a> {
-    pub(super) ground: Ground<'a>,
+    pub(super) data: PageData<'a>,
     pub(super) question: &'a Question,
     pub(super) names: Names,
     pub(super) search: Option<Pattern>,
@@ -29,8 +29,8 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn new(ground: Ground<'a>, question: &'a Question) -> Self {
-        let recent_since = recent_since(ground.snapshot, question.window);
+    pub(super) fn new(data: PageData<'a>, question: &'a Question) -> Self {
+        let recent_since = recent_since(data.snapshot, question.window);
         // The list of threads contains all of them, even if one is chosen.
         let thread = question.thread.as_ref().filter(|_| question.view != ViewKind::Threads);
         let threads = thread.map(|(thread, _)| vec![*thread]);
@@ -38,12 +38,12 @@ impl<'a> Asked<'a> {
         let recent = Selection { range: Some(recent_since..u64::MAX), ..overall.clone() };
         let search = (!question.search.is_empty()).then(|| Pattern::substring(&question.search).ok());
         Self {
-            ground,
+            data,
             question,
             names: if question.has_full_names { Names::Full } else { Names::Short },
             search: search.flatten(),
-            recent: View::new(ground.index, &recent),
-            overall: View::new(ground.index, &overall),
+            recent: View::new(data.index, &recent),
+            overall: View::new(data.index, &overall),
             recent_since,
         }
     }
@@ -57,7 +57,7 @@ impl<'a> Asked<'a> {
 
     /// The load of an item with that weight in a period.
     pub(super) fn load(&self, period: Period, weight: u64) -> Load {
-        let snapshot = self.ground.snapshot;
+        let snapshot = self.data.snapshot;
         let since = match period {
             Period::Recent => self.recent_since,
             Period::Overall => snapshot.since,
@@ -87,7 +87,7 @@ impl<'a> Asked<'a> {
     pub(super) fn group(&self, period: Period) -> String {
         match period {
             Period::Recent => {
-                let seconds = self.ground.snapshot.until.saturating_sub(self.recent_since) as f64 / 1e9;
+                let seconds = self.data.snapshot.until.saturating_sub(self.recent_since) as f64 / 1e9;
                 format!("last {:.0} s", seconds.max(1.0))
             }
             Period::Overall => "overall".to_owned(),

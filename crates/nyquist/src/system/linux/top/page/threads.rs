@@ -53,7 +53,7 @@ fn columns(asked: &Asked<'_>) -> Vec<Column> {
 }
 
 fn row(asked: &Asked<'_>, row: &ThreadRow<'_>, recent: u64) -> Row {
-    let profile = &asked.ground.snapshot.profile;
+    let profile = &asked.data.snapshot.profile;
     let process = profile.process(row.process);
     let cpus = |period, weight| asked.load(period, weight).cpus;
     let recent = cpus(Period::Recent, recent);

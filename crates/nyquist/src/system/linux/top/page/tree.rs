@@ -19,7 +19,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Page {
         None => whole,
         Some(search) => {
             let selection = Selection { focus: vec![search.clone()], ..whole.selection().clone() };
-            focused = View::new(asked.ground.index, &selection);
+            focused = View::new(asked.data.index, &selection);
             &focused
         }
     };

@@ -1,4 +1,7 @@
-//! The message about a command that did not end by itself.
+//! The launched command, and the message about one that did not end by itself.
+
+pub(crate) use nyquist_record::linux::launch::{Ended, Running};
+pub(crate) use nyquist_record::linux::{Command, EndReason};
 
 use nyquist_record::linux::launch::ExitStatus;
 
@@ -18,7 +21,7 @@ const NAMES: [(i32, &str); 10] = [
 
 /// A line about the signal that has ended the command. There is none if a shell prints none either: after
 /// Ctrl-C, and if the reader of the command's output has closed it.
-pub(crate) fn line(command: &str, status: ExitStatus) -> Option<String> {
+pub(crate) fn end_message(command: &str, status: ExitStatus) -> Option<String> {
     let ExitStatus::Signal(signal) = status else { return None };
     let number = i32::from(signal);
     if [libc::SIGINT, libc::SIGPIPE].contains(&number) {
@@ -34,7 +37,8 @@ mod tests {
 
     #[test]
     fn a_signal_that_ends_the_command_is_named() {
-        let check = |status, expected: Option<&str>| assert_eq!(line("./app", status).as_deref(), expected);
+        let check =
+            |status, expected: Option<&str>| assert_eq!(end_message("./app", status).as_deref(), expected);
         check(ExitStatus::Signal(11), Some("`./app` was ended by signal 11 (SIGSEGV, segmentation fault)"));
         check(ExitStatus::Signal(34), Some("`./app` was ended by signal 34"));
         check(ExitStatus::Signal(2), None);

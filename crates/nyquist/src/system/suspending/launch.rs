@@ -1,0 +1,11 @@
+//! The launched command, and the message about one that did not end by itself.
+
+pub(crate) use crate::system::recorder::launch::{Ended, Running};
+pub(crate) use crate::system::recorder::{Command, EndReason};
+
+use crate::system::recorder::launch::ExitStatus;
+
+/// A line about how the command was ended, if it did not end by itself.
+pub(crate) fn end_message(command: &str, status: ExitStatus) -> Option<String> {
+    status.remark().map(|remark| format!("`{command}` {remark}"))
+}
