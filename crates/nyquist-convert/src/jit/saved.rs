@@ -139,7 +139,7 @@ impl SavedCode {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use crate::converter::Converter;
@@ -149,6 +149,7 @@ mod tests {
     use nyquist_object::Avma;
     use nyquist_profile::Meta;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     /// The lib of a jitdump, and the address in it of a sample at an address.
     fn recorded(dump: &TestDump, address: u64) -> (Lib, RelativeAddress) {
@@ -200,12 +201,8 @@ mod tests {
         assert_eq!(named, [true, true, false, false]);
     }
 
-    /// Windows has no bits of who may write.
-    #[cfg(unix)]
     #[test]
     fn a_file_that_everybody_may_write_to_is_not_used() {
-        use std::os::unix::fs::PermissionsExt as _;
-
         let dump = dump();
         let (lib, _) = recorded(&dump, 0x7000_0004);
         fs::set_permissions(&lib.path, fs::Permissions::from_mode(0o666)).unwrap();

@@ -446,6 +446,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn damage_costs_no_more_than_the_image() {
         let Some((mapping, _)) = libc() else { return };
         let image = read(&mapping, Pid(std::process::id()), 1 << 26).unwrap();
