@@ -117,16 +117,19 @@ pub(crate) fn install_arm() -> Vec<&'static str> {
     packages_of(&missing(ARM))
 }
 
-/// Installs what compiles and lints for Windows and runs its programs, as root on Debian. Returns the packages
-/// that are still missing.
+/// Installs what builds for Windows and runs that, as root on Debian. Returns the packages that are still missing.
 pub(crate) fn install_windows() -> Vec<&'static str> {
-    install_all(&[COMPILER, LINTS, MINGW, WINE, ZIG])
+    install_all(&[COMPILER, MINGW, WINE])
 }
 
-/// Installs what compiles, links and lints for macOS, as root on Debian. Returns the packages that are still
-/// missing.
+/// Installs what builds for macOS, as root on Debian. Returns the packages that are still missing.
 pub(crate) fn install_macos() -> Vec<&'static str> {
-    install_all(&[COMPILER, LINTS, ZIG])
+    install_all(&[COMPILER, ZIG])
+}
+
+/// Installs what lints for other systems, as root on Debian. Returns the packages that are still missing.
+pub(crate) fn install_lints() -> Vec<&'static str> {
+    install_all(&[COMPILER, LINTS, MINGW, ZIG])
 }
 
 /// Installs what runs programs of Windows, as root on Debian. Returns the packages that are still missing.

@@ -10,7 +10,10 @@ type Part = (&'static str, &'static str);
 
 /// The steps of each turn. Each takes about as long as the others.
 pub(crate) const TURNS: [&[Part]; 5] = [
-    &[("oracle", "builds other unwinders, symbolizers and readers")],
+    &[
+        ("oracle", "builds other unwinders, symbolizers and readers"),
+        ("platforms-lints", "lints for other systems"),
+    ],
     &[("samply", "builds programs that read samply's profiles"), ("platforms-macos", "links for macOS")],
     &[
         ("cargo", "builds criterion and its dependencies"),

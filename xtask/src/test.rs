@@ -102,6 +102,7 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("instructions", false, |tally, _| instructions::run(tally)),
     ("fuzz", false, |_, _| fuzz::check()),
     ("platforms-windows", false, |tally, _| platforms::windows(tally)),
+    ("platforms-lints", false, |tally, _| platforms::lints(tally)),
     ("platforms-macos", false, |tally, _| platforms::macos(tally)),
 ];
 

@@ -2,21 +2,18 @@
 //! where that is possible.
 
 mod command;
+mod lints;
 mod macos;
 mod made_up;
 mod windows;
 mod wine;
 
+pub(crate) use lints::run as lints;
 pub(crate) use macos::run as macos;
 pub(crate) use windows::run as windows;
 pub(crate) use wine::environment as wine_environment;
 
 use std::path::PathBuf;
-use std::process::Command;
-
-use anyhow::Result;
-
-use crate::debian_rust;
 
 /// All that the command consists of.
 const COMMAND: &str = "--package=nyquist";
@@ -24,11 +21,4 @@ const COMMAND: &str = "--package=nyquist";
 /// The folder that is built into. What runs while something is built is the same for all systems.
 fn folder() -> PathBuf {
     crate::target().join("platforms")
-}
-
-/// Lints the command and all its libraries for a target, for which nothing is linked.
-fn lint(mut clippy: Command, target: &str) -> Result<()> {
-    debian_rust::run(clippy.args(["--", "-D", "warnings"]), target)?;
-    println!("nyquist compiles for {target} without a warning of the compiler and of clippy.");
-    Ok(())
 }
