@@ -12,6 +12,7 @@ mod fuzz;
 mod holds;
 mod instructions;
 mod live;
+mod macos;
 mod many_functions;
 mod mutate;
 #[allow(unreachable_pub, reason = "the driver of the fuzz targets has this file, too")]
@@ -27,6 +28,7 @@ mod tally;
 mod test;
 mod workloads;
 mod workspace;
+mod zig;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

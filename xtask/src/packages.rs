@@ -62,30 +62,27 @@ const ARM: &[Need] = &[
     need("apt-get", "apt", "gets the machine's kernel"),
 ];
 
-/// The packages that compile for Windows and macOS, and run programs of Windows.
-const PLATFORMS: &[Need] = &[
-    need("/usr/bin/cargo", "cargo-web", "compiles for other systems"),
-    need("/usr/bin/rustc", "rustc-web", "the same, with the standard library's source that belongs to it"),
-    need("/usr/lib/rustlib/src/rust/library/std/Cargo.toml", "rust-web-src", "is that source"),
-    need("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32", "links programs of Windows"),
-    need("wine", "wine", "runs them"),
-    need("/usr/lib/wine/wine64", "wine64", "the same"),
-];
+/// The packages that run programs of Windows.
+const WINE: &[Need] =
+    &[need("wine", "wine", "runs programs of Windows"), need("/usr/lib/wine/wine64", "wine64", "the same")];
 
-/// The packages that compile releases.
+/// The package that finds more in code than the compiler.
+const LINTS: &[Need] = &[need("/usr/bin/cargo-clippy", "rust-web-clippy", "lints for other systems")];
+
+/// The packages that compile for other systems.
 const COMPILER: &[Need] = &[
     need("/usr/bin/cargo", "cargo-web", "compiles for other systems"),
     need("/usr/bin/rustc", "rustc-web", "the same, with the standard library's source that belongs to it"),
     need("/usr/lib/rustlib/src/rust/library/std/Cargo.toml", "rust-web-src", "is that source"),
 ];
 
-/// The packages that install zig, which links releases for Linux.
+/// The packages that install zig, which links for Linux and macOS.
 const ZIG: &[Need] = &[
     need("/usr/bin/python3", "python3", "installs zig"),
     need("/var/lib/dpkg/info/python3-venv.list", "python3-venv", "installs it into a folder of its own"),
 ];
 
-/// The package that links releases for Windows.
+/// The package that links programs of Windows.
 const MINGW: &[Need] =
     &[need("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32", "links programs of Windows")];
 
@@ -120,20 +117,30 @@ pub(crate) fn install_arm() -> Vec<&'static str> {
     packages_of(&missing(ARM))
 }
 
-/// Installs what compiles for other systems, as root on Debian. Returns the packages that are still missing.
-pub(crate) fn install_platforms() -> Vec<&'static str> {
-    install_if_root(PLATFORMS);
-    packages_of(&missing(PLATFORMS))
+/// Installs what builds for Windows and runs that, as root on Debian. Returns the packages that are still missing.
+pub(crate) fn install_windows() -> Vec<&'static str> {
+    install_all(&[COMPILER, MINGW, WINE])
 }
 
-/// Installs what builds releases for Linux or for Windows, as root on Debian. Returns the packages that are
-/// still missing.
+/// Installs what builds for macOS, as root on Debian. Returns the packages that are still missing.
+pub(crate) fn install_macos() -> Vec<&'static str> {
+    install_all(&[COMPILER, ZIG])
+}
+
+/// Installs what lints for other systems, as root on Debian. Returns the packages that are still missing.
+pub(crate) fn install_lints() -> Vec<&'static str> {
+    install_all(&[COMPILER, LINTS, MINGW, ZIG])
+}
+
+/// Installs what runs programs of Windows, as root on Debian. Returns the packages that are still missing.
+pub(crate) fn install_wine() -> Vec<&'static str> {
+    install_all(&[MINGW, WINE])
+}
+
+/// Installs what builds releases for Windows, or for Linux and macOS, as root on Debian. Returns the packages that
+/// are still missing.
 pub(crate) fn install_release(for_windows: bool) -> Vec<&'static str> {
-    let lists = [COMPILER, if for_windows { MINGW } else { ZIG }];
-    for needs in lists {
-        install_if_root(needs);
-    }
-    lists.iter().flat_map(|needs| packages_of(&missing(needs))).collect()
+    install_all(&[COMPILER, if for_windows { MINGW } else { ZIG }])
 }
 
 /// Installs what runs programs of other processors, as root on Debian. Returns the packages that are still
@@ -146,6 +153,14 @@ pub(crate) fn install_emulator() -> Vec<&'static str> {
 /// Whether Debian packages can be made here. They are made on Debian and on systems like it.
 pub(crate) fn can_make_debian_packages() -> bool {
     missing(DEBIAN).is_empty()
+}
+
+/// Installs these lists, as root on Debian. Returns the packages that are still missing.
+fn install_all(lists: &[&'static [Need]]) -> Vec<&'static str> {
+    for needs in lists {
+        install_if_root(needs);
+    }
+    lists.iter().flat_map(|needs| packages_of(&missing(needs))).collect()
 }
 
 fn install_if_root(needs: &'static [Need]) {

@@ -10,14 +10,18 @@ type Part = (&'static str, &'static str);
 
 /// The steps of each turn. Each takes about as long as the others.
 pub(crate) const TURNS: [&[Part]; 5] = [
-    &[("oracle", "builds other unwinders, symbolizers and readers")],
-    &[("samply", "builds programs that read samply's profiles"), ("platforms", "compiles for other systems")],
+    &[
+        ("oracle", "builds other unwinders, symbolizers and readers"),
+        ("platforms-lints", "lints for other systems"),
+    ],
+    &[("samply", "builds programs that read samply's profiles"), ("platforms-macos", "links for macOS")],
     &[
         ("cargo", "builds criterion and its dependencies"),
         ("leaks", "starts very many processes and threads"),
         ("shipped", "builds nyquist as it is shipped for the live tests"),
     ],
     &[
+        ("platforms-windows", "compiles for Windows, and runs that"),
         ("deep_stacks", "records many deep stacks"),
         ("walkthrough", "builds and records a program step by step"),
     ],

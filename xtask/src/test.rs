@@ -101,7 +101,9 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("oracle", false, |tally, _| oracle::run(tally)),
     ("instructions", false, |tally, _| instructions::run(tally)),
     ("fuzz", false, |_, _| fuzz::check()),
-    ("platforms", false, |tally, _| platforms::run(tally)),
+    ("platforms-windows", false, |tally, _| platforms::windows(tally)),
+    ("platforms-lints", false, |tally, _| platforms::lints(tally)),
+    ("platforms-macos", false, |tally, _| platforms::macos(tally)),
 ];
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {

@@ -97,6 +97,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "the paths are those of Linux")]
     fn nothing_is_kept_where_there_is_no_home() {
         let cache = |variables: &[(&str, &str)], keeps| {
             let variables = [variables, &[(folders::CACHE, "")]].concat();
@@ -109,6 +110,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "the paths are those of Linux")]
     fn a_cache_folder_is_made_but_none_above_it() {
         let cache = |folder| {
             folders_of(&[(folders::HOME, "/proc/nonexistent"), (folders::CACHE, folder)], true).cache()

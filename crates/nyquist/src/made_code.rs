@@ -93,6 +93,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "only Linux has jitdumps")]
     fn made_codes_instructions_and_source_are_served() {
         let folder = std::env::temp_dir().canonicalize().unwrap();
         let folder = folder.join(format!("nyquist-made-{}", std::process::id()));

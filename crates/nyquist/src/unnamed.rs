@@ -184,6 +184,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "the paths are those of Linux")]
     fn the_file_with_most_nameless_time_is_told() {
         let hints = hints_of(&[
             ("/proc/self/exe", "fun_c230", 30),

@@ -2,32 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use super::target::{System, Target};
-use super::zig;
+use crate::macos::frameworks;
+use crate::zig::Zig;
 use crate::{debian_rust, packages};
 
 /// Builds the programs, and returns the folder that they are in. Each target has a folder of its own.
 pub(super) fn build(target: &Target, work: &Path) -> Result<PathBuf> {
-    if let Some(reason) = target.not_yet {
-        bail!("{reason}");
-    }
     let missing = packages::install_release(target.system == System::Windows);
     ensure!(missing.is_empty(), "these Debian packages are not installed: {}", missing.join(" "));
     let folder = work.join("build");
-    let mut arguments = vec!["build", "--release", "--package", "nyquist", "--bins"];
-    let with_zig = target.system != System::Windows;
-    if with_zig {
+    let mut arguments = ["build", "--release", "--package", "nyquist", "--bins"];
+    let mut command = if target.system == System::Windows {
+        debian_rust::cargo(&arguments, target.triple, &folder)
+    } else {
         arguments[0] = "zigbuild";
-    }
-    let mut command = debian_rust::cargo(&arguments, target.triple, &folder);
-    if with_zig {
-        let path = format!("{}:/usr/bin:/bin", zig::folder(work)?.display());
-        // What zig keeps is removed together with what is built.
-        command.env("PATH", path).env("ZIG_GLOBAL_CACHE_DIR", work.join("zig/cache"));
-    }
-    let flags = rust_flags(target.system, &moved_folders());
+        Zig::installed()?.cargo(&arguments, target.triple, &folder)
+    };
+    let stubs = work.join("frameworks");
+    frameworks::write_into(&stubs)?;
+    let flags = rust_flags(target.system, &stubs, &moved_folders());
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTFLAGS");
     debian_rust::run(&mut command, target.triple)?;
     Ok(folder.join(target.triple).join("release"))
@@ -43,16 +39,17 @@ pub(super) fn moved_folders() -> Vec<(String, &'static str)> {
 }
 
 /// The compiler's flags. They are the same in each run, because other flags build everything anew.
-fn rust_flags(system: System, moved: &[(String, &str)]) -> Vec<String> {
+fn rust_flags(system: System, stubs: &Path, moved: &[(String, &str)]) -> Vec<String> {
     let linking = match system {
         // zig has musl and its start files; the compiler's package does not.
-        System::Linux => Some("-Clink-self-contained=no".to_owned()),
+        System::Linux => "-Clink-self-contained=no".to_owned(),
         // Otherwise, the programs would need libraries of the linker's package.
-        System::Windows => Some("-Ctarget-feature=+crt-static".to_owned()),
-        System::MacOs => None,
+        System::Windows => "-Ctarget-feature=+crt-static".to_owned(),
+        // The frameworks are not here, but which functions they have.
+        System::MacOs => frameworks::flag(stubs),
     };
     let hiding = moved.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
-    linking.into_iter().chain(hiding).collect()
+    std::iter::once(linking).chain(hiding).collect()
 }
 
 #[cfg(test)]
@@ -62,15 +59,10 @@ mod tests {
     #[test]
     fn flags_hide_the_folders_of_this_machine() {
         let moved = vec![("/home/me/.cargo".to_owned(), "/cargo")];
-        let flags = rust_flags(System::Linux, &moved);
+        let flags = rust_flags(System::Linux, Path::new("/stubs"), &moved);
         assert_eq!(flags, ["-Clink-self-contained=no", "--remap-path-prefix=/home/me/.cargo=/cargo"]);
+        let flags = rust_flags(System::MacOs, Path::new("/stubs"), &[]);
+        assert_eq!(flags, ["-Lframework=/stubs"]);
         assert!(moved_folders().iter().any(|(from, _)| Path::new(from) == crate::root()));
-    }
-
-    #[test]
-    fn a_target_that_does_not_build_yet_says_why() {
-        let refused =
-            build(Target::named("aarch64-apple-darwin").unwrap(), Path::new("/nowhere")).unwrap_err();
-        assert_eq!(refused.to_string(), "the command was never linked for macOS");
     }
 }

@@ -14,6 +14,7 @@ use super::linkage::expect_static;
 use super::run::Runner;
 use super::said::said;
 use super::target::{System, Target};
+use crate::macos::program::expect_startable;
 
 /// A program that takes a little CPU time, for a recording.
 const BUSY: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
@@ -48,12 +49,18 @@ pub(super) fn programs(
         for (place, _) in moved_folders() {
             ensure!(!contains(&bytes, place.as_bytes()), "{name} names the folder {place} of this machine");
         }
-        if target.system == System::Linux {
-            expect_static(&bytes).with_context(|| format!("{name} is not static"))?;
+        match target.system {
+            System::Linux => expect_static(&bytes).with_context(|| format!("{name} is not static"))?,
+            System::MacOs => {
+                expect_startable(&bytes).with_context(|| format!("macOS would not start {name}"))?;
+            }
+            System::Windows => {}
         }
     }
-    if target.system == System::Linux {
-        checked.push("static".to_owned());
+    match target.system {
+        System::Linux => checked.push("static".to_owned()),
+        System::MacOs => checked.push("needs only libraries of the system".to_owned()),
+        System::Windows => {}
     }
     let nyquist = folder.join(target.program("nyquist"));
     match Runner::of(target, work) {

@@ -30,7 +30,7 @@ impl Runner {
                 installed(&packages::install_emulator()).map(|()| Self::Emulator(emulator))
             }
             System::Windows if same_processor => {
-                installed(&packages::install_platforms()).map(|()| Self::Wine(work.to_owned()))
+                installed(&packages::install_wine()).map(|()| Self::Wine(work.to_owned()))
             }
             System::Windows => Err("Wine runs programs of this machine's processor only".to_owned()),
             System::MacOs => Err("programs of macOS are run on macOS only".to_owned()),

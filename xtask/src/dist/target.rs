@@ -22,30 +22,15 @@ pub(super) struct Target {
     pub(super) system: System,
     /// Its name in Debian, if a Debian package is made for it.
     pub(super) debian: Option<&'static str>,
-    /// Why no archive is made for it yet.
-    pub(super) not_yet: Option<&'static str>,
 }
-
-/// What keeps archives for macOS from being made. Without it, the target is built like the others.
-const NO_MACOS: Option<&str> = Some("the command was never linked for macOS");
 
 /// All targets.
 pub(super) const TARGETS: &[Target] = &[
-    Target {
-        triple: "x86_64-unknown-linux-musl",
-        system: System::Linux,
-        debian: Some("amd64"),
-        not_yet: None,
-    },
-    Target {
-        triple: "aarch64-unknown-linux-musl",
-        system: System::Linux,
-        debian: Some("arm64"),
-        not_yet: None,
-    },
-    Target { triple: "x86_64-pc-windows-gnu", system: System::Windows, debian: None, not_yet: None },
-    Target { triple: "aarch64-apple-darwin", system: System::MacOs, debian: None, not_yet: NO_MACOS },
-    Target { triple: "x86_64-apple-darwin", system: System::MacOs, debian: None, not_yet: NO_MACOS },
+    Target { triple: "x86_64-unknown-linux-musl", system: System::Linux, debian: Some("amd64") },
+    Target { triple: "aarch64-unknown-linux-musl", system: System::Linux, debian: Some("arm64") },
+    Target { triple: "x86_64-pc-windows-gnu", system: System::Windows, debian: None },
+    Target { triple: "aarch64-apple-darwin", system: System::MacOs, debian: None },
+    Target { triple: "x86_64-apple-darwin", system: System::MacOs, debian: None },
 ];
 
 impl Target {

@@ -1,6 +1,8 @@
 //! Tests of the profiles that the converter makes of events.
 
 mod changing_processes;
+// Its program is a file in memory.
+#[cfg(target_os = "linux")]
 mod completing;
 mod frame_pointers;
 mod losses;

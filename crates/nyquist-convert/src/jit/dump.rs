@@ -385,7 +385,7 @@ fn read_lines(start: u64, lines: JitDumpLines<'_>) -> Vec<Line> {
     lines
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use crate::jit::test_dump::TestDump;

@@ -57,7 +57,7 @@ mod tests {
         for other in [JitDumpHeader { pid: 78, ..header }, JitDumpHeader { time: 6, ..header }] {
             assert_ne!(of_dump(&other).breakpad(), dump);
         }
-        let map = of_map(&File::open("/proc/self/exe").unwrap()).unwrap().breakpad();
+        let map = of_map(&File::open(std::env::current_exe().unwrap()).unwrap()).unwrap().breakpad();
         assert_eq!((map.len(), is_dump(&map)), (33, Some(false)));
         for other in ["", "6C974EBE5232EE469D6B7847A670B2A90", "4A49544F", "é"] {
             assert_eq!(is_dump(other), None, "{other}");

@@ -72,6 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "the memory of a process is read in /proc")]
     fn instructions_are_read_again_when_they_changed() {
         let code = vec![0xc3_u8; 3 << 16];
         let start = Avma(code.as_ptr() as u64);

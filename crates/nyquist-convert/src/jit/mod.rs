@@ -17,7 +17,8 @@ pub(crate) mod saved;
 pub(crate) mod side_file;
 pub(crate) mod side_file_notes;
 pub(crate) mod symbols;
-#[cfg(test)]
+// Only Linux has jitdumps and perf maps.
+#[cfg(all(test, target_os = "linux"))]
 pub(crate) mod test_dump;
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;

@@ -381,6 +381,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn a_library_in_memory_has_what_its_file_has() {
         let Some((mapping, path)) = libc() else { return };
         let image = read(&mapping, Pid(std::process::id()), 1 << 26).unwrap();
@@ -408,6 +409,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn no_more_is_read_than_is_allowed() {
         let Some((mapping, _)) = libc() else { return };
         assert!(read(&mapping, Pid(std::process::id()), 1 << 16).is_none());
@@ -444,6 +446,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn damage_costs_no_more_than_the_image() {
         let Some((mapping, _)) = libc() else { return };
         let image = read(&mapping, Pid(std::process::id()), 1 << 26).unwrap();

@@ -179,6 +179,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn memory_with_a_files_bytes_is_that_file() {
         assert_eq!(look(0, true).len(), 1, "heard of when it was mapped");
         assert_eq!(look(0, false).len(), 1, "mapped before the recording");

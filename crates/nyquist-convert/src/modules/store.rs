@@ -331,69 +331,76 @@ const KERNEL_CODE: &str = "[kernel code]";
 mod tests {
     use super::*;
     use crate::event::MappedFile;
-    use nyquist_object::{FileOffset, ModuleId};
-    use std::os::unix::fs::MetadataExt as _;
+    use nyquist_object::FileOffset;
 
     fn mapping(path: &str, identity: MappedFile) -> Mapping {
         let pid = Some(Pid(std::process::id()));
         Mapping { pid, start: Avma(0x1000), len: 0x1000, offset: FileOffset(0), path: path.into(), identity }
     }
 
-    fn own_binary() -> (String, u64) {
-        let path = std::env::current_exe().unwrap();
-        let inode = std::fs::metadata(&path).unwrap().ino();
-        (path.to_str().unwrap().to_owned(), inode)
-    }
+    /// Mappings of Linux name their file by its inode, and the test program is an ELF file.
+    #[cfg(target_os = "linux")]
+    mod own_program {
+        use super::*;
+        use nyquist_object::ModuleId;
+        use std::os::unix::fs::MetadataExt as _;
 
-    fn inode(inode: u64) -> MappedFile {
-        MappedFile::Inode { major: 0, minor: 0, inode, generation: 0 }
-    }
+        fn own_binary() -> (String, u64) {
+            let path = std::env::current_exe().unwrap();
+            let inode = std::fs::metadata(&path).unwrap().ino();
+            (path.to_str().unwrap().to_owned(), inode)
+        }
 
-    #[test]
-    fn a_file_is_opened_and_identified_once() {
-        let (path, number) = own_binary();
-        let mut store = ModuleStore::default();
-        let first = store.of_mapping(&mapping(&path, inode(number))).unwrap();
-        assert_eq!(store.of_mapping(&mapping(&path, inode(number))), Some(first));
-        let lib = store.get(first).lib();
-        assert_eq!(lib.path, path);
-        assert_eq!(lib.breakpad_id.len(), 33);
-        assert_eq!(lib.arch.as_deref(), Some("x86_64"));
-        assert!(store.get(first).unwind().is_some());
-    }
+        fn inode(inode: u64) -> MappedFile {
+            MappedFile::Inode { major: 0, minor: 0, inode, generation: 0 }
+        }
 
-    #[test]
-    fn a_file_of_varying_generation_is_opened_once() {
-        let (path, number) = own_binary();
-        let mut store = ModuleStore::default();
-        // Mappings from before a recording are reported without the inode's generation.
-        let [first, second] = [0, 7].map(|generation| {
-            let identity = MappedFile::Inode { major: 0, minor: 0, inode: number, generation };
-            store.of_mapping(&mapping(&path, identity)).unwrap()
-        });
-        assert!(std::ptr::eq(store.get(first), store.get(second)));
-    }
+        #[test]
+        fn a_file_is_opened_and_identified_once() {
+            let (path, number) = own_binary();
+            let mut store = ModuleStore::default();
+            let first = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+            assert_eq!(store.of_mapping(&mapping(&path, inode(number))), Some(first));
+            let lib = store.get(first).lib();
+            assert_eq!(lib.path, path);
+            assert_eq!(lib.breakpad_id.len(), 33);
+            assert_eq!(lib.arch.as_deref(), Some("x86_64"));
+            assert!(store.get(first).unwind().is_some());
+        }
 
-    #[test]
-    fn another_file_at_the_same_path_is_not_used() {
-        let (path, number) = own_binary();
-        let mut store = ModuleStore::default();
-        let other = store.of_mapping(&mapping(&path, inode(number + 1))).unwrap();
-        assert!(matches!(store.get(other).source(&JitDumps::default()), LibSource::Unknown));
-        assert_eq!(store.get(other).lib().breakpad_id, "");
-    }
+        #[test]
+        fn a_file_of_varying_generation_is_opened_once() {
+            let (path, number) = own_binary();
+            let mut store = ModuleStore::default();
+            // Mappings from before a recording are reported without the inode's generation.
+            let [first, second] = [0, 7].map(|generation| {
+                let identity = MappedFile::Inode { major: 0, minor: 0, inode: number, generation };
+                store.of_mapping(&mapping(&path, identity)).unwrap()
+            });
+            assert!(std::ptr::eq(store.get(first), store.get(second)));
+        }
 
-    #[test]
-    fn a_path_has_the_build_id_of_its_only_file() {
-        let (path, number) = own_binary();
-        let mut store = ModuleStore::default();
-        let index = store.of_mapping(&mapping(&path, inode(number))).unwrap();
-        let Some(ModuleId::BuildId(id)) = store.get(index).id.clone() else {
-            panic!("tests are linked with build ids")
-        };
-        assert_eq!(store.beside().build_ids(), [(path.clone(), id)]);
-        store.of_mapping(&mapping(&path, inode(number + 1)));
-        assert_eq!(store.build_ids(), []);
+        #[test]
+        fn another_file_at_the_same_path_is_not_used() {
+            let (path, number) = own_binary();
+            let mut store = ModuleStore::default();
+            let other = store.of_mapping(&mapping(&path, inode(number + 1))).unwrap();
+            assert!(matches!(store.get(other).source(&JitDumps::default()), LibSource::Unknown));
+            assert_eq!(store.get(other).lib().breakpad_id, "");
+        }
+
+        #[test]
+        fn a_path_has_the_build_id_of_its_only_file() {
+            let (path, number) = own_binary();
+            let mut store = ModuleStore::default();
+            let index = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+            let Some(ModuleId::BuildId(id)) = store.get(index).id.clone() else {
+                panic!("tests are linked with build ids")
+            };
+            assert_eq!(store.beside().build_ids(), [(path.clone(), id)]);
+            store.of_mapping(&mapping(&path, inode(number + 1)));
+            assert_eq!(store.build_ids(), []);
+        }
     }
 
     #[test]

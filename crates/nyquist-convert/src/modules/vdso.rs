@@ -30,6 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "only Linux has this library")]
     fn the_image_is_an_elf_file_with_unwind_info() {
         let elf = nyquist_object::Elf::open(image().unwrap()).unwrap();
         assert!(!elf.section_data(".eh_frame").unwrap().unwrap().is_empty());

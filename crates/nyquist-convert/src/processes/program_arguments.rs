@@ -164,6 +164,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "the words of other processes are read in /proc")]
     fn a_program_is_looked_at_again_after_exec() {
         let pid = Pid(std::process::id());
         let mut arguments = ProgramArguments { wants_distinctive_words: true, ..ProgramArguments::default() };

@@ -103,7 +103,8 @@ pub(crate) fn may_be_mapped_by(
     })
 }
 
-#[cfg(test)]
+// Owners, mounts and links of files are those of Linux's `/proc` and of Unix.
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;

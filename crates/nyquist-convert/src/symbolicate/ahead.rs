@@ -127,6 +127,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     fn looking_up_ahead_finds_the_same_as_later() {
         let folder = std::env::temp_dir().join(format!("nyquist-ahead-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

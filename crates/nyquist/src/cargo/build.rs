@@ -241,7 +241,10 @@ mod tests {
         let mut built = Built::default();
         built.take(br#"{"reason":"compiler-artifact","target":{"name":"a","kind":["lib"]},"profile":{"opt_level":"3"},"executable":null}"#);
         built.take(br#"{"reason":"compiler-artifact","target":{"name":"b","kind":["bin"]},"profile":{"opt_level":"0"},"executable":"/t/b"}"#);
-        built.take(br#"{"reason":"nyquist-launch","launch":{"words":[{"Unix":[47,98]}],"folder":"/f","variables":{"A":"1"}}}"#);
+        let launch = r#"{"reason":"nyquist-launch","launch":{"words":[{"Unix":[47,98]}],"folder":"/f","variables":{"A":"1"}}}"#;
+        // Words are of bytes there, and of 16-bit units here.
+        let launch = if cfg!(windows) { launch.replace("Unix", "Windows") } else { launch.to_owned() };
+        built.take(launch.as_bytes());
         built.take(b"what the program prints");
         assert_eq!(built.programs.len(), 1);
         assert_eq!(built.programs[0].profile.opt_level, "0");

@@ -150,6 +150,7 @@ fn converted() -> (Finished, Vec<StackCopyFeedback>) {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
 fn stacks_of_changing_processes_are_walked() {
     let (finished, counts) = converted();
     let stacks = folded(&finished.profile);

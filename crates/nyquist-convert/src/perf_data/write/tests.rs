@@ -234,7 +234,8 @@ fn the_file_says_what_is_known_of_its_recording() {
     assert_eq!(features.os_release.as_deref(), Some("6.1.0-3"));
     assert_eq!(features.arch.as_deref(), Some("x86_64"));
     assert_eq!(features.hostname, None);
-    let paths: Vec<_> = features.build_ids.iter().map(|file| file.path.rsplit('/').next().unwrap()).collect();
+    let paths: Vec<_> =
+        features.build_ids.iter().map(|file| file.path.rsplit(['/', '\\']).next().unwrap()).collect();
     assert_eq!(paths, ["libreal.so", "libgone.so", "jit-77.dump", "functions"]);
     let names: Vec<_> = reader.events().iter().map(|event| event.name.as_str()).collect();
     assert_eq!(names, ["cpu-clock", "offcpu-time"]);

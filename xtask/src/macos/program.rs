@@ -1,0 +1,77 @@
+//! What a program of macOS needs to start, and what profilers need of it.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use object::Endianness;
+use object::macho::{
+    BuildVersionCommand, CPU_TYPE_ARM64, LC_BUILD_VERSION, LC_CODE_SIGNATURE, LC_UUID, LinkeditDataCommand,
+    MH_EXECUTE, MH_PIE, MachHeader64,
+};
+use object::read::macho::{LoadCommandData, MachHeader as _, Section as _, Segment as _};
+
+use super::signature;
+
+/// Where each macOS has libraries of its own.
+const SYSTEM: [&str; 2] = ["/usr/lib/", "/System/Library/Frameworks/"];
+
+/// The newest version that programs may ask for: 11.0, the first for Apple's processors.
+const VERSION: u32 = 11 << 16;
+
+/// Fails unless a program needs only libraries of the system and no new version of it, can be at any address, has an identity and unwind
+/// information. A signature has to be of nobody and to fit all pages. Macs with Apple's processors start nothing
+/// without one.
+pub(crate) fn expect_startable(program: &[u8]) -> Result<()> {
+    let header = MachHeader64::<Endianness>::parse(program, 0).context("it is no Mach-O file of 64 bits")?;
+    let endian = header.endian()?;
+    ensure!(header.filetype(endian) == MH_EXECUTE, "it is no program");
+    ensure!(header.flags(endian).contains(MH_PIE), "it needs one certain address");
+    let (mut uuid, mut unwind_info, mut signed) = (false, false, false);
+    let mut commands = header.load_commands(endian, program, 0)?;
+    while let Some(command) = commands.next()? {
+        if command.cmd() == LC_UUID {
+            uuid = true;
+        } else if command.cmd() == LC_CODE_SIGNATURE {
+            let place: &LinkeditDataCommand<Endianness> = command.data()?;
+            let at = (place.dataoff.get(endian) as usize, place.datasize.get(endian) as usize);
+            signature::expect_valid(program, at).context("its signature is wrong")?;
+            signed = true;
+        } else if command.cmd() == LC_BUILD_VERSION {
+            let version: &BuildVersionCommand<Endianness> = command.data()?;
+            let oldest = version.minos.get(endian).0;
+            ensure!(oldest <= VERSION, "it needs macOS {}.{}", oldest >> 16, oldest >> 8 & 0xff);
+        }
+        expect_system_library(endian, command)?;
+        if let Some((segment, sections)) = command.segment_64()? {
+            let sections = segment.sections(endian, sections)?;
+            let mut found = sections.iter().filter(|it| it.name() == b"__unwind_info");
+            unwind_info |= found.any(|section| section.size.get(endian) > 0);
+        }
+    }
+    let needs_none = header.cputype(endian) != CPU_TYPE_ARM64;
+    for (is_there, what) in
+        [(uuid, "identity"), (unwind_info, "unwind information"), (signed || needs_none, "signature")]
+    {
+        ensure!(is_there, "it has no {what}");
+    }
+    Ok(())
+}
+
+/// Fails if a command loads a library that not every macOS has.
+fn expect_system_library(endian: Endianness, command: LoadCommandData<'_, Endianness>) -> Result<()> {
+    let Some(library) = command.dylib()? else { return Ok(()) };
+    let path = String::from_utf8_lossy(command.string(endian, library.dylib.name)?);
+    if SYSTEM.iter().any(|folder| path.starts_with(folder)) {
+        return Ok(());
+    }
+    bail!("it needs {path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::expect_startable;
+
+    #[test]
+    fn a_program_of_linux_is_none_of_macos() {
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(expect_startable(&own).unwrap_err().to_string(), "it is no Mach-O file of 64 bits");
+    }
+}
