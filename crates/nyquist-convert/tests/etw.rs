@@ -199,7 +199,7 @@ fn a_sample_weighs_the_interval_of_the_trace() {
     let profile = imported(&[buffer]).finished.profile;
     assert_eq!(profile.meta().interval, 122_100);
     let sample = profile.threads()[0].samples.iter().next().unwrap();
-    assert_eq!((sample.weight, sample.cpu_delta), (1, Some(122_100)));
+    assert_eq!((sample.weight, sample.cpu_delta), (1, 122_100));
 }
 
 #[test]
