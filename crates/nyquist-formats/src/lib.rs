@@ -75,8 +75,8 @@ fn source_path<'a>(profile: &'a Profile, source: SourceId, paths: SourcePaths<'_
 /// Reads a file of a format that was [detected](detect), compressed with gzip, zstd or not.
 ///
 /// # Errors
-/// As for the format's own reader, and for formats that are not read here. Those of the Firefox Profiler and
-/// of perf have their own crates, and event traces of Windows cannot be read yet.
+/// As for the format's own reader, and for formats that are not read here. Those of the Firefox Profiler, of
+/// perf and of Windows (event traces) have their own crates.
 pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(format, bytes, None)
 }

@@ -63,7 +63,7 @@ impl EtwEvents {
     }
 
     /// For a trace with this clock that was surveyed. The events of what was there when it began are appended to
-    /// `out`, with the time of its first sample.
+    /// `out`, with the time of its first event.
     pub fn surveyed(clock: Clock, survey: Survey, out: &mut Vec<Event>) -> Self {
         /// A thread can wait in the kernel for long before its stack is walked.
         const PATIENCE_NS: u64 = 10_000_000_000;
@@ -130,7 +130,7 @@ impl EtwEvents {
 
     /// What was there when the trace began.
     fn begin(&mut self, out: &mut Vec<Event>) {
-        let at = self.first_sample().unwrap_or_default();
+        let at = self.survey.first_event.map_or(Timestamp(0), |time| self.time(time));
         for process in std::mem::take(&mut self.survey.processes) {
             out.push(named(at, (process.pid, process.pid), process.image_name, true));
         }

@@ -6,11 +6,14 @@ use rustc_hash::FxHashMap;
 /// The most addresses that are kept.
 const MOST_ADDRESSES: usize = 1 << 26;
 
+/// A stack that had a number, and when it was stated.
+type Stated = (u64, Box<[u64]>);
+
 /// Stacks by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyedStacks {
-    /// The stacks that had a number, and when each was stated, by time.
-    by_key: FxHashMap<u64, Vec<(u64, Box<[u64]>)>>,
+    /// The stacks that had each number, by time.
+    by_key: FxHashMap<u64, Vec<Stated>>,
     addresses: usize,
 }
 

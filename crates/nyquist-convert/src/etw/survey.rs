@@ -20,7 +20,9 @@ pub struct Survey {
     pub(super) threads: Vec<Thread>,
     pub(super) mapped: Vec<(Image, PointerSize)>,
     pub(super) interval: Option<ProfileInterval>,
-    /// The time of the first sample, in units of the trace's clock.
+    /// The time of the first event that says something, in units of the trace's clock.
+    pub(super) first_event: Option<u64>,
+    /// The time of the first sample.
     pub(super) first_sample: Option<u64>,
     seen_processes: FxHashSet<u32>,
     seen_threads: FxHashSet<u32>,
@@ -31,6 +33,9 @@ impl Survey {
     /// Takes note of an event.
     pub fn note(&mut self, event: &Event<'_>) {
         let Ok(Some(decoded)) = decode(event) else { return };
+        if !matches!(decoded, KernelEvent::Header(_)) {
+            self.first_event = Some(self.first_event.map_or(event.time, |at| at.min(event.time)));
+        }
         match decoded {
             KernelEvent::Sample(sample) if sample.thread != super::tasks::IDLE => {
                 self.first_sample = Some(self.first_sample.map_or(event.time, |at| at.min(event.time)));
@@ -46,20 +51,20 @@ impl Survey {
                 tid: stack.thread,
                 name: String::new(),
             }),
-            KernelEvent::Process(process) => {
-                if self.seen_processes.insert(process.pid)
-                    && process.change != Change::Start
-                    && self.processes.len() < MOST
-                {
-                    self.processes.push(process);
-                }
-            }
+            KernelEvent::Process(process) => self.process(process),
             KernelEvent::Thread(thread) => self.thread(thread),
             KernelEvent::Image(image) => self.image(image, event.pointer_size),
             KernelEvent::ImageId(id) => self.images.add_id(&id),
             KernelEvent::PdbId(id) => self.images.add_pdb(&id),
             KernelEvent::Volume(volume) => self.images.volumes.add(volume),
             _ => {}
+        }
+    }
+
+    fn process(&mut self, process: Process) {
+        let is_new = self.seen_processes.insert(process.pid);
+        if is_new && process.change != Change::Start && self.processes.len() < MOST {
+            self.processes.push(process);
         }
     }
 

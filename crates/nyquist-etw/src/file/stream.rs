@@ -94,7 +94,7 @@ fn read_events(
         return Ok(());
     };
     let mut packed = Vec::new();
-    (&mut *file).take(in_file.min(most as u64)).read_to_end(&mut packed)?;
+    (&mut *file).take(in_file.min(2 * most as u64)).read_to_end(&mut packed)?;
     compression.decompress(&packed, events, used);
     Ok(())
 }
