@@ -7,7 +7,7 @@ use made_trace::{Buffer, Header};
 use nyquist_convert::etw::{EtwError, EtwImported, EtwOptions, import};
 use nyquist_convert::name_by_address;
 use nyquist_etw::file::FileReader;
-use nyquist_profile::Profile;
+use nyquist_profile::{Profile, StackId};
 use std::io::Cursor;
 
 const SAMPLE: (u8, u8) = (made_trace::PERF_INFO, 46);
@@ -54,15 +54,24 @@ fn samples(profile: &Profile) -> Vec<String> {
     for thread in profile.threads() {
         let process = profile.process(thread.process);
         for sample in &thread.samples {
-            let mut names: Vec<_> =
-                sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack)).collect();
+            let stacks = sample.stack.into_iter().flat_map(|stack| profile.ancestors(stack));
+            let mut names: Vec<_> = stacks.map(|stack| frame_name(&profile, stack)).collect();
             names.reverse();
-            let names: Vec<_> = names.into_iter().map(|frame| profile.func_name(frame.func)).collect();
             let time = sample.time / 1_000_000;
             lines.push(format!("{} {} {time}: {}", process.name, thread.tid, names.join(";")));
         }
     }
     lines
+}
+
+/// A frame as its lib and its address there. That of a caller is the address before the one it returns to.
+fn frame_name(profile: &Profile, stack: StackId) -> String {
+    let frame = profile.stack(stack).frame;
+    let address = profile.func_name(profile.frame(frame).func);
+    match profile.frame_lib(frame) {
+        Some(lib) => format!("{}+{address}", profile.lib(lib).name),
+        None => address.to_owned(),
+    }
 }
 
 fn checked(buffers: &[Buffer], expected: &[&str]) {
@@ -79,7 +88,7 @@ fn a_stack_belongs_to_the_sample_that_it_names() {
         // Stacks of other events, of unknown ones, and of other threads.
         .perf_info(STACK, 12 * MS, &made_trace::stack(12 * MS - 1, (PID, OTHER), &[APP.0 + 0x40]))
         .perf_info(STACK, 12 * MS, &made_trace::stack(12 * MS, (PID, MAIN), &[APP.0 + 0x50]));
-    checked(&[buffer], &["app.exe 100 0: app.exe+0x20;app.exe+0x10", "app.exe 108 1: app.exe+0x30"]);
+    checked(&[buffer], &["app.exe 100 0: app.exe+0x1f;app.exe+0x10", "app.exe 108 1: app.exe+0x30"]);
 }
 
 #[test]
@@ -106,8 +115,8 @@ fn kernel_and_user_parts_become_one_stack() {
     checked(
         &[buffer],
         &[
-            "app.exe 100 0: app.exe+0x20;app.exe+0x10;ntoskrnl.exe+0x108;ntoskrnl.exe+0x100",
-            "app.exe 100 1: app.exe+0x20;app.exe+0x10;ntoskrnl.exe+0x208;ntoskrnl.exe+0x200",
+            "app.exe 100 0: app.exe+0x1f;app.exe+0x10;ntoskrnl.exe+0x107;ntoskrnl.exe+0x100",
+            "app.exe 100 1: app.exe+0x1f;app.exe+0x10;ntoskrnl.exe+0x207;ntoskrnl.exe+0x200",
             "app.exe 100 3: ntoskrnl.exe+0x300",
         ],
     );
@@ -128,7 +137,7 @@ fn stacks_by_number_are_found_wherever_they_are_stated() {
         .perf_info(key(36), 14 * MS, &made_trace::keyed_stack(0xaa, &[KERNEL + 0x100]));
     checked(
         &[buffer],
-        &["app.exe 100 0: app.exe+0x10;ntoskrnl.exe+0x100", "app.exe 100 2: app.exe+0x40;app.exe+0x30"],
+        &["app.exe 100 0: app.exe+0x10;ntoskrnl.exe+0x100", "app.exe 100 2: app.exe+0x3f;app.exe+0x30"],
     );
 }
 
@@ -199,7 +208,7 @@ fn a_sample_weighs_the_interval_of_the_trace() {
     let profile = imported(&[buffer]).finished.profile;
     assert_eq!(profile.meta().interval, 122_100);
     let sample = profile.threads()[0].samples.iter().next().unwrap();
-    assert_eq!((sample.weight, sample.cpu_delta), (1, Some(122_100)));
+    assert_eq!((sample.weight, sample.cpu_delta), (1, 122_100));
 }
 
 #[test]
