@@ -149,6 +149,7 @@ impl Rights {
     }
 
     /// Runs a function with these rights.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn with<T>(&self, work: impl FnOnce() -> T) -> Result<T, RightsError> {
         match self {
             Self::Users => as_invoking_user(work),

@@ -1,8 +1,6 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
 // Output goes through `page` and `printer`, which escape text from outside (`clippy.toml`).
 #![deny(clippy::print_stdout, clippy::print_stderr)]
-// Some of what all systems share serves only commands that are for Linux (`system/mod.rs`).
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))]
 
 mod annotate;
 mod args;

@@ -27,6 +27,7 @@ pub(crate) fn print_completions(
 }
 
 /// Writes a text at once. Returns whether it still has a reader.
+#[allow(dead_code, reason = "for commands that are for Linux")]
 pub(crate) fn print_at_once(text: impl Into<Text>) -> Result<bool, Failure> {
     let mut out = stdout().lock();
     match out.write_all(text.into().as_str().as_bytes()).and_then(|()| out.flush()) {

@@ -49,6 +49,7 @@ impl Printer {
 }
 
 /// Prints a result on standard error, because standard output belongs to the command.
+#[allow(dead_code, reason = "for commands that are for Linux")]
 pub(crate) fn print_result(text: &Text) {
     // A failure to write to standard error cannot be reported.
     let _ = stderr().write_all(text.as_str().as_bytes());

@@ -105,6 +105,7 @@ pub(crate) struct RecordArgs {
 
 impl TargetArgs {
     /// Whether a command is recorded.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn is_command(&self) -> bool {
         self.pid.is_empty() && self.name.is_empty() && !self.all_cpus && self.cgroup.is_none()
     }
@@ -162,7 +163,9 @@ impl RecordArgs {
 
 /// CPUs, by their numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CpuList(pub(crate) Vec<u32>);
+pub(crate) struct CpuList(
+    #[allow(dead_code, reason = "for commands that are for Linux")] pub(crate) Vec<u32>,
+);
 
 fn cpu_list(text: &str) -> Result<CpuList, String> {
     parse_cpu_list(text).map(CpuList).ok_or_else(|| "not a list of CPUs, as 0-3,8".to_owned())

@@ -69,8 +69,10 @@ pub(crate) struct StatArgs {
 }
 
 /// The word between two commands that are compared.
+#[allow(dead_code, reason = "for commands that are for Linux")]
 const VERSUS: &str = "--vs";
 
+#[allow(dead_code, reason = "for commands that are for Linux")]
 impl StatArgs {
     /// The command, and the one that it is compared with, if there is one.
     pub(crate) fn commands(&self) -> (&[OsString], Option<&[OsString]>) {

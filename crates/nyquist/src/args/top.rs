@@ -78,6 +78,7 @@ pub(crate) struct TopArgs {
 
 impl TopArgs {
     /// How the page is served.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn server(&self) -> ServerArgs {
         ServerArgs {
             no_open: self.no_open,

@@ -107,6 +107,7 @@ impl LivePage {
     }
 
     /// Closes the page.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn close(self) -> Result<(), Failure> {
         self.shutdown.shut_down();
         self.wait()

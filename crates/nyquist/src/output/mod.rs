@@ -52,6 +52,7 @@ impl Destination {
     }
 
     /// As [`Destination::find`], for a format whose beginning is written last.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn find_seekable(path: &Path) -> Result<Self, Refused> {
         let (found, rights) = Rights::to_open(|| files::find(path, true))?;
         match Self::of(found, path, rights) {
@@ -118,6 +119,7 @@ impl Output {
     }
 
     /// The file for incremental writing, until it is published.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn file(&self) -> io::Result<File> {
         match self {
             Self::File(pending) => pending.file(),
@@ -126,6 +128,7 @@ impl Output {
     }
 
     /// Publishes the written file.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn appear(self) -> io::Result<()> {
         match self {
             Self::File(pending) => pending.appear(),

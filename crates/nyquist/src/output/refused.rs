@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The reason why a file cannot be written at the requested place.
 #[derive(Debug)]
+#[allow(dead_code, reason = "some reasons are found on Linux alone")]
 pub(crate) enum Refused {
     /// The operating system's error.
     Io(io::Error),

@@ -1,7 +1,7 @@
 //! `nyquist record`: records, looks up names, saves, and shows. How a system records is in its folder.
 
 mod destinations;
-mod ending;
+pub(crate) mod ending;
 mod family;
 mod feed;
 mod launched;
@@ -10,7 +10,6 @@ mod run;
 mod subject;
 mod summary;
 
-pub(crate) use ending::pid_list;
 pub(crate) use feed::{Feed, end_of, total_event};
 pub(crate) use launched::{Launched, enter_recording};
 pub(crate) use recorded::Recorded;

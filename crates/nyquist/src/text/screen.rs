@@ -28,6 +28,7 @@ impl Screen {
     }
 
     /// The kind of the standard error.
+    #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn of_stderr() -> Self {
         Self::of(&printer::stderr())
     }

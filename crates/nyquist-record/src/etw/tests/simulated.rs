@@ -67,6 +67,7 @@ pub(super) enum Step {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own, or one thing that happened")]
 struct State {
     first: Vec<Made>,
     after_stop: Vec<Made>,
