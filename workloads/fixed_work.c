@@ -1,11 +1,13 @@
-// The same work however long it takes: sums a table of 256 kB piece by piece, each piece 24 calls deep.
+// The same work however long it takes: sums a table of 256 kB piece by piece, each piece 24 calls deep, or `DEPTH`.
 // Arguments: passes over the table, threads, each of which makes all the passes.
 #include "work.h"
 #include <pthread.h>
 
 #define TABLE 32768
 #define PIECE 512
+#ifndef DEPTH
 #define DEPTH 24
+#endif
 #define MOST_THREADS 256
 
 static uint64_t table[TABLE];

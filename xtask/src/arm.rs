@@ -1,7 +1,13 @@
-//! What tests on 64-bit ARM need: nyquist built for it, and the kernel and the shell of a virtual machine.
+//! What tests and measurements on 64-bit ARM need: nyquist built for it, and the kernel and the shell of a
+//! virtual machine.
 //!
 //! The kernel and the shell come from Debian packages for that architecture. apt-get downloads them, and
 //! nothing is installed.
+
+mod apt;
+mod archive;
+pub(crate) mod machine;
+pub(crate) mod perf;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use self::apt::Apt;
 use crate::debian_rust;
 
 /// The target that nyquist is built for. The program is statically linked.
@@ -20,15 +27,17 @@ pub(crate) struct Parts {
     pub(crate) kernel: PathBuf,
     /// A statically linked program that contains a shell and its commands.
     pub(crate) busybox: PathBuf,
-    /// The program under test.
-    pub(crate) nyquist: PathBuf,
 }
 
-/// Builds or downloads the parts that are missing. This needs what [`crate::packages::install_arm`] installs.
+/// The folder of what was built or downloaded.
+pub(crate) fn folder() -> PathBuf {
+    crate::target().join("arm64")
+}
+
+/// Downloads the parts that are missing. This needs what [`crate::packages::install_arm`] installs.
 pub(crate) fn parts() -> Result<Parts> {
-    let folder = crate::target().join("arm64");
+    let folder = folder();
     fs::create_dir_all(&folder)?;
-    let nyquist = build_nyquist(&folder)?;
     let system = folder.join("system");
     if !system.join("complete").exists() {
         get_system(&folder, &system)?;
@@ -37,23 +46,47 @@ pub(crate) fn parts() -> Result<Parts> {
     let is_image =
         |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinuz"));
     let kernel = images.into_iter().find(is_image).context("the kernel's package has an image")?;
-    Ok(Parts { kernel, busybox: system.join("bin/busybox"), nyquist })
+    Ok(Parts { kernel, busybox: system.join("bin/busybox") })
 }
 
-/// Builds nyquist with Debian's compiler and the matching source of the standard library. It uses a target
-/// folder of its own.
-fn build_nyquist(folder: &Path) -> Result<PathBuf> {
+/// How nyquist is built.
+#[derive(Clone, Copy)]
+pub(crate) enum Build {
+    /// As it is developed: with checks, and optimised a little.
+    Development,
+    /// As it is shipped.
+    Release,
+}
+
+/// Builds nyquist, and returns the stripped program.
+pub(crate) fn build_nyquist(how: Build) -> Result<PathBuf> {
+    build(how, &["--package", "nyquist", "--bin", "nyquist"], "nyquist")
+}
+
+/// Builds an example of one of the project's crates, and returns the stripped program.
+pub(crate) fn build_example(package: &str, name: &str) -> Result<PathBuf> {
+    let words = ["--package", package, "--no-default-features", "--example", name];
+    build(Build::Development, &words, &format!("examples/{name}"))
+}
+
+/// Builds a program with Debian's compiler and the matching source of the standard library, in a target folder
+/// of its own.
+fn build(how: Build, what: &[&str], built: &str) -> Result<PathBuf> {
     let target = crate::target().join("aarch64");
-    let mut build =
-        debian_rust::cargo(&["build", "--package", "nyquist", "--bin", "nyquist"], TARGET, &target);
+    let (options, profile): (&[&str], _) = match how {
+        Build::Development => (&[], "debug"),
+        Build::Release => (&["--release"], "release"),
+    };
+    let mut build = debian_rust::cargo(&[&["build"], what, options].concat(), TARGET, &target);
     build
         .env("RUSTFLAGS", "-Ctarget-feature=+crt-static")
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc")
         .env("CC_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-gcc")
         .env("AR_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-ar");
     debian_rust::run(&mut build, TARGET)?;
-    let stripped = folder.join("nyquist");
-    let built = target.join(TARGET).join("debug/nyquist");
+    let stripped = folder().join(profile).join(built);
+    fs::create_dir_all(stripped.parent().context("a program is in a folder")?)?;
+    let built = target.join(TARGET).join(profile).join(built);
     succeed(Command::new("aarch64-linux-gnu-strip").arg("-o").arg(&stripped).arg(built))?;
     Ok(stripped)
 }
@@ -90,35 +123,6 @@ fn get_system(folder: &Path, system: &Path) -> Result<()> {
 /// The numbers in a name, by which versions are sorted.
 fn numbers(name: &str) -> Vec<u64> {
     name.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
-}
-
-/// Access to Debian's packages for 64-bit ARM, with separate package lists. It installs nothing.
-struct Apt {
-    folder: PathBuf,
-}
-
-impl Apt {
-    fn new(folder: &Path) -> Result<Self> {
-        let folder = folder.join("apt");
-        for part in ["lists/partial", "cache/archives/partial"] {
-            fs::create_dir_all(folder.join(part))?;
-        }
-        fs::write(folder.join("status"), "")?;
-        Ok(Self { folder })
-    }
-
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(&self.folder);
-        for option in ["APT::Architecture=arm64", "APT::Architectures::=arm64", "Acquire::Languages=none"] {
-            command.args(["-o", option]);
-        }
-        for (option, part) in [("State::lists", "lists"), ("Cache", "cache"), ("State::status", "status")] {
-            command.arg("-o").arg(format!("Dir::{option}={}", self.folder.join(part).display()));
-        }
-        command.args(arguments);
-        command
-    }
 }
 
 fn succeed(command: &mut Command) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks`.
 
 mod analysis;
+mod arm;
 mod attach;
 mod builds;
 mod cargo;
@@ -63,6 +64,8 @@ enum Subject {
     Waits(waits::Options),
     /// Instructions for unwinding a warm frame, and for compiling a large library's tables
     Unwind(unwind::Options),
+    /// Instructions of the recorder for a sample, beside perf, in a virtual machine with a 64-bit ARM processor
+    Arm(arm::Options),
     /// The built-in viewer in a browser: time until it is drawn, time of interactions, memory of the tab,
     /// transferred bytes
     Viewer(viewer::Options),
@@ -84,6 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Subject::Trace(options) => trace::run(options).map(|()| true),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
         Subject::Unwind(options) => unwind::run(options).map(|()| true),
+        Subject::Arm(options) => arm::run(options),
         Subject::Viewer(options) => viewer::run(options).map(|()| true),
     }
 }

@@ -26,7 +26,11 @@ pub(crate) fn in_profile(path: &Path) -> Result<Samples> {
 pub(crate) fn in_perf_data(path: &Path) -> Result<Samples> {
     let output = Command::new("perf").args(["report", "--stats", "-i"]).arg(path).output()?;
     ensure!(output.status.success(), "perf report --stats failed ({})", output.status);
-    let text = String::from_utf8_lossy(&output.stdout);
+    in_stats(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The samples that `perf report --stats` has counted.
+pub(crate) fn in_stats(text: &str) -> Result<Samples> {
     // "SAMPLE events:       1503  (98.7%)": the first such line counts all events together.
     let line = text.lines().find_map(|line| line.trim().strip_prefix("SAMPLE events:"));
     let count = line.and_then(|line| line.split_whitespace().next()).context("perf counts no samples")?;

@@ -6,8 +6,10 @@ use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
 };
 use super::harness::Test;
+use super::markers::{Marker, markers};
 use super::profile::{Frame, Profile, Thread};
-use super::virtual_machine::{LIMIT, Left, VirtualMachine};
+use super::virtual_machine::{LIMIT, VirtualMachine};
+use crate::arm::machine::{Left, STEADY};
 
 pub(super) const TESTS: &[Test] = &[
     test("cycles_give_shares_and_whole_stacks", by_cycles),
@@ -19,14 +21,15 @@ pub(super) const TESTS: &[Test] = &[
     test("interrupted_waits_for_events_go_on", no_interrupted_calls),
     test("cycles_and_instructions_are_counted", counters),
     test("stacks_deeper_than_their_copies_are_whole", deep_stacks),
+    test("top_shows_shares_while_a_program_runs", top),
+    test("bpf_programs_have_names", bpf_names),
+    test("markers_are_on_their_thread", marked),
+    test("profiles_are_served_to_who_has_the_token", served),
 ];
 
 const fn test(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Test {
     Test { limit: LIMIT, ..Test::new(name, run) }
 }
-
-/// Each instruction takes four nanoseconds.
-const STEADY: &[&str] = &["-icount", "shift=2"];
 
 /// The shares of the functions of `shares`.
 const SHARES: [(&str, f64); 3] = [("alpha", 0.5), ("beta", 0.3), ("gamma_", 0.2)];
@@ -209,4 +212,75 @@ fn deep_stacks(test: &Context<'_>) -> Verdict {
         stack.first().is_some_and(|frame| frame.function == "_start") && calls == 400
     });
     expect_measured(whole > 0.5, format_args!("{whole:.3} of the stacks have all calls"))
+}
+
+fn top(test: &Context<'_>) -> Verdict {
+    let left = with_shares(test, &[])?.run("nyquist top -b --interval 2 -- shares 6000 > tables")?;
+    let text = left.text("tables")?;
+    let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
+    for (function, share) in SHARES {
+        let line = last.lines().find(|line| line.trim_end().ends_with(function)).unwrap_or_default();
+        // The shares of the last interval come before those of all samples: of the function itself, and with
+        // what it calls.
+        let own = line.split('%').nth(2).and_then(|own| own.trim().parse::<f64>().ok());
+        let is_close = own.is_some_and(|own| (own / 100.0 - share).abs() < 0.05);
+        expect_measured(is_close, format_args!("{function} has {own:?} %, and not {share}: {text}"))?;
+    }
+    Ok(())
+}
+
+fn bpf_names(test: &Context<'_>) -> Verdict {
+    let machine = VirtualMachine::new(test)?.with_options(STEADY).with_workload("bpf_program", &[])?;
+    let left = machine.run("nyquist record -s -o bpf.json.gz -- bpf_program 500")?;
+    let profile = profile(&left, "bpf.json.gz")?;
+    let share = profile
+        .share_with(|frame| frame.function.starts_with("bpf_prog_") && frame.function.ends_with("_spin"));
+    let names = profile.functions();
+    expect_measured(share > 0.7, format_args!("{share:.3} are in the program; functions: {:?}", names.keys()))
+}
+
+fn marked(test: &Context<'_>) -> Verdict {
+    let machine = VirtualMachine::new(test)?.with_options(STEADY).with_workload("markers", &[])?;
+    let left = machine.with_example("nyquist-tracing", "steps")?.run(
+        "nyquist record -s -o library.json.gz -- steps || exit 1
+nyquist record -s -o records.json.gz -- markers records",
+    )?;
+    let found = markers(&profile(&left, "library.json.gz")?)?;
+    let named = |name: &str| found.iter().filter(|marker| marker.name == name).collect::<Vec<_>>();
+    let (steps, ends) = (named("step"), named("step is done"));
+    let numbers = |markers: &[&Marker]| {
+        let number = |marker: &&Marker| marker.data["number"].as_u64();
+        markers.iter().map(number).collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = (0..10).map(Some).collect();
+    expect_eq("the numbers of the steps", numbers(&steps), expected.clone())?;
+    expect_eq("the numbers of the moments", numbers(&ends), expected)?;
+    for step in steps {
+        let (thread, took) = (&step.thread, step.end - step.start);
+        expect_eq("the thread of a step", thread.as_str(), "steps")?;
+        expect_measured((20.0..40.0).contains(&took), format_args!("a step of 20 ms took {took} ms"))?;
+    }
+    let by_hand = markers(&profile(&left, "records.json.gz")?)?;
+    let names: Vec<_> = by_hand.iter().map(|marker| marker.name.as_str()).collect();
+    expect_eq("markers without a library", names, vec!["load file", "load file", "tick"])
+}
+
+/// The machine's own client asks for the profile and for the viewer's page, with the token and without it.
+fn served(test: &Context<'_>) -> Verdict {
+    let left = with_shares(test, &[])?.run(
+        "ifconfig lo up
+nyquist record -s -o shares.json.gz -- shares 300 || exit 1
+nyquist load --no-open --ui builtin -P 3000 shares.json.gz > said 2>&1 &
+until grep -q http said; do sleep 0.1; done
+page=$(grep -o 'http://[^ ]*' said | head -n 1)
+base=${page%/}
+wget -q -O page.html $base/ || exit 1
+wget -q -O served.json $base/profile.json || exit 1
+wget -O refused http://127.0.0.1:3000/profile.json 2> refusal && exit 1
+kill %1; wait %1; echo $? > ended",
+    )?;
+    expect_contains("the page", &left.text("page.html")?, "<script")?;
+    expect_contains("without the token", &left.text("refusal")?, "404 Not Found")?;
+    expect_shares("the served profile's", &profile(&left, "served.json")?)?;
+    expect_eq("the server's status", left.text("ended")?.trim(), "0")
 }
