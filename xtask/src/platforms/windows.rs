@@ -9,13 +9,14 @@ use crate::{debian_rust, packages};
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// The libraries whose unit tests run under Wine. Tests of what only Linux has are ignored there.
-const TESTED: [&str; 13] = [
+const TESTED: [&str; 14] = [
     "system",
     "resources",
     "object",
     "unwind",
     "symbols",
     "perf",
+    "etw",
     "profile",
     "formats",
     "analysis",
