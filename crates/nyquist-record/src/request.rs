@@ -44,11 +44,10 @@ impl EndSignal {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn numbers_are_the_systems() {
         let signals = [EndSignal::HangUp, EndSignal::Interrupt, EndSignal::Quit, EndSignal::Terminate];

@@ -8,6 +8,9 @@ use crate::{debian_rust, packages};
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
+/// The test that records itself.
+const RECORDING: &str = "--test=windows_recording";
+
 /// The libraries whose unit tests run under Wine. Tests of what only Linux has are ignored there.
 const TESTED: [&str; 14] = [
     "system",
@@ -34,17 +37,22 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
         return Ok(true);
     }
     let folder = folder();
-    let mut build = debian_rust::cargo(&["build", "--bins", COMMAND], TARGET, &folder);
-    debian_rust::run(&mut build, TARGET)?;
+    // The same packages each time, and a test beside the command: so all crates have the features of the tests, and
+    // are built once.
+    let cargo = |arguments: &[&str]| {
+        let mut cargo = debian_rust::cargo(arguments, TARGET, &folder);
+        cargo.arg(COMMAND).args(TESTED.map(|name| format!("--package=nyquist-{name}")));
+        cargo
+    };
+    debian_rust::run(&mut cargo(&["build", "--bins", RECORDING]), TARGET)?;
     println!("nyquist is linked for {TARGET}.");
     let environment = wine::environment(&folder)?;
-    let mut test =
-        debian_rust::cargo(&["test", "--lib", "--bins", "--no-fail-fast", COMMAND], TARGET, &folder);
-    test.args(TESTED.map(|name| format!("--package=nyquist-{name}"))).envs(environment.clone());
-    let units = test.status().context("cannot start /usr/bin/cargo")?.success();
-    let mut test = debian_rust::cargo(&["test", "--test=windows_recording"], TARGET, &folder);
-    test.arg("--package=nyquist-record").envs(environment.clone());
-    let recording = test.status().context("cannot start /usr/bin/cargo")?.success();
+    let test = |arguments: &[&str]| {
+        let status = cargo(arguments).envs(environment.clone()).status();
+        anyhow::Ok(status.context("cannot start /usr/bin/cargo")?.success())
+    };
+    let units = test(&["test", "--lib", "--bins", "--no-fail-fast"])?;
+    let recording = test(&["test", RECORDING])?;
     let program = folder.join(TARGET).join("debug/nyquist.exe");
     let works = command::works(&program, &folder, &environment)?;
     Ok(works && units && recording)

@@ -307,7 +307,7 @@ mod tests {
         check("record -p", "'--pid <PID,...>' needs a value");
         check(
             "record --backend",
-            "'--backend <BACKEND>' needs a value (possible values: auto, perf, ptrace)",
+            "'--backend <BACKEND>' needs a value (possible values: auto, perf, ptrace, suspend, etw)",
         );
         check(
             "completions x",
