@@ -32,6 +32,8 @@ const MOST_BUFFERS: u32 = 64;
 const FLUSH_SECONDS: u32 = 1;
 /// The source of samples that is the CPU's timer.
 const TIMER: u32 = 0;
+/// The size of a source's record without its name (`PROFILE_SOURCE_INFO`), in bytes.
+const SOURCE_SIZE: u32 = 24;
 /// The unit of intervals between samples, in nanoseconds.
 const INTERVAL_UNIT_NS: u64 = 100;
 
@@ -231,9 +233,9 @@ pub(crate) fn allowed_ns(sources: &[u8]) -> Option<RangeInclusive<u64>> {
         let (next, source, least, most) = (number(at)?, number(at + 4)?, number(at + 8)?, number(at + 12)?);
         if source == TIMER {
             let ns = |interval| u64::from(interval) * INTERVAL_UNIT_NS;
-            return Some(ns(least)..=ns(most));
+            return (0 < least && least <= most).then(|| ns(least)..=ns(most));
         }
-        if next == 0 {
+        if next < SOURCE_SIZE {
             return None;
         }
         at = at.checked_add(next as usize)?;
@@ -254,7 +256,9 @@ mod tests {
         assert_eq!(allowed_ns(&listed), Some(122_100..=1_000_000_000));
         assert_eq!(allowed_ns(&source(0, 2, 1, 2)), None);
         assert_eq!(allowed_ns(&listed[..40]), None);
-        assert_eq!(allowed_ns(&source(8, 2, 1, 2)), None, "offsets that lead nowhere");
+        assert_eq!(allowed_ns(&source(8, 2, 1, 2)), None, "an offset into the record itself");
+        assert_eq!(allowed_ns(&source(100, 2, 1, 2)), None, "an offset that leads nowhere");
+        assert_eq!(allowed_ns(&source(0, TIMER, 0, 2)), None, "no interval");
     }
 
     #[test]
