@@ -67,7 +67,10 @@ const WINE: &[Need] =
     &[need("wine", "wine", "runs programs of Windows"), need("/usr/lib/wine/wine64", "wine64", "the same")];
 
 /// The package that finds more in code than the compiler.
-const LINTS: &[Need] = &[need("/usr/bin/cargo-clippy", "rust-web-clippy", "lints for other systems")];
+const LINTS: &[Need] = &[
+    need("/usr/bin/clippy-driver", "rust-web-clippy", "lints for other systems"),
+    need("llvm-lib", "llvm", "makes libraries in Microsoft's form"),
+];
 
 /// The packages that compile for other systems.
 const COMPILER: &[Need] = &[

@@ -127,12 +127,12 @@ fn behind_an_option(test: &Context<'_>) -> Verdict {
 const WORDS: &[(&str, &str, &[&str])] = &[
     (
         "record --backend nonsense",
-        "invalid value 'nonsense' for '--backend <BACKEND>' (possible values: auto, perf, ptrace)",
+        "invalid value 'nonsense' for '--backend <BACKEND>' (possible values: auto, perf, ptrace, suspend, etw)",
         &[],
     ),
     (
         "record --backend prf",
-        "invalid value 'prf' for '--backend <BACKEND>' (possible values: auto, perf, ptrace)",
+        "invalid value 'prf' for '--backend <BACKEND>' (possible values: auto, perf, ptrace, suspend, etw)",
         &["similar: the value 'perf'"],
     ),
     (

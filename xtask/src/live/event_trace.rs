@@ -82,7 +82,7 @@ fn functions(test: &Context<'_>) -> Verdict {
     let report = test.nyquist(&["report", "--symbol-dir", &symbols]).path(&trace).run()?.succeeded()?;
     expect_contains("the messages", &report.stderr, "the session lost 7 events")?;
     let text = report.stdout_text();
-    for line in ["busy", "main", "other.exe+0x1234"] {
+    for line in ["app.exe    busy", "app.exe    main", "other.exe  0x1234"] {
         expect_contains("the report", &text, line)?;
     }
     let busy = text.lines().find(|line| line.contains("busy")).unwrap_or_default();

@@ -160,15 +160,14 @@ pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     Ok(reporter.failures.into_inner() == 0)
 }
 
-/// Runs tests two at a time. Returns those with a measured number out of bounds: the test beside them can be
-/// the reason, so the attempt says nothing, and they are run alone.
+/// Runs tests two at a time. Returns those that have not passed: the test beside them can be the reason, so the
+/// attempt is printed and says nothing, and they are judged by a run alone.
 fn run_in_pairs<'a>(shared: &Shared, tests: &'a [Chosen], reporter: &Reporter<'_>) -> Vec<&'a Chosen> {
     let disturbed = Mutex::new(Vec::new());
     each(tests, 2, |chosen: &'a Chosen| {
         let began = Instant::now();
         match attempt(shared, chosen) {
-            Attempt::Ended(outcome) => reporter.report(&chosen.name, &outcome, began.elapsed()),
-            Attempt::Off(what) => {
+            Attempt::Ended(Outcome::Failed(what)) | Attempt::Off(what) => {
                 println!(
                     "later   {} ({:.1} s)\n{}",
                     chosen.name,
@@ -177,6 +176,7 @@ fn run_in_pairs<'a>(shared: &Shared, tests: &'a [Chosen], reporter: &Reporter<'_
                 );
                 disturbed.lock().unwrap_or_else(PoisonError::into_inner).push(chosen);
             }
+            Attempt::Ended(outcome) => reporter.report(&chosen.name, &outcome, began.elapsed()),
         }
     });
     disturbed.into_inner().unwrap_or_else(PoisonError::into_inner)

@@ -127,7 +127,7 @@ fn find(command: &Command) -> io::Result<PathBuf> {
         match file::may_be_run(&path) {
             Ok(()) if path.is_file() => return Ok(path),
             Err(refused) if refused.kind() == io::ErrorKind::PermissionDenied && path.is_file() => {
-                error = refused
+                error = refused;
             }
             _ => {}
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use nyquist_convert::Filter;
 use nyquist_convert::event::Pid;
 
 use super::here::{Flag, Preference, StopHandle, ThisSystem, cpus};
@@ -59,11 +58,6 @@ impl Backend {
     /// What is recorded, and how.
     pub fn outcome(&self) -> Outcome {
         self.outcome.clone()
-    }
-
-    /// Selects the samples of the target; to be passed to the converter.
-    pub fn filter(&self) -> Filter {
-        Filter::default()
     }
 
     /// Starts recording. A child is sampled from its start on.

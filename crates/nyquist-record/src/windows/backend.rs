@@ -3,8 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use nyquist_convert::Filter;
-
 use super::etw::{EtwRecording, Opened};
 use super::sys::timer::Flag;
 use super::{Options, StopHandle, Target};
@@ -53,15 +51,6 @@ impl Backend {
         match &self.0 {
             Ready::Suspend(backend) => backend.outcome(),
             Ready::Etw { outcome, .. } => outcome.clone(),
-        }
-    }
-
-    /// Selects the samples of the target; to be passed to the converter.
-    pub fn filter(&self) -> Filter {
-        match &self.0 {
-            Ready::Suspend(backend) => backend.filter(),
-            // The recorder keeps only the target's.
-            Ready::Etw { .. } => Filter::default(),
         }
     }
 

@@ -37,7 +37,7 @@ impl Listing {
 
     /// All processes.
     pub(crate) fn processes(&self) -> impl Iterator<Item = ListedProcess> {
-        let processes = self.records().filter_map(|record| record.process());
+        let processes = self.records().filter_map(Record::process);
         // The idle process has the number 0.
         processes.filter(|process| process.pid != 0)
     }

@@ -34,14 +34,12 @@ impl Requests {
     }
 
     /// Waits until a request can be taken.
-    #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
     pub fn wait(&self) -> io::Result<()> {
         self.queue.wait();
         Ok(())
     }
 
     /// Takes the next request, if one has come.
-    #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
     pub fn take(&self) -> io::Result<Option<Request>> {
         let Some(event) = self.queue.take() else { return Ok(None) };
         let signal = match event {

@@ -133,12 +133,11 @@ impl Mask {
             libc::sigfillset(all.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr())
         };
-        // SAFETY: the call has set it, and zeros were valid.
-        if error == 0 {
-            Ok(Self(unsafe { before.assume_init() }))
-        } else {
-            Err(io::Error::from_raw_os_error(error))
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
         }
+        // SAFETY: the call has set it, and zeros were valid.
+        Ok(Self(unsafe { before.assume_init() }))
     }
 
     /// Lets the calling thread block these signals alone.

@@ -19,7 +19,7 @@ pub(crate) fn run(args: SetupArgs) -> Result<u8, Failure> {
     let program = env::current_exe().and_then(fs::canonicalize);
     let program =
         program.map_err(|error| Failure::because("cannot find the file of this program", &error))?;
-    page::print(&shown(&program, args.dry_run))?;
+    page::print(shown(&program, args.dry_run))?;
     if args.dry_run {
         page::print("Nothing was changed (--dry-run).\n")?;
     } else if agrees(args.yes)? {

@@ -32,6 +32,7 @@ pub(crate) fn kind(path: &Path) -> Option<Special> {
 }
 
 /// The standard output.
+#[expect(clippy::disallowed_methods, reason = "the profile is written to it, and not text")]
 pub(crate) fn standard_output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

@@ -40,26 +40,23 @@ const INTERVAL_UNIT_NS: u64 = 100;
 /// A session's properties, with room for the names behind them.
 #[repr(C)]
 struct Properties {
-    properties: EVENT_TRACE_PROPERTIES,
+    session: EVENT_TRACE_PROPERTIES,
     name: [u16; NAME],
     file: [u16; NAME],
 }
 
 impl Properties {
     fn new() -> Box<Self> {
-        let mut all = Box::new(Self {
-            properties: EVENT_TRACE_PROPERTIES::default(),
-            name: [0; NAME],
-            file: [0; NAME],
-        });
-        all.properties.Wnode.BufferSize = mem::size_of::<Self>() as u32;
-        all.properties.LoggerNameOffset = mem::offset_of!(Self, name) as u32;
-        all.properties.LogFileNameOffset = mem::offset_of!(Self, file) as u32;
+        let mut all =
+            Box::new(Self { session: EVENT_TRACE_PROPERTIES::default(), name: [0; NAME], file: [0; NAME] });
+        all.session.Wnode.BufferSize = mem::size_of::<Self>() as u32;
+        all.session.LoggerNameOffset = mem::offset_of!(Self, name) as u32;
+        all.session.LogFileNameOffset = mem::offset_of!(Self, file) as u32;
         all
     }
 
     fn losses(&self) -> Losses {
-        let EVENT_TRACE_PROPERTIES { EventsLost, RealTimeBuffersLost, LogBuffersLost, .. } = self.properties;
+        let EVENT_TRACE_PROPERTIES { EventsLost, RealTimeBuffersLost, LogBuffersLost, .. } = self.session;
         Losses {
             events: EventsLost.into(),
             buffers: u64::from(RealTimeBuffersLost) + u64::from(LogBuffersLost),
@@ -93,7 +90,7 @@ pub(crate) fn start(session: &NewSession<'_>) -> io::Result<SessionHandle> {
     let name = wide(session.name);
     let cpus = u32::try_from(session.cpus).unwrap_or(u32::MAX);
     let mut all = Properties::new();
-    let properties = &mut all.properties;
+    let properties = &mut all.session;
     properties.Wnode.Guid = GUID::from_u128(session.id);
     properties.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
     properties.Wnode.ClientContext = PERFORMANCE_COUNTER;
