@@ -1,6 +1,6 @@
 //! Traces of Windows (.etl): adds names, and notes about missing parts.
 
-use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
+use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::finder::finder;
 use crate::number::counted;
@@ -9,8 +9,7 @@ use crate::printer::Printer;
 use crate::symbolicate::{finish, symbolicator};
 use crate::watch::Watch;
 use nyquist_convert::etw::{EtwCounts, EtwError, EtwImported, EtwOptions, import};
-use nyquist_convert::event::{Pid, Tid};
-use nyquist_convert::{AddressSender, Progress, Selection, name_by_address};
+use nyquist_convert::{AddressSender, Progress, name_by_address};
 use nyquist_etw::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use std::io::{Read, Seek};
@@ -80,13 +79,7 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
     let file_name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     EtwOptions {
         finder: finder(symbols, Watch::new(printer, None)),
-        selection: Selection {
-            pids: args.pid.iter().copied().map(Pid).collect(),
-            tids: args.tid.iter().copied().map(Tid).collect(),
-            names: args.name.clone(),
-            cpus: args.cpu.clone(),
-            time: args.time_range.map(TimeRange::times),
-        },
+        selection: args.selection(),
         name: args.profile_name.clone().unwrap_or_else(file_name),
         shape: args.rows.into(),
         sender: None,

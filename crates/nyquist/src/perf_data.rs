@@ -1,6 +1,6 @@
 //! Recordings of perf: adds names, and notes about missing parts.
 
-use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
+use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::{Failure, io_reason};
 use crate::finder::finder;
 use crate::folders::UserFolders;
@@ -9,9 +9,8 @@ use crate::number::counted;
 use crate::printer::Printer;
 use crate::symbolicate::{finish, symbolicator};
 use crate::watch::Watch;
-use nyquist_convert::event::{Pid, Tid};
 use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
-use nyquist_convert::{AddressSender, LibSource, Libs, Progress, Selection, name_by_address};
+use nyquist_convert::{AddressSender, LibSource, Libs, Progress, name_by_address};
 use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
@@ -64,13 +63,7 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
     let saved = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     ImportOptions {
         finder: finder(symbols, Watch::new(printer, None)),
-        selection: Selection {
-            pids: args.pid.iter().copied().map(Pid).collect(),
-            tids: args.tid.iter().copied().map(Tid).collect(),
-            names: args.name.clone(),
-            cpus: args.cpu.clone(),
-            time: args.time_range.map(TimeRange::times),
-        },
+        selection: args.selection(),
         events: args.event.clone(),
         name: args.profile_name.clone(),
         architecture: args.override_arch,

@@ -2,6 +2,8 @@
 
 use crate::args::{RowArgs, ServerArgs, SymbolArgs, TimeRange, Verbosity};
 use clap::Args;
+use nyquist_convert::Selection;
+use nyquist_convert::event::{Pid, Tid};
 use nyquist_object::elf::Architecture;
 use nyquist_profile::firefox::FormatVersion;
 use std::path::PathBuf;
@@ -78,6 +80,17 @@ pub(crate) struct RecordingArgs {
 }
 
 impl RecordingArgs {
+    /// Which samples are wanted.
+    pub(crate) fn selection(&self) -> Selection {
+        Selection {
+            pids: self.pid.iter().copied().map(Pid).collect(),
+            tids: self.tid.iter().copied().map(Tid).collect(),
+            names: self.name.clone(),
+            cpus: self.cpu.clone(),
+            time: self.time_range.map(TimeRange::times),
+        }
+    }
+
     /// An option that was given and leaves samples out.
     pub(crate) fn selecting(&self) -> Option<&'static str> {
         let others = [
