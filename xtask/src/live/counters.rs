@@ -9,6 +9,7 @@ use super::recorded::{Recorded, Recording};
 pub(super) const TESTS: &[Test] = &[
     Test::new("what_a_program_uses_is_counted", used),
     Test::new("a_plain_users_program_is_counted_too", by_plain_user),
+    Test::new("what_a_program_uses_last_is_counted", used_last),
     Test::new("the_report_says_what_was_used", reported),
     Test::new("an_attached_process_counts_from_then_on", attached),
     Test::new("without_counters_there_are_none", left_out),
@@ -85,6 +86,21 @@ fn used(test: &Context<'_>) -> Verdict {
 
 fn by_plain_user(test: &Context<'_>) -> Verdict {
     expect_used(&recording(test).by_plain_user().run_well()?)
+}
+
+/// The program ends before or soon after the first periodic reading.
+fn used_last(test: &Context<'_>) -> Verdict {
+    let output = format!("of={}", test.path("written").display());
+    let words = ["dd", "if=/dev/zero", &output, "bs=1M", "count=24", "status=none"];
+    let profile = test.record_command(&words).run_well()?.profile;
+    let counters = profile.json["counters"].as_array().cloned().unwrap_or_default();
+    for name in ["Read", "Written"] {
+        let pid = counters.iter().find(|counter| counter["name"] == name).map(|counter| &counter["pid"]);
+        let pid = pid.and_then(|pid| pid.as_str()?.parse().ok()).unwrap_or_default();
+        let found = highest(&profile, pid, name)?;
+        expect((24.0 * MB..25.0 * MB).contains(&found), format_args!("{name} is {found}, not 24 MB"))?;
+    }
+    Ok(())
 }
 
 fn reported(test: &Context<'_>) -> Verdict {

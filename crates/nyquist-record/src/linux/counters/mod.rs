@@ -70,7 +70,8 @@ impl Counters {
         Ok(Self { shared, kinds, stop, thread: Some(thread) })
     }
 
-    /// Appends what is left when the recording has ended.
+    /// Reads all processes once more, and appends what is left when the recording has ended. A child of the
+    /// recorder that has ended is to be waited for only after that.
     pub fn finish(mut self, events: &mut Vec<Event>) {
         self.end();
         self.collect(events);
@@ -133,7 +134,7 @@ struct Looks {
 }
 
 impl Looks {
-    /// Reads until it is stopped.
+    /// Reads until it is stopped, and then once more.
     fn go_on(mut self, shared: &Mutex<Shared>, stop: &OwnedFd) {
         let mut poll = PollSet::default();
         let stop = poll.add(stop.as_raw_fd());
@@ -150,6 +151,8 @@ impl Looks {
                 std::thread::sleep(pause);
             }
         }
+        self.take_new(shared);
+        self.look(shared);
     }
 
     /// Opens the processes that were reported since the last time. A process replaces an older one with the
@@ -176,7 +179,7 @@ impl Looks {
             // Under the lock, so that it is among the events that are collected next.
             let time = Timestamp(monotonic_ns());
             shared.seen.extend(values.into_iter().map(|value| Seen { pid, time, value }));
-            true
+            !watched.has_ended()
         });
         self.quiet_rounds = if anybody_ran { 0 } else { self.quiet_rounds.saturating_add(1) };
     }

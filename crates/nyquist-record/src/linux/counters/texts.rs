@@ -5,7 +5,7 @@ use crate::linux::proc::after_name;
 /// The used fields of a process's `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
-    /// Whether it is a zombie, for which nothing is counted any more.
+    /// Whether it is a zombie, which uses nothing any more.
     pub(super) has_ended: bool,
     pub(super) minor_faults: u64,
     pub(super) major_faults: u64,

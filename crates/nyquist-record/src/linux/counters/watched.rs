@@ -46,6 +46,7 @@ pub(super) struct Watched {
     bases: Readings,
     /// The quantities that have a value already.
     known: [bool; COUNT],
+    has_ended: bool,
 }
 
 /// A value of a quantity of a process.
@@ -77,6 +78,7 @@ impl Watched {
             cpu_ns: [None; 2],
             bases: [None; COUNT],
             known: [false; COUNT],
+            has_ended: false,
         })
     }
 
@@ -89,7 +91,12 @@ impl Watched {
         self.cpu_ns[0] != self.cpu_ns[1]
     }
 
-    /// Reads the process; `None` if it has ended.
+    /// Whether it had ended at the last reading, which is complete then.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Reads the process; `None` if it is gone. Of a zombie, which uses nothing any more, the sums are read.
     pub(super) fn look(&mut self, text: &mut Vec<u8>) -> Option<Vec<Value>> {
         let readings = self.readings(text)?;
         let values = Quantity::ALL.into_iter().zip(readings);
@@ -101,10 +108,11 @@ impl Watched {
         let cpu_ns = process_cpu_ns(self.subject.pid.0);
         self.cpu_ns = [self.cpu_ns[1], cpu_ns];
         self.folder.read(c"stat", text).ok()?;
-        let stat = Stat::parse(text).filter(|stat| !stat.has_ended)?;
+        let stat = Stat::parse(text)?;
+        self.has_ended = stat.has_ended;
         // Refused for a process with other rights.
         let io = self.folder.read(c"io", text).ok().and_then(|()| Io::parse(text));
-        let is_thorough = self.looks.is_multiple_of(THOROUGH);
+        let is_thorough = self.has_ended || self.looks.is_multiple_of(THOROUGH);
         self.looks = self.looks.wrapping_add(1);
         let (pid, folder) = (self.subject.pid.0, &self.folder);
         let switches = is_thorough.then(|| self.switches.look(pid, folder, stat.threads, text)).flatten();
@@ -123,7 +131,8 @@ impl Watched {
             Quantity::Threads => Some(stat.threads),
             Quantity::OpenFiles => files,
         };
-        Some(Quantity::ALL.map(reading))
+        let lives = |quantity: &Quantity| !stat.has_ended || !quantity.is_level();
+        Some(Quantity::ALL.map(|quantity| Some(quantity).filter(lives).and_then(reading)))
     }
 
     /// The reported value of a reading: for a sum, its growth within the recording.
@@ -201,16 +210,21 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_is_not_looked_at() {
+    fn a_zombie_has_all_that_it_has_used() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let subject = Subject { pid: Pid(child.id()), born: None, is_new: false };
+        let subject = Subject { pid: Pid(child.id()), born: None, is_new: true };
         let mut text = Vec::new();
         let mut watched = Watched::open(subject, &mut text).unwrap();
-        while watched.look(&mut text).is_some() {
+        let mut last = Vec::new();
+        while !watched.has_ended() {
             std::thread::yield_now();
+            last = watched.look(&mut text).unwrap();
         }
-        // It was a zombie until now.
         child.wait().unwrap();
         assert!(watched.look(&mut text).is_none());
+        for sum in [Quantity::Cpu, Quantity::PageFaults, Quantity::Read, Quantity::ContextSwitches] {
+            assert!(value(&last, sum) > 0, "{sum:?} of {last:?}");
+        }
+        assert!(last.iter().all(|value| !value.quantity.is_level()), "{last:?}");
     }
 }

@@ -71,15 +71,18 @@ impl Companions {
         self.each().for_each(|companion| companion.collect(events));
     }
 
-    /// Adds the remaining events to the recording, and reports losses.
-    pub(super) fn finish(self, converter: &mut Converter, printer: Printer) {
-        if let Some(counters) = self.counters {
+    /// Adds the last counts of the processes. A command that has ended still has them, until it is waited for.
+    pub(super) fn finish_counters(&mut self, converter: &mut Converter) {
+        if let Some(counters) = self.counters.take() {
             let mut events = Vec::new();
             counters.finish(&mut events);
-            for event in events {
-                converter.push(event);
-            }
+            events.into_iter().for_each(|event| converter.push(event));
         }
+    }
+
+    /// Adds the remaining events to the recording, and reports losses.
+    pub(super) fn finish(mut self, converter: &mut Converter, printer: Printer) {
+        self.finish_counters(converter);
         if let Some(waits) = self.waits {
             finish_waits(waits, converter, printer);
         }

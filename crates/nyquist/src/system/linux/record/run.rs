@@ -117,6 +117,7 @@ impl Recorder<'_> {
         convert(&mut recording, &mut feed, &mut companions, tee.as_mut());
         let family = feed.family;
         let summary = recording.finish();
+        companions.finish_counters(converter);
         push_total(&summary, tee.as_mut(), converter);
         let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
         if let Some(end) = end_of(summary.reason, (began, duration), self.control) {
