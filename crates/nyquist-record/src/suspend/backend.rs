@@ -49,7 +49,7 @@ impl Backend {
         let ready = Ready::open(this, plan).map_err(OpenError::of)?;
         let lowered = Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz };
         let lowered = (options.rate_hz > rate_hz).then_some(lowered);
-        let notices = lowered.into_iter().chain(Notice::of(ready.left_out())).collect();
+        let notices = lowered.into_iter().chain(Notice::of(&ready.left_out())).collect();
         let interval_ns = 1_000_000_000 / u64::from(rate_hz);
         let outcome = Outcome { rate_hz, interval_ns, sampled: Sampled::BySuspending, notices };
         Ok(Self { outcome, ready, stop })

@@ -18,6 +18,7 @@ pub(crate) mod options;
 pub(crate) mod outcome;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod recording;
+mod refused;
 mod sampler;
 #[cfg(test)]
 mod simulated;

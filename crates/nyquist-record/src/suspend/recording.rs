@@ -37,7 +37,7 @@ where
     }
 
     /// The descendants that cannot be sampled.
-    pub(crate) fn left_out(&self) -> &[LeftOut] {
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         self.sampler.left_out()
     }
 

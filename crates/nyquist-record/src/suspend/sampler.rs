@@ -12,6 +12,7 @@ use nyquist_convert::event::Pid;
 use super::events;
 use super::family::Family;
 use super::images::Images;
+use super::refused::RefusedProcesses;
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Tasks;
 use crate::Chunk;
@@ -70,6 +71,8 @@ pub(super) struct Process<P> {
     pub(super) samples: u64,
     /// The addresses in code that makes system calls, and whether threads that are there are in a call.
     pub(super) calls: HashMap<u64, bool>,
+    /// Whether it executes a program that may not be sampled.
+    pub(super) is_refused: bool,
 }
 
 /// The state of the sampling thread.
@@ -85,7 +88,7 @@ pub(crate) struct Sampler<S: System> {
     pub(super) holds: Holds,
     /// The CPU time of threads that have ended.
     pub(super) ended_cpu_ns: u64,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) refused: RefusedProcesses,
     /// Whether a thread or process seems to have ended or to be new, so that the next listing is due.
     pub(super) wants_listing: bool,
     pub(super) next_listing: u64,
@@ -122,7 +125,7 @@ impl<S: System> Sampler<S> {
             out: Out::new(chunks, waiting),
             holds: Holds::new(),
             ended_cpu_ns: 0,
-            left_out: Vec::new(),
+            refused: RefusedProcesses::default(),
             wants_listing: false,
             next_listing: now,
             sent_at: now,
@@ -137,8 +140,8 @@ impl<S: System> Sampler<S> {
 
     /// The descendants that cannot be sampled, so far.
     #[cfg(any(windows, target_os = "macos"))]
-    pub(crate) fn left_out(&self) -> &[LeftOut] {
-        &self.left_out
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
+        self.refused.left_out()
     }
 
     /// Samples until the recording ends.
@@ -261,7 +264,7 @@ impl<S: System> Sampler<S> {
             total_cpu_time_ns: self.ended_cpu_ns,
             holds: self.holds.summary(&self.budget),
             left_running,
-            left_out: self.left_out,
+            left_out: self.refused.left_out(),
         }
     }
 }
@@ -274,6 +277,7 @@ impl<P> Process<P> {
             has_samples: false,
             samples: 0,
             calls: HashMap::new(),
+            is_refused: false,
         }
     }
 }

@@ -45,6 +45,12 @@ pub(super) struct SimProcess {
     pub(super) begins: u64,
     pub(super) ends: Option<u64>,
     pub(super) is_refused: bool,
+    /// From when on it is no longer refused, without executing another program.
+    pub(super) allowed_from: Option<u64>,
+    /// Whether the program that it executes is refused.
+    pub(super) executes_refused: bool,
+    /// How often it was opened, or refused.
+    pub(super) openings: u32,
     /// Whether it ends when one of its threads is suspended next.
     pub(super) ends_at_look: bool,
     /// Whether it states absurd stacks and images.
@@ -93,9 +99,23 @@ impl SimProcess {
         if self.executed > 0 { "second" } else { "program" }
     }
 
+    /// Executes the other program if its time has come. Returns whether it has.
+    fn execute(&mut self, now: u64) -> bool {
+        let executes = self.executes.take_if(|time| now >= *time).is_some();
+        if executes {
+            self.executed += 1;
+            self.is_refused = self.executes_refused;
+        }
+        executes
+    }
+
     fn lives(&self, now: u64) -> bool {
         now >= self.begins && self.ends.is_none_or(|end| now < end)
     }
+}
+
+fn refused(pid: u32) -> Refusal {
+    Refusal::Refused { reason: format!("{pid} is refused"), advice: None }
 }
 
 impl SimThread {
@@ -199,24 +219,30 @@ impl System for Simulated {
         }));
     }
 
-    fn has_new_program(&mut self, process: &u32) -> bool {
+    fn has_new_program(&mut self, pid: &u32) -> Result<bool, Refusal> {
         let mut machine = self.0.borrow_mut();
         let now = machine.now;
-        let Some(process) = machine.processes.get_mut(process) else { return false };
-        let executes = process.executes.take_if(|time| now >= *time).is_some();
-        process.executed += u32::from(executes);
-        executes
+        let Some(process) = machine.processes.get_mut(pid) else { return Ok(false) };
+        let executes = process.execute(now);
+        if process.is_refused { Err(refused(*pid)) } else { Ok(executes) }
+    }
+
+    fn program_stamp(&mut self, pid: u32) -> Option<u64> {
+        let mut machine = self.0.borrow_mut();
+        let now = machine.now;
+        let process = machine.processes.get_mut(&pid)?;
+        process.execute(now);
+        Some(process.executed.into())
     }
 
     fn open_process(&mut self, pid: u32) -> Result<u32, Refusal> {
-        let machine = self.0.borrow();
-        match machine.processes.get(&pid).filter(|process| process.lives(machine.now)) {
-            None => Err(Refusal::Gone),
-            Some(process) if process.is_refused => {
-                Err(Refusal::Refused { reason: format!("{pid} is refused"), advice: None })
-            }
-            Some(_) => Ok(pid),
-        }
+        let mut machine = self.0.borrow_mut();
+        let now = machine.now;
+        let process = machine.processes.get_mut(&pid).filter(|process| process.lives(now));
+        let process = process.ok_or(Refusal::Gone)?;
+        process.openings += 1;
+        process.is_refused &= process.allowed_from.is_none_or(|time| now < time);
+        if process.is_refused { Err(refused(pid)) } else { Ok(pid) }
     }
 
     fn process_name(&mut self, process: &u32) -> Option<String> {
