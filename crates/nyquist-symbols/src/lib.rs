@@ -55,6 +55,10 @@ mod mini_debug_info;
 mod module;
 mod module_facts;
 mod named_range;
+#[cfg(feature = "pdb")]
+mod pdb;
+#[cfg(not(feature = "pdb"))]
+#[path = "pdb_unsupported.rs"]
 mod pdb;
 mod plt;
 mod section;
