@@ -78,11 +78,11 @@ impl Sampled {
             Ok((began, task)) if began == self.began => {
                 let threads = task::threads(&task).unwrap_or_default();
                 self.task.replace(Arc::new(task));
-                self.has_new_program.replace(Ok(true));
+                *self.has_new_program.borrow_mut() = Ok(true);
                 threads
             }
             Err(refusal @ Refusal::Refused { .. }) => {
-                self.has_new_program.replace(Err(refusal));
+                *self.has_new_program.borrow_mut() = Err(refusal);
                 Vec::new()
             }
             // It has ended.

@@ -50,11 +50,7 @@ impl RefusedProcesses {
     }
 
     /// The processes that may be sampled by now, because they have another stamp, or because their time has come.
-    pub(super) fn due(
-        &self,
-        now: u64,
-        mut stamp_of: impl FnMut(u32) -> Option<u64>,
-    ) -> Vec<ListedProcess> {
+    pub(super) fn due(&self, now: u64, mut stamp_of: impl FnMut(u32) -> Option<u64>) -> Vec<ListedProcess> {
         let is_due = |process: &&RefusedProcess| {
             process.retry_at.is_some_and(|time| now >= time) || stamp_of(process.listed.pid) != process.stamp
         };

@@ -44,11 +44,8 @@ pub(super) struct SimProcess {
     pub(super) parent: u32,
     pub(super) begins: u64,
     pub(super) ends: Option<u64>,
-    pub(super) is_refused: bool,
-    /// From when on it is no longer refused, without executing another program.
-    pub(super) allowed_from: Option<u64>,
-    /// Whether the program that it executes is refused.
-    pub(super) executes_refused: bool,
+    /// When it may not be sampled.
+    pub(super) refused: Range<u64>,
     /// How often it was opened, or refused.
     pub(super) openings: u32,
     /// Whether it ends when one of its threads is suspended next.
@@ -102,10 +99,7 @@ impl SimProcess {
     /// Executes the other program if its time has come. Returns whether it has.
     fn execute(&mut self, now: u64) -> bool {
         let executes = self.executes.take_if(|time| now >= *time).is_some();
-        if executes {
-            self.executed += 1;
-            self.is_refused = self.executes_refused;
-        }
+        self.executed += u32::from(executes);
         executes
     }
 
@@ -224,7 +218,7 @@ impl System for Simulated {
         let now = machine.now;
         let Some(process) = machine.processes.get_mut(pid) else { return Ok(false) };
         let executes = process.execute(now);
-        if process.is_refused { Err(refused(*pid)) } else { Ok(executes) }
+        if process.refused.contains(&now) { Err(refused(*pid)) } else { Ok(executes) }
     }
 
     fn program_stamp(&mut self, pid: u32) -> Option<u64> {
@@ -241,8 +235,7 @@ impl System for Simulated {
         let process = machine.processes.get_mut(&pid).filter(|process| process.lives(now));
         let process = process.ok_or(Refusal::Gone)?;
         process.openings += 1;
-        process.is_refused &= process.allowed_from.is_none_or(|time| now < time);
-        if process.is_refused { Err(refused(pid)) } else { Ok(pid) }
+        if process.refused.contains(&now) { Err(refused(pid)) } else { Ok(pid) }
     }
 
     fn process_name(&mut self, process: &u32) -> Option<String> {

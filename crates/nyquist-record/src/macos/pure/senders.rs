@@ -21,7 +21,8 @@ pub(crate) trait Processes {
 /// else is no ancestor.
 pub(crate) fn is_of_terminal(sender: Option<u32>, own: u32, processes: &impl Processes) -> bool {
     let Some(sender) = sender else { return true };
-    let is_elsewhere = processes.session(sender).is_some_and(|session| Some(session) != processes.session(own));
+    let is_elsewhere =
+        processes.session(sender).is_some_and(|session| Some(session) != processes.session(own));
     let parent = |pid: &u32| processes.parent(*pid);
     is_elsewhere && std::iter::successors(parent(&own), parent).take(MOST_ANCESTORS).any(|pid| pid == sender)
 }

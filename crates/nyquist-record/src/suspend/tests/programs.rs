@@ -54,7 +54,7 @@ fn a_main_thread_keeps_its_time_in_a_new_program() {
 #[test]
 fn children_of_a_refused_child_are_recorded() {
     let shell = SimProcess {
-        is_refused: true,
+        refused: 0..u64::MAX,
         ..SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs)])
     };
     let tool = SimProcess::new(20, SECOND + 50 * MS..u64::MAX, &[(31, Does::Runs)]);
@@ -78,7 +78,7 @@ fn refused_shell() -> SimProcess {
     let at = SECOND + 200 * MS;
     process.threads.get_mut(&21).unwrap().ends = at;
     process.threads.get_mut(&22).unwrap().began = at;
-    SimProcess { is_refused: true, executes: Some(at), ..process }
+    SimProcess { refused: 0..at, executes: Some(at), ..process }
 }
 
 fn openings(recorded: &Recorded, pid: u32) -> u32 {
@@ -97,7 +97,7 @@ fn a_refused_shell_may_become_a_program() {
 #[test]
 fn a_process_in_the_middle_of_its_start_is_tried_again() {
     let child = SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs)]);
-    let child = SimProcess { is_refused: true, allowed_from: Some(SECOND + 65 * MS), ..child };
+    let child = SimProcess { refused: 0..SECOND + 65 * MS, ..child };
     let all = [(10, forever(&[(11, Does::Waits)])), (20, child)];
     let recorded = record(&machine(FINE, &all), plan(&[10], 250));
     assert_eq!(recorded.end.left_out, []);
@@ -106,7 +106,7 @@ fn a_process_in_the_middle_of_its_start_is_tried_again() {
 
 #[test]
 fn a_refused_process_is_not_asked_for_ever() {
-    let shell = SimProcess { executes: None, ..refused_shell() };
+    let shell = SimProcess { refused: 0..u64::MAX, executes: None, ..refused_shell() };
     let all = [(10, forever(&[(11, Does::Waits)])), (20, shell)];
     let recorded = record(&machine(FINE, &all), plan(&[10], 1000));
     assert_eq!(recorded.end.left_out.iter().map(|it| it.pid.0).collect::<Vec<_>>(), [20]);
@@ -115,7 +115,7 @@ fn a_refused_process_is_not_asked_for_ever() {
 
 #[test]
 fn a_process_that_becomes_a_refused_program_is_named() {
-    let process = SimProcess { executes_refused: true, ..executing() };
+    let process = SimProcess { refused: SECOND + 200 * MS..u64::MAX, ..executing() };
     let recorded = record(&machine(FINE, &[(10, process)]), plan(&[10], 600));
     assert_eq!(recorded.end.reason, Some(EndReason::Duration), "it lives on");
     let left_out: Vec<_> = recorded.end.left_out.iter().map(|it| (it.pid.0, it.reason.as_str())).collect();
