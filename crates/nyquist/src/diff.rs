@@ -20,15 +20,15 @@ const NAMED: usize = 3;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
-    let printer = Printer::new(args.verbosity);
+    let printer = Printer::new(args.read.verbosity);
     let Some((before, after)) = args.sides() else {
         return Err(Failure::new("a profile before and one after are needed")
             .hint("nyquist diff BEFORE AFTER; of several runs: nyquist diff BEFORE... --after AFTER..."));
     };
     let mut before_profiles =
-        input::read_all(before.iter().chain(after), &args.filter, &args.symbols, printer)?;
+        input::read_all(before.iter().chain(after), &args.read.filter, &args.read.symbols, printer)?;
     for profile in &mut before_profiles {
-        selection::split(profile, &args.filter);
+        selection::split(profile, &args.read.filter);
     }
     let measure = common_measure(before.iter().chain(after), &before_profiles)?;
     let after_profiles = before_profiles.split_off(before.len());
@@ -80,9 +80,13 @@ fn views<'a>(files: &[PathBuf], indexes: &'a [Index<'a>], args: &DiffArgs) -> Re
             message: format!("{}: {}", file.display(), failure.message),
             ..failure
         };
-        let selected = selection::select(index.profile(), &args.filter).map_err(name)?;
+        let selected = selection::select(index.profile(), &args.read.filter).map_err(name)?;
         let view = View::new(index, &selected);
-        if view.is_empty() { Err(name(selection::nothing_selected(&view, &args.filter))) } else { Ok(view) }
+        if view.is_empty() {
+            Err(name(selection::nothing_selected(&view, &args.read.filter)))
+        } else {
+            Ok(view)
+        }
     };
     files.iter().zip(indexes).map(view).collect()
 }

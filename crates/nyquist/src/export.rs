@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let printer = Printer::new(args.verbosity);
+    let printer = Printer::new(args.read.verbosity);
     let format = format(args)?;
     let to_stdout = args.output == Path::new("-");
     let options = Options {
@@ -38,8 +38,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let refused = |refused: Refused| refused.failure(&args.output, "-o");
     // Reading the profile may drop root's privileges, so the output is found first.
     let destination = (!to_stdout).then(|| Destination::find(&args.output)).transpose().map_err(refused)?;
-    let mut profile =
-        selection::part_of(input::read(&args.file, &args.filter, &args.symbols, printer)?, &args.filter)?;
+    let mut profile = selection::part_of(
+        input::read(&args.file, &args.read.filter, &args.read.symbols, printer)?,
+        &args.read.filter,
+    )?;
     if format == ExportFormat::Firefox {
         name_specially(&mut profile);
     } else {
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(not_for_terminals());
     }
     if format == ExportFormat::PerfData {
-        return export_perf_data::run(&profile, output, &args.symbols, printer).map_err(refused);
+        return export_perf_data::run(&profile, output, &args.read.symbols, printer).map_err(refused);
     }
     match output.save(|out| write(&profile, format, options, out)) {
         // The reader has closed the pipe early.

@@ -56,7 +56,7 @@ impl Listing {
             (listing.codes, listing.notes) = code::code(profile, places, &names, finder);
         }
         if !args.asm {
-            listing.add_source(profile, places, funcs, &args.symbols, finder);
+            listing.add_source(profile, places, funcs, &args.read.symbols, finder);
             listing.spread_instructions();
         }
         listing

@@ -27,13 +27,14 @@ pub(crate) fn guide() -> Result<(), Failure> {
 /// Runs the subcommand.
 pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     check(args)?;
-    let mut profile = input::read(&args.file, &args.filter, &args.symbols, Printer::new(args.verbosity))?;
-    selection::split(&mut profile, &args.filter);
-    let selected = selection::select(&profile, &args.filter)?;
+    let mut profile =
+        input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity))?;
+    selection::split(&mut profile, &args.read.filter);
+    let selected = selection::select(&profile, &args.read.filter)?;
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);
     if view.is_empty() && args.question != Question::Markers {
-        return Err(selection::nothing_selected(&view, &args.filter));
+        return Err(selection::nothing_selected(&view, &args.read.filter));
     }
     let asked = Asked {
         args,
