@@ -166,7 +166,7 @@ impl Session {
         let (orders, ordered) = mpsc::channel();
         let recorder = spawn("top-recorder", {
             let recorder = Recorder { live: Arc::clone(&live), orders: orders.clone() };
-            let messages = AddressSender(messages.clone());
+            let messages = MessageSender(messages.clone());
             move || recorder.run(recording, running, &messages)
         })?;
         let refresher = Refresher {
@@ -178,7 +178,7 @@ impl Session {
             window: Duration::from_secs(if args.web { args.window.max(PAGE_WINDOW) } else { args.window }),
             page,
         };
-        let messages = AddressSender(messages.clone());
+        let messages = MessageSender(messages.clone());
         spawn("top-refresher", move || refresher.run(&messages))?;
         Ok(Self { about, output, orders, stop, command, recorder })
     }
@@ -259,16 +259,16 @@ fn spawn<T: Send + 'static>(
 }
 
 /// Sends messages. If a panic drops it, it sends the last one, so that no receiver waits for more.
-struct AddressSender(Sender<Message>);
+struct MessageSender(Sender<Message>);
 
-impl AddressSender {
+impl MessageSender {
     /// Sends a message. Returns whether there is still a receiver.
     fn tell(&self, message: Message) -> bool {
         self.0.send(message).is_ok()
     }
 }
 
-impl Drop for AddressSender {
+impl Drop for MessageSender {
     fn drop(&mut self) {
         if thread::panicking() {
             self.tell(Message::Gone);
@@ -283,7 +283,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn run(self, mut recording: Recording, running: Option<Running>, messages: &AddressSender) -> Recorded {
+    fn run(self, mut recording: Recording, running: Option<Running>, messages: &MessageSender) -> Recorded {
         let _preference = Preference::of_this_thread();
         let mut events = Vec::new();
         while let Some(chunk) = recording.next() {
@@ -321,7 +321,7 @@ struct Refresher {
 }
 
 impl Refresher {
-    fn run(mut self, messages: &AddressSender) {
+    fn run(mut self, messages: &MessageSender) {
         let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let finder = std::mem::take(&mut self.finder);
         let mut symbolicator =
