@@ -100,7 +100,7 @@ impl Converter {
 
     /// Sends each address when it first occurs, so that its name can be looked up meanwhile.
     #[must_use]
-    pub fn telling(self, sender: Option<AddressSender>) -> Self {
+    pub fn with_address_sender(self, sender: Option<AddressSender>) -> Self {
         Self { sender, ..self }
     }
 
