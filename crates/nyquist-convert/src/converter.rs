@@ -62,7 +62,7 @@ impl Converter {
     /// Names the rows of processes of one name by the words in which their command lines differ. The command
     /// lines are read while the processes live. To be called before anything is pushed.
     #[must_use]
-    pub fn telling_rows_apart(mut self) -> Self {
+    pub fn with_distinctive_words(mut self) -> Self {
         self.pipeline.processes.program_arguments.wants_distinctive_words = true;
         self
     }

@@ -216,7 +216,7 @@ impl Recorder<'_> {
         let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
         let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
-        converter.telling_rows_apart().limiting_side_files(memory::side_files(self.args.symbols.max_memory))
+        converter.with_distinctive_words().limiting_side_files(memory::side_files(self.args.symbols.max_memory))
     }
 
     fn converter_options(&self, outcome: &Outcome) -> Options {
