@@ -142,8 +142,8 @@ impl Converter {
     }
 
     /// Returns samples to their source when they are converted.
-    pub(crate) fn giving_back(mut self, spent: SampleRecycler) -> Self {
-        self.pipeline.spent = Some(spent);
+    pub(crate) fn with_sample_recycler(mut self, recycler: SampleRecycler) -> Self {
+        self.pipeline.spent = Some(recycler);
         self
     }
 

@@ -54,7 +54,7 @@ impl Conversion {
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
         let follower = walk_early.then(|| SpeculativeTracker::new(converter.modules_beside()));
         let (spent, recycled) = recycler();
-        let converting = Arc::new(Converting::new(converter.giving_back(spent)));
+        let converting = Arc::new(Converting::new(converter.with_sample_recycler(spent)));
         Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }
 
