@@ -240,7 +240,7 @@ impl Converter {
     }
 
     /// The outcome of stack copies since the last call, for a source that can copy more of each stack.
-    pub fn take_copy_counts(&mut self) -> StackCopyFeedback {
+    pub fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
         std::mem::take(&mut self.pipeline.walker.deep_stacks.feedback)
     }
 

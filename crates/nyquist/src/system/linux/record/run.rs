@@ -249,7 +249,7 @@ fn convert(
         }
         complete = complete.max(complete_before);
         feed.push(&mut events, complete_before);
-        recording.apply_feedback(&feed.converter.take_copy_counts());
+        recording.apply_feedback(&feed.converter.take_stack_copy_feedback());
         feed.show(complete_before);
     }
 }

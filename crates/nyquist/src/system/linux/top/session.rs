@@ -291,7 +291,7 @@ impl Recorder {
             chunk.decode(&mut events);
             let counts = self.with_live(|live| {
                 live.push(events.drain(..), complete_before, now());
-                live.take_copy_counts()
+                live.take_stack_copy_feedback()
             });
             recording.apply_feedback(&counts);
         }
