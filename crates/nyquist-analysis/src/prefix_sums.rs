@@ -93,22 +93,22 @@ pub(crate) struct PrefixSums(Vec<PrefixSum>);
 
 impl PrefixSums {
     pub(crate) fn new(profile: &Profile, thread: &Thread) -> Self {
-        let mut tally = PrefixSum::default();
+        let mut prefix_sum = PrefixSum::default();
         let mut prefix_sums = Vec::with_capacity(thread.samples.len() / STEP + 1);
         for (position, sample) in thread.samples.iter().enumerate() {
             if position.is_multiple_of(STEP) {
-                prefix_sums.push(tally);
+                prefix_sums.push(prefix_sum);
             }
-            tally.add(profile, &sample, position == 0);
+            prefix_sum.add(profile, &sample, position == 0);
         }
         if thread.samples.len().is_multiple_of(STEP) {
-            prefix_sums.push(tally);
+            prefix_sums.push(prefix_sum);
         }
         Self(prefix_sums)
     }
 
-    /// The number of samples that are not after `time`, and their tally. `block` is the thread's last
-    /// tally that is not after it, and `samples` are the samples from there on.
+    /// The number of samples that are not after `time`, and their prefix sum. `block` is the thread's last
+    /// prefix sum that is not after it, and `samples` are the samples from there on.
     pub(crate) fn until(
         &self,
         time: u64,
@@ -116,21 +116,21 @@ impl PrefixSums {
         samples: impl Iterator<Item = Sample>,
         profile: &Profile,
     ) -> (usize, PrefixSum) {
-        let (mut position, mut tally) = (block * STEP, self.0[block]);
+        let (mut position, mut prefix_sum) = (block * STEP, self.0[block]);
         for sample in samples.take_while(|sample| sample.time <= time) {
-            tally.add(profile, &sample, position == 0);
+            prefix_sum.add(profile, &sample, position == 0);
             position += 1;
         }
-        (position, tally)
+        (position, prefix_sum)
     }
 
-    /// The tally before the sample at `position` of the thread.
+    /// The prefix sum before the sample at `position` of the thread.
     pub(crate) fn before(&self, position: usize, profile: &Profile, thread: &Thread) -> PrefixSum {
-        let mut tally = self.0[position / STEP];
+        let mut prefix_sum = self.0[position / STEP];
         let start = position - position % STEP;
         for (position, sample) in (start..).zip(thread.samples.range(start..position)) {
-            tally.add(profile, &sample, position == 0);
+            prefix_sum.add(profile, &sample, position == 0);
         }
-        tally
+        prefix_sum
     }
 }

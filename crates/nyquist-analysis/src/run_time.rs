@@ -13,9 +13,9 @@ pub(crate) struct Ran<'v> {
     samples: &'v Samples,
     /// The number of the thread's samples before the end of the chosen times.
     end: usize,
-    /// The tally before the chosen times.
+    /// The prefix sum before the chosen times.
     before: PrefixSum,
-    /// The last tally that is not after the most recently requested time.
+    /// The last prefix sum that is not after the most recently requested time.
     block: usize,
     /// The first sample on the CPU after that time.
     next: usize,
@@ -41,18 +41,18 @@ impl<'v> Ran<'v> {
     pub(crate) fn until(&mut self, time: u64) -> u64 {
         self.block += self.count_until(time);
         let from = self.samples.range(self.block * STEP..self.end);
-        let (position, tally) = self.prefix_sums.until(time, self.block, from, self.view.profile());
+        let (position, prefix_sum) = self.prefix_sums.until(time, self.block, from, self.view.profile());
         if position > self.next || self.get(self.next).is_some_and(|sample| sample.off_cpu) {
             let steps = self.samples.range(position..self.end).position(|sample| !sample.off_cpu);
             self.next = steps.map_or(self.end, |steps| position + steps);
         }
-        tally.ran_since(self.before).wrapping_add(self.part_of_next(time, tally))
+        prefix_sum.ran_since(self.before).wrapping_add(self.part_of_next(time, prefix_sum))
     }
 
-    fn part_of_next(&self, time: u64, tally: PrefixSum) -> u64 {
+    fn part_of_next(&self, time: u64, prefix_sum: PrefixSum) -> u64 {
         let Some(next) = self.get(self.next) else { return 0 };
         // A sample before the chosen times does not belong to the view.
-        let last = Some(tally.last_ran()).filter(|&last| last >= self.view.selection.times().start);
+        let last = Some(prefix_sum.last_ran()).filter(|&last| last >= self.view.selection.times().start);
         let span = Span::new(self.view.profile().meta(), &next, self.next == 0, last.unwrap_or(0));
         if span.times.start < time { span.used_until(time) } else { 0 }
     }
