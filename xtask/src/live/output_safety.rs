@@ -21,7 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("two_files_of_one_name_are_refused", one_name).parallel(),
     Test::new("a_device_is_never_given_away", device).parallel(),
     Test::new("an_interrupt_ends_the_wait_for_a_reader", waits_for_reader).parallel(),
-    Test::new("files_of_dead_recorders_are_removed", leftovers).parallel(),
+    Test::new("files_of_dead_recorders_are_removed", stale_files).parallel(),
     Test::new("what_has_no_room_lies_in_a_private_folder", private_folder),
 ];
 
@@ -263,7 +263,7 @@ fn opens_something(pid: u32) -> bool {
     calls.any(|call| call.starts_with(&format!("{} ", libc::SYS_openat)))
 }
 
-fn leftovers(test: &Context<'_>) -> Verdict {
+fn stale_files(test: &Context<'_>) -> Verdict {
     let folder = test.path("folder");
     fs::create_dir(&folder)?;
     let make = |name: &str| {

@@ -1,8 +1,8 @@
 //! Places for output: found without following another user's links, written beside, and renamed at the end.
 
-mod leftovers;
 mod pending;
 mod place;
+mod stale_files;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 //! A file that is written under a temporary name in an open folder. It appears completely or not at all.
 
-use super::leftovers;
 use super::place::{Callers, Place, Target, find, is_there};
+use super::stale_files;
 use crate::identity::{Rights, as_invoking_user};
 use crate::output::Refused;
 use nyquist_record::linux::file_user;
@@ -39,7 +39,7 @@ impl PendingFile {
     /// Creates the temporary file. Removes files of the same name that dead recorders left behind.
     pub(crate) fn create(place: Place, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
         let (file, temporary) = rights.with(|| {
-            leftovers::remove(&place.folder, &place.name, Callers::now());
+            stale_files::remove(&place.folder, &place.name, Callers::now());
             make_temporary(&place)
         })??;
         Ok(Self { file, temporary, place, shown, own_folder: None, rights, has_appeared: false })
@@ -196,13 +196,13 @@ fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
     for attempt in 0..ATTEMPTS {
         // Other users can have created files with all predictable names.
         let number = if attempt == 0 { 0 } else { RandomState::new().hash_one(attempt) };
-        let temporary = leftovers::name(&place.name, std::process::id(), number);
+        let temporary = stale_files::name(&place.name, std::process::id(), number);
         let file = match openat(&place.folder, &temporary, flags, Mode::RUSR | Mode::WUSR) {
             Err(Errno::EXIST) => continue,
             file => File::from(file?),
         };
         // Another process may have treated it as a leftover before it was locked. If files cannot be locked,
-        // no process removes leftovers.
+        // no process removes stale files.
         let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
         if is_locked && is_there(&place.folder, &temporary, &file) {
             return Ok((file, temporary));
