@@ -57,7 +57,7 @@ struct Subject {
 }
 
 /// Passes the kernel's functions to the converter, if they are needed to determine what threads wait for.
-pub(crate) fn knowing_kernel(converter: Converter, outcome: &Outcome) -> Converter {
+pub(crate) fn with_running_kernel(converter: Converter, outcome: &Outcome) -> Converter {
     match outcome {
         Outcome::Perf(outcome) if outcome.switch_stacks => match KernelSymbols::running_functions() {
             Ok(symbols) => converter.with_kernel_symbols(symbols),
@@ -89,7 +89,7 @@ impl Recorder<'_> {
         let (meta, start) = (options.meta.clone(), options.start);
         let wanted = wanted_samples(&self.args.target, &backend);
         let converter =
-            converter.get_or_insert_with(|| knowing_kernel(self.converter(options, &outcome), &outcome));
+            converter.get_or_insert_with(|| with_running_kernel(self.converter(options, &outcome), &outcome));
         converter.keep_only(wanted.clone());
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
@@ -216,7 +216,9 @@ impl Recorder<'_> {
         let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
         let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
-        converter.with_distinctive_words().limiting_side_files(memory::side_files(self.args.symbols.max_memory))
+        converter
+            .with_distinctive_words()
+            .limiting_side_files(memory::side_files(self.args.symbols.max_memory))
     }
 
     fn converter_options(&self, outcome: &Outcome) -> Options {

@@ -10,7 +10,9 @@ use crate::memory;
 use crate::printer::Printer;
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::outcome_messages;
-use crate::system::linux::record::{command_of, knowing_kernel, launch_failure, open_failure, unread_waits};
+use crate::system::linux::record::{
+    command_of, launch_failure, open_failure, unread_waits, with_running_kernel,
+};
 use crate::{finder, identity};
 use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
@@ -153,7 +155,7 @@ impl Session {
         let side_files = memory::side_files(args.symbols.max_memory);
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = args.off_cpu && matches!(about.outcome, Outcome::Perf(_));
-        let mut converter = knowing_kernel(converter(&about, zero, side_files, waits), &about.outcome);
+        let mut converter = with_running_kernel(converter(&about, zero, side_files, waits), &about.outcome);
         converter.keep_only(backend.filter());
         // A page shows markers, and each wait should have one.
         let live = Live::new(converter, zero).counting_waits(args.off_cpu && page.is_none());
