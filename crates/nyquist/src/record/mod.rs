@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);
     let profile = identity::as_invoking_user(look_up)?;
     let goes_on = wants_server(args) || page.is_some();
-    let_go(libs, goes_on);
+    free_or_forget(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
     let about = summary::Recorded {
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         give_up_privileges(printer);
         serve(Served::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
     } else {
-        let_go(profile, goes_on);
+        free_or_forget(profile, goes_on);
     }
     // A script must get an error status if its requested file is missing.
     Ok(if saved.as_asked { runs.status } else { runs.status.max(FAILED) })
@@ -139,7 +139,7 @@ fn give_up_privileges(printer: Printer) {
 }
 
 /// Frees memory if the program continues. Otherwise the kernel frees all of it at exit, which is faster.
-fn let_go<T>(memory: T, goes_on: bool) {
+fn free_or_forget<T>(memory: T, goes_on: bool) {
     if goes_on {
         drop(memory);
     } else {
