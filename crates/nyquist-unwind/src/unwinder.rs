@@ -282,7 +282,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok(Rule::SIGNAL_FRAME);
         }
         let leads = |rule: &Rule| self.leads_to_call(*rule, frame);
-        let known = self.rule_at_hand(code.as_ref(), frame);
+        let known = self.rule_of_next_instructions(code.as_ref(), frame);
         let alone = || code.as_ref().and_then(|code| Self::rule_alone(code, frame));
         // If the gap's own instructions are enough, no more code is read for it.
         if code.as_ref().is_some_and(|code| code.extent == Extent::LoneGap)
@@ -305,7 +305,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     }
 
     /// The rule for uncovered code by the next instructions of the thread.
-    fn rule_at_hand(&self, code: Option<&CodeAround<'_>>, frame: &Frame<A>) -> Option<Rule> {
+    fn rule_of_next_instructions(&self, code: Option<&CodeAround<'_>>, frame: &Frame<A>) -> Option<Rule> {
         match code {
             // If a caller's return address is not in memory, the register that holds it is not known.
             Some(code) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => A::rule_at(&code.code, code.at),
