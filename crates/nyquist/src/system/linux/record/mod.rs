@@ -23,7 +23,7 @@ use crate::record::{Recorded, Run, record_runs};
 use crate::system::linux::options;
 use nyquist_convert::Converter;
 use nyquist_record::linux::{self, EndReason, RecordedEvent};
-use run::{Recorder, Whom};
+use run::{Recorder, RunTarget};
 use rustix::process::{Resource, getrlimit};
 use std::mem;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ impl<'a> Plan<'a> {
         let mut converter = None;
         // The processes may end before the recording does.
         let mut command_lines = attached::command_lines(&args.target.pid);
-        let record = |duration| recorder.run(Whom::Asked, duration, &mut converter);
+        let record = |duration| recorder.run(RunTarget::Requested, duration, &mut converter);
         let mut runs = record_runs(args, printer, record)?;
         record_the_rest(&recorder, began, &mut runs, &mut converter);
         let finished =
@@ -85,7 +85,7 @@ fn record_the_rest(
         printer.say(format_args!(
             "The command has ended, and what it left running is recorded from now on: PIDs {pids}"
         ));
-        let attached = Whom::LeftRunning(mem::take(&mut runs.living));
+        let attached = RunTarget::LeftRunning(mem::take(&mut runs.living));
         match recorder.run(attached, Some(left), converter) {
             Ok(run) => {
                 let times = runs.course.total_cpu_time_ns.zip(run.course.total_cpu_time_ns);

@@ -42,9 +42,9 @@ pub(super) struct Recorder<'a> {
 }
 
 /// The processes of a run.
-pub(super) enum Whom {
+pub(super) enum RunTarget {
     /// The processes that the options name.
-    Asked,
+    Requested,
     /// Processes that a previous run left running.
     LeftRunning(Vec<u32>),
 }
@@ -71,12 +71,12 @@ impl Recorder<'_> {
     /// Records one run into the converter of the runs before it, if there are any.
     pub(super) fn run(
         &self,
-        whom: Whom,
+        target: RunTarget,
         duration: Option<Duration>,
         converter: &mut Option<Converter>,
     ) -> Result<Run, Failure> {
-        let launches = matches!(whom, Whom::Asked) && !self.args.command.is_empty();
-        let (running, listens_to) = self.running(whom)?;
+        let launches = matches!(target, RunTarget::Requested) && !self.args.command.is_empty();
+        let (running, listens_to) = self.running(target)?;
         let budget = memory::side_files(self.args.symbols.max_memory);
         let mut markers = markers::listen(listens_to, self.user, &budget, self.printer);
         let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
@@ -136,13 +136,13 @@ impl Recorder<'_> {
     }
 
     /// The running processes, if some are recorded, and the one of them that may have markers.
-    fn running(&self, whom: Whom) -> Result<(Option<Target>, Option<u32>), Failure> {
-        match whom {
-            Whom::Asked => {
+    fn running(&self, target: RunTarget) -> Result<(Option<Target>, Option<u32>), Failure> {
+        match target {
+            RunTarget::Requested => {
                 let target = &self.args.target;
                 Ok((running_target(target)?, target.pid.first().copied()))
             }
-            Whom::LeftRunning(pids) => {
+            RunTarget::LeftRunning(pids) => {
                 let first = pids.first().copied();
                 Ok((Some(Target::Attach(pids.into_iter().map(Pid).collect())), first))
             }
