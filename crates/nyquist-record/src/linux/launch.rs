@@ -82,7 +82,7 @@ pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
 
 /// As [`prepare`], for a command that does not have the terminal to itself: its output goes to `output`, and
 /// its input is empty.
-pub fn prepare_apart(command: &Command, output: BorrowedFd<'_>) -> Result<Suspended, LaunchError> {
+pub fn prepare_with_output(command: &Command, output: BorrowedFd<'_>) -> Result<Suspended, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
     let nothing = File::open("/dev/null").map_err(|source| LaunchError::Fork { program, source })?;
     prepare_with(command, Some([nothing.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()]))

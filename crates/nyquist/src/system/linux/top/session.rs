@@ -212,7 +212,8 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure
     }
     let command = command_of(&args.command, identity::invoking_user())?;
     let (output, pipe) = CommandOutput::collect()?;
-    let child = launch::prepare_apart(&command, pipe.as_fd()).map_err(|error| launch_failure(&error))?;
+    let child =
+        launch::prepare_with_output(&command, pipe.as_fd()).map_err(|error| launch_failure(&error))?;
     Ok((output, Some(child)))
 }
 
