@@ -101,8 +101,8 @@ impl Output {
     }
 
     /// Creates a file of this name in a new folder below `parent` that only the user may enter.
-    pub(crate) fn open_apart(parent: &Path, name: &Path) -> Result<Self, Refused> {
-        PendingFile::create_apart(parent, name.as_os_str()).map(Self::File)
+    pub(crate) fn open_in_private_folder(parent: &Path, name: &Path) -> Result<Self, Refused> {
+        PendingFile::create_in_private_folder(parent, name.as_os_str()).map(Self::File)
     }
 
     /// Whether it is a terminal, which takes only text.

@@ -90,7 +90,7 @@ impl PendingFile {
     }
 
     /// Creates the temporary file in a new folder below `parent`, whose name cannot be predicted.
-    pub(crate) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
         for _ in 0..ATTEMPTS {
             let folder = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
             match special_files::new_folder(&folder) {

@@ -47,11 +47,11 @@ impl PendingFile {
 
     /// Creates the temporary file in a new folder below `parent`, which no other user may enter, and whose
     /// name cannot be predicted. Both belong to the user.
-    pub(crate) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
-        as_invoking_user(|| Self::create_apart_as_user(parent, name))?
+    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+        as_invoking_user(|| Self::create_in_private_folder_as_user(parent, name))?
     }
 
-    fn create_apart_as_user(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+    fn create_in_private_folder_as_user(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
         for _ in 0..ATTEMPTS {
             let path = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
             let Target::File(place) = find(&path)? else { continue };
