@@ -292,7 +292,7 @@ impl Module {
 
     /// Whether a function begins at an address, and no other function ends there. Then no call can return to
     /// this address, because no described code is before it. O(log n) in the number of functions.
-    pub fn begins_apart(&self, address: RelativeAddress) -> bool {
+    pub fn begins_after_gap(&self, address: RelativeAddress) -> bool {
         let before = address.0.checked_sub(1);
         let reaches = |before| self.frames.piece_before(before).is_some_and(|piece| before < piece.end);
         self.offset_in_function(address) == Some(0) && !before.is_some_and(reaches)

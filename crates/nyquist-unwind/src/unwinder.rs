@@ -266,7 +266,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     fn is_bottom(&self, frame: &Frame<A>) -> bool {
         let mapping = find(self.mappings, frame.ip).filter(|_| !frame.interrupted);
         let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(frame.ip)));
-        place.is_some_and(|(module, address)| module.begins_apart(address))
+        place.is_some_and(|(module, address)| module.begins_after_gap(address))
     }
 
     /// The rule of a frame that no unwind information describes, by its instructions or by the frame pointer.

@@ -277,7 +277,7 @@ impl Module {
         let unwinding =
             self.unwind_at(base, address).filter(|_| self.architecture == Some(Architecture::X86_64));
         let mut code = [0; LONGEST];
-        unwinding.is_some_and(|(tables, relative)| tables.begins_apart(relative)) && {
+        unwinding.is_some_and(|(tables, relative)| tables.begins_after_gap(relative)) && {
             let len = self.read_code(base, address, &mut code);
             nyquist_unwind::begins_with_stack_switch(&code[..len])
         }
