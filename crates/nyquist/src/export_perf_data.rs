@@ -28,7 +28,7 @@ pub(crate) fn run(
     let (mut writer, stand_ins) = write_profile(profile, options, writer)?;
     writer.flush()?;
     if !stand_ins.is_empty() {
-        pending.write_beside(&name, stand_ins.iter().map(|file| (&*file.file_name, &*file.bytes)))?;
+        pending.write_sibling_files(&name, stand_ins.iter().map(|file| (&*file.file_name, &*file.bytes)))?;
     }
     let shown = pending.path().to_owned();
     pending.appear()?;

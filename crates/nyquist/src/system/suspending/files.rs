@@ -117,7 +117,7 @@ impl PendingFile {
 
     /// Writes files into a folder of that name beside it, which is created if it is missing. Existing
     /// files are replaced.
-    pub(crate) fn write_beside<'f>(
+    pub(crate) fn write_sibling_files<'f>(
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,

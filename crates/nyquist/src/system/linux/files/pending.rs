@@ -94,15 +94,15 @@ impl PendingFile {
 
     /// Writes files into a folder of that name beside it, which is created if it is missing. Existing
     /// files are replaced.
-    pub(crate) fn write_beside<'f>(
+    pub(crate) fn write_sibling_files<'f>(
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
     ) -> Result<(), Refused> {
-        self.rights.with(|| self.write_beside_with_rights(folder, files))?
+        self.rights.with(|| self.write_sibling_files_with_rights(folder, files))?
     }
 
-    fn write_beside_with_rights<'f>(
+    fn write_sibling_files_with_rights<'f>(
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
