@@ -154,8 +154,8 @@ impl Converter {
     }
 
     /// A store of modules that shares opened files with the converter's own.
-    pub(crate) fn modules_beside(&self) -> ModuleStore {
-        self.pipeline.processes.modules.beside()
+    pub(crate) fn shared_module_store(&self) -> ModuleStore {
+        self.pipeline.processes.modules.sharing_files()
     }
 
     /// Converts all events older than `complete_before`. The caller guarantees that all of them have been
