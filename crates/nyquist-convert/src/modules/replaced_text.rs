@@ -78,7 +78,9 @@ impl ReplacedText {
             if !candidate.samples.is_power_of_two() {
                 return true;
             }
-            let Some(module) = candidate.module.or_else(|| beside(candidate, mappings)) else { return false };
+            let Some(module) = candidate.module.or_else(|| neighbour_file(candidate, mappings)) else {
+                return false;
+            };
             let memory = memory.get_or_insert_with(|| File::open(format!("/proc/{}/mem", pid.0)).ok());
             let is_same = memory.as_ref().is_some_and(|memory| candidate.is_of(module, memory, modules));
             if is_same {
@@ -96,7 +98,7 @@ impl ReplacedText {
 }
 
 /// The file that is mapped right before a range, or right after it.
-fn beside(candidate: &Candidate, mappings: &Mappings) -> Option<(ModuleIndex, Avma)> {
+fn neighbour_file(candidate: &Candidate, mappings: &Mappings) -> Option<(ModuleIndex, Avma)> {
     let before = mappings.find(Avma(candidate.start.0.checked_sub(1)?)).and_then(|range| range.module);
     before.or_else(|| mappings.find(candidate.end)?.module)
 }
