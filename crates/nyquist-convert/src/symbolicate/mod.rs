@@ -12,7 +12,7 @@ use answers::{Answers, FramesByAddress, Unknown};
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_perf::PerfMap;
 use nyquist_profile::{LibId, Profile};
-use nyquist_resources::{beside, on_threads};
+use nyquist_resources::{join, on_threads};
 use nyquist_symbols::{
     AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome, Wanted,
 };
@@ -155,7 +155,7 @@ impl<'a> Symbolicator<'a> {
         let Symbols { kernel: read_kernel, finder, threads } = self.symbols;
         let mut look_up = || self.look_up(sources, &mut unknown, progress);
         let kernel = if reads_kernel {
-            Some(beside(move || read_kernel(finder), look_up).0)
+            Some(join(move || read_kernel(finder), look_up).0)
         } else {
             look_up();
             None
@@ -173,7 +173,7 @@ impl<'a> Symbolicator<'a> {
         let unkept = self.answers.take_unkept();
         let is_complete = !progress.cancel.load(Ordering::Relaxed);
         let rebuild = || self.rebuild(profile, sources, frames, is_complete);
-        let profile = if unkept.is_empty() { rebuild() } else { beside(|| self.keep(&unkept), rebuild).1 };
+        let profile = if unkept.is_empty() { rebuild() } else { join(|| self.keep(&unkept), rebuild).1 };
         Symbolicated { profile, libs, kernel_error }
     }
 
