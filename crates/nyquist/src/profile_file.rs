@@ -126,8 +126,8 @@ pub(crate) fn read_opened(
         _ => None,
     };
     let given = match value {
-        Some(_) => recording.given_beside(&["--event", "--label"]),
-        None => recording.given_beside(&["--label"]),
+        Some(_) => recording.given_other_than(&["--event", "--label"]),
+        None => recording.given_other_than(&["--label"]),
     };
     if let Some(option) = given {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
