@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
             // No remaining output needs root.
             identity::give_up_privileges()?;
-            let stated = sidecar::beside(&args.file, &symbols, printer);
+            let stated = sidecar::symbols_of(&args.file, &symbols, printer);
             let served = Served::new(saved.bytes(&profile)?, profile, stated);
             serve(served, &args.server, &symbols, printer, &control)?;
         }

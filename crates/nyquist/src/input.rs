@@ -95,7 +95,7 @@ fn named(
         libs.into_iter().map(|lib| (lib, LibSource::File(module_request(profile.lib(lib))))).collect();
     let was_symbolicated = profile.meta().symbolicated;
     let finder = finder(args, Watch::new(printer, None));
-    let finder = finder.with_stated_answers(sidecar::beside(path, args, printer));
+    let finder = finder.with_stated_answers(sidecar::symbols_of(path, args, printer));
     let symbolicated = symbolicate::look_up(
         profile,
         &sources,

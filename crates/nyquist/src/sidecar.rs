@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The symbols in the file beside a profile, if there is one. If it cannot be used, a message is printed.
-pub(crate) fn beside(profile: &Path, args: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
+pub(crate) fn symbols_of(profile: &Path, args: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
     let path = place(profile)?;
     match read(&path, memory::side_files(args.max_memory).most()) {
         Ok(libs) => {
