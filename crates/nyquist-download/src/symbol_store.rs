@@ -122,7 +122,7 @@ impl SymbolStores {
             in_store.extend(stored.in_two_tiers().map(|path| folder.join(path)));
         }
         let by_name = folder.join(&stored.name);
-        if let Some(path) = in_store.iter().chain([&by_name]).find_map(|path| asking.look(path)) {
+        if let Some(path) = in_store.iter().chain([&by_name]).find_map(|path| asking.check_file(path)) {
             return Some(path);
         }
         if stored.is_breakpad {
@@ -147,7 +147,7 @@ impl SymbolStores {
         };
         let target = cache.join(&asking.stored.path);
         if target.is_file() && (asking.check)(&target) == Outcome::Used {
-            return asking.look(&target);
+            return asking.check_file(&target);
         }
         let opened = File::open(packed).map_err(|error| Outcome::Unreadable(error.to_string()));
         let expanded = opened.and_then(|packed| self.expanded(&packed, &target));
@@ -255,7 +255,7 @@ impl SymbolStores {
 
 impl Asking<'_> {
     /// Checks a file, if it exists, and records the outcome.
-    fn look(&mut self, path: &Path) -> Option<PathBuf> {
+    fn check_file(&mut self, path: &Path) -> Option<PathBuf> {
         let outcome = if path.is_file() { (self.check)(path) } else { Outcome::Missing };
         let is_used = outcome == Outcome::Used;
         self.tried.push((path.to_owned(), outcome));
@@ -279,7 +279,7 @@ impl Asking<'_> {
     /// Follows a pointer.
     fn follow(&mut self, pointer: PathBuf, text: &[u8]) -> Option<PathBuf> {
         match Pointer::parse(text) {
-            Pointer::Path(path) => self.look(&path),
+            Pointer::Path(path) => self.check_file(&path),
             Pointer::Nowhere(reason) => {
                 self.tried.push((pointer, Outcome::Unreadable(reason)));
                 None

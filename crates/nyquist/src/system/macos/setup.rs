@@ -41,7 +41,7 @@ fn shown(program: &Path, dry_run: bool) -> String {
     )
 }
 
-/// Signs a copy temporary_path the file, and puts it in its place: the system ends a program whose file is changed while
+/// Signs a copy beside the file, and puts it in its place: the system ends a program whose file is changed while
 /// it runs.
 fn sign(program: &Path) -> Result<(), Failure> {
     let copy = temporary_path(program);
