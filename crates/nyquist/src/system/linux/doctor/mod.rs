@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
-    let machine = Machine::look();
+    let machine = Machine::query();
     let mut report =
         Report { can_record: machine::can_record(&machine), sections: vec![machine::section(&machine)] };
     let looks_at_file = args.subject.as_ref().filter(|subject| subject.parse::<u32>().is_err());
