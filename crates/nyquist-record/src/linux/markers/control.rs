@@ -59,14 +59,14 @@ impl Control {
     }
 
     /// Checks for rings that were made since the last time.
-    pub(super) fn look(&mut self, rings: &mut Rings, last: bool) {
+    pub(super) fn poll(&mut self, rings: &mut Rings, last: bool) {
         match word(&self.file, control::RINGS) {
-            Ok(count) => self.look_until(count, rings, if last { MAX_FILES } else { NOT_READY }),
+            Ok(count) => self.poll_until(count, rings, if last { MAX_FILES } else { NOT_READY }),
             Err(_) => self.is_cut = true,
         }
     }
 
-    fn look_until(&mut self, count: u32, rings: &mut Rings, most_not_ready: usize) {
+    fn poll_until(&mut self, count: u32, rings: &mut Rings, most_not_ready: usize) {
         for _ in 0..self.waiting.len().min(most_not_ready) {
             let Some(number) = self.waiting.pop_front() else { break };
             self.take(number, rings);
@@ -98,7 +98,7 @@ impl Control {
 
     fn set_state(&self, state: u32) -> io::Result<()> {
         set_word(&self.file, control::STATE, state)?;
-        // This fails if the program has just made the file shorter. The next look finds that.
+        // This fails if the program has just made the file shorter. The next poll finds that.
         let _ = futex::wake(&self.file, control::STATE);
         Ok(())
     }
@@ -190,7 +190,7 @@ mod tests {
 
     fn read(control: &mut Control, rings: &mut Rings) -> usize {
         let mut events = Vec::new();
-        control.look(rings, false);
+        control.poll(rings, false);
         rings.read(&mut events, false);
         assert!(events.iter().all(|event| event.time == Timestamp(1)));
         events.len()
@@ -248,16 +248,16 @@ mod tests {
         let file = control_file(0);
         let (mut control, mut rings) = switched_on(&file);
         set_word(&file, control::RINGS, u32::MAX).unwrap();
-        for look in 1..=4 {
+        for poll in 1..=4 {
             assert_eq!(read(&mut control, &mut rings), 0);
-            assert_eq!(control.seen as usize, look * NOT_READY);
+            assert_eq!(control.seen as usize, poll * NOT_READY);
         }
         set_word(&file, control::RINGS, 0).unwrap();
         assert_eq!(read(&mut control, &mut rings), 0);
         set_word(&file, control::RINGS, u32::MAX).unwrap();
         // The other rings of this size are checked once more at the end.
         put_ring(&file, 9, 4096);
-        control.look(&mut rings, true);
+        control.poll(&mut rings, true);
         assert_eq!(
             (control.seen, control.waiting.len()),
             (control::MAX_RINGS, control::MAX_RINGS as usize - 1)

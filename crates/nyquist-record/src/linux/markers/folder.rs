@@ -46,7 +46,7 @@ pub(super) struct Folder {
     /// The names of the files that were checked.
     seen: HashSet<OsString>,
     /// When to scan next.
-    next_look: Instant,
+    next_scan: Instant,
 }
 
 impl Folder {
@@ -86,7 +86,7 @@ impl Folder {
             has_files: false,
             held,
             seen: HashSet::new(),
-            next_look: Instant::now(),
+            next_scan: Instant::now(),
         })
     }
 
@@ -103,15 +103,15 @@ impl Folder {
 
     /// Scans for files that were made since the last time. Skips this after a slow scan, unless it is the
     /// last one, because a program can fill the folder with files that never become rings.
-    pub(super) fn look(&mut self, rings: &mut Rings, last: bool) {
+    pub(super) fn scan(&mut self, rings: &mut Rings, last: bool) {
         let began = Instant::now();
-        if self.awaited().is_some() || (began < self.next_look && !last) {
+        if self.awaited().is_some() || (began < self.next_scan && !last) {
             return;
         }
         self.take_all(rings);
         let took = began.elapsed();
         if took > QUICK {
-            self.next_look = Instant::now() + took * PAUSES;
+            self.next_scan = Instant::now() + took * PAUSES;
         }
     }
 
@@ -278,12 +278,12 @@ mod tests {
         for number in 0..4000 {
             fs::write(folder.path().join(format!("{number}.nyqmark")), b"").unwrap();
         }
-        folder.look(&mut rings, false);
+        folder.scan(&mut rings, false);
         // The first check settles it.
         symlink("0.nyqmark", folder.path().join("late.nyqmark")).unwrap();
-        folder.look(&mut rings, false);
+        folder.scan(&mut rings, false);
         assert!(folder.seen.is_empty(), "looked at once more right away");
-        folder.look(&mut rings, true);
+        folder.scan(&mut rings, true);
         assert_eq!(folder.seen.len(), 1);
     }
 
