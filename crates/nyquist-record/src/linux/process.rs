@@ -48,7 +48,7 @@ pub struct Module {
 
 impl Process {
     /// Reads a process's state; `None` if no process has that pid. Does not stop it or change anything in it.
-    pub fn look(pid: Pid) -> Option<Self> {
+    pub fn read(pid: Pid) -> Option<Self> {
         let threads = proc::threads(pid).ok()?;
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.0)).ok()?.trim_end().to_owned();
         let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn this_process_has_its_program_mapped() {
-        let process = Process::look(Pid(std::process::id())).unwrap();
+        let process = Process::read(Pid(std::process::id())).unwrap();
         let program = std::env::current_exe().unwrap();
         let modules = process.modules.unwrap();
         let found = modules.iter().find(|module| module.path == program).unwrap();
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn there_is_no_process_of_that_number() {
-        assert_eq!(Process::look(Pid(u32::MAX)), None);
+        assert_eq!(Process::read(Pid(u32::MAX)), None);
     }
 
     #[test]

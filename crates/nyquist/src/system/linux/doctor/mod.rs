@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
 }
 
 fn look_at_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(), Failure> {
-    let process = Process::look(pid).ok_or_else(|| {
+    let process = Process::read(pid).ok_or_else(|| {
         Failure::new(format!("there is no process {}", pid.0)).hint("`ps -e` lists the processes that run")
     })?;
     report.can_record = process::can_record(&process);
