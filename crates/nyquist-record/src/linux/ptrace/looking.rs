@@ -280,7 +280,7 @@ impl Tracer {
     /// other. After the resume, another library may soon be mapped at the sampled address.
     fn see_where_files_go(&mut self, pid: u32) -> Option<Seen> {
         let watched = |process: &&mut Process| process.files_go && process.watched_until > monotonic_ns();
-        Some(self.processes.get_mut(&pid).filter(watched)?.maps.look_if_touched(pid))
+        Some(self.processes.get_mut(&pid).filter(watched)?.maps.refresh_if_touched(pid))
     }
 
     /// Notes that a process was sampled at an address. Reads the mappings at once if the code there is

@@ -295,7 +295,7 @@ impl Tracer {
     /// Reads the mappings of a process if they may have changed.
     pub(super) fn refresh_maps(&mut self, pid: u32, always: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        let seen = if always { process.maps.look(pid) } else { process.maps.look_if_touched(pid) };
+        let seen = if always { process.maps.refresh(pid) } else { process.maps.refresh_if_touched(pid) };
         self.note_maps(pid, &seen);
     }
 
