@@ -160,7 +160,7 @@ impl<S: System> Sampler<S> {
                 self.list(now);
             }
             if now >= ticks.next_ns() {
-                self.look_at_all();
+                self.sample_all();
                 ticks.advance(self.system.now());
             }
             self.send_from_time_to_time();

@@ -98,7 +98,7 @@ impl Control {
 
     fn set_state(&self, state: u32) -> io::Result<()> {
         set_word(&self.file, control::STATE, state)?;
-        // This fails if the program has just made the file shorter. The next poll finds that.
+        // This fails if the program has just made the file shorter. The next look finds that.
         let _ = futex::wake(&self.file, control::STATE);
         Ok(())
     }
@@ -248,9 +248,9 @@ mod tests {
         let file = control_file(0);
         let (mut control, mut rings) = switched_on(&file);
         set_word(&file, control::RINGS, u32::MAX).unwrap();
-        for poll in 1..=4 {
+        for round in 1..=4 {
             assert_eq!(read(&mut control, &mut rings), 0);
-            assert_eq!(control.seen as usize, poll * NOT_READY);
+            assert_eq!(control.seen as usize, round * NOT_READY);
         }
         set_word(&file, control::RINGS, 0).unwrap();
         assert_eq!(read(&mut control, &mut rings), 0);

@@ -39,7 +39,7 @@ impl Ids {
     }
 
     /// Begins another round.
-    pub(super) fn begin_look(&mut self) {
+    pub(super) fn begin_poll(&mut self) {
         self.searches = SEARCHES;
         self.threads.clear();
     }
@@ -133,7 +133,7 @@ mod tests {
         let (last, first) = answers.split_last().unwrap();
         assert!(first.iter().all(|answer| *answer == Known::No));
         assert_eq!(*last, Known::NotYet);
-        ids.begin_look();
+        ids.begin_poll();
         assert_eq!(ids.process(1, own ^ 1), Known::No);
     }
 }

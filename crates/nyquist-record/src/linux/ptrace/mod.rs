@@ -7,13 +7,13 @@
 
 mod alertness;
 mod life;
-mod looking;
 mod maps;
 mod open;
 mod outcome;
 pub(super) mod privileges;
 mod recording;
 pub(super) mod restart;
+mod sampling;
 mod seize;
 pub(super) mod stop;
 mod subject;

@@ -221,7 +221,7 @@ impl Tracer {
         let reason = loop {
             let by_clock = self.handle_next();
             if monotonic_ns() >= self.ticks.next_ns() {
-                self.look_at_all(by_clock);
+                self.sample_all(by_clock);
                 self.ticks.advance(monotonic_ns());
                 self.set_ticker();
             }
