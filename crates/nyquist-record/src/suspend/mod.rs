@@ -11,7 +11,6 @@ mod events;
 mod family;
 mod images;
 mod life;
-mod look;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod options;
 #[cfg(any(windows, target_os = "macos"))]
@@ -20,6 +19,7 @@ pub(crate) mod outcome;
 pub(crate) mod recording;
 mod refused;
 mod sampler;
+mod sampling;
 #[cfg(test)]
 mod simulated;
 pub(crate) mod system;
@@ -35,6 +35,6 @@ use crate::windows as here;
 #[cfg(windows)]
 pub(crate) use family::Family;
 #[cfg(any(windows, target_os = "macos"))]
-pub(crate) use look::LARGEST_COPY;
-#[cfg(any(windows, target_os = "macos"))]
 pub(crate) use sampler::{End, LeftOut, Plan};
+#[cfg(any(windows, target_os = "macos"))]
+pub(crate) use sampling::LARGEST_COPY;

@@ -233,5 +233,5 @@ fn a_hostile_process_costs_no_more_than_others() {
         UserStack::Copied { stack, .. } => stack.len(),
         _ => 0,
     });
-    assert_eq!(longest.max(), Some(super::look::LARGEST_COPY));
+    assert_eq!(longest.max(), Some(super::sampling::LARGEST_COPY));
 }

@@ -1,5 +1,4 @@
-//! Looking at threads: those that may have run are suspended for as long as copying their registers and their
-//! stacks takes.
+//! Sampling threads: those that may have run are suspended while their registers and stacks are copied.
 
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
@@ -36,11 +35,11 @@ struct Stopped<R> {
 }
 
 impl<S: System> Sampler<S> {
-    /// Looks at all threads in turn: at as many of the running ones as the budget allows, and at some of the
+    /// Samples all threads in turn: as many of the running ones as the budget allows, and some of the
     /// waiting ones.
     pub(super) fn sample_all(&mut self) {
         self.budget.begin_round(self.system.now(), self.tasks.running());
-        let (mut waiting_looks, mut skipped) = (0, None);
+        let (mut waiting_sampled, mut skipped) = (0, None);
         for place in self.tasks.places() {
             if !self.budget.allows() {
                 self.budget.cut_round();
@@ -48,11 +47,11 @@ impl<S: System> Sampler<S> {
                 break;
             }
             let is_running = self.tasks.all().get(place).is_some_and(Task::is_running);
-            if !is_running && waiting_looks == MOST_WAITING {
+            if !is_running && waiting_sampled == MOST_WAITING {
                 skipped.get_or_insert(place);
                 continue;
             }
-            waiting_looks += usize::from(!is_running);
+            waiting_sampled += usize::from(!is_running);
             self.sample_if_run(place);
         }
         if let Some(place) = skipped {
