@@ -16,7 +16,7 @@ const LARGEST_COPY: usize = 64 << 10;
 
 /// The result of a check.
 #[derive(Debug)]
-pub(super) enum Looked {
+pub(super) enum CheckOutcome {
     /// The thread no longer exists.
     Gone,
     /// This process may not read the thread.
@@ -34,7 +34,7 @@ pub(super) struct WatchedThread {
     tid: u32,
     files: Files,
     /// When it was last checked, in nanoseconds.
-    looked_at: Option<u64>,
+    checked_at: Option<u64>,
     /// How many times it had got a CPU when its last wait was recorded.
     noted: Option<u64>,
     /// The memory that contains its stack.
@@ -47,7 +47,7 @@ impl WatchedThread {
     /// A thread that was not checked yet.
     pub(super) fn new(pid: u32, tid: u32) -> Self {
         let files = Files::open(pid, tid);
-        Self { pid, tid, files, looked_at: None, noted: None, stack: 0..0, has_32_bits: None }
+        Self { pid, tid, files, checked_at: None, noted: None, stack: 0..0, has_32_bits: None }
     }
 
     /// Whether it belongs to a process.
@@ -56,30 +56,31 @@ impl WatchedThread {
     }
 
     /// Checks it. If it has not got a CPU meanwhile, it has not run, and all values belong to the same state.
-    pub(super) fn look(&mut self, scratch: &mut Vec<u8>) -> Looked {
-        let Some(before) = self.files.schedule() else { return Looked::Gone };
+    pub(super) fn check(&mut self, scratch: &mut Vec<u8>) -> CheckOutcome {
+        let Some(before) = self.files.schedule() else { return CheckOutcome::Gone };
         let now = monotonic_ns();
-        let looked_before_ns = self.looked_at.replace(now).map_or(0, |at| now.saturating_sub(at));
+        let checked_before_ns = self.checked_at.replace(now).map_or(0, |at| now.saturating_sub(at));
         if self.noted == Some(before.turns) {
-            return Looked::Nothing;
+            return CheckOutcome::Nothing;
         }
         let waits = match self.files.place() {
-            Place::Running => return Looked::Nothing,
-            Place::Unknown => return Looked::Refused,
+            Place::Running => return CheckOutcome::Nothing,
+            Place::Unknown => return CheckOutcome::Refused,
             // A zombie has no stack any more.
-            Place::Waiting(waits) if waits.stack_pointer == 0 => return Looked::Nothing,
+            Place::Waiting(waits) if waits.stack_pointer == 0 => return CheckOutcome::Nothing,
             Place::Waiting(waits) => waits,
         };
         let at = monotonic_ns();
         let user = self.stack(&waits, scratch);
         let Found { reason, object, holder } = what_for(self.pid, self.tid, waits.call);
         if self.files.schedule().is_none_or(|after| after.turns != before.turns) {
-            return Looked::Nothing;
+            return CheckOutcome::Nothing;
         }
         self.noted = Some(before.turns);
         let sample = self.sample(user);
-        let kind = EventKind::Waiting(Box::new(Waiting { sample, reason, object, holder, looked_before_ns }));
-        Looked::Waits(Event { time: Timestamp(at), cpu: None, kind })
+        let kind =
+            EventKind::Waiting(Box::new(Waiting { sample, reason, object, holder, checked_before_ns }));
+        CheckOutcome::Waits(Event { time: Timestamp(at), cpu: None, kind })
     }
 
     /// The stack, as far as the thread's registers and memory are readable without stopping it.
