@@ -71,7 +71,7 @@ impl ModuleFacts {
     ///
     /// # Errors
     /// The binary cannot be read.
-    pub fn look(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, ModuleFactsError> {
+    pub fn read(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, ModuleFactsError> {
         let request = ModuleRequest {
             path: path.to_owned(),
             alternatives: opens_at.filter(|place| *place != path).map(Path::to_owned).into_iter().collect(),
@@ -206,9 +206,9 @@ mod tests {
     fn a_file_on_this_machine_is_looked_into() {
         let finder = Finder::new(SearchPaths::default());
         let this = std::env::current_exe().unwrap();
-        let facts = ModuleFacts::look(&this, None, &finder).unwrap();
+        let facts = ModuleFacts::read(&this, None, &finder).unwrap();
         assert_eq!(facts.contents.language, Some(Language::Rust));
-        let error = ModuleFacts::look(Path::new("/nonexistent/app"), None, &finder).unwrap_err();
+        let error = ModuleFacts::read(Path::new("/nonexistent/app"), None, &finder).unwrap_err();
         assert_eq!(error.to_string(), "no such file");
     }
 }
