@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The findings about a Mach-O file. `None` for other files.
-pub(crate) fn look(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
+pub(crate) fn inspect(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
