@@ -72,7 +72,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         page.shown().note_saving();
     }
     // The output that is no longer needed is removed by the process that created it.
-    let Recorded { finished, runs, events, command_lines, may_look_into_others } =
+    let Recorded { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let runs = runs.with_sums_of_the_asked(args);
     let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         command_lines: &command_lines,
         waits: args.off_cpu,
         events: (&events, &occurrences),
-        may_look_into_others,
+        may_read_other_processes,
     };
     summary::print(
         printer,

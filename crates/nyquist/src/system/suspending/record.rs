@@ -53,7 +53,7 @@ impl<'a> Plan<'a> {
         let finished =
             converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
         let (events, command_lines) = (Vec::new(), String::new());
-        Ok(Recorded { finished, runs, events, command_lines, may_look_into_others: true })
+        Ok(Recorded { finished, runs, events, command_lines, may_read_other_processes: true })
     }
 }
 

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Plan<'a> {
     args: &'a RecordArgs,
     events: Vec<RecordedEvent>,
-    may_look_into_others: bool,
+    may_read_other_processes: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -40,8 +40,8 @@ impl<'a> Plan<'a> {
     pub(crate) fn of(args: &'a RecordArgs) -> Result<Self, Failure> {
         // Before anything is started.
         options::backend(args.backend)?;
-        let may_look_into_others = linux::may_look_into_others();
-        Ok(Self { args, events: events::wanted(args)?, may_look_into_others })
+        let may_read_other_processes = linux::may_read_other_processes();
+        Ok(Self { args, events: events::wanted(args)?, may_read_other_processes })
     }
 
     /// Records all runs of the command, or running processes.
@@ -66,8 +66,8 @@ impl<'a> Plan<'a> {
         }
         let asked = events.iter().filter(|recorded| !recorded.may_be_left_out());
         let events = asked.map(|recorded| recorded.event.name.clone()).collect();
-        let may_look_into_others = self.may_look_into_others;
-        Ok(Recorded { finished, runs, events, command_lines, may_look_into_others })
+        let may_read_other_processes = self.may_read_other_processes;
+        Ok(Recorded { finished, runs, events, command_lines, may_read_other_processes })
     }
 }
 
