@@ -71,7 +71,7 @@ impl Converter {
     /// called before the first event.
     #[must_use]
     pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.pipeline.processes.modules.look_in(Files::Recorded(Box::new(files)));
+        self.pipeline.processes.modules.set_files(Files::Recorded(Box::new(files)));
         self
     }
 

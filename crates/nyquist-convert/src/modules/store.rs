@@ -46,7 +46,7 @@ pub(crate) struct ModuleStore {
 
 impl ModuleStore {
     /// Sets where files are looked for.
-    pub(crate) fn look_in(&mut self, files: Files) {
+    pub(crate) fn set_files(&mut self, files: Files) {
         self.files = Arc::new(files);
     }
 

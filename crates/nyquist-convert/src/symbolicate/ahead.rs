@@ -49,7 +49,7 @@ impl Symbolicator<'_> {
             }
             // Answers are sorted again each time, so this must not happen often.
             if waiting.count >= self.answers.count() / 4 {
-                self.look_up_ahead(&mut waiting);
+                self.look_up_early(&mut waiting);
             }
         }
     }
@@ -65,7 +65,7 @@ impl Symbolicator<'_> {
         }
     }
 
-    fn look_up_ahead(&mut self, waiting: &mut Waiting) {
+    fn look_up_early(&mut self, waiting: &mut Waiting) {
         for (lib, mut addresses) in waiting.take() {
             let opened = self.modules.get(&lib);
             let Some(module) = opened.and_then(|opened| opened.module.as_ref()) else { continue };
