@@ -164,7 +164,7 @@ impl ModuleSymbols {
         let unit = self.unit_of(svma);
         let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
         let functions = self.functions();
-        functions.answer(functions.around(svma), found.and_then(|mut found| found.pop()))
+        functions.address_info(functions.around(svma), found.and_then(|mut found| found.pop()))
     }
 
     /// The machine code from `start` on as text: `size` bytes of it, or up to the function's end if this is

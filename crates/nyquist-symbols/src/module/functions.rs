@@ -127,7 +127,7 @@ impl<'a> Functions<'a> {
     }
 
     /// Combines the results of the symbol tables and of the debug info.
-    pub(crate) fn answer(&self, function: Option<Function>, found: Option<DebugAnswer>) -> AddressInfo {
+    pub(crate) fn address_info(&self, function: Option<Function>, found: Option<DebugAnswer>) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
             (Some(_), _) => self.module.opened_debug_info().map_or(Origin::DebugInfo, DebugInfo::origin),

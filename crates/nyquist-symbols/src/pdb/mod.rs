@@ -166,7 +166,7 @@ impl Pdb {
         let asked = Asked { wanted, places: lines.find(&self.program, wanted), lines };
         let mut found = vec![DebugAnswer::default(); wanted.len()];
         for hit in self.hits(symbols, wanted) {
-            self.answer(&hit, symbols, &asked, &mut found, allowance);
+            self.symbolicate_hit(&hit, symbols, &asked, &mut found, allowance);
         }
         let Asked { places, lines, .. } = asked;
         for (found, place) in found.iter_mut().zip(places) {
@@ -219,7 +219,7 @@ impl Pdb {
     }
 
     /// Answers for the wanted addresses in one function.
-    fn answer(
+    fn symbolicate_hit(
         &self,
         hit: &Hit<'_>,
         symbols: &[u8],
