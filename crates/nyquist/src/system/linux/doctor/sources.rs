@@ -16,7 +16,7 @@ pub(super) fn section(args: &SymbolArgs) -> Section {
     findings.extend(servers("windows_symbols", "servers of Windows symbols", &stores.windows_servers));
     findings.extend(folder_list(&stores.breakpad_folders));
     findings.extend(servers("breakpad_symbols", "servers of Breakpad symbols", &stores.breakpad_servers));
-    findings.push(cache(args, folders.answers().as_deref()));
+    findings.push(cache(args, folders.answer_cache().as_deref()));
     Section { kind: "symbols", name: "Where symbols are looked for".to_owned(), findings }
 }
 
