@@ -75,7 +75,7 @@ struct RawEvent {
 
 /// The place of an event: a track, or the track of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum EventTrack {
     Track(u64),
     Thread((i64, i64)),
 }
@@ -88,8 +88,8 @@ struct Reader {
     timebase: Option<Timebase>,
     samples: Vec<RawSample>,
     streaming: Vec<RawSample>,
-    places: FxHashMap<Place, usize>,
-    events: Vec<(Place, Vec<RawEvent>)>,
+    places: FxHashMap<EventTrack, usize>,
+    events: Vec<(EventTrack, Vec<RawEvent>)>,
     path_bytes_left: usize,
     lost: u64,
     /// The number of begins without an end and ends without a begin.
@@ -170,8 +170,8 @@ impl Reader {
             (None, None, time) => time.unwrap_or(0),
         };
         let place = match (event.track.unwrap_or(sequence.track), sequence.thread) {
-            (0, Some(thread)) => Place::Thread(thread),
-            (track, _) => Place::Track(track),
+            (0, Some(thread)) => EventTrack::Thread(thread),
+            (track, _) => EventTrack::Track(track),
         };
         let known = |texts: &FxHashMap<u64, Rc<str>>, id| texts.get(&id).cloned().unwrap_or_default();
         let name = if event.name.is_empty() {
@@ -255,8 +255,8 @@ impl Reader {
         for (place, mut events) in std::mem::take(&mut self.events) {
             events.sort_by_key(|event| event.time);
             let (thread, is_own) = match place {
-                Place::Track(track) => self.tracks.owner(track),
-                Place::Thread(thread) => (thread, true),
+                EventTrack::Track(track) => self.tracks.owner(track),
+                EventTrack::Thread(thread) => (thread, true),
             };
             let thread = self.tracks.thread(&mut self.importer, thread);
             let mut slices = Vec::new();
