@@ -10,7 +10,7 @@ use crate::linux::arch::registers::Stopped;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Patience};
-use crate::linux::thread_state::{self, Call, Place, Schedule, Waiting};
+use crate::linux::thread_state::{self, Call, RunState, Schedule, Waiting};
 use crate::linux::wait_reason::what_for;
 
 /// The largest stack copy while the thread is stopped: 128 kB take some 20 µs.
@@ -126,10 +126,10 @@ impl Tracer {
             return StopOutcome::NotRequested;
         };
         task.has_run = true;
-        match task.files.place() {
-            Place::Running => return self.hold(tid, schedule),
-            Place::Waiting(waiting) => self.begin_waiting(tid, &waiting),
-            Place::Unknown => {}
+        match task.files.run_state() {
+            RunState::Running => return self.hold(tid, schedule),
+            RunState::Waiting(waiting) => self.begin_waiting(tid, &waiting),
+            RunState::Unknown => {}
         }
         StopOutcome::NotRequested
     }
@@ -140,7 +140,8 @@ impl Tracer {
         let Some(before) = self.tasks.get(tid).and_then(|task| task.files.schedule()) else { return };
         let Some(pid) = self.tasks.get(tid).map(|task| task.pid) else { return };
         // The thread may have moved on between the reading of its place and that of its schedule.
-        let still = self.tasks.get(tid).is_some_and(|task| task.files.place() == Place::Waiting(*waiting));
+        let still =
+            self.tasks.get(tid).is_some_and(|task| task.files.run_state() == RunState::Waiting(*waiting));
         if !still {
             return;
         }

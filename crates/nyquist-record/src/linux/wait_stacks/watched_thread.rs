@@ -8,7 +8,7 @@ use nyquist_convert::event::{
 
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::thread_state::{Files, Place, Waiting as Waits, window};
+use crate::linux::thread_state::{Files, RunState, Waiting as Waits, window};
 use crate::linux::wait_reason::{Found, what_for};
 
 /// The largest copy of a stack.
@@ -63,12 +63,12 @@ impl WatchedThread {
         if self.noted == Some(before.turns) {
             return CheckOutcome::Nothing;
         }
-        let waits = match self.files.place() {
-            Place::Running => return CheckOutcome::Nothing,
-            Place::Unknown => return CheckOutcome::Refused,
+        let waits = match self.files.run_state() {
+            RunState::Running => return CheckOutcome::Nothing,
+            RunState::Unknown => return CheckOutcome::Refused,
             // A zombie has no stack any more.
-            Place::Waiting(waits) if waits.stack_pointer == 0 => return CheckOutcome::Nothing,
-            Place::Waiting(waits) => waits,
+            RunState::Waiting(waits) if waits.stack_pointer == 0 => return CheckOutcome::Nothing,
+            RunState::Waiting(waits) => waits,
         };
         let at = monotonic_ns();
         let user = self.stack(&waits, scratch);
