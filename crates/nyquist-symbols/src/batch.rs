@@ -2,7 +2,7 @@
 
 use crate::allowance::Allowance;
 use crate::dwarf::Scratch;
-use crate::module::{Functions, Place};
+use crate::module::{FunctionPosition, Functions};
 use crate::symbol_table::Function;
 use crate::{AddressInfo, EarlyAnswer, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
@@ -232,14 +232,19 @@ fn symbolicate_unit(
 /// The function of the last address, because the next address is mostly in the same function.
 #[derive(Default)]
 struct LastFunction {
-    place: Option<Place>,
+    place: Option<FunctionPosition>,
     function: Option<Function>,
     /// The answer for all addresses of the function that are in no debug info.
     answer: Option<Arc<AddressInfo>>,
 }
 
 impl LastFunction {
-    fn go_to(&mut self, functions: &Functions<'_>, place: Option<Place>, allowance: &mut Allowance) {
+    fn go_to(
+        &mut self,
+        functions: &Functions<'_>,
+        place: Option<FunctionPosition>,
+        allowance: &mut Allowance,
+    ) {
         if place != self.place {
             let function = place.and_then(|place| functions.at(place));
             let function = function.filter(|function| allowance.admits_name(&function.name));

@@ -15,7 +15,7 @@ use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
 use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, SymbolsError};
-pub(crate) use functions::{Functions, Place};
+pub(crate) use functions::{FunctionPosition, Functions};
 use nyquist_object::elf::Segment;
 use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
 use std::borrow::Cow;
