@@ -21,7 +21,7 @@ use crate::named_range::{NamedRange, up_to_next};
 use crate::section::Source;
 use dbi::{Module, Program};
 use imports::Imports;
-use lines::{Lines, Place};
+use lines::{Lines, SourceLocation};
 use nyquist_object::{DebugId, ObjectError, Svma};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -68,7 +68,7 @@ struct Hit<'a> {
 /// The wanted addresses of one object file in order, their places, and the data that the places refer to.
 struct Asked<'a> {
     wanted: &'a [u32],
-    places: Vec<Option<Place>>,
+    places: Vec<Option<SourceLocation>>,
     lines: Lines<'a>,
 }
 
@@ -170,7 +170,7 @@ impl Pdb {
         }
         let Asked { places, lines, .. } = asked;
         for (found, place) in found.iter_mut().zip(places) {
-            if found.frames.is_empty() && place.is_some_and(Place::is_real) {
+            if found.frames.is_empty() && place.is_some_and(SourceLocation::is_real) {
                 found.frames.push(self.frame(None, place, &lines));
             }
         }
@@ -303,7 +303,7 @@ impl Pdb {
         }
     }
 
-    fn frame(&self, function: Option<Arc<str>>, place: Option<Place>, lines: &Lines<'_>) -> Frame {
+    fn frame(&self, function: Option<Arc<str>>, place: Option<SourceLocation>, lines: &Lines<'_>) -> Frame {
         let place = place.filter(|place| place.is_real());
         let file = place.and_then(|place| self.file(lines.file_name(place.file)?));
         let column = place.map(|place| place.column).filter(|column| *column != 0);
