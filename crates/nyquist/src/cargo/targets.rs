@@ -34,7 +34,7 @@ pub(super) struct Selection {
 
 /// The path of a program, and its working folder.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ProgramPath {
     /// The program. In the names of benchmarks and tests, a `*` stands for parts that are known only after a
     /// build.
     pub(super) path: PathBuf,
@@ -163,7 +163,7 @@ impl Metadata {
     }
 
     /// The path of the selected program once it is built, and the folder in which cargo will run it.
-    pub(super) fn place(&self, kind: Kind, selection: &Selection, build: &Build, here: &Path) -> Place {
+    pub(super) fn place(&self, kind: Kind, selection: &Selection, build: &Build, here: &Path) -> ProgramPath {
         let (name, of_kind) = match &selection.name {
             Some(name) => (name.as_str(), kind),
             None => ("", kind),
@@ -182,9 +182,9 @@ impl Metadata {
         match kind {
             Kind::Bin | Kind::Example => {
                 let path = path.strip_prefix(here).map(Path::to_owned).unwrap_or(path);
-                Place { path, folder: here.to_owned() }
+                ProgramPath { path, folder: here.to_owned() }
             }
-            Kind::Bench | Kind::Test => Place { path, folder: package.unwrap_or(here).to_owned() },
+            Kind::Bench | Kind::Test => ProgramPath { path, folder: package.unwrap_or(here).to_owned() },
         }
     }
 }
