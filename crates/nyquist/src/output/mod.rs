@@ -9,7 +9,7 @@ pub(crate) use crate::system::files::PendingFile;
 pub(crate) use refused::Refused;
 
 use crate::identity::Rights;
-use crate::system::files::{self, Found, Place};
+use crate::system::files::{self, FolderEntry, Found};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 pub(crate) enum Destination {
     /// A file to be created, and the rights for it.
-    File(Place, PathBuf, Rights),
+    File(FolderEntry, PathBuf, Rights),
     /// A stream.
     Stream(Stream),
 }

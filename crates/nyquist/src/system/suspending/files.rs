@@ -20,7 +20,7 @@ const ATTEMPTS: u32 = 16;
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A file, or none yet.
-    File(Place),
+    File(FolderEntry),
     /// Something that is written to and not replaced.
     Stream {
         /// It, opened for writing.
@@ -32,7 +32,7 @@ pub(crate) enum Found {
 
 /// A name in a folder that exists.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FolderEntry {
     path: PathBuf,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
     }
     // A link stays a link: its target is replaced.
     let path = fs::canonicalize(&path).unwrap_or(path);
-    Ok(Found::File(Place { path }))
+    Ok(Found::File(FolderEntry { path }))
 }
 
 /// The folders for a profile that cannot be written where it should be.
@@ -74,7 +74,7 @@ pub(crate) struct PendingFile {
     /// Closed only when this is dropped.
     file: Option<File>,
     temporary: PathBuf,
-    place: Place,
+    place: FolderEntry,
     /// The name for messages.
     shown: PathBuf,
     /// The folder that was created only for this file.
@@ -84,7 +84,7 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Creates the temporary file.
-    pub(crate) fn create(place: Place, shown: PathBuf, _rights: Rights) -> Result<Self, Refused> {
+    pub(crate) fn create(place: FolderEntry, shown: PathBuf, _rights: Rights) -> Result<Self, Refused> {
         let (file, temporary) = make_temporary(&place.path)?;
         Ok(Self { file: Some(file), temporary, place, shown, own_folder: None, has_appeared: false })
     }
@@ -98,7 +98,7 @@ impl PendingFile {
                 made => made?,
             }
             let path = folder.join(name);
-            let mut pending = Self::create(Place { path: path.clone() }, path, Rights::Users)?;
+            let mut pending = Self::create(FolderEntry { path: path.clone() }, path, Rights::Users)?;
             pending.own_folder = Some(folder);
             return Ok(pending);
         }
@@ -132,7 +132,7 @@ impl PendingFile {
                 return Err(io::Error::from(io::ErrorKind::InvalidInput).into());
             }
             let path = folder.join(name);
-            let mut pending = Self::create(Place { path: path.clone() }, path, Rights::Users)?;
+            let mut pending = Self::create(FolderEntry { path: path.clone() }, path, Rights::Users)?;
             pending.file()?.write_all(bytes)?;
             fs::rename(&pending.temporary, &pending.place.path)?;
             pending.has_appeared = true;

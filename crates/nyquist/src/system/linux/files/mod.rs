@@ -7,7 +7,7 @@ mod stale_files;
 mod tests;
 
 pub(crate) use pending::PendingFile;
-pub(crate) use place::Place;
+pub(crate) use place::FolderEntry;
 
 use super::sys;
 use crate::output::Refused;
@@ -30,7 +30,7 @@ pub(crate) const NOWHERE: &str = "/dev/null";
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A file, or none yet.
-    File(Place),
+    File(FolderEntry),
     /// Something that is written to and not replaced.
     Stream {
         /// It, opened for writing.

@@ -1,6 +1,6 @@
 //! A file that is written under a temporary name in an open folder. It appears completely or not at all.
 
-use super::place::{Callers, Place, Target, find, is_there};
+use super::place::{Callers, FolderEntry, Target, find, is_there};
 use super::stale_files;
 use crate::identity::{Rights, as_invoking_user};
 use crate::output::Refused;
@@ -25,11 +25,11 @@ const ATTEMPTS: u32 = 16;
 pub(crate) struct PendingFile {
     file: File,
     temporary: OsString,
-    place: Place,
+    place: FolderEntry,
     /// The name for messages.
     shown: PathBuf,
     /// The folder that was created only for this file.
-    own_folder: Option<Place>,
+    own_folder: Option<FolderEntry>,
     /// The process that created it. No other process publishes or removes it.
     rights: Rights,
     has_appeared: bool,
@@ -37,7 +37,7 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Creates the temporary file. Removes files of the same name that dead recorders left behind.
-    pub(crate) fn create(place: Place, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
+    pub(crate) fn create(place: FolderEntry, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
         let (file, temporary) = rights.with(|| {
             stale_files::remove(&place.folder, &place.name, Callers::now());
             make_temporary(&place)
@@ -65,7 +65,7 @@ impl PendingFile {
             if stat.st_uid != file_user() || stat.st_mode & 0o077 != 0 {
                 return Err(Errno::PERM.into());
             }
-            let inner = Place { folder, name: name.to_owned(), path: place.path.join(name) };
+            let inner = FolderEntry { folder, name: name.to_owned(), path: place.path.join(name) };
             let shown = inner.path.clone();
             let pending = Self::create(inner, shown, Rights::Users);
             return match pending {
@@ -126,7 +126,7 @@ impl PendingFile {
                 return Err(Errno::INVAL.into());
             }
             let path = self.place.path.with_file_name(folder).join(name);
-            let place = Place { folder: inner.try_clone()?, name: name.into(), path: path.clone() };
+            let place = FolderEntry { folder: inner.try_clone()?, name: name.into(), path: path.clone() };
             let mut pending = Self::create(place, path, self.rights.clone())?;
             pending.file.write_all(bytes)?;
             renameat(&inner, &pending.temporary, &inner, name)?;
@@ -157,7 +157,7 @@ impl PendingFile {
     }
 
     fn take_name(&self) -> io::Result<()> {
-        let Place { folder, name, .. } = &self.place;
+        let FolderEntry { folder, name, .. } = &self.place;
         if !is_there(folder, &self.temporary, &self.file) {
             return Err(io::Error::other("somebody else has removed or replaced it while it was written"));
         }
@@ -191,7 +191,7 @@ impl Drop for PendingFile {
 }
 
 /// A new file with a temporary name, which is locked while this process runs.
-fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
+fn make_temporary(place: &FolderEntry) -> Result<(File, OsString), Refused> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for attempt in 0..ATTEMPTS {
         // Other users can have created files with all predictable names.
