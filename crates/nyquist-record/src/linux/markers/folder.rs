@@ -167,9 +167,9 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// A place for a single test.
-    struct Place(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Place {
+    impl TestFolder {
         fn new(test: &str) -> Self {
             let path = std::env::temp_dir().join(format!("nyquist-place-{test}-{}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_folder_is_removed_with_its_files_only() {
-        let place = Place::new("removal");
+        let place = TestFolder::new("removal");
         fs::create_dir(place.0.join("canary")).unwrap();
         fs::write(place.0.join("canary/file"), b"").unwrap();
         let folder = Folder::create_in(&place.0, None).unwrap();
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn folders_in_the_folder_are_left_alone() {
-        let place = Place::new("inner");
+        let place = TestFolder::new("inner");
         let folder = Folder::create_in(&place.0, None).unwrap();
         let (path, inner) = (folder.path().to_owned(), folder.path().join("inner"));
         fs::create_dir(&inner).unwrap();
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_replaced_the_folder_is_left_alone() {
-        let place = Place::new("replaced");
+        let place = TestFolder::new("replaced");
         let replacements: [fn(&Path, &Path) -> io::Result<()>; 2] =
             [|path, canary| symlink(canary, path), |path, _| fs::create_dir(path)];
         for replace in replacements {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_a_link_is_none() {
-        let place = Place::new("link");
+        let place = TestFolder::new("link");
         let link = place.0.join("link");
         symlink(&place.0, &link).unwrap();
         assert!(Folder::create_in(&link, None).is_err());
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn files_not_the_owners_own_are_not_opened() {
-        let place = Place::new("files");
+        let place = TestFolder::new("files");
         let folder = Folder::create_in(&place.0, None).unwrap();
         let (mut rings, path) = (Rings::new(&Budget::default()), folder.path().to_owned());
         let canary = place.0.join("canary");
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn files_that_never_become_rings_are_seldom_read() {
-        let place = Place::new("many");
+        let place = TestFolder::new("many");
         let mut folder = Folder::create_in(&place.0, None).unwrap();
         let mut rings = Rings::new(&Budget::default());
         for number in 0..4000 {
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn only_folders_of_dead_recorders_are_removed() {
-        let place = Place::new("stale");
+        let place = TestFolder::new("stale");
         let living = Folder::create_in(&place.0, None).unwrap();
         let dead = Folder::create_in(&place.0, None).unwrap();
         fs::write(dead.path().join("1.nyqmark"), b"").unwrap();
