@@ -98,12 +98,12 @@ pub struct Symbolicator<'a> {
     kernel: Kernel,
     answers: Answers,
     /// The files of modules and of the kernel that were found since the last symbolication.
-    found_since: Found,
+    found_since: SymbolicationReport,
 }
 
 /// The report of a symbolication.
 #[derive(Debug, Default)]
-struct Found {
+struct SymbolicationReport {
     libs: Vec<LibReport>,
     has_kernel: bool,
     kernel_error: Option<KernelError>,
@@ -125,7 +125,7 @@ impl<'a> Symbolicator<'a> {
             modules: FxHashMap::default(),
             kernel: Kernel::Unread,
             answers: Answers::default(),
-            found_since: Found::default(),
+            found_since: SymbolicationReport::default(),
         }
     }
 
@@ -163,7 +163,8 @@ impl<'a> Symbolicator<'a> {
         if let Some(kernel) = kernel {
             self.take_kernel(kernel);
         }
-        let Found { mut libs, has_kernel, kernel_error } = std::mem::take(&mut self.found_since);
+        let SymbolicationReport { mut libs, has_kernel, kernel_error } =
+            std::mem::take(&mut self.found_since);
         libs.sort_by_key(|report| report.lib);
         if let Kernel::Read(kernel) = &self.kernel {
             add_kernel_answers(&mut self.answers, &kernels, &mut unknown, kernel, threads);
