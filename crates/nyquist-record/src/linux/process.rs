@@ -11,7 +11,7 @@ use nyquist_convert::event::{MappedFile, Pid};
 use super::backend::{self, Backend, Choice};
 use super::machine::Refusal;
 use super::options::{Options, Target};
-use super::sys::beneath::{Found, at_once};
+use super::sys::beneath::{PathHandle, at_once};
 use super::{proc, ptrace};
 
 /// What is visible of a process from outside.
@@ -122,7 +122,7 @@ fn places(pid: Pid, path: &Path, map_file: String) -> Vec<PathBuf> {
 /// systems show another one in `maps`. Another file may be at the path by now, so only a file with that inode
 /// is opened.
 fn is_file(place: &Path, inode: u64) -> bool {
-    Found::shown_at(place).is_ok_and(|found| {
+    PathHandle::shown_at(place).is_ok_and(|found| {
         let status = found.status;
         status.is_file() && status.inode == inode && found.open(&at_once(false)).is_ok()
     })

@@ -12,7 +12,7 @@ use crate::linux::thread_state::Call;
 
 /// What a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct WaitCause {
     pub(crate) reason: WaitReason,
     /// The object, as text for the target of the wait.
     pub(crate) object: Option<Arc<str>>,
@@ -20,7 +20,7 @@ pub(crate) struct Found {
     pub(crate) holder: Option<Tid>,
 }
 
-impl Found {
+impl WaitCause {
     /// A result without an object and a holder.
     fn some(reason: WaitReason) -> Self {
         Self { reason, object: None, holder: None }
@@ -41,35 +41,36 @@ enum Subject {
 }
 
 /// What a thread of a process waits for in a system call. Without a call, it waits for a page of its memory.
-pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> Found {
-    let Some(call) = call else { return Found::some(WaitReason::Page) };
+pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> WaitCause {
+    let Some(call) = call else { return WaitCause::some(WaitReason::Page) };
     let (reason, subject) = by_call(call);
     match subject {
-        Subject::Nothing if reason == WaitReason::Other => {
-            Found { object: Some(format!("system call {}", call.number).into()), ..Found::some(reason) }
-        }
-        Subject::Nothing => Found::some(reason),
+        Subject::Nothing if reason == WaitReason::Other => WaitCause {
+            object: Some(format!("system call {}", call.number).into()),
+            ..WaitCause::some(reason)
+        },
+        Subject::Nothing => WaitCause::some(reason),
         Subject::Futex(address) => {
             let object = Some(format!("{address:#x}").into());
-            Found { reason, object, holder: holder((pid, tid), address) }
+            WaitCause { reason, object, holder: holder((pid, tid), address) }
         }
         Subject::Descriptor(number) => of_descriptor(pid, number, reason),
         Subject::Polled(address) => {
             let mut number = [0; 4];
             let len = read_memory(pid, address, &mut number);
             let number = u64::try_from(i32::from_ne_bytes(number)).ok().filter(|_| len == number.len());
-            number.map_or(Found::some(reason), |number| of_descriptor(pid, number, reason))
+            number.map_or(WaitCause::some(reason), |number| of_descriptor(pid, number, reason))
         }
     }
 }
 
 /// The file of a descriptor; `otherwise` is the reason if the file's kind does not determine it.
-fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> Found {
+fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> WaitCause {
     let Ok(link) = fs::read_link(format!("/proc/{pid}/fd/{number}")) else {
-        return Found::some(otherwise);
+        return WaitCause::some(otherwise);
     };
     let reason = by_link(&link).unwrap_or(otherwise);
-    Found { object: Some(link.to_string_lossy().into()), ..Found::some(reason) }
+    WaitCause { object: Some(link.to_string_lossy().into()), ..WaitCause::some(reason) }
 }
 
 /// The kind of file that a link in `/proc/PID/fd` names (proc_pid_fd(5)).
@@ -224,7 +225,7 @@ mod tests {
         let polled = call(libc::SYS_ppoll, &[fds.as_ptr() as u64, 1]);
         assert_eq!(what_for(pid, pid, Some(polled)).object.as_deref(), path.to_str());
         let none = what_for(pid, pid, Some(call(libc::SYS_read, &[u64::MAX])));
-        assert_eq!(none, Found::some(WaitReason::File));
+        assert_eq!(none, WaitCause::some(WaitReason::File));
     }
 
     #[test]
@@ -240,6 +241,6 @@ mod tests {
 
     #[test]
     fn code_outside_of_calls_waits_for_a_page() {
-        assert_eq!(what_for(1, 1, None), Found::some(WaitReason::Page));
+        assert_eq!(what_for(1, 1, None), WaitCause::some(WaitReason::Page));
     }
 }

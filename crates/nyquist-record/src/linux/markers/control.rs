@@ -17,7 +17,7 @@ use nyquist_tracing::protocol::{CAPACITY, control};
 
 use super::rings::{MAX_FILES, Rings, Taken};
 use crate::linux::proc;
-use crate::linux::sys::beneath::{Found, Status, at_once, memory_file};
+use crate::linux::sys::beneath::{PathHandle, Status, at_once, memory_file};
 use crate::linux::sys::{futex, limits};
 
 /// How many descriptors of a program are searched: the control file is one of the first.
@@ -132,7 +132,7 @@ fn find(pid: Pid) -> io::Result<Option<File>> {
 /// `memory` is. Its owner must be the program's user, or root (if the program was root when it made the
 /// file).
 fn open(link: &Path, memory: &Status, user: Option<u32>) -> Option<File> {
-    let found = Found::shown_at(link).ok()?;
+    let found = PathHandle::shown_at(link).ok()?;
     let status = found.status;
     let is_theirs = status.owner == 0 || Some(status.owner) == user;
     if status.device != memory.device || !status.is_file() || !is_theirs {

@@ -19,7 +19,7 @@ use super::held_folder::{Held, MAX_ENTRIES};
 use super::rings::{MAX_FILES, Rings, Taken};
 use super::stale;
 use crate::linux::now;
-use crate::linux::sys::beneath::{self, Found, at_once};
+use crate::linux::sys::beneath::{self, PathHandle, at_once};
 use crate::linux::sys::users;
 use crate::linux::sys::watch::FolderWatch;
 
@@ -129,7 +129,7 @@ impl Folder {
 
     /// Takes a file. It must belong to the owner and must not be a link, because it is written to.
     fn take(&self, name: &OsStr, rings: &mut Rings) -> Taken {
-        let found = match Found::in_folder(self.held.folder.as_fd(), name) {
+        let found = match PathHandle::in_folder(self.held.folder.as_fd(), name) {
             Ok(found) => found,
             Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::EXDEV)) => {
                 rings.refuse();
