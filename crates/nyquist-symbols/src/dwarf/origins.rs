@@ -44,7 +44,7 @@ struct Said {
 
 /// The result of following the origins of an entry.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct EntryOrigin {
     pub(super) name: Option<FunctionName>,
     /// The line that the name is declared at.
     pub(super) line: Option<u64>,
@@ -94,7 +94,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Follows the origins of an entry until its name is known.
-    pub(super) fn follow(&mut self, entry: (DebugInfoFile, u64), kind: Kind) -> Found {
+    pub(super) fn follow(&mut self, entry: (DebugInfoFile, u64), kind: Kind) -> EntryOrigin {
         let own = self.view.unit.header;
         let mut name: Option<FunctionName> = None;
         let (mut file, mut line, mut declaration) = (None, None, None);
@@ -123,7 +123,7 @@ impl<'a> Origins<'a> {
         // Before DWARF 5, 0 means that no file is known.
         let file = file.filter(|&file| file > 0 || own.encoding.version >= 5);
         let name = name.map(|name| FunctionName { file, ..name });
-        Found { name, line, declaration, is_of_one }
+        EntryOrigin { name, line, declaration, is_of_one }
     }
 
     /// Reads the entry at `offset` of a file. Returns its unit's offset, its attributes, and the name from
