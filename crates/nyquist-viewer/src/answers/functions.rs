@@ -95,13 +95,13 @@ pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Neighbourhood<'a>, Re
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct SearchTotals {
     weight: u64,
     matched: u64,
     functions: usize,
 }
 
-pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Found, Refusal> {
+pub(super) fn search(asked: &Asked<'_, '_>) -> Result<SearchTotals, Refusal> {
     let text = asked.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
     let wanted = pattern(text)?;
     // Only names are searched, because boxes are marked by name. A filter also checks files and libs.
@@ -109,5 +109,5 @@ pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Found, Refusal> {
     let functions: HashSet<_> =
         functions.iter().filter(|one| wanted.matches(one.name)).map(|one| one.func).collect();
     let matched = asked.view.total_with(|func| functions.contains(&func)).weight;
-    Ok(Found { weight: asked.view.total().weight, matched, functions: functions.len() })
+    Ok(SearchTotals { weight: asked.view.total().weight, matched, functions: functions.len() })
 }

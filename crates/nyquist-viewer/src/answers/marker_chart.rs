@@ -6,7 +6,7 @@ use nyquist_server::Refusal;
 use serde::Serialize;
 
 use super::Asked;
-use super::markers::{Found, fields, found};
+use super::markers::{MarkerMatch, fields, found};
 
 /// The maximum width of a chart, in pixels.
 const WIDEST: usize = 16_384;
@@ -68,7 +68,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Chart<'a>, Refusal> {
     Ok(Chart { start_ns: times.start, end_ns: times.end, count: found.len(), rows, left_out })
 }
 
-fn text(asked: &Asked<'_, '_>, (_, _, _, marker): Found<'_>) -> String {
+fn text(asked: &Asked<'_, '_>, (_, _, _, marker): MarkerMatch<'_>) -> String {
     fields(asked.view.profile(), marker).chars().take(TEXT).collect()
 }
 

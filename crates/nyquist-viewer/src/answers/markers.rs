@@ -42,14 +42,14 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> 
 }
 
 /// A matching marker: its start, its duration, and its thread.
-pub(super) type Found<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
+pub(super) type MarkerMatch<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 
 /// The matching markers, by time.
-pub(super) fn found<'a>(asked: &Asked<'_, 'a>) -> Result<Vec<Found<'a>>, Refusal> {
+pub(super) fn found<'a>(asked: &Asked<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
     let search = asked.parameters.get("search").map(pattern).transpose()?;
     let kind = asked.parameters.get("kind");
     let (profile, times) = (asked.view.profile(), asked.view.times());
-    let mut found: Vec<Found<'a>> = Vec::new();
+    let mut found: Vec<MarkerMatch<'a>> = Vec::new();
     for (thread, row) in asked.view.selection().select_threads(profile) {
         for marker in &row.markers {
             let Some((start, duration)) = moments(marker.timing) else { continue };
