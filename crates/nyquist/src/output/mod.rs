@@ -9,7 +9,7 @@ pub(crate) use crate::system::files::PendingFile;
 pub(crate) use refused::Refused;
 
 use crate::identity::Rights;
-use crate::system::files::{self, FolderEntry, Found};
+use crate::system::files::{self, FolderEntry, OutputTarget};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
@@ -62,10 +62,10 @@ impl Destination {
     }
 
     /// The rights are those with which it was found. Writing to a stream needs none.
-    fn of(found: Found, path: &Path, rights: Rights) -> Self {
+    fn of(found: OutputTarget, path: &Path, rights: Rights) -> Self {
         match found {
-            Found::File(place) => Self::File(place, path.to_owned(), rights),
-            Found::Stream { file, is_stdout } => {
+            OutputTarget::File(place) => Self::File(place, path.to_owned(), rights),
+            OutputTarget::Stream { file, is_stdout } => {
                 Self::Stream(Stream { file, path: path.to_owned(), is_stdout })
             }
         }

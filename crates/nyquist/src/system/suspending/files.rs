@@ -18,7 +18,7 @@ const ATTEMPTS: u32 = 16;
 
 /// What a path names.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum OutputTarget {
     /// A file, or none yet.
     File(FolderEntry),
     /// Something that is written to and not replaced.
@@ -37,14 +37,17 @@ pub(crate) struct FolderEntry {
 }
 
 /// Finds what a path names; `-` is the standard output. `to_seek` refuses pipes before they are opened.
-pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, Refused> {
     if path == Path::new("-") {
-        return Ok(Found::Stream { file: special_files::standard_output()?, is_stdout: true });
+        return Ok(OutputTarget::Stream { file: special_files::standard_output()?, is_stdout: true });
     }
     match special_files::kind(path) {
         Some(Special::Pipe) if to_seek => return Err(Refused::Stream),
         Some(_) => {
-            return Ok(Found::Stream { file: OpenOptions::new().write(true).open(path)?, is_stdout: false });
+            return Ok(OutputTarget::Stream {
+                file: OpenOptions::new().write(true).open(path)?,
+                is_stdout: false,
+            });
         }
         None => {}
     }
@@ -60,7 +63,7 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
     }
     // A link stays a link: its target is replaced.
     let path = fs::canonicalize(&path).unwrap_or(path);
-    Ok(Found::File(FolderEntry { path }))
+    Ok(OutputTarget::File(FolderEntry { path }))
 }
 
 /// The folders for a profile that cannot be written where it should be.
