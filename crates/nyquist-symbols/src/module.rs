@@ -14,7 +14,7 @@ use crate::source_files::special_source_path;
 use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
-use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, SymbolsError};
+use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, SymbolFiles, SymbolsError};
 pub(crate) use functions::{FunctionPosition, Functions};
 use nyquist_object::elf::Segment;
 use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
@@ -59,11 +59,14 @@ struct DwarfBeside {
 impl ModuleSymbols {
     /// Reads the headers of the files that were found. A damaged part is left out, and the answers then come
     /// from the next-best source.
-    pub fn open(found: &Found) -> Result<Self, SymbolsError> {
+    pub fn open(found: &SymbolFiles) -> Result<Self, SymbolsError> {
         Self::open_with(found, None)
     }
 
-    pub(crate) fn open_with(found: &Found, cache: Option<&Arc<AnswerCache>>) -> Result<Self, SymbolsError> {
+    pub(crate) fn open_with(
+        found: &SymbolFiles,
+        cache: Option<&Arc<AnswerCache>>,
+    ) -> Result<Self, SymbolsError> {
         let symbols = match Self::open_files(found) {
             Err(_) if found.stated.is_some() => Self::default(),
             symbols => symbols?,
@@ -72,7 +75,7 @@ impl ModuleSymbols {
         Ok(Self { kept, stated: found.stated.clone(), ..symbols })
     }
 
-    fn open_files(found: &Found) -> Result<Self, SymbolsError> {
+    fn open_files(found: &SymbolFiles) -> Result<Self, SymbolsError> {
         if let Some(module) = MachoModule::of(found) {
             return Ok(Self::from_macos_files(module));
         }

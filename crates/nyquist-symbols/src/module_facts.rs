@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nyquist_object::{Elf, FileSource, ObjectError};
 
 use crate::contents::{Contents, Language, MOST_PERCENT};
-use crate::find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome};
+use crate::find::{Attempt, Finder, ModuleRequest, OpenFile, Outcome, SymbolFiles};
 
 /// The facts about a module's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl ModuleFacts {
             alternatives: opens_at.filter(|place| *place != path).map(Path::to_owned).into_iter().collect(),
             ..ModuleRequest::default()
         };
-        let Found { binary, debug_file, package, tried, .. } = finder.find(&request);
+        let SymbolFiles { binary, debug_file, package, tried, .. } = finder.find(&request);
         let Some(binary) = binary else {
             let first = tried.into_iter().next().map(|attempt| attempt.outcome);
             return Err(ModuleFactsError::NotFound(first.unwrap_or(Outcome::Missing)));

@@ -2,7 +2,8 @@
 
 use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
 use nyquist_symbols::{
-    Fetch, Fetched, Finder, Found, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths, Wanted,
+    Fetch, Fetched, Finder, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths, SymbolFiles,
+    Wanted,
 };
 use nyquist_system::OpenRoot;
 use std::fs;
@@ -103,7 +104,7 @@ fn request(path: &Path) -> ModuleRequest {
     ModuleRequest { path: path.to_owned(), id, ..ModuleRequest::default() }
 }
 
-fn outcome(found: &Found, path: &Path) -> Option<Outcome> {
+fn outcome(found: &SymbolFiles, path: &Path) -> Option<Outcome> {
     found.tried.iter().find(|attempt| attempt.path == path).map(|attempt| attempt.outcome.clone())
 }
 
@@ -384,7 +385,7 @@ fn split_package(id: u64) -> Vec<u8> {
 const SPLIT: u64 = 0x1122_3344_5566_7788;
 
 /// The files that are found for a program that is held open, as in a recording, given its path and the roots.
-fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> Found {
+fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> SymbolFiles {
     let held = fs::File::open(folder.write("held", &split_program(SPLIT))).unwrap();
     let alternatives =
         vec![PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)))];

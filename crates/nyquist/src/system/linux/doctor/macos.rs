@@ -3,7 +3,9 @@
 use super::finding::{Finding, Section};
 use nyquist_object::FileSource;
 use nyquist_object::elf::Architecture;
-use nyquist_symbols::{Attempt, Finder, Found, MachoContents, ModuleRequest, OpenFile, Outcome, Wanted};
+use nyquist_symbols::{
+    Attempt, Finder, MachoContents, ModuleRequest, OpenFile, Outcome, SymbolFiles, Wanted,
+};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +46,7 @@ fn image_findings(path: &Path, image: &MachoContents, finder: &Finder) -> [Findi
     [names(image, &found).details(tried), unwinding(image)]
 }
 
-fn names(image: &MachoContents, found: &Found) -> Finding {
+fn names(image: &MachoContents, found: &SymbolFiles) -> Finding {
     const TOPIC: &str = "names";
     if let Some(file) = &found.debug_file {
         let is_macho = matches!(MachoContents::of(file), Ok(Some(_)));
@@ -69,7 +71,7 @@ fn names(image: &MachoContents, found: &Found) -> Finding {
 }
 
 /// The object file that holds each function's debug info.
-fn of_objects(image: &MachoContents, found: &Found) -> Finding {
+fn of_objects(image: &MachoContents, found: &SymbolFiles) -> Finding {
     const TOPIC: &str = "names";
     let count = image.object_files;
     let is_object = |attempt: &&Attempt| attempt.wanted == Wanted::ObjectFile;
@@ -166,8 +168,9 @@ mod tests {
 
     #[test]
     fn names_come_from_the_best_there_is() {
-        let of =
-            |image: MachoContents, level, part: &str| check(&names(&image, &Found::default()), level, part);
+        let of = |image: MachoContents, level, part: &str| {
+            check(&names(&image, &SymbolFiles::default()), level, part)
+        };
         of(image(), Level::Problem, "its UUID is ABABABAB-ABAB-");
         of(MachoContents { exports: 3, ..image() }, Level::Better, "only 3 exported");
         of(MachoContents { symbol_table: true, exports: 3, ..image() }, Level::Better, "symbol table");
@@ -180,7 +183,7 @@ mod tests {
     fn object_files_that_are_gone_are_told() {
         let attempt =
             Attempt { wanted: Wanted::ObjectFile, path: "/build/a.o".into(), outcome: Outcome::Missing };
-        let found = Found { tried: vec![attempt], ..Found::default() };
+        let found = SymbolFiles { tried: vec![attempt], ..SymbolFiles::default() };
         let image = MachoContents { symbol_table: true, object_files: 2, ..image() };
         check(&names(&image, &found), Level::Better, "/build/a.o: no such file");
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The files that were found for a module, and all paths that were tried.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct SymbolFiles {
     /// The path under which it was mapped.
     pub module: PathBuf,
     /// The binary that was mapped.
