@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nyquist_tracing::protocol::{EXTENSION, MAX_CAPACITY};
 
-use super::held_folder::{Held, MAX_ENTRIES};
+use super::held_folder::{HeldFolder, MAX_ENTRIES};
 use super::rings::{MAX_FILES, Rings, Taken};
 use super::stale;
 use crate::linux::now;
@@ -37,7 +37,7 @@ const PAUSES: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    held: Held,
+    held: HeldFolder,
     owner: u32,
     /// Signals the first file; `None` if no watch is available.
     watch: Option<FolderWatch>,
@@ -69,7 +69,7 @@ impl Folder {
         let held_place = beneath::folder(place)?;
         stale::remove(&held_place);
         beneath::make_folder(held_place.as_fd(), name.as_ref())?;
-        let held = Held::new(held_place, name.as_ref())?;
+        let held = HeldFolder::new(held_place, name.as_ref())?;
         if held.status.owner != users::effective() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }

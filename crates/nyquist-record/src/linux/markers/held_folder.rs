@@ -14,14 +14,14 @@ pub(super) const MAX_ENTRIES: usize = 1 << 16;
 
 /// A folder that is held open, and its parent.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldFolder {
     place: File,
     name: OsString,
     pub(super) folder: File,
     pub(super) status: Status,
 }
 
-impl Held {
+impl HeldFolder {
     /// Opens a folder in its parent. A mount point is refused.
     pub(super) fn new(place: File, name: &OsStr) -> io::Result<Self> {
         let found = PathHandle::in_folder(place.as_fd(), name)?;
