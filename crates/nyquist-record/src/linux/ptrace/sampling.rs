@@ -4,7 +4,7 @@ use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack, WaitReason};
 
 use super::maps::Seen;
-use super::task::{Activity, Asked, Held, Waited};
+use super::task::{Activity, SampleStop, StopRequest, Waited};
 use super::tracer::{Process, Tracer};
 use crate::linux::arch::registers::Stopped;
 use crate::linux::proc;
@@ -178,7 +178,7 @@ impl Tracer {
         if ptrace::interrupt(tid).is_err() {
             return StopOutcome::NotRequested;
         }
-        task.asked = Some(Asked { at, turn: self.turn, schedule });
+        task.asked = Some(StopRequest { at, turn: self.turn, schedule });
         let mut patience = self.alertness.begin();
         while self.tasks.get(tid).is_some_and(|task| task.asked.is_some()) && !self.has_ended {
             match ptrace::wait(patience) {
@@ -206,7 +206,7 @@ impl Tracer {
 
     /// Copies the registers and the stack of a stopped thread, and resumes it with the signal that it stopped
     /// for.
-    pub(super) fn sample_stopped(&mut self, tid: u32, asked: Asked, signal: Option<i32>) {
+    pub(super) fn sample_stopped(&mut self, tid: u32, asked: StopRequest, signal: Option<i32>) {
         let noticed = monotonic_ns();
         let stopped = Stopped::read(tid).ok();
         let mut len = 0;
@@ -235,7 +235,7 @@ impl Tracer {
         let call = stopped.and_then(|stopped| stopped.call());
         let reason = call.and_then(|call| self.wait_reason((pid, tid), Some(call)));
         let Some(task) = self.tasks.get_mut(tid) else { return };
-        if let Some(before) = task.held.replace(Held { noticed, schedule, at_most_ns, stack_pointer }) {
+        if let Some(before) = task.held.replace(SampleStop { noticed, schedule, at_most_ns, stack_pointer }) {
             self.holds.add(before.length_ns(noticed, schedule));
         }
         let Some(stopped) = stopped else { return };
