@@ -34,7 +34,7 @@ unsafe extern "C" {
 
 /// What every user may know of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct ProcessStatus {
     /// When it was started, in microseconds since 1970. It stays the same when the process executes another
     /// program.
     pub(crate) began: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Known {
 }
 
 /// What is known of a process; `None` if there is none.
-pub(crate) fn known(pid: u32) -> Option<Known> {
+pub(crate) fn known(pid: u32) -> Option<ProcessStatus> {
     let pid = c_int::try_from(pid).ok().filter(|pid| *pid > 0)?;
     let mut name = [libc::CTL_KERN, libc::KERN_PROC, libc::KERN_PROC_PID, pid];
     let mut bytes = [0_u8; KINFO];
@@ -64,7 +64,7 @@ pub(crate) fn known(pid: u32) -> Option<Known> {
     }
     let seconds = u64::from_le_bytes(*bytes.get(SECONDS..)?.first_chunk()?);
     let (flags, state) = (u32_at(&bytes, FLAGS)?, u32::from(*bytes.get(STATE)?));
-    Some(Known {
+    Some(ProcessStatus {
         began: seconds.saturating_mul(1_000_000).saturating_add(u32_at(&bytes, MICROSECONDS)?.into()),
         parent: u32_at(&bytes, PARENT)?,
         has_ended: state == libc::SZOMB,
