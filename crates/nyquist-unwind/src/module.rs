@@ -11,7 +11,7 @@ use crate::macho;
 use crate::parts::{Parts, Tables};
 use crate::rule::Rule;
 use crate::table::Table;
-use crate::uncovered::{Known, TakesAll, Uncovered};
+use crate::uncovered::{TakesAll, Uncovered, UncoveredCache};
 use crate::x86_64::X86_64;
 use crate::{Damage, UnwindError, go, pe};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
@@ -364,7 +364,7 @@ impl Module {
         }
     }
 
-    fn known_of_uncovered(&self) -> &Known {
+    fn known_of_uncovered(&self) -> &UncoveredCache {
         self.uncovered.get(|| self.frames.covered())
     }
 }
