@@ -66,7 +66,7 @@ struct Hit<'a> {
 }
 
 /// The wanted addresses of one object file in order, their places, and the data that the places refer to.
-struct Asked<'a> {
+struct ObjectLookup<'a> {
     wanted: &'a [u32],
     places: Vec<Option<SourceLocation>>,
     lines: Lines<'a>,
@@ -163,12 +163,12 @@ impl Pdb {
     ) -> Vec<DebugAnswer> {
         let symbols = stream.get(..module.symbols_len as usize).unwrap_or(stream);
         let lines = Lines::parse(module.lines(stream));
-        let asked = Asked { wanted, places: lines.find(&self.program, wanted), lines };
+        let asked = ObjectLookup { wanted, places: lines.find(&self.program, wanted), lines };
         let mut found = vec![DebugAnswer::default(); wanted.len()];
         for hit in self.hits(symbols, wanted) {
             self.symbolicate_hit(&hit, symbols, &asked, &mut found, allowance);
         }
-        let Asked { places, lines, .. } = asked;
+        let ObjectLookup { places, lines, .. } = asked;
         for (found, place) in found.iter_mut().zip(places) {
             if found.frames.is_empty() && place.is_some_and(SourceLocation::is_real) {
                 found.frames.push(self.frame(None, place, &lines));
@@ -223,11 +223,11 @@ impl Pdb {
         &self,
         hit: &Hit<'_>,
         symbols: &[u8],
-        asked: &Asked<'_>,
+        asked: &ObjectLookup<'_>,
         found: &mut [DebugAnswer],
         allowance: &mut Allowance,
     ) {
-        let Asked { places, lines, .. } = asked;
+        let ObjectLookup { places, lines, .. } = asked;
         let name: Option<Arc<str>> = self.procedure_name(&hit.procedure, symbols, lines).map(Arc::from);
         let end = hit.start.saturating_add(hit.procedure.size);
         let range = self.image_range(hit.start..end);
@@ -252,12 +252,12 @@ impl Pdb {
         &self,
         depth: usize,
         site: &InlineSite<'_>,
-        asked: &Asked<'_>,
+        asked: &ObjectLookup<'_>,
         hit: &Hit<'_>,
         chains: &mut [Vec<Frame>],
         allowance: &mut Allowance,
     ) {
-        let Asked { wanted, lines, .. } = asked;
+        let ObjectLookup { wanted, lines, .. } = asked;
         let start = lines.inlinee(site.inlinee).unwrap_or_default();
         let mut name = None;
         for line in annotations::run(site.annotations, start) {
