@@ -11,7 +11,7 @@ use nyquist_profile::Profile;
 use nyquist_server::{Answer, Client, Refusal, SymbolSource};
 
 use crate::answer::answer;
-use crate::answers::Asked;
+use crate::answers::QueryContext;
 use crate::cache::{Answers, Views};
 use crate::function_table::FunctionCategories;
 use crate::parameters::Parameters;
@@ -300,8 +300,15 @@ impl Desk<'_> {
             let index = Index::new(&parts);
             let view = View::new(&index, &selection);
             let (index, before) = (&index, None);
-            let asked =
-                Asked { index, view: &view, before, parameters: &parameters, categories, symbols, live };
+            let asked = QueryContext {
+                index,
+                view: &view,
+                before,
+                parameters: &parameters,
+                categories,
+                symbols,
+                live,
+            };
             return answer(&job.question, &asked);
         }
         let view = self.views.of(&selection);
@@ -312,7 +319,8 @@ impl Desk<'_> {
             _ => None,
         };
         let (index, before) = (self.index, before.as_deref());
-        let asked = Asked { index, view: &view, before, parameters: &parameters, categories, symbols, live };
+        let asked =
+            QueryContext { index, view: &view, before, parameters: &parameters, categories, symbols, live };
         answer(&job.question, &asked)
     }
 }

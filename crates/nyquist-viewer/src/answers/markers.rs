@@ -4,7 +4,7 @@ use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, 
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::parameters::pattern;
 
 /// The maximum number of rows of a response.
@@ -25,7 +25,7 @@ struct Kind<'a> {
     total_ns: u64,
 }
 
-pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> {
+pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Refusal> {
     let limit = asked.parameters.at_most("limit", 500, MOST_ROWS)?;
     let profile = asked.view.profile();
     let found = found(asked)?;
@@ -45,7 +45,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> 
 pub(super) type MarkerMatch<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 
 /// The matching markers, by time.
-pub(super) fn found<'a>(asked: &Asked<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
+pub(super) fn found<'a>(asked: &QueryContext<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
     let search = asked.parameters.get("search").map(pattern).transpose()?;
     let kind = asked.parameters.get("kind");
     let (profile, times) = (asked.view.profile(), asked.view.times());
