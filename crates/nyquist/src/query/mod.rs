@@ -1,7 +1,7 @@
 //! `nyquist query`: one query of a profile, one short answer, for scripts and agents.
 
 mod answer;
-mod asked;
+mod context;
 mod functions;
 mod tables;
 mod tree;
@@ -13,7 +13,7 @@ use crate::scale::Scale;
 use crate::text::Screen;
 use crate::{input, page, selection};
 use answer::Answer;
-use asked::Asked;
+use context::QueryContext;
 use nyquist_analysis::{Index, View};
 
 /// The page for language models on how to query a profile.
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     if view.is_empty() && args.question != Question::Markers {
         return Err(selection::nothing_selected(&view, &args.read.filter));
     }
-    let asked = Asked {
+    let asked = QueryContext {
         args,
         index: &index,
         view: &view,
@@ -67,7 +67,7 @@ fn check(args: &QueryArgs) -> Result<(), Failure> {
     }
 }
 
-fn answer_to(asked: &Asked<'_>) -> Result<Answer, Failure> {
+fn answer_to(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     match asked.args.question {
         Question::Summary => Ok(functions::summary(asked)),
         Question::Functions => functions::functions(asked),
