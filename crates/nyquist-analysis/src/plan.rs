@@ -5,9 +5,9 @@ use std::ops::Range;
 use nyquist_profile::ThreadIndex;
 
 use crate::amount::Amount;
-use crate::chosen::Chosen;
 use crate::index::Index;
 use crate::parallel;
+use crate::selected_samples::SelectedSamples;
 use crate::selection::SampleState;
 use crate::sums::Sums;
 
@@ -36,7 +36,7 @@ pub(crate) struct Plan<'i> {
 
 impl<'i> Plan<'i> {
     /// Plans for samples in one state. O(threads × log samples).
-    pub(crate) fn new(index: &'i Index<'i>, chosen: &Chosen<'_>, state: SampleState) -> Self {
+    pub(crate) fn new(index: &'i Index<'i>, chosen: &SelectedSamples<'_>, state: SampleState) -> Self {
         let parts: Vec<_> = chosen.threads.iter().map(|&thread| (thread, chosen.range_of(thread))).collect();
         let mut plan = Self {
             index,
