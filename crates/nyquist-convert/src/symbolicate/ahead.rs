@@ -1,7 +1,7 @@
 //! Looks up names while a recording is still being converted, on a thread that would otherwise wait.
 
 use super::seen_addresses::AddressReceiver;
-use super::{Opened, Symbolicator};
+use super::{OpenedLib, Symbolicator};
 use crate::modules::lib_source::LibSource;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::LibId;
@@ -59,7 +59,7 @@ impl Symbolicator<'_> {
             if let LibSource::Kernel { .. } = source {
                 self.read_kernel();
             } else if !self.modules.contains_key(lib) {
-                let opened = Opened::from(source, self.symbols.finder);
+                let opened = OpenedLib::from(source, self.symbols.finder);
                 self.take_module(*lib, opened);
             }
         }

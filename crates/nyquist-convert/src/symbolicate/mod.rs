@@ -94,7 +94,7 @@ pub fn name_by_address(profile: Profile) -> Profile {
 #[derive(Debug)]
 pub struct Symbolicator<'a> {
     symbols: Symbols<'a>,
-    modules: FxHashMap<LibId, Opened>,
+    modules: FxHashMap<LibId, OpenedLib>,
     kernel: Kernel,
     answers: Answers,
     /// The files of modules and of the kernel that were found since the last symbolication.
@@ -217,7 +217,7 @@ impl<'a> Symbolicator<'a> {
         }
     }
 
-    fn take_module(&mut self, lib: LibId, mut opened: Opened) {
+    fn take_module(&mut self, lib: LibId, mut opened: OpenedLib) {
         let tried = opened.tried.take();
         let symbols_from = opened.stated_in.clone().or_else(|| opened.symbols_from.clone());
         self.found_since.libs.extend(tried.map(|tried| LibReport { lib, symbols_from, tried }));
@@ -279,7 +279,7 @@ fn jit_libs(sources: &[(LibId, LibSource)]) -> FxHashMap<LibId, JitSymbols> {
 
 /// The outcome of opening one lib.
 #[derive(Debug, Default)]
-struct Opened {
+struct OpenedLib {
     module: Option<ModuleSymbols>,
     /// The file with its symbols.
     symbols_from: Option<PathBuf>,
@@ -291,7 +291,7 @@ struct Opened {
 
 /// Finds and opens the modules of libs, on several threads, because some modules have to be decompressed
 /// first. If symbolication is ended early, the remaining modules stay closed.
-fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<Opened> {
+fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<OpenedLib> {
     let (opened, next) = (vec_of_locks(wanted.len()), AtomicUsize::new(0));
     let work = || {
         let numbers = || Some(next.fetch_add(1, Ordering::Relaxed));
@@ -299,7 +299,7 @@ fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Pro
             std::iter::from_fn(numbers).map_while(|n| opened.get(n).zip(wanted.get(n).copied()))
         {
             if !progress.cancel.load(Ordering::Relaxed) {
-                lock.get_or_init(|| Opened::from(source, symbols.finder));
+                lock.get_or_init(|| OpenedLib::from(source, symbols.finder));
             }
         }
     };
@@ -307,11 +307,11 @@ fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Pro
     opened.into_iter().map(|lock| lock.into_inner().unwrap_or_default()).collect()
 }
 
-fn vec_of_locks(len: usize) -> Vec<OnceLock<Opened>> {
+fn vec_of_locks(len: usize) -> Vec<OnceLock<OpenedLib>> {
     std::iter::repeat_with(OnceLock::new).take(len).collect()
 }
 
-impl Opened {
+impl OpenedLib {
     fn from(source: &LibSource, finder: &Finder) -> Self {
         match source {
             LibSource::File(request) => {
