@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::etw::{EtwRecording, Opened};
+use super::etw::{EtwRecording, EtwSession};
 use super::sys::timer::Flag;
 use super::{Options, StopHandle, Target};
 use crate::end_reason::EndReason;
@@ -33,7 +33,7 @@ pub struct Backend(Ready);
 #[derive(Debug)]
 enum Ready {
     Suspend(Box<suspend::Backend>),
-    Etw { opened: Box<Opened>, outcome: Outcome, stop: StopHandle },
+    Etw { opened: Box<EtwSession>, outcome: Outcome, stop: StopHandle },
 }
 
 impl Backend {
@@ -71,7 +71,7 @@ impl Backend {
 fn open_etw(target: &Target, options: &Options, waits: bool) -> Result<Ready, OpenError> {
     let flag = Flag::new().map_err(|source| system("no event can be made", source))?;
     let stop = StopHandle { flag: Arc::new(flag) };
-    let opened = Opened::open(target, (options, waits), Arc::clone(&stop.flag))?;
+    let opened = EtwSession::open(target, (options, waits), Arc::clone(&stop.flag))?;
     let (asked_hz, rate_hz, interval_ns) = (options.rate_hz, opened.rate_hz, opened.interval_ns);
     let lowered = Notice::LeastInterval { asked_hz, allowed_hz: rate_hz, least_ns: interval_ns };
     let notices = (rate_hz < asked_hz).then_some(lowered).into_iter().collect();

@@ -25,7 +25,7 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// A session that runs, and whose events are not taken yet.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct EtwSession {
     ready: Ready<KernelSession, WindowsMachine>,
     waits: bool,
     /// Samples of each CPU per second.
@@ -37,7 +37,7 @@ pub(crate) struct Opened {
 /// A running recording.
 pub(crate) type EtwRecording = RecordingThread<End>;
 
-impl Opened {
+impl EtwSession {
     /// Starts a session for a target.
     pub(crate) fn open(
         target: &Target,
