@@ -41,7 +41,7 @@ pub(crate) fn read_all<'a>(
     printer: Printer,
 ) -> Result<Vec<Profile>, Failure> {
     let (recording, disk_paths) = (of_samples(filter), DiskPaths::of_user());
-    let read = |opened: profile_file::Opened| {
+    let read = |opened: profile_file::InputFile| {
         let path = opened.path.clone();
         let profile = profile_file::read_opened(opened, &recording, args, printer)?;
         let mut profile = named(&path, profile, &recording, args, printer);

@@ -23,7 +23,7 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// A file that is open; `-` is standard input.
-pub(crate) struct Opened {
+pub(crate) struct InputFile {
     pub(crate) path: PathBuf,
     source: Source,
     format: Option<Format>,
@@ -33,13 +33,13 @@ pub(crate) struct Opened {
 
 /// Opens files, and gives up all rights that the user does not have. A file that only root can read is opened
 /// by root, but its contents are read without root's rights.
-pub(crate) fn open<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<Opened>, Failure> {
-    let opened = paths.into_iter().map(|path| Opened::open(path)).collect::<Result<_, _>>()?;
+pub(crate) fn open<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<InputFile>, Failure> {
+    let opened = paths.into_iter().map(|path| InputFile::open(path)).collect::<Result<_, _>>()?;
     identity::give_up_privileges()?;
     Ok(opened)
 }
 
-impl Opened {
+impl InputFile {
     fn open(path: &Path) -> Result<Self, Failure> {
         if PerfArchive::has_name_of_one(path) {
             return Err(archive(path));
@@ -94,13 +94,13 @@ pub(crate) fn read(
 
 /// Reads a profile of any known format, or the part of a recording that `recording` selects.
 pub(crate) fn read_opened(
-    opened: Opened,
+    opened: InputFile,
     recording: &RecordingArgs,
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
     let _held = memory::hold(&opened.path, symbols.max_memory);
-    let Opened { path, source, format, kernel } = opened.unpacked(printer)?;
+    let InputFile { path, source, format, kernel } = opened.unpacked(printer)?;
     let path = path.as_path();
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
