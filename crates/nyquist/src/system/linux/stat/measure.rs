@@ -39,7 +39,7 @@ pub(super) struct Meter<'a> {
 }
 
 /// The counted target, and its command.
-struct Opened {
+struct CountedTarget {
     counting: Counting,
     child: Option<Suspended>,
     /// The processes whose end ends the run, if there is no command.
@@ -60,7 +60,7 @@ impl<'a> Meter<'a> {
 
     /// Measures one run of a command. Or measures running processes, until they or a command beside them end.
     pub(super) fn measure(&self, command: &[OsString]) -> Result<Measured, Failure> {
-        let Opened { counting, child, pids, is_command } = self.open(command)?;
+        let CountedTarget { counting, child, pids, is_command } = self.open(command)?;
         let ending = child.as_ref().map_or(pids, |child| vec![child.pid().0]);
         let cannot_wait = |error: io::Error| Failure::because("the end cannot be waited for", &error);
         let mut waiter = Waiter::new(&ending).map_err(cannot_wait)?;
@@ -111,7 +111,7 @@ impl<'a> Meter<'a> {
         failed.is_some()
     }
 
-    fn open(&self, command: &[OsString]) -> Result<Opened, Failure> {
+    fn open(&self, command: &[OsString]) -> Result<CountedTarget, Failure> {
         let child = (!command.is_empty()).then(|| {
             let command = command_of(command, identity::invoking_user())?;
             launch::prepare(&command).map_err(|error| launch_failure(&error))
@@ -139,7 +139,12 @@ impl<'a> Meter<'a> {
         if !is_command && counting.is_refused() {
             return Err(nothing_counts(self.args));
         }
-        Ok(Opened { counting, child, pids: pids.into_iter().map(|Pid(pid)| pid).collect(), is_command })
+        Ok(CountedTarget {
+            counting,
+            child,
+            pids: pids.into_iter().map(|Pid(pid)| pid).collect(),
+            is_command,
+        })
     }
 
     fn counters(
