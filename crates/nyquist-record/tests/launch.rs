@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 
-use nyquist_record::linux::launch::{Ended, ExitStatus, LaunchError, prepare, prepare_with_output};
+use nyquist_record::linux::launch::{ChildExit, ExitStatus, LaunchError, prepare, prepare_with_output};
 use nyquist_record::linux::{Command, Credentials};
 
 /// A folder for a single test, removed afterwards.
@@ -47,7 +47,7 @@ fn words(words: &[&str]) -> Command {
     Command::from_words(words.iter().map(Into::into)).unwrap()
 }
 
-fn run(command: &Command) -> Result<Ended, LaunchError> {
+fn run(command: &Command) -> Result<ChildExit, LaunchError> {
     Ok(prepare(command)?.start()?.wait().unwrap())
 }
 

@@ -164,7 +164,7 @@ impl Running {
     }
 
     /// Waits until the command has ended.
-    pub fn wait(&self) -> io::Result<Ended> {
+    pub fn wait(&self) -> io::Result<ChildExit> {
         self.process.wait()
     }
 
@@ -189,7 +189,7 @@ impl Signaller {
 
 /// How a command ended, and its resource usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ChildExit {
     /// How it ended.
     pub status: ExitStatus,
     /// The CPU time in user code, including the children that it waited for.
@@ -257,7 +257,7 @@ impl ExitStatus {
 #[derive(Clone, Debug)]
 struct Process {
     pid: u32,
-    ended: Arc<Mutex<Option<Ended>>>,
+    ended: Arc<Mutex<Option<ChildExit>>>,
 }
 
 impl Process {
@@ -265,11 +265,11 @@ impl Process {
         Self { pid, ended: Arc::default() }
     }
 
-    fn ended(&self) -> MutexGuard<'_, Option<Ended>> {
+    fn ended(&self) -> MutexGuard<'_, Option<ChildExit>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait(&self) -> io::Result<Ended> {
+    fn wait(&self) -> io::Result<ChildExit> {
         if self.ended().is_none() {
             process::await_end(self.pid)?;
         }
@@ -281,7 +281,7 @@ impl Process {
         let duration = |time: libc::timeval| {
             Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
         };
-        Ok(*ended.insert(Ended {
+        Ok(*ended.insert(ChildExit {
             status: ExitStatus::from_wait(status),
             user: duration(usage.ru_utime),
             system: duration(usage.ru_stime),

@@ -267,7 +267,7 @@ impl Running {
     }
 
     /// Waits until the command has ended.
-    pub fn wait(&self) -> io::Result<Ended> {
+    pub fn wait(&self) -> io::Result<ChildExit> {
         self.process.wait()
     }
 
@@ -292,7 +292,7 @@ impl Signaller {
 
 /// How a command ended, and its CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ChildExit {
     /// How it ended.
     pub status: ExitStatus,
     /// Its CPU time in user code, with that of the children that it has waited for.
@@ -312,7 +312,7 @@ struct Process {
 }
 
 impl Process {
-    fn wait(&self) -> io::Result<Ended> {
+    fn wait(&self) -> io::Result<ChildExit> {
         // Nobody is kept from signalling it meanwhile. If another thread has reaped it, the wait fails.
         let _ = spawn::await_end(self.pid);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -321,7 +321,7 @@ impl Process {
             None => *ended.insert(spawn::reap(self.pid)?),
         };
         let status = ExitStatus::of_wait(reaped.status);
-        Ok(Ended { status, user: reaped.user, system: reaped.system })
+        Ok(ChildExit { status, user: reaped.user, system: reaped.system })
     }
 
     fn signal(&self, signal: i32) -> io::Result<()> {

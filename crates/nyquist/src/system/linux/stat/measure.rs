@@ -17,7 +17,7 @@ use crate::text::Text;
 use nyquist_convert::event::Pid;
 use nyquist_record::linux::Target;
 use nyquist_record::linux::counting::{CommandThreads, CountError, Counters, Scope, Waited, Waiter};
-use nyquist_record::linux::launch::{self, Ended, Running, Suspended};
+use nyquist_record::linux::launch::{self, ChildExit, Running, Suspended};
 use nyquist_record::linux::ptrace::Notice;
 use nyquist_record::linux::signals::EndSignal;
 use std::cell::RefCell;
@@ -211,7 +211,7 @@ impl<'a> Meter<'a> {
 
     /// Waits for a command that has ended. A running command gets SIGTERM, and is waited for at most for
     /// the grace period.
-    fn end(&self, running: &Running, waited: Waited) -> io::Result<Option<Ended>> {
+    fn end(&self, running: &Running, waited: Waited) -> io::Result<Option<ChildExit>> {
         if waited == Waited::Exited {
             let is_child = self.args.is_command() || running_has_ended(running);
             if !is_child {
@@ -232,7 +232,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn report_signal(&self, ended: Option<&Ended>, command: &[OsString]) {
+    fn report_signal(&self, ended: Option<&ChildExit>, command: &[OsString]) {
         let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
         if let Some(line) = ended.and_then(|ended| end_message(&program, ended.status)) {
             self.printer.say(line);
