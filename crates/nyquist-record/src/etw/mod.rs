@@ -13,7 +13,7 @@ mod stale;
 mod tests;
 
 #[cfg(windows)]
-pub(crate) use recorder::{Decoder, End, Plan, Ready};
+pub(crate) use recorder::{Decoder, Plan, Ready, SessionResult};
 pub use refusal::Refusal;
 #[cfg(windows)]
 pub(crate) use session::{Delivery, Losses, Machine, Session, Settings, StackWalk, interval_within};

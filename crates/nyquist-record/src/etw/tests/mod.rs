@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid};
 
-use super::recorder::{End, Plan, Ready};
+use super::recorder::{Plan, Ready, SessionResult};
 use super::refusal::Refusal;
 use super::session::{Losses, Settings, StackWalk, interval_within};
 use super::stale::{name_of, stale};
@@ -20,7 +20,7 @@ fn plan(named: &[u32]) -> Plan {
 }
 
 /// Records what the script says, and returns the events with the end.
-fn record(script: &Script, plan: Plan) -> (Vec<Event>, End) {
+fn record(script: &Script, plan: Plan) -> (Vec<Event>, SessionResult) {
     script.run_already(&plan.named);
     let (session, machine) = (Simulated::of(script), TestMachine::of(script));
     let mut recording =

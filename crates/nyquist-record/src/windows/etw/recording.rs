@@ -10,7 +10,7 @@ use nyquist_etw::Clock;
 
 use super::machine::WindowsMachine;
 use super::session::KernelSession;
-use crate::etw::{Decoder, End, Plan, Ready, Settings};
+use crate::etw::{Decoder, Plan, Ready, SessionResult, Settings};
 use crate::recording_thread::RecordingThread;
 use crate::windows::sys::process::Preference;
 use crate::windows::sys::timer::Flag;
@@ -35,7 +35,7 @@ pub(crate) struct EtwSession {
 }
 
 /// A running recording.
-pub(crate) type EtwRecording = RecordingThread<End>;
+pub(crate) type EtwRecording = RecordingThread<SessionResult>;
 
 impl EtwSession {
     /// Starts a session for a target.
