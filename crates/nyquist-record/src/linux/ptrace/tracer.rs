@@ -62,7 +62,7 @@ pub(super) struct Plan {
 
 /// The tracer's result when it has ended.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct End {
+pub(crate) struct TracerResult {
     pub(crate) reason: Option<EndReason>,
     pub(crate) total_cpu_time_ns: u64,
     pub(crate) holds: HoldSummary,
@@ -208,7 +208,7 @@ impl Tracer {
     }
 
     /// Traces until the recording ends.
-    pub(super) fn run(mut self) -> End {
+    pub(super) fn run(mut self) -> TracerResult {
         // A thread stays stopped until this one gets the CPU.
         let _preference = Preference::of_this_thread();
         let now = monotonic_ns();
@@ -348,7 +348,7 @@ impl Tracer {
     }
 
     /// Sends the remaining samples and detaches from all threads.
-    fn finish(mut self, reason: EndReason) -> End {
+    fn finish(mut self, reason: EndReason) -> TracerResult {
         self.handle_last_stops();
         let now = monotonic_ns();
         let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
@@ -358,7 +358,7 @@ impl Tracer {
         }
         self.send(now);
         let living: u64 = self.tasks.all().iter().map(Task::used_ns).sum();
-        End {
+        TracerResult {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns + living,
             holds: self.holds.summary(&self.budget),
