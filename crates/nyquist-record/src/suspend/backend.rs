@@ -9,7 +9,7 @@ use super::options::{Options, Target};
 use super::outcome::Sampled;
 pub use super::outcome::{Notice, OpenError, Outcome};
 use super::recording::{Ready, Sampling};
-use super::{End, Plan};
+use super::{Plan, SamplerResult};
 use crate::end_reason::EndReason;
 use crate::pace::HoldSummary;
 use crate::{Chunk, Source};
@@ -113,7 +113,7 @@ impl Recording {
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
     pub fn finish(mut self) -> Summary {
         self.stop.stop();
-        let End { reason, total_cpu_time_ns, holds, left_running, left_out } =
+        let SamplerResult { reason, total_cpu_time_ns, holds, left_running, left_out } =
             self.sampling.join().unwrap_or_default();
         let reason = reason.unwrap_or(EndReason::Stopped);
         Summary {

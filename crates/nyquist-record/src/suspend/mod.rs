@@ -35,6 +35,6 @@ use crate::windows as here;
 #[cfg(windows)]
 pub(crate) use family::Family;
 #[cfg(any(windows, target_os = "macos"))]
-pub(crate) use sampler::{End, LeftOut, Plan};
+pub(crate) use sampler::{LeftOut, Plan, SamplerResult};
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) use sampling::LARGEST_COPY;

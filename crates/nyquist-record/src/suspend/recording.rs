@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use nyquist_convert::event::Pid;
 
-use super::sampler::{End, LeftOut, Plan, Sampler};
+use super::sampler::{LeftOut, Plan, Sampler, SamplerResult};
 use super::system::{Refusal, System};
 use crate::Chunk;
 use crate::recording_thread::RecordingThread;
@@ -21,7 +21,7 @@ pub(crate) struct Ready<S: System> {
 }
 
 /// The sampling thread and its chunks.
-pub(crate) type Sampling = RecordingThread<End>;
+pub(crate) type Sampling = RecordingThread<SamplerResult>;
 
 impl<S: System + Send + 'static> Ready<S>
 where

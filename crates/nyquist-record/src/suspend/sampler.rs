@@ -43,7 +43,7 @@ pub(crate) struct Plan {
 
 /// The result of a recording that has ended.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct End {
+pub(crate) struct SamplerResult {
     pub(crate) reason: Option<EndReason>,
     pub(crate) total_cpu_time_ns: u64,
     pub(crate) holds: HoldSummary,
@@ -145,7 +145,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// Samples until the recording ends.
-    pub(crate) fn run(mut self) -> End {
+    pub(crate) fn run(mut self) -> SamplerResult {
         let began = self.system.now();
         self.describe_all(began);
         self.list(began);
@@ -248,7 +248,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// Records the CPU times, and sends the remaining samples.
-    fn finish(mut self, reason: EndReason) -> End {
+    fn finish(mut self, reason: EndReason) -> SamplerResult {
         let now = self.system.now();
         self.list(now);
         self.refresh_sampled_images(now);
@@ -259,7 +259,7 @@ impl<S: System> Sampler<S> {
         self.send();
         let Self { system, processes, .. } = &mut self;
         let left_running = processes.values().any(|it| !system.has_ended(&it.handle));
-        End {
+        SamplerResult {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns,
             holds: self.holds.summary(&self.budget),

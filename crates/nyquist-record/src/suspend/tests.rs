@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 
 use nyquist_convert::event::{Event, EventKind, Sample, SampleState, UserStack};
 
-use super::sampler::{End, Plan, Sampler};
+use super::sampler::{Plan, Sampler, SamplerResult};
 use super::simulated::{Does, MS, Machine, SimProcess, Simulated};
 use super::system::Refusal;
 use crate::end_reason::EndReason;
@@ -16,7 +16,7 @@ const SECOND: u64 = 1000 * MS;
 const COARSE: u64 = 15 * MS;
 
 struct Recorded {
-    end: End,
+    end: SamplerResult,
     events: Vec<Event>,
     machine: Simulated,
 }
