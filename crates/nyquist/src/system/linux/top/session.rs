@@ -62,7 +62,7 @@ pub(super) enum Message {
     /// Input from the terminal.
     Input(ratatui::crossterm::event::Event),
     /// A signal requests the end.
-    Asked(EndSignal),
+    Signal(EndSignal),
     /// No more input, or no more snapshots, will follow.
     Gone,
 }
