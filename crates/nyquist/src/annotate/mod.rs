@@ -3,8 +3,8 @@
 mod annotated;
 mod code;
 mod json;
+mod lib_symbols;
 mod listing;
-mod named;
 mod ratios;
 mod rows;
 mod source;
