@@ -2,7 +2,7 @@
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::failure::{Failure, io_reason};
-use crate::form::Named;
+use crate::form::FormatOfName;
 use crate::output::{Destination, Refused};
 use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
@@ -77,12 +77,12 @@ fn not_for_terminals() -> Failure {
 
 /// The requested format. If the file's name implies one as well, they must agree.
 fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
-    let named = Named::of(&args.output);
+    let named = FormatOfName::of(&args.output);
     match (args.format, named) {
         (Some(format), _) if named.fits(format) => Ok(format),
-        (None, Named::Format(format)) => Ok(format),
-        (_, Named::NotSo(instead)) => Err(form::wrong_name(&args.output).hint(instead)),
-        (_, Named::Picture) => Err(form::wrong_name(&args.output)
+        (None, FormatOfName::Format(format)) => Ok(format),
+        (_, FormatOfName::NotSo(instead)) => Err(form::wrong_name(&args.output).hint(instead)),
+        (_, FormatOfName::Picture) => Err(form::wrong_name(&args.output)
             .hint(format!("`nyquist flamegraph -o {}` draws a flame graph", args.output.display()))),
         (Some(_), _) => {
             Err(form::wrong_name(&args.output).hint("leave out --format, or choose another name"))
