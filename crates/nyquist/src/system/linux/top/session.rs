@@ -5,7 +5,7 @@ use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
-use crate::live_page::{Pace, Shown};
+use crate::live_page::{Pace, PageProfile};
 use crate::memory;
 use crate::printer::Printer;
 use crate::system::linux::options::with_stacks;
@@ -121,7 +121,7 @@ impl Session {
     /// Launches the command or attaches to the process, and begins to send snapshots.
     pub(super) fn start(
         args: &TopArgs,
-        page: Option<Arc<Shown>>,
+        page: Option<Arc<PageProfile>>,
         messages: &Sender<Message>,
     ) -> Result<Self, Failure> {
         let (output, child) = prepare(args)?;
@@ -320,7 +320,7 @@ struct Refresher {
     interval: Duration,
     window: Duration,
     /// The page that shows the snapshots instead of the terminal.
-    page: Option<Arc<Shown>>,
+    page: Option<Arc<PageProfile>>,
 }
 
 impl Refresher {

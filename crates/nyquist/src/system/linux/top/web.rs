@@ -3,14 +3,14 @@
 use super::LINES_REPEATED;
 use super::quit_reason::{QuitReason, ended};
 use super::session::{Message, Session};
-use crate::live_page::Shown;
+use crate::live_page::PageProfile;
 use crate::printer::Printer;
 use std::sync::mpsc::Receiver;
 
 /// Waits for a signal. The watched target may end before that. Its page stays.
 pub(super) fn run(
     session: &Session,
-    shown: &Shown,
+    shown: &PageProfile,
     messages: &Receiver<Message>,
     printer: Printer,
 ) -> QuitReason {
