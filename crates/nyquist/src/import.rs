@@ -10,7 +10,7 @@ use crate::output::Destination;
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::save::{Written, save};
-use crate::serve::{Served, serve};
+use crate::serve::{ServedProfile, serve};
 use crate::sidecar;
 use crate::system::signals::Requests;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             // No remaining output needs root.
             identity::give_up_privileges()?;
             let stated = sidecar::symbols_of(&args.file, &symbols, printer);
-            let served = Served::new(saved.bytes(&profile)?, profile, stated);
+            let served = ServedProfile::new(saved.bytes(&profile)?, profile, stated);
             serve(served, &args.server, &symbols, printer, &control)?;
         }
     }

@@ -24,7 +24,7 @@ use crate::live_page::{LivePage, Tap};
 use crate::output::Output;
 use crate::printer::{self, Printer};
 use crate::save::{Written, save};
-use crate::serve::{Served, serve};
+use crate::serve::{ServedProfile, serve};
 use crate::symbolicate::symbolicate;
 use crate::system::recording;
 use crate::system::signals::Requests;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         let bytes = saved.bytes(&profile)?;
         // No remaining output needs root.
         give_up_privileges(printer);
-        serve(Served::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
+        serve(ServedProfile::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
     } else {
         free_or_forget(profile, goes_on);
     }
