@@ -13,7 +13,7 @@ mod stale;
 mod tests;
 
 #[cfg(windows)]
-pub(crate) use recorder::{Decoder, Plan, Ready, SessionResult};
+pub(crate) use recorder::{Decoder, Plan, SessionResult, StartedSession};
 pub use refusal::Refusal;
 #[cfg(windows)]
 pub(crate) use session::{Delivery, Losses, Machine, Session, Settings, StackWalk, interval_within};

@@ -53,7 +53,7 @@ pub(crate) struct Plan {
 
 /// A session that has started.
 #[derive(Debug)]
-pub(crate) struct Ready<S: Session, M> {
+pub(crate) struct StartedSession<S: Session, M> {
     session: S,
     delivery: S::Delivery,
     machine: M,
@@ -76,7 +76,7 @@ pub(crate) struct SessionResult {
     pub(crate) failure: Option<Refusal>,
 }
 
-impl<S: Session, M: Machine> Ready<S, M> {
+impl<S: Session, M: Machine> StartedSession<S, M> {
     /// Starts the session. If that fails, nothing is left of it.
     pub(crate) fn open(mut session: S, machine: M, plan: Plan) -> Result<Self, Refusal> {
         let (sink, events) = EventSink::new();

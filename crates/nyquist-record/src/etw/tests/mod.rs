@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid};
 
-use super::recorder::{Plan, Ready, SessionResult};
+use super::recorder::{Plan, SessionResult, StartedSession};
 use super::refusal::Refusal;
 use super::session::{Losses, Settings, StackWalk, interval_within};
 use super::stale::{name_of, stale};
@@ -24,7 +24,7 @@ fn record(script: &Script, plan: Plan) -> (Vec<Event>, SessionResult) {
     script.run_already(&plan.named);
     let (session, machine) = (Simulated::of(script), TestMachine::of(script));
     let mut recording =
-        Ready::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
+        StartedSession::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
     let mut events = Vec::new();
     let mut complete_before = 0;
     while let Some(chunk) = recording.next() {
@@ -88,7 +88,7 @@ fn samples_that_wait_for_their_stacks_are_not_late() {
     let second = 1_000_000_000;
     script.deliver([sample(10, BEGAN + 1), image(10, BEGAN + 9 * second)]);
     script.then(Step::Stop);
-    let mut recording = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]))
+    let mut recording = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]))
         .unwrap()
         .record(TestDecoder::of(&script), || ())
         .unwrap();
@@ -141,7 +141,7 @@ fn a_session_that_refuses_leaves_nothing_behind() {
     for refused in ["start", "events", "sample"] {
         let script = Script::default();
         script.refuse(refused);
-        let opened = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]));
+        let opened = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]));
         assert!(matches!(opened, Err(Refusal::NotAdministrator)), "{refused}");
         assert!(!script.runs(), "{refused}");
     }
@@ -150,7 +150,7 @@ fn a_session_that_refuses_leaves_nothing_behind() {
 #[test]
 fn a_session_that_is_not_recorded_is_stopped() {
     let script = Script::default();
-    let ready = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[])).unwrap();
+    let ready = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[])).unwrap();
     assert!(script.runs());
     drop(ready);
     assert!(!script.runs());
