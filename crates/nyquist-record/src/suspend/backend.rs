@@ -8,7 +8,7 @@ use super::here::{Flag, Preference, StopHandle, ThisSystem, cpus};
 use super::options::{Options, Target};
 use super::outcome::Sampled;
 pub use super::outcome::{Notice, OpenError, Outcome};
-use super::recording::{Ready, Sampling};
+use super::recording::{PreparedSampler, Sampling};
 use super::{Plan, SamplerResult};
 use crate::end_reason::EndReason;
 use crate::pace::HoldSummary;
@@ -21,7 +21,7 @@ const MAX_RATE_HZ: u32 = 10_000;
 #[derive(Debug)]
 pub struct Backend {
     outcome: Outcome,
-    ready: Ready<ThisSystem>,
+    ready: PreparedSampler<ThisSystem>,
     stop: StopHandle,
 }
 
@@ -46,7 +46,7 @@ impl Backend {
             cpus: cpus(),
             most_copied: options.stack_bytes.map_or(usize::MAX, |bytes| bytes as usize),
         };
-        let ready = Ready::open(this, plan).map_err(OpenError::of)?;
+        let ready = PreparedSampler::open(this, plan).map_err(OpenError::of)?;
         let lowered = Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz };
         let lowered = (options.rate_hz > rate_hz).then_some(lowered);
         let notices = lowered.into_iter().chain(Notice::of(&ready.left_out())).collect();

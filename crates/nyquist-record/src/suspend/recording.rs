@@ -14,7 +14,7 @@ use crate::recording_thread::RecordingThread;
 
 /// Processes that are ready to be sampled.
 #[derive(Debug)]
-pub(crate) struct Ready<S: System> {
+pub(crate) struct PreparedSampler<S: System> {
     sampler: Sampler<S>,
     chunks: Receiver<Chunk>,
     waiting: Arc<AtomicUsize>,
@@ -23,7 +23,7 @@ pub(crate) struct Ready<S: System> {
 /// The sampling thread and its chunks.
 pub(crate) type Sampling = RecordingThread<SamplerResult>;
 
-impl<S: System + Send + 'static> Ready<S>
+impl<S: System + Send + 'static> PreparedSampler<S>
 where
     S::Process: Send,
     S::Thread: Send,
