@@ -1,7 +1,7 @@
 //! The effect on the stack of the operations that have to be undone.
 
 use super::codes::{FRAME_POINTER, LINK, Operation};
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 
 /// The base of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ fn plain_rule(operations: &[Operation]) -> Option<Rule> {
         }
     }
     let kind = match sp.base {
-        Base::StackPointer => Kind::StackPointer,
-        Base::FramePointer => Kind::FramePointer,
+        Base::StackPointer => CfaKind::StackPointer,
+        Base::FramePointer => CfaKind::FramePointer,
     };
     // If a rule cannot express where one of the two is stored, there is no rule.
     let from_cfa = |place: Option<FrameSlot>| match place {
@@ -82,7 +82,7 @@ mod tests {
         let check = |operations: &[Operation], kind, cfa, fp, lr| {
             assert_eq!(rule(operations), Rule::with_saved(kind, cfa, fp, lr).unwrap(), "{operations:?}");
         };
-        let (sp, fp) = (Kind::StackPointer, Kind::FramePointer);
+        let (sp, fp) = (CfaKind::StackPointer, CfaKind::FramePointer);
         check(&[], sp, 0, None, None);
         check(&[Op::Allocate(32), Op::End, Op::Allocate(16)], sp, 32, None, None);
         let record = Op::pushed_pair(29, 30, 48);
