@@ -50,7 +50,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
 
 /// The data that becomes samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SampleSource {
     Samples,
     Streaming,
     Slices,
@@ -195,12 +195,12 @@ impl Reader {
         }
     }
 
-    fn choose(&self, wanted: Option<&str>) -> Result<Kind, ReadError> {
+    fn choose(&self, wanted: Option<&str>) -> Result<SampleSource, ReadError> {
         let has_slices = self.events.iter().any(|(_, events)| events.iter().any(|it| it.kind == BEGIN));
         let there = [
-            ("samples", Kind::Samples, !self.samples.is_empty()),
-            ("streaming", Kind::Streaming, !self.streaming.is_empty()),
-            ("slices", Kind::Slices, has_slices || !self.events.is_empty()),
+            ("samples", SampleSource::Samples, !self.samples.is_empty()),
+            ("streaming", SampleSource::Streaming, !self.streaming.is_empty()),
+            ("slices", SampleSource::Slices, has_slices || !self.events.is_empty()),
         ];
         let mut there = there.iter().filter(|(_, _, is_there)| *is_there);
         let names = there.clone().map(|&(name, ..)| name).collect::<Vec<_>>().join(", ");
@@ -215,16 +215,16 @@ impl Reader {
         })
     }
 
-    fn finish(mut self, kind: Kind) -> Imported {
+    fn finish(mut self, kind: SampleSource) -> Imported {
         let raw = match kind {
-            Kind::Samples => std::mem::take(&mut self.samples),
-            Kind::Streaming => std::mem::take(&mut self.streaming),
-            Kind::Slices => Vec::new(),
+            SampleSource::Samples => std::mem::take(&mut self.samples),
+            SampleSource::Streaming => std::mem::take(&mut self.streaming),
+            SampleSource::Slices => Vec::new(),
         };
         let (measure, factor) = match kind {
-            Kind::Samples => measure(self.timebase.as_ref()),
-            Kind::Streaming => (Measure { name: "streaming".into(), unit: Unit::Count }, 1),
-            Kind::Slices => (Measure { name: "wall time".into(), unit: Unit::Time }, MILLISECOND),
+            SampleSource::Samples => measure(self.timebase.as_ref()),
+            SampleSource::Streaming => (Measure { name: "streaming".into(), unit: Unit::Count }, 1),
+            SampleSource::Slices => (Measure { name: "wall time".into(), unit: Unit::Time }, MILLISECOND),
         };
         self.importer.meta_mut().measure = measure;
         let mut first = u64::MAX;
@@ -247,10 +247,10 @@ impl Reader {
         for (name, count) in others {
             self.importer.note_left_out(count as u64, format!("stacks: import --event {name} reads them"));
         }
-        self.importer.finish((kind == Kind::Samples).then_some(factor))
+        self.importer.finish((kind == SampleSource::Samples).then_some(factor))
     }
 
-    fn add_events(&mut self, kind: Kind) {
+    fn add_events(&mut self, kind: SampleSource) {
         let mut markers = Markers::default();
         for (place, mut events) in std::mem::take(&mut self.events) {
             events.sort_by_key(|event| event.time);
@@ -277,7 +277,7 @@ impl Reader {
                 let name = if kind == SliceKind::End { Rc::default() } else { name };
                 slices.push(Slice { time, kind, name, category, args });
             }
-            self.unpaired += if kind == Kind::Slices && is_own {
+            self.unpaired += if kind == SampleSource::Slices && is_own {
                 add_samples(&mut self.importer, thread, slices)
             } else {
                 markers.add_durations(&mut self.importer, thread, slices)
