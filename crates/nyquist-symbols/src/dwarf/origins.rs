@@ -56,7 +56,7 @@ pub(super) struct EntryOrigin {
 
 /// Which name is used of an entry that has both.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NameForm {
     Linkage,
     Plain,
 }
@@ -94,7 +94,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Follows the origins of an entry until its name is known.
-    pub(super) fn follow(&mut self, entry: (DebugInfoFile, u64), kind: Kind) -> EntryOrigin {
+    pub(super) fn follow(&mut self, entry: (DebugInfoFile, u64), kind: NameForm) -> EntryOrigin {
         let own = self.view.unit.header;
         let mut name: Option<FunctionName> = None;
         let (mut file, mut line, mut declaration) = (None, None, None);
@@ -132,7 +132,7 @@ impl<'a> Origins<'a> {
         &mut self,
         place: DebugInfoFile,
         offset: u64,
-        kind: Kind,
+        kind: NameForm,
     ) -> Option<(u64, Said, Option<FunctionName>)> {
         let own = self.view.unit.header;
         if place == DebugInfoFile::Own && (own.offset..own.end).contains(&offset) {
@@ -168,9 +168,9 @@ fn text(
     unit: &Unit,
     entries: &[u8],
     said: &Said,
-    kind: Kind,
+    kind: NameForm,
 ) -> Option<FunctionName> {
-    let linkage = said.linkage.filter(|_| kind == Kind::Linkage || said.name.is_none());
+    let linkage = said.linkage.filter(|_| kind == NameForm::Linkage || said.name.is_none());
     let string = linkage.or(said.name)?;
     let supplementary = if place == DebugInfoFile::Own { view.supplementary } else { None };
     let supplementary = supplementary.map(|file| &file.sections);

@@ -2,7 +2,7 @@
 
 use super::file::DwarfFile;
 use super::nesting::Nesting;
-use super::origins::{DebugInfoFile, EntryOrigin, Kind, Origins};
+use super::origins::{DebugInfoFile, EntryOrigin, NameForm, Origins};
 use super::role::Qualifier;
 use super::unit::Unit;
 use rustc_hash::FxHashMap;
@@ -75,7 +75,7 @@ impl Qualifiers {
             return known.clone();
         }
         // A linkage name has parameters, and may have the return type, so the plain name is used.
-        let EntryOrigin { name, line, declaration, .. } = origins.follow((place, entry), Kind::Plain);
+        let EntryOrigin { name, line, declaration, .. } = origins.follow((place, entry), NameForm::Plain);
         let is_complete = name.as_ref().is_some_and(|name| name.is_complete);
         let around = declaration.filter(|_| !is_complete);
         let around = around.and_then(|(place, entry)| self.around(origins, place, entry));
