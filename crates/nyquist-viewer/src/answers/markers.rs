@@ -13,13 +13,13 @@ const MOST_ROWS: usize = 5000;
 #[derive(Debug, Serialize)]
 pub(super) struct Markers<'a> {
     count: usize,
-    kinds: Vec<Kind<'a>>,
+    kinds: Vec<MarkerTotals<'a>>,
     /// Thread, start and duration in ns, name, and the texts of the fields.
     rows: Vec<(usize, u64, Option<u64>, &'a str, String)>,
 }
 
 #[derive(Debug, Serialize)]
-struct Kind<'a> {
+struct MarkerTotals<'a> {
     name: &'a str,
     count: u64,
     total_ns: u64,
@@ -33,7 +33,7 @@ pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Re
         (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker))
     });
     let kinds = asked.view.markers().into_iter();
-    let kinds = kinds.map(|kind| Kind {
+    let kinds = kinds.map(|kind| MarkerTotals {
         name: kind.name,
         count: kind.count,
         total_ns: kind.durations.map_or(0, |durations| durations.total_ns),
