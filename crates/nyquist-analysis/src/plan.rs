@@ -15,7 +15,7 @@ use crate::sums::Sums;
 const SAMPLES_WORTH_SHARING: usize = 200_000;
 
 /// Some of a thread's samples.
-type Part = (ThreadIndex, Range<usize>);
+type SampleRange = (ThreadIndex, Range<usize>);
 
 /// The parts that a selection's sums are computed from. It reuses sums of the index, so that as few samples
 /// as possible are read.
@@ -29,9 +29,9 @@ pub(crate) struct Plan<'i> {
     /// Threads whose sums are used whole.
     whole: Vec<ThreadIndex>,
     /// Samples to add.
-    added: Vec<Part>,
+    added: Vec<SampleRange>,
     /// Samples to subtract, after all others are added.
-    removed: Vec<Part>,
+    removed: Vec<SampleRange>,
 }
 
 impl<'i> Plan<'i> {
@@ -47,7 +47,8 @@ impl<'i> Plan<'i> {
             added: Vec::new(),
             removed: Vec::new(),
         };
-        let is_whole = |(thread, range): &Part| range.len() == index.profile.thread(*thread).samples.len();
+        let is_whole =
+            |(thread, range): &SampleRange| range.len() == index.profile.thread(*thread).samples.len();
         let is_usual = state == SampleState::OnCpu && index.sums.usual == chosen.threads;
         if is_usual && parts.iter().all(is_whole) {
             plan.is_all = true;
@@ -63,7 +64,7 @@ impl<'i> Plan<'i> {
         plan
     }
 
-    fn take_between_checkpoints(&mut self, parts: &[Part]) {
+    fn take_between_checkpoints(&mut self, parts: &[SampleRange]) {
         let checkpoints = self.index.checkpoints();
         let (starts, ends): (Vec<_>, Vec<_>) =
             parts.iter().map(|(_, range)| (range.start, range.end)).unzip();
@@ -122,7 +123,7 @@ impl<'i> Plan<'i> {
     }
 
     /// Goes through the samples of some parts.
-    fn go_through(&self, parts: &[Part], mut take: impl FnMut(Option<u32>, Amount)) {
+    fn go_through(&self, parts: &[SampleRange], mut take: impl FnMut(Option<u32>, Amount)) {
         for (thread, range) in parts {
             self.index.columns()[thread.index()].go_through(range.clone(), self.state, &mut take);
         }
