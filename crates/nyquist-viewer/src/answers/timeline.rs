@@ -26,11 +26,11 @@ pub(super) struct Timeline {
 #[derive(Debug, Serialize)]
 struct Track {
     thread: Option<usize>,
-    categories: Vec<Part>,
+    categories: Vec<CategoryTime>,
 }
 
 #[derive(Debug, Serialize)]
-struct Part {
+struct CategoryTime {
     category: Option<usize>,
     ns: Vec<u64>,
 }
@@ -81,8 +81,8 @@ fn tracks(asked: &QueryContext<'_, '_>, indexes: Vec<usize>, parts: usize) -> Re
 impl Track {
     fn new(thread: Option<usize>, timeline: nyquist_analysis::Timeline<CategoryTimeline<'_>>) -> Self {
         let categories = timeline.rows.into_iter();
-        let categories =
-            categories.map(|row| Part { category: row.category.map(CategoryId::index), ns: row.parts_ns });
+        let categories = categories
+            .map(|row| CategoryTime { category: row.category.map(CategoryId::index), ns: row.parts_ns });
         Self { thread, categories: categories.collect() }
     }
 }
