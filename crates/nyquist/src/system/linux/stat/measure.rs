@@ -1,7 +1,7 @@
 //! One run: opens counters, waits for the command or for the time, and reads the counters.
 
 use super::counting::Counting;
-use super::events::Wanted;
+use super::events::CountedEvents;
 use super::measured::Measured;
 use super::{interval, json, table};
 use crate::args::{StatArgs, TargetArgs};
@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Measures several runs in the same way.
 pub(super) struct Meter<'a> {
     args: &'a StatArgs,
-    wanted: &'a Wanted,
+    wanted: &'a CountedEvents,
     control: &'a Control,
     printer: Printer,
     /// The intervals, if they are not printed immediately.
@@ -51,7 +51,7 @@ struct CountedTarget {
 impl<'a> Meter<'a> {
     pub(super) fn new(
         args: &'a StatArgs,
-        wanted: &'a Wanted,
+        wanted: &'a CountedEvents,
         control: &'a Control,
         printer: Printer,
     ) -> Self {
