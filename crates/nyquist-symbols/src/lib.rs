@@ -76,7 +76,7 @@ pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction, disassemble_code};
 pub use error::SymbolsError;
 pub use fetch::{Fetch, Fetched, RemoteFile};
-pub use find::{Attempt, Finder, ModuleRequest, OpenFile, Outcome, SearchPaths, SymbolFiles, Wanted};
+pub use find::{Attempt, FileRole, Finder, ModuleRequest, OpenFile, Outcome, SearchPaths, SymbolFiles};
 pub use frame_pointers::FramePointers;
 pub use kernel::{
     KERNEL_LIB, KernelCode, KernelCodeError, KernelError, KernelFiles, KernelModule, KernelSymbols,

@@ -2,8 +2,8 @@
 
 use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
 use nyquist_symbols::{
-    Fetch, Fetched, Finder, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths, SymbolFiles,
-    Wanted,
+    Fetch, Fetched, FileRole, Finder, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths,
+    SymbolFiles,
 };
 use nyquist_system::OpenRoot;
 use std::fs;
@@ -213,7 +213,7 @@ fn a_supplementary_file_must_have_the_stated_id() {
     let wrong = folder.write("shared.dwz", &elf(Some(&[8; 4]), &[]));
     let found = folder.finder().find(&request(&program));
     assert!(found.supplementary.is_none());
-    let refused = found.tried.iter().find(|attempt| attempt.wanted == Wanted::Supplementary).unwrap();
+    let refused = found.tried.iter().find(|attempt| attempt.wanted == FileRole::Supplementary).unwrap();
     assert_eq!(refused.outcome, Outcome::OtherIdentity("build id 08080808".to_owned()));
     fs::write(&wrong, elf(Some(&[7; 4]), &[])).unwrap();
     assert!(folder.finder().find(&request(&program)).supplementary.is_some());
@@ -307,7 +307,7 @@ fn what_is_nowhere_is_fetched_by_its_build_id() {
     assert_eq!(found.debug_file.as_ref().unwrap().path, right.path);
     assert_eq!(right.asked(), ["debug file ab010203"], "the binary is there");
     let last = found.tried.last().unwrap();
-    assert_eq!((last.wanted, &last.outcome), (Wanted::DebugFile, &Outcome::Used));
+    assert_eq!((last.wanted, &last.outcome), (FileRole::DebugFile, &Outcome::Used));
     assert_eq!(last.path, Path::new("https://server/file"));
     // A binary that is gone, and contained its debug info.
     let found = finder.find(&request(&folder.0.join("gone")));
@@ -420,7 +420,7 @@ fn a_package_beside_its_program_has_its_units() {
         found
             .tried
             .iter()
-            .all(|attempt| !attempt.path.starts_with("/proc/self/fd/") || attempt.wanted == Wanted::Binary)
+            .all(|attempt| !attempt.path.starts_with("/proc/self/fd/") || attempt.wanted == FileRole::Binary)
     );
     assert_eq!(found.split_folders, [folder.0.join("bin"), folder.0.join("symbols")]);
 }

@@ -7,7 +7,7 @@ use macos_image::{
 };
 use nyquist_object::{DebugId, MachUuid, ModuleId, RelativeAddress};
 use nyquist_symbols::{
-    AddressInfo, Finder, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths, SymbolFiles, Wanted,
+    AddressInfo, FileRole, Finder, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths, SymbolFiles,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -288,7 +288,7 @@ fn debug_info_in_object_files_is_translated() {
     // A recompiled object file is not used, and this is reported.
     set_time(&object_path, WRITTEN + 1);
     let found = folder.find(&path);
-    let attempt = found.tried.iter().find(|attempt| attempt.wanted == Wanted::ObjectFile).unwrap();
+    let attempt = found.tried.iter().find(|attempt| attempt.wanted == FileRole::ObjectFile).unwrap();
     assert_eq!(attempt.outcome, Outcome::OtherIdentity("it was modified".to_owned()));
     check(&ModuleSymbols::open(&found).unwrap(), 0x1004, "first", "", Origin::SymbolTable);
     // A copy in the user's folder is used instead.

@@ -14,7 +14,7 @@ use nyquist_perf::PerfMap;
 use nyquist_profile::{LibId, Profile};
 use nyquist_resources::{join, on_threads};
 use nyquist_symbols::{
-    AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome, Wanted,
+    AddressInfo, Attempt, Batch, FileRole, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome,
 };
 use rebuild::{Names, rebuild};
 use rustc_hash::FxHashMap;
@@ -322,7 +322,7 @@ impl OpenedLib {
                 let stated_in = module.as_ref().and_then(ModuleSymbols::stated_in).map(Path::to_owned);
                 let mut tried = found.tried;
                 tried.extend(stated_in.clone().map(|path| Attempt {
-                    wanted: Wanted::Answers,
+                    wanted: FileRole::Answers,
                     path,
                     outcome: Outcome::Used,
                 }));
@@ -371,7 +371,7 @@ fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Opti
     let LibSource::Kernel { base, .. } = source else { return None };
     let found = kernel.debug_info_at(*base)?;
     let is_used = |attempt: &&Attempt| {
-        attempt.outcome == Outcome::Used && matches!(attempt.wanted, Wanted::Binary | Wanted::DebugFile)
+        attempt.outcome == Outcome::Used && matches!(attempt.wanted, FileRole::Binary | FileRole::DebugFile)
     };
     // A debug file is looked for after the binary, and unpacked files come last.
     let file = found.tried.iter().rfind(is_used)?;

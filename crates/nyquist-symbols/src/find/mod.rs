@@ -14,7 +14,7 @@ mod windows;
 pub(crate) use open::{open_seen, open_source, seen_from};
 use open::{source_of, unreadable};
 pub use request::{ModuleRequest, OpenFile};
-pub use symbol_files::{Attempt, Outcome, SymbolFiles, Wanted};
+pub use symbol_files::{Attempt, FileRole, Outcome, SymbolFiles};
 
 use crate::{
     AnswerCache, Fetch, Fetched, KernelFiles, ModuleSymbols, RemoteFile, StatedAnswers, SymbolsError,

@@ -38,7 +38,7 @@ pub struct SymbolFiles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// What was looked for.
-    pub wanted: Wanted,
+    pub wanted: FileRole,
     /// The path, or the address on a server.
     pub path: PathBuf,
     /// The outcome.
@@ -47,7 +47,7 @@ pub struct Attempt {
 
 /// The kind of file that a path was tried for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wanted {
+pub enum FileRole {
     /// The binary that was mapped.
     Binary,
     /// A separate debug file.

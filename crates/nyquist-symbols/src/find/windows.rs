@@ -12,7 +12,7 @@
 //!
 //! The GUID and the age must be those in the image or in the recording.
 
-use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
+use super::{Attempt, FileRole, OpenFile, Outcome, Search, open_source};
 use crate::RemoteFile;
 use crate::file_kind::FileKind;
 use crate::layouts;
@@ -62,9 +62,9 @@ impl Search<'_> {
             FileKind::Pe(_) | FileKind::Other => Outcome::Unreadable("it is no debug file".to_owned()),
         };
         let (name, places) = self.debug_places(image.as_ref(), id);
-        if self.first_of_windows(Wanted::DebugFile, places, check).is_none() {
+        if self.first_of_windows(FileRole::DebugFile, places, check).is_none() {
             let files = [RemoteFile::Pdb { name: &name, id }, RemoteFile::Breakpad { name: &name, id }];
-            files.iter().find_map(|file| self.fetch_of_windows(Wanted::DebugFile, file, check));
+            files.iter().find_map(|file| self.fetch_of_windows(FileRole::DebugFile, file, check));
         }
     }
 
@@ -91,9 +91,9 @@ impl Search<'_> {
                 Ok(_) => Outcome::Used,
             }
         };
-        let found = self.first_of_windows(Wanted::Binary, paths, check).or_else(|| {
+        let found = self.first_of_windows(FileRole::Binary, paths, check).or_else(|| {
             let code_id = code_id?.to_string();
-            self.fetch_of_windows(Wanted::Binary, &RemoteFile::Pe { name: &name, code_id: &code_id }, check)
+            self.fetch_of_windows(FileRole::Binary, &RemoteFile::Pe { name: &name, code_id: &code_id }, check)
         });
         match found {
             Some(FileKind::Pe(pe)) => Some(pe),
@@ -160,7 +160,7 @@ impl Search<'_> {
     /// Opens one path after the other until one is the wanted file, and records all attempts.
     fn first_of_windows(
         &mut self,
-        wanted: Wanted,
+        wanted: FileRole,
         paths: Vec<PathBuf>,
         check: impl Fn(&FileKind) -> Outcome,
     ) -> Option<FileKind> {
@@ -182,7 +182,7 @@ impl Search<'_> {
     /// Fetches a file, and records the attempts.
     fn fetch_of_windows(
         &mut self,
-        wanted: Wanted,
+        wanted: FileRole,
         file: &RemoteFile<'_>,
         check: impl Fn(&FileKind) -> Outcome,
     ) -> Option<FileKind> {
@@ -195,9 +195,9 @@ impl Search<'_> {
         Some(kind)
     }
 
-    fn take(&mut self, wanted: Wanted, file: OpenFile) {
+    fn take(&mut self, wanted: FileRole, file: OpenFile) {
         match wanted {
-            Wanted::Binary => self.found.binary = Some(file),
+            FileRole::Binary => self.found.binary = Some(file),
             _ => self.found.debug_file = Some(file),
         }
     }

@@ -4,7 +4,7 @@
 use super::section_places::sections;
 use crate::section::Source;
 use crate::unpack::unpack_file;
-use crate::{AddressInfo, Attempt, Finder, ModuleRequest, ModuleSymbols, Outcome, SymbolFiles, Wanted};
+use crate::{AddressInfo, Attempt, FileRole, Finder, ModuleRequest, ModuleSymbols, Outcome, SymbolFiles};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, Elf, ModuleId, RelativeAddress, Svma, placed};
 use rustc_hash::FxHashMap;
@@ -114,7 +114,7 @@ impl ModuleFiles {
             None => COMPRESSED.iter().find_map(|suffix| {
                 let path = PathBuf::from(format!("{}{suffix}", path.display()));
                 let elf = unpacked(&path, id)?;
-                found.tried.push(Attempt { wanted: Wanted::Binary, path, outcome: Outcome::Used });
+                found.tried.push(Attempt { wanted: FileRole::Binary, path, outcome: Outcome::Used });
                 Some((elf, found.clone()))
             }),
         }

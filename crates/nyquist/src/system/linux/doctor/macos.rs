@@ -4,7 +4,7 @@ use super::finding::{Finding, Section};
 use nyquist_object::FileSource;
 use nyquist_object::elf::Architecture;
 use nyquist_symbols::{
-    Attempt, Finder, MachoContents, ModuleRequest, OpenFile, Outcome, SymbolFiles, Wanted,
+    Attempt, FileRole, Finder, MachoContents, ModuleRequest, OpenFile, Outcome, SymbolFiles,
 };
 use std::fs::File;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn names(image: &MachoContents, found: &SymbolFiles) -> Finding {
 fn of_objects(image: &MachoContents, found: &SymbolFiles) -> Finding {
     const TOPIC: &str = "names";
     let count = image.object_files;
-    let is_object = |attempt: &&Attempt| attempt.wanted == Wanted::ObjectFile;
+    let is_object = |attempt: &&Attempt| attempt.wanted == FileRole::ObjectFile;
     let missing = found.tried.iter().filter(is_object).find(|attempt| attempt.outcome != Outcome::Used);
     match missing {
         None => {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn object_files_that_are_gone_are_told() {
         let attempt =
-            Attempt { wanted: Wanted::ObjectFile, path: "/build/a.o".into(), outcome: Outcome::Missing };
+            Attempt { wanted: FileRole::ObjectFile, path: "/build/a.o".into(), outcome: Outcome::Missing };
         let found = SymbolFiles { tried: vec![attempt], ..SymbolFiles::default() };
         let image = MachoContents { symbol_table: true, object_files: 2, ..image() };
         check(&names(&image, &found), Level::Better, "/build/a.o: no such file");
