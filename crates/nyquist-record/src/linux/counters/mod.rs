@@ -22,7 +22,7 @@ use crate::linux::Companion;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 use quantity::{COUNT, Quantity};
-use watched::{Subject, Value, Watched};
+use watched::{Value, Watched, WatchedProcess};
 
 /// How many processes are read: each needs a descriptor.
 const MOST_PROCESSES: usize = 256;
@@ -41,7 +41,7 @@ pub struct Counters {
 
 #[derive(Debug, Default)]
 struct Shared {
-    new: Vec<Subject>,
+    new: Vec<WatchedProcess>,
     seen: Vec<Seen>,
 }
 
@@ -59,7 +59,7 @@ impl Counters {
     /// that has just begun (`are_new`), all that they have used so far is counted too. Fails if no thread can
     /// be started.
     pub fn of(pids: &[Pid], are_new: bool) -> io::Result<Self> {
-        let subject = |pid: &Pid| Subject { pid: *pid, born: None, is_new: are_new };
+        let subject = |pid: &Pid| WatchedProcess { pid: *pid, born: None, is_new: are_new };
         let new = pids.iter().map(subject).collect();
         let shared = Arc::new(Mutex::new(Shared { new, seen: Vec::new() }));
         let stop = Arc::new(event_counter()?);
@@ -101,7 +101,7 @@ impl Companion for Counters {
         {
             let mut shared = lock(&self.shared);
             if shared.new.len() < MOST_NEW {
-                shared.new.push(Subject { pid: *pid, born: Some(event.time), is_new: true });
+                shared.new.push(WatchedProcess { pid: *pid, born: Some(event.time), is_new: true });
             }
         }
     }
@@ -244,7 +244,7 @@ mod tests {
         let (mut child, shared) = (sleeper(), Mutex::new(Shared::default()));
         let pid = Pid(child.id());
         for born in [None, Some(Timestamp(monotonic_ns()))] {
-            lock(&shared).new.push(Subject { pid, born, is_new: true });
+            lock(&shared).new.push(WatchedProcess { pid, born, is_new: true });
             reader.take_new(&shared);
             reader.read(&shared);
         }

@@ -25,7 +25,7 @@ pub(super) type Readings = [Option<u64>; COUNT];
 
 /// A process that is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Subject {
+pub(super) struct WatchedProcess {
     pub(super) pid: Pid,
     /// When it was born, if known. A younger process is another one with the same pid.
     pub(super) born: Option<Timestamp>,
@@ -36,7 +36,7 @@ pub(super) struct Subject {
 /// A process that is watched.
 #[derive(Debug)]
 pub(super) struct Watched {
-    subject: Subject,
+    subject: WatchedProcess,
     folder: ProcessFolder,
     switches: Switches,
     readings_taken: u32,
@@ -60,7 +60,7 @@ pub(super) struct Value {
 
 impl Watched {
     /// Opens a process to read it. Fails if it has ended, or if another process has its pid by now.
-    pub(super) fn open(subject: Subject, text: &mut Vec<u8>) -> io::Result<Self> {
+    pub(super) fn open(subject: WatchedProcess, text: &mut Vec<u8>) -> io::Result<Self> {
         let folder = ProcessFolder::open(subject.pid.0)?;
         if let Some(born) = subject.born {
             folder.read(c"stat", text)?;
@@ -155,7 +155,7 @@ mod tests {
     use std::hint::black_box;
 
     fn own(born: Option<Timestamp>) -> io::Result<Watched> {
-        let subject = Subject { pid: Pid(std::process::id()), born, is_new: false };
+        let subject = WatchedProcess { pid: Pid(std::process::id()), born, is_new: false };
         Watched::open(subject, &mut Vec::new())
     }
 
@@ -193,7 +193,8 @@ mod tests {
     #[test]
     fn what_a_child_has_used_is_of_the_recording() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let subject = Subject { pid: Pid(child.id()), born: Some(Timestamp(monotonic_ns())), is_new: true };
+        let subject =
+            WatchedProcess { pid: Pid(child.id()), born: Some(Timestamp(monotonic_ns())), is_new: true };
         let mut text = Vec::new();
         let watched = Watched::open(subject, &mut text).map(|mut watched| watched.read(&mut text));
         child.kill().unwrap();
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn a_zombie_has_all_that_it_has_used() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let subject = Subject { pid: Pid(child.id()), born: None, is_new: true };
+        let subject = WatchedProcess { pid: Pid(child.id()), born: None, is_new: true };
         let mut text = Vec::new();
         let mut watched = Watched::open(subject, &mut text).unwrap();
         let mut last = Vec::new();
