@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::options::{Options, Target};
 use super::perf;
-use super::ptrace::{self, Circumstances, Subject};
+use super::ptrace::{self, Circumstances, TracedTarget};
 use super::stop::{EndReason, StopHandle};
 use crate::{Chunk, Source};
 
@@ -156,7 +156,7 @@ impl Backend {
         loses_privileges: Option<PathBuf>,
     ) -> Result<Self, OpenError> {
         let circumstances = Circumstances { instead_of_perf: None, loses_privileges };
-        let subject = Subject::of(&target);
+        let subject = TracedTarget::of(&target);
         match choice {
             Choice::Perf => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
             Choice::Ptrace => Self::by_ptrace(subject, options, circumstances),
@@ -173,7 +173,7 @@ impl Backend {
     }
 
     fn by_ptrace(
-        subject: Option<Subject>,
+        subject: Option<TracedTarget>,
         options: &Options,
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
@@ -191,7 +191,7 @@ impl Backend {
 
     fn instead_of_perf(
         perf: perf::OpenError,
-        subject: Subject,
+        subject: TracedTarget,
         options: &Options,
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {

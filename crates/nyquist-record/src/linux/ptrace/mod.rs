@@ -24,6 +24,6 @@ mod tracer;
 pub use open::{Circumstances, Ptrace};
 pub use outcome::{Notice, OpenError, Outcome, may_trace};
 pub use recording::{Recording, Summary};
-pub use subject::Subject;
+pub use subject::TracedTarget;
 
 pub use crate::pace::{BudgetSummary, HoldSummary};

@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use super::outcome::{Notice, OpenError, Outcome};
 use super::recording::Recording;
-use super::subject::Subject;
+use super::subject::TracedTarget;
 use super::tracer::{Plan, Tracer, TracerResult};
 use crate::Chunk;
 use crate::linux::options::Options;
@@ -39,7 +39,11 @@ pub struct Ptrace {
 
 impl Ptrace {
     /// Becomes the tracer of all processes of the target. They keep running meanwhile.
-    pub fn open(target: Subject, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
+    pub fn open(
+        target: TracedTarget,
+        options: &Options,
+        circumstances: Circumstances,
+    ) -> Result<Self, OpenError> {
         if !options.cpus.is_empty() {
             return Err(OpenError::CpusChosen);
         }

@@ -15,7 +15,7 @@ use super::alertness::Alertness;
 use super::maps::{Maps, Seen};
 use super::outcome::{Notice, OpenError};
 use super::privileges::Privileges;
-use super::subject::Subject;
+use super::subject::TracedTarget;
 use super::task::{Task, Tasks};
 use crate::Chunk;
 use crate::linux::proc;
@@ -46,7 +46,7 @@ pub(super) const LARGEST_COPY: usize = 512 << 10;
 
 /// What to trace, and how.
 pub(super) struct Plan {
-    pub(super) target: Subject,
+    pub(super) target: TracedTarget,
     pub(super) interval_ns: u64,
     pub(super) duration: Option<Duration>,
     pub(super) cpus: usize,
@@ -91,7 +91,7 @@ pub(super) struct Process {
 
 /// The state of the tracing thread.
 pub(super) struct Tracer {
-    pub(super) target: Subject,
+    pub(super) target: TracedTarget,
     pub(super) interval_ns: u64,
     duration: Option<Duration>,
     /// The maximum size of a stack copy, in bytes.
@@ -134,7 +134,7 @@ impl Tracer {
             Ticker::new().map_err(|source| OpenError::System { what: "no timer can be made", source })?;
         let suspension = Suspension::take_over()
             .map_err(|source| OpenError::System { what: "SIGTSTP cannot be taken over", source })?;
-        let awaits_exec = matches!(plan.target, Subject::Child(_));
+        let awaits_exec = matches!(plan.target, TracedTarget::Child(_));
         let mut tracer = Self {
             target: plan.target,
             interval_ns: plan.interval_ns,
@@ -212,7 +212,7 @@ impl Tracer {
         // A thread stays stopped until this one gets the CPU.
         let _preference = Preference::of_this_thread();
         let now = monotonic_ns();
-        if let Subject::Attach(_) = self.target {
+        if let TracedTarget::Attach(_) = self.target {
             self.describe_all(now);
         }
         let deadline = self.duration.map(|duration| now.saturating_add(duration.as_nanos() as u64));
