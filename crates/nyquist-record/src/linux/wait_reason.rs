@@ -29,7 +29,7 @@ impl WaitCause {
 
 /// What a system call waits on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
+enum WaitedOn {
     /// Nothing that has a name.
     Nothing,
     /// The futex at an address.
@@ -45,17 +45,17 @@ pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> WaitCause {
     let Some(call) = call else { return WaitCause::some(WaitReason::Page) };
     let (reason, subject) = by_call(call);
     match subject {
-        Subject::Nothing if reason == WaitReason::Other => WaitCause {
+        WaitedOn::Nothing if reason == WaitReason::Other => WaitCause {
             object: Some(format!("system call {}", call.number).into()),
             ..WaitCause::some(reason)
         },
-        Subject::Nothing => WaitCause::some(reason),
-        Subject::Futex(address) => {
+        WaitedOn::Nothing => WaitCause::some(reason),
+        WaitedOn::Futex(address) => {
             let object = Some(format!("{address:#x}").into());
             WaitCause { reason, object, holder: holder((pid, tid), address) }
         }
-        Subject::Descriptor(number) => of_descriptor(pid, number, reason),
-        Subject::Polled(address) => {
+        WaitedOn::Descriptor(number) => of_descriptor(pid, number, reason),
+        WaitedOn::Polled(address) => {
             let mut number = [0; 4];
             let len = read_memory(pid, address, &mut number);
             let number = u64::try_from(i32::from_ne_bytes(number)).ok().filter(|_| len == number.len());
@@ -106,30 +106,30 @@ fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
 const CONTENDED: u32 = 2;
 
 /// The kind of wait of each system call.
-fn by_call(call: Call) -> (WaitReason, Subject) {
+fn by_call(call: Call) -> (WaitReason, WaitedOn) {
     let [first, second, ..] = call.arguments;
-    let descriptor = Subject::Descriptor(first);
+    let descriptor = WaitedOn::Descriptor(first);
     match calls::modern(call.number) {
-        libc::SYS_futex => (WaitReason::Lock, Subject::Futex(first)),
-        SYS_FUTEX_WAITV | libc::SYS_semop | libc::SYS_semtimedop => (WaitReason::Lock, Subject::Nothing),
+        libc::SYS_futex => (WaitReason::Lock, WaitedOn::Futex(first)),
+        SYS_FUTEX_WAITV | libc::SYS_semop | libc::SYS_semtimedop => (WaitReason::Lock, WaitedOn::Nothing),
         libc::SYS_flock | libc::SYS_fcntl => (WaitReason::Lock, descriptor),
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => (WaitReason::Sleep, Subject::Nothing),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => (WaitReason::Sleep, WaitedOn::Nothing),
         // Without descriptors they are used to sleep.
-        libc::SYS_ppoll if second == 0 => (WaitReason::Sleep, Subject::Nothing),
-        libc::SYS_ppoll if second == 1 => (WaitReason::Events, Subject::Polled(first)),
-        libc::SYS_pselect6 if first == 0 => (WaitReason::Sleep, Subject::Nothing),
+        libc::SYS_ppoll if second == 0 => (WaitReason::Sleep, WaitedOn::Nothing),
+        libc::SYS_ppoll if second == 1 => (WaitReason::Events, WaitedOn::Polled(first)),
+        libc::SYS_pselect6 if first == 0 => (WaitReason::Sleep, WaitedOn::Nothing),
         libc::SYS_ppoll
         | libc::SYS_pselect6
         | libc::SYS_epoll_pwait
         | SYS_EPOLL_PWAIT2
         | libc::SYS_io_uring_enter
-        | libc::SYS_io_getevents => (WaitReason::Events, Subject::Nothing),
-        libc::SYS_wait4 | libc::SYS_waitid => (WaitReason::Child, Subject::Nothing),
-        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => (WaitReason::Signal, Subject::Nothing),
+        | libc::SYS_io_getevents => (WaitReason::Events, WaitedOn::Nothing),
+        libc::SYS_wait4 | libc::SYS_waitid => (WaitReason::Child, WaitedOn::Nothing),
+        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => (WaitReason::Signal, WaitedOn::Nothing),
         libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => (WaitReason::Network, descriptor),
         number if READS_AND_WRITES.contains(&number) => (WaitReason::File, descriptor),
-        number if OF_FILES.contains(&number) => (WaitReason::File, Subject::Nothing),
-        _ => (WaitReason::Other, Subject::Nothing),
+        number if OF_FILES.contains(&number) => (WaitReason::File, WaitedOn::Nothing),
+        _ => (WaitReason::Other, WaitedOn::Nothing),
     }
 }
 
@@ -194,14 +194,14 @@ mod tests {
         let check = |number, arguments: &[u64], expected| {
             assert_eq!(by_call(call(number, arguments)), expected, "{number}");
         };
-        check(libc::SYS_futex, &[0x7f00], (WaitReason::Lock, Subject::Futex(0x7f00)));
-        check(libc::SYS_clock_nanosleep, &[], (WaitReason::Sleep, Subject::Nothing));
-        check(libc::SYS_ppoll, &[8, 0], (WaitReason::Sleep, Subject::Nothing));
-        check(libc::SYS_ppoll, &[8, 1], (WaitReason::Events, Subject::Polled(8)));
-        check(libc::SYS_ppoll, &[8, 2], (WaitReason::Events, Subject::Nothing));
-        check(libc::SYS_wait4, &[], (WaitReason::Child, Subject::Nothing));
-        check(libc::SYS_read, &[3], (WaitReason::File, Subject::Descriptor(3)));
-        check(libc::SYS_getpid, &[], (WaitReason::Other, Subject::Nothing));
+        check(libc::SYS_futex, &[0x7f00], (WaitReason::Lock, WaitedOn::Futex(0x7f00)));
+        check(libc::SYS_clock_nanosleep, &[], (WaitReason::Sleep, WaitedOn::Nothing));
+        check(libc::SYS_ppoll, &[8, 0], (WaitReason::Sleep, WaitedOn::Nothing));
+        check(libc::SYS_ppoll, &[8, 1], (WaitReason::Events, WaitedOn::Polled(8)));
+        check(libc::SYS_ppoll, &[8, 2], (WaitReason::Events, WaitedOn::Nothing));
+        check(libc::SYS_wait4, &[], (WaitReason::Child, WaitedOn::Nothing));
+        check(libc::SYS_read, &[3], (WaitReason::File, WaitedOn::Descriptor(3)));
+        check(libc::SYS_getpid, &[], (WaitReason::Other, WaitedOn::Nothing));
     }
 
     #[test]
