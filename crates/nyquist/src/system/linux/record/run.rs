@@ -50,7 +50,7 @@ pub(super) enum RunTarget {
 }
 
 /// The processes that will be recorded.
-struct Subject {
+struct RunProcesses {
     /// The command, if there is one, suspended before its start.
     child: Option<Suspended>,
     target: Target,
@@ -79,7 +79,7 @@ impl Recorder<'_> {
         let (running, listens_to) = self.running(target)?;
         let budget = memory::side_files(self.args.symbols.max_memory);
         let mut markers = markers::listen(listens_to, self.user, &budget, self.printer);
-        let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
+        let RunProcesses { child, target } = self.subject(running, launches, markers.as_ref())?;
         let kept = self.args.perf_data.as_deref();
         let kept = kept.map(PerfTee::open).transpose()?;
         let backend = self.open(target.clone(), child.as_ref(), duration)?;
@@ -159,15 +159,15 @@ impl Recorder<'_> {
         running: Option<Target>,
         launches: bool,
         markers: Option<&Markers>,
-    ) -> Result<Subject, Failure> {
+    ) -> Result<RunProcesses, Failure> {
         if !launches && let Some(target) = running {
-            return Ok(Subject { child: None, target });
+            return Ok(RunProcesses { child: None, target });
         }
         // The markers of a command that is not recorded have no thread.
         let markers = markers.filter(|_| matches!(running, None | Some(Target::System)));
         let child = prepare(self.args, self.user, markers)?;
         let target = running.unwrap_or(Target::Child(child.pid()));
-        Ok(Subject { child: Some(child), target })
+        Ok(RunProcesses { child: Some(child), target })
     }
 
     fn open(
