@@ -72,7 +72,8 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
 }
 
 fn not_for_terminals() -> Failure {
-    Failure::new("this format is not for a terminal").hint("name a file with -o FILE, or redirect it")
+    Failure::new("this format cannot be written to a terminal")
+        .hint("name a file with -o FILE, or redirect it")
 }
 
 /// The requested format. If the file's name implies one as well, they must agree.

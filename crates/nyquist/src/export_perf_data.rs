@@ -35,7 +35,7 @@ pub(crate) fn run(
     printer.say(format_args!("Wrote {}", shown.display()));
     if !stand_ins.is_empty() {
         printer.say(format_args!(
-            "Wrote {}: the names of functions for which there is no binary here; perf reads them from there",
+            "Wrote {}: the names of functions whose binary is not on this machine; perf reads them from there",
             folder.display()
         ));
     }

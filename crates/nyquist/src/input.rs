@@ -144,7 +144,7 @@ fn warn_of_missing(symbolicated: &Symbolicated, printer: Printer) {
         0 => named,
         more => format!("{named} and {more} more"),
     };
-    printer.warn(format_args!("no files of the recorded identity for {text}: their functions have no names (-v says where they were looked for)"));
+    printer.warn(format_args!("no files with the recorded identity for {text}: their functions have no names (-v shows the paths that were tried)"));
 }
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ fn strangers_fifo(test: &Context<'_>) -> Verdict {
     let marker = test.fresh("marker");
     let finished = recording(test, &["-o", &fifo.display().to_string()], &marker).run()?;
     expect_eq("the status", finished.code(), 1)?;
-    expect_contains("stderr", &finished.stderr, &format!("user {PLAIN_USER}, whose it is"))?;
+    expect_contains("stderr", &finished.stderr, &format!("its owner, user {PLAIN_USER}"))?;
     expect(!marker.exists(), "the command ran")?;
     // A file that cannot be replaced at the end is refused before the recording.
     let file = shared.folder.join("p.json.gz");
@@ -213,7 +213,7 @@ fn old_perf_data(test: &Context<'_>) -> Verdict {
         return skip("perf_event_open is refused here");
     }
     finished.succeeded()?;
-    expect(fs::read(&file)?.starts_with(b"PERFILE2"), "it is no perf.data file")?;
+    expect(fs::read(&file)?.starts_with(b"PERFILE2"), "it is not a perf.data file")?;
     expect_eq("its mode", fs::metadata(&file)?.mode() & 0o7777, 0o600)?;
     let old = file.with_file_name("perf.data.old");
     expect_eq("the earlier one", fs::read_to_string(old)?, "the earlier one".to_owned())?;

@@ -246,7 +246,7 @@ fn token_of(served: &RecordingServer<'_>) -> String {
 fn no_token(test: &Context<'_>) -> Verdict {
     let served = serve(test)?;
     let token = token_of(&served);
-    expect(token.len() >= 16, format_args!("{token:?} is no random token"))?;
+    expect(token.len() >= 16, format_args!("{token:?} is not a random token"))?;
     let without = served.profile.replacen(&format!("/{token}"), "", 1);
     let mut wrong = token.clone();
     wrong.replace_range(..1, if token.starts_with('0') { "1" } else { "0" });

@@ -464,7 +464,7 @@ mod tests {
             put(out, record::INSTANT, 0, "x", (110, 0));
             out[at + 12] = 200;
         });
-        check("a name that is no text", &|out| {
+        check("a name that is not text", &|out| {
             put(out, record::INSTANT, 0, "x", (110, 0));
             let at = out.len() - 8;
             out[at] = 0xff;

@@ -48,7 +48,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
     reader.samples.finish(
         FORMAT,
         is_cut.then(|| "its last line".into()),
-        &[(others, "lines that are no sample")],
+        &[(others, "lines that are not samples")],
     )
 }
 

@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         };
         let mut importer = Importer::new(&format!("{product} profile"), "pprof text");
         importer.meta_mut().measure = Measure { name: name.to_owned(), unit };
-        importer.note_left_out(self.left_out, "lines that are no stacks");
+        importer.note_left_out(self.left_out, "lines that are not stacks");
         let mut samples = Samples::new(importer, std::mem::take(&mut self.maps));
         for record in &self.records {
             samples.add(&record.stack, self.amount(record.numbers));

@@ -39,7 +39,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
     }
     let main = main_event(&reader.events, &reader.samples, wanted)?;
     add_samples(&mut importer, &reader, main);
-    importer.note_left_out(reader.odd_lines, "lines that are no part of a sample");
+    importer.note_left_out(reader.odd_lines, "lines that do not belong to a sample");
     Ok(importer.finish(None))
 }
 

@@ -242,7 +242,7 @@ impl Reader {
             self.importer.meta_mut().start_time = start / 1000;
         }
         self.importer.meta_mut().lost_samples = self.lost;
-        self.importer.note_left_out(self.unpaired, "events that have no begin or no end");
+        self.importer.note_left_out(self.unpaired, "events without a begin or an end");
         let others = [("samples", self.samples.len()), ("streaming", self.streaming.len())];
         for (name, count) in others {
             self.importer.note_left_out(count as u64, format!("stacks: import --event {name} reads them"));

@@ -378,12 +378,12 @@ fn counters_belong_to_a_main_thread_with_a_graph() {
     check_both(
         "/counters/0/mainThreadIndex",
         json!(0),
-        "counters[0].mainThreadIndex: is no main thread of its pid",
+        "counters[0].mainThreadIndex: is not the main thread of its pid",
     );
     check_both(
         "/counters/0/mainThreadIndex",
         json!(9),
-        "counters[0].mainThreadIndex: is no main thread of its pid",
+        "counters[0].mainThreadIndex: is not the main thread of its pid",
     );
     check_both("/counters/0/samples/count/0", json!(null), "counters[0].samples.count[0]: is null");
     check_both("/counters/0/samples/number/0", json!(null), "counters[0].samples.number[0]: is null");

@@ -59,7 +59,7 @@ impl Search<'_> {
                 Ok(found) => Outcome::OtherIdentity(id_text(found)),
                 Err(error) => Outcome::Unreadable(error.to_string()),
             },
-            FileKind::Pe(_) | FileKind::Other => Outcome::Unreadable("it is no debug file".to_owned()),
+            FileKind::Pe(_) | FileKind::Other => Outcome::Unreadable("it is not a debug file".to_owned()),
         };
         let (name, places) = self.debug_places(image.as_ref(), id);
         if self.first_of_windows(FileRole::DebugFile, places, check).is_none() {
@@ -79,7 +79,9 @@ impl Search<'_> {
         }
         let (code_id, debug_id) = (self.wanted_code_id(), self.wanted_debug_id());
         let check = |kind: &FileKind| {
-            let FileKind::Pe(pe) = kind else { return Outcome::Unreadable("it is no PE image".to_owned()) };
+            let FileKind::Pe(pe) = kind else {
+                return Outcome::Unreadable("it is not a PE image".to_owned());
+            };
             match pe.id() {
                 Err(error) => Outcome::Unreadable(error.to_string()),
                 Ok(id) if code_id.is_some_and(|wanted| wanted != id.code) => {

@@ -277,9 +277,9 @@ mod tests {
         };
         check(&folder.path("binary"), "it is not text");
         check(&folder.path("long"), "it is too long");
-        check(&folder.path("src"), "it is no regular file");
+        check(&folder.path("src"), "it is not a regular file");
         check(&folder.path("line\nbreak"), "its path has control characters");
-        check("/dev/zero", "it is no regular file");
+        check("/dev/zero", "it is not a regular file");
         assert!(read(&sources, &folder.path("gone"), true).unwrap_err().contains("No such file"));
         assert_eq!(read(&SourceFiles::default(), "/proc/self/environ", true).as_deref(), Ok(""));
     }
@@ -290,6 +290,6 @@ mod tests {
         let fifo = folder.path("src/fifo");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let sources = SourceFiles::default().allowing(folder.path("src"));
-        assert_eq!(read(&sources, &fifo, true).unwrap_err(), "it is no regular file");
+        assert_eq!(read(&sources, &fifo, true).unwrap_err(), "it is not a regular file");
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct OpenedSource {
 /// Opens a source file.
 pub(super) fn open(path: &Path, longest: u64) -> Result<OpenedSource, SourceError> {
     let file = nyquist_system::open_regular(path).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidInput => SourceError::Unfit("it is no regular file"),
+        io::ErrorKind::InvalidInput => SourceError::Unfit("it is not a regular file"),
         _ => SourceError::Unreadable(error),
     })?;
     let metadata = file.metadata().map_err(SourceError::Unreadable)?;

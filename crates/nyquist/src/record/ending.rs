@@ -20,7 +20,8 @@ const MOST_NAMED: usize = 12;
 impl Ending<'_> {
     /// The line about processes that still run, and how to record them.
     pub(crate) fn line(&self) -> String {
-        let notice = "Processes that were started in the recording run on, and are no longer recorded";
+        let notice =
+            "Processes that were started during the recording are still running, and are no longer recorded";
         if self.living.is_empty() {
             return notice.to_owned();
         }

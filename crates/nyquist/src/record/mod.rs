@@ -43,7 +43,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     if let Some(pids) = args.pids_in_words() {
         let first = args.command.first().map(|word| word.display().to_string()).unwrap_or_default();
-        return Err(Failure::new(format!("`{first}` is no command"))
+        return Err(Failure::new(format!("`{first}` is not a command"))
             .hint(format!("-p {pids} records these processes"))
             .status(NOT_UNDERSTOOD));
     }

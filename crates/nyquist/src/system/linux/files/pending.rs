@@ -159,7 +159,7 @@ impl PendingFile {
     fn take_name(&self) -> io::Result<()> {
         let FolderEntry { folder, name, .. } = &self.place;
         if !is_there(folder, &self.temporary, &self.file) {
-            return Err(io::Error::other("somebody else has removed or replaced it while it was written"));
+            return Err(io::Error::other("another program removed or replaced it while it was written"));
         }
         let old = keep_old(folder, name)?;
         if let Err(error) = renameat(folder, &self.temporary, folder, name) {

@@ -204,7 +204,7 @@ impl Recorder<'_> {
         let wanted =
             [(rows.cswitch_markers, "--cswitch-markers"), (rows.per_cpu_threads, "--per-cpu-threads")];
         for (_, option) in wanted.into_iter().filter(|(is_wanted, _)| *is_wanted) {
-            let text = "has no effect under ptrace, which does not say on which CPU a thread runs";
+            let text = "has no effect under ptrace, which does not report the CPU of a thread";
             self.printer.warn(format_args!("{option} {text}"));
         }
     }
