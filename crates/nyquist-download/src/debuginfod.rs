@@ -117,7 +117,7 @@ impl Debuginfod {
         if age.is_none_or(|age| age > holds) {
             return Cached::Unknown;
         }
-        let text = "no server had it when it was asked for last (an empty file says so)";
+        let text = "no server had it at the last request (an empty file in the cache records this)";
         Cached::Known(Outcome::Unreadable(text.to_owned()))
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CacheArgs) -> Result<(), Failure> {
     let (Some(answers), Some(downloads), Some(archives)) =
         (answer_cache(&folders), folders.downloads(), folders.archives())
     else {
-        return Err(Failure::new("there is no home folder of this user, so that nothing is kept")
+        return Err(Failure::new("this user has no home folder, so nothing is cached")
             .hint("set HOME or XDG_CACHE_HOME"));
     };
     let debuginfod = Debuginfod::cache_folder(|name| folders.var_for_caches(name));

@@ -89,7 +89,7 @@ impl Form {
             FormatOfName::Nothing => Ok(Self::Profile { gzip: true }),
             FormatOfName::Format(ExportFormat::Firefox) => Ok(Self::Profile { gzip: is_compressed(path) }),
             FormatOfName::Format(ExportFormat::PerfData) => Err(wrong_name(path).hint(
-                "`nyquist record --perf-data FILE` keeps what the kernel gave, beside the profile; `nyquist export` makes such a file of a profile",
+                "`nyquist record --perf-data FILE` also saves the kernel's records; `nyquist export` converts a profile to perf.data",
             )),
             FormatOfName::Format(format) => Ok(Self::Export(format)),
             FormatOfName::Picture => Ok(Self::Picture),

@@ -333,14 +333,14 @@ fn unknown(path: &Path, start: &[u8]) -> Failure {
 
 fn archive(path: &Path) -> Failure {
     Failure::new(format!("cannot load {}: it is an archive, and no profile", path.display())).hint(
-        "if `perf archive` made it, put it beside the perf.data that it belongs to and load that: it is unpacked by itself",
+        "if `perf archive` made it, put it into the folder of its perf.data and load the perf.data: the archive is unpacked automatically",
     )
 }
 
 /// The failure for a trace of Instruments, which is a folder that only Apple's own program can read.
 fn trace(path: &Path) -> Failure {
     let path = path.display();
-    Failure::new(format!("cannot load {path}: it is a trace of Instruments, of which only an export is read"))
+    Failure::new(format!("cannot load {path}: it is an Instruments trace; only an export of it can be read"))
         .hint(format!(
             "on the Mac: xcrun xctrace export --input '{path}' --output profile.xml --xpath \
              '/trace-toc/run[@number=\"1\"]/data/table[@schema=\"time-profile\"]'"

@@ -94,7 +94,7 @@ pub(crate) fn views<'a>(indexes: &'a [Index<'a>; 2], filter: &FilterArgs) -> Res
     if views[1].is_empty() {
         let failure = selection::nothing_selected(&views[1], filter);
         let name = one_line(&indexes[1].profile().meta().measure.name);
-        return Err(failure.hint(format!("--ratio divides by {name}, of which nothing is left")));
+        return Err(failure.hint(format!("--ratio divides by {name}, and the selection has no {name}")));
     }
     Ok(views)
 }

@@ -392,7 +392,7 @@ fn archive_as_profile(test: &Context<'_>) -> Verdict {
     let finished = test.nyquist(&["load", "-n"]).path(&tarball).run()?;
     expect_eq("exit status", finished.code(), 1)?;
     expect_contains("the error", &finished.stderr, "it is an archive, and no profile")?;
-    expect_contains("the hint", &finished.stderr, "put it beside the perf.data")
+    expect_contains("the hint", &finished.stderr, "put it into the folder of its perf.data")
 }
 
 fn kept(test: &Context<'_>) -> Verdict {

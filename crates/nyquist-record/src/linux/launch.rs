@@ -20,7 +20,7 @@ use super::sys::process::{self, Ids, Plan, Stage};
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// A word of the command or of its environment cannot be passed to a program.
-    #[error("the command contains a zero byte, which no program can be given")]
+    #[error("the command contains a zero byte, which cannot be passed to a program")]
     ZeroByte(#[from] std::ffi::NulError),
     /// The system could not make a process.
     #[error("no process could be made for `{program}`: {source}")]

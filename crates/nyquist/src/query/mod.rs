@@ -61,7 +61,7 @@ fn check(args: &QueryArgs) -> Result<(), Failure> {
                 .hint(format!("nyquist query {} functions", args.file.display())))
         }
         Some(target) if !args.question.takes_target() => Err(Failure::new(format!(
-            "`{name}` is about the whole profile: `{target}` has no meaning for it"
+            "`{name}` is about the whole profile, so `{target}` cannot be used with it"
         ))),
         _ => Ok(()),
     }

@@ -75,7 +75,7 @@ fn inspect_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure>
     let given = in_path(subject);
     let interpreter = interpreter(&given)?;
     let path = interpreter.clone().unwrap_or_else(|| given.clone());
-    let cannot_read = |reason: String| Failure::new(format!("cannot look into {}: {reason}", path.display()));
+    let cannot_read = |reason: String| Failure::new(format!("cannot inspect {}: {reason}", path.display()));
     if let Some(section) = windows::inspect(&path, finder).map_err(&cannot_read)? {
         return Ok(vec![section]);
     }

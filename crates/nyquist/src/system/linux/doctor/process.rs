@@ -17,7 +17,10 @@ pub(crate) fn section(process: &Process) -> Section {
                 .hint(format!("detach the debugger, or end it: kill {tracer}"))
         }),
         process.has_own_root.then(|| {
-            Finding::ok("namespace", "it has a root of its own: its files are opened through /proc/PID/root")
+            Finding::ok(
+                "namespace",
+                "it has its own root folder: its files are opened through /proc/PID/root",
+            )
         }),
         process
             .inner_pid

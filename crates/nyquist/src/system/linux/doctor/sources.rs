@@ -72,9 +72,9 @@ fn folder_list(folders: &[std::path::PathBuf]) -> Option<Finding> {
 fn cache(args: &SymbolArgs, folder: Option<&Path>) -> Finding {
     const TOPIC: &str = "cache";
     match folder {
-        _ if args.no_cache => Finding::ok(TOPIC, "what is looked up is not kept (--no-cache)"),
-        Some(folder) => Finding::ok(TOPIC, format!("what is looked up is kept in {}", folder.display())),
-        None => Finding::better(TOPIC, "what is looked up is not kept: there is no home folder of this user")
+        _ if args.no_cache => Finding::ok(TOPIC, "symbol lookups are not cached (--no-cache)"),
+        Some(folder) => Finding::ok(TOPIC, format!("symbol lookups are cached in {}", folder.display())),
+        None => Finding::better(TOPIC, "symbol lookups are not cached: this user has no home folder")
             .hint("set HOME or XDG_CACHE_HOME"),
     }
 }

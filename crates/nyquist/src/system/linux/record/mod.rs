@@ -83,7 +83,7 @@ fn record_the_rest(
     {
         let pids = pid_list(&runs.living);
         printer.say(format_args!(
-            "The command has ended, and what it left running is recorded from now on: PIDs {pids}"
+            "The command has ended; the processes that it left running are recorded from now on: PIDs {pids}"
         ));
         let attached = RunTarget::LeftRunning(mem::take(&mut runs.living));
         match recorder.run(attached, Some(left), converter) {
