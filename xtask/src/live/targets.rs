@@ -212,7 +212,7 @@ fn running_children(test: &Context<'_>) -> Verdict {
         let (whole, all) = (whole.count(), children.len());
         expect_measured(
             all >= 3 && whole + 2 >= all,
-            format_args!("{whole} of {all} later children have the samples that they are due"),
+            format_args!("{whole} of {all} later children have the expected number of samples"),
         )?;
         // Only ptrace sees waiting threads, including those of processes that are started meanwhile.
         let sleeps = profile.threads.iter().any(|thread| thread.process == "sleep");
