@@ -82,7 +82,7 @@ fn children_that_run_already_are_recorded() {
 }
 
 #[test]
-fn samples_that_wait_for_their_stacks_are_not_late() {
+fn samples_awaiting_stacks_are_not_late() {
     let script = Script::default();
     script.hold_samples();
     let second = 1_000_000_000;
@@ -107,7 +107,7 @@ fn samples_that_wait_for_their_stacks_are_not_late() {
 }
 
 #[test]
-fn all_of_the_machine_is_recorded_until_it_is_stopped() {
+fn the_machine_is_recorded_until_it_is_stopped() {
     let script = Script::default();
     script.deliver([sample(10, BEGAN + 1), sample(20, BEGAN + 2)]);
     script.then(Step::Stop);
@@ -125,7 +125,7 @@ fn a_recording_ends_after_its_duration() {
 }
 
 #[test]
-fn what_ran_before_and_after_the_recording_is_left_out() {
+fn what_ran_outside_the_recording_is_left_out() {
     let script = Script::default();
     script.deliver([process(10, 1, 5), image(10, 6), sample(10, 7), sample(10, BEGAN + 1)]);
     script.then(Step::Stop);
@@ -169,7 +169,7 @@ fn lost_events_are_counted_once() {
 }
 
 #[test]
-fn the_images_of_a_process_that_has_ended_are_kept() {
+fn images_of_an_ended_process_are_kept() {
     let script = Script::default();
     script.deliver([
         process(10, 1, 5),
