@@ -56,14 +56,14 @@ pub(crate) enum RunState {
     /// It runs, or is about to.
     Running,
     /// It waits in the kernel.
-    Waiting(Waiting),
+    Waiting(KernelWait),
     /// It is not known.
     Unknown,
 }
 
 /// A thread that waits in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct KernelWait {
     /// The number and the arguments of its system call; `None` if it waits for something else, such as a
     /// page.
     pub(crate) call: Option<Call>,
@@ -78,7 +78,7 @@ pub(crate) struct Call {
     pub(crate) arguments: [u64; 6],
 }
 
-impl Waiting {
+impl KernelWait {
     /// The stack, as far as the thread's registers and memory are readable without stopping it, limited to
     /// the room. `rest` is whether the stack extends beyond that.
     pub(crate) fn stack(
@@ -179,7 +179,7 @@ fn run_state(line: &str) -> RunState {
     waiting(line).map_or(RunState::Unknown, RunState::Waiting)
 }
 
-fn waiting(line: &str) -> Option<Waiting> {
+fn waiting(line: &str) -> Option<KernelWait> {
     let mut words = line.split_ascii_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
     let mut next = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
@@ -191,7 +191,7 @@ fn waiting(line: &str) -> Option<Waiting> {
         }
         call = Some(Call { number, arguments });
     }
-    Some(Waiting { call, stack_pointer: next()?, instruction_pointer: next()? })
+    Some(KernelWait { call, stack_pointer: next()?, instruction_pointer: next()? })
 }
 
 #[cfg(test)]
@@ -209,10 +209,11 @@ mod tests {
     #[test]
     fn places_are_told_apart() {
         assert_eq!(run_state("running\n"), RunState::Running);
-        let fault = Waiting { call: None, stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
+        let fault = KernelWait { call: None, stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
         assert_eq!(run_state("-1 0x7ffd0010 0x55aa\n"), RunState::Waiting(fault));
         let call = Call { number: 232, arguments: [3, 0x7f00, 16, 0xffff_ffff, 0, 8] };
-        let expected = Waiting { call: Some(call), stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
+        let expected =
+            KernelWait { call: Some(call), stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
         let line = "232 0x3 0x7f00 0x10 0xffffffff 0x0 0x8 0x7ffd0010 0x55aa\n";
         assert_eq!(run_state(line), RunState::Waiting(expected));
         for line in ["", "232 0x3", "x", "-1 7 8"] {

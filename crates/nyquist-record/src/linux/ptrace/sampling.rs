@@ -10,7 +10,7 @@ use crate::linux::arch::registers::Stopped;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Patience};
-use crate::linux::thread_state::{self, Call, RunState, Schedule, Waiting};
+use crate::linux::thread_state::{self, Call, KernelWait, RunState, Schedule};
 use crate::linux::wait_reason::what_for;
 
 /// The largest stack copy while the thread is stopped: 128 kB take some 20 µs.
@@ -135,7 +135,7 @@ impl Tracer {
     }
 
     /// Copies the stack of a thread that has begun to wait. Drops the copy if the thread has run meanwhile.
-    fn begin_waiting(&mut self, tid: u32, waiting: &Waiting) {
+    fn begin_waiting(&mut self, tid: u32, waiting: &KernelWait) {
         let now = monotonic_ns();
         let Some(before) = self.tasks.get(tid).and_then(|task| task.files.schedule()) else { return };
         let Some(pid) = self.tasks.get(tid).map(|task| task.pid) else { return };
@@ -162,7 +162,7 @@ impl Tracer {
     }
 
     /// The stack of a waiting thread, as far as its registers and memory are readable without stopping it.
-    fn waiting_stack(&mut self, (pid, tid): (u32, u32), waiting: &Waiting) -> UserStack {
+    fn waiting_stack(&mut self, (pid, tid): (u32, u32), waiting: &KernelWait) -> UserStack {
         let (len, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
         let room = self.scratch.get_mut(..len).unwrap_or_default();
         waiting.stack(tid, rest, room, || proc::has_32_bits(pid))

@@ -8,7 +8,7 @@ use nyquist_convert::event::{
 
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::thread_state::{Files, RunState, Waiting as Waits, window};
+use crate::linux::thread_state::{Files, KernelWait, RunState, window};
 use crate::linux::wait_reason::{WaitCause, what_for};
 
 /// The largest copy of a stack.
@@ -84,7 +84,7 @@ impl WatchedThread {
     }
 
     /// The stack, as far as the thread's registers and memory are readable without stopping it.
-    fn stack(&mut self, waits: &Waits, scratch: &mut Vec<u8>) -> UserStack {
+    fn stack(&mut self, waits: &KernelWait, scratch: &mut Vec<u8>) -> UserStack {
         let pointer = waits.stack_pointer;
         if !self.stack.contains(&pointer) {
             self.stack = proc::writable_memory_at(self.pid, pointer).unwrap_or_default();
