@@ -8,13 +8,13 @@ use nyquist_profile::LibId;
 
 /// Addresses that have occurred and were not looked up yet.
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingAddresses {
     /// By the lib's number.
     libs: Vec<Vec<RelativeAddress>>,
     count: usize,
 }
 
-impl Waiting {
+impl PendingAddresses {
     fn add(&mut self, addresses: Vec<(LibId, RelativeAddress)>) {
         self.count += addresses.len();
         for (lib, address) in addresses {
@@ -41,7 +41,7 @@ impl Symbolicator<'_> {
             return;
         }
         let AddressReceiver(addresses) = receiver;
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingAddresses::default();
         while let Ok(met) = addresses.recv() {
             for met in std::iter::once(met).chain(addresses.try_iter()) {
                 self.open_ahead(&met.libs);
@@ -65,7 +65,7 @@ impl Symbolicator<'_> {
         }
     }
 
-    fn look_up_early(&mut self, waiting: &mut Waiting) {
+    fn look_up_early(&mut self, waiting: &mut PendingAddresses) {
         for (lib, mut addresses) in waiting.take() {
             let opened = self.modules.get(&lib);
             let Some(module) = opened.and_then(|opened| opened.module.as_ref()) else { continue };
