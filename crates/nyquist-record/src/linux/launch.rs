@@ -65,7 +65,7 @@ impl LaunchError {
 /// Dropping it ends the process, and leaves no zombie.
 #[derive(Debug)]
 pub struct Suspended {
-    waiting: Option<process::Waiting>,
+    waiting: Option<process::WaitingChild>,
     process: Process,
     program: String,
     candidates: Vec<CString>,
