@@ -407,7 +407,9 @@ fn write_recordings() -> io::Result<()> {
 
 /// A marker file's records: every kind of them, with an interval that has a begin and an end.
 fn write_markers() -> io::Result<()> {
-    use nyquist_tracing::protocol::{Field, MarkerKind, Number, Values, put_kind, put_marker, put_thread, record};
+    use nyquist_tracing::protocol::{
+        Field, MarkerKind, Number, Values, put_kind, put_marker, put_thread, record,
+    };
     let fields = [("path", ""), ("size", "bytes"), ("flow", "flow-id")];
     let field = |&(key, format): &(&'static str, &'static str)| Field { key, format, ..Field::default() };
     let kind = MarkerKind {

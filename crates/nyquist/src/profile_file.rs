@@ -5,13 +5,12 @@ use crate::event_trace;
 use crate::failure::{Failure, io_reason};
 use crate::identity::{self, Rights};
 use crate::memory;
-use crate::packed_file::{Packing, Unpacked};
 use crate::perf_data;
 use crate::printer::Printer;
-use crate::system::process_memory;
+use crate::system::{files, process_memory};
 use crate::text::one_line;
 use nyquist_download::PerfArchive;
-use nyquist_formats::{Format, PREFIX_BYTES, detect};
+use nyquist_formats::{Format, PREFIX_BYTES, Packing, Unpacked, detect};
 use nyquist_perf::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
@@ -65,7 +64,7 @@ impl InputFile {
         let Some(packing) = packing else { return Ok(Self { path, source, format, kernel }) };
         let Unpacked { file, cut } = source
             .bytes()
-            .and_then(|packed| packing.unpack(packed))
+            .and_then(|packed| packing.unpack(packed, files::nameless()?))
             .map_err(|error| Failure::because(format_args!("cannot unpack {}", path.display()), &error))?;
         if let Some(error) = cut {
             printer.warn(format_args!(

@@ -550,7 +550,10 @@ fn refusals(test: &Context<'_>) -> Verdict {
         (&["-p", &pid, "--backend", "ptrace"], &no_process),
         (&["--name", "no-such-name*"], &["no-such-name*", "hint: "]),
         (&["--cgroup", "/no/such"], &["control group", "/no/such", "hint: `cat /proc/PID/cgroup`"]),
-        (&["-a", "--backend", "ptrace"], &["ptrace can record a command or processes", "hint: name a command"]),
+        (
+            &["-a", "--backend", "ptrace"],
+            &["ptrace can record a command or processes", "hint: name a command"],
+        ),
         (
             &["-p", &own, "--backend", "ptrace", "--call-graph", "fp"],
             &["always found in copies of the stack", "hint: leave out --call-graph"],

@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn names_come_from_the_best_there_is() {
         let of = |image: MachoContents, level, part: &str| {
-            check(&names(&image, &SymbolFiles::default()), level, part)
+            check(&names(&image, &SymbolFiles::default()), level, part);
         };
         of(image(), Level::Problem, "its UUID is ABABABAB-ABAB-");
         of(MachoContents { exports: 3, ..image() }, Level::Better, "only 3 exported");
