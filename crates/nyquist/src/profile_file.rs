@@ -101,27 +101,39 @@ pub(crate) fn read_opened(
     let _held = memory::hold(&opened.path, symbols.max_memory);
     let InputFile { path, source, format, kernel } = opened.unpacked(printer)?;
     let path = path.as_path();
-    let cannot_load = |error: &(dyn std::error::Error + 'static)| {
-        Failure::because(format_args!("cannot load {}", path.display()), error)
-    };
     if !format.is_some_and(Format::has_labels) && !recording.label.is_empty() {
         let path = path.display();
         return Err(Failure::new(format!(
             "--label is for files of pprof and OpenTelemetry, whose samples have labels; {path} is none of them"
         )));
     }
-    if format == Some(Format::PerfData) {
-        process_memory::map_large_blocks();
-        let reader = source.recording().map_err(|error| cannot_load(&error))?;
-        return perf_data::read(reader, path, kernel, recording, symbols, printer);
+    match format {
+        Some(Format::PerfData) => {
+            process_memory::map_large_blocks();
+            let reader = source.recording().map_err(|error| cannot_load(path, &error))?;
+            perf_data::read(reader, path, kernel, recording, symbols, printer)
+        }
+        Some(Format::Etl) => {
+            let file = source.seekable().map_err(|error| cannot_read(path, &error))?;
+            event_trace::read(file, path, recording, symbols, printer)
+        }
+        _ => read_profile(path, source, format, recording, printer),
     }
-    if format == Some(Format::Etl) {
-        let file = source.seekable().map_err(|error| cannot_read(path, &error))?;
-        return event_trace::read(file, path, recording, symbols, printer);
-    }
-    let value = match (format, recording.event.as_slice()) {
-        (Some(format), [event]) if format.has_values() => Some(event.as_str()),
-        (None | Some(Format::Firefox), [event]) => Some(event.as_str()),
+}
+
+/// Reads a saved profile, or the values of another tool's file that `recording` selects.
+fn read_profile(
+    path: &Path,
+    source: Source,
+    format: Option<Format>,
+    recording: &RecordingArgs,
+    printer: Printer,
+) -> Result<Profile, Failure> {
+    // Unknown JSON gets the error of the most common format.
+    let other = format.filter(|format| *format != Format::Firefox);
+    let value = match (other, recording.event.as_slice()) {
+        (Some(other), [event]) if other.has_values() => Some(event.as_str()),
+        (None, [event]) => Some(event.as_str()),
         _ => None,
     };
     let given = match value {
@@ -131,38 +143,41 @@ pub(crate) fn read_opened(
     if let Some(option) = given {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
-    let start = match format {
-        None | Some(Format::Firefox) => source.start().map_err(|error| cannot_read(path, &error))?,
-        _ => Vec::new(),
+    let Some(format) = other else {
+        let profile = read_firefox(path, source, format.is_some())?;
+        return of_event(path, profile, value);
     };
-    if format.is_none() && !nyquist_formats::may_be_json(&start) {
+    let mut bytes = Vec::new();
+    let mut input = source.bytes().map_err(|error| cannot_read(path, &error))?;
+    input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
+    let imported = nyquist_formats::read_wanted(format, &bytes, value, &recording.label)
+        .map_err(|error| cannot_load(path, &error))?;
+    for note in &imported.notes {
+        printer.warn(note);
+    }
+    Ok(demangled(imported.profile))
+}
+
+/// Reads a profile of the Firefox Profiler, also one whose text has another encoding than UTF-8.
+fn read_firefox(path: &Path, source: Source, is_certain: bool) -> Result<Profile, Failure> {
+    let start = source.start().map_err(|error| cannot_read(path, &error))?;
+    if !is_certain && !nyquist_formats::may_be_json(&start) {
         return Err(unknown(path, &start));
     }
     let mut input = source.bytes().map_err(|error| cannot_read(path, &error))?;
-    match format {
-        None | Some(Format::Firefox) if nyquist_formats::is_recoded(&start) => {
-            let mut bytes = Vec::new();
-            input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
-            let text = nyquist_formats::plain_text(&bytes).map_err(|error| cannot_load(&error))?;
-            let profile = firefox::read(&*text).map_err(|error| cannot_load(&error))?;
-            of_event(path, profile, value)
-        }
-        // Unknown JSON gets the error of the most common format.
-        None | Some(Format::Firefox) => {
-            let profile = firefox::read(input).map_err(|error| cannot_load(&error))?;
-            of_event(path, profile, value)
-        }
-        Some(format) => {
-            let mut bytes = Vec::new();
-            input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
-            let imported = nyquist_formats::read_wanted(format, &bytes, value, &recording.label)
-                .map_err(|error| cannot_load(&error))?;
-            for note in &imported.notes {
-                printer.warn(note);
-            }
-            Ok(demangled(imported.profile))
-        }
-    }
+    let read = if nyquist_formats::is_recoded(&start) {
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
+        let text = nyquist_formats::plain_text(&bytes).map_err(|error| cannot_load(path, &error))?;
+        firefox::read(&*text)
+    } else {
+        firefox::read(input)
+    };
+    read.map_err(|error| cannot_load(path, &error))
+}
+
+fn cannot_load(path: &Path, error: &(dyn std::error::Error + 'static)) -> Failure {
+    Failure::because(format_args!("cannot load {}", path.display()), error)
 }
 
 /// The profile with demangled names, because files of other tools often have mangled ones.
