@@ -18,7 +18,8 @@ pub(crate) fn release() -> Result<PathBuf> {
 
 /// Builds nyquist with checks of overflows and without optimisation across crates. Returns its path.
 pub(crate) fn development() -> Result<PathBuf> {
-    as_tests_are_built(&["--bin", "nyquist"])?;
+    // Both programs belong together.
+    as_tests_are_built(&["--bin", "nyquist", "--bin", "cargo-nyquist"])?;
     Ok(crate::target().join("debug/nyquist"))
 }
 
