@@ -12,7 +12,7 @@ fn seen(tid: u32, address: u64, reason: WaitReason, looked_before_ms: u64) -> Ev
     let looked_before_ns = looked_before_ms * MS;
     EventKind::Waiting(Box::new(Waiting {
         sample,
-        reason,
+        reason: Some(reason),
         looked_before_ns,
         object: Some("it".into()),
         holder: Some(Tid(1)),
