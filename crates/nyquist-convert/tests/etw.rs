@@ -7,9 +7,11 @@ use made_trace::{Buffer, Header};
 use nyquist_convert::etw::{EtwError, EtwImported, EtwOptions, import};
 use nyquist_convert::name_by_address;
 use nyquist_etw::file::FileReader;
-use nyquist_profile::{Profile, StackId};
+use nyquist_profile::{MarkerValue, Profile, StackId};
 use std::io::Cursor;
 
+const SWITCH: (u8, u8) = (made_trace::THREAD, 36);
+const READY: (u8, u8) = (made_trace::THREAD, 50);
 const SAMPLE: (u8, u8) = (made_trace::PERF_INFO, 46);
 const STACK: (u8, u8) = (made_trace::STACK_WALK, 32);
 /// The process, its first thread, and another one.
@@ -244,6 +246,93 @@ fn a_short_process_has_its_own_images() {
             "app.exe 100 3: app.exe+0x10",
         ],
     );
+}
+
+/// A trace in which the main thread sleeps until the other one, which runs on another CPU, wakes it, and is then
+/// preempted. Its stack of each wait comes when it is back.
+fn waiting() -> [Buffer; 2] {
+    const SLEEPS: (u8, u8) = (4, 5);
+    const IS_READY: (u8, u8) = (32, 1);
+    let [user, kernel] = [APP.0 + 0x10, KERNEL + 0x100];
+    let (mut buffer, mut other) = (started(), Buffer::new(1, 2));
+    let switch = |new, old, (reason, state)| made_trace::switch(new, old, reason, state);
+    let stack = |ms: u64, addresses: &[u64]| made_trace::stack(ms * MS, (PID, MAIN), addresses);
+    other
+        .perf_info(SWITCH, 10 * MS, &switch(OTHER, 0, (0, 2)))
+        .perf_info(READY, 28 * MS, &made_trace::ready(MAIN, 0))
+        .perf_info(STACK, 28 * MS, &made_trace::stack(28 * MS, (PID, OTHER), &[KERNEL + 0x200]))
+        .perf_info(STACK, 28 * MS, &made_trace::stack(28 * MS, (PID, OTHER), &[APP.0 + 0x90]))
+        .perf_info(READY, 47 * MS, &made_trace::ready(MAIN, 1));
+    buffer
+        .perf_info(SAMPLE, 11 * MS, &made_trace::sample(user, MAIN))
+        .perf_info(SWITCH, 12 * MS, &switch(0, MAIN, SLEEPS))
+        .perf_info(SWITCH, 30 * MS, &switch(MAIN, 0, (0, 2)))
+        .perf_info(STACK, 30 * MS, &stack(30, &[kernel]))
+        .perf_info(STACK, 31 * MS, &stack(30, &[user, APP.0 + 0x20]))
+        .perf_info(SWITCH, 32 * MS, &switch(777, MAIN, IS_READY))
+        .perf_info(SWITCH, 36 * MS, &switch(MAIN, 777, IS_READY))
+        .perf_info(STACK, 36 * MS, &stack(36, &[APP.0 + 0x30]))
+        .perf_info(SWITCH, 40 * MS, &switch(0, MAIN, SLEEPS))
+        .perf_info(SWITCH, 50 * MS, &switch(MAIN, 0, (0, 2)))
+        .perf_info(SAMPLE, 51 * MS, &made_trace::sample(user, MAIN));
+    [buffer, other]
+}
+
+#[test]
+fn a_wait_has_the_stack_of_the_switch_that_ends_it() {
+    let profile = imported(&waiting()).finished.profile;
+    assert_eq!(
+        samples(&profile),
+        [
+            "app.exe 100 0: app.exe+0x10",
+            "app.exe 100 19: app.exe+0x1f;app.exe+0x10;ntoskrnl.exe+0x100;[waiting: sleep]",
+            "app.exe 100 25: app.exe+0x30;[waiting for a CPU]",
+            "app.exe 100 39: [waiting: sleep]",
+            "app.exe 100 40: app.exe+0x10",
+        ]
+    );
+}
+
+#[test]
+fn a_long_wait_names_the_thread_that_ended_it() {
+    let profile = imported(&waiting()).finished.profile;
+    let mut lines = Vec::new();
+    for thread in profile.threads() {
+        for marker in &thread.markers {
+            let texts = marker.values.iter().filter_map(|value| match value {
+                MarkerValue::String(id) => Some(profile.string(*id)),
+                _ => None,
+            });
+            let texts: Vec<_> = texts.collect();
+            lines.push(format!("{}: {} {}", thread.tid, profile.string(marker.name), texts.join(" ")));
+        }
+    }
+    assert_eq!(
+        lines,
+        [
+            "108: Wake app.exe (100)",
+            "100: Wait: sleep sleep worker (108)",
+            "100: Wait: CPU CPU",
+            "100: Wait: sleep sleep an interrupt",
+        ]
+    );
+}
+
+/// Many events name one stack of many addresses: a small file does not become a large profile.
+#[test]
+fn one_long_stack_of_many_samples_is_cut() {
+    let key = |opcode| (made_trace::STACK_WALK, opcode);
+    let long: Vec<u64> = (0..8000).map(|index| KERNEL + 8 * index).collect();
+    let mut buffer = started();
+    buffer.perf_info(SAMPLE, 11 * MS, &made_trace::sample(KERNEL + 0x100, MAIN));
+    for _ in 0..1000 {
+        buffer.perf_info(key(37), 11 * MS, &made_trace::stack_key(11 * MS, (PID, MAIN), 0xbb));
+    }
+    let mut numbers = Buffer::new(0, 2);
+    numbers.perf_info(key(36), 14 * MS, &made_trace::keyed_stack(0xbb, &long));
+    let profile = imported(&[buffer, numbers]).finished.profile;
+    let sample = profile.threads()[0].samples.first().unwrap();
+    assert_eq!(profile.stack_frames(sample.stack.unwrap()).count(), 256);
 }
 
 #[test]

@@ -62,6 +62,12 @@ impl Out {
         self.filling.as_mut().map(BufferWriter::room).unwrap_or_default()
     }
 
+    /// Whether a sample with a stack of `len` bytes can be added now.
+    #[cfg(any(test, target_os = "macos", windows))]
+    pub(crate) fn takes_sample(&mut self, len: usize) -> bool {
+        !self.is_full() && self.room().len() >= len
+    }
+
     /// Adds an event on an unknown CPU.
     pub(crate) fn push(&mut self, time: u64, kind: EventKind) {
         self.push_event(Event { time: Timestamp(time), cpu: None, kind });
@@ -92,7 +98,8 @@ impl Out {
         self.waiting.load(Ordering::Relaxed) >= MOST_WAITING
     }
 
-    fn drop_sample(&mut self) {
+    /// Counts a sample for which there is no room.
+    pub(crate) fn drop_sample(&mut self) {
         self.dropped += 1;
     }
 

@@ -8,6 +8,7 @@ use crate::perf_data::with_its_files;
 use crate::printer::Printer;
 use crate::symbolicate::{finish, symbolicator};
 use crate::watch::Watch;
+use crate::watched_file::WatchedFile;
 use nyquist_convert::etw::{EtwCounts, EtwError, EtwImported, EtwOptions, import};
 use nyquist_convert::{AddressSender, Progress, name_by_address};
 use nyquist_etw::file::{FileError, FileReader};
@@ -47,6 +48,9 @@ pub(crate) fn read(
             path.display()
         )));
     }
+    // It is read twice: for what it says of the whole, and for its events.
+    let file =
+        WatchedFile::new(file, 2, printer).map_err(|error| failure(path, &FileError::from(error).into()))?;
     let reader = FileReader::open(file).map_err(|error| failure(path, &error.into()))?;
     let symbols = &with_its_files(path, symbols, printer);
     let progress = Arc::new(Progress::default());

@@ -54,6 +54,7 @@ mod system;
 mod text;
 mod unnamed;
 mod watch;
+mod watched_file;
 
 use args::{Cli, Command};
 use clap::CommandFactory as _;

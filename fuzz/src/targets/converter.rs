@@ -114,10 +114,12 @@ fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
 }
 
 fn waiting(input: &mut Unstructured<'_>) -> Result<Waiting> {
-    let reason = *input.choose(&WaitReason::ALL)?;
+    let reason = Some(*input.choose(&WaitReason::ALL)?);
     let object = if input.arbitrary()? { Some(text(input)?.into()) } else { None };
     let holder = if input.arbitrary()? { Some(tid(input)?) } else { None };
-    Ok(Waiting { sample: sample(input)?, reason, object, holder, checked_before_ns: len(input)? })
+    let (sample, checked_before_ns) = (sample(input)?, len(input)?);
+    let reason = reason.filter(|_| !input.is_empty());
+    Ok(Waiting { sample, reason, object, holder, checked_before_ns })
 }
 
 fn wakeup(input: &mut Unstructured<'_>) -> Result<Wakeup> {

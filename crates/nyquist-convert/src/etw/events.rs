@@ -1,15 +1,18 @@
 //! Events of Windows to events of a profile, one after the other.
 
-use super::held::{HeldSample, HeldSamples, NamedStack};
+use super::held::{HeldEvent, HeldEvents, HeldKind, NamedStack};
+use super::keyed_stacks::frames;
 use super::survey::Survey;
+use super::switches::Switches;
 use super::tasks::{IDLE, SYSTEM, Task, Tasks};
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
 use nyquist_etw::kernel::{
-    Change, ContextSwitch, Image, KernelEvent, Process, SampledProfile, Stack, StackKey, Thread, ThreadName,
-    decode,
+    Change, ContextSwitch, Image, KernelEvent, Process, ReadyThread, SampledProfile, Stack, StackKey, Thread,
+    ThreadName, Volume, decode,
 };
 use nyquist_etw::{self as etw, Clock, PointerSize};
 use nyquist_object::Avma;
+use std::sync::Arc;
 
 /// The interval of samples if a trace does not state it: Windows's own, in units of 100 nanoseconds.
 const DEFAULT_INTERVAL: u32 = 10_000;
@@ -18,7 +21,7 @@ const DEFAULT_INTERVAL: u32 = 10_000;
 #[derive(Debug)]
 pub struct EtwEvents {
     clock: Clock,
-    /// How long a sample waits for its stack, in nanoseconds.
+    /// How long an event waits for its stack, in nanoseconds.
     patience_ns: u64,
     /// Whether context switches are wanted.
     wants_switches: bool,
@@ -27,7 +30,8 @@ pub struct EtwEvents {
     is_surveyed: bool,
     interval_100ns: u32,
     tasks: Tasks,
-    held: HeldSamples,
+    switches: Switches,
+    held: HeldEvents,
     latest: Timestamp,
     damaged: u64,
 }
@@ -46,7 +50,7 @@ pub struct EtwCounts {
 }
 
 impl EtwEvents {
-    /// For a live session with this clock. Samples wait this long for their stacks, in nanoseconds.
+    /// For a live session with this clock. Events wait this long for their stacks, in nanoseconds.
     pub fn live(clock: Clock, patience_ns: u64) -> Self {
         Self {
             clock,
@@ -56,7 +60,8 @@ impl EtwEvents {
             is_surveyed: false,
             interval_100ns: DEFAULT_INTERVAL,
             tasks: Tasks::default(),
-            held: HeldSamples::default(),
+            switches: Switches::default(),
+            held: HeldEvents::default(),
             latest: Timestamp(0),
             damaged: 0,
         }
@@ -79,6 +84,22 @@ impl EtwEvents {
     #[must_use]
     pub fn with_switches(self, wants_switches: bool) -> Self {
         Self { wants_switches, ..self }
+    }
+
+    /// Of a live session: the volumes of this machine, and its folder of Windows if that is known. Such a session
+    /// does not state them.
+    #[must_use]
+    pub fn on_machine(
+        mut self,
+        volumes: impl IntoIterator<Item = Volume>,
+        windows_folder: Option<&str>,
+    ) -> Self {
+        let known = &mut self.survey.images.volumes;
+        volumes.into_iter().for_each(|volume| known.add(volume));
+        if let Some(folder) = windows_folder {
+            known.set_windows_folder(folder);
+        }
+        self
     }
 
     /// The time of the first sample, if the trace was surveyed.
@@ -109,7 +130,7 @@ impl EtwEvents {
         self.held.first().unwrap_or(self.latest)
     }
 
-    /// Appends the samples that still wait for their stacks.
+    /// Appends the events that still wait for their stacks.
     pub fn finish(&mut self, out: &mut Vec<Event>) {
         self.held.release_before(Timestamp(u64::MAX), out);
     }
@@ -162,8 +183,9 @@ impl EtwEvents {
                 }
             }
             KernelEvent::ContextSwitch(switch) if self.wants_switches => {
-                self.switch(switch, (now, event.cpu), out);
+                self.switch(switch, event, now, out);
             }
+            KernelEvent::ReadyThread(ready) if self.wants_switches => self.ready(ready, event, now, out),
             KernelEvent::Image(image) => self.image(&image, event.pointer_size, now, out),
             KernelEvent::ImageId(id) if !self.is_surveyed => self.survey.images.add_id(&id),
             KernelEvent::PdbId(id) if !self.is_surveyed => self.survey.images.add_pdb(&id),
@@ -183,35 +205,29 @@ impl EtwEvents {
             return;
         }
         let task = self.tasks.get(sample.thread).map(|task| (task.pid, task.tid));
-        let held = HeldSample {
-            time: now,
-            cpu: event.cpu.into(),
-            task,
+        let kind = HeldKind::Sample {
             address: sample.address,
             pointer_size: event.pointer_size,
             period_ns: self.interval_ns() * u64::from(sample.count.max(1)),
-            kernel: Vec::new(),
-            user: Vec::new(),
         };
-        self.held.add(event.time, sample.thread, held, out);
+        self.held.add(event.time, sample.thread, HeldEvent::new(now, event.cpu, task, kind), out);
     }
 
     fn stack(&mut self, stack: Stack<'_>, event: &etw::Event<'_>, out: &mut Vec<Event>) {
-        let addresses: Vec<u64> = stack.addresses.iter().collect();
-        let Stack { event_time, process, thread, .. } = stack;
-        self.named_stack((event_time, process, thread), &addresses, event.pointer_size, out);
+        let Stack { event_time, process, thread, addresses } = stack;
+        self.named_stack((event_time, process, thread), frames(&addresses), event.pointer_size, out);
     }
 
     fn stack_key(&mut self, key: StackKey, event: &etw::Event<'_>, out: &mut Vec<Event>) {
         let StackKey { event_time, process, thread, key, .. } = key;
-        let Some(addresses) = self.survey.keyed.find(key, event.time).map(<[u64]>::to_vec) else { return };
-        self.named_stack((event_time, process, thread), &addresses, event.pointer_size, out);
+        let Some(addresses) = self.survey.keyed.find(key, event.time).map(Arc::clone) else { return };
+        self.named_stack((event_time, process, thread), addresses, event.pointer_size, out);
     }
 
     fn named_stack(
         &mut self,
         (time, process, thread): (u64, u32, u32),
-        addresses: &[u64],
+        addresses: Arc<[Avma]>,
         pointer_size: PointerSize,
         out: &mut Vec<Event>,
     ) {
@@ -251,9 +267,15 @@ impl EtwEvents {
         let Thread { change, pid, tid, name } = thread;
         match change {
             Change::ThereAtStart if self.is_surveyed => {}
-            Change::Start | Change::ThereAtStart => self.add_thread((pid, tid, name), now, out),
+            Change::Start | Change::ThereAtStart => {
+                if change == Change::Start {
+                    self.switches.begin(tid);
+                }
+                self.add_thread((pid, tid, name), now, out);
+            }
             Change::End => {
                 self.held.release_thread(tid, out);
+                self.switches.forget(tid);
                 // The main thread's row ends with its process.
                 if let Some(task) = self.tasks.remove(tid).filter(|task| !task.is_main()) {
                     out.push(ended(now, (task.pid, task.tid)));
@@ -302,15 +324,44 @@ impl EtwEvents {
         }
     }
 
-    fn switch(&self, switch: ContextSwitch, (time, cpu): (Timestamp, u16), out: &mut Vec<Event>) {
-        let cpu = Some(u32::from(cpu));
+    /// A CPU changes from one thread to another. The stack of this event is that of the thread that comes, and so
+    /// it shows where that one has waited.
+    fn switch(
+        &mut self,
+        switch: ContextSwitch,
+        event: &etw::Event<'_>,
+        time: Timestamp,
+        out: &mut Vec<Event>,
+    ) {
+        let reason = self.switches.switch(&switch, event.cpu);
         let known = |tid: u32| self.tasks.get(tid).filter(|_| tid != IDLE);
         if let Some(Task { pid, tid }) = known(switch.old_thread) {
             let preempted = switch.old_state.can_run();
-            out.push(Event { time, cpu, kind: EventKind::Descheduled { pid, tid, preempted } });
+            let kind = EventKind::Descheduled { pid, tid, preempted };
+            out.push(Event { time, cpu: Some(event.cpu.into()), kind });
         }
-        if let Some(Task { tid, .. }) = known(switch.new_thread) {
-            out.push(Event { time, cpu, kind: EventKind::SwitchIn { tid } });
+        if let Some(Task { pid, tid }) = known(switch.new_thread) {
+            let held = HeldEvent::new(time, event.cpu, Some((pid, tid)), HeldKind::SwitchIn { reason });
+            self.held.add(event.time, switch.new_thread, held, out);
+        }
+    }
+
+    /// A thread is made ready to run by the one that its CPU runs.
+    fn ready(&mut self, ready: ReadyThread, event: &etw::Event<'_>, time: Timestamp, out: &mut Vec<Event>) {
+        let Some(woken) = self.tasks.get(ready.thread).map(|task| task.tid) else { return };
+        // The header of such an event has no thread, or states one that means nothing.
+        let running = self.switches.running(event.cpu).or(event.thread);
+        let Some(thread) = running else { return };
+        let in_interrupt = ready.in_deferred_call || thread == IDLE;
+        let idle = Task { pid: Pid(IDLE), tid: Tid(IDLE) };
+        let Some(task) = self.tasks.get(thread).or(Some(idle).filter(|_| in_interrupt)) else { return };
+        let kind = HeldKind::Wakeup { woken, in_interrupt };
+        let held = HeldEvent::new(time, event.cpu, Some((task.pid, task.tid)), kind);
+        if in_interrupt || !self.is_surveyed {
+            // An interrupt has no caller, and live sessions walk no stacks of these events.
+            held.append(out);
+        } else {
+            self.held.add(event.time, thread, held, out);
         }
     }
 }

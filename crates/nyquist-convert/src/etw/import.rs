@@ -55,19 +55,21 @@ pub enum EtwError {
     NoSamples,
 }
 
-/// Reads a trace twice: the first time for what it states of the whole, the second time for its events.
+/// Reads a trace twice: the first time for what it states of the whole, the second time for its events. Where
+/// threads wait is shown if it has context switches.
 ///
 /// # Errors
 /// The file cannot be read, or has no samples.
 pub fn import<R: Read + Seek>(
     mut reader: FileReader<R>,
-    options: EtwOptions,
+    mut options: EtwOptions,
 ) -> Result<EtwImported, EtwError> {
     let mut survey = Survey::default();
     while let Some(event) = reader.next_event()? {
         survey.note(&event);
     }
     reader.rewind();
+    options.shape.waits |= survey.has_switches;
     let mut out = Vec::new();
     let clock = reader.header().clock;
     let wants_switches = options.shape.waits || options.shape.switch_markers;

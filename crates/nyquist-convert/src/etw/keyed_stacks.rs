@@ -1,13 +1,23 @@
 //! Stacks that events name by a number. The stack itself comes when the number ends, or at the end of the trace.
 
-use nyquist_etw::kernel::KeyedStack;
+use nyquist_etw::kernel::{Addresses, KeyedStack};
+use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// The most addresses that are kept.
 const MOST_ADDRESSES: usize = 1 << 26;
+/// The most addresses of a stack that are used: Windows walks 192. More would let a small file become a large
+/// profile, because many events can name one stack.
+const MOST_FRAMES: usize = 256;
+
+/// The addresses of a stack, innermost first.
+pub(super) fn frames(addresses: &Addresses<'_>) -> Arc<[Avma]> {
+    addresses.iter().take(MOST_FRAMES).map(Avma).collect()
+}
 
 /// A stack that had a number, and when it was stated.
-type Stated = (u64, Box<[u64]>);
+type Stated = (u64, Arc<[Avma]>);
 
 /// Stacks by their numbers.
 #[derive(Clone, Debug, Default)]
@@ -23,15 +33,15 @@ impl KeyedStacks {
         if self.addresses >= MOST_ADDRESSES {
             return;
         }
-        let addresses: Box<[u64]> = stack.addresses.iter().collect();
+        let addresses = frames(&stack.addresses);
         self.addresses += addresses.len();
         self.by_key.entry(stack.key).or_default().push((time, addresses));
     }
 
     /// The stack that a number means in an event at a time: the first one that is stated later.
-    pub(super) fn find(&self, key: u64, time: u64) -> Option<&[u64]> {
+    pub(super) fn find(&self, key: u64, time: u64) -> Option<&Arc<[Avma]>> {
         let stated = self.by_key.get(&key)?;
         let later = stated.partition_point(|(at, _)| *at < time);
-        stated.get(later).or(stated.last()).map(|(_, addresses)| &**addresses)
+        stated.get(later).or(stated.last()).map(|(_, addresses)| addresses)
     }
 }

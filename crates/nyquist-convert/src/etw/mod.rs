@@ -8,6 +8,7 @@ mod import;
 mod keyed_stacks;
 mod paths;
 mod survey;
+mod switches;
 mod tasks;
 
 pub use events::{EtwCounts, EtwEvents};

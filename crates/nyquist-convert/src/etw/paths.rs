@@ -2,7 +2,7 @@
 
 use nyquist_etw::kernel::Volume;
 
-/// The folder of Windows, where `\SystemRoot` leads.
+/// The folder of Windows, where `\SystemRoot` leads, unless it is known.
 const WINDOWS: &str = r"C:\Windows\";
 /// A library that every process has, in the folder of Windows.
 const SYSTEM_LIBRARY: &str = r"\windows\system32\ntdll.dll";
@@ -13,6 +13,8 @@ pub(super) struct Volumes {
     known: Vec<Volume>,
     /// The volume of Windows, by the path of a library. It is called `C:` if the trace does not name it.
     system: Option<String>,
+    /// The folder of Windows, with a backslash at its end.
+    windows: Option<String>,
 }
 
 impl Volumes {
@@ -23,6 +25,11 @@ impl Volumes {
         if self.known.len() < MOST && !volume.device.is_empty() {
             self.known.push(volume);
         }
+    }
+
+    /// Takes note of the folder of Windows.
+    pub(super) fn set_windows_folder(&mut self, folder: &str) {
+        self.windows = Some(format!(r"{}\", folder.trim_end_matches('\\')));
     }
 
     /// Takes note of an image's path, which may show where Windows is.
@@ -41,7 +48,7 @@ impl Volumes {
     /// programs can open it.
     pub(super) fn shown(&self, path: &str) -> String {
         if let Some(rest) = without_prefix(path, r"\SystemRoot\") {
-            return format!("{WINDOWS}{rest}");
+            return format!("{}{rest}", self.windows_folder());
         }
         if let Some(rest) = without_prefix(path, r"\??\") {
             return rest.to_owned();
@@ -54,9 +61,15 @@ impl Volumes {
         let named = known.or_else(system);
         named.unwrap_or_else(|| match without_prefix(path, r"\Device\") {
             Some(rest) => format!(r"\\?\GLOBALROOT\Device\{rest}"),
-            None if path.starts_with(r"\Windows\") => format!("C:{path}"),
+            None if path.starts_with(r"\Windows\") => {
+                format!("{}{path}", self.windows_folder().get(..2).unwrap_or_default())
+            }
             None => path.to_owned(),
         })
+    }
+
+    fn windows_folder(&self) -> &str {
+        self.windows.as_deref().unwrap_or(WINDOWS)
     }
 }
 
@@ -83,5 +96,8 @@ mod tests {
         shown(&volumes, r"\??\C:\b.sys", r"C:\b.sys");
         volumes.note_image(r"\Device\HarddiskVolume5\Windows\System32\ntdll.dll");
         shown(&volumes, r"\Device\HarddiskVolume5\b.dll", r"C:\b.dll");
+        volumes.set_windows_folder(r"E:\WinNT");
+        shown(&volumes, r"\SystemRoot\system32\ntoskrnl.exe", r"E:\WinNT\system32\ntoskrnl.exe");
+        shown(&volumes, r"\Windows\system32\ntdll.dll", r"E:\Windows\system32\ntdll.dll");
     }
 }

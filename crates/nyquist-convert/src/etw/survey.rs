@@ -24,6 +24,8 @@ pub struct Survey {
     pub(super) first_event: Option<u64>,
     /// The time of the first sample.
     pub(super) first_sample: Option<u64>,
+    /// Whether it says which threads its CPUs ran.
+    pub(super) has_switches: bool,
     seen_processes: FxHashSet<u32>,
     seen_threads: FxHashSet<u32>,
     seen_images: FxHashSet<(u32, u64)>,
@@ -43,6 +45,7 @@ impl Survey {
             KernelEvent::Interval(interval) => {
                 self.interval.get_or_insert(interval);
             }
+            KernelEvent::ContextSwitch(_) => self.has_switches = true,
             KernelEvent::KeyedStack(stack) => self.keyed.add(event.time, &stack),
             // A stack names the process of its thread, which no other event may do.
             KernelEvent::Stack(stack) => self.thread(Thread {

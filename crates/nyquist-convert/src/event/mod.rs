@@ -363,6 +363,8 @@ pub enum UserStack {
     None,
     /// Walked by the source: the instruction pointer, then return addresses.
     Walked(Vec<Avma>),
+    /// The same, shared by the samples of a thread that has not left the kernel between them.
+    Shared(Arc<[Avma]>),
     /// Walked by the source through frame pointers. If code uses the register for something else, the chain
     /// leads to arbitrary memory. So the stack ends before the first address outside of code.
     FramePointers(Vec<Avma>),

@@ -9,8 +9,9 @@ use super::{Sample, Tid};
 pub struct Waiting {
     /// The thread, and its stack. The sample's period and CPU time are not used.
     pub sample: Sample,
-    /// The kind of object that it waits for.
-    pub reason: WaitReason,
+    /// The kind of object that it waits for. `None` if it waits for none: it waits for a CPU, or the reason that
+    /// is known already stays.
+    pub reason: Option<WaitReason>,
     /// The thread that holds the lock, if that is known.
     pub holder: Option<Tid>,
     /// The time since the previous look at the thread, in nanoseconds. Shorter waits are seen by chance, and

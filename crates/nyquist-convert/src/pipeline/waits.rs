@@ -101,16 +101,18 @@ impl Pipeline {
     }
 
     /// A thread was found waiting. A thread without earlier events has waited since it began. A look copies
-    /// more of the user stack than a switch does, but only a switch has the kernel's part.
+    /// more of the user stack than a switch does. If it has no kernel part, the switch's one is used.
     pub(super) fn see_wait(&mut self, now: Timestamp, waiting: Waiting) {
         let Waiting { mut sample, reason, object, holder, checked_before_ns } = waiting;
         let id = (sample.pid, sample.tid);
-        if !self.wants_waits(id, None, now) {
+        if !self.sink.shape.waits || !self.wants_waits(id, None, now) {
             return;
         }
         let since = self.processes.thread(now, id).start.max(self.start);
         let Some(wait) = self.account.off_cpu.get_mut(id, since) else { return };
-        sample.kernel_stack = std::mem::take(&mut wait.kernel_stack);
+        if sample.kernel_stack.is_empty() {
+            sample.kernel_stack = std::mem::take(&mut wait.kernel_stack);
+        }
         let chance = match wait.cause {
             Cause::Seen { chance, .. } => chance,
             _ => Chance::Look { before_ns: checked_before_ns },
@@ -119,7 +121,9 @@ impl Pipeline {
         let stack = self.stack_beside(now, &sample);
         if let Some(wait) = self.account.off_cpu.current_mut(id.1) {
             wait.stack = stack;
-            wait.cause = Cause::Seen { reason, object, holder, chance };
+            if let Some(reason) = reason {
+                wait.cause = Cause::Seen { reason, object, holder, chance };
+            }
         }
     }
 

@@ -117,6 +117,10 @@ impl StackWalker {
                 self.take_walked(addresses);
                 None
             }
+            UserStack::Shared(addresses) => {
+                self.take_walked(addresses);
+                None
+            }
             UserStack::FramePointers(addresses) => {
                 let process = processes.tracker.process(sample.pid, now);
                 let in_code = process.part_in_code(addresses, sample.in_kernel);

@@ -96,25 +96,20 @@ fn perf_info(bytes: &[u8]) -> Option<Event<'_>> {
 /// `SYSTEM_TRACE_HEADER` and its compact form, which lacks the times at the end.
 fn packet(bytes: &[u8], len: usize) -> Option<Event<'_>> {
     let (opcode, group) = (*bytes.get(6)?, *bytes.get(7)?);
-    Some(Event {
-        provider: groups::class(group, opcode)?,
-        opcode,
-        version: u16_at(bytes, 0)? as u8,
-        pointer_size: PointerSize::Eight,
-        process: known(u32_at(bytes, 12)?),
-        thread: known(u32_at(bytes, 8)?),
-        time: u64_at(bytes, 16)?,
-        cpu: 0,
-        payload: bytes.get(len..)?,
-    })
+    of_thread(bytes, groups::class(group, opcode)?, (opcode, u16_at(bytes, 0)? as u8), len)
 }
 
 /// `EVENT_TRACE_HEADER` and `EVENT_INSTANCE_GUID_HEADER` (evntrace.h).
 fn full(bytes: &[u8], len: usize) -> Option<Event<'_>> {
+    of_thread(bytes, guid_at(bytes, 24)?, (*bytes.get(4)?, u16_at(bytes, 6)? as u8), len)
+}
+
+/// An event whose header has the thread, the process and the time where most have them, and this length.
+fn of_thread(bytes: &[u8], provider: Guid, (opcode, version): (u8, u8), len: usize) -> Option<Event<'_>> {
     Some(Event {
-        provider: guid_at(bytes, 24)?,
-        opcode: *bytes.get(4)?,
-        version: u16_at(bytes, 6)? as u8,
+        provider,
+        opcode,
+        version,
         pointer_size: PointerSize::Eight,
         process: known(u32_at(bytes, 12)?),
         thread: known(u32_at(bytes, 8)?),
@@ -130,18 +125,9 @@ fn described(bytes: &[u8]) -> Option<Event<'_>> {
     const EXTENDED: u16 = 1;
     const SIZE: usize = 80;
     let has_more = u16_at(bytes, 4)? & EXTENDED != 0;
-    let rest = bytes.get(SIZE..)?;
-    Some(Event {
-        provider: guid_at(bytes, 24)?,
-        opcode: *bytes.get(45)?,
-        version: *bytes.get(42)?,
-        pointer_size: PointerSize::Eight,
-        process: known(u32_at(bytes, 12)?),
-        thread: known(u32_at(bytes, 8)?),
-        time: u64_at(bytes, 16)?,
-        cpu: 0,
-        payload: if has_more { without_extended(rest)? } else { rest },
-    })
+    let event = of_thread(bytes, guid_at(bytes, 24)?, (*bytes.get(45)?, *bytes.get(42)?), SIZE)?;
+    let payload = if has_more { without_extended(event.payload)? } else { event.payload };
+    Some(Event { payload, ..event })
 }
 
 /// What is behind extended data: items of 8 bytes (reserved, type, whether another one follows, size) and their

@@ -282,6 +282,11 @@ pub fn switch(new: u32, old: u32, reason: u8, state: u8) -> Vec<u8> {
     [words(&[new, old, 0]), vec![reason, 0, state, 0], words(&[0, 0])].concat()
 }
 
+/// Thread ReadyThread (opcode 50).
+pub fn ready(tid: u32, flags: u8) -> Vec<u8> {
+    [words(&[tid]), vec![1, 0, flags, 0]].concat()
+}
+
 /// Image, version 3.
 pub fn image((base, size): (u64, u64), pid: u32, timestamp: u32, path: &str) -> Vec<u8> {
     let numbers = [pointers(&[base, size]), words(&[pid, 0, timestamp, 0]), pointers(&[base])].concat();

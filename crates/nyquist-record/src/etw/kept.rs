@@ -65,6 +65,7 @@ impl Family {
             EventKind::Sample(sample) | EventKind::SwitchOut(sample) | EventKind::SwitchStack(sample) => {
                 self.has((sample.pid, sample.tid))
             }
+            EventKind::Waiting(waiting) => self.has((waiting.sample.pid, waiting.sample.tid)),
             EventKind::Fork { pid, tid, parent_pid, .. } => {
                 self.adopt((*pid, *tid), *parent_pid, event.time >= self.began)
             }

@@ -2,6 +2,7 @@
 //! do not call the system, so that they are tested on every system: the options of a session, the way of its
 //! events to the recording, which of them are kept, and how the recording ends.
 
+mod buffers;
 mod kept;
 mod record_format;
 mod recorder;
@@ -11,13 +12,18 @@ mod sink;
 mod stale;
 #[cfg(test)]
 mod tests;
+mod volume;
 
+#[cfg(windows)]
+pub(crate) use buffers::{BUFFER_KB, counts as buffer_counts};
 #[cfg(windows)]
 pub(crate) use recorder::{Decoder, Plan, SessionResult, StartedSession};
 pub use refusal::Refusal;
 #[cfg(windows)]
-pub(crate) use session::{Delivery, Losses, Machine, Session, Settings, StackWalk, interval_within};
+pub(crate) use session::{Delivery, Losses, Machine, Session, Settings, StackWalk, interval_within, rate_of};
 #[cfg(windows)]
 pub(crate) use sink::EventSink;
 #[cfg(windows)]
 pub(crate) use stale::{name_of, stale};
+#[cfg(windows)]
+pub(crate) use volume::volume;

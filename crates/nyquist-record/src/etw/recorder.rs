@@ -240,11 +240,12 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     /// Passes on the events of the recorded processes.
     fn keep(&mut self, decoded: &mut Vec<Event>) {
         for mut event in decoded.drain(..) {
+            let time = event.time.0;
+            // Events of others show as well that nothing older comes, while the recorded processes are idle.
+            self.latest = self.latest.max(time);
             if !self.kept.keeps(&event) {
                 continue;
             }
-            let time = event.time.0;
-            self.latest = self.latest.max(time);
             // What ran before the recording or after it is only described.
             if !(self.began..=self.ended).contains(&time) && is_of_running_thread(&event.kind) {
                 continue;
@@ -311,6 +312,7 @@ fn is_of_running_thread(kind: &EventKind) -> bool {
             | EventKind::SwitchIn { .. }
             | EventKind::Descheduled { .. }
             | EventKind::SwitchStack(_)
+            | EventKind::Waiting(_)
             | EventKind::Wakeup(_)
     )
 }

@@ -15,8 +15,11 @@ pub enum Refusal {
     /// The system has the functions, and no events behind them.
     #[error("this Windows is Wine, which gives no event traces (ETW)")]
     Wine,
-    /// All sessions of the machine are in use.
-    #[error("all sessions for the kernel's events (ETW) are in use: Windows has eight")]
+    /// All sessions of the machine are in use, or there is no memory for one.
+    #[error(
+        "there is no room for a session of the kernel's events (ETW): all eight that Windows has are in use, or \
+         memory for its buffers is short"
+    )]
     NoSession,
     /// The interval between samples is not allowed.
     #[error("an interval of {} ms between samples is refused: {source}", milliseconds(*.asked_ns))]

@@ -5,6 +5,9 @@ use std::ops::RangeInclusive;
 use super::refusal::Refusal;
 use super::sink::EventSink;
 
+/// Nanoseconds in a second.
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
 /// What a session records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -84,4 +87,10 @@ pub(crate) trait Machine: Send + 'static {
 pub(crate) fn interval_within(asked_ns: u64, allowed_ns: &RangeInclusive<u64>) -> u64 {
     // A range without an element is none that was understood.
     if allowed_ns.is_empty() { asked_ns } else { asked_ns.clamp(*allowed_ns.start(), *allowed_ns.end()) }
+}
+
+/// Samples a second at an interval between them in nanoseconds: the nearest whole number.
+pub(crate) fn rate_of(interval_ns: u64) -> u32 {
+    let interval_ns = interval_ns.max(1);
+    u32::try_from((NS_PER_SECOND + interval_ns / 2) / interval_ns).unwrap_or(u32::MAX)
 }

@@ -8,9 +8,18 @@ pub(crate) fn name_of(pid: u32) -> String {
     format!("{PREFIX}{pid}")
 }
 
-/// Of the names of all sessions, those of recorders that have ended. `lives` tells whether a recorder with a
-/// process number lives.
-pub(crate) fn stale(names: Vec<String>, lives: impl Fn(u32) -> bool) -> Vec<String> {
+/// Of the names of all sessions, those of recorders that have ended. This recorder is given with its process number
+/// and the name of its program's file, if that is known, and all processes that run likewise.
+pub(crate) fn stale(
+    names: Vec<String>,
+    (own_pid, own_name): (u32, Option<&str>),
+    running: &[(u32, String)],
+) -> Vec<String> {
+    // Another program can have the number of a recorder that has ended.
+    let is_recorder = |name: &str| own_name.is_none_or(|own| name.eq_ignore_ascii_case(own));
+    // This recorder has no session yet: one of its name is of a recorder that had its number.
+    let lives =
+        |pid: u32| pid != own_pid && running.iter().any(|(number, name)| *number == pid && is_recorder(name));
     let recorder = |name: &str| name.strip_prefix(PREFIX)?.parse::<u32>().ok();
     // A name in another spelling of the number is not of a recorder.
     let is_stale = |name: &String| recorder(name).is_some_and(|pid| name_of(pid) == *name && !lives(pid));

@@ -12,7 +12,7 @@ use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Task;
 
 /// The shortest and the longest time between two listings, in nanoseconds.
-const SHORTEST_LISTING_NS: u64 = 10_000_000;
+pub(super) const SHORTEST_LISTING_NS: u64 = 10_000_000;
 const LONGEST_LISTING_NS: u64 = 100_000_000;
 /// Listings may take one of this many parts of the time.
 const PART_OF_LISTINGS: u64 = 20;

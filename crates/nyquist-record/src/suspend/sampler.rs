@@ -12,6 +12,7 @@ use nyquist_convert::event::Pid;
 use super::events;
 use super::family::Family;
 use super::images::Images;
+use super::life::SHORTEST_LISTING_NS;
 use super::refused::RefusedProcesses;
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Tasks;
@@ -89,9 +90,11 @@ pub(crate) struct Sampler<S: System> {
     /// The CPU time of threads that have ended.
     pub(super) ended_cpu_ns: u64,
     pub(super) refused: RefusedProcesses,
-    /// Whether a thread or process seems to have ended or to be new, so that the next listing is due.
+    /// Whether a thread or process seems to have ended or to be new, so that the next listing comes earlier.
     pub(super) wants_listing: bool,
     pub(super) next_listing: u64,
+    /// When the last listing was complete.
+    listed_at: u64,
     pub(super) sent_at: u64,
     /// The last listing; kept to reuse its memory.
     pub(super) listed: Vec<ListedProcess>,
@@ -128,6 +131,7 @@ impl<S: System> Sampler<S> {
             refused: RefusedProcesses::default(),
             wants_listing: false,
             next_listing: now,
+            listed_at: now,
             sent_at: now,
             listed: Vec::new(),
             listed_threads: Vec::new(),
@@ -156,9 +160,7 @@ impl<S: System> Sampler<S> {
             let next = ticks.next_ns().min(deadline.unwrap_or(u64::MAX));
             let is_stopped = self.system.wait_until(next);
             let now = self.system.now();
-            if now >= self.next_listing || self.wants_listing {
-                self.list(now);
-            }
+            self.list_from_time_to_time(now);
             if now >= ticks.next_ns() {
                 self.sample_all();
                 ticks.advance(self.system.now());
@@ -181,6 +183,16 @@ impl<S: System> Sampler<S> {
     fn has_ended(&mut self) -> bool {
         let Self { system, processes, plan, .. } = self;
         plan.pids.iter().all(|pid| processes.get(pid).is_none_or(|it| system.has_ended(&it.handle)))
+    }
+
+    /// Lists processes and threads when that is due. A thread that seems to have ended shortens the pause, and
+    /// not more: one that stays listed and can never be suspended would make each look list the machine.
+    fn list_from_time_to_time(&mut self, now: u64) {
+        let is_wanted = self.wants_listing && now >= self.listed_at.saturating_add(SHORTEST_LISTING_NS);
+        if now >= self.next_listing || is_wanted {
+            self.list(now);
+            self.listed_at = self.system.now();
+        }
     }
 
     fn send_from_time_to_time(&mut self) {

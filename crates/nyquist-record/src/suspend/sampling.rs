@@ -5,7 +5,7 @@ use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack
 
 use super::sampler::Sampler;
 use super::system::{StoppedRegisters as _, System};
-use super::task::{Activity, Task};
+use super::task::{Activity, CpuReading, Task};
 
 /// The largest copy of a stack in bytes: 128 kB take some 20 µs.
 pub(crate) const LARGEST_COPY: usize = 128 << 10;
@@ -67,24 +67,32 @@ impl<S: System> Sampler<S> {
             self.wants_listing = true;
             return;
         };
+        let read = CpuReading { counted_ns: read, about_ran_ns: self.system.about_ran_ns(&task.thread) };
         task.is_due |= self.system.was_active(&task.thread);
         if task.may_have_run(read, now) {
             return self.suspend(place, read);
         }
         task.is_disturbed = false;
-        task.account(read, 0, now);
+        task.account(read.counted_ns, 0, now);
         if task.waited_ns >= BETWEEN_WAITING_SAMPLES_NS {
             self.report_waiting_at(place, now);
         }
     }
 
     /// Suspends a thread, copies its registers and its stack, and lets it run again.
-    fn suspend(&mut self, place: usize, read: u64) {
+    fn suspend(&mut self, place: usize, read: CpuReading) {
         self.prepare_room();
         let Self { system, tasks, processes, out, plan, .. } = self;
         let Some(task) = tasks.all_mut().get_mut(place) else { return };
         let Some(process) = processes.get(&task.pid) else { return };
         let most = LARGEST_COPY.min(plan.most_copied);
+        if !out.takes_sample(most) {
+            // It would be suspended for nothing. Its next sample has the time since its last one.
+            if task.is_running() {
+                out.drop_sample();
+            }
+            return;
+        }
         let before = system.now();
         if !system.suspend(&task.thread) {
             self.wants_listing = true;
@@ -117,7 +125,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// Records what a look has found.
-    fn sample(&mut self, place: usize, read: u64, stopped: &Stopped<S::Registers>) {
+    fn sample(&mut self, place: usize, read: CpuReading, stopped: &Stopped<S::Registers>) {
         let Some(task) = self.tasks.all().get(place) else { return };
         let (pid, ip) = (task.pid, stopped.registers.instruction_pointer());
         self.note_sample(pid, ip, stopped.at);
@@ -126,9 +134,9 @@ impl<S: System> Sampler<S> {
         let registers = stopped.registers.event_registers();
         let Some(task) = self.tasks.all().get(place) else { return };
         let is_same = task.registers.as_ref() == Some(&registers);
-        if in_call && is_same && !task.is_running() && task.clock.advance_to(read) == 0 {
+        if in_call && is_same && !task.is_running() && task.moved_ns(read) == 0 {
             // It still waits, and its stack is known.
-            return self.note_still_waiting(place, read, stopped.at);
+            return self.note_still_waiting(place, read.counted_ns, stopped.at);
         }
         self.report_waiting_at(place, stopped.at);
         let Some(task) = self.tasks.all_mut().get_mut(place) else { return };
@@ -220,30 +228,34 @@ impl<S: System> Sampler<S> {
 
 impl<T> Task<T> {
     /// How much CPU time it may use before it is sampled even in a system call, in nanoseconds.
-    fn longest_unseen_ns(&self, interval_ns: u64) -> u64 {
-        LEAST_UNSEEN_NS.max(interval_ns * UNSEEN_INTERVALS) + 2 * self.clock.step_ns()
+    fn longest_unseen_ns(&self, interval_ns: u64, shows_runs: bool) -> u64 {
+        let uncertain_ns = if shows_runs { 0 } else { 2 * self.clock.step_ns() };
+        LEAST_UNSEEN_NS.max(interval_ns * UNSEEN_INTERVALS) + uncertain_ns
     }
 
     /// Accounts for the time until a look that has suspended it. Returns the state to be sampled, or `None` if
     /// it has begun to wait: how long it waits there is not known yet.
     fn judge(
         &mut self,
-        (read, now): (u64, u64),
+        (read, now): (CpuReading, u64),
         (in_call, is_same): (bool, bool),
         interval_ns: u64,
     ) -> Option<SampleState> {
         let passed = now.saturating_sub(self.looked_at);
         let was_running = self.is_running();
-        let has_moved = self.clock.advance_to(read) > 0;
+        let has_moved = self.moved_ns(read) > 0;
         let ran = !in_call && (has_moved || !is_same);
         // On average, a thread that waited at the last look has run for half of the time since.
         let most = if was_running { interval_ns.saturating_mul(2) } else { interval_ns / 2 };
-        let ran_ns = if ran { passed.min(most) } else { 0 };
-        let used = self.account(read, ran_ns, now);
+        let guessed_ns = if ran { passed.min(most) } else { 0 };
+        let about_ns = read.about_ran_ns.map(|ran| ran.min(passed));
+        let used = self.account(read.counted_ns, about_ns.unwrap_or(guessed_ns), now);
         (self.is_due, self.is_disturbed, self.has_run) = (false, true, true);
         // It has run nearly all the time, so it works in the kernel.
-        let in_kernel = !self.clock.is_coarse() && used > 0 && used.saturating_mul(8) >= passed * 7;
-        let unseen = self.unseen_ns() > self.longest_unseen_ns(interval_ns);
+        let shows_runs = about_ns.is_some() || !self.clock.is_coarse();
+        let worked = about_ns.unwrap_or(used);
+        let in_kernel = shows_runs && worked > 0 && worked.saturating_mul(8) >= passed * 7;
+        let unseen = self.unseen_ns() > self.longest_unseen_ns(interval_ns, about_ns.is_some());
         if ran || (in_call && (in_kernel || unseen)) {
             self.seen_ns = self.clock.used_ns();
             self.activity = Activity::Running;

@@ -35,7 +35,12 @@ pub(super) struct SimThread {
     pub(super) began: u64,
     pub(super) ends: u64,
     pub(super) cpu_ns: u64,
+    /// Its CPU time when it was last read, and what the finer clock says of the time between.
+    read_ns: u64,
+    about_ran_ns: u64,
     is_suspended: bool,
+    /// Whether the system refuses to suspend it, although it lives.
+    pub(super) is_protected: bool,
     pub(super) suspensions: u64,
 }
 
@@ -65,6 +70,11 @@ pub(super) struct Machine {
     pub(super) now: u64,
     /// The steps of the clocks of threads; 0 if they are exact.
     pub(super) step_ns: u64,
+    /// The rate of another clock, which shows each run of a thread: 1 if it is right.
+    pub(super) finer_clock: Option<f64>,
+    /// How often its processes were listed, and how long that takes.
+    pub(super) listings: u64,
+    pub(super) listing_ns: u64,
     pub(super) processes: BTreeMap<u32, SimProcess>,
 }
 
@@ -80,7 +90,10 @@ impl SimProcess {
             began: life.start,
             ends: life.end,
             cpu_ns: 0,
+            read_ns: 0,
+            about_ran_ns: 0,
             is_suspended: false,
+            is_protected: false,
             suspensions: 0,
         };
         Self {
@@ -191,7 +204,10 @@ impl System for Simulated {
     }
 
     fn list_processes(&mut self, out: &mut Vec<ListedProcess>) -> bool {
-        let machine = self.0.borrow();
+        let mut machine = self.0.borrow_mut();
+        machine.listings += 1;
+        let listed_at = machine.now + machine.listing_ns;
+        machine.advance(listed_at);
         let living = machine.processes.iter().filter(|(_, process)| process.lives(machine.now));
         out.extend(living.map(|(pid, process)| ListedProcess {
             pid: *pid,
@@ -278,8 +294,18 @@ impl System for Simulated {
 
     fn cpu_time_ns(&mut self, thread: &u32) -> Option<u64> {
         let mut machine = self.0.borrow_mut();
-        let step = machine.step_ns.max(1);
-        machine.thread(*thread).map(|thread| thread.cpu_ns / step * step)
+        let (step, rate) = (machine.step_ns.max(1), machine.finer_clock.unwrap_or_default());
+        machine.thread(*thread).map(|thread| {
+            let ran = thread.cpu_ns - std::mem::replace(&mut thread.read_ns, thread.cpu_ns);
+            thread.about_ran_ns = (ran as f64 * rate) as u64;
+            thread.cpu_ns / step * step
+        })
+    }
+
+    fn about_ran_ns(&self, thread: &u32) -> Option<u64> {
+        let mut machine = self.0.borrow_mut();
+        machine.finer_clock?;
+        machine.thread(*thread).map(|thread| thread.about_ran_ns)
     }
 
     fn cpu_clock_step_ns(&self) -> u64 {
@@ -294,6 +320,9 @@ impl System for Simulated {
     fn suspend(&mut self, thread: &u32) -> bool {
         let mut machine = self.0.borrow_mut();
         let Some((process, now)) = machine.living(*thread) else { return false };
+        if process.threads.get(thread).is_some_and(|thread| thread.is_protected) {
+            return false;
+        }
         if process.ends_at_look {
             process.ends = Some(now);
         }

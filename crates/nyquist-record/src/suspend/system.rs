@@ -107,11 +107,16 @@ pub(crate) trait System {
     fn open_thread(&mut self, process: &Self::Process, tid: u32) -> Option<Self::Thread>;
     /// The name that the program has given to a thread.
     fn thread_name(&mut self, thread: &Self::Thread) -> Option<String>;
-    /// The CPU time of a thread in nanoseconds, user and kernel.
+    /// The CPU time of a thread in nanoseconds, user and kernel, as the system counts it.
     fn cpu_time_ns(&mut self, thread: &Self::Thread) -> Option<u64>;
     /// Whether a thread had or awaited a CPU when its CPU time was last read, if the system tells that too.
     fn was_active(&self, _thread: &Self::Thread) -> bool {
         false
+    }
+    /// How long a thread has run, in nanoseconds, between the last two times that its CPU time was read, if a
+    /// finer clock shows each run and its rate is about known. How much that is in all, the CPU time says.
+    fn about_ran_ns(&self, _thread: &Self::Thread) -> Option<u64> {
+        None
     }
     /// The steps in nanoseconds in which that time advances; 0 if it is exact.
     fn cpu_clock_step_ns(&self) -> u64;

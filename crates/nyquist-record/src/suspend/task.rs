@@ -42,6 +42,15 @@ pub(crate) struct Task<T> {
     pub(crate) name: String,
 }
 
+/// What the system's clocks say of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuReading {
+    /// Its CPU time, as the system counts it.
+    pub(crate) counted_ns: u64,
+    /// About how long it has run since the last reading, if another clock shows that.
+    pub(crate) about_ran_ns: Option<u64>,
+}
+
 /// What a thread is doing, as far as known.
 #[derive(Debug)]
 pub(crate) enum Activity {
@@ -86,12 +95,17 @@ impl<T> Task<T> {
         matches!(self.activity, Activity::Running)
     }
 
-    /// Whether it may have run since the last look, given the system's clock of its CPU time.
-    pub(crate) fn may_have_run(&self, read_ns: u64, now: u64) -> bool {
-        let moved = self.clock.advance_to(read_ns);
+    /// Whether it may have run since the last look, given what the system's clocks say.
+    pub(crate) fn may_have_run(&self, read: CpuReading, now: u64) -> bool {
         let own_cost = if self.is_disturbed { COST_OF_LOOK_NS } else { 0 };
-        let is_overdue = self.clock.is_coarse() && now >= self.next_check;
-        self.is_running() || moved > own_cost || self.is_due || is_overdue
+        let hides_runs = self.clock.is_coarse() && read.about_ran_ns.is_none();
+        let is_overdue = hides_runs && now >= self.next_check;
+        self.is_running() || self.moved_ns(read) > own_cost || self.is_due || is_overdue
+    }
+
+    /// How far its clock has moved since the last look, in nanoseconds. A finer clock is not delayed by steps.
+    pub(crate) fn moved_ns(&self, read: CpuReading) -> u64 {
+        read.about_ran_ns.unwrap_or_else(|| self.clock.advance_to(read.counted_ns))
     }
 
     /// Takes over the system's clock, and time for which it was seen to run. The rest of the time since the
@@ -176,15 +190,33 @@ mod tests {
         Task::new((1, 2), (), CpuClock::new(step_ns, 0), 0)
     }
 
+    fn counted(counted_ns: u64) -> CpuReading {
+        CpuReading { counted_ns, about_ran_ns: None }
+    }
+
     #[test]
     fn a_waiting_thread_may_run_when_its_clock_moves() {
         let mut task = task(0);
-        assert!(task.may_have_run(0, 0), "nothing is known");
+        assert!(task.may_have_run(counted(0), 0), "nothing is known");
         task.activity = Activity::Waiting(UserStack::None);
         task.is_due = false;
-        assert!(!task.may_have_run(0, 1_000_000) && task.may_have_run(1, 1_000_000));
+        assert!(!task.may_have_run(counted(0), 1_000_000) && task.may_have_run(counted(1), 1_000_000));
         task.is_disturbed = true;
-        assert!(!task.may_have_run(COST_OF_LOOK_NS, 0) && task.may_have_run(COST_OF_LOOK_NS + 1, 0));
+        assert!(!task.may_have_run(counted(COST_OF_LOOK_NS), 0));
+        assert!(task.may_have_run(counted(COST_OF_LOOK_NS + 1), 0));
+    }
+
+    #[test]
+    fn a_finer_clock_shows_what_a_coarse_one_hides() {
+        let mut task = task(10_000_000);
+        task.activity = Activity::Waiting(UserStack::None);
+        task.is_due = false;
+        let read = |about| CpuReading { counted_ns: 10_000_000, about_ran_ns: Some(about) };
+        assert!(task.may_have_run(read(1), 0));
+        assert!(
+            !task.may_have_run(read(0), u64::MAX),
+            "the step is of what ran before, and no look is overdue"
+        );
     }
 
     #[test]
@@ -198,7 +230,7 @@ mod tests {
             pauses.push(task.next_check / 1_000_000);
         }
         assert_eq!(pauses, [2, 4, 8, 16, 32, 32, 32]);
-        assert!(!task.may_have_run(0, 31_999_999) && task.may_have_run(0, 32_000_000));
+        assert!(!task.may_have_run(counted(0), 31_999_999) && task.may_have_run(counted(0), 32_000_000));
         task.note_place(false, 1_000_000, 5);
         assert_eq!(task.next_check, 5);
     }

@@ -23,8 +23,12 @@ struct Recorded {
 
 fn machine(step_ns: u64, processes: &[(u32, SimProcess)]) -> Simulated {
     let simulated = Simulated::default();
-    *simulated.0.borrow_mut() =
-        Machine { now: SECOND, step_ns, processes: processes.iter().cloned().collect() };
+    *simulated.0.borrow_mut() = Machine {
+        now: SECOND,
+        step_ns,
+        processes: processes.iter().cloned().collect(),
+        ..Machine::default()
+    };
     simulated
 }
 
@@ -126,6 +130,47 @@ fn cpu_time_is_conserved_whatever_the_clock() {
         assert!((1800..2200).contains(&recorded.end.holds.count));
         assert_eq!(recorded.end.holds.median_us, 5);
     }
+}
+
+/// The cycles that a processor counts are no measure of time. They show which threads have run.
+#[test]
+fn cycles_of_an_unknown_rate_change_no_sum() {
+    let works = Does::Both { period: 10 * MS, runs: 2 * MS };
+    for rate in [0.25, 1.0, 4.0] {
+        let threads = [(11, Does::Runs), (12, works), (13, Does::Waits)];
+        let machine = machine(COARSE, &[(10, forever(&threads))]);
+        machine.0.borrow_mut().finer_clock = Some(rate);
+        let recorded = record(&machine, plan(&[10], 1000));
+        for (tid, shown) in [(11, 10), (12, 12), (13, 13)] {
+            let (used, total) = (recorded.cpu_ns(tid), recorded.total(shown));
+            assert!(used.abs_diff(total) <= COARSE, "{rate}: {total} of {used}");
+        }
+        assert!((150..260).contains(&recorded.running(12).len()), "{rate}: {}", recorded.running(12).len());
+        assert!(recorded.suspensions(13) <= 3, "{rate}: {} suspensions", recorded.suspensions(13));
+    }
+}
+
+#[test]
+fn a_thread_that_cannot_be_suspended_does_not_hurry_the_listings() {
+    let mut program = forever(&[(11, Does::Runs), (12, Does::Runs)]);
+    program.threads.get_mut(&12).unwrap().is_protected = true;
+    let machine = machine(0, &[(10, program)]);
+    machine.0.borrow_mut().listing_ns = 4 * MS;
+    let recorded = record(&machine, plan(&[10], 1000));
+    let listings = machine.0.borrow().listings;
+    assert!((50..80).contains(&listings), "{listings} listings of 4 ms with pauses of 10 ms");
+    assert!(recorded.suspensions(12) == 0 && recorded.running(10).len() > 400);
+}
+
+#[test]
+fn a_thread_whose_stack_has_no_room_is_not_suspended() {
+    let machine = machine(0, &[(10, forever(&[(11, Does::Runs)]))]);
+    // The chunks are taken at the end, so that the pool runs out of buffers.
+    let recorded = record(&machine, plan(&[10], 20_000));
+    let (samples, suspensions) = (recorded.running(10).len() as u64, recorded.suspensions(11));
+    assert!(samples > 10_000 && samples < 15_000, "{samples} samples");
+    assert!(suspensions <= samples + 1, "{suspensions} suspensions for {samples} samples");
+    assert!(recorded.has(|kind| matches!(kind, EventKind::Lost { records } if *records > 0)), "it is said");
 }
 
 #[test]

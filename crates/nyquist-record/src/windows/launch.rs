@@ -17,6 +17,7 @@ use windows_sys::Win32::System::Threading::CREATE_SUSPENDED;
 use super::Command;
 use super::listing::Listing;
 use super::signals::EndSignal;
+use super::sys::job::Leash;
 use super::sys::{process, thread};
 
 /// The exit code of a process that this program ends.
@@ -90,6 +91,8 @@ pub struct Suspended {
     process: Process,
     program: String,
     is_started: bool,
+    /// Ends the process if this program is ended by force. Systems that refuse it leave a process that waits.
+    leash: Option<Leash>,
 }
 
 /// Makes the process of the command, which waits. It has this process's console, standard streams and inherited
@@ -102,7 +105,8 @@ pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
     made.creation_flags(CREATE_SUSPENDED);
     let child = made.spawn().map_err(|source| LaunchError::Exec { program: program.clone(), source })?;
     let process = Process { pid: child.id(), handle: Arc::new(child.into()) };
-    Ok(Suspended { process, program, is_started: false })
+    let leash = Leash::on(&process.handle).ok();
+    Ok(Suspended { process, program, is_started: false, leash })
 }
 
 impl Suspended {
@@ -113,7 +117,8 @@ impl Suspended {
 
     /// Lets the command run.
     pub fn start(mut self) -> Result<Running, LaunchError> {
-        match self.process.resume() {
+        let released = self.leash.take().map_or(Ok(()), Leash::release);
+        match released.and_then(|()| self.process.resume()) {
             Ok(()) => {
                 self.is_started = true;
                 Ok(Running { process: self.process.clone() })

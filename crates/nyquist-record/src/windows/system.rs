@@ -1,5 +1,6 @@
 //! What sampling by suspending threads needs of Windows.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::os::windows::io::OwnedHandle;
@@ -9,6 +10,9 @@ use std::time::Duration;
 use nyquist_convert::event::{MappedFile, Registers};
 use nyquist_object::PeCodeId;
 use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETER};
+use windows_sys::Win32::System::SystemInformation::{
+    IMAGE_FILE_MACHINE, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64,
+};
 
 use super::listing::Listing;
 use super::process::file_name;
@@ -17,8 +21,7 @@ use super::sys::timer::{Flag, Timer};
 use super::sys::{clock, memory, modules, process, thread};
 use crate::suspend::system::{ListedProcess, ListedThread, LoadedModule, Refusal, StoppedRegisters, System};
 
-/// The steps in which the system's times of threads advance, in nanoseconds, if it does not count cycles: those
-/// of its timer interrupt.
+/// The steps in which the system's times of threads advance, in nanoseconds: those of its timer interrupt.
 const COARSE_STEP_NS: u64 = 15_625_000;
 /// How often, and for how long each time, cycles are counted to know their rate.
 const RATE_LOOKS: u32 = 6;
@@ -36,14 +39,32 @@ pub(crate) struct Windows {
     listing: Listing,
     timer: Timer,
     stop: Arc<Flag>,
-    /// The cycles that a thread uses in a microsecond; `None` if they are not counted.
+    /// About how many cycles a running thread uses in a microsecond; `None` if they are not counted. The rate can
+    /// vary ("Do not attempt to convert the CPU clock cycles returned by QueryThreadCycleTime to elapsed time"), so
+    /// cycles show which threads have run, and not for how long.
     cycles_per_us: Option<f64>,
+}
+
+/// A thread that is sampled.
+#[derive(Debug)]
+pub(crate) struct SampledThread {
+    handle: OwnedHandle,
+    /// Its cycles when its CPU time was last read, and about how long it had run since the reading before.
+    cycles: Cell<u64>,
+    about_ran_ns: Cell<u64>,
 }
 
 impl Windows {
     /// Prepares for sampling until the flag is set. Takes some milliseconds.
     pub(crate) fn new(stop: Arc<Flag>) -> io::Result<Self> {
         Ok(Self { listing: Listing::default(), timer: Timer::new()?, stop, cycles_per_us: cycle_rate() })
+    }
+
+    /// Whether a process is the one that was listed with its number, if it was listed. A process that ends
+    /// meanwhile leaves its number to others.
+    fn is_the_listed_one(&self, pid: u32, process: &OwnedHandle) -> bool {
+        let listed = self.listing.processes().find(|listed| listed.pid == pid);
+        listed.zip(process::began(process)).is_none_or(|(listed, began)| listed.began == began)
     }
 }
 
@@ -64,7 +85,7 @@ fn cycle_rate() -> Option<f64> {
 
 impl System for Windows {
     type Process = OwnedHandle;
-    type Thread = OwnedHandle;
+    type Thread = SampledThread;
     type Registers = ThreadRegisters;
 
     fn now(&self) -> u64 {
@@ -93,13 +114,13 @@ impl System for Windows {
         if process::has_ended(&process) {
             return Err(Refusal::Gone);
         }
-        if process::is_32_bit(&process) {
-            return Err(Refusal::Refused {
-                reason: format!("process {pid} is a 32-bit program, and only 64-bit programs are sampled"),
-                advice: Some("record a 64-bit build of the program".to_owned()),
-            });
+        if !self.is_the_listed_one(pid, &process) {
+            return Err(Refusal::Gone);
         }
-        Ok(process)
+        match foreign_code(process::machine(&process), process::native_machine()) {
+            Some(foreign) => Err(refusal_of_code(pid, foreign)),
+            None => Ok(process),
+        }
     }
 
     fn process_name(&mut self, process: &OwnedHandle) -> Option<String> {
@@ -123,28 +144,35 @@ impl System for Windows {
         (!starts.is_empty()).then_some((starts, new))
     }
 
-    fn open_thread(&mut self, _: &OwnedHandle, tid: u32) -> Option<OwnedHandle> {
-        thread::open(tid).ok()
+    fn open_thread(&mut self, process: &OwnedHandle, tid: u32) -> Option<SampledThread> {
+        let handle = thread::open(tid).ok().filter(|thread| thread::is_of(thread, process))?;
+        Some(SampledThread { handle, cycles: Cell::new(0), about_ran_ns: Cell::new(0) })
     }
 
-    fn thread_name(&mut self, thread: &OwnedHandle) -> Option<String> {
-        thread::name(thread)
+    fn thread_name(&mut self, thread: &SampledThread) -> Option<String> {
+        thread::name(&thread.handle)
     }
 
-    fn cpu_time_ns(&mut self, thread: &OwnedHandle) -> Option<u64> {
-        match self.cycles_per_us {
+    fn cpu_time_ns(&mut self, thread: &SampledThread) -> Option<u64> {
+        if let Some(rate) = self.cycles_per_us {
             // A thread that has not run yet has no cycles.
-            Some(rate) => Some((thread::cycles(thread).unwrap_or_default() as f64 * 1000.0 / rate) as u64),
-            None => thread::coarse_cpu_ns(thread),
+            let cycles = thread::cycles(&thread.handle).unwrap_or_default();
+            let used = cycles.saturating_sub(thread.cycles.replace(cycles));
+            thread.about_ran_ns.set((used as f64 * 1000.0 / rate) as u64);
         }
+        thread::coarse_cpu_ns(&thread.handle)
+    }
+
+    fn about_ran_ns(&self, thread: &SampledThread) -> Option<u64> {
+        self.cycles_per_us.map(|_| thread.about_ran_ns.get())
     }
 
     fn cpu_clock_step_ns(&self) -> u64 {
-        if self.cycles_per_us.is_some() { 0 } else { COARSE_STEP_NS }
+        COARSE_STEP_NS
     }
 
-    fn stack(&mut self, process: &OwnedHandle, thread: &OwnedHandle, pointer: u64) -> Option<Range<u64>> {
-        let block = thread::environment_block(thread);
+    fn stack(&mut self, process: &OwnedHandle, thread: &SampledThread, pointer: u64) -> Option<Range<u64>> {
+        let block = thread::environment_block(&thread.handle);
         let field = |offset| memory::read_u64(process, block?.checked_add(offset)?);
         let stated = field(STACK_LIMIT).zip(field(STACK_BASE)).map(|(limit, base)| limit..base);
         // A program can use other stacks, or state anything.
@@ -153,20 +181,20 @@ impl System for Windows {
             .or_else(|| memory::end_of_region(process, pointer).map(|end| pointer..end))
     }
 
-    fn suspend(&mut self, thread: &OwnedHandle) -> bool {
-        thread::suspend(thread)
+    fn suspend(&mut self, thread: &SampledThread) -> bool {
+        thread::suspend(&thread.handle)
     }
 
-    fn registers(&mut self, thread: &OwnedHandle) -> Option<ThreadRegisters> {
-        ThreadRegisters::read(thread)
+    fn registers(&mut self, thread: &SampledThread) -> Option<ThreadRegisters> {
+        ThreadRegisters::read(&thread.handle)
     }
 
     fn read_memory(&mut self, process: &OwnedHandle, address: u64, out: &mut [u8]) -> usize {
         memory::read(process, address, out)
     }
 
-    fn resume(&mut self, thread: &OwnedHandle) {
-        thread::resume(thread);
+    fn resume(&mut self, thread: &SampledThread) {
+        thread::resume(&thread.handle);
     }
 
     fn is_at_call(&mut self, process: &OwnedHandle, instruction_pointer: u64) -> bool {
@@ -230,6 +258,52 @@ fn code_id(process: &OwnedHandle, start: u64) -> Option<PeCodeId> {
     Some(PeCodeId { timestamp: u32_at(header + 8)?, size_of_image: u32_at(header + 24 + 56)? })
 }
 
+/// The kind of processor that this program is built for.
+#[cfg(target_arch = "x86_64")]
+const OWN_MACHINE: IMAGE_FILE_MACHINE = IMAGE_FILE_MACHINE_AMD64;
+#[cfg(target_arch = "aarch64")]
+const OWN_MACHINE: IMAGE_FILE_MACHINE = IMAGE_FILE_MACHINE_ARM64;
+
+/// Code that is not sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Foreign {
+    /// It is translated while it runs, and the program is for 64-bit processors.
+    Translated,
+    /// It has 32 bits.
+    Of32Bits,
+    /// This program itself is translated, and does not see others as they are.
+    Ours,
+}
+
+/// Whether a process's code is none that is sampled, by the kinds of processor of the process and of the machine.
+fn foreign_code(process: Option<IMAGE_FILE_MACHINE>, native: Option<IMAGE_FILE_MACHINE>) -> Option<Foreign> {
+    match process {
+        _ if native.is_some_and(|native| native != OWN_MACHINE) => Some(Foreign::Ours),
+        None => None,
+        Some(process) if process == OWN_MACHINE => None,
+        Some(IMAGE_FILE_MACHINE_AMD64 | IMAGE_FILE_MACHINE_ARM64) => Some(Foreign::Translated),
+        Some(_) => Some(Foreign::Of32Bits),
+    }
+}
+
+fn refusal_of_code(pid: u32, foreign: Foreign) -> Refusal {
+    let (reason, advice) = match foreign {
+        Foreign::Translated => (
+            format!("process {pid} is a program for other processors, and only native code is sampled"),
+            "record a build for this machine's processor",
+        ),
+        Foreign::Of32Bits => (
+            format!("process {pid} is a 32-bit program, and only 64-bit programs are sampled"),
+            "record a 64-bit build of the program",
+        ),
+        Foreign::Ours => (
+            "this nyquist is for other processors, and is translated on this machine".to_owned(),
+            "use a nyquist for this machine's processor",
+        ),
+    };
+    Refusal::Refused { reason, advice: Some(advice.to_owned()) }
+}
+
 fn refusal(pid: u32, error: &io::Error) -> Refusal {
     match error.raw_os_error().map(|code| code as u32) {
         Some(ERROR_INVALID_PARAMETER) => Refusal::Gone,
@@ -256,6 +330,33 @@ mod tests {
                 && ends_with_call(b"\x90\xff\x14\x25\0\x10\xfe\x7f")
         );
         assert!(!ends_with_call(b"\x0f\x05\x90\x90\x90\x90\x90\x90"));
+    }
+
+    #[test]
+    fn only_native_64_bit_code_is_sampled() {
+        const OTHER: IMAGE_FILE_MACHINE = OWN_MACHINE ^ IMAGE_FILE_MACHINE_AMD64 ^ IMAGE_FILE_MACHINE_ARM64;
+        const I386: IMAGE_FILE_MACHINE = 0x14c;
+        let own = Some(OWN_MACHINE);
+        let found = [(own, own), (None, None), (Some(OTHER), own), (Some(I386), own), (own, Some(OTHER))]
+            .map(|(process, native)| foreign_code(process, native));
+        let expected = [Foreign::Translated, Foreign::Of32Bits, Foreign::Ours].map(Some);
+        assert_eq!(found[..2], [None, None]);
+        assert_eq!(found[2..], expected);
+    }
+
+    #[test]
+    fn a_process_or_thread_that_was_not_listed_is_not_opened() {
+        let mut system = Windows::new(Arc::new(Flag::new().unwrap())).unwrap();
+        system.list_processes(&mut Vec::new());
+        let pid = std::process::id();
+        let own = system.open_process(pid).unwrap();
+        assert!(system.is_the_listed_one(pid, &own));
+        let other = system.listing.processes().find(|listed| listed.pid != pid).unwrap();
+        assert!(!system.is_the_listed_one(other.pid, &own), "another process has the number");
+        let threads = |pid| system.listing.threads(pid).map(|thread| thread.tid).collect::<Vec<u32>>();
+        let (ours, others) = (threads(pid), threads(other.pid));
+        assert!(system.open_thread(&own, ours[0]).is_some());
+        assert!(others.iter().all(|tid| system.open_thread(&own, *tid).is_none()));
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn seen(tid: u32, address: u64, reason: WaitReason, checked_before_ms: u64) -> E
     let checked_before_ns = checked_before_ms * MS;
     EventKind::Waiting(Box::new(Waiting {
         sample,
-        reason,
+        reason: Some(reason),
         checked_before_ns,
         object: Some("it".into()),
         holder: Some(Tid(1)),

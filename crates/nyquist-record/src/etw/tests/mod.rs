@@ -8,7 +8,7 @@ use nyquist_convert::event::{Event, EventKind, Pid};
 
 use super::recorder::{Plan, SessionResult, StartedSession};
 use super::refusal::Refusal;
-use super::session::{Losses, Settings, StackWalk, interval_within};
+use super::session::{Losses, Settings, StackWalk, interval_within, rate_of};
 use super::stale::{name_of, stale};
 use crate::end_reason::EndReason;
 use simulated::{BEGAN, Script, Simulated, Step, TestDecoder, TestMachine, event, image, process, sample};
@@ -236,8 +236,37 @@ fn switches_have_stacks_if_waits_are_recorded() {
 #[test]
 fn sessions_of_ended_recorders_are_stale() {
     let names = ["nyquist-5", "nyquist-6", "nyquist-05", "nyquist-", "Eventlog-System", "nyquist-x"];
-    let names = names.map(str::to_owned).to_vec();
-    assert_eq!(stale(names, |pid| pid == 6), [name_of(5)]);
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).chain([7, 8].map(name_of)).collect();
+    let running = [(6, "Nyquist.exe"), (7, "other.exe"), (8, "nyquist.exe")];
+    let running = running.map(|(pid, name)| (pid, name.to_owned()));
+    let found = |own_name| stale(names.clone(), (8, own_name), &running);
+    // A recorder that was killed had the number that this one has, too.
+    assert_eq!(found(Some("nyquist.exe")), [5, 7, 8].map(name_of));
+    assert_eq!(found(None), [5, 8].map(name_of), "any program could be a recorder");
+}
+
+#[test]
+fn rates_are_the_nearest_whole_numbers() {
+    assert_eq!(
+        [1_000_000, 999_999, 1_000_600, 122_100, 0].map(rate_of),
+        [1000, 1000, 999, 8190, 1_000_000_000]
+    );
+}
+
+#[test]
+fn an_idle_target_does_not_hold_up_the_recording() {
+    let second = 1_000_000_000;
+    let script = Script::default();
+    script.deliver([process(10, 1, 5), sample(20, BEGAN + 9 * second)]);
+    script.then(Step::Stop);
+    let mut recording = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[10]))
+        .unwrap()
+        .record(TestDecoder::of(&script), || ())
+        .unwrap();
+    let first = recording.next().unwrap();
+    assert!(first.complete_before().0 > BEGAN + 6 * second, "{:?}", first.complete_before());
+    while recording.next().is_some() {}
+    recording.join().unwrap();
 }
 
 #[test]

@@ -156,7 +156,7 @@ mod tests {
         end.send(()).unwrap();
         assert_eq!(waits.finish(&mut events), 0);
         let EventKind::Waiting(waiting) = &events[0].kind else { panic!("{events:?}") };
-        assert_eq!((waiting.sample.tid, waiting.reason), (Tid(tid), WaitReason::Sleep));
+        assert_eq!((waiting.sample.tid, waiting.reason), (Tid(tid), Some(WaitReason::Sleep)));
         sleeper.join().unwrap();
     }
 }

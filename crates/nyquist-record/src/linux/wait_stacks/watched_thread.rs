@@ -78,8 +78,13 @@ impl WatchedThread {
         }
         self.noted = Some(before.turns);
         let sample = self.sample(user);
-        let kind =
-            EventKind::Waiting(Box::new(Waiting { sample, reason, object, holder, checked_before_ns }));
+        let kind = EventKind::Waiting(Box::new(Waiting {
+            sample,
+            reason: Some(reason),
+            object,
+            holder,
+            checked_before_ns,
+        }));
         CheckOutcome::Waits(Event { time: Timestamp(at), cpu: None, kind })
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::windows::io::OwnedHandle;
+use std::path::Path;
 use std::sync::Arc;
 
 use nyquist_convert::etw::EtwEvents;
@@ -10,11 +11,11 @@ use nyquist_etw::Clock;
 
 use super::machine::WindowsMachine;
 use super::session::KernelSession;
-use crate::etw::{Decoder, Plan, SessionResult, Settings, StartedSession};
+use crate::etw::{Decoder, Plan, SessionResult, Settings, StartedSession, rate_of};
 use crate::recording_thread::RecordingThread;
 use crate::windows::sys::process::Preference;
 use crate::windows::sys::timer::Flag;
-use crate::windows::sys::{clock, process};
+use crate::windows::sys::{clock, process, volumes};
 use crate::windows::{OpenError, Options, Target};
 
 /// Nanoseconds in a second.
@@ -54,14 +55,16 @@ impl EtwSession {
         let ready = StartedSession::open(KernelSession::new(), machine, plan)
             .map_err(|refusal| OpenError::Etw { refusal, by_suspending })?;
         let interval_ns = ready.interval_ns().max(1);
-        let rate_hz = u32::try_from(NS_PER_SECOND.div_ceil(interval_ns)).unwrap_or(u32::MAX);
-        Ok(Self { ready, waits, rate_hz, interval_ns })
+        Ok(Self { ready, waits, rate_hz: rate_of(interval_ns), interval_ns })
     }
 
     /// Takes the events from now on.
     pub(crate) fn record(self) -> io::Result<EtwRecording> {
         let clock = Clock::performance_counter(clock::frequency());
-        let events = EtwEvents::live(clock, PATIENCE_NS).with_switches(self.waits);
+        let folder = volumes::windows_folder();
+        let events = EtwEvents::live(clock, PATIENCE_NS)
+            .with_switches(self.waits)
+            .on_machine(volumes::all(), folder.as_deref().and_then(Path::to_str));
         self.ready.record(KernelEvents(events), Preference::of_this_thread)
     }
 }

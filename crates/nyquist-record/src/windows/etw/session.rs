@@ -5,7 +5,9 @@ use std::io;
 
 use nyquist_etw::Guid;
 use nyquist_etw::kernel::classes::{PERF_INFO, THREAD};
-use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_NO_SYSTEM_RESOURCES};
+use windows_sys::Win32::Foundation::{
+    ERROR_ACCESS_DENIED, ERROR_NO_SYSTEM_RESOURCES, ERROR_NOT_ENOUGH_MEMORY,
+};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_TRACE_FLAG_CSWITCH, EVENT_TRACE_FLAG_DISPATCHER, EVENT_TRACE_FLAG_IMAGE_LOAD,
     EVENT_TRACE_FLAG_PROCESS, EVENT_TRACE_FLAG_PROFILE, EVENT_TRACE_FLAG_THREAD,
@@ -17,7 +19,8 @@ use crate::etw::{
 use crate::windows::listing::Listing;
 use crate::windows::sys::etw::consumer::Consumer;
 use crate::windows::sys::etw::control::{self, NewSession, SessionHandle};
-use crate::windows::sys::etw::{is_wine, privilege};
+use crate::windows::sys::etw::is_wine;
+use crate::windows::sys::privilege::{self, Privilege};
 use crate::windows::sys::process::cpus;
 
 /// A session that runs, or is to be started.
@@ -40,7 +43,8 @@ impl Session for KernelSession {
     type Delivery = Consumer;
 
     fn start(&mut self, settings: &Settings) -> Result<(), Refusal> {
-        privilege::enable().map_err(|_| if is_wine() { Refusal::Wine } else { Refusal::NotAdministrator })?;
+        privilege::enable(Privilege::SystemProfile)
+            .map_err(|_| if is_wine() { Refusal::Wine } else { Refusal::NotAdministrator })?;
         stop_stale();
         let (one, other) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
         let session = NewSession {
@@ -111,10 +115,8 @@ fn stop_stale() {
     let mut listing = Listing::default();
     listing.refresh();
     let running: Vec<(u32, String)> = listing.names().collect();
-    // Another program can have the number of a recorder that has ended.
-    let is_recorder = |name: &str| own.is_none_or(|own| name.eq_ignore_ascii_case(own));
-    let lives = |pid| running.iter().any(|(number, name)| *number == pid && is_recorder(name));
-    for name in stale(control::names().unwrap_or_default(), lives) {
+    let names = control::names().unwrap_or_default();
+    for name in stale(names, (std::process::id(), own), &running) {
         let _ = control::stop_named(&name);
     }
 }
@@ -140,7 +142,7 @@ fn kind_of(walk: StackWalk) -> (Guid, u8) {
 fn refusal(what: &'static str, source: io::Error) -> Refusal {
     match source.raw_os_error().map(|code| code as u32) {
         Some(ERROR_ACCESS_DENIED) => Refusal::NotAdministrator,
-        Some(ERROR_NO_SYSTEM_RESOURCES) => Refusal::NoSession,
+        Some(ERROR_NO_SYSTEM_RESOURCES | ERROR_NOT_ENOUGH_MEMORY) => Refusal::NoSession,
         _ => Refusal::System { what, source },
     }
 }

@@ -1,10 +1,11 @@
-//! The memory of other processes.
+//! The memory of other processes, and of the machine.
 
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
 use std::{mem, ptr};
 
 use windows_sys::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows_sys::Win32::System::Memory::{MEM_COMMIT, MEMORY_BASIC_INFORMATION, VirtualQueryEx};
+use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
 
 /// Copies memory of a process from an address on. Returns how many bytes were copied, which are fewer if a
 /// part is not readable. Allocates nothing.
@@ -45,4 +46,20 @@ pub(crate) fn end_of_region(process: &OwnedHandle, address: u64) -> Option<u64> 
     };
     let is_used = len == size && found.State == MEM_COMMIT;
     is_used.then(|| (found.BaseAddress.addr() as u64).saturating_add(found.RegionSize as u64))
+}
+
+/// The memory of the machine in bytes; 0 if the system does not tell.
+pub(crate) fn of_machine() -> u64 {
+    let mut status = MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..Default::default() };
+    // SAFETY: the structure states its size, and lives through the call.
+    let known = unsafe { GlobalMemoryStatusEx(&raw mut status) };
+    if known == 0 { 0 } else { status.ullTotalPhys }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_machine_has_memory() {
+        assert!(super::of_machine() > 1 << 26);
+    }
 }

@@ -4,12 +4,15 @@
 pub(crate) mod clock;
 pub(crate) mod console;
 pub(crate) mod etw;
+pub(crate) mod job;
 pub(crate) mod memory;
 pub(crate) mod modules;
+pub(crate) mod privilege;
 pub(crate) mod process;
 pub(crate) mod snapshot;
 pub(crate) mod thread;
 pub(crate) mod timer;
+pub(crate) mod volumes;
 
 use std::ffi::CStr;
 use std::io;
@@ -22,6 +25,15 @@ use windows_sys::core::BOOL;
 /// The result of a call that returns zero on failure.
 fn check(result: BOOL) -> io::Result<()> {
     if result == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Does something again with the privilege to open what is of others, if it was refused without.
+fn as_debugger<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    work().or_else(|error| {
+        let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
+        let again = is_refused.then(|| privilege::with(privilege::Privilege::Debug, &work)).flatten();
+        again.unwrap_or(Err(error))
+    })
 }
 
 /// The handle that a call has returned, which is null on failure.

@@ -3,18 +3,19 @@
 use std::io;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
 use std::time::Duration;
-use std::{mem, ptr};
 
-use windows_sys::Win32::Foundation::{FILETIME, WAIT_OBJECT_0};
-use windows_sys::Win32::System::SystemInformation::{GetSystemInfo, SYSTEM_INFO};
+use windows_sys::Win32::Foundation::{FILETIME, HANDLE, WAIT_OBJECT_0};
+use windows_sys::Win32::System::SystemInformation::{IMAGE_FILE_MACHINE, IMAGE_FILE_MACHINE_UNKNOWN};
 use windows_sys::Win32::System::Threading::{
-    GetCurrentThread, GetExitCodeProcess, GetProcessTimes, GetThreadPriority, INFINITE, IsWow64Process,
-    OpenProcess, PROCESS_QUERY_INFORMATION, PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE,
-    PROCESS_VM_READ, QueryFullProcessImageNameW, SetThreadPriority, THREAD_PRIORITY_HIGHEST,
-    THREAD_PRIORITY_TIME_CRITICAL, TerminateProcess, WaitForSingleObject,
+    ALL_PROCESSOR_GROUPS, GetActiveProcessorCount, GetCurrentProcess, GetCurrentThread, GetExitCodeProcess,
+    GetProcessInformation, GetProcessTimes, GetThreadPriority, INFINITE, IsWow64Process2, OpenProcess,
+    PROCESS_MACHINE_INFORMATION, PROCESS_QUERY_INFORMATION, PROCESS_QUERY_LIMITED_INFORMATION,
+    PROCESS_SYNCHRONIZE, PROCESS_VM_READ, ProcessMachineTypeInfo, QueryFullProcessImageNameW,
+    SetThreadPriority, THREAD_PRIORITY_HIGHEST, THREAD_PRIORITY_TIME_CRITICAL, TerminateProcess,
+    WaitForSingleObject,
 };
 
-use super::{check, owned, text};
+use super::{as_debugger, check, owned, text};
 
 /// The longest path, in UTF-16 units, that the system has.
 const LONGEST_PATH: usize = 1 << 15;
@@ -23,7 +24,7 @@ const NO_PRIORITY: i32 = i32::MAX;
 
 /// Opens a process to be sampled.
 pub(crate) fn open(pid: u32) -> io::Result<OwnedHandle> {
-    open_with(pid, PROCESS_QUERY_INFORMATION | PROCESS_VM_READ | PROCESS_SYNCHRONIZE)
+    as_debugger(|| open_with(pid, PROCESS_QUERY_INFORMATION | PROCESS_VM_READ | PROCESS_SYNCHRONIZE))
 }
 
 /// Opens a process to ask whether it lives and what program it is, which almost every process permits.
@@ -62,6 +63,18 @@ pub(crate) fn end(process: &OwnedHandle, code: u32) -> io::Result<()> {
 
 /// The CPU time of a process in user code and in the kernel.
 pub(crate) fn cpu_times(process: &OwnedHandle) -> io::Result<(Duration, Duration)> {
+    let [_, kernel, user] = times(process)?;
+    let duration = |time| Duration::from_nanos(nanoseconds(time));
+    Ok((duration(user), duration(kernel)))
+}
+
+/// When a process was started, in the units in which processes are listed.
+pub(crate) fn began(process: &OwnedHandle) -> Option<u64> {
+    times(process).ok().map(|[created, ..]| units(created))
+}
+
+/// When a process was started, and its CPU time in the kernel and in user code.
+fn times(process: &OwnedHandle) -> io::Result<[FILETIME; 3]> {
     let [mut created, mut exited, mut kernel, mut user] = [FILETIME::default(); 4];
     // SAFETY: the handle is open, and the four times live through the call.
     check(unsafe {
@@ -73,21 +86,56 @@ pub(crate) fn cpu_times(process: &OwnedHandle) -> io::Result<(Duration, Duration
             &raw mut user,
         )
     })?;
-    let duration = |time| Duration::from_nanos(nanoseconds(time));
-    Ok((duration(user), duration(kernel)))
+    Ok([created, kernel, user])
+}
+
+/// A time in units of 100 ns.
+fn units(time: FILETIME) -> u64 {
+    u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)
 }
 
 /// A time in units of 100 ns, in nanoseconds.
 pub(super) fn nanoseconds(time: FILETIME) -> u64 {
-    (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)).saturating_mul(100)
+    units(time).saturating_mul(100)
 }
 
-/// Whether a process has 32-bit code, which this 64-bit program does not sample.
-pub(crate) fn is_32_bit(process: &OwnedHandle) -> bool {
-    let mut is_32_bit = 0;
-    // SAFETY: the handle is open, and `is_32_bit` lives through the call.
-    let known = unsafe { IsWow64Process(process.as_raw_handle(), &raw mut is_32_bit) };
-    known != 0 && is_32_bit != 0
+/// The kind of processor that a process's code is for; `None` if the system does not tell. Translated programs are
+/// told from native ones only since Windows 11, which is the first that translates 64-bit programs.
+pub(crate) fn machine(process: &OwnedHandle) -> Option<IMAGE_FILE_MACHINE> {
+    let mut information = PROCESS_MACHINE_INFORMATION::default();
+    // SAFETY: the handle is open; the structure has the size that is passed, and lives through the call.
+    let known = unsafe {
+        GetProcessInformation(
+            process.as_raw_handle(),
+            ProcessMachineTypeInfo,
+            (&raw mut information).cast(),
+            size_of_val(&information) as u32,
+        )
+    };
+    let stated = Some(information.ProcessMachine).filter(|_| known != 0).and_then(is_known);
+    stated.or_else(|| {
+        let [process, native] = emulated_and_native(process.as_raw_handle())?;
+        is_known(process).or(is_known(native))
+    })
+}
+
+/// The kind of processor that this machine has, whatever this program's code is for.
+pub(crate) fn native_machine() -> Option<IMAGE_FILE_MACHINE> {
+    // SAFETY: the call takes no pointers. The handle means this process and is never closed.
+    let [_, native] = emulated_and_native(unsafe { GetCurrentProcess() })?;
+    is_known(native)
+}
+
+/// The kind of processor of a 32-bit process, which is unknown for others, and that of the machine.
+fn emulated_and_native(process: HANDLE) -> Option<[IMAGE_FILE_MACHINE; 2]> {
+    let [mut emulated, mut native] = [IMAGE_FILE_MACHINE_UNKNOWN; 2];
+    // SAFETY: the handle is open, and both numbers live through the call.
+    let known = unsafe { IsWow64Process2(process, &raw mut emulated, &raw mut native) };
+    (known != 0).then_some([emulated, native])
+}
+
+fn is_known(machine: IMAGE_FILE_MACHINE) -> Option<IMAGE_FILE_MACHINE> {
+    Some(machine).filter(|machine| *machine != IMAGE_FILE_MACHINE_UNKNOWN)
 }
 
 /// The path of the program's file.
@@ -100,13 +148,10 @@ pub(crate) fn program(process: &OwnedHandle) -> Option<String> {
     (found != 0).then(|| text(units.get(..len as usize).unwrap_or_default()))
 }
 
-/// The number of CPUs.
+/// The number of CPUs, of all groups. A machine with more than 64 has several groups.
 pub(crate) fn cpus() -> usize {
-    // SAFETY: the structure is plain numbers, for which zeros are valid.
-    let mut information: SYSTEM_INFO = unsafe { mem::zeroed() };
-    // SAFETY: `information` lives through the call.
-    unsafe { GetSystemInfo(ptr::from_mut(&mut information)) };
-    (information.dwNumberOfProcessors as usize).max(1)
+    // SAFETY: the call takes no pointers.
+    (unsafe { GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) } as usize).max(1)
 }
 
 /// Gives a thread a higher CPU priority until it is dropped. Threads that read or convert samples need it:

@@ -10,14 +10,14 @@ use windows_sys::Wdk::System::Threading::{NtQueryInformationThread, ThreadBasicI
 use windows_sys::Win32::Foundation::{FILETIME, HANDLE, LocalFree, STATUS_SUCCESS};
 use windows_sys::Win32::System::Diagnostics::Debug::{CONTEXT, GetThreadContext};
 use windows_sys::Win32::System::Threading::{
-    GetCurrentThread, GetThreadTimes, OpenThread, ResumeThread, SuspendThread, THREAD_GET_CONTEXT,
-    THREAD_QUERY_INFORMATION, THREAD_SUSPEND_RESUME,
+    GetCurrentThread, GetProcessId, GetProcessIdOfThread, GetThreadTimes, OpenThread, ResumeThread,
+    SuspendThread, THREAD_GET_CONTEXT, THREAD_QUERY_INFORMATION, THREAD_SUSPEND_RESUME,
 };
 use windows_sys::Win32::System::WindowsProgramming::QueryThreadCycleTime;
 use windows_sys::core::HRESULT;
 
 use super::process::nanoseconds;
-use super::{check, optional_function, owned};
+use super::{as_debugger, check, optional_function, owned};
 
 /// The longest name of a thread, in UTF-16 units, of which more is not read.
 const LONGEST_NAME: usize = 256;
@@ -28,7 +28,15 @@ const FAILED: u32 = u32::MAX;
 pub(crate) fn open(tid: u32) -> io::Result<OwnedHandle> {
     let rights = THREAD_SUSPEND_RESUME | THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION;
     // SAFETY: the call takes no pointers.
-    owned(unsafe { OpenThread(rights, 0, tid) })
+    as_debugger(|| owned(unsafe { OpenThread(rights, 0, tid) }))
+}
+
+/// Whether a thread is of a process. Its number may have become that of another one's thread since it was listed.
+pub(crate) fn is_of(thread: &OwnedHandle, process: &OwnedHandle) -> bool {
+    // SAFETY: both handles are open.
+    let [of_thread, own] =
+        unsafe { [GetProcessIdOfThread(thread.as_raw_handle()), GetProcessId(process.as_raw_handle())] };
+    own != 0 && of_thread == own
 }
 
 /// Suspends a thread. Returns whether that was possible: it is not if the thread has ended.
@@ -150,7 +158,7 @@ pub(crate) fn coarse_cpu_ns(thread: &OwnedHandle) -> Option<u64> {
     Some(nanoseconds(kernel).saturating_add(nanoseconds(user)))
 }
 
-/// The CPU cycles that a thread has used, at the rate of the processor's time stamp counter.
+/// The CPU cycles that a thread has used. Their rate depends on the processor, and can vary.
 pub(crate) fn cycles(thread: &OwnedHandle) -> Option<u64> {
     cycles_of(thread.as_raw_handle())
 }

@@ -16,8 +16,10 @@ const ATTEMPTS: u32 = 16;
 /// `FILE_FLAG_DELETE_ON_CLOSE`: the file is gone when it is closed.
 const DELETE_ON_CLOSE: u32 = 0x0400_0000;
 
-/// The devices of DOS, which every folder seems to contain.
-const DEVICES: [&str; 4] = ["CON", "PRN", "AUX", "NUL"];
+/// The devices of DOS, which every folder seems to contain ("Naming Files, Paths, and Namespaces").
+const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
+/// Those that have a digit behind their names.
+const NUMBERED_DEVICES: [&str; 2] = ["COM", "LPT"];
 
 /// The device that keeps nothing.
 #[cfg(test)]
@@ -37,7 +39,14 @@ pub(crate) fn kind(path: &Path) -> Option<Special> {
         return Some(Special::Pipe);
     }
     let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
-    DEVICES.iter().any(|device| stem.eq_ignore_ascii_case(device)).then_some(Special::Device)
+    let is_device = DEVICES.iter().any(|device| stem.eq_ignore_ascii_case(device)) || is_numbered(stem);
+    is_device.then_some(Special::Device)
+}
+
+fn is_numbered(stem: &str) -> bool {
+    let mut chars = stem.chars();
+    let is_number = matches!(chars.next_back(), Some('1'..='9' | '¹' | '²' | '³'));
+    is_number && NUMBERED_DEVICES.iter().any(|device| chars.as_str().eq_ignore_ascii_case(device))
 }
 
 /// The standard output.
@@ -68,4 +77,20 @@ pub(crate) fn nameless() -> io::Result<File> {
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_of_dos_are_no_files() {
+        for name in ["NUL", "con.json", "Com1", "LPT9.gz", "COM\u{b2}", "conout$", r"C:\folder\aux"] {
+            assert_eq!(kind(Path::new(name)), Some(Special::Device), "{name}");
+        }
+        for name in ["COM", "COM10", "lpt0", "console.json", "common1"] {
+            assert_eq!(kind(Path::new(name)), None, "{name}");
+        }
+        assert_eq!(kind(Path::new(r"\\.\pipe\a")), Some(Special::Pipe));
+    }
 }

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::{io, mem, ptr};
 
 use nyquist_etw::Guid;
+use windows_sys::Win32::Foundation::ERROR_MORE_DATA;
 use windows_sys::Win32::System::Diagnostics::Etw::{
     CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, ControlTraceW, EVENT_TRACE_CONTROL_QUERY,
     EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
@@ -14,8 +15,8 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::core::GUID;
 
 use super::{check_code, wide};
-use crate::etw::Losses;
-use crate::windows::sys::text;
+use crate::etw::{BUFFER_KB, Losses, buffer_counts};
+use crate::windows::sys::{memory, text};
 
 /// The longest name of a session, in UTF-16 units with the zero at its end (documentation of `StartTrace`).
 const NAME: usize = 1024;
@@ -23,11 +24,6 @@ const NAME: usize = 1024;
 const MOST_SESSIONS: usize = 64;
 /// The clock of the events: the performance counter (documentation of `WNODE_HEADER::ClientContext`).
 const PERFORMANCE_COUNTER: u32 = 1;
-/// The size of one of the kernel's buffers in kilobytes, and the fewest and the most of them for each CPU. At
-/// the highest rate, a CPU with deep stacks fills some 10 MB a second, and a flush comes every second.
-const BUFFER_KB: u32 = 256;
-const FEWEST_BUFFERS: u32 = 16;
-const MOST_BUFFERS: u32 = 64;
 /// How often buffers are delivered that are not full, in seconds.
 const FLUSH_SECONDS: u32 = 1;
 /// The source of samples that is the CPU's timer.
@@ -88,7 +84,7 @@ pub(crate) struct NewSession<'a> {
 /// Starts a session of the kernel's events. They are delivered, and not written to a file.
 pub(crate) fn start(session: &NewSession<'_>) -> io::Result<SessionHandle> {
     let name = wide(session.name);
-    let cpus = u32::try_from(session.cpus).unwrap_or(u32::MAX);
+    let (fewest, most) = buffer_counts(session.cpus, memory::of_machine());
     let mut all = Properties::new();
     let properties = &mut all.session;
     properties.Wnode.Guid = GUID::from_u128(session.id);
@@ -96,8 +92,8 @@ pub(crate) fn start(session: &NewSession<'_>) -> io::Result<SessionHandle> {
     properties.Wnode.ClientContext = PERFORMANCE_COUNTER;
     properties.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | EVENT_TRACE_SYSTEM_LOGGER_MODE;
     properties.BufferSize = BUFFER_KB;
-    properties.MinimumBuffers = cpus.saturating_mul(FEWEST_BUFFERS);
-    properties.MaximumBuffers = cpus.saturating_mul(MOST_BUFFERS);
+    properties.MinimumBuffers = fewest;
+    properties.MaximumBuffers = most;
     properties.FlushTimer = FLUSH_SECONDS;
     properties.EnableFlags = session.flags;
     // No file.
@@ -146,7 +142,11 @@ pub(crate) fn names() -> io::Result<Vec<String>> {
     let mut count = 0;
     // SAFETY: there are as many pointers as stated. Each points to properties of the size that they state, with
     // room for both names. All live through the call.
-    check_code(unsafe { QueryAllTracesW(pointers.as_mut_ptr(), MOST_SESSIONS as u32, &raw mut count) })?;
+    let code = unsafe { QueryAllTracesW(pointers.as_mut_ptr(), MOST_SESSIONS as u32, &raw mut count) };
+    // If there are more sessions, as many as there is room for are stated.
+    if code != ERROR_MORE_DATA {
+        check_code(code)?;
+    }
     Ok(sessions.iter().take(count as usize).map(|session| text(&session.name)).collect())
 }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod consumer;
 pub(crate) mod control;
-pub(crate) mod privilege;
 
 use std::io;
 
