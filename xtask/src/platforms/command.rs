@@ -20,6 +20,18 @@ type Test = fn(&Wine<'_>) -> Result<()>;
 /// How far a share may be from the program's, because the recording has some hundred samples.
 const TOLERANCE: f64 = 0.10;
 
+/// A measured share that is out of bounds. It is measured a second time, because a busy machine leaves few samples.
+#[derive(Debug)]
+struct Measured(String);
+
+impl std::fmt::Display for Measured {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Measured {}
+
 /// Runs the tests. A failure is printed.
 pub(super) fn works(program: &Path, folder: &Path, environment: &[Variable]) -> Result<bool> {
     let own = folder.join("command");
@@ -36,7 +48,13 @@ pub(super) fn works(program: &Path, folder: &Path, environment: &[Variable]) -> 
     ];
     let mut all = true;
     for (name, test) in tests {
-        let result = test(&wine);
+        let mut result = test(&wine);
+        if let Err(error) = &result
+            && error.is::<Measured>()
+        {
+            println!("again   under Wine: {name}: {error}");
+            result = test(&wine);
+        }
         match &result {
             Ok(()) => println!("ok      under Wine: {name}"),
             Err(error) => println!("FAILED  under Wine: {name}: {error:#}"),
@@ -109,8 +127,8 @@ fn records(wine: &Wine<'_>) -> Result<()> {
         serde_json::from_str(&wine.text(&["report", "--json", "--limit", "0", "recorded.json.gz"])?)?;
     let share = |function: &str| share(&report, function);
     let (alpha, beta, middle) = (share("alpha"), share("beta"), share("middle"));
-    ensure!((alpha / middle - 0.7).abs() < TOLERANCE, "alpha has {alpha} of {middle}");
-    ensure!((beta / middle - 0.3).abs() < TOLERANCE, "beta has {beta} of {middle}");
+    ensure!((alpha / middle - 0.7).abs() < TOLERANCE, Measured(format!("alpha has {alpha} of {middle}")));
+    ensure!((beta / middle - 0.3).abs() < TOLERANCE, Measured(format!("beta has {beta} of {middle}")));
     for (caller, function) in [("main", "middle"), ("worker", "gamma_"), ("RtlUserThreadStart", "main")] {
         let (of_caller, of_function) = (share(caller), share(function));
         ensure!(
