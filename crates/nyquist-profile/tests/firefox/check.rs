@@ -89,8 +89,8 @@ fn meta_says_what_the_front_end_asks() {
     check_both("/meta/interval", json!(0), "meta.interval: is 0");
     check_both("/meta/sampleUnits", None, "meta.sampleUnits");
     check_both("/meta/sampleUnits/threadCPUDelta", json!("s"), "meta.sampleUnits");
-    check_both("/meta/categories", None, "meta.categories: is no array");
-    check_both("/meta/markerSchema", None, "meta.markerSchema: is no array");
+    check_both("/meta/categories", None, "meta.categories: is not an array");
+    check_both("/meta/markerSchema", None, "meta.markerSchema: is not an array");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn libs_have_distinct_keys() {
     check_both("/libs/0/debugName", json!("a/b"), "libs[0].debugName: has a slash");
     check_both("/libs/0/breakpadId", json!("0123"), "libs[0].breakpadId: is \"0123\"");
     check_both("/libs/0/breakpadId", json!("x".repeat(33)), "libs[0].breakpadId");
-    check_both("/libs", None, "libs: is no array");
+    check_both("/libs", None, "libs: is not an array");
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn marker_schemas_have_names_places_and_fields() {
     check_both("/meta/markerSchema/0/display/0", json!("wall"), "meta.markerSchema[0].display");
     v66("/meta/markerSchema/0/fields/0/format", json!("weird"), "meta.markerSchema[0].fields[0]: has no key");
     v66("/meta/markerSchema/0/fields/0/key", None, "meta.markerSchema[0].fields[0]: has no key");
-    v66("/meta/markerSchema/0/fields", None, "meta.markerSchema[0].fields: is no array");
+    v66("/meta/markerSchema/0/fields", None, "meta.markerSchema[0].fields: is not an array");
     v49("/meta/markerSchema/0/data/0/format", None, "meta.markerSchema[0].data[0]: has no key");
-    v49("/meta/markerSchema/0/data", None, "meta.markerSchema[0].data: is no array");
+    v49("/meta/markerSchema/0/data", None, "meta.markerSchema[0].data: is not an array");
     let mut profile = document(&sample_profile(), FormatVersion::V66);
     let schemas = profile["meta"]["markerSchema"].as_array_mut().unwrap();
     schemas.push(schemas[0].clone());
@@ -214,8 +214,8 @@ fn columns_are_there_and_as_long_as_their_tables() {
             &format!("threads[0].{table}.{column}: is not a column"),
         );
     }
-    check_tables("/stringArray", None, "stringArray: is no array");
-    check_tables("/stringArray/0", json!(1), "stringArray: has what is no string");
+    check_tables("/stringArray", None, "stringArray: is not an array");
+    check_tables("/stringArray/0", json!(1), "stringArray: has a value that is not a string");
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn cycles_of_an_unknown_rate_change_no_sum() {
             let (used, total) = (recorded.cpu_ns(tid), recorded.total(shown));
             assert!(used.abs_diff(total) <= COARSE, "{rate}: {total} of {used}");
         }
-        assert!((150..260).contains(&recorded.running(12).len()), "{rate}: {}", recorded.running(12).len());
+        assert!((150..320).contains(&recorded.running(12).len()), "{rate}: {}", recorded.running(12).len());
         assert!(recorded.suspensions(13) <= 3, "{rate}: {} suspensions", recorded.suspensions(13));
     }
 }
@@ -166,9 +166,9 @@ fn a_thread_that_cannot_be_suspended_does_not_hurry_the_listings() {
 fn a_thread_whose_stack_has_no_room_is_not_suspended() {
     let machine = machine(0, &[(10, forever(&[(11, Does::Runs)]))]);
     // The chunks are taken at the end, so that the pool runs out of buffers.
-    let recorded = record(&machine, plan(&[10], 20_000));
+    let recorded = record(&machine, plan(&[10], 13_000));
     let (samples, suspensions) = (recorded.running(10).len() as u64, recorded.suspensions(11));
-    assert!(samples > 10_000 && samples < 15_000, "{samples} samples");
+    assert!((10_000..12_500).contains(&samples), "{samples} samples");
     assert!(suspensions <= samples + 1, "{suspensions} suspensions for {samples} samples");
     assert!(recorded.has(|kind| matches!(kind, EventKind::Lost { records } if *records > 0)), "it is said");
 }
