@@ -407,15 +407,17 @@ fn write_recordings() -> io::Result<()> {
 
 /// A marker file's records: every kind of them, with an interval that has a begin and an end.
 fn write_markers() -> io::Result<()> {
-    use nyquist_tracing::protocol::{Field, Kind, Number, Values, put_kind, put_marker, put_thread, record};
+    use nyquist_tracing::protocol::{
+        Field, MarkerKind, Number, Values, put_kind, put_marker, put_thread, record,
+    };
     let fields = [("path", ""), ("size", "bytes"), ("flow", "flow-id")];
     let field = |&(key, format): &(&'static str, &'static str)| Field { key, format, ..Field::default() };
-    let kind = Kind {
+    let kind = MarkerKind {
         name: "load".into(),
         marker_name: "load file",
         track: "tasks",
         fields: fields.iter().map(field).collect(),
-        ..Kind::default()
+        ..MarkerKind::default()
     };
     let mut records = Vec::new();
     put_thread(&mut records, 7);

@@ -35,11 +35,11 @@ use crate::live::paranoid;
 #[derive(clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    subject: Subject,
+    subject: Benchmark,
 }
 
 #[derive(clap::Subcommand)]
-enum Subject {
+enum Benchmark {
     /// Slowdown, CPU time of the recorder, time to save and to attach, samples per CPU time, complete stacks
     Record(record::Options),
     /// What a span of `tracing` costs the profiled program, with layers of several profilers
@@ -75,19 +75,19 @@ enum Subject {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
-        Subject::Record(options) => record::run(options).map(|()| true),
-        Subject::Cargo(options) => cargo::run(options).map(|()| true),
-        Subject::Counters(options) => counters::run(options).map(|()| true),
-        Subject::Events(options) => events::run(options).map(|()| true),
-        Subject::PerfData(options) => perf_data::run(options).map(|()| true),
-        Subject::Converting(options) => converting::run(options).map(|()| true),
-        Subject::Analysis(options) => analysis::run(options),
-        Subject::Waits(options) => waits::run(options).map(|()| true),
-        Subject::Stat(options) => stat::run(options).map(|()| true),
-        Subject::Trace(options) => trace::run(options).map(|()| true),
-        Subject::Tracing(options) => tracing::run(options).map(|()| true),
-        Subject::Unwind(options) => unwind::run(options).map(|()| true),
-        Subject::Arm(options) => arm::run(options),
-        Subject::Viewer(options) => viewer::run(options).map(|()| true),
+        Benchmark::Record(options) => record::run(options).map(|()| true),
+        Benchmark::Cargo(options) => cargo::run(options).map(|()| true),
+        Benchmark::Counters(options) => counters::run(options).map(|()| true),
+        Benchmark::Events(options) => events::run(options).map(|()| true),
+        Benchmark::PerfData(options) => perf_data::run(options).map(|()| true),
+        Benchmark::Converting(options) => converting::run(options).map(|()| true),
+        Benchmark::Analysis(options) => analysis::run(options),
+        Benchmark::Waits(options) => waits::run(options).map(|()| true),
+        Benchmark::Stat(options) => stat::run(options).map(|()| true),
+        Benchmark::Trace(options) => trace::run(options).map(|()| true),
+        Benchmark::Tracing(options) => tracing::run(options).map(|()| true),
+        Benchmark::Unwind(options) => unwind::run(options).map(|()| true),
+        Benchmark::Arm(options) => arm::run(options),
+        Benchmark::Viewer(options) => viewer::run(options).map(|()| true),
     }
 }

@@ -17,11 +17,14 @@ pub(crate) fn cargo(arguments: &[&str], target: &str, folder: &Path) -> Command 
 pub(crate) fn prepare(command: &mut Command, arguments: &[&str], target: &str, folder: &Path) {
     command
         .args(arguments)
-        .args(["--locked", "--quiet", "-Zbuild-std", "--target", target])
+        // With `test` each time: otherwise tests have another standard library, and all crates are built again.
+        .args(["--locked", "--quiet", "-Zbuild-std=std,test", "--target", target])
         .current_dir(crate::root())
         // The compilers of rustup come first there.
         .env("PATH", "/usr/bin:/bin")
         .env("RUSTC_BOOTSTRAP", "1")
+        // Building takes longer than all that is run.
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_TARGET_DIR", folder)
         .env_remove("RUSTUP_TOOLCHAIN")
         .env_remove("RUSTC")

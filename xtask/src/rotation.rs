@@ -6,10 +6,10 @@
 use std::process::Command;
 
 /// A step or a topic of live tests, and why it is not part of every run.
-type Part = (&'static str, &'static str);
+type RotatedTest = (&'static str, &'static str);
 
 /// The steps of each turn. Each takes about as long as the others.
-pub(crate) const TURNS: [&[Part]; 5] = [
+pub(crate) const TURNS: [&[RotatedTest]; 5] = [
     &[
         ("oracle", "builds other unwinders, symbolizers and readers"),
         ("platforms-lints", "lints for other systems"),

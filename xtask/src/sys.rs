@@ -86,7 +86,7 @@ pub(crate) fn limit_address_space(command: &mut Command, bytes: u64) {
 }
 
 /// How a child has ended.
-pub(crate) struct Ended {
+pub(crate) struct ChildExit {
     pub(crate) status: ExitStatus,
     /// The largest amount of memory that it has used.
     pub(crate) peak_bytes: u64,
@@ -94,7 +94,7 @@ pub(crate) struct Ended {
 
 /// Waits for a child. If that takes too long, kills it and returns `None`. Nothing else may wait for the
 /// child.
-pub(crate) fn wait_measured(child: &Child, longest: Duration) -> io::Result<Option<Ended>> {
+pub(crate) fn wait_measured(child: &Child, longest: Duration) -> io::Result<Option<ChildExit>> {
     let end = Instant::now() + longest;
     loop {
         let (mut status, in_time) = (0, Instant::now() < end);
@@ -109,7 +109,7 @@ pub(crate) fn wait_measured(child: &Child, longest: Duration) -> io::Result<Opti
         check(pid)?;
         if pid != 0 {
             let ended =
-                Ended { status: ExitStatus::from_raw(status), peak_bytes: usage.ru_maxrss as u64 * 1024 };
+                ChildExit { status: ExitStatus::from_raw(status), peak_bytes: usage.ru_maxrss as u64 * 1024 };
             return Ok(in_time.then_some(ended));
         }
         std::thread::sleep(Duration::from_millis(2));

@@ -91,9 +91,7 @@ type Check = fn(&mut Tally, bool) -> Result<bool>;
 /// this is CI.
 const STEPS: &[(&str, bool, Check)] = &[
     ("format", true, |_, _| succeeds(cargo(&["fmt", "--all", "--check"]))),
-    ("lints", true, |_, _| {
-        succeeds(cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
-    }),
+    ("lints", true, |_, _| lints()),
     ("unit", true, |tally, _| unit_tests(tally)),
     ("docs", false, |_, _| documentation()),
     ("package", false, |_, ci| packaging::run(ci)),
@@ -105,6 +103,15 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("platforms-lints", false, |tally, _| platforms::lints(tally)),
     ("platforms-macos", false, |tally, _| platforms::macos(tally)),
 ];
+
+/// Lints everything, and what is built without optional features.
+fn lints() -> Result<bool> {
+    let clippy = |scope: &[&str]| {
+        succeeds(cargo(&[&["clippy"], scope, &["--quiet", "--", "-D", "warnings"]].concat()))
+    };
+    Ok(clippy(&["--workspace", "--all-targets"])?
+        && clippy(&["--package=nyquist-symbols", "--no-default-features"])?)
+}
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {
     succeeds_seen(cargo(&["test", "--workspace", "--no-fail-fast", "--quiet"]), |line| {

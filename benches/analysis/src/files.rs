@@ -26,7 +26,11 @@ pub(crate) fn save_and_load(profile: &Profile, folder: &Path, keeps: bool) {
         saved.expect("the profile can be saved");
         let size = fs::metadata(&path).expect("it was saved").len() as f64 / 1e6;
         let speed = size / took.as_secs_f64();
-        println!("| {name} | {size:.0} | {} | {speed:.0} | {} |", milliseconds(took), load_apart(&path));
+        println!(
+            "| {name} | {size:.0} | {} | {speed:.0} | {} |",
+            milliseconds(took),
+            load_in_own_process(&path)
+        );
         if !(gzip && keeps) {
             fs::remove_file(&path).expect("it was saved");
         }
@@ -35,7 +39,7 @@ pub(crate) fn save_and_load(profile: &Profile, folder: &Path, keeps: bool) {
 }
 
 /// What [`load`] prints in a process of its own.
-fn load_apart(path: &Path) -> String {
+fn load_in_own_process(path: &Path) -> String {
     let program = std::env::current_exe().expect("this program is a file");
     let output = Command::new(program).arg(LOAD).arg(path).output().expect("this program runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// A difference that is known: which programs, which oracle, what kind, and the reason.
-pub struct Known<'a> {
+pub struct KnownDifference<'a> {
     program: &'a str,
     oracle: &'a str,
     kind: &'a str,
@@ -12,10 +12,10 @@ pub struct Known<'a> {
 }
 
 /// `PROGRAM ORACLE KIND PER-MILLE: reason`; a `*` at the end of a word stands for anything.
-pub fn parse(line: &str) -> Option<Known<'_>> {
+pub fn parse(line: &str) -> Option<KnownDifference<'_>> {
     let (head, _reason) = line.split_once(": ")?;
     let mut words = head.split_whitespace();
-    Some(Known {
+    Some(KnownDifference {
         program: words.next()?,
         oracle: words.next()?,
         kind: words.next()?,
@@ -31,7 +31,7 @@ pub struct Report {
 }
 
 /// Whether all differences of a program are known.
-pub fn judge(name: &str, report: &Report, known: &[Known<'_>]) -> bool {
+pub fn judge(name: &str, report: &Report, known: &[KnownDifference<'_>]) -> bool {
     let matches = |pattern: &str, text: &str| match pattern.strip_suffix('*') {
         Some(start) => text.starts_with(start),
         None => pattern == text,

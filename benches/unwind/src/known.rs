@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 const TEXT: &str = include_str!("../known-differences.txt");
 
 /// A kind of difference.
-pub struct Known {
+pub struct KnownDifference {
     /// How a stack or a step is classified.
     pub class: String,
     /// The most of a thousand that may be of this class.
@@ -16,13 +16,13 @@ pub struct Known {
 }
 
 /// Reads the list: lines of a class, a number and a reason.
-pub fn list() -> Result<Vec<Known>> {
+pub fn list() -> Result<Vec<KnownDifference>> {
     let lines = TEXT.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let parse = |line: &str| {
         let mut fields = line.splitn(3, '\t');
         let mut next = || fields.next().with_context(|| format!("{line:?} has not three fields"));
         let (class, number, reason) = (next()?.to_owned(), next()?, next()?.to_owned());
-        Ok(Known { class, per_mille: number.parse().context("a number of a thousand")?, reason })
+        Ok(KnownDifference { class, per_mille: number.parse().context("a number of a thousand")?, reason })
     };
     lines.map(parse).collect()
 }

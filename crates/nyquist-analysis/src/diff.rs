@@ -98,7 +98,7 @@ pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions
     let mut names = Names::default();
     let before: Vec<_> = before.iter().map(|view| names.add_run(view)).collect();
     let after: Vec<_> = after.iter().map(|view| names.add_run(view)).collect();
-    let asked = Asked { confidence: options.confidence, deviations: deviations_for(options.confidence) };
+    let asked = Confidence { confidence: options.confidence, deviations: deviations_for(options.confidence) };
     let compare = |weight: &dyn Fn(&Run) -> u64| {
         let side = |runs: &[Run]| {
             let values = runs.iter().map(|run| Observation::new(weight(run), run, options.unit));
@@ -223,12 +223,12 @@ impl Side {
 
 /// The required confidence of a difference, and the number of standard deviations that it means.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Confidence {
     confidence: f64,
     deviations: f64,
 }
 
-fn compare(before: &Side, after: &Side, asked: Asked) -> Comparison {
+fn compare(before: &Side, after: &Side, asked: Confidence) -> Comparison {
     let change = after.mean - before.mean;
     let variance = before.sampling + before.spread + after.sampling + after.spread;
     // The degrees of freedom of the sum, by Welch and Satterthwaite. The variance due to sampling is known

@@ -123,7 +123,7 @@ impl<'a> View<'a> {
             if range.len() == len {
                 return self.index.sums.count(id, state);
             }
-            let before = |position| self.index.tally_before(id, position).count(state);
+            let before = |position| self.index.prefix_sum_before(id, position).count(state);
             return before(range.end) - before(range.start);
         }
         if range.len() < len / 2 {

@@ -13,7 +13,7 @@ use crate::function_info::{self, FunctionInfo};
 use crate::indexed_sums::IndexedSums;
 use crate::orders::{FunctionOrder, LineOrder};
 use crate::parallel;
-use crate::prefix_sums::{Tallies, Tally};
+use crate::prefix_sums::{PrefixSum, PrefixSums};
 use crate::state_sums::StateSums;
 
 /// Data computed once for a profile, for all queries that follow.
@@ -27,7 +27,7 @@ pub struct Index<'p> {
     pub(crate) sums: IndexedSums,
     columns: OnceLock<Vec<Column>>,
     by_thread: OnceLock<Vec<StateSums>>,
-    tallies: OnceLock<Vec<Tallies>>,
+    prefix_sums: OnceLock<Vec<PrefixSums>>,
     checkpoints: OnceLock<Checkpoints>,
     categories: OnceLock<CategoryRows>,
     functions: OnceLock<FunctionOrder>,
@@ -46,7 +46,7 @@ impl<'p> Index<'p> {
             sums,
             columns: OnceLock::new(),
             by_thread: OnceLock::new(),
-            tallies: OnceLock::new(),
+            prefix_sums: OnceLock::new(),
             checkpoints: OnceLock::new(),
             categories: OnceLock::new(),
             functions: OnceLock::new(),
@@ -61,8 +61,8 @@ impl<'p> Index<'p> {
             self.columns();
         } else if self.by_thread.get().is_none() {
             self.by_thread();
-        } else if self.tallies.get().is_none() {
-            self.tallies();
+        } else if self.prefix_sums.get().is_none() {
+            self.prefix_sums();
         } else if self.checkpoints.get().is_none() {
             self.checkpoints();
         } else if self.functions.get().is_none() {
@@ -86,10 +86,10 @@ impl<'p> Index<'p> {
         self.by_thread.get_or_init(|| StateSums::of_threads(self.columns(), self.forest.len()))
     }
 
-    /// The tallies of each thread.
-    pub(crate) fn tallies(&self) -> &[Tallies] {
-        self.tallies.get_or_init(|| {
-            parallel::map(self.profile.threads(), 1, |thread| Tallies::new(self.profile, thread))
+    /// The prefix sums of each thread.
+    pub(crate) fn prefix_sums(&self) -> &[PrefixSums] {
+        self.prefix_sums.get_or_init(|| {
+            parallel::map(self.profile.threads(), 1, |thread| PrefixSums::new(self.profile, thread))
         })
     }
 
@@ -117,8 +117,8 @@ impl<'p> Index<'p> {
     }
 
     /// The sum of a thread's samples before that position.
-    pub(crate) fn tally_before(&self, thread: ThreadIndex, position: usize) -> Tally {
-        self.tallies()[thread.index()].before(position, self.profile, self.profile.thread(thread))
+    pub(crate) fn prefix_sum_before(&self, thread: ThreadIndex, position: usize) -> PrefixSum {
+        self.prefix_sums()[thread.index()].before(position, self.profile, self.profile.thread(thread))
     }
 
     /// The profile.

@@ -29,12 +29,12 @@ pub struct LineRatios<'a> {
 
 /// The weights of both events at a place.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct LineWeights {
     own: [Observed; 2],
     total: [Observed; 2],
 }
 
-impl Place {
+impl LineWeights {
     fn note(&mut self, side: usize, weight: PlaceWeight, squares: PlaceWeight) {
         self.own[side].add(Observed { weight: weight.own, squares: squares.own });
         self.total[side].add(Observed { weight: weight.total, squares: squares.total });
@@ -49,8 +49,8 @@ impl Place {
 /// Lines are the same if their files have the same name. O(samples + stacks × depth).
 pub fn line_ratios<'a>(sides: [(&View<'a>, &BTreeSet<FuncId>); 2]) -> LineRatios<'a> {
     let units = sides.map(|(view, _)| view.profile().meta().interval.max(1));
-    let mut function = Place::default();
-    let mut lines: BTreeMap<&str, BTreeMap<u32, Place>> = BTreeMap::new();
+    let mut function = LineWeights::default();
+    let mut lines: BTreeMap<&str, BTreeMap<u32, LineWeights>> = BTreeMap::new();
     for (side, (view, funcs)) in sides.into_iter().enumerate() {
         let profile = view.profile();
         let weights = view.places(funcs);
@@ -62,7 +62,7 @@ pub fn line_ratios<'a>(sides: [(&View<'a>, &BTreeSet<FuncId>); 2]) -> LineRatios
             lines.entry(file).or_default().entry(place.1).or_default().note(side, weight, squares);
         }
     }
-    let of_file = |lines: BTreeMap<u32, Place>| {
+    let of_file = |lines: BTreeMap<u32, LineWeights>| {
         lines.into_iter().map(|(line, place)| (line, place.ratio(units))).collect()
     };
     LineRatios {

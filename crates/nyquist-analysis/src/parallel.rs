@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use nyquist_resources::{beside, on_threads};
+use nyquist_resources::{join, on_threads};
 
 /// Fewer rows than this are sorted, or made, by one CPU.
 pub(crate) const ROWS_WORTH_SHARING: usize = 5000;
@@ -65,7 +65,7 @@ pub(crate) fn both<A: Send, B>(
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B,
 ) -> (A, B) {
-    if is_worth_it { beside(first, second) } else { (first(), second()) }
+    if is_worth_it { join(first, second) } else { (first(), second()) }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub struct Pattern {
 
 /// A regular expression that does not parse.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{pattern}` is no regular expression: {reason}{}", place(*.position))]
+#[error("`{pattern}` is not a regular expression: {reason}{}", place(*.position))]
 pub struct PatternError {
     /// The regular expression.
     pub pattern: String,
@@ -108,17 +108,17 @@ mod tests {
             let error = Pattern::regex(text).unwrap_err();
             assert_eq!((error.position, error.to_string().as_str()), (position, expected));
         };
-        check("ab(c", Some(2), "`ab(c` is no regular expression: unclosed group (at character 3)");
-        check("é[", Some(1), "`é[` is no regular expression: unclosed character class (at character 2)");
+        check("ab(c", Some(2), "`ab(c` is not a regular expression: unclosed group (at character 3)");
+        check("é[", Some(1), "`é[` is not a regular expression: unclosed character class (at character 2)");
         check(
             "*",
             Some(0),
-            "`*` is no regular expression: repetition operator missing expression (at character 1)",
+            "`*` is not a regular expression: repetition operator missing expression (at character 1)",
         );
         check(
             r"\p{nope}",
             Some(0),
-            r"`\p{nope}` is no regular expression: Unicode property not found (at character 1)",
+            r"`\p{nope}` is not a regular expression: Unicode property not found (at character 1)",
         );
     }
 

@@ -66,7 +66,7 @@ fn places(
     funcs: &BTreeSet<FuncId>,
 ) -> Places {
     let mut places = Places::default();
-    let mut found = Found::default();
+    let mut found = StackMatches::default();
     for (stack, weight) in stacks {
         found.collect(profile, stack, funcs);
         if found.is_in_function {
@@ -78,7 +78,7 @@ fn places(
 
 /// The places of the functions in one stack.
 #[derive(Default)]
-struct Found {
+struct StackMatches {
     is_in_function: bool,
     /// Whether the innermost frame belongs to the function itself.
     is_own: bool,
@@ -90,7 +90,7 @@ struct Found {
     own_symbol: Option<NativeSymbolId>,
 }
 
-impl Found {
+impl StackMatches {
     fn collect(&mut self, profile: &Profile, stack: StackId, funcs: &BTreeSet<FuncId>) {
         *self = Self::default();
         // The frames that are inlined into the current frame: those further in at its address.
@@ -159,7 +159,7 @@ impl Places {
         addresses.map(|(address, &weight)| (address.offset, weight))
     }
 
-    fn add(&mut self, found: &Found, weight: u64) {
+    fn add(&mut self, found: &StackMatches, weight: u64) {
         self.function.total = self.function.total.saturating_add(weight);
         if found.is_own {
             self.function.own = self.function.own.saturating_add(weight);

@@ -5,9 +5,9 @@ use std::ops::Range;
 use nyquist_profile::ThreadIndex;
 
 use crate::amount::Amount;
-use crate::chosen::Chosen;
 use crate::index::Index;
 use crate::parallel;
+use crate::selected_samples::SelectedSamples;
 use crate::selection::SampleState;
 use crate::sums::Sums;
 
@@ -15,7 +15,7 @@ use crate::sums::Sums;
 const SAMPLES_WORTH_SHARING: usize = 200_000;
 
 /// Some of a thread's samples.
-type Part = (ThreadIndex, Range<usize>);
+type SampleRange = (ThreadIndex, Range<usize>);
 
 /// The parts that a selection's sums are computed from. It reuses sums of the index, so that as few samples
 /// as possible are read.
@@ -29,14 +29,14 @@ pub(crate) struct Plan<'i> {
     /// Threads whose sums are used whole.
     whole: Vec<ThreadIndex>,
     /// Samples to add.
-    added: Vec<Part>,
+    added: Vec<SampleRange>,
     /// Samples to subtract, after all others are added.
-    removed: Vec<Part>,
+    removed: Vec<SampleRange>,
 }
 
 impl<'i> Plan<'i> {
     /// Plans for samples in one state. O(threads × log samples).
-    pub(crate) fn new(index: &'i Index<'i>, chosen: &Chosen<'_>, state: SampleState) -> Self {
+    pub(crate) fn new(index: &'i Index<'i>, chosen: &SelectedSamples<'_>, state: SampleState) -> Self {
         let parts: Vec<_> = chosen.threads.iter().map(|&thread| (thread, chosen.range_of(thread))).collect();
         let mut plan = Self {
             index,
@@ -47,7 +47,8 @@ impl<'i> Plan<'i> {
             added: Vec::new(),
             removed: Vec::new(),
         };
-        let is_whole = |(thread, range): &Part| range.len() == index.profile.thread(*thread).samples.len();
+        let is_whole =
+            |(thread, range): &SampleRange| range.len() == index.profile.thread(*thread).samples.len();
         let is_usual = state == SampleState::OnCpu && index.sums.usual == chosen.threads;
         if is_usual && parts.iter().all(is_whole) {
             plan.is_all = true;
@@ -63,7 +64,7 @@ impl<'i> Plan<'i> {
         plan
     }
 
-    fn take_between_checkpoints(&mut self, parts: &[Part]) {
+    fn take_between_checkpoints(&mut self, parts: &[SampleRange]) {
         let checkpoints = self.index.checkpoints();
         let (starts, ends): (Vec<_>, Vec<_>) =
             parts.iter().map(|(_, range)| (range.start, range.end)).unzip();
@@ -122,7 +123,7 @@ impl<'i> Plan<'i> {
     }
 
     /// Goes through the samples of some parts.
-    fn go_through(&self, parts: &[Part], mut take: impl FnMut(Option<u32>, Amount)) {
+    fn go_through(&self, parts: &[SampleRange], mut take: impl FnMut(Option<u32>, Amount)) {
         for (thread, range) in parts {
             self.index.columns()[thread.index()].go_through(range.clone(), self.state, &mut take);
         }

@@ -6,12 +6,12 @@ use crate::amount::Amount;
 use crate::selection::SampleState;
 use crate::span;
 
-/// The number of samples between two tallies.
+/// The number of samples between two prefix sums.
 pub(crate) const STEP: usize = 32;
 
 /// The sums of the samples before some sample of a thread.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct PrefixSum {
     on_cpu: Count,
     off_cpu: Count,
     /// The total length of the spans of samples on the CPU, in ns. Sums of invalid figures wrap around, so
@@ -50,7 +50,7 @@ impl std::ops::Sub for Count {
     }
 }
 
-impl Tally {
+impl PrefixSum {
     fn add(&mut self, profile: &Profile, sample: &Sample, is_first: bool) {
         let count = if sample.off_cpu { &mut self.off_cpu } else { &mut self.on_cpu };
         count.add(Amount::of_sample(profile, sample, is_first));
@@ -81,56 +81,56 @@ impl Tally {
         self.last_ran
     }
 
-    /// The thread's running time between two tallies, in ns.
+    /// The thread's running time between two prefix sums, in ns.
     pub(crate) fn ran_since(self, earlier: Self) -> u64 {
         self.ran_ns.wrapping_sub(earlier.ran_ns)
     }
 }
 
-/// The tallies of a thread: before its first sample and after each [`STEP`] more.
+/// The prefix sums of a thread: before its first sample and after each [`STEP`] more.
 #[derive(Debug)]
-pub(crate) struct Tallies(Vec<Tally>);
+pub(crate) struct PrefixSums(Vec<PrefixSum>);
 
-impl Tallies {
+impl PrefixSums {
     pub(crate) fn new(profile: &Profile, thread: &Thread) -> Self {
-        let mut tally = Tally::default();
-        let mut tallies = Vec::with_capacity(thread.samples.len() / STEP + 1);
+        let mut prefix_sum = PrefixSum::default();
+        let mut prefix_sums = Vec::with_capacity(thread.samples.len() / STEP + 1);
         for (position, sample) in thread.samples.iter().enumerate() {
             if position.is_multiple_of(STEP) {
-                tallies.push(tally);
+                prefix_sums.push(prefix_sum);
             }
-            tally.add(profile, &sample, position == 0);
+            prefix_sum.add(profile, &sample, position == 0);
         }
         if thread.samples.len().is_multiple_of(STEP) {
-            tallies.push(tally);
+            prefix_sums.push(prefix_sum);
         }
-        Self(tallies)
+        Self(prefix_sums)
     }
 
-    /// The number of samples that are not after `time`, and their tally. `block` is the thread's last
-    /// tally that is not after it, and `samples` are the samples from there on.
+    /// The number of samples that are not after `time`, and their prefix sum. `block` is the thread's last
+    /// prefix sum that is not after it, and `samples` are the samples from there on.
     pub(crate) fn until(
         &self,
         time: u64,
         block: usize,
         samples: impl Iterator<Item = Sample>,
         profile: &Profile,
-    ) -> (usize, Tally) {
-        let (mut position, mut tally) = (block * STEP, self.0[block]);
+    ) -> (usize, PrefixSum) {
+        let (mut position, mut prefix_sum) = (block * STEP, self.0[block]);
         for sample in samples.take_while(|sample| sample.time <= time) {
-            tally.add(profile, &sample, position == 0);
+            prefix_sum.add(profile, &sample, position == 0);
             position += 1;
         }
-        (position, tally)
+        (position, prefix_sum)
     }
 
-    /// The tally before the sample at `position` of the thread.
-    pub(crate) fn before(&self, position: usize, profile: &Profile, thread: &Thread) -> Tally {
-        let mut tally = self.0[position / STEP];
+    /// The prefix sum before the sample at `position` of the thread.
+    pub(crate) fn before(&self, position: usize, profile: &Profile, thread: &Thread) -> PrefixSum {
+        let mut prefix_sum = self.0[position / STEP];
         let start = position - position % STEP;
         for (position, sample) in (start..).zip(thread.samples.range(start..position)) {
-            tally.add(profile, &sample, position == 0);
+            prefix_sum.add(profile, &sample, position == 0);
         }
-        tally
+        prefix_sum
     }
 }

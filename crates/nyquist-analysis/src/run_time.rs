@@ -2,20 +2,20 @@
 
 use nyquist_profile::{Sample, Samples, ThreadIndex};
 
-use crate::prefix_sums::{STEP, Tallies, Tally};
+use crate::prefix_sums::{PrefixSum, PrefixSums, STEP};
 use crate::span::Span;
 use crate::view::View;
 
 /// Looks up a thread's running time by increasing times, from the on-CPU samples that a view chooses.
 pub(crate) struct Ran<'v> {
     view: &'v View<'v>,
-    tallies: &'v Tallies,
+    prefix_sums: &'v PrefixSums,
     samples: &'v Samples,
     /// The number of the thread's samples before the end of the chosen times.
     end: usize,
-    /// The tally before the chosen times.
-    before: Tally,
-    /// The last tally that is not after the most recently requested time.
+    /// The prefix sum before the chosen times.
+    before: PrefixSum,
+    /// The last prefix sum that is not after the most recently requested time.
     block: usize,
     /// The first sample on the CPU after that time.
     next: usize,
@@ -26,10 +26,10 @@ impl<'v> Ran<'v> {
         let range = view.chosen.range_of(thread);
         Self {
             view,
-            tallies: &view.index.tallies()[thread.index()],
+            prefix_sums: &view.index.prefix_sums()[thread.index()],
             samples: &view.profile().thread(thread).samples,
             end: range.end,
-            before: view.index.tally_before(thread, range.start),
+            before: view.index.prefix_sum_before(thread, range.start),
             block: 0,
             next: 0,
         }
@@ -41,18 +41,18 @@ impl<'v> Ran<'v> {
     pub(crate) fn until(&mut self, time: u64) -> u64 {
         self.block += self.count_until(time);
         let from = self.samples.range(self.block * STEP..self.end);
-        let (position, tally) = self.tallies.until(time, self.block, from, self.view.profile());
+        let (position, prefix_sum) = self.prefix_sums.until(time, self.block, from, self.view.profile());
         if position > self.next || self.get(self.next).is_some_and(|sample| sample.off_cpu) {
             let steps = self.samples.range(position..self.end).position(|sample| !sample.off_cpu);
             self.next = steps.map_or(self.end, |steps| position + steps);
         }
-        tally.ran_since(self.before).wrapping_add(self.part_of_next(time, tally))
+        prefix_sum.ran_since(self.before).wrapping_add(self.part_of_next(time, prefix_sum))
     }
 
-    fn part_of_next(&self, time: u64, tally: Tally) -> u64 {
+    fn part_of_next(&self, time: u64, prefix_sum: PrefixSum) -> u64 {
         let Some(next) = self.get(self.next) else { return 0 };
         // A sample before the chosen times does not belong to the view.
-        let last = Some(tally.last_ran()).filter(|&last| last >= self.view.selection.times().start);
+        let last = Some(prefix_sum.last_ran()).filter(|&last| last >= self.view.selection.times().start);
         let span = Span::new(self.view.profile().meta(), &next, self.next == 0, last.unwrap_or(0));
         if span.times.start < time { span.used_until(time) } else { 0 }
     }
@@ -62,7 +62,7 @@ impl<'v> Ran<'v> {
         self.samples.get(place).filter(|_| place < self.end)
     }
 
-    /// The number of tallies from the current one to the last one not after `time`. It searches in growing
+    /// The number of prefix sums from the current one to the last one not after `time`. It searches in growing
     /// steps, then between the last two. O(log of the result).
     fn count_until(&self, time: u64) -> usize {
         let is_until = |more| self.get((self.block + more) * STEP).is_some_and(|sample| sample.time <= time);

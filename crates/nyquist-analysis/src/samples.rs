@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use nyquist_profile::{Frame, FuncId, Sample, ThreadIndex};
 
 use crate::amount::Amount;
-use crate::chosen::ChosenSample;
+use crate::selected_samples::SelectedSample;
 use crate::view::View;
 
 /// A sample of a view.
@@ -35,7 +35,7 @@ impl<'a> View<'a> {
     pub fn samples(&self) -> impl Iterator<Item = ViewSample> {
         let mut threads: Vec<_> =
             self.chosen.threads.iter().map(|&thread| self.samples_of(thread).peekable()).collect();
-        let time = |(chosen, _): &(ChosenSample, _)| chosen.sample.time;
+        let time = |(chosen, _): &(SelectedSample, _)| chosen.sample.time;
         let mut next: BinaryHeap<_> = threads
             .iter_mut()
             .enumerate()

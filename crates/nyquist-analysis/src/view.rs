@@ -7,13 +7,13 @@ use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
 use crate::amount::Amount;
 use crate::category_rows::CategoryRows;
-use crate::chosen::{Chosen, ChosenSample};
 use crate::derived::Derived;
 use crate::forest::{Forest, NONE};
 use crate::function_info::FunctionInfo;
 use crate::index::Index;
 use crate::node_sums::NodeSums;
 use crate::plan::Plan;
+use crate::selected_samples::{SelectedSample, SelectedSamples};
 use crate::selection::Selection;
 use crate::sums::{self, Sums};
 use crate::{patterns, transform};
@@ -26,7 +26,7 @@ use crate::{patterns, transform};
 pub struct View<'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) selection: Selection,
-    pub(crate) chosen: Chosen<'a>,
+    pub(crate) chosen: SelectedSamples<'a>,
     pub(crate) derived: Derived<'a>,
     /// The running sums of [`NodeSums`].
     running: Cow<'a, [Amount]>,
@@ -39,7 +39,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// Applies a selection to a profile.
     pub fn new(index: &'a Index<'a>, selection: &Selection) -> Self {
-        let chosen = Chosen::new(index.profile, selection);
+        let chosen = SelectedSamples::new(index.profile, selection);
         let derived = derive(index, selection);
         let (running, stackless) = sum_up(index, &chosen, &derived);
         let category_rows = OnceLock::new();
@@ -126,7 +126,7 @@ impl<'a> View<'a> {
     pub(crate) fn samples_of(
         &self,
         thread: ThreadIndex,
-    ) -> impl Iterator<Item = (ChosenSample, Option<u32>)> {
+    ) -> impl Iterator<Item = (SelectedSample, Option<u32>)> {
         self.chosen.of_thread(thread).filter_map(|chosen| match chosen.sample.stack {
             None => self.derived.keeps_stackless.then_some((chosen, None)),
             Some(stack) => {
@@ -169,7 +169,7 @@ fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut Deri
 /// The running sums of the nodes' amounts, and the amount of samples without a stack.
 fn sum_up<'a>(
     index: &'a Index<'a>,
-    chosen: &Chosen<'_>,
+    chosen: &SelectedSamples<'_>,
     derived: &Derived<'_>,
 ) -> (Cow<'a, [Amount]>, Amount) {
     let mut plans = chosen.states().iter().map(|&state| Plan::new(index, chosen, state));

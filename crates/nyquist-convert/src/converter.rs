@@ -62,7 +62,7 @@ impl Converter {
     /// Names the rows of processes of one name by the words in which their command lines differ. The command
     /// lines are read while the processes live. To be called before anything is pushed.
     #[must_use]
-    pub fn telling_rows_apart(mut self) -> Self {
+    pub fn with_distinctive_words(mut self) -> Self {
         self.pipeline.processes.program_arguments.wants_distinctive_words = true;
         self
     }
@@ -71,7 +71,7 @@ impl Converter {
     /// called before the first event.
     #[must_use]
     pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.pipeline.processes.modules.look_in(Files::Recorded(Box::new(files)));
+        self.pipeline.processes.modules.set_files(Files::Recorded(Box::new(files)));
         self
     }
 
@@ -100,7 +100,7 @@ impl Converter {
 
     /// Sends each address when it first occurs, so that its name can be looked up meanwhile.
     #[must_use]
-    pub fn telling(self, sender: Option<AddressSender>) -> Self {
+    pub fn with_address_sender(self, sender: Option<AddressSender>) -> Self {
         Self { sender, ..self }
     }
 
@@ -142,8 +142,8 @@ impl Converter {
     }
 
     /// Returns samples to their source when they are converted.
-    pub(crate) fn giving_back(mut self, spent: SampleRecycler) -> Self {
-        self.pipeline.spent = Some(spent);
+    pub(crate) fn with_sample_recycler(mut self, recycler: SampleRecycler) -> Self {
+        self.pipeline.spent = Some(recycler);
         self
     }
 
@@ -154,8 +154,8 @@ impl Converter {
     }
 
     /// A store of modules that shares opened files with the converter's own.
-    pub(crate) fn modules_beside(&self) -> ModuleStore {
-        self.pipeline.processes.modules.beside()
+    pub(crate) fn shared_module_store(&self) -> ModuleStore {
+        self.pipeline.processes.modules.sharing_files()
     }
 
     /// Converts all events older than `complete_before`. The caller guarantees that all of them have been
@@ -240,7 +240,7 @@ impl Converter {
     }
 
     /// The outcome of stack copies since the last call, for a source that can copy more of each stack.
-    pub fn take_copy_counts(&mut self) -> StackCopyFeedback {
+    pub fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
         std::mem::take(&mut self.pipeline.walker.deep_stacks.feedback)
     }
 

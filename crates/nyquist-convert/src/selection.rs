@@ -38,7 +38,7 @@ impl Selection {
     }
 
     /// Whether names are checked.
-    pub(crate) fn looks_at_names(&self) -> bool {
+    pub(crate) fn filters_by_name(&self) -> bool {
         !self.names.is_empty()
     }
 

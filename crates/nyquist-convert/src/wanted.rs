@@ -61,7 +61,7 @@ impl Wanted {
         if !selection.wants(id, cpu, now.0.saturating_sub(self.start.0)) {
             return false;
         }
-        if !selection.looks_at_names() {
+        if !selection.filters_by_name() {
             return true;
         }
         let process = tracker.process(id.0, now);

@@ -123,7 +123,7 @@ fn kernel_and_user_parts_become_one_stack() {
 }
 
 #[test]
-fn stacks_by_number_are_found_wherever_they_are_stated() {
+fn stacks_by_number_are_found_anywhere() {
     let key = |opcode| (made_trace::STACK_WALK, opcode);
     let mut buffer = started();
     buffer
@@ -142,7 +142,7 @@ fn stacks_by_number_are_found_wherever_they_are_stated() {
 }
 
 #[test]
-fn what_the_end_of_a_trace_states_is_known_from_its_beginning() {
+fn the_end_of_a_trace_names_earlier_images() {
     let mut buffer = Buffer::new(0, 1);
     buffer
         .perf_info(SAMPLE, 11 * MS, &made_trace::sample(APP.0 + 0x10, MAIN))
@@ -162,7 +162,7 @@ fn what_the_end_of_a_trace_states_is_known_from_its_beginning() {
 }
 
 #[test]
-fn libs_have_the_identities_that_the_trace_states() {
+fn libs_have_the_identities_of_the_trace() {
     let guid = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16];
     let mut buffer = started();
     buffer
@@ -224,7 +224,7 @@ fn idle_cpus_and_unknown_threads_have_no_samples() {
 }
 
 #[test]
-fn a_process_that_begins_and_ends_has_its_own_images() {
+fn a_short_process_has_its_own_images() {
     let mut buffer = started();
     let other = (APP.0, 0x2000);
     buffer

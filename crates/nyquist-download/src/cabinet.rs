@@ -19,7 +19,7 @@ const HAS_RESERVED: u16 = 4;
 /// The reason why a cabinet cannot be expanded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CabinetError {
-    #[error("it is no cabinet")]
+    #[error("not a cabinet file")]
     NotACabinet,
     #[error("the cabinet is damaged: {0}")]
     Damaged(&'static str),
@@ -320,7 +320,7 @@ pub(crate) mod tests {
     fn large_unknown_or_damaged_cabinets_are_errors() {
         let contents = contents();
         assert_eq!(expanded(&stored(&contents), 100_000).unwrap_err(), "it is larger than 100000 bytes");
-        assert_eq!(expanded(b"no cabinet, but long enough", 1).unwrap_err(), "it is no cabinet");
+        assert_eq!(expanded(b"no cabinet, but long enough", 1).unwrap_err(), "not a cabinet file");
         let quantum = expanded(&cabinet(2, &[(vec![1], 1)]), 10).unwrap_err();
         assert_eq!(quantum, "cabinets of this kind are not read: Quantum");
         for packed in [mszip(&contents[..5000]), stored(b"right"), lzx(b"right, by LZX!")] {

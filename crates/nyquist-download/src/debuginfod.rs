@@ -84,7 +84,7 @@ impl Debuginfod {
         check: &dyn Fn(&Path) -> Outcome,
         observer: &dyn Observer,
     ) -> Fetched {
-        let Some(wanted) = Wanted::of(file) else { return Fetched::default() };
+        let Some(wanted) = RequestedFile::of(file) else { return Fetched::default() };
         let target = self.cache.join(&wanted.id).join(&wanted.file_name);
         let mut fetched = Fetched::default();
         match self.in_cache(&target, check) {
@@ -117,13 +117,13 @@ impl Debuginfod {
         if age.is_none_or(|age| age > holds) {
             return Cached::Unknown;
         }
-        let text = "no server had it when it was asked for last (an empty file says so)";
+        let text = "no server had it at the last request (an empty file in the cache records this)";
         Cached::Known(Outcome::Unreadable(text.to_owned()))
     }
 
     fn download(
         &self,
-        wanted: &Wanted,
+        wanted: &RequestedFile,
         target: &Path,
         check: &dyn Fn(&Path) -> Outcome,
         observer: &dyn Observer,
@@ -220,14 +220,14 @@ pub(crate) fn outcome_of(failure: &Failure) -> Outcome {
 }
 
 /// A file, as named by servers and the cache.
-struct Wanted {
+struct RequestedFile {
     id: String,
     file_name: String,
     /// The part of the address after the id.
     place: String,
 }
 
-impl Wanted {
+impl RequestedFile {
     fn of(file: &RemoteFile<'_>) -> Option<Self> {
         let (id, file_name, place) = match file {
             RemoteFile::Binary(id) => (id, "executable".to_owned(), "executable".to_owned()),

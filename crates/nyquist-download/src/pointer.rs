@@ -33,7 +33,7 @@ impl Pointer {
         if path.starts_with('/') && !path.contains('\0') {
             return Self::Path(PathBuf::from(path));
         }
-        Self::Nowhere(format!("the store points to {}, which is no path of this system", plain(path)))
+        Self::Nowhere(format!("the store points to {}, which is not a path of this system", plain(path)))
     }
 }
 
@@ -59,8 +59,8 @@ mod tests {
         check("PATH:/srv/builds/app.pdb\r\n", &Ok("/srv/builds/app.pdb"));
         check("/srv/with blanks/app.pdb", &Ok("/srv/with blanks/app.pdb"));
         check("MSG: Removed by policy \u{1b}[31m", &Err("the store says: Removed by policy [31m"));
-        let elsewhere = "the store points to \\\\builds\\app.pdb, which is no path of this system";
+        let elsewhere = "the store points to \\\\builds\\app.pdb, which is not a path of this system";
         check("PATH:\\\\builds\\app.pdb", &Err(elsewhere));
-        check("", &Err("the store points to , which is no path of this system"));
+        check("", &Err("the store points to , which is not a path of this system"));
     }
 }

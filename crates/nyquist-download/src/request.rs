@@ -83,7 +83,7 @@ pub(crate) fn start(
         let send = |event| events.send((number, event)).is_ok();
         match request.call() {
             Ok(response) => {
-                let _ = answer(response, &may_go, &send);
+                let _ = forward(response, &may_go, &send);
             }
             Err(error) => {
                 send(Event::Failed(refusal(&error)));
@@ -97,7 +97,7 @@ pub(crate) fn start(
 }
 
 /// Passes on a response; `None` if no caller waits for it.
-fn answer(response: Response<Body>, may_go: &Receiver<()>, send: &impl Fn(Event) -> bool) -> Option<()> {
+fn forward(response: Response<Body>, may_go: &Receiver<()>, send: &impl Fn(Event) -> bool) -> Option<()> {
     let refused = match response.status().as_u16() {
         200 => None,
         404 | 410 => Some(Refusal::NotFound),

@@ -52,8 +52,8 @@ pub struct StoreConfig {
 /// Searches stores and symbol servers.
 #[derive(Debug)]
 pub struct SymbolStores {
-    windows: Vec<Place>,
-    breakpad: Vec<Place>,
+    windows: Vec<StoreLocation>,
+    breakpad: Vec<StoreLocation>,
     client: Client,
     own_folder: Option<PathBuf>,
     quota: u64,
@@ -72,7 +72,7 @@ struct Asking<'a> {
 
 /// One place, in search order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum StoreLocation {
     Folder(PathBuf),
     /// A server, and the folders that cache its files, the nearest first.
     Server {
@@ -106,8 +106,8 @@ impl SymbolStores {
         let places = if stored.is_breakpad { &self.breakpad } else { &self.windows };
         let mut asking = Asking { stored: &stored, check, observer, tried: Vec::new() };
         let path = places.iter().find_map(|place| match place {
-            Place::Folder(folder) => self.in_folder(folder, self.expanded.as_deref(), &mut asking),
-            Place::Server { url, caches } => self.on_server(url, caches, &mut asking),
+            StoreLocation::Folder(folder) => self.in_folder(folder, self.expanded.as_deref(), &mut asking),
+            StoreLocation::Server { url, caches } => self.on_server(url, caches, &mut asking),
         });
         Fetched { path, tried: asking.tried }
     }
@@ -122,7 +122,7 @@ impl SymbolStores {
             in_store.extend(stored.in_two_tiers().map(|path| folder.join(path)));
         }
         let by_name = folder.join(&stored.name);
-        if let Some(path) = in_store.iter().chain([&by_name]).find_map(|path| asking.look(path)) {
+        if let Some(path) = in_store.iter().chain([&by_name]).find_map(|path| asking.check_file(path)) {
             return Some(path);
         }
         if stored.is_breakpad {
@@ -147,7 +147,7 @@ impl SymbolStores {
         };
         let target = cache.join(&asking.stored.path);
         if target.is_file() && (asking.check)(&target) == Outcome::Used {
-            return asking.look(&target);
+            return asking.check_file(&target);
         }
         let opened = File::open(packed).map_err(|error| Outcome::Unreadable(error.to_string()));
         let expanded = opened.and_then(|packed| self.expanded(&packed, &target));
@@ -255,7 +255,7 @@ impl SymbolStores {
 
 impl Asking<'_> {
     /// Checks a file, if it exists, and records the outcome.
-    fn look(&mut self, path: &Path) -> Option<PathBuf> {
+    fn check_file(&mut self, path: &Path) -> Option<PathBuf> {
         let outcome = if path.is_file() { (self.check)(path) } else { Outcome::Missing };
         let is_used = outcome == Outcome::Used;
         self.tried.push((path.to_owned(), outcome));
@@ -279,7 +279,7 @@ impl Asking<'_> {
     /// Follows a pointer.
     fn follow(&mut self, pointer: PathBuf, text: &[u8]) -> Option<PathBuf> {
         match Pointer::parse(text) {
-            Pointer::Path(path) => self.look(&path),
+            Pointer::Path(path) => self.check_file(&path),
             Pointer::Nowhere(reason) => {
                 self.tried.push((pointer, Outcome::Unreadable(reason)));
                 None
@@ -311,14 +311,14 @@ fn compressed(path: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
-fn windows_places(config: &StoreConfig) -> Vec<Place> {
+fn windows_places(config: &StoreConfig) -> Vec<StoreLocation> {
     let usual = config.windows_cache.as_ref();
     let mut places = Vec::new();
     // The folder of `cache*` applies to all later elements.
     let mut above: Vec<PathBuf> = Vec::new();
     for element in &config.symbol_path {
         match element {
-            PathElement::Folder(folder) => places.push(Place::Folder(folder.clone())),
+            PathElement::Folder(folder) => places.push(StoreLocation::Folder(folder.clone())),
             PathElement::Cache(folder) => above.extend(folder.as_ref().or(usual).cloned()),
             PathElement::Server { caches, url } => {
                 let own = caches.iter().filter_map(|folder| folder.as_ref().or(usual).cloned());
@@ -328,9 +328,9 @@ fn windows_places(config: &StoreConfig) -> Vec<Place> {
                         if caches.is_empty() {
                             caches.extend(usual.cloned());
                         }
-                        places.push(Place::Server { url: url.clone(), caches });
+                        places.push(StoreLocation::Server { url: url.clone(), caches });
                     }
-                    None => places.extend(caches.into_iter().map(Place::Folder)),
+                    None => places.extend(caches.into_iter().map(StoreLocation::Folder)),
                 }
             }
         }
@@ -339,13 +339,13 @@ fn windows_places(config: &StoreConfig) -> Vec<Place> {
     places
 }
 
-fn breakpad_places(config: &StoreConfig) -> Vec<Place> {
-    let folders = config.breakpad_folders.iter().cloned().map(Place::Folder);
+fn breakpad_places(config: &StoreConfig) -> Vec<StoreLocation> {
+    let folders = config.breakpad_folders.iter().cloned().map(StoreLocation::Folder);
     folders.chain(servers(&config.breakpad_servers, config.breakpad_cache.as_ref())).collect()
 }
 
-fn servers<'a>(urls: &'a [String], cache: Option<&'a PathBuf>) -> impl Iterator<Item = Place> + 'a {
-    urls.iter().map(move |url| Place::Server {
+fn servers<'a>(urls: &'a [String], cache: Option<&'a PathBuf>) -> impl Iterator<Item = StoreLocation> + 'a {
+    urls.iter().map(move |url| StoreLocation::Server {
         url: url.trim_end_matches('/').to_owned(),
         caches: cache.into_iter().cloned().collect(),
     })

@@ -13,7 +13,7 @@ pub fn fit_name(name: &str, width: usize, mark: &str) -> String {
     let Some(parts) = parts(name) else { return fit_text(name, width, mark) };
     let room = width.saturating_sub(length(mark));
     // From the end, as many parts as fit, each with the separator before it.
-    let fits = |part: &&Part<'_>| length(part.with_separator) <= room;
+    let fits = |part: &&NameRest<'_>| length(part.with_separator) <= room;
     let Some(first) = parts.iter().find(fits) else {
         let last = parts.last().map_or(name, |part| part.with_separator.trim_start_matches([':', '/', '.']));
         // The mark in its middle means that it is shortened. A mark before it means that outer parts are
@@ -51,7 +51,7 @@ fn length(text: &str) -> usize {
 }
 
 /// The rest of a name from one of its parts on.
-struct Part<'a> {
+struct NameRest<'a> {
     /// The part before.
     before: &'a str,
     /// The separator, and all that comes after it.
@@ -59,7 +59,7 @@ struct Part<'a> {
 }
 
 /// The rests of a path, the longest first. `None` if a name is no path.
-fn parts(name: &str) -> Option<Vec<Part<'_>>> {
+fn parts(name: &str) -> Option<Vec<NameRest<'_>>> {
     let separator = ["::", "/", "."].into_iter().find(|it| !places(name, it).is_empty())?;
     if separator == "." && !is_dotted_path(name) {
         return None;
@@ -67,7 +67,7 @@ fn parts(name: &str) -> Option<Vec<Part<'_>>> {
     let mut start = 0;
     let part = |at: usize| {
         let before = &name[std::mem::replace(&mut start, at + separator.len())..at];
-        Part { before, with_separator: &name[at..] }
+        NameRest { before, with_separator: &name[at..] }
     };
     Some(places(name, separator).into_iter().map(part).collect())
 }

@@ -184,7 +184,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         importer.note(Note::Cut { place: "its last line".into() });
         others -= 1;
     }
-    importer.note_left_out(others, "lines that are no stack and a count");
+    importer.note_left_out(others, "lines that are not a stack and a count");
     let are_whole = stacks.iter().all(|(_, count)| count.fract() == 0.0);
     let (name, unit, factor) =
         if are_whole { ("samples", Unit::Count, 1) } else { ("time", Unit::Time, MILLISECOND) };

@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 
 /// An element that has begun.
 #[derive(Default)]
-struct Open {
+struct OpenElement {
     name: String,
     id: Option<u64>,
     /// Its value: that of the element which its `ref` names.
@@ -88,7 +88,7 @@ enum Value {
 
 #[derive(Default)]
 struct Reader {
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
     by_id: FxHashMap<u64, Value>,
     rows: u64,
     incomplete: u64,
@@ -104,12 +104,12 @@ impl Reader {
         let number = |key| text(key).and_then(|text: String| text.parse::<u64>().ok());
         let value = number("ref").and_then(|id| self.by_id.get(&id).cloned());
         let kept = ATTRIBUTES.iter().filter_map(|&key| Some((key, text(key)?)));
-        self.open.push(Open {
+        self.open.push(OpenElement {
             name: element.name().as_ref().to_owned(),
             id: number("id"),
             value,
             attributes: kept.collect(),
-            ..Open::default()
+            ..OpenElement::default()
         });
     }
 
@@ -137,7 +137,7 @@ impl Reader {
     }
 
     /// The value of an element that has ended. Rows and the elements around them have none.
-    fn value(&mut self, importer: &mut Importer, element: &Open) -> Option<Value> {
+    fn value(&mut self, importer: &mut Importer, element: &OpenElement) -> Option<Value> {
         match element.name.as_str() {
             "row" => {
                 self.end_row(importer, element);
@@ -156,7 +156,7 @@ impl Reader {
         }
     }
 
-    fn end_row(&mut self, importer: &mut Importer, row: &Open) {
+    fn end_row(&mut self, importer: &mut Importer, row: &OpenElement) {
         let number = |names: &[&str]| {
             names.iter().find_map(|name| match row.find(name)? {
                 Value::Text(text) => text.parse::<u64>().ok(),
@@ -200,7 +200,7 @@ fn resolved(entity: &BytesRef<'_>) -> String {
 /// No text that is used is longer.
 const MAX_TEXT: usize = 1 << 16;
 
-impl Open {
+impl OpenElement {
     fn find(&self, name: &str) -> Option<&Value> {
         self.children.iter().find(|(child, _)| child == name).map(|(_, value)| value)
     }
@@ -222,14 +222,14 @@ impl Open {
 }
 
 /// `app (123)`, with its pid as a child.
-fn process(element: &Open) -> Value {
+fn process(element: &OpenElement) -> Value {
     let shown = element.attribute("fmt");
     let name = shown.rsplit_once(" (").map_or(shown, |(name, _)| name);
     Value::Process { pid: element.find_text("pid").into(), name: name.into() }
 }
 
 /// `worker 0x1f (app, pid: 123)`, with its tid and process as children.
-fn thread(importer: &mut Importer, element: &Open) -> Value {
+fn thread(importer: &mut Importer, element: &OpenElement) -> Value {
     let shown = element.attribute("fmt");
     let name = shown.split_once(" 0x").map_or(shown, |(name, _)| name).trim();
     let (pid, process) = match element.find("process") {
@@ -239,18 +239,18 @@ fn thread(importer: &mut Importer, element: &Open) -> Value {
     Value::Thread(importer.thread(ThreadName { pid, process, tid: element.find_text("tid"), thread: name }))
 }
 
-fn lib(importer: &mut Importer, element: &Open) -> Value {
+fn lib(importer: &mut Importer, element: &OpenElement) -> Value {
     let path = element.attribute("path");
     let path = if path.is_empty() { element.attribute("name") } else { path };
     let lib = importer.lib(path, Some(element.attribute("UUID")));
     Value::Lib { lib, load_address: element.hex_attribute("load-addr").unwrap_or(0) }
 }
 
-fn source(element: &Open) -> Value {
+fn source(element: &OpenElement) -> Value {
     Value::Source { file: element.find_text("path").into(), line: element.attribute("line").parse().ok() }
 }
 
-fn frame(importer: &mut Importer, element: &Open) -> Value {
+fn frame(importer: &mut Importer, element: &OpenElement) -> Value {
     let (lib, load_address) = match element.find("binary") {
         Some(&Value::Lib { lib, load_address }) => (Some(lib), load_address),
         _ => (None, 0),
@@ -273,7 +273,7 @@ fn frame(importer: &mut Importer, element: &Open) -> Value {
 }
 
 /// Its frames are listed from the innermost on.
-fn stack(importer: &mut Importer, element: &Open) -> Value {
+fn stack(importer: &mut Importer, element: &OpenElement) -> Value {
     let mut stack = None;
     for (_, value) in element.children.iter().rev() {
         if let &Value::Frame(frame) = value {

@@ -72,7 +72,7 @@ enum Role {
     Other,
 }
 
-struct Open {
+struct OpenContainer {
     role: Role,
     /// The last key.
     key: String,
@@ -82,15 +82,15 @@ struct Open {
 struct Reader<'a> {
     shape: &'a Shape,
     document: Document,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
 }
 
 impl Reader<'_> {
     fn take(&mut self, token: Token) -> Option<()> {
         match token {
-            Token::Open { is_array } => {
+            Token::OpenContainer { is_array } => {
                 let role = self.role(is_array);
-                self.open.push(Open { role, key: String::new(), is_array });
+                self.open.push(OpenContainer { role, key: String::new(), is_array });
             }
             Token::Close { is_array } => {
                 let open = self.open.pop()?;
@@ -147,7 +147,7 @@ impl Reader<'_> {
 }
 
 enum Token {
-    Open { is_array: bool },
+    OpenContainer { is_array: bool },
     Close { is_array: bool },
     Key(String),
     Scalar(Scalar),
@@ -166,7 +166,7 @@ impl Tokens<'_> {
         self.at += self.bytes[self.at..].iter().take_while(|byte| is_space(byte)).count();
         let Some(&byte) = self.bytes.get(self.at) else { return Some(None) };
         let token = match byte {
-            b'{' | b'[' => Token::Open { is_array: byte == b'[' },
+            b'{' | b'[' => Token::OpenContainer { is_array: byte == b'[' },
             b'}' | b']' => Token::Close { is_array: byte == b']' },
             b'"' => return self.text().map(Some),
             _ => return self.word().map(Some),

@@ -31,6 +31,7 @@ mod layout;
 pub mod legacy;
 pub mod mac_sample;
 pub mod otlp;
+mod packed;
 pub mod perf_script;
 pub mod perfetto;
 pub mod pprof;
@@ -55,6 +56,7 @@ use std::borrow::Cow;
 
 pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
 pub use error::{Imported, Note, ReadError};
+pub use packed::{Packing, Unpacked};
 
 /// The names of a profile's source files in other formats: this path if there is one, otherwise the name in
 /// the profile. The Firefox Profiler has names for published files that other tools would treat as paths

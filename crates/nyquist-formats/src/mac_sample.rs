@@ -110,7 +110,7 @@ fn row(line: &str) -> Option<Row<'_>> {
 }
 
 /// The part of a tree that is not complete.
-struct Open {
+struct OpenNode {
     depth: usize,
     stack: Option<StackId>,
     /// The number of its samples, and the number of samples in its callees.
@@ -125,7 +125,7 @@ struct Tree<'a> {
     pid: &'a str,
     /// The queue of the current thread.
     queue: Option<Queue>,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     interval: u64,
 }
 
@@ -134,14 +134,14 @@ impl Tree<'_> {
         self.close(row.depth);
         let Some(caller) = self.open.last_mut() else {
             self.queue = Some(self.thread(row.text));
-            self.open.push(Open { depth: row.depth, stack: None, count: row.count, called: 0 });
+            self.open.push(OpenNode { depth: row.depth, stack: None, count: row.count, called: 0 });
             return;
         };
         caller.called = caller.called.saturating_add(row.count);
         let prefix = caller.stack;
         let frame = self.frame(row.text);
         let stack = Some(self.importer.stack(prefix, frame));
-        self.open.push(Open { depth: row.depth, stack, count: row.count, called: 0 });
+        self.open.push(OpenNode { depth: row.depth, stack, count: row.count, called: 0 });
     }
 
     /// Completes frames that are as deep or deeper. They get the samples that none of their callees has.

@@ -93,7 +93,7 @@ pub struct Pe<S> {
     entry_point: Option<RelativeAddress>,
     directories: Vec<(RelativeAddress, u32)>,
     sections: Vec<Section>,
-    symbol_table: coff_symbol::Place,
+    symbol_table: coff_symbol::TableLocation,
 }
 
 fn cut(part: &'static str) -> ObjectError {
@@ -158,7 +158,7 @@ impl<S: ByteSource> Pe<S> {
         }
         let optional_at = at + 4 + COFF_HEADER as u64;
         let optional = OptionalHeader::parse(&source.read_range(optional_at, optional_size.into())?)?;
-        let symbol_table = coff_symbol::Place {
+        let symbol_table = coff_symbol::TableLocation {
             offset: coff.u32(8).unwrap_or_default(),
             count: coff.u32(12).unwrap_or_default(),
         };
@@ -314,7 +314,7 @@ fn architecture(machine: u16) -> Architecture {
 }
 
 /// Reads a section header ("Section Table").
-fn section(header: &[u8], source: &impl ByteSource, symbols: coff_symbol::Place) -> Option<Section> {
+fn section(header: &[u8], source: &impl ByteSource, symbols: coff_symbol::TableLocation) -> Option<Section> {
     let fields = Fields(header);
     let short: [u8; 8] = fields.bytes(0)?;
     let end = short.iter().position(|&byte| byte == 0).unwrap_or(short.len());

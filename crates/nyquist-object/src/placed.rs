@@ -46,23 +46,27 @@ pub fn placed<S: ByteSource>(
 
 /// The computation of a relocation's value, and its size in bytes.
 #[derive(Clone, Copy)]
-enum Kind {
+enum RelocationKind {
     Absolute(usize),
     /// Relative to the position that is filled.
     Relative(usize),
 }
 
-type Kinds = [(u32, Kind)];
+type Kinds = [(u32, RelocationKind)];
 
-const X86_64: [(u32, Kind); 5] = [
-    (1, Kind::Absolute(8)),
-    (10, Kind::Absolute(4)),
-    (11, Kind::Absolute(4)),
-    (2, Kind::Relative(4)),
-    (24, Kind::Relative(8)),
+const X86_64: [(u32, RelocationKind); 5] = [
+    (1, RelocationKind::Absolute(8)),
+    (10, RelocationKind::Absolute(4)),
+    (11, RelocationKind::Absolute(4)),
+    (2, RelocationKind::Relative(4)),
+    (24, RelocationKind::Relative(8)),
 ];
-const AARCH64: [(u32, Kind); 4] =
-    [(257, Kind::Absolute(8)), (258, Kind::Absolute(4)), (260, Kind::Relative(8)), (261, Kind::Relative(4))];
+const AARCH64: [(u32, RelocationKind); 4] = [
+    (257, RelocationKind::Absolute(8)),
+    (258, RelocationKind::Absolute(4)),
+    (260, RelocationKind::Relative(8)),
+    (261, RelocationKind::Relative(4)),
+];
 
 struct Placing<'a, S> {
     file: &'a Elf<S>,
@@ -138,8 +142,8 @@ impl<S: ByteSource> Placing<'_, S> {
             let symbol = symbols.values.get((info >> 32) as usize).copied().unwrap_or(0);
             let value = symbol.wrapping_add(addend);
             let (value, size) = match *kind {
-                Kind::Absolute(size) => (value, size),
-                Kind::Relative(size) => (value.wrapping_sub(at), size),
+                RelocationKind::Absolute(size) => (value, size),
+                RelocationKind::Relative(size) => (value.wrapping_sub(at), size),
             };
             let place = usize::try_from(at).ok().and_then(|at| target.get_mut(at..)?.get_mut(..size));
             if let Some(place) = place {

@@ -36,7 +36,7 @@ struct ThreadKey {
 /// Indexes by key. Several rows with the same key are distinguished by their order.
 #[derive(Debug)]
 struct Numbers<K> {
-    by_key: FxHashMap<Arc<K>, Known>,
+    by_key: FxHashMap<Arc<K>, KeyNumbers>,
     /// By index.
     keys: Vec<Arc<K>>,
     /// The number of profiles so far.
@@ -45,7 +45,7 @@ struct Numbers<K> {
 
 /// The rows of one key.
 #[derive(Debug, Default)]
-struct Known {
+struct KeyNumbers {
     numbers: Vec<usize>,
     /// The last profile with rows of this key, and the number of its rows so far.
     profile: u64,

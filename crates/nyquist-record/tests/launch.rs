@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 
-use nyquist_record::linux::launch::{Ended, ExitStatus, LaunchError, prepare, prepare_apart};
+use nyquist_record::linux::launch::{ChildExit, ExitStatus, LaunchError, prepare, prepare_with_output};
 use nyquist_record::linux::{Command, Credentials};
 
 /// A folder for a single test, removed afterwards.
@@ -52,7 +52,7 @@ fn words(words: &[&str]) -> Command {
     Command::from_words(words.iter().map(Into::into)).unwrap()
 }
 
-fn run(command: &Command) -> Result<Ended, LaunchError> {
+fn run(command: &Command) -> Result<ChildExit, LaunchError> {
     Ok(prepare(command)?.start()?.wait().unwrap())
 }
 
@@ -72,7 +72,7 @@ fn a_command_apart_has_other_output_and_no_input() {
     let path = folder.file("out", "", 0o666);
     let output = fs::File::options().write(true).open(&path).unwrap();
     let command = words(&["sh", "-c", "cat; echo printed; echo complained >&2"]);
-    let ended = prepare_apart(&command, output.as_fd()).unwrap().start().unwrap().wait().unwrap();
+    let ended = prepare_with_output(&command, output.as_fd()).unwrap().start().unwrap().wait().unwrap();
     assert_eq!(ended.status, ExitStatus::Code(0));
     assert_eq!(fs::read_to_string(&path).unwrap(), "printed\ncomplained\n");
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
-use nyquist_record::linux::launch::{Ended, prepare};
+use nyquist_record::linux::launch::{ChildExit, prepare};
 use nyquist_record::linux::perf::{Notice, OpenError, Outcome, Perf, Recording, Summary};
 use nyquist_record::linux::{Command, EndReason, Options, Target, now};
 
@@ -19,7 +19,7 @@ struct Recorded {
     events: Vec<Event>,
     outcome: Outcome,
     summary: Summary,
-    ended: Option<Ended>,
+    ended: Option<ChildExit>,
     /// How long the hypervisor took the machine's CPUs away meanwhile.
     stolen: Duration,
 }

@@ -4,4 +4,4 @@ mod budget;
 mod threads;
 
 pub use budget::{Budget, Charge, limit_files, of_files};
-pub use threads::{beside, on_threads, spawn_helper};
+pub use threads::{join, on_threads, spawn_helper};

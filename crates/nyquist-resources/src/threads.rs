@@ -35,7 +35,7 @@ pub fn on_threads(count: usize, work: impl Fn() + Sync) {
 /// # Panics
 ///
 /// If one of them panics.
-pub fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
+pub fn join<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
     // If the thread does not start, its closure is dropped.
     let first = Mutex::new(Some(first));
     let take = || first.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn two_things_are_done() {
-        assert_eq!(beside(|| 1, || 2), (1, 2));
+        assert_eq!(join(|| 1, || 2), (1, 2));
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_handed_on() {
-        let caught = std::panic::catch_unwind(|| beside(|| panic!("of the first"), || 2));
+        let caught = std::panic::catch_unwind(|| join(|| panic!("of the first"), || 2));
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"of the first"));
     }
 }

@@ -11,8 +11,8 @@ use std::thread;
 use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{
-    Attempt, Disassembly, Finder, Found, Frame, KERNEL_LIB, KernelCode, ModuleRequest, ModuleSymbols,
-    Outcome, SourceFiles, special_source_path,
+    Attempt, Disassembly, Finder, Frame, KERNEL_LIB, KernelCode, ModuleRequest, ModuleSymbols, Outcome,
+    SourceFiles, SymbolFiles, special_source_path,
 };
 
 use crate::made_code::{MadeCode, MadeLib, NoMadeCode};
@@ -174,7 +174,7 @@ impl LibFiles {
     }
 }
 
-fn open(finder: &Finder, found: &Found) -> Result<ModuleSymbols, String> {
+fn open(finder: &Finder, found: &SymbolFiles) -> Result<ModuleSymbols, String> {
     let tried = attempts_text(&found.tried);
     finder.open(found).map_err(|error| format!("{error}{tried}"))
 }

@@ -120,7 +120,7 @@ pub enum LookupError {
     #[error("the profile has no lib {0}")]
     UnknownLib(LibKey),
     /// The lib's file is not on this machine, or not in the recorded version.
-    #[error("the file of lib {lib} cannot be had here: {reason}")]
+    #[error("the file of lib {lib} is not available on this machine: {reason}")]
     NoBinary {
         /// The lib.
         lib: LibKey,

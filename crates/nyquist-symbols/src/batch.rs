@@ -2,7 +2,7 @@
 
 use crate::allowance::Allowance;
 use crate::dwarf::Scratch;
-use crate::module::{Functions, Place};
+use crate::module::{FunctionPosition, Functions};
 use crate::symbol_table::Function;
 use crate::{AddressInfo, EarlyAnswer, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
@@ -80,7 +80,7 @@ impl ModuleSymbols {
         };
         let open: Vec<_> = addresses.iter().zip(&early).filter_map(is_open).collect();
         if !open.is_empty() && !self.has_debug_info() {
-            let found = answers(&self.functions(), None, &open, &mut Scratch::default());
+            let found = symbolicate_unit(&self.functions(), None, &open, &mut Scratch::default());
             for (early, info) in early.iter_mut().filter(|early| early.is_none()).zip(found) {
                 *early = Some(EarlyAnswer { info, was_kept: false });
             }
@@ -122,7 +122,7 @@ impl Job<'_> {
     fn run(&self, cancel: &AtomicBool, scratch: &mut Scratch) {
         let Self { functions, unit } = *self;
         if unit.unit.is_none() || !cancel.load(Ordering::Relaxed) {
-            let _ = unit.answers.set(answers(functions, unit.unit, &unit.wanted, scratch));
+            let _ = unit.answers.set(symbolicate_unit(functions, unit.unit, &unit.wanted, scratch));
         }
     }
 }
@@ -210,7 +210,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// Answers for `wanted`, which are sorted addresses of the unit, or of no unit.
-fn answers(
+fn symbolicate_unit(
     functions: &Functions<'_>,
     unit: Option<u64>,
     wanted: &[u64],
@@ -222,8 +222,8 @@ fn answers(
     let answers = wanted.iter().map(|&address| {
         last.go_to(functions, functions.find(Svma(address)), &mut scratch.allowance);
         match found.next().filter(|found| !found.frames.is_empty()) {
-            Some(found) => Arc::new(functions.answer(last.function.clone(), Some(found))),
-            None => last.answer(functions),
+            Some(found) => Arc::new(functions.address_info(last.function.clone(), Some(found))),
+            None => last.without_debug_info(functions),
         }
     });
     answers.collect()
@@ -232,14 +232,19 @@ fn answers(
 /// The function of the last address, because the next address is mostly in the same function.
 #[derive(Default)]
 struct LastFunction {
-    place: Option<Place>,
+    place: Option<FunctionPosition>,
     function: Option<Function>,
     /// The answer for all addresses of the function that are in no debug info.
     answer: Option<Arc<AddressInfo>>,
 }
 
 impl LastFunction {
-    fn go_to(&mut self, functions: &Functions<'_>, place: Option<Place>, allowance: &mut Allowance) {
+    fn go_to(
+        &mut self,
+        functions: &Functions<'_>,
+        place: Option<FunctionPosition>,
+        allowance: &mut Allowance,
+    ) {
         if place != self.place {
             let function = place.and_then(|place| functions.at(place));
             let function = function.filter(|function| allowance.admits_name(&function.name));
@@ -247,15 +252,15 @@ impl LastFunction {
         }
     }
 
-    fn answer(&mut self, functions: &Functions<'_>) -> Arc<AddressInfo> {
-        let answer = || Arc::new(functions.answer(self.function.clone(), None));
+    fn without_debug_info(&mut self, functions: &Functions<'_>) -> Arc<AddressInfo> {
+        let answer = || Arc::new(functions.address_info(self.function.clone(), None));
         self.answer.get_or_insert_with(answer).clone()
     }
 }
 
 /// Answers without debug info for the remaining addresses.
 fn cancelled(functions: &Functions<'_>, wanted: &[u64]) -> Vec<Arc<AddressInfo>> {
-    let mut answers = answers(functions, None, wanted, &mut Scratch::default());
+    let mut answers = symbolicate_unit(functions, None, wanted, &mut Scratch::default());
     for answer in answers.iter_mut().filter(|answer| matches!(answer.origin, Origin::Unknown(_))) {
         Arc::make_mut(answer).origin = Origin::Unknown(Reason::Cancelled);
     }

@@ -55,6 +55,10 @@ mod mini_debug_info;
 mod module;
 mod module_facts;
 mod named_range;
+#[cfg(feature = "pdb")]
+mod pdb;
+#[cfg(not(feature = "pdb"))]
+#[path = "pdb_unsupported.rs"]
 mod pdb;
 mod plt;
 mod section;
@@ -72,7 +76,7 @@ pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction, disassemble_code};
 pub use error::SymbolsError;
 pub use fetch::{Fetch, Fetched, RemoteFile};
-pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};
+pub use find::{Attempt, FileRole, Finder, ModuleRequest, OpenFile, Outcome, SearchPaths, SymbolFiles};
 pub use frame_pointers::FramePointers;
 pub use kernel::{
     KERNEL_LIB, KernelCode, KernelCodeError, KernelError, KernelFiles, KernelModule, KernelSymbols,

@@ -14,8 +14,8 @@ use crate::source_files::special_source_path;
 use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
-use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, SymbolsError};
-pub(crate) use functions::{Functions, Place};
+use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, SymbolFiles, SymbolsError};
+pub(crate) use functions::{FunctionPosition, Functions};
 use nyquist_object::elf::Segment;
 use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
 use std::borrow::Cow;
@@ -59,11 +59,14 @@ struct DwarfBeside {
 impl ModuleSymbols {
     /// Reads the headers of the files that were found. A damaged part is left out, and the answers then come
     /// from the next-best source.
-    pub fn open(found: &Found) -> Result<Self, SymbolsError> {
+    pub fn open(found: &SymbolFiles) -> Result<Self, SymbolsError> {
         Self::open_with(found, None)
     }
 
-    pub(crate) fn open_with(found: &Found, cache: Option<&Arc<AnswerCache>>) -> Result<Self, SymbolsError> {
+    pub(crate) fn open_with(
+        found: &SymbolFiles,
+        cache: Option<&Arc<AnswerCache>>,
+    ) -> Result<Self, SymbolsError> {
         let symbols = match Self::open_files(found) {
             Err(_) if found.stated.is_some() => Self::default(),
             symbols => symbols?,
@@ -72,7 +75,7 @@ impl ModuleSymbols {
         Ok(Self { kept, stated: found.stated.clone(), ..symbols })
     }
 
-    fn open_files(found: &Found) -> Result<Self, SymbolsError> {
+    fn open_files(found: &SymbolFiles) -> Result<Self, SymbolsError> {
         if let Some(module) = MachoModule::of(found) {
             return Ok(Self::from_macos_files(module));
         }
@@ -164,7 +167,7 @@ impl ModuleSymbols {
         let unit = self.unit_of(svma);
         let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
         let functions = self.functions();
-        functions.answer(functions.around(svma), found.and_then(|mut found| found.pop()))
+        functions.address_info(functions.around(svma), found.and_then(|mut found| found.pop()))
     }
 
     /// The machine code from `start` on as text: `size` bytes of it, or up to the function's end if this is

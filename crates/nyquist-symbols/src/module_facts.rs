@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nyquist_object::{Elf, FileSource, ObjectError};
 
 use crate::contents::{Contents, Language, MOST_PERCENT};
-use crate::find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome};
+use crate::find::{Attempt, Finder, ModuleRequest, OpenFile, Outcome, SymbolFiles};
 
 /// The facts about a module's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,13 +71,13 @@ impl ModuleFacts {
     ///
     /// # Errors
     /// The binary cannot be read.
-    pub fn look(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, ModuleFactsError> {
+    pub fn read(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, ModuleFactsError> {
         let request = ModuleRequest {
             path: path.to_owned(),
             alternatives: opens_at.filter(|place| *place != path).map(Path::to_owned).into_iter().collect(),
             ..ModuleRequest::default()
         };
-        let Found { binary, debug_file, package, tried, .. } = finder.find(&request);
+        let SymbolFiles { binary, debug_file, package, tried, .. } = finder.find(&request);
         let Some(binary) = binary else {
             let first = tried.into_iter().next().map(|attempt| attempt.outcome);
             return Err(ModuleFactsError::NotFound(first.unwrap_or(Outcome::Missing)));
@@ -206,9 +206,9 @@ mod tests {
     fn a_file_on_this_machine_is_looked_into() {
         let finder = Finder::new(SearchPaths::default());
         let this = std::env::current_exe().unwrap();
-        let facts = ModuleFacts::look(&this, None, &finder).unwrap();
+        let facts = ModuleFacts::read(&this, None, &finder).unwrap();
         assert_eq!(facts.contents.language, Some(Language::Rust));
-        let error = ModuleFacts::look(Path::new("/proc/nonexistent/app"), None, &finder).unwrap_err();
+        let error = ModuleFacts::read(Path::new("/proc/nonexistent/app"), None, &finder).unwrap_err();
         assert_eq!(error.to_string(), "no such file");
     }
 }

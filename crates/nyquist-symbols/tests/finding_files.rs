@@ -2,7 +2,8 @@
 
 use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
 use nyquist_symbols::{
-    Fetch, Fetched, Finder, Found, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths, Wanted,
+    Fetch, Fetched, FileRole, Finder, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths,
+    SymbolFiles,
 };
 use nyquist_system::OpenRoot;
 use std::fs;
@@ -103,7 +104,7 @@ fn request(path: &Path) -> ModuleRequest {
     ModuleRequest { path: path.to_owned(), id, ..ModuleRequest::default() }
 }
 
-fn outcome(found: &Found, path: &Path) -> Option<Outcome> {
+fn outcome(found: &SymbolFiles, path: &Path) -> Option<Outcome> {
     found.tried.iter().find(|attempt| attempt.path == path).map(|attempt| attempt.outcome.clone())
 }
 
@@ -212,7 +213,7 @@ fn a_supplementary_file_must_have_the_stated_id() {
     let wrong = folder.write("shared.dwz", &elf(Some(&[8; 4]), &[]));
     let found = folder.finder().find(&request(&program));
     assert!(found.supplementary.is_none());
-    let refused = found.tried.iter().find(|attempt| attempt.wanted == Wanted::Supplementary).unwrap();
+    let refused = found.tried.iter().find(|attempt| attempt.wanted == FileRole::Supplementary).unwrap();
     assert_eq!(refused.outcome, Outcome::OtherIdentity("build id 08080808".to_owned()));
     fs::write(&wrong, elf(Some(&[7; 4]), &[])).unwrap();
     assert!(folder.finder().find(&request(&program)).supplementary.is_some());
@@ -306,7 +307,7 @@ fn what_is_nowhere_is_fetched_by_its_build_id() {
     assert_eq!(found.debug_file.as_ref().unwrap().path, right.path);
     assert_eq!(right.asked(), ["debug file ab010203"], "the binary is there");
     let last = found.tried.last().unwrap();
-    assert_eq!((last.wanted, &last.outcome), (Wanted::DebugFile, &Outcome::Used));
+    assert_eq!((last.wanted, &last.outcome), (FileRole::DebugFile, &Outcome::Used));
     assert_eq!(last.path, Path::new("https://server/file"));
     // A binary that is gone, and contained its debug info.
     let found = finder.find(&request(&folder.0.join("gone")));
@@ -384,7 +385,7 @@ fn split_package(id: u64) -> Vec<u8> {
 const SPLIT: u64 = 0x1122_3344_5566_7788;
 
 /// The files that are found for a program that is held open, as in a recording, given its path and the roots.
-fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> Found {
+fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> SymbolFiles {
     let held = fs::File::open(folder.write("held", &split_program(SPLIT))).unwrap();
     let alternatives =
         vec![PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)))];
@@ -419,7 +420,7 @@ fn a_package_beside_its_program_has_its_units() {
         found
             .tried
             .iter()
-            .all(|attempt| !attempt.path.starts_with("/proc/self/fd/") || attempt.wanted == Wanted::Binary)
+            .all(|attempt| !attempt.path.starts_with("/proc/self/fd/") || attempt.wanted == FileRole::Binary)
     );
     assert_eq!(found.split_folders, [folder.0.join("bin"), folder.0.join("symbols")]);
 }

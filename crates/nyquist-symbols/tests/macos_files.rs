@@ -7,7 +7,7 @@ use macos_image::{
 };
 use nyquist_object::{DebugId, MachUuid, ModuleId, RelativeAddress};
 use nyquist_symbols::{
-    AddressInfo, Finder, Found, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths, Wanted,
+    AddressInfo, FileRole, Finder, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths, SymbolFiles,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -35,12 +35,12 @@ impl Folder {
     }
 
     /// Looks for the module with [`UUID`]. The user's folder is `symbols` in this folder.
-    fn find(&self, path: &Path) -> Found {
+    fn find(&self, path: &Path) -> SymbolFiles {
         let id = Some(ModuleId::MachUuid(MachUuid(UUID)));
         self.find_request(&ModuleRequest { path: path.to_owned(), id, ..ModuleRequest::default() })
     }
 
-    fn find_request(&self, request: &ModuleRequest) -> Found {
+    fn find_request(&self, request: &ModuleRequest) -> SymbolFiles {
         let paths = SearchPaths { symbol_dirs: vec![self.0.join("symbols")], ..SearchPaths::default() };
         Finder::new(paths).find(request)
     }
@@ -179,7 +179,7 @@ fn a_universal_file_gives_the_one_with_the_uuid() {
     check(&symbols, 0x1004, "first", "/src/app.c:5", Origin::DebugInfo);
     let id = Some(ModuleId::MachUuid(MachUuid(OTHER)));
     let found = folder.find_request(&ModuleRequest { path: path.clone(), id, ..ModuleRequest::default() });
-    let symbols = ModuleSymbols::open(&Found { debug_file: None, ..found }).unwrap();
+    let symbols = ModuleSymbols::open(&SymbolFiles { debug_file: None, ..found }).unwrap();
     check(&symbols, 0x1004, "other", "", Origin::SymbolTable);
     let id = Some(ModuleId::MachUuid(MachUuid([9; 16])));
     let found = folder.find_request(&ModuleRequest { path, id, ..ModuleRequest::default() });
@@ -288,7 +288,7 @@ fn debug_info_in_object_files_is_translated() {
     // A recompiled object file is not used, and this is reported.
     set_time(&object_path, WRITTEN + 1);
     let found = folder.find(&path);
-    let attempt = found.tried.iter().find(|attempt| attempt.wanted == Wanted::ObjectFile).unwrap();
+    let attempt = found.tried.iter().find(|attempt| attempt.wanted == FileRole::ObjectFile).unwrap();
     assert_eq!(attempt.outcome, Outcome::OtherIdentity("it was modified".to_owned()));
     check(&ModuleSymbols::open(&found).unwrap(), 0x1004, "first", "", Origin::SymbolTable);
     // A copy in the user's folder is used instead.

@@ -5,7 +5,7 @@ pub mod shared_cache_image;
 
 use nyquist_object::macho::shared_cache::SharedCache;
 use nyquist_object::{MachO, MachUuid, ModuleId, RelativeAddress};
-use nyquist_symbols::{Finder, Found, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths};
+use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths, SymbolFiles};
 use shared_cache_image::{SUFFIXES, UUIDS, build};
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ impl Folder {
         Self(path)
     }
 
-    fn find(&self, path: &str, uuid: Option<[u8; 16]>) -> Found {
+    fn find(&self, path: &str, uuid: Option<[u8; 16]>) -> SymbolFiles {
         let id = uuid.map(|uuid| ModuleId::MachUuid(MachUuid(uuid)));
         let paths = SearchPaths { symbol_dirs: vec![self.0.clone()], ..SearchPaths::default() };
         Finder::new(paths).find(&ModuleRequest { path: path.into(), id, ..ModuleRequest::default() })

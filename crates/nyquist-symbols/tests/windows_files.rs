@@ -3,7 +3,8 @@
 use nyquist_object::elf::Architecture;
 use nyquist_object::{DebugId, FileSource, ModuleId, PeCodeId, PeId, RelativeAddress};
 use nyquist_symbols::{
-    Finder, Found, ModuleRequest, ModuleSymbols, OpenFile, Origin, Outcome, SearchPaths, WindowsContents,
+    Finder, ModuleRequest, ModuleSymbols, OpenFile, Origin, Outcome, SearchPaths, SymbolFiles,
+    WindowsContents,
 };
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -31,14 +32,14 @@ impl Folder {
         path
     }
 
-    fn find(&self, path: &Path) -> Found {
+    fn find(&self, path: &Path) -> SymbolFiles {
         let id = PeId { code: CODE_ID, debug: debug_id() };
         let request =
             ModuleRequest { path: path.to_owned(), id: Some(ModuleId::Pe(id)), ..ModuleRequest::default() };
         self.find_request(&request)
     }
 
-    fn find_request(&self, request: &ModuleRequest) -> Found {
+    fn find_request(&self, request: &ModuleRequest) -> SymbolFiles {
         let paths = SearchPaths { symbol_dirs: vec![self.0.join("symbols")], ..SearchPaths::default() };
         Finder::new(paths).find(request)
     }

@@ -1,6 +1,6 @@
 //! The layer: converts spans and events of `tracing` to markers.
 
-use crate::protocol::{self, Field, Kind, Number, Values, record};
+use crate::protocol::{self, Field, MarkerKind, Number, Values, record};
 use crate::spans::{Span, Spans};
 use crate::{local, session, sys};
 use std::cell::{Cell, RefCell};
@@ -240,7 +240,7 @@ enum Variant {
 
 impl Variant {
     /// The kind of marker of a callsite.
-    fn kind(self, metadata: &'static Metadata<'static>) -> Kind<'static> {
+    fn kind(self, metadata: &'static Metadata<'static>) -> MarkerKind<'static> {
         let mut fields: Vec<_> =
             metadata.fields().iter().map(|field| Field { key: field.name(), ..Field::default() }).collect();
         let place = match (metadata.file(), metadata.line()) {
@@ -255,13 +255,13 @@ impl Variant {
             Self::Run => {
                 fields.push(field("span", "flow-id"));
                 let description = described("A run of a span").into();
-                Kind {
+                MarkerKind {
                     name: name.into(),
                     marker_name: name,
                     category,
                     description,
                     fields,
-                    ..Kind::default()
+                    ..MarkerKind::default()
                 }
             }
             Self::Task => {
@@ -272,28 +272,28 @@ impl Variant {
                 fields.push(field("runs", "integer"));
                 let name_of_kind = format!("{name} (task)").into();
                 let description = described("A span from its creation to its end,").into();
-                Kind {
+                MarkerKind {
                     name: name_of_kind,
                     marker_name: name,
                     track: TASKS,
                     category,
                     description,
                     fields,
-                    ..Kind::default()
+                    ..MarkerKind::default()
                 }
             }
             Self::Event => {
                 let name = format!("event {}", metadata.target()).into();
                 let description = described("An event").into();
                 let table_label = "{marker.data.message}";
-                Kind {
+                MarkerKind {
                     name,
                     marker_name: metadata.level().as_str(),
                     category,
                     description,
                     table_label,
                     fields,
-                    ..Kind::default()
+                    ..MarkerKind::default()
                 }
             }
         }

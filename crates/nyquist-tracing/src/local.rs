@@ -1,6 +1,6 @@
 //! State of each thread: the ring that it writes to, and the kinds defined in it.
 
-use crate::protocol::{self, Kind};
+use crate::protocol::{self, MarkerKind};
 use crate::ring::Ring;
 use crate::{session, sys};
 use std::cell::RefCell;
@@ -107,7 +107,11 @@ impl Writer {
     /// The number of the kind that is identified by an address, which is defined at its first use. `None`
     /// if there was no space for the definition.
     #[cfg(feature = "tracing")]
-    pub(crate) fn kind<'k>(&mut self, address: usize, define: impl FnOnce() -> Kind<'k>) -> Option<u32> {
+    pub(crate) fn kind<'k>(
+        &mut self,
+        address: usize,
+        define: impl FnOnce() -> MarkerKind<'k>,
+    ) -> Option<u32> {
         if let Some(&kind) = self.kinds.get(&address) {
             return Some(kind);
         }
@@ -122,12 +126,12 @@ impl Writer {
             return Some(kind);
         }
         let fields = keys.iter().map(|key| protocol::Field { key, ..protocol::Field::default() }).collect();
-        let number = self.define(&Kind { name: "marker".into(), fields, ..Kind::default() })?;
+        let number = self.define(&MarkerKind { name: "marker".into(), fields, ..MarkerKind::default() })?;
         self.plain_kinds.insert(keys.to_vec(), number);
         Some(number)
     }
 
-    fn define(&mut self, kind: &Kind<'_>) -> Option<u32> {
+    fn define(&mut self, kind: &MarkerKind<'_>) -> Option<u32> {
         let number = self.last_kind + 1;
         self.push(|records| protocol::put_kind(records, number, kind)).then(|| {
             self.last_kind = number;

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// }
 /// ```
 pub fn marker(name: impl Into<Cow<'static, str>>) -> Interval {
-    Interval(Open::begin(name))
+    Interval(OpenMarker::begin(name))
 }
 
 /// Marks this moment.
@@ -23,20 +23,20 @@ pub fn marker(name: impl Into<Cow<'static, str>>) -> Interval {
 /// nyquist_tracing::instant("cache miss").field("key", "index");
 /// ```
 pub fn instant(name: impl Into<Cow<'static, str>>) -> Instant {
-    Instant(Open::begin(name))
+    Instant(OpenMarker::begin(name))
 }
 
 /// An interval that ends when this is dropped.
 #[derive(Debug)]
 #[must_use = "the interval ends when this is dropped"]
-pub struct Interval(Option<Open>);
+pub struct Interval(Option<OpenMarker>);
 
 /// An instant, which is marked when this is dropped, with its fields.
 #[derive(Debug)]
-pub struct Instant(Option<Open>);
+pub struct Instant(Option<OpenMarker>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenMarker {
     name: Cow<'static, str>,
     start: u64,
     keys: Vec<&'static str>,
@@ -46,7 +46,7 @@ struct Open {
 impl Interval {
     /// Adds a field.
     pub fn field(mut self, key: &'static str, value: impl Into<Value>) -> Self {
-        Open::add(&mut self.0, key, value);
+        OpenMarker::add(&mut self.0, key, value);
         self
     }
 }
@@ -55,7 +55,7 @@ impl Instant {
     /// Adds a field.
     #[expect(clippy::return_self_not_must_use, reason = "dropping it marks the moment")]
     pub fn field(mut self, key: &'static str, value: impl Into<Value>) -> Self {
-        Open::add(&mut self.0, key, value);
+        OpenMarker::add(&mut self.0, key, value);
         self
     }
 }
@@ -76,7 +76,7 @@ impl Drop for Instant {
     }
 }
 
-impl Open {
+impl OpenMarker {
     fn begin(name: impl Into<Cow<'static, str>>) -> Option<Self> {
         session::start();
         (session::current() != 0).then(|| Self {

@@ -128,7 +128,7 @@ pub mod control {
 
 /// The contents of a [`record::KIND`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kind<'a> {
+pub struct MarkerKind<'a> {
     /// The kind's name in the profile.
     pub name: Cow<'a, str>,
     /// The name of its markers, if they have no names of their own.
@@ -158,7 +158,7 @@ pub struct Field<'a> {
 }
 
 /// Appends the definition of a kind.
-pub fn put_kind(out: &mut Vec<u8>, number: u32, kind: &Kind<'_>) {
+pub fn put_kind(out: &mut Vec<u8>, number: u32, kind: &MarkerKind<'_>) {
     let at = begin(out, record::KIND, kind.fields.len());
     out.extend_from_slice(&number.to_le_bytes());
     let texts =

@@ -1,7 +1,7 @@
 //! A ring of records with one writer, in use: a separate marker file, or a part of the control file.
 
 use crate::protocol::{CAPACITY, EXTENSION, MAGIC, header, record};
-use crate::session::Place;
+use crate::session::RingStorage;
 use crate::sys::Shared;
 use std::fs::OpenOptions;
 use std::io;
@@ -23,12 +23,12 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// Makes a new ring.
-    pub(crate) fn create(place: &Place) -> io::Result<Self> {
+    pub(crate) fn create(place: &RingStorage) -> io::Result<Self> {
         let mut memory = match place {
-            Place::Folder(folder) => new_file(folder)?,
+            RingStorage::Folder(folder) => new_file(folder)?,
             // Forked children of this process do not notice that the recording has ended.
-            Place::Area(area, recording) if area.state() == *recording => area.ring()?,
-            Place::Area(..) => return Err(io::ErrorKind::NotFound.into()),
+            RingStorage::Area(area, recording) if area.state() == *recording => area.ring()?,
+            RingStorage::Area(..) => return Err(io::ErrorKind::NotFound.into()),
         };
         memory.write(header::CAPACITY, &(CAPACITY as u64).to_le_bytes());
         memory.write(header::PID, &std::process::id().to_le_bytes());
@@ -94,7 +94,7 @@ mod tests {
     fn ring(test: &str) -> (Ring, File, PathBuf) {
         let folder = std::env::temp_dir().join(format!("nyquist-ring-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let ring = Ring::create(&Place::Folder(folder.clone())).unwrap();
+        let ring = Ring::create(&RingStorage::Folder(folder.clone())).unwrap();
         let entry = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap();
         let file = OpenOptions::new().read(true).write(true).open(entry.path()).unwrap();
         (ring, file, folder)
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_control_files_ring_is_of_the_live_recording() {
         let area: &'static Area = Box::leak(Box::new(Area::create().unwrap()));
-        assert!(Ring::create(&Place::Area(area, 7)).is_err());
-        assert!(Ring::create(&Place::Area(area, 0)).unwrap().push(&record(64)));
+        assert!(Ring::create(&RingStorage::Area(area, 7)).is_err());
+        assert!(Ring::create(&RingStorage::Area(area, 0)).unwrap().push(&record(64)));
     }
 }

@@ -16,7 +16,7 @@ static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// The place of new rings.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum RingStorage {
     /// Each ring is a file in a folder.
     Folder(PathBuf),
     /// Rings are in the control file, in the recording with that number.
@@ -24,7 +24,7 @@ pub(crate) enum Place {
 }
 
 /// The place of the session's rings.
-static PLACE: Mutex<Option<Place>> = Mutex::new(None);
+static STORAGE: Mutex<Option<RingStorage>> = Mutex::new(None);
 
 static STARTED: Once = Once::new();
 
@@ -38,9 +38,9 @@ pub(crate) fn current() -> u32 {
 const TRIES: u32 = 1000;
 
 /// The place of new rings.
-pub(crate) fn place() -> Option<Place> {
+pub(crate) fn place() -> Option<RingStorage> {
     for _ in 0..TRIES {
-        if let Ok(place) = PLACE.try_lock() {
+        if let Ok(place) = STORAGE.try_lock() {
             return place.clone();
         }
         std::thread::yield_now();
@@ -54,14 +54,14 @@ pub(crate) fn start() {
     STARTED.call_once(|| {
         sys::after_fork(begin_anew_in_child);
         match std::env::var_os(DIR_VARIABLE) {
-            Some(folder) if !folder.is_empty() => begin(Place::Folder(folder.into())),
+            Some(folder) if !folder.is_empty() => begin(RingStorage::Folder(folder.into())),
             _ => listen(),
         }
     });
 }
 
-fn begin(place: Place) {
-    *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+fn begin(place: RingStorage) {
+    *STORAGE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
     SESSION.store(next(), Ordering::Relaxed);
     changed();
 }
@@ -115,7 +115,7 @@ fn follow_switch(area: &'static Area) -> ! {
             let _ = area.free();
         }
         if ![control::OFF, control::STOPPING].contains(&state) {
-            begin(Place::Area(area, state));
+            begin(RingStorage::Area(area, state));
         }
     }
 }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn threads_that_ask_at_once_all_learn_the_place() {
-        *PLACE.lock().unwrap() = Some(Place::Folder("/here".into()));
+        *STORAGE.lock().unwrap() = Some(RingStorage::Folder("/here".into()));
         let ask = || (0..2000).all(|_| place().is_some());
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();

@@ -135,7 +135,7 @@ impl Starts<'_> {
 }
 
 /// A stretch of uncovered code.
-struct Part<'a> {
+struct CodeStretch<'a> {
     range: Range<u32>,
     code: &'a [u8],
     has_all_symbols: bool,
@@ -143,7 +143,7 @@ struct Part<'a> {
     flow: Option<Flow<'a>>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> CodeStretch<'a> {
     fn flow(&mut self) -> &mut Flow<'a> {
         self.flow.get_or_insert_with(|| Flow::new(self.code, !self.has_all_symbols))
     }
@@ -162,11 +162,11 @@ impl<'a> Part<'a> {
 }
 
 /// The stretches of uncovered code.
-struct Parts<'a>(Vec<Part<'a>>);
+struct Parts<'a>(Vec<CodeStretch<'a>>);
 
 impl<'a> Parts<'a> {
     /// The part that an address is in.
-    fn at(&mut self, address: u32) -> Option<&mut Part<'a>> {
+    fn at(&mut self, address: u32) -> Option<&mut CodeStretch<'a>> {
         let index = self.0.partition_point(|part| part.range.end <= address);
         self.0.get_mut(index).filter(|part| part.range.contains(&address))
     }
@@ -190,7 +190,7 @@ impl<'a> Parts<'a> {
 
 /// Follows all functions that begin at these places, and all code that they lead to.
 fn follow_all(starts: &Starts<'_>) -> Table {
-    let part = |(range, code)| Part { range, code, has_all_symbols: starts.has_all, flow: None };
+    let part = |(range, code)| CodeStretch { range, code, has_all_symbols: starts.has_all, flow: None };
     let mut parts = Parts(starts.code.parts().map(part).collect());
     for start in starts.functions.iter().chain(&starts.local) {
         if let Some(part) = parts.at(*start) {
@@ -206,7 +206,7 @@ fn follow_all(starts: &Starts<'_>) -> Table {
     let places = parts.0.iter_mut().flat_map(|part| part.go_on(Flow::follow_tables)).collect();
     parts.follow(places);
     let mut builder = TableBuilder::new(starts.functions.len() * 8, starts.code.size());
-    for Part { range, flow, .. } in parts.0 {
+    for CodeStretch { range, flow, .. } in parts.0 {
         let Some(flow) = flow else { continue };
         builder.begin(range.start);
         for (offset, rule) in flow.into_rows() {

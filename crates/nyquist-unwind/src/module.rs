@@ -11,7 +11,7 @@ use crate::macho;
 use crate::parts::{Parts, Tables};
 use crate::rule::Rule;
 use crate::table::Table;
-use crate::uncovered::{Known, TakesAll, Uncovered};
+use crate::uncovered::{TakesAll, Uncovered, UncoveredCache};
 use crate::x86_64::X86_64;
 use crate::{Damage, UnwindError, go, pe};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
@@ -292,7 +292,7 @@ impl Module {
 
     /// Whether a function begins at an address, and no other function ends there. Then no call can return to
     /// this address, because no described code is before it. O(log n) in the number of functions.
-    pub fn begins_apart(&self, address: RelativeAddress) -> bool {
+    pub fn begins_after_gap(&self, address: RelativeAddress) -> bool {
         let before = address.0.checked_sub(1);
         let reaches = |before| self.frames.piece_before(before).is_some_and(|piece| before < piece.end);
         self.offset_in_function(address) == Some(0) && !before.is_some_and(reaches)
@@ -364,7 +364,7 @@ impl Module {
         }
     }
 
-    fn known_of_uncovered(&self) -> &Known {
+    fn known_of_uncovered(&self) -> &UncoveredCache {
         self.uncovered.get(|| self.frames.covered())
     }
 }

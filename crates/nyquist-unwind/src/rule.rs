@@ -12,7 +12,7 @@ use std::fmt;
 /// frame pointer.
 ///
 /// Its fields, from the lowest bits up, are: the operand (32 bits, signed), where the caller's frame pointer
-/// is saved (16 bits, signed, in units of eight bytes), a [`Kind`] (8 bits), and what is saved (8 bits). The
+/// is saved (16 bits, signed, in units of eight bytes), a [`CfaKind`] (8 bits), and what is saved (8 bits). The
 /// last is a [`SavedFramePointer`] on 64-bit x86. On 64-bit ARM it is 0 for nothing, 1 for the frame pointer,
 /// and 2 for the return address. If the highest bit is set, both are saved. Then the other 7 bits (signed, in
 /// units of eight bytes) are the distance from the frame pointer to the return address.
@@ -23,7 +23,7 @@ pub struct Rule(u64);
 /// How to find the CFA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum CfaKind {
     /// Nothing is known, so step by the frame pointer if that is plausible.
     Uncovered = 0,
     /// There is no caller: the stack ends here.
@@ -78,33 +78,33 @@ const BOTH_SAVED: u8 = 0x80;
 
 impl Rule {
     /// No unwind information.
-    pub const UNCOVERED: Self = Self::pack(Kind::Uncovered, 0, SavedFramePointer::InRegister, 0);
+    pub const UNCOVERED: Self = Self::pack(CfaKind::Uncovered, 0, SavedFramePointer::InRegister, 0);
     /// The outermost frame.
-    pub const END: Self = Self::pack(Kind::End, 0, SavedFramePointer::InRegister, 0);
+    pub const END: Self = Self::pack(CfaKind::End, 0, SavedFramePointer::InRegister, 0);
     /// A signal frame of the kernel.
-    pub const SIGNAL_FRAME: Self = Self::pack(Kind::SignalFrame, 0, SavedFramePointer::InRegister, 0);
+    pub const SIGNAL_FRAME: Self = Self::pack(CfaKind::SignalFrame, 0, SavedFramePointer::InRegister, 0);
     /// A row that has to be evaluated in full.
-    pub const SLOW: Self = Self::pack(Kind::Slow, 0, SavedFramePointer::InRegister, 0);
+    pub const SLOW: Self = Self::pack(CfaKind::Slow, 0, SavedFramePointer::InRegister, 0);
     /// The return address at the stack pointer, as at the first instruction of a function.
-    pub const RETURN_ADDRESS: Self = Self::pack(Kind::StackPointer, 8, SavedFramePointer::InRegister, 0);
+    pub const RETURN_ADDRESS: Self = Self::pack(CfaKind::StackPointer, 8, SavedFramePointer::InRegister, 0);
     /// The caller's frame pointer at the frame pointer, and the return address above it.
-    pub const FRAME_RECORD: Self = Self::pack(Kind::FramePointer, 16, SavedFramePointer::FromCfa, -2);
+    pub const FRAME_RECORD: Self = Self::pack(CfaKind::FramePointer, 16, SavedFramePointer::FromCfa, -2);
 
     /// As [`Rule::FRAME_RECORD`], on 64-bit ARM.
     pub const FRAME_RECORD_ANYWHERE: Self =
-        Self::pack(Kind::FrameRecord, 0, SavedFramePointer::InRegister, 0);
+        Self::pack(CfaKind::FrameRecord, 0, SavedFramePointer::InRegister, 0);
     /// The return address in the link register, and nothing on the stack, as at the first instruction of a
     /// function of 64-bit ARM.
-    pub const LINK_REGISTER: Self = Self::pack(Kind::StackPointer, 0, SavedFramePointer::InRegister, 0);
+    pub const LINK_REGISTER: Self = Self::pack(CfaKind::StackPointer, 0, SavedFramePointer::InRegister, 0);
 
-    const fn pack(kind: Kind, operand: i32, saved: SavedFramePointer, words: i16) -> Self {
+    const fn pack(kind: CfaKind, operand: i32, saved: SavedFramePointer, words: i16) -> Self {
         let high = (saved as u64) << 24 | (kind as u64) << 16 | words as u16 as u64;
         Self(high << 32 | operand as u32 as u64)
     }
 
     /// A rule whose caller's frame pointer is at the place that `saved` and `offset` (in bytes) define.
     /// `None` if the offset does not fit.
-    pub(crate) fn new(kind: Kind, operand: i32, saved: SavedFramePointer, offset: i64) -> Option<Self> {
+    pub(crate) fn new(kind: CfaKind, operand: i32, saved: SavedFramePointer, offset: i64) -> Option<Self> {
         if offset % 8 != 0 {
             return None;
         }
@@ -113,7 +113,7 @@ impl Rule {
 
     /// A rule of 64-bit ARM with these offsets of saved registers. `None` if an offset does not fit.
     pub(crate) fn with_saved(
-        kind: Kind,
+        kind: CfaKind,
         operand: i32,
         frame_pointer: Option<i64>,
         return_address: Option<i64>,
@@ -165,7 +165,7 @@ impl Rule {
     #[inline]
     pub(crate) fn has_register_cfa(self) -> bool {
         let kind = (self.0 >> 48) as u8;
-        kind == Kind::StackPointer as u8 || kind == Kind::FramePointer as u8
+        kind == CfaKind::StackPointer as u8 || kind == CfaKind::FramePointer as u8
     }
 
     /// A hash of this many bits.
@@ -176,18 +176,18 @@ impl Rule {
 
     /// How to find the CFA.
     #[inline]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> CfaKind {
         match (self.0 >> 48) as u8 {
-            1 => Kind::End,
-            2 => Kind::StackPointer,
-            3 => Kind::FramePointer,
-            4 => Kind::AtStackPointer,
-            5 => Kind::AtFramePointer,
-            6 => Kind::LinkageStub,
-            7 => Kind::SignalFrame,
-            8 => Kind::Slow,
-            9 => Kind::FrameRecord,
-            _ => Kind::Uncovered,
+            1 => CfaKind::End,
+            2 => CfaKind::StackPointer,
+            3 => CfaKind::FramePointer,
+            4 => CfaKind::AtStackPointer,
+            5 => CfaKind::AtFramePointer,
+            6 => CfaKind::LinkageStub,
+            7 => CfaKind::SignalFrame,
+            8 => CfaKind::Slow,
+            9 => CfaKind::FrameRecord,
+            _ => CfaKind::Uncovered,
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
     fn halves_keep_their_signs() {
         for (low, high) in [(0, 0), (-8, 8), (8, -8), (-1, -1), (32_767, -32_768)] {
             let operand = Rule::halves(low, high).unwrap();
-            let rule = Rule::new(Kind::AtStackPointer, operand, SavedFramePointer::InRegister, 0).unwrap();
+            let rule = Rule::new(CfaKind::AtStackPointer, operand, SavedFramePointer::InRegister, 0).unwrap();
             assert_eq!((rule.low(), rule.high()), (low, high));
         }
         assert_eq!(Rule::halves(40_000, 0), None);
@@ -254,10 +254,10 @@ mod tests {
     #[test]
     fn both_saved_registers_have_their_own_place() {
         let check = |frame_pointer, return_address, fits: bool| {
-            let rule = Rule::with_saved(Kind::StackPointer, 64, frame_pointer, return_address);
+            let rule = Rule::with_saved(CfaKind::StackPointer, 64, frame_pointer, return_address);
             let expected = SavedRegisters { frame_pointer, return_address };
             assert_eq!(rule.map(Rule::saved_registers), fits.then_some(expected));
-            assert!(rule.is_none_or(|rule| rule.kind() == Kind::StackPointer && rule.operand() == 64));
+            assert!(rule.is_none_or(|rule| rule.kind() == CfaKind::StackPointer && rule.operand() == 64));
         };
         check(None, None, true);
         check(Some(-32), None, true);
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn an_offset_that_does_not_fit_makes_no_rule() {
         let check = |offset, fits: bool| {
-            let rule = Rule::new(Kind::StackPointer, 8, SavedFramePointer::FromCfa, offset);
+            let rule = Rule::new(CfaKind::StackPointer, 8, SavedFramePointer::FromCfa, offset);
             assert_eq!(rule.map(Rule::saved_offset), fits.then_some(offset));
         };
         check(-16, true);

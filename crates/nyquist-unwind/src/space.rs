@@ -1,7 +1,7 @@
 //! The mappings of code in one process.
 
 use crate::Module;
-use crate::rule::Kind;
+use crate::rule::CfaKind;
 use nyquist_object::{Avma, RelativeAddress};
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl AddressSpace {
     pub fn function_at(&self, address: Avma) -> Option<Avma> {
         let mapping = find(self.mappings(), address.0)?;
         let (module, relative) = mapping.module().zip(mapping.relative(address.0))?;
-        if module.rule(relative).kind() == Kind::Uncovered {
+        if module.rule(relative).kind() == CfaKind::Uncovered {
             return None;
         }
         Some(Avma(address.0.wrapping_sub(u64::from(module.offset_in_function(relative)?))))

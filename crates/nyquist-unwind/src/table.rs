@@ -285,10 +285,10 @@ impl TableBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::{Kind, SavedFramePointer};
+    use crate::rule::{CfaKind, SavedFramePointer};
 
     fn rule(operand: i32) -> Rule {
-        Rule::new(Kind::StackPointer, operand, SavedFramePointer::InRegister, 0).unwrap()
+        Rule::new(CfaKind::StackPointer, operand, SavedFramePointer::InRegister, 0).unwrap()
     }
 
     /// The start and the end of covered code, and its rows: addresses and operands.

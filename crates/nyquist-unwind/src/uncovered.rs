@@ -18,7 +18,7 @@ const MOST_SMALL_GAPS: u32 = 1000;
 /// most of them are never needed.
 #[derive(Default)]
 pub(crate) struct Uncovered {
-    known: OnceLock<Known>,
+    known: OnceLock<UncoveredCache>,
     later: Option<Box<dyn Later + Send + Sync>>,
     /// The ranges of code that is read later, by address.
     code: Vec<CodeRange>,
@@ -39,7 +39,7 @@ pub(crate) struct TakesAll;
 
 /// The uncovered code that was read.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct UncoveredCache {
     pub(crate) code: UncoveredCode,
     pub(crate) followed: Followed,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Known {
 /// Reads uncovered code later.
 trait Later {
     /// Reads the code outside of these ranges, which are in order.
-    fn known(&self, covered: &[Range<u32>]) -> Known;
+    fn known(&self, covered: &[Range<u32>]) -> UncoveredCache;
 
     /// Reads the tables of jumps to other modules.
     fn linkage_code(&self) -> UncoveredCode;
@@ -57,8 +57,8 @@ trait Later {
 }
 
 impl<S: ByteSource> Later for Arc<Elf<S>> {
-    fn known(&self, covered: &[Range<u32>]) -> Known {
-        Known::read::<S, S>(self, None, covered)
+    fn known(&self, covered: &[Range<u32>]) -> UncoveredCache {
+        UncoveredCache::read::<S, S>(self, None, covered)
     }
 
     fn linkage_code(&self) -> UncoveredCode {
@@ -70,7 +70,7 @@ impl<S: ByteSource> Later for Arc<Elf<S>> {
     }
 }
 
-impl Known {
+impl UncoveredCache {
     /// Reads the code of a file that is not in `covered`, and follows it.
     fn read<S: ByteSource, D: ByteSource>(
         elf: &Elf<S>,
@@ -91,7 +91,7 @@ fn read_linkage<S: ByteSource>(elf: &Elf<S>) -> UncoveredCode {
 impl Uncovered {
     /// Code whose instructions are known, but are not followed.
     pub(crate) fn of(code: UncoveredCode) -> Self {
-        let known = Known { code, followed: Followed::default() };
+        let known = UncoveredCache { code, followed: Followed::default() };
         Self { known: known.into(), ..Self::default() }
     }
 
@@ -102,7 +102,7 @@ impl Uncovered {
         covered: &[Range<u32>],
     ) -> Self {
         Self {
-            known: Known::read(elf, debug, covered).into(),
+            known: UncoveredCache::read(elf, debug, covered).into(),
             linkage: ranges_of(&linkage_tables(elf)),
             linkage_code: read_linkage(elf).into(),
             ..Self::default()
@@ -119,13 +119,13 @@ impl Uncovered {
     }
 
     /// The uncovered code. If it was not read so far, `covered` returns the code to leave out.
-    pub(crate) fn get(&self, covered: impl FnOnce() -> Vec<Range<u32>>) -> &Known {
+    pub(crate) fn get(&self, covered: impl FnOnce() -> Vec<Range<u32>>) -> &UncoveredCache {
         self.known
             .get_or_init(|| self.later.as_ref().map(|later| later.known(&covered())).unwrap_or_default())
     }
 
     /// The uncovered code, if it was read.
-    pub(crate) fn known(&self) -> Option<&Known> {
+    pub(crate) fn known(&self) -> Option<&UncoveredCache> {
         self.known.get()
     }
 

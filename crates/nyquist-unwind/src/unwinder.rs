@@ -4,7 +4,7 @@ use crate::aarch64::Aarch64;
 use crate::architecture::{Architecture, Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
 use crate::code::{CodeAround, Extent};
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 use crate::slow::Evaluator;
 use crate::space::{Mapping, find};
 use crate::x86_64::X86_64;
@@ -177,13 +177,13 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     }
 
     fn any_step(&mut self, mut rule: Rule, frame: &Frame<A>) -> Result<Frame<A>, Stop> {
-        if rule.kind() == Kind::Uncovered {
+        if rule.kind() == CfaKind::Uncovered {
             rule = self.guess(frame)?;
         }
         let next = match rule.kind() {
-            Kind::End => return Err(Stop::Root),
-            Kind::Slow => self.step_with_all_registers()?,
-            Kind::SignalFrame => {
+            CfaKind::End => return Err(Stop::Root),
+            CfaKind::Slow => self.step_with_all_registers()?,
+            CfaKind::SignalFrame => {
                 self.begins = true;
                 let context = A::signal_context(frame, self.memory)?;
                 let next = self.rebase(context, true)?;
@@ -266,7 +266,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     fn is_bottom(&self, frame: &Frame<A>) -> bool {
         let mapping = find(self.mappings, frame.ip).filter(|_| !frame.interrupted);
         let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(frame.ip)));
-        place.is_some_and(|(module, address)| module.begins_apart(address))
+        place.is_some_and(|(module, address)| module.begins_after_gap(address))
     }
 
     /// The rule of a frame that no unwind information describes, by its instructions or by the frame pointer.
@@ -282,7 +282,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok(Rule::SIGNAL_FRAME);
         }
         let leads = |rule: &Rule| self.leads_to_call(*rule, frame);
-        let known = self.rule_at_hand(code.as_ref(), frame);
+        let known = self.rule_of_next_instructions(code.as_ref(), frame);
         let alone = || code.as_ref().and_then(|code| Self::rule_alone(code, frame));
         // If the gap's own instructions are enough, no more code is read for it.
         if code.as_ref().is_some_and(|code| code.extent == Extent::LoneGap)
@@ -305,7 +305,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     }
 
     /// The rule for uncovered code by the next instructions of the thread.
-    fn rule_at_hand(&self, code: Option<&CodeAround<'_>>, frame: &Frame<A>) -> Option<Rule> {
+    fn rule_of_next_instructions(&self, code: Option<&CodeAround<'_>>, frame: &Frame<A>) -> Option<Rule> {
         match code {
             // If a caller's return address is not in memory, the register that holds it is not known.
             Some(code) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => A::rule_at(&code.code, code.at),
@@ -393,7 +393,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             self.steps_since_base = 0;
             return Ok(caller.next);
         }
-        let by_frame_pointer = matches!(rule.kind(), Kind::FramePointer | Kind::AtFramePointer);
+        let by_frame_pointer = matches!(rule.kind(), CfaKind::FramePointer | CfaKind::AtFramePointer);
         if !by_frame_pointer || frame.fp != UNKNOWN_FRAME_POINTER {
             return Err(reason);
         }
@@ -454,7 +454,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok((self.without_signature(caller), interrupted));
         }
         if let Some((module, address)) = self.module_at(frame.lookup())
-            && module.rule(address).kind() != Kind::Uncovered
+            && module.rule(address).kind() != CfaKind::Uncovered
             && let Some(caller) = module.with_fde(address, |section, offset| {
                 let (evaluator, address) = (&mut self.unwinder.evaluator, module.svma(address));
                 evaluator.step(section, offset, address, registers, self.memory)
@@ -468,8 +468,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             rule => rule,
         };
         match rule.kind() {
-            Kind::End => Err(Stop::Root),
-            Kind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
+            CfaKind::End => Err(Stop::Root),
+            CfaKind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
             _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.known(), false)),
         }
     }

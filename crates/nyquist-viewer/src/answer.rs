@@ -3,12 +3,12 @@
 use nyquist_profile::firefox::{self, WriteOptions};
 use nyquist_server::{Answer, Refusal};
 
-use crate::answers::{Asked, json_answer, picture};
+use crate::answers::{QueryContext, json_answer, picture};
 use crate::page_file;
 use crate::refusal::internal;
 
 /// Answers a request.
-pub(crate) fn answer(question: &str, asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+pub(crate) fn answer(question: &str, asked: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
     match question {
         "flamegraph.svg" => picture::svg(asked),
         "page.html" => page(asked),
@@ -18,14 +18,14 @@ pub(crate) fn answer(question: &str, asked: &Asked<'_, '_>) -> Result<Answer, Re
 }
 
 /// The selection as a separate page.
-fn page(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+fn page(asked: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     page_file::write(asked, &mut body).map_err(|_| internal())?;
     Ok(Answer { content_type: "text/html; charset=utf-8", file_name: Some("profile.html"), body })
 }
 
 /// The whole profile, for a recording without a file yet.
-fn whole_profile(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+fn whole_profile(asked: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     let options = WriteOptions { gzip: true, ..WriteOptions::default() };
     firefox::write(asked.view.profile(), options, &mut body).map_err(|_| internal())?;

@@ -39,7 +39,7 @@ pub use crate::live::ProfileFeed;
 use crate::parameters::Parameters;
 use crate::progress::Progress;
 use crate::refusal::bad_request;
-use crate::worker::{Subject, Worker};
+use crate::worker::{ViewedProfile, Worker};
 
 /// The built-in viewer of a profile, or of a running recording.
 #[derive(Debug)]
@@ -66,15 +66,15 @@ impl fmt::Debug for Reader {
 impl BuiltinViewer {
     /// A viewer of `profile`, which gets source and instructions from `symbols`.
     pub fn new(profile: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self::of(Subject { profile, before: None, until_ns: None }, symbols)
+        Self::of(ViewedProfile { profile, before: None, until_ns: None }, symbols)
     }
 
     /// A viewer of `after`, which compares it with `before`, a run of the same program.
     pub fn comparing(before: Profile, after: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self::of(Subject { profile: after, before: Some(before), until_ns: None }, symbols)
+        Self::of(ViewedProfile { profile: after, before: Some(before), until_ns: None }, symbols)
     }
 
-    fn of(subject: Subject, symbols: Arc<dyn SymbolSource>) -> Self {
+    fn of(subject: ViewedProfile, symbols: Arc<dyn SymbolSource>) -> Self {
         Self::answering(Arc::new(Worker::new(subject, symbols, None)), None)
     }
 
@@ -97,7 +97,7 @@ impl BuiltinViewer {
     /// provides further profiles.
     pub fn live(profile: Profile, symbols: Arc<dyn SymbolSource>) -> (Self, ProfileFeed) {
         let progress = Arc::new(Progress::default());
-        let subject = Subject { profile, before: None, until_ns: Some(0) };
+        let subject = ViewedProfile { profile, before: None, until_ns: Some(0) };
         let worker = Arc::new(Worker::new(subject, symbols, Some(Arc::clone(&progress))));
         let feed = ProfileFeed::new(Arc::clone(&worker), Arc::clone(&progress));
         (Self::answering(worker, Some(progress)), feed)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nyquist_profile::{Profile, StableNumbers};
 
 use crate::progress::{Phase, Progress};
-use crate::worker::{Subject, Worker};
+use crate::worker::{ViewedProfile, Worker};
 
 /// Passes the profiles of a recording to the viewer.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl ProfileFeed {
         let began = Instant::now();
         let profile = self.numbered(profile);
         let numbering = began.elapsed();
-        numbering + self.worker.replace(Subject { profile, before: None, until_ns: Some(until_ns) })
+        numbering + self.worker.replace(ViewedProfile { profile, before: None, until_ns: Some(until_ns) })
     }
 
     /// Reports the time up to which there are no new samples, and returns the time spent on requests since
@@ -50,7 +50,7 @@ impl ProfileFeed {
     /// Shows the profile of the whole recording.
     pub fn end(&self, profile: Profile) {
         let profile = self.numbered(profile);
-        self.worker.replace(Subject { profile, before: None, until_ns: None });
+        self.worker.replace(ViewedProfile { profile, before: None, until_ns: None });
         self.progress.enter(Phase::Ended);
     }
 

@@ -11,7 +11,7 @@ use nyquist_profile::Profile;
 use nyquist_server::{Answer, Client, Refusal, SymbolSource};
 
 use crate::answer::answer;
-use crate::answers::Asked;
+use crate::answers::QueryContext;
 use crate::cache::{Answers, Views};
 use crate::function_table::FunctionCategories;
 use crate::parameters::Parameters;
@@ -36,7 +36,7 @@ struct Job {
 enum Message {
     Question(Job),
     /// Replaces the current profile. The reply is the time that this took.
-    Subject(Box<Subject>, SyncSender<Duration>),
+    ViewedProfile(Box<ViewedProfile>, SyncSender<Duration>),
     /// The same for a profile to compare with the current one, if the flag is set.
     Other(Box<Profile>, bool, SyncSender<Duration>),
     /// The time up to which the current profile is complete. The reply is the time spent on requests since
@@ -45,7 +45,7 @@ enum Message {
 }
 
 /// The profile of requests.
-pub(crate) struct Subject {
+pub(crate) struct ViewedProfile {
     pub(crate) profile: Profile,
     /// The other run of a comparison.
     pub(crate) before: Option<Profile>,
@@ -62,7 +62,7 @@ pub(crate) struct Worker {
 
 enum State {
     /// The thread has not started.
-    Idle(Box<(Subject, Arc<dyn SymbolSource>)>),
+    Idle(Box<(ViewedProfile, Arc<dyn SymbolSource>)>),
     /// The thread is running.
     Started(mpsc::Sender<Message>),
     /// The thread could not be started.
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Worker {
 impl Worker {
     /// Computes nothing before the first request, or [`Worker::begin`].
     pub(crate) fn new(
-        subject: Subject,
+        subject: ViewedProfile,
         symbols: Arc<dyn SymbolSource>,
         progress: Option<Arc<Progress>>,
     ) -> Self {
@@ -101,7 +101,7 @@ impl Worker {
 
     /// Replaces the current profile, and waits until this is done. Returns the time that it took, plus
     /// that of requests about the previous one.
-    pub(crate) fn replace(&self, subject: Subject) -> Duration {
+    pub(crate) fn replace(&self, subject: ViewedProfile) -> Duration {
         let sender = {
             let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
             match &mut *state {
@@ -117,7 +117,7 @@ impl Worker {
             }
         };
         let (taken, reply) = sync_channel(1);
-        let _ = sender.send(Message::Subject(Box::new(subject), taken));
+        let _ = sender.send(Message::ViewedProfile(Box::new(subject), taken));
         reply.recv().unwrap_or_default()
     }
 
@@ -168,7 +168,7 @@ impl Worker {
 
 /// Handles requests until no sender is left, about one profile after another.
 fn work(
-    mut subject: Subject,
+    mut subject: ViewedProfile,
     symbols: &dyn SymbolSource,
     progress: Option<&Progress>,
     messages: &Receiver<Message>,
@@ -176,10 +176,12 @@ fn work(
     let mut taken = None;
     while let Some((next, next_taken)) = answer_about(&subject, symbols, progress, messages, taken) {
         subject = match next {
-            Next::Subject(next) => *next,
-            Next::Other(profile, compares) => {
-                Subject { profile: *profile, before: compares.then_some(subject.profile), until_ns: None }
-            }
+            Next::ViewedProfile(next) => *next,
+            Next::Other(profile, compares) => ViewedProfile {
+                profile: *profile,
+                before: compares.then_some(subject.profile),
+                until_ns: None,
+            },
         };
         taken = Some(next_taken);
     }
@@ -187,7 +189,7 @@ fn work(
 
 /// The profile of the next requests.
 enum Next {
-    Subject(Box<Subject>),
+    ViewedProfile(Box<ViewedProfile>),
     /// A profile, and whether to compare it with the current one.
     Other(Box<Profile>, bool),
 }
@@ -195,7 +197,7 @@ enum Next {
 /// Handles requests until there is another profile, and returns that. `taken` receives the time that the
 /// switch to this profile took.
 fn answer_about(
-    subject: &Subject,
+    subject: &ViewedProfile,
     symbols: &dyn SymbolSource,
     progress: Option<&Progress>,
     messages: &Receiver<Message>,
@@ -225,7 +227,7 @@ fn answer_about(
     loop {
         let job = match next_message(messages, IDLE, prepares && is_open, || index.prepare_more())? {
             Message::Question(job) => job,
-            Message::Subject(next, taken) => return Some((Next::Subject(next), taken)),
+            Message::ViewedProfile(next, taken) => return Some((Next::ViewedProfile(next), taken)),
             Message::Other(profile, compares, taken) => return Some((Next::Other(profile, compares), taken)),
             Message::Time(until_ns, taken) => {
                 desk.until_ns = Some(until_ns);
@@ -278,7 +280,7 @@ fn next_message(
 
 /// The data for handling a request.
 struct Desk<'a> {
-    subject: &'a Subject,
+    subject: &'a ViewedProfile,
     index: &'a Index<'a>,
     categories: FunctionCategories,
     views: Views<'a>,
@@ -300,8 +302,15 @@ impl Desk<'_> {
             let index = Index::new(&parts);
             let view = View::new(&index, &selection);
             let (index, before) = (&index, None);
-            let asked =
-                Asked { index, view: &view, before, parameters: &parameters, categories, symbols, live };
+            let asked = QueryContext {
+                index,
+                view: &view,
+                before,
+                parameters: &parameters,
+                categories,
+                symbols,
+                live,
+            };
             return answer(&job.question, &asked);
         }
         let view = self.views.of(&selection);
@@ -312,7 +321,8 @@ impl Desk<'_> {
             _ => None,
         };
         let (index, before) = (self.index, before.as_deref());
-        let asked = Asked { index, view: &view, before, parameters: &parameters, categories, symbols, live };
+        let asked =
+            QueryContext { index, view: &view, before, parameters: &parameters, categories, symbols, live };
         answer(&job.question, &asked)
     }
 }

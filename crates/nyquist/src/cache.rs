@@ -2,7 +2,7 @@
 
 use crate::args::{CacheAction, CacheArgs};
 use crate::failure::{Failure, io_reason};
-use crate::finder::answers;
+use crate::finder::answer_cache;
 use crate::folders::UserFolders;
 use crate::identity;
 use crate::number::counted;
@@ -25,9 +25,9 @@ pub(crate) fn run(args: &CacheArgs) -> Result<(), Failure> {
     identity::give_up_privileges()?;
     let folders = UserFolders::of_user();
     let (Some(answers), Some(downloads), Some(archives)) =
-        (answers(&folders), folders.downloads(), folders.archives())
+        (answer_cache(&folders), folders.downloads(), folders.archives())
     else {
-        return Err(Failure::new("there is no home folder of this user, so that nothing is kept")
+        return Err(Failure::new("this user has no home folder, so nothing is cached")
             .hint("set HOME or XDG_CACHE_HOME"));
     };
     let debuginfod = Debuginfod::cache_folder(|name| folders.var_for_caches(name));
@@ -115,7 +115,7 @@ impl Contents {
         of_modules + self.inflated.bytes + self.tables.bytes
     }
 
-    fn answers(&self) -> u64 {
+    fn address_count(&self) -> u64 {
         self.modules.iter().map(|module| module.answers as u64).sum()
     }
 
@@ -125,7 +125,7 @@ impl Contents {
             DecimalBytes(self.bytes()),
             DecimalBytes(caches.answers.quota()),
             caches.answers.folder().display(),
-            counted(self.answers(), "answer"),
+            counted(self.address_count(), "answer"),
             counted(self.modules.len() as u64, "module"),
         );
         let listed = if is_verbose { self.modules.len() } else { MODULES_LISTED };
@@ -171,7 +171,7 @@ impl Contents {
                 "folder": caches.answers.folder().to_string_lossy(),
                 "bytes": self.bytes(),
                 "quota_bytes": caches.answers.quota(),
-                "answers": self.answers(),
+                "answers": self.address_count(),
                 "inflated": { "files": self.inflated.files, "bytes": self.inflated.bytes },
                 "tables": { "files": self.tables.files, "bytes": self.tables.bytes },
                 "modules": self.modules.iter().map(module).collect::<Vec<_>>(),

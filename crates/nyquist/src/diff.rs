@@ -20,15 +20,15 @@ const NAMED: usize = 3;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
-    let printer = Printer::new(args.verbosity);
+    let printer = Printer::new(args.read.verbosity);
     let Some((before, after)) = args.sides() else {
         return Err(Failure::new("a profile before and one after are needed")
             .hint("nyquist diff BEFORE AFTER; of several runs: nyquist diff BEFORE... --after AFTER..."));
     };
     let mut before_profiles =
-        input::read_all(before.iter().chain(after), &args.filter, &args.symbols, printer)?;
+        input::read_all(before.iter().chain(after), &args.read.filter, &args.read.symbols, printer)?;
     for profile in &mut before_profiles {
-        selection::split(profile, &args.filter);
+        selection::split(profile, &args.read.filter);
     }
     let measure = common_measure(before.iter().chain(after), &before_profiles)?;
     let after_profiles = before_profiles.split_off(before.len());
@@ -80,9 +80,13 @@ fn views<'a>(files: &[PathBuf], indexes: &'a [Index<'a>], args: &DiffArgs) -> Re
             message: format!("{}: {}", file.display(), failure.message),
             ..failure
         };
-        let selected = selection::select(index.profile(), &args.filter).map_err(name)?;
+        let selected = selection::select(index.profile(), &args.read.filter).map_err(name)?;
         let view = View::new(index, &selected);
-        if view.is_empty() { Err(name(selection::nothing_selected(&view, &args.filter))) } else { Ok(view) }
+        if view.is_empty() {
+            Err(name(selection::nothing_selected(&view, &args.read.filter)))
+        } else {
+            Ok(view)
+        }
     };
     files.iter().zip(indexes).map(view).collect()
 }
@@ -136,13 +140,13 @@ fn relative(comparison: &Comparison) -> String {
 
 /// The form of values.
 #[derive(Clone, Copy)]
-enum Shown {
+enum ValueForm {
     /// Amounts of the events that the profiles count.
     Amounts(Unit),
     Shares,
 }
 
-impl Shown {
+impl ValueForm {
     fn of(diff: &Diff<'_>, measure: &Measure) -> Self {
         match diff.unit {
             DiffUnit::Nanoseconds => Self::Amounts(measure.unit),
@@ -184,7 +188,7 @@ fn text(diff: &Diff<'_>, measure: &Measure, args: &DiffArgs, screen: Screen) -> 
         functions.truncate(limit);
         if !functions.is_empty() {
             text = text + "\n" + Style::Bold.paint(title, screen) + "\n";
-            text.push(table(Shown::of(diff, measure), &functions, args.format.names()).render(screen));
+            text.push(table(ValueForm::of(diff, measure), &functions, args.format.names()).render(screen));
         }
     }
     text + left_out(diff, args, count - shown)
@@ -230,7 +234,7 @@ fn heading(diff: &Diff<'_>, measure: &Measure) -> String {
     )
 }
 
-fn table(shown: Shown, functions: &[&FunctionDiff<'_>], names: Names) -> Table {
+fn table(shown: ValueForm, functions: &[&FunctionDiff<'_>], names: Names) -> Table {
     let mut table = Table::new(vec![
         Column::Number("CHANGE"),
         Column::Number(""),
@@ -296,11 +300,11 @@ mod tests {
 
     #[test]
     fn changes_have_a_sign_and_a_unit() {
-        let check = |shown: Shown, number, expected| assert_eq!(shown.change(number), expected);
-        check(Shown::Amounts(Unit::Time), 12_400_000.0, "+12 ms");
-        check(Shown::Amounts(Unit::Time), -1_240_000.0, "-1.2 ms");
-        check(Shown::Amounts(Unit::Count), 3000.0, "+3,000");
-        check(Shown::Amounts(Unit::Bytes), -2048.0, "-2.0 kB");
-        check(Shown::Shares, -0.012, "-1.2%");
+        let check = |shown: ValueForm, number, expected| assert_eq!(shown.change(number), expected);
+        check(ValueForm::Amounts(Unit::Time), 12_400_000.0, "+12 ms");
+        check(ValueForm::Amounts(Unit::Time), -1_240_000.0, "-1.2 ms");
+        check(ValueForm::Amounts(Unit::Count), 3000.0, "+3,000");
+        check(ValueForm::Amounts(Unit::Bytes), -2048.0, "-2.0 kB");
+        check(ValueForm::Shares, -0.012, "-1.2%");
     }
 }

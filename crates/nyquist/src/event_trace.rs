@@ -41,7 +41,7 @@ pub(crate) fn read(
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
-    if let Some(option) = args.given_beside(&OPTIONS) {
+    if let Some(option) = args.given_other_than(&OPTIONS) {
         return Err(Failure::new(format!(
             "{option} is not for traces of Windows, as {} is one",
             path.display()

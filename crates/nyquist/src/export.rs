@@ -2,7 +2,7 @@
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::failure::{Failure, io_reason};
-use crate::form::Named;
+use crate::form::FormatOfName;
 use crate::output::{Destination, Refused};
 use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let printer = Printer::new(args.verbosity);
+    let printer = Printer::new(args.read.verbosity);
     let format = format(args)?;
     let to_stdout = args.output == Path::new("-");
     let options = Options {
@@ -38,8 +38,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let refused = |refused: Refused| refused.failure(&args.output, "-o");
     // Reading the profile may drop root's privileges, so the output is found first.
     let destination = (!to_stdout).then(|| Destination::find(&args.output)).transpose().map_err(refused)?;
-    let mut profile =
-        selection::part_of(input::read(&args.file, &args.filter, &args.symbols, printer)?, &args.filter)?;
+    let mut profile = selection::part_of(
+        input::read(&args.file, &args.read.filter, &args.read.symbols, printer)?,
+        &args.read.filter,
+    )?;
     if format == ExportFormat::Firefox {
         name_specially(&mut profile);
     } else {
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(not_for_terminals());
     }
     if format == ExportFormat::PerfData {
-        return export_perf_data::run(&profile, output, &args.symbols, printer).map_err(refused);
+        return export_perf_data::run(&profile, output, &args.read.symbols, printer).map_err(refused);
     }
     match output.save(|out| write(&profile, format, options, out)) {
         // The reader has closed the pipe early.
@@ -70,17 +72,18 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
 }
 
 fn not_for_terminals() -> Failure {
-    Failure::new("this format is not for a terminal").hint("name a file with -o FILE, or redirect it")
+    Failure::new("this format cannot be written to a terminal")
+        .hint("name a file with -o FILE, or redirect it")
 }
 
 /// The requested format. If the file's name implies one as well, they must agree.
 fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
-    let named = Named::of(&args.output);
+    let named = FormatOfName::of(&args.output);
     match (args.format, named) {
         (Some(format), _) if named.fits(format) => Ok(format),
-        (None, Named::Format(format)) => Ok(format),
-        (_, Named::NotSo(instead)) => Err(form::wrong_name(&args.output).hint(instead)),
-        (_, Named::Picture) => Err(form::wrong_name(&args.output)
+        (None, FormatOfName::Format(format)) => Ok(format),
+        (_, FormatOfName::NotSo(instead)) => Err(form::wrong_name(&args.output).hint(instead)),
+        (_, FormatOfName::Picture) => Err(form::wrong_name(&args.output)
             .hint(format!("`nyquist flamegraph -o {}` draws a flame graph", args.output.display()))),
         (Some(_), _) => {
             Err(form::wrong_name(&args.output).hint("leave out --format, or choose another name"))

@@ -28,14 +28,14 @@ pub(crate) fn run(
     let (mut writer, stand_ins) = write_profile(profile, options, writer)?;
     writer.flush()?;
     if !stand_ins.is_empty() {
-        pending.write_beside(&name, stand_ins.iter().map(|file| (&*file.file_name, &*file.bytes)))?;
+        pending.write_sibling_files(&name, stand_ins.iter().map(|file| (&*file.file_name, &*file.bytes)))?;
     }
     let shown = pending.path().to_owned();
     pending.appear()?;
     printer.say(format_args!("Wrote {}", shown.display()));
     if !stand_ins.is_empty() {
         printer.say(format_args!(
-            "Wrote {}: the names of functions for which there is no binary here; perf reads them from there",
+            "Wrote {}: the names of functions whose binary is not on this machine; perf reads them from there",
             folder.display()
         ));
     }

@@ -32,15 +32,15 @@ pub(crate) fn offline(args: &SymbolArgs) -> Finder {
 
 fn offline_with(args: &SymbolArgs, folders: &UserFolders) -> Finder {
     let finder = Finder::new(search_paths(args, folders));
-    match answers(folders).filter(|_| !args.no_cache) {
+    match answer_cache(folders).filter(|_| !args.no_cache) {
         Some(cache) => finder.with_cache(Arc::new(cache)),
         None => finder,
     }
 }
 
 /// The cache of symbol lookups.
-pub(crate) fn answers(folders: &UserFolders) -> Option<AnswerCache> {
-    folders.answers().map(AnswerCache::new)
+pub(crate) fn answer_cache(folders: &UserFolders) -> Option<AnswerCache> {
+    folders.answer_cache().map(AnswerCache::new)
 }
 
 /// The debuginfod servers that the environment names.

@@ -71,7 +71,7 @@ impl UserFolders {
     }
 
     /// The cache of symbol lookups.
-    pub(crate) fn answers(&self) -> Option<PathBuf> {
+    pub(crate) fn answer_cache(&self) -> Option<PathBuf> {
         Some(self.cache()?.join("answers"))
     }
 

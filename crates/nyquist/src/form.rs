@@ -13,7 +13,7 @@ const OTHER_PICTURES: [&str; 6] = ["png", "jpg", "jpeg", "gif", "webp", "pdf"];
 
 /// A file's format by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum FormatOfName {
     /// No known format.
     Nothing,
     /// An export format.
@@ -24,7 +24,7 @@ pub(crate) enum Named {
     NotSo(&'static str),
 }
 
-impl Named {
+impl FormatOfName {
     /// Determines the format from the name's suffix.
     pub(crate) fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -85,15 +85,15 @@ pub(crate) enum Form {
 impl Form {
     /// The format for the name of an output. A name without a known format means a profile.
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
-        match Named::of(path) {
-            Named::Nothing => Ok(Self::Profile { gzip: true }),
-            Named::Format(ExportFormat::Firefox) => Ok(Self::Profile { gzip: is_compressed(path) }),
-            Named::Format(ExportFormat::PerfData) => Err(wrong_name(path).hint(
-                "`nyquist record --perf-data FILE` keeps what the kernel gave, beside the profile; `nyquist export` makes such a file of a profile",
+        match FormatOfName::of(path) {
+            FormatOfName::Nothing => Ok(Self::Profile { gzip: true }),
+            FormatOfName::Format(ExportFormat::Firefox) => Ok(Self::Profile { gzip: is_compressed(path) }),
+            FormatOfName::Format(ExportFormat::PerfData) => Err(wrong_name(path).hint(
+                "`nyquist record --perf-data FILE` also saves the kernel's records; `nyquist export` converts a profile to perf.data",
             )),
-            Named::Format(format) => Ok(Self::Export(format)),
-            Named::Picture => Ok(Self::Picture),
-            Named::NotSo(instead) => Err(wrong_name(path).hint(instead)),
+            FormatOfName::Format(format) => Ok(Self::Export(format)),
+            FormatOfName::Picture => Ok(Self::Picture),
+            FormatOfName::NotSo(instead) => Err(wrong_name(path).hint(instead)),
         }
     }
 
@@ -105,14 +105,14 @@ impl Form {
 
 /// Fails if a flame graph may not have this name.
 pub(crate) fn check_picture(path: &Path) -> Result<(), Failure> {
-    match Named::of(path) {
-        Named::Nothing | Named::Picture => Ok(()),
-        Named::Format(ExportFormat::Html) => Err(wrong_name(path)
+    match FormatOfName::of(path) {
+        FormatOfName::Nothing | FormatOfName::Picture => Ok(()),
+        FormatOfName::Format(ExportFormat::Html) => Err(wrong_name(path)
             .hint("a flame graph is an SVG; `nyquist export -o FILE.html` writes a page with one")),
-        Named::Format(_) => {
+        FormatOfName::Format(_) => {
             Err(wrong_name(path).hint("a flame graph is an SVG; `nyquist export` writes other formats"))
         }
-        Named::NotSo(instead) => Err(wrong_name(path).hint(instead)),
+        FormatOfName::NotSo(instead) => Err(wrong_name(path).hint(instead)),
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     fn a_format_that_is_asked_for_fits_the_name() {
         use ExportFormat::{Chrome, Firefox, Folded, Pprof, Speedscope};
         let check = |name: &str, format, expected| {
-            assert_eq!(Named::of(Path::new(name)).fits(format), expected, "{name} {format:?}");
+            assert_eq!(FormatOfName::of(Path::new(name)).fits(format), expected, "{name} {format:?}");
         };
         check("x.json", Speedscope, true);
         check("x.json", Chrome, true);

@@ -76,7 +76,12 @@ pub(crate) struct RightsError {
 
 impl fmt::Display for RightsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot work as user {}, who asked for root's rights: {}", self.uid, io_reason(&self.error))
+        write!(
+            f,
+            "cannot switch to user {}, who started this program as root: {}",
+            self.uid,
+            io_reason(&self.error)
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use crate::output::Destination;
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::save::{Written, save};
-use crate::serve::{Served, serve};
+use crate::serve::{ServedProfile, serve};
 use crate::sidecar;
 use crate::system::signals::Requests;
 
@@ -38,8 +38,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
             // No remaining output needs root.
             identity::give_up_privileges()?;
-            let stated = sidecar::beside(&args.file, &symbols, printer);
-            let served = Served::new(saved.bytes(&profile)?, profile, stated);
+            let stated = sidecar::symbols_of(&args.file, &symbols, printer);
+            let served = ServedProfile::new(saved.bytes(&profile)?, profile, stated);
             serve(served, &args.server, &symbols, printer, &control)?;
         }
     }

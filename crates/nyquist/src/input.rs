@@ -41,7 +41,7 @@ pub(crate) fn read_all<'a>(
     printer: Printer,
 ) -> Result<Vec<Profile>, Failure> {
     let (recording, disk_paths) = (of_samples(filter), DiskPaths::of_user());
-    let read = |opened: profile_file::Opened| {
+    let read = |opened: profile_file::InputFile| {
         let path = opened.path.clone();
         let profile = profile_file::read_opened(opened, &recording, args, printer)?;
         let mut profile = named(&path, profile, &recording, args, printer);
@@ -95,7 +95,7 @@ fn named(
         libs.into_iter().map(|lib| (lib, LibSource::File(module_request(profile.lib(lib))))).collect();
     let was_symbolicated = profile.meta().symbolicated;
     let finder = finder(args, Watch::new(printer, None));
-    let finder = finder.with_stated_answers(sidecar::beside(path, args, printer));
+    let finder = finder.with_stated_answers(sidecar::symbols_of(path, args, printer));
     let symbolicated = symbolicate::look_up(
         profile,
         &sources,
@@ -144,7 +144,7 @@ fn warn_of_missing(symbolicated: &Symbolicated, printer: Printer) {
         0 => named,
         more => format!("{named} and {more} more"),
     };
-    printer.warn(format_args!("no files of the recorded identity for {text}: their functions have no names (-v says where they were looked for)"));
+    printer.warn(format_args!("no files with the recorded identity for {text}: their functions have no names (-v shows the paths that were tried)"));
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::profile_file;
-use crate::serve::{Served, serve};
+use crate::serve::{ServedProfile, serve};
 use crate::sidecar;
 use crate::source_paths::name_specially;
 use crate::system::signals::Requests;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let control = Control::start(requests);
     let bytes = profile_file::document(file, &profile)?;
     let symbols = perf_data::with_its_files(file, &args.symbols, printer);
-    let stated = sidecar::beside(file, &symbols, printer);
-    let served = Served { bytes, profile, before, stated };
+    let stated = sidecar::symbols_of(file, &symbols, printer);
+    let served = ServedProfile { bytes, profile, before, stated };
     serve(served, &args.server, &symbols, printer, &control)
 }

@@ -33,7 +33,6 @@ mod number;
 mod option_reference;
 mod output;
 mod own_code;
-mod packed_file;
 mod page;
 mod perf_data;
 mod printer;

@@ -5,13 +5,12 @@ use crate::event_trace;
 use crate::failure::{Failure, io_reason};
 use crate::identity::{self, Rights};
 use crate::memory;
-use crate::packed_file::{Packing, Unpacked};
 use crate::perf_data;
 use crate::printer::Printer;
-use crate::system::process_memory;
+use crate::system::{files, process_memory};
 use crate::text::one_line;
 use nyquist_download::PerfArchive;
-use nyquist_formats::{Format, PREFIX_BYTES, detect};
+use nyquist_formats::{Format, PREFIX_BYTES, Packing, Unpacked, detect};
 use nyquist_perf::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
@@ -23,7 +22,7 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// A file that is open; `-` is standard input.
-pub(crate) struct Opened {
+pub(crate) struct InputFile {
     pub(crate) path: PathBuf,
     source: Source,
     format: Option<Format>,
@@ -33,13 +32,13 @@ pub(crate) struct Opened {
 
 /// Opens files, and gives up all rights that the user does not have. A file that only root can read is opened
 /// by root, but its contents are read without root's rights.
-pub(crate) fn open<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<Opened>, Failure> {
-    let opened = paths.into_iter().map(|path| Opened::open(path)).collect::<Result<_, _>>()?;
+pub(crate) fn open<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<InputFile>, Failure> {
+    let opened = paths.into_iter().map(|path| InputFile::open(path)).collect::<Result<_, _>>()?;
     identity::give_up_privileges()?;
     Ok(opened)
 }
 
-impl Opened {
+impl InputFile {
     fn open(path: &Path) -> Result<Self, Failure> {
         if PerfArchive::has_name_of_one(path) {
             return Err(archive(path));
@@ -65,7 +64,7 @@ impl Opened {
         let Some(packing) = packing else { return Ok(Self { path, source, format, kernel }) };
         let Unpacked { file, cut } = source
             .bytes()
-            .and_then(|packed| packing.unpack(packed))
+            .and_then(|packed| packing.unpack(packed, files::nameless()?))
             .map_err(|error| Failure::because(format_args!("cannot unpack {}", path.display()), &error))?;
         if let Some(error) = cut {
             printer.warn(format_args!(
@@ -94,76 +93,91 @@ pub(crate) fn read(
 
 /// Reads a profile of any known format, or the part of a recording that `recording` selects.
 pub(crate) fn read_opened(
-    opened: Opened,
+    opened: InputFile,
     recording: &RecordingArgs,
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
     let _held = memory::hold(&opened.path, symbols.max_memory);
-    let Opened { path, source, format, kernel } = opened.unpacked(printer)?;
+    let InputFile { path, source, format, kernel } = opened.unpacked(printer)?;
     let path = path.as_path();
-    let cannot_load = |error: &(dyn std::error::Error + 'static)| {
-        Failure::because(format_args!("cannot load {}", path.display()), error)
-    };
     if !format.is_some_and(Format::has_labels) && !recording.label.is_empty() {
         let path = path.display();
         return Err(Failure::new(format!(
             "--label is for files of pprof and OpenTelemetry, whose samples have labels; {path} is none of them"
         )));
     }
-    if format == Some(Format::PerfData) {
-        process_memory::map_large_blocks();
-        let reader = source.recording().map_err(|error| cannot_load(&error))?;
-        return perf_data::read(reader, path, kernel, recording, symbols, printer);
+    match format {
+        Some(Format::PerfData) => {
+            process_memory::map_large_blocks();
+            let reader = source.recording().map_err(|error| cannot_load(path, &error))?;
+            perf_data::read(reader, path, kernel, recording, symbols, printer)
+        }
+        Some(Format::Etl) => {
+            let file = source.seekable().map_err(|error| cannot_read(path, &error))?;
+            event_trace::read(file, path, recording, symbols, printer)
+        }
+        _ => read_profile(path, source, format, recording, printer),
     }
-    if format == Some(Format::Etl) {
-        let file = source.seekable().map_err(|error| cannot_read(path, &error))?;
-        return event_trace::read(file, path, recording, symbols, printer);
-    }
-    let value = match (format, recording.event.as_slice()) {
-        (Some(format), [event]) if format.has_values() => Some(event.as_str()),
-        (None | Some(Format::Firefox), [event]) => Some(event.as_str()),
+}
+
+/// Reads a saved profile, or the values of another tool's file that `recording` selects.
+fn read_profile(
+    path: &Path,
+    source: Source,
+    format: Option<Format>,
+    recording: &RecordingArgs,
+    printer: Printer,
+) -> Result<Profile, Failure> {
+    // Unknown JSON gets the error of the most common format.
+    let other = format.filter(|format| *format != Format::Firefox);
+    let value = match (other, recording.event.as_slice()) {
+        (Some(other), [event]) if other.has_values() => Some(event.as_str()),
+        (None, [event]) => Some(event.as_str()),
         _ => None,
     };
     let given = match value {
-        Some(_) => recording.given_beside(&["--event", "--label"]),
-        None => recording.given_beside(&["--label"]),
+        Some(_) => recording.given_other_than(&["--event", "--label"]),
+        None => recording.given_other_than(&["--label"]),
     };
     if let Some(option) = given {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
-    let start = match format {
-        None | Some(Format::Firefox) => source.start().map_err(|error| cannot_read(path, &error))?,
-        _ => Vec::new(),
+    let Some(format) = other else {
+        let profile = read_firefox(path, source, format.is_some())?;
+        return of_event(path, profile, value);
     };
-    if format.is_none() && !nyquist_formats::may_be_json(&start) {
+    let mut bytes = Vec::new();
+    let mut input = source.bytes().map_err(|error| cannot_read(path, &error))?;
+    input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
+    let imported = nyquist_formats::read_wanted(format, &bytes, value, &recording.label)
+        .map_err(|error| cannot_load(path, &error))?;
+    for note in &imported.notes {
+        printer.warn(note);
+    }
+    Ok(demangled(imported.profile))
+}
+
+/// Reads a profile of the Firefox Profiler, also one whose text has another encoding than UTF-8.
+fn read_firefox(path: &Path, source: Source, is_certain: bool) -> Result<Profile, Failure> {
+    let start = source.start().map_err(|error| cannot_read(path, &error))?;
+    if !is_certain && !nyquist_formats::may_be_json(&start) {
         return Err(unknown(path, &start));
     }
     let mut input = source.bytes().map_err(|error| cannot_read(path, &error))?;
-    match format {
-        None | Some(Format::Firefox) if nyquist_formats::is_recoded(&start) => {
-            let mut bytes = Vec::new();
-            input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
-            let text = nyquist_formats::plain_text(&bytes).map_err(|error| cannot_load(&error))?;
-            let profile = firefox::read(&*text).map_err(|error| cannot_load(&error))?;
-            of_event(path, profile, value)
-        }
-        // Unknown JSON gets the error of the most common format.
-        None | Some(Format::Firefox) => {
-            let profile = firefox::read(input).map_err(|error| cannot_load(&error))?;
-            of_event(path, profile, value)
-        }
-        Some(format) => {
-            let mut bytes = Vec::new();
-            input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
-            let imported = nyquist_formats::read_wanted(format, &bytes, value, &recording.label)
-                .map_err(|error| cannot_load(&error))?;
-            for note in &imported.notes {
-                printer.warn(note);
-            }
-            Ok(demangled(imported.profile))
-        }
-    }
+    let read = if nyquist_formats::is_recoded(&start) {
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
+        let text = nyquist_formats::plain_text(&bytes).map_err(|error| cannot_load(path, &error))?;
+        firefox::read(&*text)
+    } else {
+        firefox::read(input)
+    };
+    read.map_err(|error| cannot_load(path, &error))
+}
+
+fn cannot_load(path: &Path, error: &(dyn std::error::Error + 'static)) -> Failure {
+    Failure::because(format_args!("cannot load {}", path.display()), error)
 }
 
 /// The profile with demangled names, because files of other tools often have mangled ones.
@@ -333,14 +347,14 @@ fn unknown(path: &Path, start: &[u8]) -> Failure {
 
 fn archive(path: &Path) -> Failure {
     Failure::new(format!("cannot load {}: it is an archive, and no profile", path.display())).hint(
-        "if `perf archive` made it, put it beside the perf.data that it belongs to and load that: it is unpacked by itself",
+        "if `perf archive` made it, put it into the folder of its perf.data and load the perf.data: the archive is unpacked automatically",
     )
 }
 
 /// The failure for a trace of Instruments, which is a folder that only Apple's own program can read.
 fn trace(path: &Path) -> Failure {
     let path = path.display();
-    Failure::new(format!("cannot load {path}: it is a trace of Instruments, of which only an export is read"))
+    Failure::new(format!("cannot load {path}: it is an Instruments trace; only an export of it can be read"))
         .hint(format!(
             "on the Mac: xcrun xctrace export --input '{path}' --output profile.xml --xpath \
              '/trace-toc/run[@number=\"1\"]/data/table[@schema=\"time-profile\"]'"

@@ -23,7 +23,7 @@ pub(crate) struct Sides {
 
 /// The form of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+enum RatioForm {
     /// A number per second.
     PerSecond(Unit),
     /// A number per thousand.
@@ -38,7 +38,7 @@ enum Shown {
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     pub(crate) measures: [Measure; 2],
-    shown: Shown,
+    shown: RatioForm,
 }
 
 impl Sides {
@@ -80,7 +80,7 @@ impl Sides {
     /// The events.
     pub(crate) fn events(&self) -> Events {
         let measures = [&self.profiles[0], &self.profiles[1]].map(|profile| profile.meta().measure.clone());
-        let shown = Shown::of(&measures);
+        let shown = RatioForm::of(&measures);
         Events { measures, shown }
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn views<'a>(indexes: &'a [Index<'a>; 2], filter: &FilterArgs) -> Res
     if views[1].is_empty() {
         let failure = selection::nothing_selected(&views[1], filter);
         let name = one_line(&indexes[1].profile().meta().measure.name);
-        return Err(failure.hint(format!("--ratio divides by {name}, of which nothing is left")));
+        return Err(failure.hint(format!("--ratio divides by {name}, and the selection has no {name}")));
     }
     Ok(views)
 }
@@ -143,7 +143,7 @@ fn names(text: &str, is_known: impl Fn(&str) -> bool) -> Result<[&str; 2], Failu
     }
 }
 
-impl Shown {
+impl RatioForm {
     fn of([counted, of]: &[Measure; 2]) -> Self {
         let plain = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
         let names = [plain(&counted.name), plain(&of.name)];
@@ -174,10 +174,10 @@ impl Events {
     pub(crate) fn words(&self) -> String {
         let of = one_line(&self.measures[1].name);
         match self.shown {
-            Shown::PerSecond(_) => format!("per second of {of}"),
-            Shown::PerThousand => format!("per 1,000 {of}"),
-            Shown::Percent => format!("of {of}"),
-            Shown::Each(_) => format!("for each of {of}"),
+            RatioForm::PerSecond(_) => format!("per second of {of}"),
+            RatioForm::PerThousand => format!("per 1,000 {of}"),
+            RatioForm::Percent => format!("of {of}"),
+            RatioForm::Each(_) => format!("for each of {of}"),
         }
     }
 
@@ -187,9 +187,11 @@ impl Events {
         let mark = if ratio.is_uncertain { "~" } else { "" };
         let value = value * self.shown.scale();
         let text = match self.shown {
-            Shown::Percent => percent(value),
-            Shown::PerSecond(Unit::Bytes) | Shown::Each(Unit::Bytes) => amount(Unit::Bytes, value as u64),
-            Shown::Each(Unit::Time) => format!("{} ns", digits(value)),
+            RatioForm::Percent => percent(value),
+            RatioForm::PerSecond(Unit::Bytes) | RatioForm::Each(Unit::Bytes) => {
+                amount(Unit::Bytes, value as u64)
+            }
+            RatioForm::Each(Unit::Time) => format!("{} ns", digits(value)),
             _ => digits(value),
         };
         format!("{mark}{text}")
@@ -248,7 +250,7 @@ mod tests {
 
     fn events(counted: (&str, Unit), of: (&str, Unit)) -> Events {
         let measures = [measure(counted.0, counted.1), measure(of.0, of.1)];
-        Events { shown: Shown::of(&measures), measures }
+        Events { shown: RatioForm::of(&measures), measures }
     }
 
     fn check(counted: (&str, Unit), of: (&str, Unit), amounts: (f64, f64), expected: &str) {

@@ -85,7 +85,7 @@ pub(crate) fn save(
     }
     let name = name_of(&wanted);
     for folder in files::other_folders() {
-        match Output::open_apart(&folder, name) {
+        match Output::open_in_private_folder(&folder, name) {
             Ok(output) => {
                 let place = output.name().to_owned();
                 match write(profile, output, written) {

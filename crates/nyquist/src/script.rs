@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ScriptArgs) -> Result<(), Failure> {
-    let profile = input::read(&args.file, &args.filter, &args.symbols, Printer::new(args.verbosity))?;
-    let profile = selection::part_of(profile, &args.filter)?.without_repetition_by_cpu();
+    let profile =
+        input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity))?;
+    let profile = selection::part_of(profile, &args.read.filter)?.without_repetition_by_cpu();
     if args.limit == 0 && !args.json {
         return page::write_text_with(|mut out| perf_script::write(&profile, &mut out));
     }

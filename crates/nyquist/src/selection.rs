@@ -102,7 +102,7 @@ fn threads(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ThreadInde
     let called = |index: usize, text: &str| {
         handle(text, 't') == Some(index) || threads[index].tid == text || threads[index].name == text
     };
-    let list = Named { what: "thread", plural: "threads", len: threads.len() };
+    let list = NamedTable { what: "thread", plural: "threads", len: threads.len() };
     let found = list.choose(wanted, called, |index| &threads[index].name)?;
     Ok(found.map(|found| found.into_iter().map(ThreadIndex::from_index).collect()))
 }
@@ -110,7 +110,7 @@ fn threads(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ThreadInde
 fn processes(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ProcessIndex>>, Failure> {
     let processes = profile.processes();
     let called = |index: usize, text: &str| processes[index].pid == text || processes[index].name == text;
-    let list = Named { what: "process", plural: "processes", len: processes.len() };
+    let list = NamedTable { what: "process", plural: "processes", len: processes.len() };
     let found = list.choose(wanted, called, |index| &processes[index].name)?;
     Ok(found.map(|found| found.into_iter().map(ProcessIndex::from_index).collect()))
 }
@@ -118,7 +118,7 @@ fn processes(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ProcessI
 fn libs(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<LibId>>, Failure> {
     let libs = profile.libs();
     let called = |index: usize, text: &str| libs[index].name == text || libs[index].path == text;
-    let list = Named { what: "library", plural: "libraries", len: libs.len() };
+    let list = NamedTable { what: "library", plural: "libraries", len: libs.len() };
     let found = list.choose(wanted, called, |index| &libs[index].name)?;
     Ok(found.map(|found| found.into_iter().map(LibId::from_index).collect()))
 }
@@ -126,7 +126,7 @@ fn libs(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<LibId>>, Fail
 fn categories(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<CategoryId>>, Failure> {
     let categories = profile.categories();
     let called = |index: usize, text: &str| categories[index].name.eq_ignore_ascii_case(text);
-    let list = Named { what: "category", plural: "categories", len: categories.len() };
+    let list = NamedTable { what: "category", plural: "categories", len: categories.len() };
     let found = list.choose(wanted, called, |index| &categories[index].name)?;
     Ok(found.map(|found| found.into_iter().map(CategoryId::from_index).collect()))
 }
@@ -137,13 +137,13 @@ pub(crate) fn handle(text: &str, kind: char) -> Option<usize> {
 }
 
 /// A table of named items.
-struct Named {
+struct NamedTable {
     what: &'static str,
     plural: &'static str,
     len: usize,
 }
 
-impl Named {
+impl NamedTable {
     /// The rows whose name or id equals one of the texts. If there is none, the text is matched as a
     /// regular expression. `None` if there are no texts.
     fn choose<'a>(
@@ -197,7 +197,7 @@ mod tests {
 
     fn choose(wanted: &[&str]) -> Result<Option<Vec<usize>>, Failure> {
         let names = ["main".to_owned(), "worker-1".to_owned(), "worker-12".to_owned()];
-        let list = Named { what: "thread", plural: "threads", len: names.len() };
+        let list = NamedTable { what: "thread", plural: "threads", len: names.len() };
         let wanted: Vec<_> = wanted.iter().map(|&text| text.to_owned()).collect();
         list.choose(
             &wanted,

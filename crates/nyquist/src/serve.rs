@@ -19,7 +19,7 @@ use nyquist_viewer::BuiltinViewer;
 use std::sync::Arc;
 
 /// The profile and the symbols that are served.
-pub(crate) struct Served {
+pub(crate) struct ServedProfile {
     /// The profile as a file.
     pub(crate) bytes: Vec<u8>,
     /// The profile.
@@ -30,7 +30,7 @@ pub(crate) struct Served {
     pub(crate) stated: Option<StatedAnswers>,
 }
 
-impl Served {
+impl ServedProfile {
     /// A profile of this program, and its bytes as a file.
     pub(crate) fn new(bytes: Vec<u8>, profile: Profile, stated: Option<StatedAnswers>) -> Self {
         Self { bytes, profile, before: None, stated }
@@ -39,13 +39,13 @@ impl Served {
 
 /// Serves a profile and its viewer until Ctrl-C.
 pub(crate) fn serve(
-    served: Served,
+    served: ServedProfile,
     args: &ServerArgs,
     symbols: &SymbolArgs,
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
-    let Served { bytes, profile, before, stated } = served;
+    let ServedProfile { bytes, profile, before, stated } = served;
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
     let known = Arc::new(GrowingSymbols::new(symbols.with_made_code(SideFiles)));

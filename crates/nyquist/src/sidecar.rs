@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The symbols in the file beside a profile, if there is one. If it cannot be used, a message is printed.
-pub(crate) fn beside(profile: &Path, args: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
+pub(crate) fn symbols_of(profile: &Path, args: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
     let path = place(profile)?;
     match read(&path, memory::side_files(args.max_memory).most()) {
         Ok(libs) => {
             let libs_named = counted(libs.len() as u64, "lib");
             printer.detail(format_args!("{}: names for {libs_named}", path.display()));
-            Some(answers(path, libs))
+            Some(stated_answers(path, libs))
         }
         Err(None) => None,
         Err(Some(reason)) => {
@@ -56,7 +56,7 @@ fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<String>> {
     })
 }
 
-fn answers(path: PathBuf, libs: Vec<SidecarLib>) -> StatedAnswers {
+fn stated_answers(path: PathBuf, libs: Vec<SidecarLib>) -> StatedAnswers {
     let mut stated = StatedAnswers::of_file(path);
     for SidecarLib { debug_name, breakpad_id, symbols, addresses } in libs {
         let Some(debug_id) = DebugId::from_breakpad(&breakpad_id) else { continue };

@@ -25,7 +25,7 @@ struct Runtime {
 }
 
 /// The note about runtimes that write a name when they generate a piece of code.
-const NAMED_EARLY: &str = "it was asked for names, and has given none of this code: what it makes later, moves or throws away may have none";
+const NAMED_EARLY: &str = "it was asked for names but gave none for this code: code that it generates later, moves or discards may have no names";
 
 const RUNTIMES: [Runtime; 5] = [
     Runtime {

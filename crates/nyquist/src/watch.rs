@@ -23,11 +23,11 @@ pub(crate) struct Watch {
     printer: Printer,
     /// The purpose of the downloads.
     work: Option<Arc<Progress>>,
-    downloads: Mutex<HashMap<String, Shown>>,
+    downloads: Mutex<HashMap<String, ProgressLine>>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct ProgressLine {
     since: Instant,
     /// The bar. Without a terminal it is a line that is printed once.
     bar: Option<ProgressBar>,
@@ -59,8 +59,9 @@ impl Observer for Watch {
 
     fn progress(&self, url: &str, bytes: u64, total: Option<u64>) {
         let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown =
-            downloads.entry(url.to_owned()).or_insert_with(|| Shown { since: Instant::now(), bar: None });
+        let shown = downloads
+            .entry(url.to_owned())
+            .or_insert_with(|| ProgressLine { since: Instant::now(), bar: None });
         if shown.since.elapsed() >= SHOW_AFTER {
             let bar = shown.bar.get_or_insert_with(|| self.show(url));
             bar.set_length(total.unwrap_or(bytes).max(bytes));

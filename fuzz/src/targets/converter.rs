@@ -1,15 +1,15 @@
 //! Arbitrary events into the converter, with snapshots and evictions between them; what comes out must be a
 //! profile by every rule of the format.
 
+use crate::sample_profile::check_rewritten;
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use nyquist_convert::event::{
     Counter, CounterKind, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker,
-    MarkerCategory, MarkerTiming, Occurrence, OccurrenceCounter, OccurrenceKind, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
-    WaitReason, Waiting, Wakeup,
+    MarkerCategory, MarkerTiming, Occurrence, OccurrenceCounter, OccurrenceKind, Pid, Registers, Sample, Tid,
+    Timestamp, Track, UserStack, WaitReason, Waiting, Wakeup,
 };
 use nyquist_convert::{Converter, Options, Shape};
-use crate::sample_profile::check_rewritten;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_profile::{
     CategoryColor, CounterGraph, GraphColor, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, Meta,
@@ -117,7 +117,7 @@ fn waiting(input: &mut Unstructured<'_>) -> Result<Waiting> {
     let reason = *input.choose(&WaitReason::ALL)?;
     let object = if input.arbitrary()? { Some(text(input)?.into()) } else { None };
     let holder = if input.arbitrary()? { Some(tid(input)?) } else { None };
-    Ok(Waiting { sample: sample(input)?, reason, object, holder, looked_before_ns: len(input)? })
+    Ok(Waiting { sample: sample(input)?, reason, object, holder, checked_before_ns: len(input)? })
 }
 
 fn wakeup(input: &mut Unstructured<'_>) -> Result<Wakeup> {
@@ -250,7 +250,9 @@ fn copied(input: &mut Unstructured<'_>) -> Result<UserStack> {
     let registers = match input.int_in_range(0..=7)? {
         0 => Registers::Bits32 { ip: input.arbitrary()? },
         1 => Registers::Aarch64(Box::new([input.arbitrary()?; 33])),
-        2 => Registers::Aarch64Partial { values: Box::new([address(input)?.0; 33]), known: input.arbitrary()? },
+        2 => {
+            Registers::Aarch64Partial { values: Box::new([address(input)?.0; 33]), known: input.arbitrary()? }
+        }
         _ => {
             let mut values = [0; 17];
             for place in [6, 7, 16] {

@@ -3,14 +3,15 @@
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use nyquist_convert::perf::{
-    Becomes, BesideEvent, CounterMeaning, Details, EventCpus, EventsBeside, OccurrenceEvent, PerfEvents, Period, SampleFields,
+    Becomes, BesideEvent, CounterMeaning, Details, EventCpus, EventsBeside, OccurrenceEvent, PerfEvents,
+    Period, SampleFields,
 };
 use nyquist_object::elf::Architecture;
 use nyquist_perf::file::TracepointFormat;
 use nyquist_perf::{Body, ByteOrder, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
 
 /// Events 3 to 7 are not clocks.
-fn beside() -> EventsBeside {
+fn events_beside() -> EventsBeside {
     const FORMAT: &str = "name: b\nID: 7\n\tfield:int pid;\toffset:8;\tsize:4;\tsigned:1;
 \tfield:char b[4];\toffset:12;\tsize:4;\tsigned:0;\n\tfield:__data_loc char[] c;\toffset:16;\tsize:4;\tsigned:0;\n";
     let format = TracepointFormat::parse("a", FORMAT);
@@ -53,7 +54,7 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
         cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
         counters: CounterMeaning::CpuTime,
         successors: [2].into_iter().collect(),
-        beside: beside(),
+        beside: events_beside(),
     };
     let record = Bytes::copy_from_slice(input.bytes(input.len())?);
     let _ = events.event(&record, &record);

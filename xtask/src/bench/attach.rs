@@ -62,9 +62,9 @@ pub(crate) fn measure(rounds: u32, bench: &Bench<'_>, recorders: &[Recorder]) {
 }
 
 /// A program that is ended when it is no longer needed.
-struct Ended(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -74,7 +74,7 @@ impl Drop for Ended {
 fn attach(bench: &Bench<'_>, recorder: &Recorder, words: &[&str], threads: usize) -> Result<Attached> {
     recorder.program.as_ref().context("not on this machine")?;
     let mut target = Command::new(bench.measured.with_file_name(words[0]));
-    let target = Ended(target.args(&words[1..]).stdout(Stdio::null()).spawn()?);
+    let target = KillOnDrop(target.args(&words[1..]).stdout(Stdio::null()).spawn()?);
     let pid = target.0.id();
     while fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count) < threads {
         sleep(Duration::from_millis(5));
@@ -86,7 +86,7 @@ fn attach(bench: &Bench<'_>, recorder: &Recorder, words: &[&str], threads: usize
     let log = fs::File::create(bench.folder.join("errors.log"))?;
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).current_dir(bench.folder).stdin(Stdio::null()).stdout(Stdio::null());
-    let mut recording = Ended(command.stderr(log).spawn()?);
+    let mut recording = KillOnDrop(command.stderr(log).spawn()?);
     let attached = watch(recording.0.id(), pid, began);
     drop(held);
     sys::signal_process(recording.0.id(), libc::SIGINT)?;
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn stopped_threads_are_seen_by_looking_at_some() {
-        let asleep = || Ended(Command::new("sleep").arg("1000").spawn().unwrap());
+        let asleep = || KillOnDrop(Command::new("sleep").arg("1000").spawn().unwrap());
         let (stopped, running) = (asleep(), asleep());
         sys::signal_process(stopped.0.id(), libc::SIGSTOP).unwrap();
         let mut stats: Vec<File> = Vec::new();

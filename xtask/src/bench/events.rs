@@ -38,7 +38,7 @@ pub(crate) struct Options {
 }
 
 /// A kind of event: its names in the recorders, and the work of the program.
-struct Kind {
+struct BenchedEvent {
     name: &'static str,
     nyquist: String,
     perf: &'static str,
@@ -84,21 +84,21 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn kinds(program: &Path, events: u64) -> [Kind; 3] {
+fn kinds(program: &Path, events: u64) -> [BenchedEvent; 3] {
     [
-        Kind {
+        BenchedEvent {
             name: "tracepoint (`syscalls:sys_enter_write`)",
             nyquist: "syscalls:sys_enter_write".to_owned(),
             perf: "syscalls:sys_enter_write",
             arguments: [0, events, 1],
         },
-        Kind {
+        BenchedEvent {
             name: "call of a function (uprobe)",
             nyquist: format!("{}:{FUNCTION}", program.display()),
             perf: PROBE,
             arguments: [events / 3, 0, 1],
         },
-        Kind {
+        BenchedEvent {
             name: "page fault",
             nyquist: "page-faults/period=1/".to_owned(),
             perf: "page-faults/period=1/",
@@ -108,7 +108,7 @@ fn kinds(program: &Path, events: u64) -> [Kind; 3] {
 }
 
 /// The recorders with their arguments, which stand before those of the program.
-fn ways(nyquist: &Path, folder: &Path, kind: &Kind) -> [(&'static str, Vec<OsString>); 5] {
+fn ways(nyquist: &Path, folder: &Path, kind: &BenchedEvent) -> [(&'static str, Vec<OsString>); 5] {
     let output = |name: &str| folder.join(name).into_os_string();
     let record = |options: &[&str]| {
         let mut words = vec![nyquist.as_os_str().to_owned(), "record".into(), "-s".into(), "-q".into()];

@@ -67,7 +67,7 @@ const MODES: &[(&str, Mode)] = &[
     ("nyquist-tracing, on", Mode::Alone),
     ("nyquist-tracing, on and sampled at 1000 Hz", Mode::Recorded),
     ("tracing-chrome", Mode::Plain("chrome")),
-    ("tracing-tracy, nobody connected", Mode::Plain("tracy")),
+    ("tracing-tracy, not connected", Mode::Plain("tracy")),
 ];
 const REGISTRY: usize = 1;
 

@@ -79,9 +79,9 @@ fn make(samples: usize, folder: &Path) -> Result<PathBuf> {
 }
 
 /// A server that is killed when this is dropped.
-struct Served(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Served {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -92,7 +92,7 @@ impl Drop for Served {
 fn measure(options: &Options, playwright: &Path, name: &str, profile: &Path) -> Result<()> {
     let mut command = Command::new("sh");
     command.args(["-c", r#"exec "$0" load --no-open "$1" 2>&1"#]).arg(&options.nyquist).arg(profile);
-    let mut served = Served(command.stdout(Stdio::piped()).spawn()?);
+    let mut served = KillOnDrop(command.stdout(Stdio::piped()).spawn()?);
     let output = served.0.stdout.take().context("the server has no output")?;
     let url = BufReader::new(output)
         .lines()

@@ -7,7 +7,7 @@ use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 
 /// Fails unless a program needs neither a loader nor a library.
 pub(super) fn expect_static(program: &[u8]) -> Result<()> {
-    let header = FileHeader64::<Endianness>::parse(program).context("it is no ELF file of 64 bits")?;
+    let header = FileHeader64::<Endianness>::parse(program).context("it is not a 64-bit ELF file")?;
     let endian = header.endian()?;
     for segment in header.program_headers(endian, program)? {
         ensure!(segment.p_type(endian) != PT_INTERP, "it needs a loader");

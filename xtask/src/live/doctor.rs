@@ -177,7 +177,7 @@ fn own_root(test: &Context<'_>) -> Verdict {
     let target = endless(test, |call| call.under(&["unshare", "--mount", "--"]))?;
     let output = doctor(test.nyquist(&["doctor", &target.pid().to_string()]), &[])?;
     end(target)?;
-    expect_contains("messages", &output, "it has a root of its own")?;
+    expect_contains("messages", &output, "it has its own root folder")?;
     expect_contains("messages", &output, "names, lines and inlined calls")
 }
 

@@ -317,7 +317,7 @@ fn refusals(test: &Context<'_>) -> Verdict {
     for (options, part) in [
         (&["-e", "page-fautls"][..], "similar: page-faults"),
         (&["-e", "page-faults", "--filter", "a == 1"], "--filter is for tracepoints"),
-        (&["-e", "page-faults", "--backend", "ptrace"], "take perf_event_open"),
+        (&["-e", "page-faults", "--backend", "ptrace"], "need perf_event_open"),
         (&["-e", "page-faults", "--perf-data", "x"], "--perf-data"),
         (&["-c", "7"], "--event"),
         (&["--filter", "x"], "--event"),
@@ -328,7 +328,7 @@ fn refusals(test: &Context<'_>) -> Verdict {
     }
     let deny = test.workload("deny_perf").display().to_string();
     let finished = test.nyquist(&["record", "-s", "-e", "page-faults", "true"]).under(&[&deny]).run()?;
-    expect_contains("stderr", &finished.stderr, "events (-e) take perf_event_open")?;
+    expect_contains("stderr", &finished.stderr, "events (-e) need perf_event_open")?;
     need_tracepoints()?;
     let words = ["record", "-s", "-e", "syscalls:sys_enter_write", "--filter", "size == 1", "true"];
     let finished = test.nyquist(&words).run()?;

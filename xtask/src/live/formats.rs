@@ -222,7 +222,7 @@ fn no_profile(test: &Context<'_>) -> Verdict {
     std::fs::create_dir(&folder)?;
     let finished = test.nyquist(&["report"]).path(&folder).run()?;
     expect_eq("the status", finished.code(), 1)?;
-    expect_contains("the error", &finished.stderr, "only an export is read")?;
+    expect_contains("the error", &finished.stderr, "only an export of it can be read")?;
     let command = format!("xcrun xctrace export --input '{}'", folder.display());
     expect_contains("the error", &finished.stderr, &command)
 }

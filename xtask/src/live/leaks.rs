@@ -54,7 +54,7 @@ const KB_EACH: u64 = 4;
 
 /// The resources of a process at one moment.
 #[derive(Clone, Copy)]
-struct Held {
+struct ResourceUsage {
     /// The number of its descriptors, without one for each file on a disk. Events, pipes and the like count,
     /// and so does a second descriptor of the same file.
     descriptors: usize,
@@ -64,7 +64,7 @@ struct Held {
     ended_children: usize,
 }
 
-impl Held {
+impl ResourceUsage {
     fn by(pid: u32) -> Option<Self> {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
         let all: Vec<_> = descriptors.filter_map(|entry| fs::metadata(entry.path()).ok()).collect();
@@ -91,13 +91,15 @@ fn has_ended(pid: u32) -> bool {
 fn watch(recorder: &Running<'_>, count: u64, mut is_over: impl FnMut() -> bool) -> Verdict {
     let mut looks = Vec::new();
     recorder.wait_until("the storm to be over", || {
-        looks.extend(Held::by(recorder.pid()));
+        looks.extend(ResourceUsage::by(recorder.pid()));
         is_over()
     })?;
     expect(looks.len() > 20, format_args!("only {} looks", looks.len()))?;
     let (early, late) = looks.split_at(looks.len() / 2);
-    let most = |looks: &[Held], of: fn(&Held) -> u64| looks.iter().map(of).max().unwrap_or_default();
-    let grown = |of: fn(&Held) -> u64| (most(early, of), most(late, of));
+    let most = |looks: &[ResourceUsage], of: fn(&ResourceUsage) -> u64| {
+        looks.iter().map(of).max().unwrap_or_default()
+    };
+    let grown = |of: fn(&ResourceUsage) -> u64| (most(early, of), most(late, of));
     let (before, after) = grown(|held| held.descriptors as u64);
     expect(after <= before + 4, format_args!("from {before} descriptors to {after}"))?;
     let (before, after) = grown(|held| held.memory_kb);

@@ -21,7 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("two_files_of_one_name_are_refused", one_name),
     Test::new("a_device_is_never_given_away", device),
     Test::new("an_interrupt_ends_the_wait_for_a_reader", waits_for_reader),
-    Test::new("files_of_dead_recorders_are_removed", leftovers),
+    Test::new("files_of_dead_recorders_are_removed", stale_files),
     Test::new("what_has_no_room_lies_in_a_private_folder", private_folder),
 ];
 
@@ -143,7 +143,7 @@ fn strangers_fifo(test: &Context<'_>) -> Verdict {
     let marker = test.fresh("marker");
     let finished = recording(test, &["-o", &fifo.display().to_string()], &marker).run()?;
     expect_eq("the status", finished.code(), 1)?;
-    expect_contains("stderr", &finished.stderr, &format!("user {PLAIN_USER}, whose it is"))?;
+    expect_contains("stderr", &finished.stderr, &format!("its owner, user {PLAIN_USER}"))?;
     expect(!marker.exists(), "the command ran")?;
     // A file that cannot be replaced at the end is refused before the recording.
     let file = shared.folder.join("p.json.gz");
@@ -213,7 +213,7 @@ fn old_perf_data(test: &Context<'_>) -> Verdict {
         return skip("perf_event_open is refused here");
     }
     finished.succeeded()?;
-    expect(fs::read(&file)?.starts_with(b"PERFILE2"), "it is no perf.data file")?;
+    expect(fs::read(&file)?.starts_with(b"PERFILE2"), "it is not a perf.data file")?;
     expect_eq("its mode", fs::metadata(&file)?.mode() & 0o7777, 0o600)?;
     let old = file.with_file_name("perf.data.old");
     expect_eq("the earlier one", fs::read_to_string(old)?, "the earlier one".to_owned())?;
@@ -263,7 +263,7 @@ fn opens_something(pid: u32) -> bool {
     calls.any(|call| call.starts_with(&format!("{} ", libc::SYS_openat)))
 }
 
-fn leftovers(test: &Context<'_>) -> Verdict {
+fn stale_files(test: &Context<'_>) -> Verdict {
     let folder = test.path("folder");
     fs::create_dir(&folder)?;
     let make = |name: &str| {

@@ -89,7 +89,7 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
 }
 
 /// The file that is mapped at the address of a user frame, if there is one.
-type Place = Option<String>;
+type MappedFile = Option<String>;
 
 /// The compiler has no frame pointers, so the kernel follows arbitrary values. Our stacks are those of perf
 /// up to the first caller outside of all mappings, and are marked as truncated there.
@@ -147,7 +147,10 @@ pub(super) fn compiler_command(test: &Context<'_>) -> Result<Vec<String>, super:
 /// The user's part of each stack as `perf script` prints it, innermost frame first, sorted by time. Perf does
 /// not forget mappings at exec. So the addresses of the driver's code can be data of the compiler, which has
 /// replaced it; such addresses are not code.
-fn perf_user_stacks(test: &Context<'_>, recording: &Path) -> Result<Vec<Vec<Place>>, super::expect::Stop> {
+fn perf_user_stacks(
+    test: &Context<'_>,
+    recording: &Path,
+) -> Result<Vec<Vec<MappedFile>>, super::expect::Stop> {
     let call = test.program("perf").args(&["script", "--show-lost-events", "-F", "comm,time,ip,dso", "-i"]);
     let text = call.path(recording).run()?.succeeded()?.stdout_text();
     if text.contains("PERF_RECORD_LOST") {
@@ -157,7 +160,7 @@ fn perf_user_stacks(test: &Context<'_>, recording: &Path) -> Result<Vec<Vec<Plac
         .find_map(|folder| folder.join(DRIVER).canonicalize().ok());
     let driver = driver.as_ref().and_then(|driver| driver.to_str());
     let mut is_driver = false;
-    let mut stacks: Vec<Vec<Place>> = Vec::new();
+    let mut stacks: Vec<Vec<MappedFile>> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         match (line.trim().split_once(" ("), stacks.last_mut()) {
             (Some((_, dso)), Some(stack)) => match dso.trim_end_matches(')') {
@@ -177,7 +180,7 @@ fn perf_user_stacks(test: &Context<'_>, recording: &Path) -> Result<Vec<Vec<Plac
 
 /// The user's part of each stack, innermost frame first, and whether it is marked as cut because it leaves
 /// code.
-fn user_stacks(profile: &Profile) -> Vec<(bool, Vec<Place>)> {
+fn user_stacks(profile: &Profile) -> Vec<(bool, Vec<MappedFile>)> {
     let of_thread = |thread: &super::profile::Thread| -> Vec<_> {
         let stack = |stack: Vec<&Frame>| {
             let is_cut = |frame: &&Frame| frame.function == NOT_IN_CODE;
@@ -386,5 +389,5 @@ fn archive_as_profile(test: &Context<'_>) -> Verdict {
     let finished = test.nyquist(&["load", "-n"]).path(&tarball).run()?;
     expect_eq("exit status", finished.code(), 1)?;
     expect_contains("the error", &finished.stderr, "it is an archive, and no profile")?;
-    expect_contains("the hint", &finished.stderr, "put it beside the perf.data")
+    expect_contains("the hint", &finished.stderr, "put it into the folder of its perf.data")
 }

@@ -88,7 +88,7 @@ fn no_home(test: &Context<'_>) -> Verdict {
     expect(!home.exists(), "a home folder was made")?;
     let refused = test.nyquist(&["cache"]).env("HOME", home.display().to_string()).run()?;
     expect_eq("the status", refused.code(), 1)?;
-    expect_contains("stderr", &refused.stderr, "so that nothing is kept")?;
+    expect_contains("stderr", &refused.stderr, "so nothing is cached")?;
     expect(!home.exists(), "a home folder was made")
 }
 

@@ -146,7 +146,7 @@ fn left_running(test: &Context<'_>) -> Verdict {
         let pid: u32 = recorded.finished.stdout_text().trim().parse()?;
         expect_eq("whether it runs on", is_alive(pid), runs_on)?;
         let stderr = &recorded.finished.stderr;
-        let is_said = stderr.contains("run on, and are no longer recorded");
+        let is_said = stderr.contains("are still running, and are no longer recorded");
         expect(is_said == runs_on, format_args!("it is said, or not: {stderr}"))?;
     }
     Ok(())

@@ -112,7 +112,7 @@ fn refused(test: &Context<'_>) -> Verdict {
         expect_contains("stderr", &finished.stderr, said)
     };
     check(&["function"], 1, "`function` needs a function")?;
-    check(&["threads", "main"], 1, "has no meaning")?;
+    check(&["threads", "main"], 1, "cannot be used with it")?;
     check(&["function", "f-123456"], 1, "there is no function f-123456")?;
     check(&["function", "no_such"], 1, "no function with samples matches `no_such`")?;
     check(&["functions", "no_such"], 1, "no function with samples matches `no_such`")?;

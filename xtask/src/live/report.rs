@@ -245,7 +245,11 @@ fn bad_regex(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
     for flag in ["--focus", "--ignore", "--show", "--hide", "--thread", "--lib"] {
         let said = refused(test, &["report", flag, "alp(ha"], &recorded.path)?;
-        expect_contains(flag, &said, "`alp(ha` is no regular expression: unclosed group (at character 4)")?;
+        expect_contains(
+            flag,
+            &said,
+            "`alp(ha` is not a regular expression: unclosed group (at character 4)",
+        )?;
         expect_contains(flag, &said, "hint: alp(ha\n         ^")?;
     }
     Ok(())

@@ -94,13 +94,13 @@ impl<'a> Rules<'a> {
         for key in
             ["preprocessedProfileVersion", "version", "interval", "startTime", "processType", "stackwalk"]
         {
-            self.hold(meta[key].is_number(), format!("meta.{key} is no number"));
+            self.hold(meta[key].is_number(), format!("meta.{key} is not a number"));
         }
         for key in ["markerSchema", "categories"] {
-            self.hold(meta[key].is_array(), format!("meta.{key} is no array"));
+            self.hold(meta[key].is_array(), format!("meta.{key} is not an array"));
         }
-        self.hold(meta["product"].is_string(), "meta.product is no string");
-        self.hold(meta["symbolicated"].is_boolean(), "meta.symbolicated is no boolean");
+        self.hold(meta["product"].is_string(), "meta.product is not a string");
+        self.hold(meta["symbolicated"].is_boolean(), "meta.symbolicated is not a boolean");
         let unit = meta["sampleUnits"]["threadCPUDelta"].as_str().unwrap_or_default();
         self.hold(
             ["ns", "µs", "variable CPU cycles"].contains(&unit),
@@ -121,7 +121,7 @@ impl<'a> Rules<'a> {
         let mut keys = BTreeSet::new();
         for lib in list(&self.profile["libs"]) {
             for key in ["arch", "name", "path", "debugName", "debugPath", "breakpadId"] {
-                self.hold(lib[key].is_string(), format!("a lib's {key} is no string"));
+                self.hold(lib[key].is_string(), format!("a lib's {key} is not a string"));
             }
             self.hold(
                 lib["codeId"].is_string() || lib["codeId"].is_null(),
@@ -274,18 +274,18 @@ impl<'a> Rules<'a> {
         let mut mains: BTreeMap<String, usize> = BTreeMap::new();
         for thread in list(&self.profile["threads"]) {
             for key in ["processType", "name", "pid"] {
-                self.hold(thread[key].is_string(), format!("a thread's {key} is no string"));
+                self.hold(thread[key].is_string(), format!("a thread's {key} is not a string"));
             }
             for key in ["processStartupTime", "registerTime"] {
-                self.hold(thread[key].is_number(), format!("a thread's {key} is no number"));
+                self.hold(thread[key].is_number(), format!("a thread's {key} is not a number"));
             }
             for key in ["processShutdownTime", "unregisterTime"] {
                 self.hold(
                     thread[key].is_number() || thread[key].is_null(),
-                    format!("a thread's {key} is no time"),
+                    format!("a thread's {key} is not a time"),
                 );
             }
-            self.hold(thread["pausedRanges"].is_array(), "a thread's pausedRanges is no array");
+            self.hold(thread["pausedRanges"].is_array(), "a thread's pausedRanges is not an array");
             self.hold(!thread["tid"].is_null(), "a thread has no tid");
             *mains.entry(thread["pid"].to_string()).or_default() +=
                 usize::from(thread["isMainThread"] == true);
@@ -336,7 +336,7 @@ impl<'a> Rules<'a> {
             self.lengths(&counter["samples"], "counter.samples");
             self.hold(below(&counter["mainThreadIndex"], threads), "a counter's thread is beyond the table");
             for key in ["name", "category", "description", "pid"] {
-                self.hold(counter[key].is_string(), format!("a counter's {key} is no string"));
+                self.hold(counter[key].is_string(), format!("a counter's {key} is not a string"));
             }
         }
     }

@@ -163,7 +163,7 @@ fn tool(test: &Context<'_>, package: &str, version: &str, program: &str) -> Resu
     let installed = cargo(test, &install).path(&root).args(&[package]).run()?;
     if !installed.status.success() {
         return skip(format!(
-            "{package} cannot be had: {}",
+            "{package} is not available: {}",
             installed.stderr.lines().last().unwrap_or_default()
         ));
     }

@@ -34,7 +34,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// A running server with a recording of `shares`.
-struct Served<'a> {
+struct RecordingServer<'a> {
     recorded: Recorded,
     running: Running<'a>,
     client: Client,
@@ -46,20 +46,20 @@ struct Served<'a> {
     link: String,
 }
 
-fn serve<'a>(test: &'a Context<'a>) -> Result<Served<'a>, Stop> {
+fn serve<'a>(test: &'a Context<'a>) -> Result<RecordingServer<'a>, Stop> {
     serve_with(test, |call| call)
 }
 
 fn serve_with<'a>(
     test: &'a Context<'a>,
     adapt: impl FnOnce(super::invocation::Invocation<'a>) -> super::invocation::Invocation<'a>,
-) -> Result<Served<'a>, Stop> {
+) -> Result<RecordingServer<'a>, Stop> {
     let recorded = test.record(&["shares", "100"]).run_well()?;
     let call = test.nyquist(&["load", "--no-open"]).path(&recorded.path);
     let running = adapt(call).start()?;
     let link = link_of(&running)?;
     let (port, profile, base) = parts_of(&link)?;
-    Ok(Served { recorded, running, client: Client::new(port), profile, base, link })
+    Ok(RecordingServer { recorded, running, client: Client::new(port), profile, base, link })
 }
 
 /// Waits for the link that the server prints.
@@ -108,7 +108,7 @@ fn decode(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-impl Served<'_> {
+impl RecordingServer<'_> {
     fn post(&self, endpoint: &str, body: &Value) -> Result<Answer, anyhow::Error> {
         self.client.post(&format!("{}/{endpoint}", self.base), &body.to_string())
     }
@@ -239,14 +239,14 @@ fn assembly(test: &Context<'_>) -> Verdict {
 }
 
 /// The token, which is the first part of the paths.
-fn token_of(served: &Served<'_>) -> String {
+fn token_of(served: &RecordingServer<'_>) -> String {
     served.base.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned()
 }
 
 fn no_token(test: &Context<'_>) -> Verdict {
     let served = serve(test)?;
     let token = token_of(&served);
-    expect(token.len() >= 16, format_args!("{token:?} is no random token"))?;
+    expect(token.len() >= 16, format_args!("{token:?} is not a random token"))?;
     let without = served.profile.replacen(&format!("/{token}"), "", 1);
     let mut wrong = token.clone();
     wrong.replace_range(..1, if token.starts_with('0') { "1" } else { "0" });

@@ -220,7 +220,7 @@ fn doctor(test: &Context<'_>) -> Verdict {
         format!("{}/buildid/{id}/debuginfo: no such file", server.url),
         format!("debuginfod is asked: {}", server.url),
         "of _NT_SYMBOL_PATH: https://s.example".to_owned(),
-        "what is looked up is kept in ".to_owned(),
+        "symbol lookups are cached in ".to_owned(),
     ] {
         expect_contains("messages", &output, &part)?;
     }

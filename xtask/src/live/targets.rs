@@ -209,7 +209,7 @@ fn running_children(test: &Context<'_>) -> Verdict {
         let (whole, all) = (whole.count(), children.len());
         expect_measured(
             all >= 3 && whole + 2 >= all,
-            format_args!("{whole} of {all} later children have the samples that they are due"),
+            format_args!("{whole} of {all} later children have the expected number of samples"),
         )?;
         // Only ptrace sees waiting threads, including those of processes that are started meanwhile.
         let sleeps = profile.threads.iter().any(|thread| thread.process == "sleep");
@@ -386,7 +386,10 @@ fn refusals(test: &Context<'_>) -> Verdict {
         (&["-p", &pid, "--backend", "ptrace"], &no_process),
         (&["--name", "no-such-name*"], &["no-such-name*", "hint: "]),
         (&["--cgroup", "/no/such"], &["control group", "/no/such", "hint: `cat /proc/PID/cgroup`"]),
-        (&["-a", "--backend", "ptrace"], &["ptrace records a command or processes", "hint: name a command"]),
+        (
+            &["-a", "--backend", "ptrace"],
+            &["ptrace can record a command or processes", "hint: name a command"],
+        ),
         (
             &["-p", &own, "--backend", "ptrace", "--call-graph", "fp"],
             &["always found in copies of the stack", "hint: leave out --call-graph"],

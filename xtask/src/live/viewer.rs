@@ -47,7 +47,7 @@ const PLAYWRIGHT: Package = Package { name: "playwright-core", version: "1.65.1"
 const TYPESCRIPT: Package = Package { name: "typescript", version: "5.9.3" };
 
 /// A running server of the viewer.
-struct Served<'a> {
+struct ViewerServer<'a> {
     running: Running<'a>,
     client: Client,
     /// The path of the page.
@@ -56,7 +56,7 @@ struct Served<'a> {
     front_end: String,
 }
 
-impl<'a> Served<'a> {
+impl<'a> ViewerServer<'a> {
     fn start(test: &'a Context<'a>, profiles: &[&Path]) -> Result<Self, Stop> {
         let call = test.nyquist(&["load", "--no-open"]);
         let running = profiles.iter().fold(call, |call, profile| call.path(profile)).start()?;
@@ -77,7 +77,7 @@ impl<'a> Served<'a> {
 
 fn page(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
-    let served = Served::start(test, &[&recorded.path])?;
+    let served = ViewerServer::start(test, &[&recorded.path])?;
     let page = served.client.get(&served.path)?;
     expect_eq("the status", page.status, 200)?;
     let policy = page.header("content-security-policy").unwrap_or_default();
@@ -151,7 +151,7 @@ fn pure_parts(test: &Context<'_>) -> Verdict {
 fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Value) -> Verdict {
     packages::install_browser();
     browser::program()?;
-    let served = Served::start(test, profiles)?;
+    let served = ViewerServer::start(test, profiles)?;
     look_at(test, &served.url(), scenario, expected)?;
     served.end()
 }

@@ -199,5 +199,5 @@ fn nothing_changes_by_itself(test: &Context<'_>) -> Verdict {
     expect_measured(few, format_args!("{noise:?} of {all:?} functions are noise"))?;
     let whole = whole_difference(test, ONE_BUFFER, AGAIN)?;
     let is_noise = whole["is_noise"].as_bool() == Some(true);
-    expect_measured(is_noise, format_args!("the whole is no noise: {whole}"))
+    expect_measured(is_noise, format_args!("the whole is not noise: {whole}"))
 }

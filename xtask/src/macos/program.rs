@@ -20,9 +20,9 @@ const VERSION: u32 = 11 << 16;
 /// information. A signature has to be of nobody and to fit all pages. Macs with Apple's processors start nothing
 /// without one.
 pub(crate) fn expect_startable(program: &[u8]) -> Result<()> {
-    let header = MachHeader64::<Endianness>::parse(program, 0).context("it is no Mach-O file of 64 bits")?;
+    let header = MachHeader64::<Endianness>::parse(program, 0).context("it is not a 64-bit Mach-O file")?;
     let endian = header.endian()?;
-    ensure!(header.filetype(endian) == MH_EXECUTE, "it is no program");
+    ensure!(header.filetype(endian) == MH_EXECUTE, "it is not a program");
     ensure!(header.flags(endian).contains(MH_PIE), "it needs one certain address");
     let (mut uuid, mut unwind_info, mut signed) = (false, false, false);
     let mut commands = header.load_commands(endian, program, 0)?;
@@ -72,6 +72,6 @@ mod tests {
     #[test]
     fn a_program_of_linux_is_none_of_macos() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(expect_startable(&own).unwrap_err().to_string(), "it is no Mach-O file of 64 bits");
+        assert_eq!(expect_startable(&own).unwrap_err().to_string(), "it is not a 64-bit Mach-O file");
     }
 }

@@ -17,7 +17,7 @@ const SHA_256: (u8, u8) = (2, 32);
 pub(super) fn expect_valid(program: &[u8], (at, len): (usize, usize)) -> Result<()> {
     let signature =
         program.get(at..).and_then(|rest| rest.get(..len)).context("it is outside of the file")?;
-    ensure!(number(signature, 0)? == EMBEDDED_SIGNATURE, "it is no signature");
+    ensure!(number(signature, 0)? == EMBEDDED_SIGNATURE, "it is not a signature");
     let directory = code_directory(signature)?;
     ensure!(number(directory, 12)? & AD_HOC != 0, "it names somebody");
     let hashes = number(directory, 16)? as usize;
@@ -88,6 +88,6 @@ mod tests {
         let (program, (at, len)) = signed(AD_HOC);
         assert_eq!(why(&program, (at, len + 1)), "it is outside of the file");
         assert_eq!(why(&program, (at, 30)), "it is too short");
-        assert_eq!(why(&program, (at - 4, len)), "it is no signature");
+        assert_eq!(why(&program, (at - 4, len)), "it is not a signature");
     }
 }

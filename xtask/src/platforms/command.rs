@@ -205,7 +205,10 @@ fn reads(wine: &Wine<'_>) -> Result<()> {
         ensure!(same, "{words:?} prints something else than on Linux:\n{there}");
     }
     wine.text(&["flamegraph", "-o", "picture.svg", profile])?;
-    ensure!(fs::read_to_string(wine.folder.join("picture.svg"))?.contains("</svg>"), "the picture is no SVG");
+    ensure!(
+        fs::read_to_string(wine.folder.join("picture.svg"))?.contains("</svg>"),
+        "the picture is not an SVG file"
+    );
     let missing = wine.run(&["report", "none.json.gz"])?;
     let errors = String::from_utf8_lossy(&missing.stderr);
     ensure!(missing.status.code() == Some(1) && errors.contains("none.json.gz"), "a missing file: {errors}");

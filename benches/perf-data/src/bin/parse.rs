@@ -12,7 +12,7 @@ use nyquist_perf_data_bench::timed;
 
 /// What was found, so that nothing of the parsing can be left out.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct ParsedTotals {
     bytes: u64,
     records: u64,
     samples: u64,
@@ -34,10 +34,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn parse(path: &Path) -> Result<Found> {
+fn parse(path: &Path) -> Result<ParsedTotals> {
     let mut reader = FileReader::open(path)?;
     let formats: Vec<_> = reader.events().iter().map(|event| event.format).collect();
-    let mut found = Found { bytes: std::fs::metadata(path)?.len(), ..Found::default() };
+    let mut found = ParsedTotals { bytes: std::fs::metadata(path)?.len(), ..ParsedTotals::default() };
     while let Some(item) = reader.read_next() {
         let Item::Record(record) = item else { continue };
         found.records += 1;

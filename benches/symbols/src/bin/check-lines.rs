@@ -5,7 +5,7 @@
 //! that is there already.
 
 use bench_symbols::fixtures;
-use bench_symbols::known::{self, Known, Report};
+use bench_symbols::known::{self, KnownDifference, Report};
 use bench_symbols::{Chain, PlainFrame, oracle, own_chain};
 use nyquist_object::elf::Section;
 use nyquist_object::{ByteSource, Elf, FileSource, RelativeAddress, Svma};
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let list = std::fs::read_to_string(here.join("differences.txt")).unwrap_or_default();
-    let known: Vec<Known<'_>> = list.lines().filter_map(known::parse).collect();
+    let known: Vec<KnownDifference<'_>> = list.lines().filter_map(known::parse).collect();
     let mut failed = false;
     let reports = if word.starts_with('/') {
         vec![(word.clone(), check(&word, Path::new(&word), options))]

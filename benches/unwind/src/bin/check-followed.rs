@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use nyquist_object::{Elf, FileSource, RelativeAddress};
 use nyquist_unwind::Module;
-use nyquist_unwind::rule::{Kind, Rule};
+use nyquist_unwind::rule::{CfaKind, Rule};
 use nyquist_unwind::table::Table;
 use nyquist_unwind_bench::known;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use std::fs::File;
 fn difference(found: Rule, described: Rule) -> Option<&'static str> {
     let saved = |rule: Rule| (rule.saved_frame_pointer(), rule.saved_offset());
     match (found.kind(), described.kind()) {
-        (Kind::Uncovered, _) => Some("instructions: no rule"),
-        (Kind::StackPointer, Kind::FramePointer) if saved(found) == saved(described) => None,
+        (CfaKind::Uncovered, _) => Some("instructions: no rule"),
+        (CfaKind::StackPointer, CfaKind::FramePointer) if saved(found) == saved(described) => None,
         (kind, other) if kind != other => Some("instructions: another kind of rule"),
         _ if found.operand() != described.operand() => Some("instructions: another CFA"),
         _ if saved(found) != saved(described) => Some("instructions: another place of the frame pointer"),
@@ -32,7 +32,7 @@ fn check(path: &str) -> Result<()> {
     let covered = regions.flat_map(|region| region.start..region.end);
     for address in covered.map(RelativeAddress) {
         let rule = described.rule(address);
-        if !matches!(rule.kind(), Kind::StackPointer | Kind::FramePointer) {
+        if !matches!(rule.kind(), CfaKind::StackPointer | CfaKind::FramePointer) {
             continue;
         }
         bytes += 1;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
-struct Opened {
+struct OpenedModule {
     module: Arc<Module>,
     segments: Vec<nyquist_object::elf::Segment>,
     image_base: nyquist_object::Svma,
@@ -16,7 +16,7 @@ struct Opened {
 
 #[derive(Default)]
 struct Samples {
-    modules: HashMap<String, Option<Opened>>,
+    modules: HashMap<String, Option<OpenedModule>>,
     space: AddressSpace,
     /// In DWARF's order: 17 of 64-bit x86, or 33 of 64-bit ARM.
     registers: Vec<u64>,
@@ -30,10 +30,10 @@ fn hex(text: &str) -> Result<u64> {
     u64::from_str_radix(text, 16).with_context(|| format!("{text:?} is no hexadecimal number"))
 }
 
-fn open(path: &str) -> Option<Opened> {
+fn open(path: &str) -> Option<OpenedModule> {
     let elf = Elf::open(FileSource::new(File::open(path).ok()?)).ok()?;
     let module = Arc::new(Module::from_elf(&elf).ok()?);
-    Some(Opened { module, segments: elf.segments().to_vec(), image_base: elf.image_base() })
+    Some(OpenedModule { module, segments: elf.segments().to_vec(), image_base: elf.image_base() })
 }
 
 impl Samples {

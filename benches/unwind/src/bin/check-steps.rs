@@ -7,7 +7,7 @@ use framehop::{ExplicitModuleSectionInfo, ModuleSectionInfo};
 use nyquist_object::pe::Directory;
 use nyquist_object::{Architecture, FileSource, MachO, Pe, RelativeAddress};
 use nyquist_unwind::Module;
-use nyquist_unwind::rule::{Kind, Rule};
+use nyquist_unwind::rule::{CfaKind, Rule};
 use nyquist_unwind_bench::steps::{Comparison, Peer};
 use nyquist_unwind_bench::truth;
 use std::fs::File;
@@ -173,13 +173,15 @@ fn is_body(architecture: Architecture, encoding: u32, rule: Rule) -> bool {
     let (mode, kind, operand) = (encoding >> 24 & 0xf, rule.kind(), rule.operand());
     let size = i64::from(encoding >> 12 & 0xfff) * 16;
     match (architecture, mode) {
-        (Architecture::Aarch64, 2) => kind == Kind::StackPointer && operand == size,
-        (Architecture::Aarch64, 4) | (Architecture::X86_64, 1) => kind == Kind::FramePointer && operand == 16,
-        (Architecture::X86_64, 2) => {
-            kind == Kind::StackPointer && operand == i64::from(encoding >> 16 & 0xff) * 8
+        (Architecture::Aarch64, 2) => kind == CfaKind::StackPointer && operand == size,
+        (Architecture::Aarch64, 4) | (Architecture::X86_64, 1) => {
+            kind == CfaKind::FramePointer && operand == 16
         }
-        (Architecture::X86_64, 3) => kind == Kind::StackPointer,
-        _ => kind != Kind::Uncovered,
+        (Architecture::X86_64, 2) => {
+            kind == CfaKind::StackPointer && operand == i64::from(encoding >> 16 & 0xff) * 8
+        }
+        (Architecture::X86_64, 3) => kind == CfaKind::StackPointer,
+        _ => kind != CfaKind::Uncovered,
     }
 }
 
@@ -223,8 +225,8 @@ fn taken(text: &str) -> i64 {
 fn is_of_size(module: &Module, (start, size, prologue): (u32, i64, u32)) -> bool {
     let rule = module.rule(RelativeAddress(start + 4 * prologue));
     let fits = match rule.kind() {
-        Kind::StackPointer => rule.operand() == size,
-        Kind::FramePointer => (1..=size).contains(&rule.operand()),
+        CfaKind::StackPointer => rule.operand() == size,
+        CfaKind::FramePointer => (1..=size).contains(&rule.operand()),
         _ => false,
     };
     if !fits {

@@ -1,6 +1,6 @@
 //! A sample and its row, before its stack is interned.
 
-use super::place::Place;
+use super::sample_frame::SampleFrame;
 use crate::event::Timestamp;
 use crate::jit::dumps::DumpIndex;
 use nyquist_profile::{Sample, ThreadIndex};
@@ -21,6 +21,6 @@ pub(crate) struct SampleRow {
 pub(crate) struct WaitingSample {
     pub(crate) time: Timestamp,
     pub(crate) row: SampleRow,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<SampleFrame>,
     pub(crate) dumps: Vec<DumpIndex>,
 }

@@ -2,7 +2,7 @@
 //! have are interned.
 
 use super::intern::{CodePlace, Interner, Mode};
-use super::place::Place;
+use super::sample_frame::SampleFrame;
 use crate::event::{Pid, Sample, Timestamp, UserStack};
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::modules::index::ModuleIndex;
@@ -20,14 +20,14 @@ use nyquist_unwind::FrameAddress;
 const PATHS: usize = 16;
 
 /// The stack of a sample, from the root on: each frame, and the stack up to it.
-type Path = Vec<(Place, StackId)>;
+type Path = Vec<(SampleFrame, StackId)>;
 
 /// Looks up and interns stacks, one sample after the other.
 #[derive(Debug)]
 pub(crate) struct StackTable {
     interner: Interner,
     /// The places of the current sample's frames, outermost first. Kept to reuse its memory.
-    places: Vec<Place>,
+    places: Vec<SampleFrame>,
     /// The frames at those of its places that its thread's last sample did not have. Kept to reuse its
     /// memory.
     new_frames: Vec<FrameId>,
@@ -57,9 +57,9 @@ impl StackTable {
         processes: &mut ProcessState,
     ) {
         self.places.clear();
-        self.places.extend(truncated.map(Place::Truncated));
+        self.places.extend(truncated.map(SampleFrame::Truncated));
         if let UserStack::Named(name) = sample.user {
-            self.places.push(Place::Named(name));
+            self.places.push(SampleFrame::Named(name));
         }
         let process = processes.tracker.process(sample.pid, now);
         let mut last: Option<Range> = None;
@@ -78,38 +78,39 @@ impl StackTable {
                     CodePlace::of(made.as_ref(), address)
                 }
             };
-            self.places.push(Place::Code(place, mode));
+            self.places.push(SampleFrame::Code(place, mode));
         }
         for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
             let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
             let place = CodePlace::of(processes.tracker.find_kernel(address), address);
-            self.places.push(Place::Code(place, Mode::Kernel));
+            self.places.push(SampleFrame::Code(place, Mode::Kernel));
         }
     }
 
     /// Whether the code of some frame is unknown so far.
     pub(crate) fn has_unknown(&self) -> bool {
-        self.places.iter().any(Place::is_unknown)
+        self.places.iter().any(SampleFrame::is_unknown)
     }
 
     /// The stack that was looked up, for [`take_up`](Self::take_up) later.
-    pub(crate) fn places(&self) -> Vec<Place> {
+    pub(crate) fn places(&self) -> Vec<SampleFrame> {
         self.places.clone()
     }
 
     /// Restores a stack, and looks up the places that were not known before, as of its time.
     pub(crate) fn take_up(
         &mut self,
-        places: Vec<Place>,
+        places: Vec<SampleFrame>,
         time: Timestamp,
         (index, dumps): (&[DumpIndex], &mut JitDumps),
     ) {
         self.places = places;
         for place in &mut self.places {
-            if let Place::Code(CodePlace::Elsewhere(address), mode @ (Mode::User | Mode::Completed)) = *place
+            if let SampleFrame::Code(CodePlace::Elsewhere(address), mode @ (Mode::User | Mode::Completed)) =
+                *place
             {
                 let range = dumps.find(index, address, time);
-                *place = Place::Code(CodePlace::of(range.as_ref(), address), mode);
+                *place = SampleFrame::Code(CodePlace::of(range.as_ref(), address), mode);
             }
         }
     }
@@ -123,7 +124,7 @@ impl StackTable {
         modules: &ModuleStore,
     ) -> Option<StackId> {
         let path = &mut self.paths[thread % PATHS];
-        let is_same = |(place, (known, _)): &(&Place, &(Place, StackId))| *place == known;
+        let is_same = |(place, (known, _)): &(&SampleFrame, &(SampleFrame, StackId))| *place == known;
         let same = self.places.iter().zip(&*path).take_while(is_same).count();
         path.truncate(same);
         // All frames are looked up before the first stack, so that the processor waits for several cache
@@ -132,9 +133,9 @@ impl StackTable {
         self.new_frames.clear();
         let interner = &mut self.interner;
         self.new_frames.extend(new.iter().map(|place| match place {
-            Place::Truncated(truncation) => interner.truncated(builder, *truncation),
-            Place::Named(name) => interner.named(builder, name),
-            Place::Code(place, mode) => interner.frame(builder, modules, *place, *mode),
+            SampleFrame::Truncated(truncation) => interner.truncated(builder, *truncation),
+            SampleFrame::Named(name) => interner.named(builder, name),
+            SampleFrame::Code(place, mode) => interner.frame(builder, modules, *place, *mode),
         }));
         let mut stack = path.last().map(|(_, stack)| *stack);
         for (place, frame) in new.iter().zip(&self.new_frames) {

@@ -3,7 +3,7 @@
 //! `nyquist_tracing::protocol` and `docs/markers.md` describe the layout. Of any file, the records that parse
 //! are kept, and the others are counted.
 
-use crate::decode::marker_schema::Kind;
+use crate::decode::marker_schema::MarkerKind;
 use crate::event::{Event, EventKind, FieldValue, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
 use nyquist_tracing::protocol::{self, header, record, value};
 use rustc_hash::FxHashMap;
@@ -79,7 +79,7 @@ impl Period {
 pub struct Decoder {
     pid: Pid,
     tid: Tid,
-    kinds: FxHashMap<u32, Kind>,
+    kinds: FxHashMap<u32, MarkerKind>,
     unreadable: u64,
 }
 
@@ -221,7 +221,7 @@ impl Decoder {
         }
         let known = self.kinds.contains_key(&number);
         (known || self.kinds.len() < MAX_KINDS).then(|| {
-            self.kinds.insert(number, Kind::new(texts, &fields));
+            self.kinds.insert(number, MarkerKind::new(texts, &fields));
         })
     }
 
@@ -286,7 +286,7 @@ impl Output<'_> {
 }
 
 /// Gives a marker the properties of its kind.
-fn describe(marker: &mut Marker, kind: &mut Kind) {
+fn describe(marker: &mut Marker, kind: &mut MarkerKind) {
     if marker.name.is_empty() {
         marker.name = Arc::clone(&kind.marker_name);
     }
@@ -388,13 +388,13 @@ mod tests {
         format!("{track}: {} {timing}{}{}", marker.name, event.time.0, fields.concat())
     }
 
-    fn request() -> protocol::Kind<'static> {
+    fn request() -> protocol::MarkerKind<'static> {
         let field = |key, format| Field { key, label: "", format };
-        protocol::Kind {
+        protocol::MarkerKind {
             name: "request".into(),
             marker_name: "GET",
             fields: vec![field("path", ""), field("flow", "flow-id")],
-            ..protocol::Kind::default()
+            ..protocol::MarkerKind::default()
         }
     }
 
@@ -464,7 +464,7 @@ mod tests {
             put(out, record::INSTANT, 0, "x", (110, 0));
             out[at + 12] = 200;
         });
-        check("a name that is no text", &|out| {
+        check("a name that is not text", &|out| {
             put(out, record::INSTANT, 0, "x", (110, 0));
             let at = out.len() - 8;
             out[at] = 0xff;

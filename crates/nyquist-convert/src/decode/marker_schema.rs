@@ -10,7 +10,7 @@ const MAX_VARIANTS: usize = 4;
 
 /// A kind of marker as its file defines it.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct MarkerKind {
     /// The name of markers that have none of their own.
     pub(crate) marker_name: Arc<str>,
     /// The track of its markers, if it is not the thread's.
@@ -22,7 +22,7 @@ pub(crate) struct Kind {
     variants: Vec<Arc<MarkerSchema>>,
 }
 
-impl Kind {
+impl MarkerKind {
     /// A kind from its texts, in the order of the record.
     pub(crate) fn new(texts: [&str; 6], fields: &[[&str; 3]]) -> Self {
         let [name, marker_name, track, category, description, table_label] = texts;
@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn open_formats_follow_the_values() {
-        let mut kind = Kind::new(["k"; 6], &[["a", "", ""], ["b", "", "bytes"], ["c", "", "no such format"]]);
+        let mut kind =
+            MarkerKind::new(["k"; 6], &[["a", "", ""], ["b", "", "bytes"], ["c", "", "no such format"]]);
         let mut check = |values: [FieldValue; 3], expected: [&str; 3]| {
             let schema = kind.schema(&values);
             let formats: Vec<_> = schema.fields.iter().map(|field| field.format.as_str()).collect();
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn labels_show_the_fields() {
         let check = |given: &str, fields: &[[&str; 3]], table: Option<&str>, chart: &str| {
-            let kind = Kind::new(["span", "span", "", "", "", given], fields);
+            let kind = MarkerKind::new(["span", "span", "", "", "", given], fields);
             assert_eq!(kind.schema.table_label.as_deref(), table, "{fields:?}");
             assert_eq!(kind.schema.chart_label.as_deref(), Some(chart), "{fields:?}");
             assert_eq!(kind.schema.tooltip_label.as_deref(), Some("{marker.name}"));
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn flows_are_unique_in_the_profile() {
-        let kind = Kind::new(["k"; 6], &[["flow", "", "flow-id"], ["n", "", "integer"]]);
+        let kind = MarkerKind::new(["k"; 6], &[["flow", "", "flow-id"], ["n", "", "integer"]]);
         let mut values = [FieldValue::Integer(255), FieldValue::Integer(255)];
         kind.name_flows(Pid(7), &mut values);
         assert_eq!(values, [FieldValue::String("7-ff".into()), FieldValue::Integer(255)]);

@@ -1,6 +1,6 @@
 //! Events of Windows to events of a profile, one after the other.
 
-use super::held::{Held, HeldSamples, NamedStack};
+use super::held::{HeldSample, HeldSamples, NamedStack};
 use super::survey::Survey;
 use super::tasks::{IDLE, SYSTEM, Task, Tasks};
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
@@ -183,7 +183,7 @@ impl EtwEvents {
             return;
         }
         let task = self.tasks.get(sample.thread).map(|task| (task.pid, task.tid));
-        let held = Held {
+        let held = HeldSample {
             time: now,
             cpu: event.cpu.into(),
             task,

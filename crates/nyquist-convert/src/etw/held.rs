@@ -13,7 +13,7 @@ const MOST: usize = 1 << 18;
 
 /// A sample that waits for its stack.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldSample {
     pub(super) time: Timestamp,
     pub(super) cpu: u32,
     /// The process and the thread under its shown number, if they are known.
@@ -26,7 +26,7 @@ pub(super) struct Held {
     pub(super) user: Vec<Avma>,
 }
 
-impl Held {
+impl HeldSample {
     fn is_in_kernel(&self) -> bool {
         is_kernel(self.address, self.pointer_size)
     }
@@ -65,7 +65,7 @@ impl Held {
 /// The samples that wait, by their times in units of the trace's clock, and their threads.
 #[derive(Debug, Default)]
 pub(super) struct HeldSamples {
-    by_time: BTreeMap<(u64, u32), Held>,
+    by_time: BTreeMap<(u64, u32), HeldSample>,
     /// The same by threads and times.
     of_thread: BTreeSet<(u32, u64)>,
     /// The samples that had a stack, or none, when they were released.
@@ -89,7 +89,7 @@ pub(super) struct NamedStack<'a> {
 
 impl HeldSamples {
     /// Adds a sample. If the thread runs user code, nothing more can come for its earlier samples.
-    pub(super) fn add(&mut self, time: u64, thread: u32, held: Held, out: &mut Vec<Event>) {
+    pub(super) fn add(&mut self, time: u64, thread: u32, held: HeldSample, out: &mut Vec<Event>) {
         if !held.is_in_kernel() {
             self.release_thread(thread, out);
         }
@@ -127,7 +127,7 @@ impl HeldSamples {
     fn leave_kernel(&mut self, stack: &NamedStack<'_>, user: &[u64], out: &mut Vec<Event>) {
         for (thread, time) in self.keys_of(stack.thread) {
             let key = (time, thread);
-            let in_kernel = self.by_time.get(&key).is_some_and(Held::is_in_kernel);
+            let in_kernel = self.by_time.get(&key).is_some_and(HeldSample::is_in_kernel);
             if in_kernel || time == stack.time {
                 self.give_user(key, user, out);
             }
@@ -176,7 +176,7 @@ impl HeldSamples {
         self.emit(held, out);
     }
 
-    fn emit(&mut self, held: Held, out: &mut Vec<Event>) {
+    fn emit(&mut self, held: HeldSample, out: &mut Vec<Event>) {
         let has_stack = held.has_stack();
         match held.event() {
             Some(event) => {

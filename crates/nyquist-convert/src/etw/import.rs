@@ -116,7 +116,7 @@ fn converter(options: EtwOptions, meta: Meta, start: Timestamp) -> Converter {
         .with_recorded_files(files)
         .with_selection(options.selection)
         .shaped(options.shape)
-        .telling(options.sender)
+        .with_address_sender(options.sender)
 }
 
 fn meta(

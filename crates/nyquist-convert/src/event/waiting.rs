@@ -15,7 +15,7 @@ pub struct Waiting {
     pub holder: Option<Tid>,
     /// The time since the previous look at the thread, in nanoseconds. Shorter waits are seen by chance, and
     /// each moment of them is equally likely.
-    pub looked_before_ns: u64,
+    pub checked_before_ns: u64,
     /// The object, if it is known: the path of a file, `socket:[123]`, the address of a futex. The recorded
     /// process controls this text.
     pub object: Option<Arc<str>>,

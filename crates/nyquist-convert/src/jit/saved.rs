@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_everybody_may_write_to_is_not_used() {
+    fn a_file_that_all_may_write_to_is_not_used() {
         let dump = dump();
         let (lib, _) = recorded(&dump, 0x7000_0004);
         fs::set_permissions(&lib.path, fs::Permissions::from_mode(0o666)).unwrap();

@@ -44,7 +44,7 @@ const MOST_ENTRIES: usize = 1 << 12;
 const MOST_SYMBOLS: u64 = 1 << 22;
 
 /// A part of a file in memory.
-struct Part {
+struct MappedPart {
     memory: Range<u64>,
     offset: u64,
 }
@@ -69,7 +69,7 @@ pub(crate) fn read(mapping: &Mapping, pid: Pid, most: usize) -> Option<Vec<u8>> 
     with_sections(image, Avma(base))
 }
 
-impl Part {
+impl MappedPart {
     fn len(&self) -> u64 {
         self.memory.end.saturating_sub(self.memory.start)
     }
@@ -82,17 +82,17 @@ impl Part {
 
 /// The length of the file that these are parts of. `None` if the parts together are longer, because a program
 /// can map the same part thousands of times.
-fn image_len(parts: &[Part]) -> Option<usize> {
+fn image_len(parts: &[MappedPart]) -> Option<usize> {
     /// Linkers put the end of one segment and the beginning of the next into the same page.
     const SHARED: u64 = 2;
-    let len = parts.iter().map(Part::end).max()?;
-    let mapped = parts.iter().map(Part::len).fold(0, u64::saturating_add);
+    let len = parts.iter().map(MappedPart::end).max()?;
+    let mapped = parts.iter().map(MappedPart::len).fold(0, u64::saturating_add);
     usize::try_from(len).ok().filter(|_| mapped <= len.saturating_mul(SHARED))
 }
 
 /// The parts of the file that is mapped at an address, beginning with the part at the start of the file.
-fn parts_of(maps: &str, start: Avma) -> Option<Vec<Part>> {
-    let lines: Vec<(Part, &str)> = maps.lines().filter_map(part).collect();
+fn parts_of(maps: &str, start: Avma) -> Option<Vec<MappedPart>> {
+    let lines: Vec<(MappedPart, &str)> = maps.lines().filter_map(part).collect();
     let at = lines.iter().position(|(part, _)| part.memory.contains(&start.0))?;
     let file = lines.get(at)?.1;
     let first = lines.get(..=at)?.iter().rposition(|(part, other)| part.offset == 0 && *other == file)?;
@@ -103,13 +103,13 @@ fn parts_of(maps: &str, start: Avma) -> Option<Vec<Part>> {
 
 /// A line of `maps` of readable memory (proc_pid_maps(5)): where it is, and the file by device, inode and
 /// path.
-fn part(line: &str) -> Option<(Part, &str)> {
+fn part(line: &str) -> Option<(MappedPart, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (permissions, rest) = rest.split_once(' ')?;
     let (offset, file) = rest.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
     let hex = |digits| u64::from_str_radix(digits, 16).ok();
-    let part = Part { memory: hex(start)?..hex(end)?, offset: hex(offset)? };
+    let part = MappedPart { memory: hex(start)?..hex(end)?, offset: hex(offset)? };
     permissions.starts_with('r').then_some((part, file))
 }
 
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_file_mapped_too_often_is_not_read() {
-        let part = |at: u64, offset| Part { memory: at..at + 0x10_0000, offset };
+        let part = |at: u64, offset| MappedPart { memory: at..at + 0x10_0000, offset };
         let len = |times: u64| {
             let copies = (1..=times).map(|copy| part(copy << 32, 0x1000));
             image_len(&[part(0, 0)].into_iter().chain(copies).collect::<Vec<_>>())

@@ -274,10 +274,12 @@ impl Module {
     /// functions, so the first condition alone is not enough.
     pub(crate) fn is_coroutine_root(&self, base: Avma, address: Avma) -> bool {
         const LONGEST: usize = 16;
-        let unwinding =
-            self.unwind_at(base, address).filter(|_| self.architecture == Some(Architecture::X86_64));
+        if self.architecture != Some(Architecture::X86_64) {
+            return false;
+        }
+        let unwinding = self.unwind_at(base, address);
         let mut code = [0; LONGEST];
-        unwinding.is_some_and(|(tables, relative)| tables.begins_apart(relative)) && {
+        unwinding.is_some_and(|(tables, relative)| tables.begins_after_gap(relative)) && {
             let len = self.read_code(base, address, &mut code);
             nyquist_unwind::begins_with_stack_switch(&code[..len])
         }

@@ -18,7 +18,7 @@ use std::fs::File;
 const MAX_RANGES: usize = 64;
 
 /// A range is compared at its first sample, the second, the fourth and so on, up to this one.
-const LAST_LOOK: u32 = 1 << 16;
+const LAST_COMPARISON: u32 = 1 << 16;
 
 /// The number of places of a range that are compared, and the bytes of each.
 const PLACES: u64 = 8;
@@ -70,7 +70,7 @@ impl ReplacedText {
 
     /// Compares the memory of a sampled process, if that is due, and returns the ranges that are a file's
     /// text.
-    pub(crate) fn look(&mut self, pid: Pid, mappings: &Mappings, modules: &ModuleStore) -> Vec<Range> {
+    pub(crate) fn compare_due(&mut self, pid: Pid, mappings: &Mappings, modules: &ModuleStore) -> Vec<Range> {
         let mut found = Vec::new();
         let mut memory = None;
         self.ranges.retain_mut(|candidate| {
@@ -78,13 +78,15 @@ impl ReplacedText {
             if !candidate.samples.is_power_of_two() {
                 return true;
             }
-            let Some(module) = candidate.module.or_else(|| beside(candidate, mappings)) else { return false };
+            let Some(module) = candidate.module.or_else(|| neighbour_file(candidate, mappings)) else {
+                return false;
+            };
             let memory = memory.get_or_insert_with(|| File::open(format!("/proc/{}/mem", pid.0)).ok());
             let is_same = memory.as_ref().is_some_and(|memory| candidate.is_of(module, memory, modules));
             if is_same {
                 found.push(Range { start: candidate.start, end: candidate.end, module: Some(module) });
             }
-            !is_same && candidate.samples < LAST_LOOK
+            !is_same && candidate.samples < LAST_COMPARISON
         });
         found
     }
@@ -96,7 +98,7 @@ impl ReplacedText {
 }
 
 /// The file that is mapped right before a range, or right after it.
-fn beside(candidate: &Candidate, mappings: &Mappings) -> Option<(ModuleIndex, Avma)> {
+fn neighbour_file(candidate: &Candidate, mappings: &Mappings) -> Option<(ModuleIndex, Avma)> {
     let before = mappings.find(Avma(candidate.start.0.checked_sub(1)?)).and_then(|range| range.module);
     before.or_else(|| mappings.find(candidate.end)?.module)
 }
@@ -147,9 +149,9 @@ mod tests {
         Mapping { pid, start, len, offset, path: own.to_owned(), identity: MappedFile::Unknown }
     }
 
-    /// The result of a look after memory was mapped over the text of a file. The text is moved by `moved`
+    /// The result of a comparison after memory was mapped over the text of a file. The text is moved by `moved`
     /// bytes.
-    fn look(moved: u64, replaces: bool) -> Vec<Range> {
+    fn compared(moved: u64, replaces: bool) -> Vec<Range> {
         let text = own_text();
         let mut modules = ModuleStore::default();
         let index = modules.of_mapping(&text).unwrap();
@@ -168,7 +170,7 @@ mod tests {
             replaced.note(middle[0], middle[1], &mappings);
         }
         replaced.note(middle[0], middle[1], &mappings);
-        let found = replaced.look(Pid(std::process::id()), &mappings, &modules);
+        let found = replaced.compare_due(Pid(std::process::id()), &mappings, &modules);
         assert_eq!(replaced.is_empty(), !found.is_empty());
         assert!(
             found
@@ -181,10 +183,10 @@ mod tests {
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn memory_with_a_files_bytes_is_that_file() {
-        assert_eq!(look(0, true).len(), 1, "heard of when it was mapped");
-        assert_eq!(look(0, false).len(), 1, "mapped before the recording");
-        assert!(look(0x1000, true).is_empty(), "other bytes");
-        assert!(look(0x1000, false).is_empty(), "other bytes");
+        assert_eq!(compared(0, true).len(), 1, "heard of when it was mapped");
+        assert_eq!(compared(0, false).len(), 1, "mapped before the recording");
+        assert!(compared(0x1000, true).is_empty(), "other bytes");
+        assert!(compared(0x1000, false).is_empty(), "other bytes");
     }
 
     #[test]
@@ -193,7 +195,7 @@ mod tests {
         let (mappings, modules) = (Mappings::default(), ModuleStore::default());
         replaced.note(Avma(0x1000), Avma(0x2000), &mappings);
         assert!(!replaced.is_empty());
-        assert!(replaced.look(Pid(std::process::id()), &mappings, &modules).is_empty());
+        assert!(replaced.compare_due(Pid(std::process::id()), &mappings, &modules).is_empty());
         assert!(replaced.is_empty());
         for number in 0..100 {
             replaced.note(Avma(number << 12), Avma((number + 1) << 12), &mappings);

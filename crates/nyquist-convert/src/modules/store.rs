@@ -46,7 +46,7 @@ pub(crate) struct ModuleStore {
 
 impl ModuleStore {
     /// Sets where files are looked for.
-    pub(crate) fn look_in(&mut self, files: Files) {
+    pub(crate) fn set_files(&mut self, files: Files) {
         self.files = Arc::new(files);
     }
 
@@ -62,7 +62,7 @@ impl ModuleStore {
 
     /// An empty store that shares the finder and the opened files with this one. Each file is read once for
     /// both stores.
-    pub(crate) fn beside(&self) -> Self {
+    pub(crate) fn sharing_files(&self) -> Self {
         Self { files: Arc::clone(&self.files), shared: Arc::clone(&self.shared), ..Self::default() }
     }
 
@@ -397,7 +397,7 @@ mod tests {
             let Some(ModuleId::BuildId(id)) = store.get(index).id.clone() else {
                 panic!("tests are linked with build ids")
             };
-            assert_eq!(store.beside().build_ids(), [(path.clone(), id)]);
+            assert_eq!(store.sharing_files().build_ids(), [(path.clone(), id)]);
             store.of_mapping(&mapping(&path, inode(number + 1)));
             assert_eq!(store.build_ids(), []);
         }

@@ -52,9 +52,9 @@ impl Conversion {
     /// Starts a conversion by a new converter. If `walk_early`, stacks are walked before the converter gets
     /// them.
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
-        let follower = walk_early.then(|| SpeculativeTracker::new(converter.modules_beside()));
+        let follower = walk_early.then(|| SpeculativeTracker::new(converter.shared_module_store()));
         let (spent, recycled) = recycler();
-        let converting = Arc::new(Converting::new(converter.giving_back(spent)));
+        let converting = Arc::new(Converting::new(converter.with_sample_recycler(spent)));
         Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }
 

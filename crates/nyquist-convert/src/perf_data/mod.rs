@@ -412,7 +412,7 @@ impl Import {
     fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion {
         let sender = self.options.sender.take();
         let mut converter =
-            describe::new_converter(reader, &self.options, &self.chosen, first).telling(sender);
+            describe::new_converter(reader, &self.options, &self.chosen, first).with_address_sender(sender);
         converter.keep_only(Filter::from_words(&reader.features().wanted));
         let walks_early = self.walks_early(&converter);
         Conversion::start(converter, walks_early)

@@ -103,7 +103,7 @@ impl Pipeline {
     /// A thread was found waiting. A thread without earlier events has waited since it began. A look copies
     /// more of the user stack than a switch does, but only a switch has the kernel's part.
     pub(super) fn see_wait(&mut self, now: Timestamp, waiting: Waiting) {
-        let Waiting { mut sample, reason, object, holder, looked_before_ns } = waiting;
+        let Waiting { mut sample, reason, object, holder, checked_before_ns } = waiting;
         let id = (sample.pid, sample.tid);
         if !self.wants_waits(id, None, now) {
             return;
@@ -113,7 +113,7 @@ impl Pipeline {
         sample.kernel_stack = std::mem::take(&mut wait.kernel_stack);
         let chance = match wait.cause {
             Cause::Seen { chance, .. } => chance,
-            _ => Chance::Look { before_ns: looked_before_ns },
+            _ => Chance::Look { before_ns: checked_before_ns },
         };
         let holder = holder.map(|holder| self.thread_label(id.0, holder).into());
         let stack = self.stack_beside(now, &sample);

@@ -317,7 +317,7 @@ impl Process {
         if self.replaced.is_empty() || !modules.are_live() {
             return;
         }
-        for range in self.replaced.look(pid, &self.mappings, modules) {
+        for range in self.replaced.compare_due(pid, &self.mappings, modules) {
             self.put(range);
         }
     }

@@ -1,20 +1,20 @@
 //! Looks up names while a recording is still being converted, on a thread that would otherwise wait.
 
 use super::seen_addresses::AddressReceiver;
-use super::{Opened, Symbolicator};
+use super::{OpenedLib, Symbolicator};
 use crate::modules::lib_source::LibSource;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::LibId;
 
 /// Addresses that have occurred and were not looked up yet.
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingAddresses {
     /// By the lib's number.
     libs: Vec<Vec<RelativeAddress>>,
     count: usize,
 }
 
-impl Waiting {
+impl PendingAddresses {
     fn add(&mut self, addresses: Vec<(LibId, RelativeAddress)>) {
         self.count += addresses.len();
         for (lib, address) in addresses {
@@ -41,7 +41,7 @@ impl Symbolicator<'_> {
             return;
         }
         let AddressReceiver(addresses) = receiver;
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingAddresses::default();
         while let Ok(met) = addresses.recv() {
             for met in std::iter::once(met).chain(addresses.try_iter()) {
                 self.open_ahead(&met.libs);
@@ -49,7 +49,7 @@ impl Symbolicator<'_> {
             }
             // Answers are sorted again each time, so this must not happen often.
             if waiting.count >= self.answers.count() / 4 {
-                self.look_up_ahead(&mut waiting);
+                self.look_up_early(&mut waiting);
             }
         }
     }
@@ -59,13 +59,13 @@ impl Symbolicator<'_> {
             if let LibSource::Kernel { .. } = source {
                 self.read_kernel();
             } else if !self.modules.contains_key(lib) {
-                let opened = Opened::from(source, self.symbols.finder);
+                let opened = OpenedLib::from(source, self.symbols.finder);
                 self.take_module(*lib, opened);
             }
         }
     }
 
-    fn look_up_ahead(&mut self, waiting: &mut Waiting) {
+    fn look_up_early(&mut self, waiting: &mut PendingAddresses) {
         for (lib, mut addresses) in waiting.take() {
             let opened = self.modules.get(&lib);
             let Some(module) = opened.and_then(|opened| opened.module.as_ref()) else { continue };

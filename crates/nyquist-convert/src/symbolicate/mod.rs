@@ -12,9 +12,9 @@ use answers::{Answers, FramesByAddress, Unknown};
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_perf::PerfMap;
 use nyquist_profile::{LibId, Profile};
-use nyquist_resources::{beside, on_threads};
+use nyquist_resources::{join, on_threads};
 use nyquist_symbols::{
-    AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome, Wanted,
+    AddressInfo, Attempt, Batch, FileRole, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome,
 };
 use rebuild::{Names, rebuild};
 use rustc_hash::FxHashMap;
@@ -94,16 +94,16 @@ pub fn name_by_address(profile: Profile) -> Profile {
 #[derive(Debug)]
 pub struct Symbolicator<'a> {
     symbols: Symbols<'a>,
-    modules: FxHashMap<LibId, Opened>,
+    modules: FxHashMap<LibId, OpenedLib>,
     kernel: Kernel,
     answers: Answers,
     /// The files of modules and of the kernel that were found since the last symbolication.
-    found_since: Found,
+    found_since: SymbolicationReport,
 }
 
 /// The report of a symbolication.
 #[derive(Debug, Default)]
-struct Found {
+struct SymbolicationReport {
     libs: Vec<LibReport>,
     has_kernel: bool,
     kernel_error: Option<KernelError>,
@@ -125,7 +125,7 @@ impl<'a> Symbolicator<'a> {
             modules: FxHashMap::default(),
             kernel: Kernel::Unread,
             answers: Answers::default(),
-            found_since: Found::default(),
+            found_since: SymbolicationReport::default(),
         }
     }
 
@@ -155,7 +155,7 @@ impl<'a> Symbolicator<'a> {
         let Symbols { kernel: read_kernel, finder, threads } = self.symbols;
         let mut look_up = || self.look_up(sources, &mut unknown, progress);
         let kernel = if reads_kernel {
-            Some(beside(move || read_kernel(finder), look_up).0)
+            Some(join(move || read_kernel(finder), look_up).0)
         } else {
             look_up();
             None
@@ -163,7 +163,8 @@ impl<'a> Symbolicator<'a> {
         if let Some(kernel) = kernel {
             self.take_kernel(kernel);
         }
-        let Found { mut libs, has_kernel, kernel_error } = std::mem::take(&mut self.found_since);
+        let SymbolicationReport { mut libs, has_kernel, kernel_error } =
+            std::mem::take(&mut self.found_since);
         libs.sort_by_key(|report| report.lib);
         if let Kernel::Read(kernel) = &self.kernel {
             add_kernel_answers(&mut self.answers, &kernels, &mut unknown, kernel, threads);
@@ -173,7 +174,7 @@ impl<'a> Symbolicator<'a> {
         let unkept = self.answers.take_unkept();
         let is_complete = !progress.cancel.load(Ordering::Relaxed);
         let rebuild = || self.rebuild(profile, sources, frames, is_complete);
-        let profile = if unkept.is_empty() { rebuild() } else { beside(|| self.keep(&unkept), rebuild).1 };
+        let profile = if unkept.is_empty() { rebuild() } else { join(|| self.keep(&unkept), rebuild).1 };
         Symbolicated { profile, libs, kernel_error }
     }
 
@@ -216,7 +217,7 @@ impl<'a> Symbolicator<'a> {
         }
     }
 
-    fn take_module(&mut self, lib: LibId, mut opened: Opened) {
+    fn take_module(&mut self, lib: LibId, mut opened: OpenedLib) {
         let tried = opened.tried.take();
         let symbols_from = opened.stated_in.clone().or_else(|| opened.symbols_from.clone());
         self.found_since.libs.extend(tried.map(|tried| LibReport { lib, symbols_from, tried }));
@@ -278,7 +279,7 @@ fn jit_libs(sources: &[(LibId, LibSource)]) -> FxHashMap<LibId, JitSymbols> {
 
 /// The outcome of opening one lib.
 #[derive(Debug, Default)]
-struct Opened {
+struct OpenedLib {
     module: Option<ModuleSymbols>,
     /// The file with its symbols.
     symbols_from: Option<PathBuf>,
@@ -290,7 +291,7 @@ struct Opened {
 
 /// Finds and opens the modules of libs, on several threads, because some modules have to be decompressed
 /// first. If symbolication is ended early, the remaining modules stay closed.
-fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<Opened> {
+fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<OpenedLib> {
     let (opened, next) = (vec_of_locks(wanted.len()), AtomicUsize::new(0));
     let work = || {
         let numbers = || Some(next.fetch_add(1, Ordering::Relaxed));
@@ -298,7 +299,7 @@ fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Pro
             std::iter::from_fn(numbers).map_while(|n| opened.get(n).zip(wanted.get(n).copied()))
         {
             if !progress.cancel.load(Ordering::Relaxed) {
-                lock.get_or_init(|| Opened::from(source, symbols.finder));
+                lock.get_or_init(|| OpenedLib::from(source, symbols.finder));
             }
         }
     };
@@ -306,11 +307,11 @@ fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Pro
     opened.into_iter().map(|lock| lock.into_inner().unwrap_or_default()).collect()
 }
 
-fn vec_of_locks(len: usize) -> Vec<OnceLock<Opened>> {
+fn vec_of_locks(len: usize) -> Vec<OnceLock<OpenedLib>> {
     std::iter::repeat_with(OnceLock::new).take(len).collect()
 }
 
-impl Opened {
+impl OpenedLib {
     fn from(source: &LibSource, finder: &Finder) -> Self {
         match source {
             LibSource::File(request) => {
@@ -321,7 +322,7 @@ impl Opened {
                 let stated_in = module.as_ref().and_then(ModuleSymbols::stated_in).map(Path::to_owned);
                 let mut tried = found.tried;
                 tried.extend(stated_in.clone().map(|path| Attempt {
-                    wanted: Wanted::Answers,
+                    wanted: FileRole::Answers,
                     path,
                     outcome: Outcome::Used,
                 }));
@@ -370,7 +371,7 @@ fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Opti
     let LibSource::Kernel { base, .. } = source else { return None };
     let found = kernel.debug_info_at(*base)?;
     let is_used = |attempt: &&Attempt| {
-        attempt.outcome == Outcome::Used && matches!(attempt.wanted, Wanted::Binary | Wanted::DebugFile)
+        attempt.outcome == Outcome::Used && matches!(attempt.wanted, FileRole::Binary | FileRole::DebugFile)
     };
     // A debug file is looked for after the binary, and unpacked files come last.
     let file = found.tried.iter().rfind(is_used)?;

@@ -35,7 +35,7 @@ fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<
     let stacks = code.stacks;
     drop((code.funcs, code.native_symbols, code.frames));
     let mut map: Vec<StackId> = Vec::with_capacity(stacks.len());
-    let are_distinct = chains.begin_apart(builder.profile().frames().len());
+    let are_distinct = chains.begin_with_distinct_frames(builder.profile().frames().len());
     for stack in stacks {
         let mut prefix = stack.prefix.map(|prefix| map[prefix.index()]);
         for &frame in chains.of_frame(stack.frame) {
@@ -87,7 +87,7 @@ impl Chains {
 
     /// Whether no two chains begin with the same frame, given the number of new frames. Then different stacks
     /// stay different.
-    fn begin_apart(&self, frames: usize) -> bool {
+    fn begin_with_distinct_frames(&self, frames: usize) -> bool {
         let mut seen = vec![false; frames];
         (0..self.ends.len())
             .filter_map(|place| self.chain(place).first())

@@ -212,7 +212,7 @@ fn a_pointer_leads_to_the_file_or_says_why_not() {
         (format!("PATH:{}\r\n", target.display()), Some(target.clone()), "used"),
         (format!("PATH:{}", folder.0.display()), None, "no such file"),
         ("MSG: it was withdrawn".to_owned(), None, "the store says: it was withdrawn"),
-        ("PATH:\\\\builds\\app.pdb".to_owned(), None, "no path of this system"),
+        ("PATH:\\\\builds\\app.pdb".to_owned(), None, "not a path of this system"),
     ] {
         let store = folder.0.join("store");
         write(&store.join(POINTER), &text);

@@ -21,7 +21,7 @@ mod kind {
 
 /// An event that was found in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found<'a> {
+pub(super) struct EventInBuffer<'a> {
     /// The event; `None` if nothing but its size is understood, or if a profile does not need it.
     pub(super) event: Option<Event<'a>>,
     /// The number of bytes until the next event.
@@ -30,7 +30,7 @@ pub(super) struct Found<'a> {
 
 /// Reads the event at the beginning of bytes. `None` at the end of the events, and if the rest is not
 /// understood.
-pub(super) fn event(bytes: &[u8], cpu: u16) -> Option<Found<'_>> {
+pub(super) fn event(bytes: &[u8], cpu: u16) -> Option<EventInBuffer<'_>> {
     let &[.., kind, flags] = bytes.first_chunk::<4>()?;
     let has_size_in_front = flags & EVENT != EVENT || !has_packet(kind);
     let stated = u16_at(bytes, if has_size_in_front { 0 } else { 4 })?;
@@ -41,7 +41,7 @@ pub(super) fn event(bytes: &[u8], cpu: u16) -> Option<Found<'_>> {
     }
     let event = Some(cpu).filter(|_| is_known).and_then(|cpu| parse(bytes, kind, cpu));
     // Each event begins at a multiple of 8 bytes.
-    Some(Found { event, size: usize::from(stated).next_multiple_of(8) })
+    Some(EventInBuffer { event, size: usize::from(stated).next_multiple_of(8) })
 }
 
 /// Whether the size is behind the first four bytes (`WMI_TRACE_PACKET`).

@@ -2,7 +2,7 @@
 
 use super::Compression;
 use super::buffer::BufferHeader;
-use super::header::{self, Found};
+use super::header::{self, EventInBuffer};
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// Where a buffer is in the file.
@@ -47,7 +47,7 @@ impl Stream {
         most: usize,
     ) -> io::Result<Option<u64>> {
         loop {
-            while let Some(Found { event, size }) = self.found() {
+            while let Some(EventInBuffer { event, size }) = self.found() {
                 if let Some(event) = event {
                     return Ok(Some(event.time));
                 }
@@ -71,7 +71,7 @@ impl Stream {
         self.at += self.found().map_or(0, |found| found.size);
     }
 
-    fn found(&self) -> Option<Found<'_>> {
+    fn found(&self) -> Option<EventInBuffer<'_>> {
         header::event(self.events.get(self.at..)?, self.cpu).filter(|found| found.size > 0)
     }
 }

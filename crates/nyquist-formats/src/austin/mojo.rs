@@ -4,7 +4,7 @@ use nyquist_profile::{FrameId, StackId, StringId};
 use rustc_hash::FxHashMap;
 
 use super::events::{Event, Events, VERSIONS, version};
-use super::samples::{Mode, Samples, Wanted, wanted};
+use super::samples::{Mode, SampleValue, Samples, wanted};
 use crate::error::{Imported, ReadError};
 use crate::import::Code;
 
@@ -106,18 +106,18 @@ struct Current {
 
 impl Current {
     /// The amount of the sample. Whether a thread is idle is stated between the time and the memory.
-    fn amount(&self, wanted: Wanted) -> Option<i64> {
+    fn amount(&self, wanted: SampleValue) -> Option<i64> {
         match wanted {
-            Wanted::Cpu => self.memory.and(self.time),
-            Wanted::Time => self.time,
-            Wanted::Memory => self.memory,
+            SampleValue::Cpu => self.memory.and(self.time),
+            SampleValue::Time => self.time,
+            SampleValue::Memory => self.memory,
         }
     }
 }
 
 struct Reader {
     samples: Samples,
-    wanted: Wanted,
+    wanted: SampleValue,
     /// By process and key.
     texts: FxHashMap<(u64, u64), Text>,
     frames: FxHashMap<(u64, u64), Defined>,
@@ -209,7 +209,7 @@ impl Reader {
                     let frame = self.samples.importer.frame(&Code { name: "GC", ..Code::default() });
                     stack = Some(self.samples.importer.stack(stack, frame));
                 }
-                let is_waiting = current.is_idle && self.wanted == Wanted::Cpu;
+                let is_waiting = current.is_idle && self.wanted == SampleValue::Cpu;
                 self.samples.add((&pid.to_string(), tid), (stack, is_waiting), amount);
             }
             None => self.without_value += 1,

@@ -32,7 +32,7 @@ impl Mode {
 
 /// The value that is read of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum SampleValue {
     /// The time, on or off the CPU according to the sample.
     Cpu,
     /// The time, independent of what the thread did.
@@ -44,15 +44,15 @@ pub(super) enum Wanted {
 ///
 /// # Errors
 /// The file has no such value.
-pub(super) fn wanted(mode: Mode, name: Option<&str>) -> Result<(Wanted, Measure), ReadError> {
+pub(super) fn wanted(mode: Mode, name: Option<&str>) -> Result<(SampleValue, Measure), ReadError> {
     let cpu = |wanted| (wanted, Value::new("cpu", Unit::Time));
-    let wall = (Wanted::Time, Value::new("wall", Unit::Time));
-    let memory = (Wanted::Memory, Value::new("memory", Unit::Bytes));
+    let wall = (SampleValue::Time, Value::new("wall", Unit::Time));
+    let memory = (SampleValue::Memory, Value::new("memory", Unit::Bytes));
     let values = match mode {
         Mode::Wall => vec![wall],
-        Mode::Cpu => vec![cpu(Wanted::Time)],
+        Mode::Cpu => vec![cpu(SampleValue::Time)],
         Mode::Memory => vec![memory],
-        Mode::Full => vec![cpu(Wanted::Cpu), wall, memory],
+        Mode::Full => vec![cpu(SampleValue::Cpu), wall, memory],
     };
     let (kinds, values): (Vec<_>, Vec<_>) = values.into_iter().unzip();
     let at = choose(&values, name, 0)?;

@@ -4,7 +4,7 @@
 
 use nyquist_profile::StackId;
 
-use super::samples::{Mode, Samples, Wanted, wanted};
+use super::samples::{Mode, SampleValue, Samples, wanted};
 use crate::error::{Imported, ReadError};
 use crate::import::Code;
 
@@ -48,7 +48,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
     reader.samples.finish(
         FORMAT,
         is_cut.then(|| "its last line".into()),
-        &[(others, "lines that are no sample")],
+        &[(others, "lines that are not samples")],
     )
 }
 
@@ -74,7 +74,7 @@ fn mode<'a>(lines: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> Mode {
 struct Reader {
     samples: Samples,
     mode: Mode,
-    wanted: Wanted,
+    wanted: SampleValue,
 }
 
 impl Reader {
@@ -105,9 +105,9 @@ impl Reader {
         }
         let (idle, memory) = (number()?, number()?);
         Some(match self.wanted {
-            Wanted::Cpu => (first, idle != 0),
-            Wanted::Time => (first, false),
-            Wanted::Memory => (memory, false),
+            SampleValue::Cpu => (first, idle != 0),
+            SampleValue::Time => (first, false),
+            SampleValue::Memory => (memory, false),
         })
     }
 

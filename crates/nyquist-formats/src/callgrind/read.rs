@@ -39,7 +39,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
 
 /// The kinds of names. Each kind has separate numbers for repeated names.
 #[derive(Clone, Copy)]
-enum Kind {
+enum NameKind {
     Object,
     File,
     Function,
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A name, or the number of one, or both: `(3) main`.
-    fn name(&mut self, kind: Kind, text: &str) -> Option<StringId> {
+    fn name(&mut self, kind: NameKind, text: &str) -> Option<StringId> {
         let numbered = text.strip_prefix('(').and_then(|rest| rest.split_once(')'));
         let number = numbered.and_then(|(number, name)| Some((number.parse::<u64>().ok()?, name.trim())));
         let names = &mut self.names[kind as usize];
@@ -189,29 +189,29 @@ impl<'a> Reader<'a> {
 
     fn read_position(&mut self, key: &str, value: &str) {
         match key {
-            "ob" => self.function.0 = self.name(Kind::Object, value),
+            "ob" => self.function.0 = self.name(NameKind::Object, value),
             "fl" => {
-                self.function.1 = self.name(Kind::File, value);
+                self.function.1 = self.name(NameKind::File, value);
                 self.line_file = self.function.1;
             }
-            "fi" | "fe" => self.line_file = self.name(Kind::File, value),
+            "fi" | "fe" => self.line_file = self.name(NameKind::File, value),
             "fn" => {
-                self.function.2 = self.name(Kind::Function, value);
+                self.function.2 = self.name(NameKind::Function, value);
                 self.line_file = self.function.1;
             }
             "cob" => {
-                self.callee.key.0 = self.name(Kind::Object, value);
+                self.callee.key.0 = self.name(NameKind::Object, value);
                 self.callee.has_object = true;
             }
             "cfi" | "cfl" => {
-                self.callee.key.1 = self.name(Kind::File, value);
+                self.callee.key.1 = self.name(NameKind::File, value);
                 self.callee.has_file = true;
             }
-            "cfn" => self.callee.key.2 = self.name(Kind::Function, value),
+            "cfn" => self.callee.key.2 = self.name(NameKind::Function, value),
             "calls" => self.is_call = true,
             // Jumps. Later lines may refer to their names.
-            "jfi" => drop(self.name(Kind::File, value)),
-            "jfn" => drop(self.name(Kind::Function, value)),
+            "jfi" => drop(self.name(NameKind::File, value)),
+            "jfn" => drop(self.name(NameKind::Function, value)),
             _ => {}
         }
     }

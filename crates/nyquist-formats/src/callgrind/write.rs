@@ -87,7 +87,7 @@ enum Function {
 
 /// A row of a function: its line, in its own file or another, and the function that is called there, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct CostLine {
     /// The other file.
     source: Option<SourceId>,
     line: u32,
@@ -99,7 +99,7 @@ struct Table<'a> {
     profile: &'a Profile,
     /// The function in the file for each function of the profile.
     same: Vec<FuncId>,
-    rows: BTreeMap<(Function, Place), Row>,
+    rows: BTreeMap<(Function, CostLine), Row>,
     total: Costs,
 }
 
@@ -163,11 +163,11 @@ impl<'a> Table<'a> {
     }
 
     /// The line of a frame in its function.
-    fn place(&self, frame: FrameId, callee: Option<FuncId>) -> Place {
+    fn place(&self, frame: FrameId, callee: Option<FuncId>) -> CostLine {
         let frame = self.profile.frame(frame);
         let own = self.profile.func(frame.func).source;
         let source = self.profile.frame_source(frame).filter(|&source| Some(source) != own);
-        Place { source, line: frame.line.unwrap_or(0), callee }
+        CostLine { source, line: frame.line.unwrap_or(0), callee }
     }
 
     fn add_process(&mut self, process: usize, threads: &[&Thread], outermost: &[bool]) {
@@ -182,7 +182,7 @@ impl<'a> Table<'a> {
                 let callee = Some(self.function(self.profile.stack(stack).frame));
                 let key = match prefix.map(|prefix| self.profile.stack(prefix).frame) {
                     Some(site) => (Function::Func(self.function(site)), self.place(site, callee)),
-                    None => (Function::Process(process), Place { callee, ..Place::default() }),
+                    None => (Function::Process(process), CostLine { callee, ..CostLine::default() }),
                 };
                 self.rows.entry(key).or_default().add(row);
             }
@@ -207,14 +207,14 @@ impl<'a> Table<'a> {
                     let frame = self.profile.stack(stack).frame;
                     (Function::Func(self.function(frame)), self.place(frame, None))
                 }
-                None => (Function::Process(process), Place::default()),
+                None => (Function::Process(process), CostLine::default()),
             };
             self.rows.entry(key).or_default().add(row);
         }
         stacks
     }
 
-    fn rows_by_function(&self) -> Vec<(Function, Vec<(Place, Row)>)> {
+    fn rows_by_function(&self) -> Vec<(Function, Vec<(CostLine, Row)>)> {
         let mut functions: Vec<(Function, Vec<_>)> = Vec::new();
         for (&(function, place), &row) in &self.rows {
             match functions.last_mut().filter(|(last, _)| *last == function) {
@@ -253,7 +253,7 @@ impl<W: Write> Writer<'_, W> {
         writeln!(self.out, "summary: {}", costs(self.table.total, self.events))
     }
 
-    fn function(&mut self, function: Function, rows: Vec<(Place, Row)>) -> io::Result<()> {
+    fn function(&mut self, function: Function, rows: Vec<(CostLine, Row)>) -> io::Result<()> {
         writeln!(self.out)?;
         self.name("", function)?;
         let mut current = None;

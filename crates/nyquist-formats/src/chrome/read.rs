@@ -53,7 +53,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let unknown = samples.add_to(&mut importer, |importer, id| threads.add(importer, id));
     threads.set_names(&mut importer);
     importer.note_left_out(unknown, "samples of frames that are not in the table");
-    importer.note_left_out(left_out, "events that have no begin, no end or an unknown node");
+    importer.note_left_out(left_out, "events without a begin or an end, or with an unknown node");
     importer.note_left_out(others, "counters and other events without a stack");
     if let Err(error) = ended {
         // The format allows the last bracket of an array to be missing.
@@ -248,7 +248,7 @@ mod tests {
         );
         assert_eq!(read.profile.meta().interval, 10_000);
         assert_eq!(stacks_of(&read.profile), ["outer 3", "outer;inner 3", "outer;open 2"]);
-        let what = "events that have no begin, no end or an unknown node";
+        let what = "events without a begin or an end, or with an unknown node";
         assert_eq!(read.notes, [Note::LeftOut { count: 3, what: what.into() }]);
     }
 

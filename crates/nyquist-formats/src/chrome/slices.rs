@@ -85,7 +85,7 @@ pub(crate) enum SliceKind {
 /// An end belongs to the innermost begin with its name, or, without a name, to the innermost begin. It never
 /// ends a complete duration, or a begin with another name. Then it is a stray end, whose begin is not in the
 /// trace.
-struct Open<T> {
+struct OpenSlices<T> {
     slices: Vec<OpenSlice<T>>,
     /// The number of open begins with each name, so that a stray end is detected without a search.
     begins: FxHashMap<String, usize>,
@@ -101,7 +101,7 @@ struct OpenSlice<T> {
     what: T,
 }
 
-impl<T> Open<T> {
+impl<T> OpenSlices<T> {
     fn new() -> Self {
         Self { slices: Vec::new(), begins: FxHashMap::default(), begin_count: 0 }
     }
@@ -165,7 +165,7 @@ pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slic
     }
     let last = slices.iter().map(|slice| slice.time).max().unwrap_or(0);
     let mut spans = Spans::new(thread);
-    let mut open = Open::new();
+    let mut open = OpenSlices::new();
     let mut left_out = 0;
     for slice in slices {
         while let Some(end) = open.over(slice.time) {
@@ -195,7 +195,7 @@ pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slic
 /// The durations with their ends, in the order of the ends, and the number of begins without an end and ends
 /// without a begin.
 pub(crate) fn durations(slices: Vec<Slice<'_>>) -> (Vec<(Slice<'_>, u64)>, u64) {
-    let mut open: Open<Slice<'_>> = Open::new();
+    let mut open: OpenSlices<Slice<'_>> = OpenSlices::new();
     let (mut durations, mut left_out) = (Vec::new(), 0);
     for slice in slices {
         match slice.kind {

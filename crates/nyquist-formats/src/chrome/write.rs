@@ -69,13 +69,13 @@ const MADE_UP: u64 = 1 << 32;
 
 /// A frame that has begun.
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenFrame {
     stack: StackId,
     frame: FrameId,
     off_cpu: bool,
 }
 
-impl Open {
+impl OpenFrame {
     fn category(self) -> &'static str {
         if self.off_cpu { OFF_CPU } else { "cpu" }
     }
@@ -135,7 +135,7 @@ impl<Out: Write> Writer<'_, Out> {
     }
 
     fn write_lane(&mut self, ids: Ids, lane: &Lane) -> io::Result<()> {
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<OpenFrame> = Vec::new();
         let mut end = 0;
         for placed in lane {
             let frames = self.outermost_first(&placed.sample);
@@ -152,15 +152,16 @@ impl<Out: Write> Writer<'_, Out> {
         self.end(ids, &mut open, 0, end)
     }
 
-    fn outermost_first(&self, sample: &Sample) -> Vec<Open> {
+    fn outermost_first(&self, sample: &Sample) -> Vec<OpenFrame> {
         let stacks = sample.stack.into_iter().flat_map(|stack| self.profile.ancestors(stack));
-        let open = |stack| Open { stack, frame: self.profile.stack(stack).frame, off_cpu: sample.off_cpu };
+        let open =
+            |stack| OpenFrame { stack, frame: self.profile.stack(stack).frame, off_cpu: sample.off_cpu };
         let mut frames: Vec<_> = stacks.map(open).collect();
         frames.reverse();
         frames
     }
 
-    fn begin(&mut self, ids: Ids, next: Open, placed: &Placed) -> io::Result<()> {
+    fn begin(&mut self, ids: Ids, next: OpenFrame, placed: &Placed) -> io::Result<()> {
         let mut event = self.edge("B", ids, next, placed.start);
         let position = self.position(next.stack);
         if !position.is_empty() {
@@ -171,7 +172,7 @@ impl<Out: Write> Writer<'_, Out> {
     }
 
     /// The event of a function's begin or end.
-    fn edge(&self, phase: &str, Ids { pid, tid }: Ids, open: Open, time: u64) -> Value {
+    fn edge(&self, phase: &str, Ids { pid, tid }: Ids, open: OpenFrame, time: u64) -> Value {
         json!({
             "ph": phase, "pid": pid, "tid": tid, "ts": microseconds(time), "cat": open.category(),
             "name": written_name(self.profile.func_name(self.profile.frame(open.frame).func)),
@@ -193,7 +194,7 @@ impl<Out: Write> Writer<'_, Out> {
         position
     }
 
-    fn end(&mut self, ids: Ids, open: &mut Vec<Open>, kept: usize, time: u64) -> io::Result<()> {
+    fn end(&mut self, ids: Ids, open: &mut Vec<OpenFrame>, kept: usize, time: u64) -> io::Result<()> {
         while open.len() > kept
             && let Some(last) = open.pop()
         {

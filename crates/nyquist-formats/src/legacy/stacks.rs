@@ -13,12 +13,12 @@ pub(super) struct Stack<'a> {
     /// Whether the first address is an instruction pointer, and not a return address.
     pub(super) is_interrupted: bool,
     /// Go's own names, which are used instead of the addresses.
-    pub(super) named: Vec<Named<'a>>,
+    pub(super) named: Vec<GoFunction<'a>>,
 }
 
 /// A function as Go names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Named<'a> {
+pub(super) struct GoFunction<'a> {
     name: &'a str,
     file: &'a str,
     line: Option<u32>,
@@ -26,7 +26,7 @@ pub(super) struct Named<'a> {
 
 /// Reads a line of `#`, an address, a name with an offset (`main.main.func1+0x24`) and a place
 /// (`/src/main.go:10`), with tabs between them. `None` for a line that is no frame.
-pub(super) fn named(line: &str) -> Option<Named<'_>> {
+pub(super) fn named(line: &str) -> Option<GoFunction<'_>> {
     let mut words = line.strip_prefix('#')?.split('\t').map(str::trim).filter(|word| !word.is_empty());
     let address = words.next()?.strip_prefix("0x")?;
     u64::from_str_radix(address, 16).ok()?;
@@ -34,7 +34,7 @@ pub(super) fn named(line: &str) -> Option<Named<'_>> {
     let name = place.rsplit_once("+0x").map_or(place, |(name, _)| name);
     let source = words.next().unwrap_or_default();
     let (file, line) = source.rsplit_once(':').unwrap_or((source, ""));
-    Some(Named { name, file, line: line.parse().ok() })
+    Some(GoFunction { name, file, line: line.parse().ok() })
 }
 
 /// Makes frames and samples of a single thread, because these formats have no threads.
@@ -85,7 +85,7 @@ impl Samples {
                 node = Some(self.importer.stack(node, frame));
             }
         }
-        for &Named { name, file, line } in stack.named.iter().rev() {
+        for &GoFunction { name, file, line } in stack.named.iter().rev() {
             let frame = self.importer.frame(&Code { name, file: Some(file), line, ..Code::default() });
             node = Some(self.importer.stack(node, frame));
         }

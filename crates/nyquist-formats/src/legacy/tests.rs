@@ -157,5 +157,5 @@ fn goroutines_and_threads_are_counted() {
 fn lines_that_are_no_stacks_are_counted() {
     let imported = read_text(b"goroutine profile: total 2\nnonsense\n2 @ 0x10\n", None).unwrap();
     assert_eq!(stacks_of(&imported.profile), ["0xf 1"]);
-    assert_eq!(imported.notes, [Note::LeftOut { count: 1, what: "lines that are no stacks".into() }]);
+    assert_eq!(imported.notes, [Note::LeftOut { count: 1, what: "lines that are not stacks".into() }]);
 }

@@ -12,7 +12,7 @@ const FORMAT: &str = "a profile as text";
 
 /// The kind of a text, by its first line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind<'a> {
+enum ProfileKind<'a> {
     /// Objects and bytes, in use and in total: `2: 512 [4: 1024] @ 0x1 0x2`.
     Heap(Rate),
     /// Cycles and the number of events: `1769 3 @ 0x1 0x2`.
@@ -31,19 +31,19 @@ enum Rate {
 }
 
 /// The kind of a text that begins with this line.
-fn kind(first: &str) -> Option<Kind<'_>> {
+fn kind(first: &str) -> Option<ProfileKind<'_>> {
     let first = first.trim_end();
     if first == "--- contention:" || first == "--- mutex:" {
-        return Some(Kind::Contention);
+        return Some(ProfileKind::Contention);
     }
     if let Some(totals) = first.strip_prefix("heap profile:") {
         let (numbers, how) = totals.rsplit_once('@')?;
         heap_numbers(numbers)?;
-        return Some(Kind::Heap(rate(how.trim())));
+        return Some(ProfileKind::Heap(rate(how.trim())));
     }
     let (name, total) = first.split_once(" profile: total ")?;
     let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
-    (is_name && total.parse::<u64>().is_ok()).then_some(Kind::Count(name))
+    (is_name && total.parse::<u64>().is_ok()).then_some(ProfileKind::Count(name))
 }
 
 /// Whether a text that begins with this line is supported.
@@ -92,9 +92,9 @@ pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadErr
     let malformed = || ReadError::Malformed { format: FORMAT, problem: "it does not begin as one".into() };
     let kind = kind.ok_or_else(malformed)?;
     let names: &[&str] = match &kind {
-        Kind::Heap(_) => &HEAP,
-        Kind::Contention => &CONTENTION,
-        Kind::Count(name) => std::slice::from_ref(name),
+        ProfileKind::Heap(_) => &HEAP,
+        ProfileKind::Contention => &CONTENTION,
+        ProfileKind::Count(name) => std::slice::from_ref(name),
     };
     let place = match wanted {
         None => names.len().min(2) - 1,
@@ -114,7 +114,7 @@ struct Record<'a> {
 }
 
 struct Reader<'a> {
-    kind: Kind<'a>,
+    kind: ProfileKind<'a>,
     /// The index of the number that is read.
     place: usize,
     records: Vec<Record<'a>>,
@@ -127,7 +127,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(kind: Kind<'a>, place: usize) -> Self {
+    fn new(kind: ProfileKind<'a>, place: usize) -> Self {
         Self {
             kind,
             place,
@@ -177,12 +177,12 @@ impl<'a> Reader<'a> {
         let (numbers, addresses) = line.split_once('@')?;
         let mut words = numbers.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
         let numbers = match self.kind {
-            Kind::Heap(_) => heap_numbers(numbers)?,
-            Kind::Contention => {
+            ProfileKind::Heap(_) => heap_numbers(numbers)?,
+            ProfileKind::Contention => {
                 let (cycles, count) = (words.next()??, words.next()??);
                 [count, cycles, 0, 0]
             }
-            Kind::Count(_) => [words.next()??, 0, 0, 0],
+            ProfileKind::Count(_) => [words.next()??, 0, 0, 0],
         };
         let address = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
         let addresses = addresses.split_ascii_whitespace().map_while(address).collect();
@@ -194,9 +194,9 @@ impl<'a> Reader<'a> {
     fn amount(&self, numbers: [u64; 4]) -> u64 {
         let number = numbers[self.place];
         match self.kind {
-            Kind::Count(_) | Kind::Heap(Rate::All) => number,
-            Kind::Contention if self.place == 0 => number.saturating_mul(self.period),
-            Kind::Contention => {
+            ProfileKind::Count(_) | ProfileKind::Heap(Rate::All) => number,
+            ProfileKind::Contention if self.place == 0 => number.saturating_mul(self.period),
+            ProfileKind::Contention => {
                 let cycles = u128::from(number) * u128::from(self.period);
                 let nanoseconds = match self.cycles_per_second {
                     0 => cycles,
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
                 };
                 u64::try_from(nanoseconds).unwrap_or(u64::MAX)
             }
-            Kind::Heap(Rate::OneIn(rate)) => {
+            ProfileKind::Heap(Rate::OneIn(rate)) => {
                 let first = self.place & 2;
                 let (objects, bytes) = (numbers[first] as f64, numbers[first + 1] as f64);
                 if objects == 0.0 || bytes == 0.0 {
@@ -219,18 +219,18 @@ impl<'a> Reader<'a> {
 
     fn finish(mut self, name: &str) -> Imported {
         let unit = match self.kind {
-            Kind::Heap(_) if self.place % 2 == 1 => Unit::Bytes,
-            Kind::Contention if self.place == 1 => Unit::Time,
+            ProfileKind::Heap(_) if self.place % 2 == 1 => Unit::Bytes,
+            ProfileKind::Contention if self.place == 1 => Unit::Time,
             _ => Unit::Count,
         };
         let product = match self.kind {
-            Kind::Heap(_) => "heap",
-            Kind::Contention => "contention",
-            Kind::Count(name) => name,
+            ProfileKind::Heap(_) => "heap",
+            ProfileKind::Contention => "contention",
+            ProfileKind::Count(name) => name,
         };
         let mut importer = Importer::new(&format!("{product} profile"), "pprof text");
         importer.meta_mut().measure = Measure { name: name.to_owned(), unit };
-        importer.note_left_out(self.left_out, "lines that are no stacks");
+        importer.note_left_out(self.left_out, "lines that are not stacks");
         let mut samples = Samples::new(importer, std::mem::take(&mut self.maps));
         for record in &self.records {
             samples.add(&record.stack, self.amount(record.numbers));

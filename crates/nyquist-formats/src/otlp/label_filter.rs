@@ -18,9 +18,9 @@ pub(super) struct LabelFilter<'a> {
 
 /// The wanted labels that were found so far.
 #[derive(Clone)]
-pub(super) struct Found(Vec<bool>);
+pub(super) struct LabelMatches(Vec<bool>);
 
-impl Found {
+impl LabelMatches {
     /// These labels, and those among the given rows of the table.
     pub(super) fn with<'f>(&'f self, filter: &LabelFilter<'_>, rows: &[i32]) -> Cow<'f, Self> {
         let mut found = Cow::Borrowed(self);
@@ -73,7 +73,7 @@ impl<'a> LabelFilter<'a> {
     }
 
     /// The wanted labels that a resource has.
-    pub(super) fn of_resource(&self, resource: &ResourceProfiles, strings: &Strings<'_>) -> Found {
+    pub(super) fn of_resource(&self, resource: &ResourceProfiles, strings: &Strings<'_>) -> LabelMatches {
         let attributes = || resource.resource.iter().flat_map(|resource| &resource.attributes);
         let has = |(name, values): &(&str, Vec<&str>)| {
             attributes().any(|attribute| {
@@ -81,7 +81,7 @@ impl<'a> LabelFilter<'a> {
                 key_of(attribute, strings) == *name && is_one_of(values, |it| it == value)
             })
         };
-        Found(self.wanted.keys().iter().map(has).collect())
+        LabelMatches(self.wanted.keys().iter().map(has).collect())
     }
 }
 

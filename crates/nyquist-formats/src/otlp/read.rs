@@ -98,7 +98,7 @@ fn has_times(file: &message::ProfilesData) -> bool {
 
 /// Which profiles are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wanted {
+enum ProfileChoice {
     /// The profiles of CPU time, whose values have this name, and those of waiting. Other profiles may count
     /// the same as `samples`.
     CpuTime(String),
@@ -148,13 +148,13 @@ fn choose(
     file: &message::ProfilesData,
     strings: &Strings<'_>,
     wanted: Option<&str>,
-) -> Result<(Wanted, Measure), ReadError> {
+) -> Result<(ProfileChoice, Measure), ReadError> {
     let named = |profile: &message::Profile| {
         let (kind, unit) = value_type(profile, strings);
         let (_, unit) = factor_of(unit);
         let is_cpu_time = unit == Unit::Time && value(profile, strings).is_cpu;
         let measure = if is_cpu_time { Measure::default() } else { Measure { name: kind.to_owned(), unit } };
-        (Wanted::Named(kind.to_owned()), measure)
+        (ProfileChoice::Named(kind.to_owned()), measure)
     };
     if let Some(name) = wanted {
         let found = profiles(file).find(|profile| value_type(profile, strings).0 == name);
@@ -169,7 +169,7 @@ fn choose(
     let of_cpu = profiles(file).filter(|profile| value(profile, strings).is_cpu);
     // Values in units of time are preferred to counts.
     if let Some(found) = of_cpu.max_by_key(|profile| value_type(profile, strings).0.contains("cpu")) {
-        return Ok((Wanted::CpuTime(value_type(found, strings).0.to_owned()), Measure::default()));
+        return Ok((ProfileChoice::CpuTime(value_type(found, strings).0.to_owned()), Measure::default()));
     }
     let first = profiles(file).find(|profile| !profile.samples.is_empty()).or_else(|| profiles(file).next());
     first
@@ -208,7 +208,7 @@ struct Reader<'a> {
     dictionary: &'a message::Dictionary,
     strings: Strings<'a>,
     importer: Importer,
-    wanted: Wanted,
+    wanted: ProfileChoice,
     /// The frames of each location, outermost first.
     locations: FxHashMap<i32, Vec<FrameId>>,
     stacks: FxHashMap<i32, Option<StackId>>,
@@ -249,8 +249,8 @@ impl Reader<'_> {
             let value = value(profile, &self.strings);
             let (kind, _) = value_type(profile, &self.strings);
             let is_wanted = match &self.wanted {
-                Wanted::CpuTime(name) => value.is_cpu && kind == name || value.off_cpu,
-                Wanted::Named(name) => kind == name,
+                ProfileChoice::CpuTime(name) => value.is_cpu && kind == name || value.off_cpu,
+                ProfileChoice::Named(name) => kind == name,
             };
             if !is_wanted {
                 self.left_out += profile.samples.len() as u64;
@@ -258,8 +258,10 @@ impl Reader<'_> {
             }
             let value = match self.wanted {
                 // The value as it is stored, so that a sample is not converted to time.
-                Wanted::Named(_) => Value { factor: self.plain_factor(profile), off_cpu: false, ..value },
-                Wanted::CpuTime(_) => value,
+                ProfileChoice::Named(_) => {
+                    Value { factor: self.plain_factor(profile), off_cpu: false, ..value }
+                }
+                ProfileChoice::CpuTime(_) => value,
             };
             if value.is_cpu {
                 self.period = period(profile, &self.strings).or(self.period);

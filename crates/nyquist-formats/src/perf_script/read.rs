@@ -39,13 +39,13 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
     }
     let main = main_event(&reader.events, &reader.samples, wanted)?;
     add_samples(&mut importer, &reader, main);
-    importer.note_left_out(reader.odd_lines, "lines that are no part of a sample");
+    importer.note_left_out(reader.odd_lines, "lines that do not belong to a sample");
     Ok(importer.finish(None))
 }
 
 /// The meaning of an event's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum EventMeaning {
     /// CPU time: the period is in ns.
     Clock,
     /// CPU time, of which each sample stands for the same amount.
@@ -59,7 +59,7 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct Event {
     name: String,
-    kind: Kind,
+    kind: EventMeaning,
 }
 
 struct Sample {
@@ -142,7 +142,7 @@ impl Reader {
             thread: header.comm,
         });
         let event = self.event(header.event);
-        let is_tracepoint = self.events[event].kind == Kind::Tracepoint;
+        let is_tracepoint = self.events[event].kind == EventMeaning::Tracepoint;
         // A lone address is that of the data (`-F +addr`).
         let is_frame = |frame: &FrameLine<'_>| !frame.symbol.is_empty() || frame.dso.is_some();
         if !is_tracepoint && let Some(frame) = parse_frame(header.rest).filter(is_frame) {
@@ -182,11 +182,11 @@ impl Reader {
 }
 
 /// An event's name without modifiers and PMU, and the meaning of its samples.
-fn describe_event(name: &str) -> (&str, Kind) {
+fn describe_event(name: &str) -> (&str, EventMeaning) {
     let is_modifier = |text: &str| text.bytes().all(|byte| b"ukhIGHpPSDWebR".contains(&byte));
     let base = match name.rsplit_once(':') {
         Some((base, modifiers)) if is_modifier(modifiers) => base,
-        Some(_) => return (name, Kind::Tracepoint),
+        Some(_) => return (name, EventMeaning::Tracepoint),
         None => name,
     };
     let base = match base.split_once('/') {
@@ -194,12 +194,12 @@ fn describe_event(name: &str) -> (&str, Kind) {
         _ => base,
     };
     let kind = match base {
-        "cpu-clock" | "task-clock" => Kind::Clock,
-        OFF_CPU_EVENT => Kind::OffCpu,
+        "cpu-clock" | "task-clock" => EventMeaning::Clock,
+        OFF_CPU_EVENT => EventMeaning::OffCpu,
         // The text may omit events (`-F comm,tid,time,ip,sym`). Perf's default event is cycles.
-        "" => Kind::Cycles,
-        _ if base.contains("cycles") => Kind::Cycles,
-        _ => Kind::Count,
+        "" => EventMeaning::Cycles,
+        _ if base.contains("cycles") => EventMeaning::Cycles,
+        _ => EventMeaning::Count,
     };
     (base, kind)
 }
@@ -257,15 +257,15 @@ fn main_event(
     for sample in samples {
         counts[sample.event] += 1;
     }
-    let rank = |kind: Kind| match kind {
-        Kind::Clock | Kind::Cycles => Some(2),
-        Kind::Count => Some(1),
-        Kind::Tracepoint => Some(0),
-        Kind::OffCpu => None,
+    let rank = |kind: EventMeaning| match kind {
+        EventMeaning::Clock | EventMeaning::Cycles => Some(2),
+        EventMeaning::Count => Some(1),
+        EventMeaning::Tracepoint => Some(0),
+        EventMeaning::OffCpu => None,
     };
     let ranked = events.iter().zip(&counts).enumerate().filter_map(|(index, (event, count))| {
-        let is_beside_waiting =
-            event.kind == Kind::Tracepoint && events.iter().any(|other| other.kind == Kind::OffCpu);
+        let is_beside_waiting = event.kind == EventMeaning::Tracepoint
+            && events.iter().any(|other| other.kind == EventMeaning::OffCpu);
         Some(((rank(event.kind).filter(|_| !is_beside_waiting)?, *count), index))
     });
     Ok(ranked.max_by_key(|(rank, _)| *rank).map(|(_, index)| index))
@@ -280,10 +280,11 @@ fn add_samples(importer: &mut Importer, reader: &Reader, main: Option<usize>) {
     let by_cpu = median_interval(of_main().filter_map(|sample| Some((sample.cpu?.into(), sample.time))));
     // Threads may wait for CPUs, and CPUs may be idle, so the lower one of both intervals is used.
     let interval = by_thread.into_iter().chain(by_cpu).min().unwrap_or(MILLISECOND);
-    let counts_time =
-        main.is_none_or(|main| matches!(events[main].kind, Kind::Clock | Kind::Cycles | Kind::OffCpu));
+    let counts_time = main.is_none_or(|main| {
+        matches!(events[main].kind, EventMeaning::Clock | EventMeaning::Cycles | EventMeaning::OffCpu)
+    });
     // Without times and periods of a clock, the time that a sample stands for is not known.
-    let has_periods = main.is_none_or(|main| events[main].kind != Kind::Cycles)
+    let has_periods = main.is_none_or(|main| events[main].kind != EventMeaning::Cycles)
         && of_main().any(|sample| sample.period.is_some());
     let says_how_long = *has_times || main.is_none() || has_periods;
     let is_time = counts_time && says_how_long;
@@ -299,18 +300,18 @@ fn add_samples(importer: &mut Importer, reader: &Reader, main: Option<usize>) {
         let (thread, time, stack) = (sample.thread, sample.time, sample.stack);
         let kind = events[sample.event].kind;
         match kind {
-            Kind::OffCpu if is_time => {
+            EventMeaning::OffCpu if is_time => {
                 importer.off_cpu_sample(thread, time, stack, sample.period.unwrap_or(interval));
             }
-            Kind::Tracepoint if Some(sample.event) != main => {
+            EventMeaning::Tracepoint if Some(sample.event) != main => {
                 let schema =
                     *schema.get_or_insert_with(|| importer.builder().add_marker_schema(tracepoints()));
                 add_marker(importer, schema, &events[sample.event].name, sample);
             }
             _ if Some(sample.event) != main => left_out[sample.event] += 1,
             _ if sample.is_idle && counts_time => idle += 1,
-            Kind::Clock => importer.sample(thread, time, stack, sample.period.unwrap_or(interval)),
-            Kind::Cycles => importer.sample(thread, time, stack, interval),
+            EventMeaning::Clock => importer.sample(thread, time, stack, sample.period.unwrap_or(interval)),
+            EventMeaning::Cycles => importer.sample(thread, time, stack, interval),
             _ => importer.sample(thread, time, stack, sample.period.unwrap_or(1)),
         }
     }
@@ -371,12 +372,12 @@ mod tests {
     #[test]
     fn events_are_told_apart() {
         let check = |name: &str, expected| assert_eq!(describe_event(name), expected, "{name}");
-        check("cpu-clock:u", ("cpu-clock", Kind::Clock));
-        check("cycles:ppp", ("cycles", Kind::Cycles));
-        check("cpu_core/cycles/u", ("cycles", Kind::Cycles));
-        check("page-faults:u", ("page-faults", Kind::Count));
-        check("sched:sched_switch", ("sched:sched_switch", Kind::Tracepoint));
-        check("offcpu-time", ("offcpu-time", Kind::OffCpu));
+        check("cpu-clock:u", ("cpu-clock", EventMeaning::Clock));
+        check("cycles:ppp", ("cycles", EventMeaning::Cycles));
+        check("cpu_core/cycles/u", ("cycles", EventMeaning::Cycles));
+        check("page-faults:u", ("page-faults", EventMeaning::Count));
+        check("sched:sched_switch", ("sched:sched_switch", EventMeaning::Tracepoint));
+        check("offcpu-time", ("offcpu-time", EventMeaning::OffCpu));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
 
 /// The data that becomes samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SampleSource {
     Samples,
     Streaming,
     Slices,
@@ -75,7 +75,7 @@ struct RawEvent {
 
 /// The place of an event: a track, or the track of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum EventTrack {
     Track(u64),
     Thread((i64, i64)),
 }
@@ -88,8 +88,8 @@ struct Reader {
     timebase: Option<Timebase>,
     samples: Vec<RawSample>,
     streaming: Vec<RawSample>,
-    places: FxHashMap<Place, usize>,
-    events: Vec<(Place, Vec<RawEvent>)>,
+    places: FxHashMap<EventTrack, usize>,
+    events: Vec<(EventTrack, Vec<RawEvent>)>,
     path_bytes_left: usize,
     lost: u64,
     /// The number of begins without an end and ends without a begin.
@@ -170,8 +170,8 @@ impl Reader {
             (None, None, time) => time.unwrap_or(0),
         };
         let place = match (event.track.unwrap_or(sequence.track), sequence.thread) {
-            (0, Some(thread)) => Place::Thread(thread),
-            (track, _) => Place::Track(track),
+            (0, Some(thread)) => EventTrack::Thread(thread),
+            (track, _) => EventTrack::Track(track),
         };
         let known = |texts: &FxHashMap<u64, Rc<str>>, id| texts.get(&id).cloned().unwrap_or_default();
         let name = if event.name.is_empty() {
@@ -195,12 +195,12 @@ impl Reader {
         }
     }
 
-    fn choose(&self, wanted: Option<&str>) -> Result<Kind, ReadError> {
+    fn choose(&self, wanted: Option<&str>) -> Result<SampleSource, ReadError> {
         let has_slices = self.events.iter().any(|(_, events)| events.iter().any(|it| it.kind == BEGIN));
         let there = [
-            ("samples", Kind::Samples, !self.samples.is_empty()),
-            ("streaming", Kind::Streaming, !self.streaming.is_empty()),
-            ("slices", Kind::Slices, has_slices || !self.events.is_empty()),
+            ("samples", SampleSource::Samples, !self.samples.is_empty()),
+            ("streaming", SampleSource::Streaming, !self.streaming.is_empty()),
+            ("slices", SampleSource::Slices, has_slices || !self.events.is_empty()),
         ];
         let mut there = there.iter().filter(|(_, _, is_there)| *is_there);
         let names = there.clone().map(|&(name, ..)| name).collect::<Vec<_>>().join(", ");
@@ -215,16 +215,16 @@ impl Reader {
         })
     }
 
-    fn finish(mut self, kind: Kind) -> Imported {
+    fn finish(mut self, kind: SampleSource) -> Imported {
         let raw = match kind {
-            Kind::Samples => std::mem::take(&mut self.samples),
-            Kind::Streaming => std::mem::take(&mut self.streaming),
-            Kind::Slices => Vec::new(),
+            SampleSource::Samples => std::mem::take(&mut self.samples),
+            SampleSource::Streaming => std::mem::take(&mut self.streaming),
+            SampleSource::Slices => Vec::new(),
         };
         let (measure, factor) = match kind {
-            Kind::Samples => measure(self.timebase.as_ref()),
-            Kind::Streaming => (Measure { name: "streaming".into(), unit: Unit::Count }, 1),
-            Kind::Slices => (Measure { name: "wall time".into(), unit: Unit::Time }, MILLISECOND),
+            SampleSource::Samples => measure(self.timebase.as_ref()),
+            SampleSource::Streaming => (Measure { name: "streaming".into(), unit: Unit::Count }, 1),
+            SampleSource::Slices => (Measure { name: "wall time".into(), unit: Unit::Time }, MILLISECOND),
         };
         self.importer.meta_mut().measure = measure;
         let mut first = u64::MAX;
@@ -242,21 +242,21 @@ impl Reader {
             self.importer.meta_mut().start_time = start / 1000;
         }
         self.importer.meta_mut().lost_samples = self.lost;
-        self.importer.note_left_out(self.unpaired, "events that have no begin or no end");
+        self.importer.note_left_out(self.unpaired, "events without a begin or an end");
         let others = [("samples", self.samples.len()), ("streaming", self.streaming.len())];
         for (name, count) in others {
             self.importer.note_left_out(count as u64, format!("stacks: import --event {name} reads them"));
         }
-        self.importer.finish((kind == Kind::Samples).then_some(factor))
+        self.importer.finish((kind == SampleSource::Samples).then_some(factor))
     }
 
-    fn add_events(&mut self, kind: Kind) {
+    fn add_events(&mut self, kind: SampleSource) {
         let mut markers = Markers::default();
         for (place, mut events) in std::mem::take(&mut self.events) {
             events.sort_by_key(|event| event.time);
             let (thread, is_own) = match place {
-                Place::Track(track) => self.tracks.owner(track),
-                Place::Thread(thread) => (thread, true),
+                EventTrack::Track(track) => self.tracks.owner(track),
+                EventTrack::Thread(thread) => (thread, true),
             };
             let thread = self.tracks.thread(&mut self.importer, thread);
             let mut slices = Vec::new();
@@ -277,7 +277,7 @@ impl Reader {
                 let name = if kind == SliceKind::End { Rc::default() } else { name };
                 slices.push(Slice { time, kind, name, category, args });
             }
-            self.unpaired += if kind == Kind::Slices && is_own {
+            self.unpaired += if kind == SampleSource::Slices && is_own {
                 add_samples(&mut self.importer, thread, slices)
             } else {
                 markers.add_durations(&mut self.importer, thread, slices)

@@ -116,7 +116,8 @@ impl<'a> Reader<'a> {
                 u64::try_from(file.duration_nanos).ok().filter(|&end| end > 0);
         }
         let (prune, invalid) = Prune::new(strings.text(file.drop_frames), strings.text(file.keep_frames));
-        importer.note_left_out(invalid, "patterns of frames to be dropped, which are no regular expressions");
+        importer
+            .note_left_out(invalid, "patterns of frames to be dropped, which are not regular expressions");
         let kind = |name: &str| LABEL_NAMES.iter().position(|names| names.contains(&name));
         let texts = (0..).zip(&strings.texts);
         let label_keys = texts.filter_map(|(index, text)| Some((index, kind(text)?))).collect();

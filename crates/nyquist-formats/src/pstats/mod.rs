@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
     let Document { value, texts } = marshal::read(bytes)
         .ok_or_else(|| malformed("it is cut off, or has values that such files have not"))?;
-    let Value::Dictionary(functions) = value else { return Err(malformed("it is no dictionary")) };
+    let Value::Dictionary(functions) = value else { return Err(malformed("it is not a dictionary")) };
     let mut importer = Importer::new("Python", "pstats");
     importer.meta_mut().measure = Measure { name: "wall time".into(), unit: Unit::Time };
     let name = ThreadName { pid: "0", process: "Python", tid: "0", thread: "Python" };

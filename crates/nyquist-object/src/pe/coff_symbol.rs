@@ -7,12 +7,12 @@ pub(super) const SYMBOL: usize = 18;
 
 /// The position of the table in the file; if `offset` is 0, there is none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct TableLocation {
     pub(super) offset: u32,
     pub(super) count: u32,
 }
 
-impl Place {
+impl TableLocation {
     /// The start of the strings, after the symbols.
     pub(super) fn strings(self) -> Option<u64> {
         (self.offset != 0).then(|| u64::from(self.offset) + self.size())

@@ -15,7 +15,7 @@ use super::features::{Features, feature};
 use super::header::{FileHeader, Section, Sections};
 use super::place::{Place, PlacedFiles};
 use super::simpleperf;
-use super::stream::{Found, Next, RecordStream, Source};
+use super::stream::{Next, RecordStream, Source, StreamRecord};
 use super::tool::{self, tool_record};
 use crate::{ByteOrder, EventAttr, Header};
 
@@ -322,7 +322,7 @@ impl FileReader {
 
     fn record(&mut self, place: usize, next: Next) -> FileRecord<'_> {
         let lane = &mut self.lanes[place];
-        let Found { header, piece, bytes, offset } = lane.stream.found(next);
+        let StreamRecord { header, piece, bytes, offset } = lane.stream.found(next);
         let event = self.table.event_of(header, bytes, self.order);
         let time = self.table.time_of(event, header, bytes, self.order);
         lane.latest = lane.latest.max(time.unwrap_or_default());

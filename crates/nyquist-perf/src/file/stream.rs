@@ -90,7 +90,7 @@ struct Pieces {
 
 /// A record of a stream. `bytes` is all of it, and a part of `piece`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct StreamRecord<'a> {
     pub(crate) header: Header,
     pub(crate) piece: &'a Bytes,
     pub(crate) bytes: &'a [u8],
@@ -193,14 +193,14 @@ impl RecordStream {
     }
 
     /// The record that [`next`](Self::next) found.
-    pub(crate) fn found(&self, next: Next) -> Found<'_> {
+    pub(crate) fn found(&self, next: Next) -> StreamRecord<'_> {
         let (pieces, offset) = match &self.inflated {
             Some(inflated) if next.inflated => (&inflated.pieces, None),
             _ => (&self.raw, self.offset.checked_sub((self.raw.piece.len() - next.at) as u64)),
         };
         let end = next.at + usize::from(next.header.size);
         let bytes = pieces.piece.get(next.at..end).unwrap_or_default();
-        Found { header: next.header, piece: &pieces.piece, bytes, offset }
+        StreamRecord { header: next.header, piece: &pieces.piece, bytes, offset }
     }
 
     /// Decompresses the payload of the most recently found record.

@@ -33,7 +33,7 @@ impl<'a> Table<'a> {
     ) {
         let path = format!("{}.{name}", self.path);
         let Some(column) = self.columns.get(name).and_then(Value::as_array) else {
-            return checker.violation(path, "is no column");
+            return checker.violation(path, "is not a column");
         };
         if column.len() != self.length {
             return checker
@@ -118,7 +118,7 @@ pub(super) fn check_code_tables(
     checker.rule(
         strings.iter().all(Value::is_string),
         format!("{path}.stringArray"),
-        "has what is no string",
+        "has a value that is not a string",
     );
     let strings = strings.len();
     let [sources, locations] =

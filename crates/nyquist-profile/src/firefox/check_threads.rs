@@ -207,7 +207,7 @@ pub(super) fn check_counters(checker: &mut Checker, profile: &Value, context: &C
         );
         let thread = &profile["threads"][counter["mainThreadIndex"].as_u64().unwrap_or(u64::MAX) as usize];
         let is_main = thread["isMainThread"] == true && thread["pid"] == counter["pid"];
-        checker.rule(is_main, format!("{path}.mainThreadIndex"), "is no main thread of its pid");
+        checker.rule(is_main, format!("{path}.mainThreadIndex"), "is not the main thread of its pid");
         let samples = Table::new(checker, &path, counter, "samples");
         check_times(checker, &samples, context.is_v66);
         samples.column(checker, "count", "a number", |_, value| value.is_number());

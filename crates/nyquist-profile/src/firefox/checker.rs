@@ -72,7 +72,7 @@ impl Checker {
         if let Some(array) = object.get(name).and_then(Value::as_array) {
             return array;
         }
-        self.violation(join(path, name), "is no array");
+        self.violation(join(path, name), "is not an array");
         &[]
     }
 }

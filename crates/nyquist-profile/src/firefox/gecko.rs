@@ -270,7 +270,7 @@ fn script_function(location: &str) -> Option<(&str, &str, Option<u32>)> {
 }
 
 fn beyond(table: &'static str, column: &'static str, row: usize) -> ReadError {
-    let problem = "is no row of the table that it refers to".to_owned();
+    let problem = "is not a row of the table that it refers to".to_owned();
     ReadError::Inconsistent(Inconsistency { table, column, row: Some(row), problem })
 }
 

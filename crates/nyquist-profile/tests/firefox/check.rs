@@ -181,7 +181,7 @@ fn columns_are_there_and_as_long_as_their_tables() {
         ("nativeSymbols", "functionSize"),
     ];
     for (table, column) in columns {
-        check_tables(&format!("/{table}/{column}"), None, &format!("{table}.{column}: is no column"));
+        check_tables(&format!("/{table}/{column}"), None, &format!("{table}.{column}: is not a column"));
         check_tables(&format!("/{table}/{column}/0"), None, &format!("{table}.{column}: has "));
     }
     for (table, column) in [
@@ -199,7 +199,7 @@ fn columns_are_there_and_as_long_as_their_tables() {
         ("sourceLocationTable", "line"),
         ("sourceLocationTable", "column"),
     ] {
-        v66(&format!("/shared/{table}/{column}"), None, &format!("shared.{table}.{column}: is no column"));
+        v66(&format!("/shared/{table}/{column}"), None, &format!("shared.{table}.{column}: is not a column"));
     }
     for (table, column) in [
         ("stackTable", "prefix"),
@@ -211,7 +211,7 @@ fn columns_are_there_and_as_long_as_their_tables() {
         v49(
             &format!("/threads/0/{table}/{column}"),
             None,
-            &format!("threads[0].{table}.{column}: is no column"),
+            &format!("threads[0].{table}.{column}: is not a column"),
         );
     }
     check_tables("/stringArray", None, "stringArray: is no array");
@@ -323,7 +323,7 @@ fn samples_lie_before_the_end() {
 #[test]
 fn times_never_go_backwards() {
     v66("/threads/0/samples/timeDeltas/1", json!(-0.5), "threads[0].samples.timeDeltas[1]: is -0.5");
-    v66("/threads/0/samples/timeDeltas", None, "threads[0].samples.time: is no column");
+    v66("/threads/0/samples/timeDeltas", None, "threads[0].samples.time: is not a column");
     v49("/threads/0/samples/time/1", json!(0.5), "threads[0].samples.time[1]: is 0.5");
     v49("/threads/0/samples/time/0", json!(null), "threads[0].samples.time[0]: is null");
     v66("/counters/0/samples/timeDeltas/1", json!(-1), "counters[0].samples.timeDeltas[1]: is -1");
@@ -344,7 +344,7 @@ fn weights_and_cpu_deltas_are_numbers() {
 
 #[test]
 fn version_49_has_integers_and_no_nulls() {
-    v49("/threads/0/samples/weight", json!(null), "threads[0].samples.weight: is no column");
+    v49("/threads/0/samples/weight", json!(null), "threads[0].samples.weight: is not a column");
     v49("/threads/0/samples/weight/0", json!(1.5), "threads[0].samples.weight[0]: is 1.5");
     v49("/threads/0/samples/threadCPUDelta/0", json!(null), "threads[0].samples.threadCPUDelta[0]: is null");
     v49("/threads/0/samples/threadCPUDelta/0", json!(0.5), "threads[0].samples.threadCPUDelta[0]: is 0.5");
@@ -378,12 +378,12 @@ fn counters_belong_to_a_main_thread_with_a_graph() {
     check_both(
         "/counters/0/mainThreadIndex",
         json!(0),
-        "counters[0].mainThreadIndex: is no main thread of its pid",
+        "counters[0].mainThreadIndex: is not the main thread of its pid",
     );
     check_both(
         "/counters/0/mainThreadIndex",
         json!(9),
-        "counters[0].mainThreadIndex: is no main thread of its pid",
+        "counters[0].mainThreadIndex: is not the main thread of its pid",
     );
     check_both("/counters/0/samples/count/0", json!(null), "counters[0].samples.count[0]: is null");
     check_both("/counters/0/samples/number/0", json!(null), "counters[0].samples.number[0]: is null");

@@ -162,7 +162,7 @@ fn indexes_beyond_the_tables_are_refused() {
         let mut document = document();
         *document.pointer_mut(place).unwrap() = value;
         let error = read(&document).unwrap_err().to_string();
-        assert!(error.contains("is no row of the table"), "{place}: {error}");
+        assert!(error.contains("is not a row of the table"), "{place}: {error}");
     }
 }
 

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_images_of_a_process_are_kept_after_its_end() {
+    fn images_are_kept_after_their_process_ends() {
         let mut family = Kept::family([10]);
         let kinds = vec![fork((11, 12), 10), exit((11, 12)), image(Some(11))];
         assert_eq!(kept(&mut family, kinds), [true, true, true]);

@@ -1,6 +1,6 @@
-//! Recording by the kernel's events of Windows (Event Tracing for Windows, ETW). All that does not call the
-//! system is here, so that it is tested on every system: what a session is asked for, how its events reach the
-//! recording, which of them are kept, and how the recording ends.
+//! Recording by the kernel's events of Windows (Event Tracing for Windows, ETW). This module has the parts that
+//! do not call the system, so that they are tested on every system: the options of a session, the way of its
+//! events to the recording, which of them are kept, and how the recording ends.
 
 mod kept;
 mod record_format;
@@ -13,7 +13,7 @@ mod stale;
 mod tests;
 
 #[cfg(windows)]
-pub(crate) use recorder::{Decoder, End, Plan, Ready};
+pub(crate) use recorder::{Decoder, Plan, SessionResult, StartedSession};
 pub use refusal::Refusal;
 #[cfg(windows)]
 pub(crate) use session::{Delivery, Losses, Machine, Session, Settings, StackWalk, interval_within};

@@ -53,7 +53,7 @@ pub(crate) struct Plan {
 
 /// A session that has started.
 #[derive(Debug)]
-pub(crate) struct Ready<S: Session, M> {
+pub(crate) struct StartedSession<S: Session, M> {
     session: S,
     delivery: S::Delivery,
     machine: M,
@@ -64,7 +64,7 @@ pub(crate) struct Ready<S: Session, M> {
 
 /// The result of a recording that has ended.
 #[derive(Debug, Default)]
-pub(crate) struct End {
+pub(crate) struct SessionResult {
     pub(crate) reason: Option<EndReason>,
     /// Whether descendants of the named processes live on.
     pub(crate) left_running: bool,
@@ -76,7 +76,7 @@ pub(crate) struct End {
     pub(crate) failure: Option<Refusal>,
 }
 
-impl<S: Session, M: Machine> Ready<S, M> {
+impl<S: Session, M: Machine> StartedSession<S, M> {
     /// Starts the session. If that fails, nothing is left of it.
     pub(crate) fn open(mut session: S, machine: M, plan: Plan) -> Result<Self, Refusal> {
         let (sink, events) = EventSink::new();
@@ -102,7 +102,7 @@ impl<S: Session, M: Machine> Ready<S, M> {
         self,
         decoder: D,
         prefer: impl Fn() -> P + Send + Clone + 'static,
-    ) -> io::Result<RecordingThread<End>> {
+    ) -> io::Result<RecordingThread<SessionResult>> {
         let Self { mut session, delivery, machine, plan, events, .. } = self;
         let prefer_here = prefer.clone();
         let deliver = move || {
@@ -182,7 +182,7 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     }
 
     /// Records until the recording ends.
-    fn run(mut self, delivering: JoinHandle<Result<(), Refusal>>) -> End {
+    fn run(mut self, delivering: JoinHandle<Result<(), Refusal>>) -> SessionResult {
         let (reason, was_cut) = loop {
             if self.take_events() == Delivered::All {
                 break (EndReason::Stopped, true);
@@ -204,7 +204,7 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
         let failure = result.and_then(Result::ok).and_then(Result::err);
         self.finish(losses);
         let left_running = self.are_descendants_alive();
-        End { reason: Some(reason), left_running, lost_buffers: losses.buffers, was_cut, failure }
+        SessionResult { reason: Some(reason), left_running, lost_buffers: losses.buffers, was_cut, failure }
     }
 
     /// Waits for events for a while, and sends them on.

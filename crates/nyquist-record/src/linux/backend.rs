@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::options::{Options, Target};
 use super::perf;
-use super::ptrace::{self, Circumstances, Subject};
+use super::ptrace::{self, Circumstances, TracedTarget};
 use super::stop::{EndReason, StopHandle};
 use crate::{Chunk, Source};
 
@@ -96,16 +96,16 @@ pub enum OpenError {
     #[error(transparent)]
     Ptrace(#[from] ptrace::OpenError),
     /// ptrace was requested, and it does not support this target.
-    #[error("ptrace records a command or processes, not the whole machine and no control group")]
+    #[error("ptrace can record a command or processes, but not the whole machine or a control group")]
     TooMuchForPtrace,
     /// Without `perf_event_open`, callers are found in stack copies or not at all.
-    #[error("by ptrace, callers are always found in copies of the stack: it knows no other call graph")]
+    #[error("with ptrace, callers are always found in copies of the stack; no other call graph is supported")]
     CallGraphNeedsPerf,
     /// Without `perf_event_open` there are no events.
-    #[error("events (-e) take perf_event_open, which ptrace does without")]
+    #[error("events (-e) need perf_event_open, which ptrace does not use")]
     EventsNeedPerf,
     /// The same, if it is refused.
-    #[error("events (-e) take perf_event_open: {0}")]
+    #[error("events (-e) need perf_event_open: {0}")]
     NoPerfForEvents(perf::OpenError),
     /// Both failed.
     #[error("{perf}, and {ptrace}")]
@@ -156,7 +156,7 @@ impl Backend {
         loses_privileges: Option<PathBuf>,
     ) -> Result<Self, OpenError> {
         let circumstances = Circumstances { instead_of_perf: None, loses_privileges };
-        let subject = Subject::of(&target);
+        let subject = TracedTarget::of(&target);
         match choice {
             Choice::Perf => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
             Choice::Ptrace => Self::by_ptrace(subject, options, circumstances),
@@ -173,7 +173,7 @@ impl Backend {
     }
 
     fn by_ptrace(
-        subject: Option<Subject>,
+        subject: Option<TracedTarget>,
         options: &Options,
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
@@ -191,7 +191,7 @@ impl Backend {
 
     fn instead_of_perf(
         perf: perf::OpenError,
-        subject: Subject,
+        subject: TracedTarget,
         options: &Options,
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {

@@ -8,6 +8,6 @@ use crate::cpu_list::parse_cpu_list;
 pub(crate) fn online() -> io::Result<Vec<u32>> {
     let list = fs::read_to_string("/sys/devices/system/cpu/online")?;
     parse_cpu_list(&list).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("`{}` is no list of CPUs", list.trim()))
+        io::Error::new(io::ErrorKind::InvalidData, format!("`{}` is not a list of CPUs", list.trim()))
     })
 }

@@ -20,7 +20,7 @@ use super::sys::process::{self, Ids, Plan, Stage};
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// A word of the command or of its environment cannot be passed to a program.
-    #[error("the command contains a zero byte, which no program can be given")]
+    #[error("the command contains a zero byte, which cannot be passed to a program")]
     ZeroByte(#[from] std::ffi::NulError),
     /// The system could not make a process.
     #[error("no process could be made for `{program}`: {source}")]
@@ -65,7 +65,7 @@ impl LaunchError {
 /// Dropping it ends the process, and leaves no zombie.
 #[derive(Debug)]
 pub struct Suspended {
-    waiting: Option<process::Waiting>,
+    waiting: Option<process::WaitingChild>,
     process: Process,
     program: String,
     candidates: Vec<CString>,
@@ -82,7 +82,7 @@ pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
 
 /// As [`prepare`], for a command that does not have the terminal to itself: its output goes to `output`, and
 /// its input is empty.
-pub fn prepare_apart(command: &Command, output: BorrowedFd<'_>) -> Result<Suspended, LaunchError> {
+pub fn prepare_with_output(command: &Command, output: BorrowedFd<'_>) -> Result<Suspended, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
     let nothing = File::open("/dev/null").map_err(|source| LaunchError::Fork { program, source })?;
     prepare_with(command, Some([nothing.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()]))
@@ -164,7 +164,7 @@ impl Running {
     }
 
     /// Waits until the command has ended.
-    pub fn wait(&self) -> io::Result<Ended> {
+    pub fn wait(&self) -> io::Result<ChildExit> {
         self.process.wait()
     }
 
@@ -189,7 +189,7 @@ impl Signaller {
 
 /// How a command ended, and its resource usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ChildExit {
     /// How it ended.
     pub status: ExitStatus,
     /// The CPU time in user code, including the children that it waited for.
@@ -257,7 +257,7 @@ impl ExitStatus {
 #[derive(Clone, Debug)]
 struct Process {
     pid: u32,
-    ended: Arc<Mutex<Option<Ended>>>,
+    ended: Arc<Mutex<Option<ChildExit>>>,
 }
 
 impl Process {
@@ -265,11 +265,11 @@ impl Process {
         Self { pid, ended: Arc::default() }
     }
 
-    fn ended(&self) -> MutexGuard<'_, Option<Ended>> {
+    fn ended(&self) -> MutexGuard<'_, Option<ChildExit>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait(&self) -> io::Result<Ended> {
+    fn wait(&self) -> io::Result<ChildExit> {
         if self.ended().is_none() {
             process::await_end(self.pid)?;
         }
@@ -281,7 +281,7 @@ impl Process {
         let duration = |time: libc::timeval| {
             Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
         };
-        Ok(*ended.insert(Ended {
+        Ok(*ended.insert(ChildExit {
             status: ExitStatus::from_wait(status),
             user: duration(usage.ru_utime),
             system: duration(usage.ru_stime),

@@ -153,7 +153,7 @@ impl From<backend::OpenError> for Refusal {
 impl Machine {
     /// Queries everything. Tries both backends on a process that waits to become a command and never does, so
     /// that the result is the same as for a recording.
-    pub fn look() -> Self {
+    pub fn query() -> Self {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         // Opening raises this limit.
         let descriptors = descriptors().ok().map(|limit| limit.hard);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_is_found_fits_together() {
-        let machine = Machine::look();
+        let machine = Machine::query();
         assert!(machine.cpus > 0 && machine.kernel.is_some());
         if let Ok(perf) = &machine.perf {
             assert!(perf.stack_bytes > 0 && perf.ring_bytes > 0);

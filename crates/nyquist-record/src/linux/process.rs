@@ -11,7 +11,7 @@ use nyquist_convert::event::{MappedFile, Pid};
 use super::backend::{self, Backend, Choice};
 use super::machine::Refusal;
 use super::options::{Options, Target};
-use super::sys::beneath::{Found, at_once};
+use super::sys::beneath::{PathHandle, at_once};
 use super::{proc, ptrace};
 
 /// What is visible of a process from outside.
@@ -48,7 +48,7 @@ pub struct Module {
 
 impl Process {
     /// Reads a process's state; `None` if no process has that pid. Does not stop it or change anything in it.
-    pub fn look(pid: Pid) -> Option<Self> {
+    pub fn read(pid: Pid) -> Option<Self> {
         let threads = proc::threads(pid).ok()?;
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.0)).ok()?.trim_end().to_owned();
         let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
@@ -122,7 +122,7 @@ fn places(pid: Pid, path: &Path, map_file: String) -> Vec<PathBuf> {
 /// systems show another one in `maps`. Another file may be at the path by now, so only a file with that inode
 /// is opened.
 fn is_file(place: &Path, inode: u64) -> bool {
-    Found::shown_at(place).is_ok_and(|found| {
+    PathHandle::shown_at(place).is_ok_and(|found| {
         let status = found.status;
         status.is_file() && status.inode == inode && found.open(&at_once(false)).is_ok()
     })
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn this_process_has_its_program_mapped() {
-        let process = Process::look(Pid(std::process::id())).unwrap();
+        let process = Process::read(Pid(std::process::id())).unwrap();
         let program = std::env::current_exe().unwrap();
         let modules = process.modules.unwrap();
         let found = modules.iter().find(|module| module.path == program).unwrap();
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn there_is_no_process_of_that_number() {
-        assert_eq!(Process::look(Pid(u32::MAX)), None);
+        assert_eq!(Process::read(Pid(u32::MAX)), None);
     }
 
     #[test]

@@ -50,20 +50,20 @@ impl Schedule {
     }
 }
 
-/// The place of a thread, as far as it is known without stopping it.
+/// What a thread does, as far as it is known without stopping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RunState {
     /// It runs, or is about to.
     Running,
     /// It waits in the kernel.
-    Waiting(Waiting),
+    Waiting(KernelWait),
     /// It is not known.
     Unknown,
 }
 
 /// A thread that waits in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct KernelWait {
     /// The number and the arguments of its system call; `None` if it waits for something else, such as a
     /// page.
     pub(crate) call: Option<Call>,
@@ -78,7 +78,7 @@ pub(crate) struct Call {
     pub(crate) arguments: [u64; 6],
 }
 
-impl Waiting {
+impl KernelWait {
     /// The stack, as far as the thread's registers and memory are readable without stopping it, limited to
     /// the room. `rest` is whether the stack extends beyond that.
     pub(crate) fn stack(
@@ -148,9 +148,9 @@ impl Files {
         self.read(self.schedstat.as_ref(), SCHEDSTAT, schedule)
     }
 
-    /// The place of the thread.
-    pub(crate) fn place(&self) -> Place {
-        self.read(self.syscall.as_ref(), SYSCALL, |line| Some(place(line))).unwrap_or(Place::Unknown)
+    /// What the thread does.
+    pub(crate) fn run_state(&self) -> RunState {
+        self.read(self.syscall.as_ref(), SYSCALL, |line| Some(run_state(line))).unwrap_or(RunState::Unknown)
     }
 
     /// Reads a file that is held open, or opens it for this reading.
@@ -172,14 +172,14 @@ fn schedule(line: &str) -> Option<Schedule> {
     Some(Schedule { cpu_ns: next()?, delay_ns: next()?, turns: next()? })
 }
 
-fn place(line: &str) -> Place {
+fn run_state(line: &str) -> RunState {
     if line.starts_with("running") {
-        return Place::Running;
+        return RunState::Running;
     }
-    waiting(line).map_or(Place::Unknown, Place::Waiting)
+    waiting(line).map_or(RunState::Unknown, RunState::Waiting)
 }
 
-fn waiting(line: &str) -> Option<Waiting> {
+fn waiting(line: &str) -> Option<KernelWait> {
     let mut words = line.split_ascii_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
     let mut next = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
@@ -191,7 +191,7 @@ fn waiting(line: &str) -> Option<Waiting> {
         }
         call = Some(Call { number, arguments });
     }
-    Some(Waiting { call, stack_pointer: next()?, instruction_pointer: next()? })
+    Some(KernelWait { call, stack_pointer: next()?, instruction_pointer: next()? })
 }
 
 #[cfg(test)]
@@ -208,15 +208,16 @@ mod tests {
 
     #[test]
     fn places_are_told_apart() {
-        assert_eq!(place("running\n"), Place::Running);
-        let fault = Waiting { call: None, stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
-        assert_eq!(place("-1 0x7ffd0010 0x55aa\n"), Place::Waiting(fault));
+        assert_eq!(run_state("running\n"), RunState::Running);
+        let fault = KernelWait { call: None, stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
+        assert_eq!(run_state("-1 0x7ffd0010 0x55aa\n"), RunState::Waiting(fault));
         let call = Call { number: 232, arguments: [3, 0x7f00, 16, 0xffff_ffff, 0, 8] };
-        let expected = Waiting { call: Some(call), stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
+        let expected =
+            KernelWait { call: Some(call), stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
         let line = "232 0x3 0x7f00 0x10 0xffffffff 0x0 0x8 0x7ffd0010 0x55aa\n";
-        assert_eq!(place(line), Place::Waiting(expected));
+        assert_eq!(run_state(line), RunState::Waiting(expected));
         for line in ["", "232 0x3", "x", "-1 7 8"] {
-            assert_eq!(place(line), Place::Unknown, "{line:?}");
+            assert_eq!(run_state(line), RunState::Unknown, "{line:?}");
         }
     }
 
@@ -225,7 +226,7 @@ mod tests {
         let pid = std::process::id();
         let files = Files::open(pid, pid);
         assert!(files.schedule().is_some());
-        assert_eq!(Files::open(0, 0).place(), Place::Unknown);
+        assert_eq!(Files::open(0, 0).run_state(), RunState::Unknown);
     }
 
     #[test]
@@ -234,7 +235,7 @@ mod tests {
         let files = Files::held_below(0, (pid, pid));
         assert!(files.schedstat.is_none() && files.syscall.is_none());
         assert!(files.schedule().is_some());
-        assert_ne!(files.place(), Place::Unknown);
+        assert_ne!(files.run_state(), RunState::Unknown);
         let held = Files::held_below(u64::MAX, (pid, pid));
         assert!(held.schedstat.is_some() && held.schedule().is_some());
     }

@@ -12,7 +12,7 @@ use crate::linux::thread_state::Call;
 
 /// What a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct WaitCause {
     pub(crate) reason: WaitReason,
     /// The object, as text for the target of the wait.
     pub(crate) object: Option<Arc<str>>,
@@ -20,7 +20,7 @@ pub(crate) struct Found {
     pub(crate) holder: Option<Tid>,
 }
 
-impl Found {
+impl WaitCause {
     /// A result without an object and a holder.
     fn some(reason: WaitReason) -> Self {
         Self { reason, object: None, holder: None }
@@ -29,7 +29,7 @@ impl Found {
 
 /// What a system call waits on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
+enum WaitedOn {
     /// Nothing that has a name.
     Nothing,
     /// The futex at an address.
@@ -41,35 +41,36 @@ enum Subject {
 }
 
 /// What a thread of a process waits for in a system call. Without a call, it waits for a page of its memory.
-pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> Found {
-    let Some(call) = call else { return Found::some(WaitReason::Page) };
+pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> WaitCause {
+    let Some(call) = call else { return WaitCause::some(WaitReason::Page) };
     let (reason, subject) = by_call(call);
     match subject {
-        Subject::Nothing if reason == WaitReason::Other => {
-            Found { object: Some(format!("system call {}", call.number).into()), ..Found::some(reason) }
-        }
-        Subject::Nothing => Found::some(reason),
-        Subject::Futex(address) => {
+        WaitedOn::Nothing if reason == WaitReason::Other => WaitCause {
+            object: Some(format!("system call {}", call.number).into()),
+            ..WaitCause::some(reason)
+        },
+        WaitedOn::Nothing => WaitCause::some(reason),
+        WaitedOn::Futex(address) => {
             let object = Some(format!("{address:#x}").into());
-            Found { reason, object, holder: holder((pid, tid), address) }
+            WaitCause { reason, object, holder: holder((pid, tid), address) }
         }
-        Subject::Descriptor(number) => of_descriptor(pid, number, reason),
-        Subject::Polled(address) => {
+        WaitedOn::Descriptor(number) => of_descriptor(pid, number, reason),
+        WaitedOn::Polled(address) => {
             let mut number = [0; 4];
             let len = read_memory(pid, address, &mut number);
             let number = u64::try_from(i32::from_ne_bytes(number)).ok().filter(|_| len == number.len());
-            number.map_or(Found::some(reason), |number| of_descriptor(pid, number, reason))
+            number.map_or(WaitCause::some(reason), |number| of_descriptor(pid, number, reason))
         }
     }
 }
 
 /// The file of a descriptor; `otherwise` is the reason if the file's kind does not determine it.
-fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> Found {
+fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> WaitCause {
     let Ok(link) = fs::read_link(format!("/proc/{pid}/fd/{number}")) else {
-        return Found::some(otherwise);
+        return WaitCause::some(otherwise);
     };
     let reason = by_link(&link).unwrap_or(otherwise);
-    Found { object: Some(link.to_string_lossy().into()), ..Found::some(reason) }
+    WaitCause { object: Some(link.to_string_lossy().into()), ..WaitCause::some(reason) }
 }
 
 /// The kind of file that a link in `/proc/PID/fd` names (proc_pid_fd(5)).
@@ -105,30 +106,30 @@ fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
 const CONTENDED: u32 = 2;
 
 /// The kind of wait of each system call.
-fn by_call(call: Call) -> (WaitReason, Subject) {
+fn by_call(call: Call) -> (WaitReason, WaitedOn) {
     let [first, second, ..] = call.arguments;
-    let descriptor = Subject::Descriptor(first);
+    let descriptor = WaitedOn::Descriptor(first);
     match calls::modern(call.number) {
-        libc::SYS_futex => (WaitReason::Lock, Subject::Futex(first)),
-        SYS_FUTEX_WAITV | libc::SYS_semop | libc::SYS_semtimedop => (WaitReason::Lock, Subject::Nothing),
+        libc::SYS_futex => (WaitReason::Lock, WaitedOn::Futex(first)),
+        SYS_FUTEX_WAITV | libc::SYS_semop | libc::SYS_semtimedop => (WaitReason::Lock, WaitedOn::Nothing),
         libc::SYS_flock | libc::SYS_fcntl => (WaitReason::Lock, descriptor),
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => (WaitReason::Sleep, Subject::Nothing),
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => (WaitReason::Sleep, WaitedOn::Nothing),
         // Without descriptors they are used to sleep.
-        libc::SYS_ppoll if second == 0 => (WaitReason::Sleep, Subject::Nothing),
-        libc::SYS_ppoll if second == 1 => (WaitReason::Events, Subject::Polled(first)),
-        libc::SYS_pselect6 if first == 0 => (WaitReason::Sleep, Subject::Nothing),
+        libc::SYS_ppoll if second == 0 => (WaitReason::Sleep, WaitedOn::Nothing),
+        libc::SYS_ppoll if second == 1 => (WaitReason::Events, WaitedOn::Polled(first)),
+        libc::SYS_pselect6 if first == 0 => (WaitReason::Sleep, WaitedOn::Nothing),
         libc::SYS_ppoll
         | libc::SYS_pselect6
         | libc::SYS_epoll_pwait
         | SYS_EPOLL_PWAIT2
         | libc::SYS_io_uring_enter
-        | libc::SYS_io_getevents => (WaitReason::Events, Subject::Nothing),
-        libc::SYS_wait4 | libc::SYS_waitid => (WaitReason::Child, Subject::Nothing),
-        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => (WaitReason::Signal, Subject::Nothing),
+        | libc::SYS_io_getevents => (WaitReason::Events, WaitedOn::Nothing),
+        libc::SYS_wait4 | libc::SYS_waitid => (WaitReason::Child, WaitedOn::Nothing),
+        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => (WaitReason::Signal, WaitedOn::Nothing),
         libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => (WaitReason::Network, descriptor),
         number if READS_AND_WRITES.contains(&number) => (WaitReason::File, descriptor),
-        number if OF_FILES.contains(&number) => (WaitReason::File, Subject::Nothing),
-        _ => (WaitReason::Other, Subject::Nothing),
+        number if OF_FILES.contains(&number) => (WaitReason::File, WaitedOn::Nothing),
+        _ => (WaitReason::Other, WaitedOn::Nothing),
     }
 }
 
@@ -193,14 +194,14 @@ mod tests {
         let check = |number, arguments: &[u64], expected| {
             assert_eq!(by_call(call(number, arguments)), expected, "{number}");
         };
-        check(libc::SYS_futex, &[0x7f00], (WaitReason::Lock, Subject::Futex(0x7f00)));
-        check(libc::SYS_clock_nanosleep, &[], (WaitReason::Sleep, Subject::Nothing));
-        check(libc::SYS_ppoll, &[8, 0], (WaitReason::Sleep, Subject::Nothing));
-        check(libc::SYS_ppoll, &[8, 1], (WaitReason::Events, Subject::Polled(8)));
-        check(libc::SYS_ppoll, &[8, 2], (WaitReason::Events, Subject::Nothing));
-        check(libc::SYS_wait4, &[], (WaitReason::Child, Subject::Nothing));
-        check(libc::SYS_read, &[3], (WaitReason::File, Subject::Descriptor(3)));
-        check(libc::SYS_getpid, &[], (WaitReason::Other, Subject::Nothing));
+        check(libc::SYS_futex, &[0x7f00], (WaitReason::Lock, WaitedOn::Futex(0x7f00)));
+        check(libc::SYS_clock_nanosleep, &[], (WaitReason::Sleep, WaitedOn::Nothing));
+        check(libc::SYS_ppoll, &[8, 0], (WaitReason::Sleep, WaitedOn::Nothing));
+        check(libc::SYS_ppoll, &[8, 1], (WaitReason::Events, WaitedOn::Polled(8)));
+        check(libc::SYS_ppoll, &[8, 2], (WaitReason::Events, WaitedOn::Nothing));
+        check(libc::SYS_wait4, &[], (WaitReason::Child, WaitedOn::Nothing));
+        check(libc::SYS_read, &[3], (WaitReason::File, WaitedOn::Descriptor(3)));
+        check(libc::SYS_getpid, &[], (WaitReason::Other, WaitedOn::Nothing));
     }
 
     #[test]
@@ -224,7 +225,7 @@ mod tests {
         let polled = call(libc::SYS_ppoll, &[fds.as_ptr() as u64, 1]);
         assert_eq!(what_for(pid, pid, Some(polled)).object.as_deref(), path.to_str());
         let none = what_for(pid, pid, Some(call(libc::SYS_read, &[u64::MAX])));
-        assert_eq!(none, Found::some(WaitReason::File));
+        assert_eq!(none, WaitCause::some(WaitReason::File));
     }
 
     #[test]
@@ -240,6 +241,6 @@ mod tests {
 
     #[test]
     fn code_outside_of_calls_waits_for_a_page() {
-        assert_eq!(what_for(1, 1, None), Found::some(WaitReason::Page));
+        assert_eq!(what_for(1, 1, None), WaitCause::some(WaitReason::Page));
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::{env, fs, io};
+use std::{env, fs, io, thread};
 
 use nyquist_convert::event::Pid;
 use thiserror::Error;
@@ -23,6 +23,9 @@ use super::sys::{file, task};
 use super::system::facts;
 use crate::suspend::system::Refusal;
 
+/// How often, and at which interval, a process that must end is signalled.
+const MOST_ATTEMPTS: u32 = 100;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 /// The folders in which programs are found if there is no PATH (`_PATH_DEFPATH`).
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
@@ -159,10 +162,17 @@ impl Drop for Child {
     }
 }
 
-/// Ends a process that has not run, so that nothing is lost.
+/// Ends a process that has not run, so that nothing is lost. It is not waited for for ever, because a suspended
+/// process may be slow to end.
 fn end(pid: u32) {
-    let _ = spawn::signal(pid, KILL);
-    let _ = spawn::reap(pid);
+    for _ in 0..MOST_ATTEMPTS {
+        let _ = spawn::signal(pid, KILL);
+        let _ = spawn::resume(pid);
+        match spawn::reap_if_ended(pid) {
+            Ok(None) => thread::sleep(BETWEEN_ATTEMPTS),
+            Ok(Some(_)) | Err(_) => return,
+        }
+    }
 }
 
 impl Launcher {
@@ -257,7 +267,7 @@ impl Running {
     }
 
     /// Waits until the command has ended.
-    pub fn wait(&self) -> io::Result<Ended> {
+    pub fn wait(&self) -> io::Result<ChildExit> {
         self.process.wait()
     }
 
@@ -282,7 +292,7 @@ impl Signaller {
 
 /// How a command ended, and its CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ChildExit {
     /// How it ended.
     pub status: ExitStatus,
     /// Its CPU time in user code, with that of the children that it has waited for.
@@ -302,7 +312,7 @@ struct Process {
 }
 
 impl Process {
-    fn wait(&self) -> io::Result<Ended> {
+    fn wait(&self) -> io::Result<ChildExit> {
         // Nobody is kept from signalling it meanwhile. If another thread has reaped it, the wait fails.
         let _ = spawn::await_end(self.pid);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -311,7 +321,7 @@ impl Process {
             None => *ended.insert(spawn::reap(self.pid)?),
         };
         let status = ExitStatus::of_wait(reaped.status);
-        Ok(Ended { status, user: reaped.user, system: reaped.system })
+        Ok(ChildExit { status, user: reaped.user, system: reaped.system })
     }
 
     fn signal(&self, signal: i32) -> io::Result<()> {

@@ -4,7 +4,8 @@ use std::io::{self, PipeReader};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::sys::signals;
+use super::pure::senders::{self, Processes};
+use super::sys::{process, signals};
 
 pub use crate::request::{EndSignal, KILL, Request};
 
@@ -60,11 +61,26 @@ impl Requests {
         let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(received) = signals::next(&self.pipe)? {
             let Some(signal) = EndSignal::of(received.number) else { continue };
-            // The terminal is no process. It signals the group in its foreground alone.
-            let typed = !received.has_sender && signals::is_in_foreground();
-            return Ok(Some(Request { signal, typed: typed && signal != EndSignal::Terminate }));
+            // The terminal signals the group in its foreground alone.
+            let typed = signal != EndSignal::Terminate
+                && signals::is_in_foreground()
+                && senders::is_of_terminal(received.sender, std::process::id(), &Running);
+            return Ok(Some(Request { signal, typed }));
         }
         Ok(None)
+    }
+}
+
+/// The processes of the system.
+struct Running;
+
+impl Processes for Running {
+    fn parent(&self, pid: u32) -> Option<u32> {
+        process::known(pid).map(|known| known.parent).filter(|parent| *parent > 0)
+    }
+
+    fn session(&self, pid: u32) -> Option<u32> {
+        process::session(pid)
     }
 }
 

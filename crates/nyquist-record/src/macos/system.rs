@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,7 +43,8 @@ pub(crate) struct Sampled {
     began: u64,
     /// Its task. The process gets another one when it executes another program.
     task: RefCell<Arc<Port>>,
-    has_new_program: Cell<bool>,
+    /// Whether its task has become another one since that was last asked, or why that one is refused.
+    has_new_program: RefCell<Result<bool, Refusal>>,
 }
 
 /// A thread that is sampled.
@@ -68,17 +70,24 @@ impl Sampled {
 
     /// The threads of its task. If the task is gone and the process lives, the process executes another program,
     /// whose task is opened.
-    fn threads(&self) -> Option<Vec<Port>> {
+    fn threads(&self) -> Vec<Port> {
         if let Some(threads) = task::threads(&self.task()) {
-            return Some(threads);
+            return threads;
         }
-        let lives =
-            process::known(self.pid).is_some_and(|known| known.began == self.began && !known.has_ended);
-        let port = lives.then(|| task::of_process(self.pid)).flatten()?;
-        let threads = task::threads(&port)?;
-        self.task.replace(Arc::new(port));
-        self.has_new_program.set(true);
-        Some(threads)
+        match open_task(self.pid) {
+            Ok((began, task)) if began == self.began => {
+                let threads = task::threads(&task).unwrap_or_default();
+                self.task.replace(Arc::new(task));
+                *self.has_new_program.borrow_mut() = Ok(true);
+                threads
+            }
+            Err(refusal @ Refusal::Refused { .. }) => {
+                *self.has_new_program.borrow_mut() = Err(refusal);
+                Vec::new()
+            }
+            // It has ended.
+            Ok(_) | Err(Refusal::Gone) => Vec::new(),
+        }
     }
 
     /// Reads its memory: all of the bytes, or none.
@@ -108,7 +117,7 @@ impl System for MacOs {
     }
 
     fn list_threads(&mut self, _: u32, process: &Sampled, out: &mut Vec<ListedThread>) {
-        for port in process.threads().unwrap_or_default() {
+        for port in process.threads() {
             let Some(id) = thread::id(&port) else { continue };
             // Numbers count up from the system's start, and 32 bits of them are enough to tell threads apart.
             let tid = id as u32;
@@ -117,8 +126,15 @@ impl System for MacOs {
         }
     }
 
-    fn has_new_program(&mut self, process: &Sampled) -> bool {
-        process.has_new_program.take()
+    fn has_new_program(&mut self, process: &Sampled) -> Result<bool, Refusal> {
+        process.has_new_program.replace(Ok(false))
+    }
+
+    /// The path and the signature of its program. They change when it executes another one.
+    fn program_stamp(&mut self, pid: u32) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        (process::path(pid)?, process::code_flags(pid)).hash(&mut hasher);
+        Some(hasher.finish())
     }
 
     fn open_process(&mut self, pid: u32) -> Result<Sampled, Refusal> {
@@ -128,19 +144,9 @@ impl System for MacOs {
         if process::known(std::process::id()).is_some_and(|own| own.is_translated) {
             return Err(refusal::of_translated_nyquist());
         }
-        if known.is_translated || !known.has_64_bits {
-            return Err(refusal::of_other_code(pid, known.is_translated));
-        }
-        match task::of_process(pid) {
-            Some(port) => Ok(Sampled {
-                pid,
-                began: known.began,
-                task: RefCell::new(Arc::new(port)),
-                has_new_program: Cell::new(false),
-            }),
-            None if super::process_has_ended(pid) => Err(Refusal::Gone),
-            None => Err(refusal::of_process(pid, &facts(pid))),
-        }
+        let (began, task) = open_task(pid)?;
+        let has_new_program = RefCell::new(Ok(false));
+        Ok(Sampled { pid, began, task: RefCell::new(Arc::new(task)), has_new_program })
     }
 
     fn process_name(&mut self, process: &Sampled) -> Option<String> {
@@ -242,6 +248,19 @@ fn ends_with_call(code: [u8; CALL]) -> bool {
     u32::from_le_bytes(code) & 0xffe0_001f == 0xd400_0001
 }
 
+/// The task of a process, and when the process was started.
+fn open_task(pid: u32) -> Result<(u64, Port), Refusal> {
+    let known = process::known(pid).filter(|known| !known.has_ended).ok_or(Refusal::Gone)?;
+    if known.is_translated || !known.has_64_bits {
+        return Err(refusal::of_other_code(pid, known.is_translated));
+    }
+    match task::of_process(pid) {
+        Some(task) => Ok((known.began, task)),
+        None if super::process_has_ended(pid) => Err(Refusal::Gone),
+        None => Err(refusal::of_process(pid, &facts(pid))),
+    }
+}
+
 /// What is known of a process that may not be sampled.
 pub(super) fn facts(pid: u32) -> Facts {
     Facts { path: process::path(pid).map(copies::original), code_flags: process::code_flags(pid) }
@@ -274,6 +293,6 @@ mod tests {
         let mut threads = Vec::new();
         system.list_threads(std::process::id(), &own, &mut threads);
         assert!(threads.len() >= 2, "the main thread, and that of the test");
-        assert!(!system.has_ended(&own) && !system.has_new_program(&own));
+        assert!(!system.has_ended(&own) && system.has_new_program(&own) == Ok(false));
     }
 }

@@ -8,8 +8,8 @@ use super::here::{Flag, Preference, StopHandle, ThisSystem, cpus};
 use super::options::{Options, Target};
 use super::outcome::Sampled;
 pub use super::outcome::{Notice, OpenError, Outcome};
-use super::recording::{Ready, Sampling};
-use super::{End, Plan};
+use super::recording::{PreparedSampler, Sampling};
+use super::{Plan, SamplerResult};
 use crate::end_reason::EndReason;
 use crate::pace::HoldSummary;
 use crate::{Chunk, Source};
@@ -21,7 +21,7 @@ const MAX_RATE_HZ: u32 = 10_000;
 #[derive(Debug)]
 pub struct Backend {
     outcome: Outcome,
-    ready: Ready<ThisSystem>,
+    ready: PreparedSampler<ThisSystem>,
     stop: StopHandle,
 }
 
@@ -46,10 +46,10 @@ impl Backend {
             cpus: cpus(),
             most_copied: options.stack_bytes.map_or(usize::MAX, |bytes| bytes as usize),
         };
-        let ready = Ready::open(this, plan).map_err(OpenError::of)?;
+        let ready = PreparedSampler::open(this, plan).map_err(OpenError::of)?;
         let lowered = Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz };
         let lowered = (options.rate_hz > rate_hz).then_some(lowered);
-        let notices = lowered.into_iter().chain(Notice::of(ready.left_out())).collect();
+        let notices = lowered.into_iter().chain(Notice::of(&ready.left_out())).collect();
         let interval_ns = 1_000_000_000 / u64::from(rate_hz);
         let outcome = Outcome { rate_hz, interval_ns, sampled: Sampled::BySuspending, notices };
         Ok(Self { outcome, ready, stop })
@@ -113,7 +113,7 @@ impl Recording {
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
     pub fn finish(mut self) -> Summary {
         self.stop.stop();
-        let End { reason, total_cpu_time_ns, holds, left_running, left_out } =
+        let SamplerResult { reason, total_cpu_time_ns, holds, left_running, left_out } =
             self.sampling.join().unwrap_or_default();
         let reason = reason.unwrap_or(EndReason::Stopped);
         Summary {

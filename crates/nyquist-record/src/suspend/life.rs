@@ -7,7 +7,7 @@ use nyquist_convert::event::{EventKind, Pid, Tid};
 use super::cpu_clock::CpuClock;
 use super::events::{fork, name, total};
 use super::images::Images;
-use super::sampler::{LeftOut, Process, Sampler};
+use super::sampler::{Process, Sampler};
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Task;
 
@@ -18,8 +18,6 @@ const LONGEST_LISTING_NS: u64 = 100_000_000;
 const PART_OF_LISTINGS: u64 = 20;
 /// The most threads that are recorded.
 const MOST_THREADS: usize = 1 << 16;
-/// The most processes that cannot be sampled and are remembered as such.
-const MOST_LEFT_OUT: usize = 1000;
 
 impl<S: System> Sampler<S> {
     /// Lists the machine's processes, and takes note of new and ended ones and of their threads.
@@ -46,26 +44,46 @@ impl<S: System> Sampler<S> {
                 self.adopt(&process, now);
             }
             self.forget_ended(&listed, now);
+            for process in self.refused.due(now, |pid| self.system.program_stamp(pid)) {
+                self.adopt(&process, now);
+            }
         }
         self.listed = listed;
         is_listed
     }
 
-    /// Adds a process that a recorded one has started.
+    /// Adds a process that a recorded one has started, or that was refused before.
     fn adopt(&mut self, listed: &ListedProcess, now: u64) {
-        match self.system.open_process(listed.pid) {
-            Ok(process) => {
-                let (pid, parent) = (listed.pid, listed.parent);
-                self.processes.insert(pid, Process::new(process));
-                if self.has_begun {
-                    self.out.push(now, fork((pid, pid), (parent, parent)));
-                    self.describe(pid, now, true);
-                }
+        let (pid, parent) = (listed.pid, listed.parent);
+        let process = match self.system.open_process(pid) {
+            Ok(process) => process,
+            Err(refusal) => return self.note_refused(*listed, refusal, now),
+        };
+        self.refused.remove(pid);
+        let former = self.processes.insert(pid, Process::new(process));
+        if self.has_begun {
+            if former.is_none() {
+                self.out.push(now, fork((pid, pid), (parent, parent)));
             }
-            Err(Refusal::Refused { reason, advice }) if self.left_out.len() < MOST_LEFT_OUT => {
-                self.left_out.push(LeftOut { pid: Pid(listed.pid), reason, advice });
-            }
-            Err(_) => {}
+            self.describe(pid, now, true);
+        }
+    }
+
+    fn note_refused(&mut self, listed: ListedProcess, refusal: Refusal, now: u64) {
+        let stamp = self.system.program_stamp(listed.pid);
+        self.refused.note(listed, refusal, stamp, now);
+    }
+
+    /// Ends the threads of a process that executes a program that may not be sampled.
+    fn refuse(&mut self, pid: u32, refusal: Refusal, now: u64) {
+        for task in self.tasks.remove(|task| task.pid == pid) {
+            self.end(task, now);
+        }
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.is_refused = true;
+        }
+        if let Some(listed) = self.listed.iter().find(|listed| listed.pid == pid).copied() {
+            self.note_refused(listed, refusal, now);
         }
     }
 
@@ -91,6 +109,7 @@ impl<S: System> Sampler<S> {
     fn forget_ended(&mut self, listed: &[ListedProcess], now: u64) {
         let living: HashSet<u32> =
             listed.iter().filter(|process| self.family.has(process)).map(|process| process.pid).collect();
+        self.refused.keep(&living);
         let is_gone = |pid: &u32| !living.contains(pid);
         let gone: Vec<u32> = self.processes.keys().copied().filter(is_gone).collect();
         for pid in gone {
@@ -104,12 +123,19 @@ impl<S: System> Sampler<S> {
     }
 
     fn list_threads(&mut self, pid: u32, now: u64) {
-        let Some(process) = self.processes.get(&pid) else { return };
+        let Some(process) = self.processes.get(&pid).filter(|process| !process.is_refused) else { return };
         let mut listed = std::mem::take(&mut self.listed_threads);
         listed.clear();
         self.system.list_threads(pid, &process.handle, &mut listed);
-        let is_new_program = self.system.has_new_program(&process.handle);
-        let carried_ns = if is_new_program { self.leave_program(pid, now) } else { 0 };
+        let carried_ns = match self.system.has_new_program(&process.handle) {
+            Ok(true) => self.leave_program(pid, now),
+            Ok(false) => 0,
+            Err(refusal) => {
+                self.refuse(pid, refusal, now);
+                self.listed_threads = listed;
+                return;
+            }
+        };
         let living: HashSet<u32> = listed.iter().map(|thread| thread.tid).collect();
         for task in self.tasks.remove(|task| task.pid == pid && !living.contains(&task.tid)) {
             self.end(task, now);

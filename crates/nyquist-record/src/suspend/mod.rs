@@ -11,14 +11,15 @@ mod events;
 mod family;
 mod images;
 mod life;
-mod look;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod options;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod outcome;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod recording;
+mod refused;
 mod sampler;
+mod sampling;
 #[cfg(test)]
 mod simulated;
 pub(crate) mod system;
@@ -34,6 +35,6 @@ use crate::windows as here;
 #[cfg(windows)]
 pub(crate) use family::Family;
 #[cfg(any(windows, target_os = "macos"))]
-pub(crate) use look::LARGEST_COPY;
+pub(crate) use sampler::{LeftOut, Plan, SamplerResult};
 #[cfg(any(windows, target_os = "macos"))]
-pub(crate) use sampler::{End, LeftOut, Plan};
+pub(crate) use sampling::LARGEST_COPY;

@@ -7,23 +7,23 @@ use std::sync::mpsc::{Receiver, channel};
 
 use nyquist_convert::event::Pid;
 
-use super::sampler::{End, LeftOut, Plan, Sampler};
+use super::sampler::{LeftOut, Plan, Sampler, SamplerResult};
 use super::system::{Refusal, System};
 use crate::Chunk;
 use crate::recording_thread::RecordingThread;
 
 /// Processes that are ready to be sampled.
 #[derive(Debug)]
-pub(crate) struct Ready<S: System> {
+pub(crate) struct PreparedSampler<S: System> {
     sampler: Sampler<S>,
     chunks: Receiver<Chunk>,
     waiting: Arc<AtomicUsize>,
 }
 
 /// The sampling thread and its chunks.
-pub(crate) type Sampling = RecordingThread<End>;
+pub(crate) type Sampling = RecordingThread<SamplerResult>;
 
-impl<S: System + Send + 'static> Ready<S>
+impl<S: System + Send + 'static> PreparedSampler<S>
 where
     S::Process: Send,
     S::Thread: Send,
@@ -37,7 +37,7 @@ where
     }
 
     /// The descendants that cannot be sampled.
-    pub(crate) fn left_out(&self) -> &[LeftOut] {
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         self.sampler.left_out()
     }
 

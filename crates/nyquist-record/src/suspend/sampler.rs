@@ -12,6 +12,7 @@ use nyquist_convert::event::Pid;
 use super::events;
 use super::family::Family;
 use super::images::Images;
+use super::refused::RefusedProcesses;
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Tasks;
 use crate::Chunk;
@@ -42,7 +43,7 @@ pub(crate) struct Plan {
 
 /// The result of a recording that has ended.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct End {
+pub(crate) struct SamplerResult {
     pub(crate) reason: Option<EndReason>,
     pub(crate) total_cpu_time_ns: u64,
     pub(crate) holds: HoldSummary,
@@ -70,6 +71,8 @@ pub(super) struct Process<P> {
     pub(super) samples: u64,
     /// The addresses in code that makes system calls, and whether threads that are there are in a call.
     pub(super) calls: HashMap<u64, bool>,
+    /// Whether it executes a program that may not be sampled.
+    pub(super) is_refused: bool,
 }
 
 /// The state of the sampling thread.
@@ -85,7 +88,7 @@ pub(crate) struct Sampler<S: System> {
     pub(super) holds: Holds,
     /// The CPU time of threads that have ended.
     pub(super) ended_cpu_ns: u64,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) refused: RefusedProcesses,
     /// Whether a thread or process seems to have ended or to be new, so that the next listing is due.
     pub(super) wants_listing: bool,
     pub(super) next_listing: u64,
@@ -122,7 +125,7 @@ impl<S: System> Sampler<S> {
             out: Out::new(chunks, waiting),
             holds: Holds::new(),
             ended_cpu_ns: 0,
-            left_out: Vec::new(),
+            refused: RefusedProcesses::default(),
             wants_listing: false,
             next_listing: now,
             sent_at: now,
@@ -137,12 +140,12 @@ impl<S: System> Sampler<S> {
 
     /// The descendants that cannot be sampled, so far.
     #[cfg(any(windows, target_os = "macos"))]
-    pub(crate) fn left_out(&self) -> &[LeftOut] {
-        &self.left_out
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
+        self.refused.left_out()
     }
 
     /// Samples until the recording ends.
-    pub(crate) fn run(mut self) -> End {
+    pub(crate) fn run(mut self) -> SamplerResult {
         let began = self.system.now();
         self.describe_all(began);
         self.list(began);
@@ -157,7 +160,7 @@ impl<S: System> Sampler<S> {
                 self.list(now);
             }
             if now >= ticks.next_ns() {
-                self.look_at_all();
+                self.sample_all();
                 ticks.advance(self.system.now());
             }
             self.send_from_time_to_time();
@@ -245,7 +248,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// Records the CPU times, and sends the remaining samples.
-    fn finish(mut self, reason: EndReason) -> End {
+    fn finish(mut self, reason: EndReason) -> SamplerResult {
         let now = self.system.now();
         self.list(now);
         self.refresh_sampled_images(now);
@@ -256,12 +259,12 @@ impl<S: System> Sampler<S> {
         self.send();
         let Self { system, processes, .. } = &mut self;
         let left_running = processes.values().any(|it| !system.has_ended(&it.handle));
-        End {
+        SamplerResult {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns,
             holds: self.holds.summary(&self.budget),
             left_running,
-            left_out: self.left_out,
+            left_out: self.refused.left_out(),
         }
     }
 }
@@ -274,6 +277,7 @@ impl<P> Process<P> {
             has_samples: false,
             samples: 0,
             calls: HashMap::new(),
+            is_refused: false,
         }
     }
 }

@@ -44,7 +44,10 @@ pub(super) struct SimProcess {
     pub(super) parent: u32,
     pub(super) begins: u64,
     pub(super) ends: Option<u64>,
-    pub(super) is_refused: bool,
+    /// When it may not be sampled.
+    pub(super) refused: Range<u64>,
+    /// How often it was opened, or refused.
+    pub(super) openings: u32,
     /// Whether it ends when one of its threads is suspended next.
     pub(super) ends_at_look: bool,
     /// Whether it states absurd stacks and images.
@@ -93,9 +96,20 @@ impl SimProcess {
         if self.executed > 0 { "second" } else { "program" }
     }
 
+    /// Executes the other program if its time has come. Returns whether it has.
+    fn execute(&mut self, now: u64) -> bool {
+        let executes = self.executes.take_if(|time| now >= *time).is_some();
+        self.executed += u32::from(executes);
+        executes
+    }
+
     fn lives(&self, now: u64) -> bool {
         now >= self.begins && self.ends.is_none_or(|end| now < end)
     }
+}
+
+fn refused(pid: u32) -> Refusal {
+    Refusal::Refused { reason: format!("{pid} is refused"), advice: None }
 }
 
 impl SimThread {
@@ -199,24 +213,29 @@ impl System for Simulated {
         }));
     }
 
-    fn has_new_program(&mut self, process: &u32) -> bool {
+    fn has_new_program(&mut self, pid: &u32) -> Result<bool, Refusal> {
         let mut machine = self.0.borrow_mut();
         let now = machine.now;
-        let Some(process) = machine.processes.get_mut(process) else { return false };
-        let executes = process.executes.take_if(|time| now >= *time).is_some();
-        process.executed += u32::from(executes);
-        executes
+        let Some(process) = machine.processes.get_mut(pid) else { return Ok(false) };
+        let executes = process.execute(now);
+        if process.refused.contains(&now) { Err(refused(*pid)) } else { Ok(executes) }
+    }
+
+    fn program_stamp(&mut self, pid: u32) -> Option<u64> {
+        let mut machine = self.0.borrow_mut();
+        let now = machine.now;
+        let process = machine.processes.get_mut(&pid)?;
+        process.execute(now);
+        Some(process.executed.into())
     }
 
     fn open_process(&mut self, pid: u32) -> Result<u32, Refusal> {
-        let machine = self.0.borrow();
-        match machine.processes.get(&pid).filter(|process| process.lives(machine.now)) {
-            None => Err(Refusal::Gone),
-            Some(process) if process.is_refused => {
-                Err(Refusal::Refused { reason: format!("{pid} is refused"), advice: None })
-            }
-            Some(_) => Ok(pid),
-        }
+        let mut machine = self.0.borrow_mut();
+        let now = machine.now;
+        let process = machine.processes.get_mut(&pid).filter(|process| process.lives(now));
+        let process = process.ok_or(Refusal::Gone)?;
+        process.openings += 1;
+        if process.refused.contains(&now) { Err(refused(pid)) } else { Ok(pid) }
     }
 
     fn process_name(&mut self, process: &u32) -> Option<String> {

@@ -79,9 +79,14 @@ pub(crate) trait System {
     /// The threads of a process at the last listing.
     fn list_threads(&mut self, pid: u32, process: &Self::Process, out: &mut Vec<ListedThread>);
     /// Whether a process was found to execute another program when its threads were last listed. The listed
-    /// threads are those of the new program.
-    fn has_new_program(&mut self, _process: &Self::Process) -> bool {
-        false
+    /// threads are those of the new program. An error if that program may not be sampled: then no threads were
+    /// listed.
+    fn has_new_program(&mut self, _process: &Self::Process) -> Result<bool, Refusal> {
+        Ok(false)
+    }
+    /// A number that changes when a process executes another program, if the system tells.
+    fn program_stamp(&mut self, _pid: u32) -> Option<u64> {
+        None
     }
 
     /// Opens a process to be sampled.

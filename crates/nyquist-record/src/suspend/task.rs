@@ -32,9 +32,9 @@ pub(crate) struct Task<T> {
     /// Whether the last listing shows that it has run since its last look.
     pub(crate) is_due: bool,
     /// How many looks in a row have found it in the same place, if its clock is coarse.
-    pub(crate) same_looks: u32,
+    pub(crate) unchanged_checks: u32,
     /// When such a thread is looked at again, even if its clock has not moved.
-    pub(crate) next_look: u64,
+    pub(crate) next_check: u64,
     /// Whether a look has suspended it since its clock was last read: it uses some CPU time for that.
     pub(crate) is_disturbed: bool,
     /// Whether it has run since its name was last read.
@@ -73,8 +73,8 @@ impl<T> Task<T> {
             seen_ns: 0,
             turns: 0,
             is_due: true,
-            same_looks: 0,
-            next_look: now,
+            unchanged_checks: 0,
+            next_check: now,
             is_disturbed: false,
             has_run: true,
             name: String::new(),
@@ -90,7 +90,7 @@ impl<T> Task<T> {
     pub(crate) fn may_have_run(&self, read_ns: u64, now: u64) -> bool {
         let moved = self.clock.advance_to(read_ns);
         let own_cost = if self.is_disturbed { COST_OF_LOOK_NS } else { 0 };
-        let is_overdue = self.clock.is_coarse() && now >= self.next_look;
+        let is_overdue = self.clock.is_coarse() && now >= self.next_check;
         self.is_running() || moved > own_cost || self.is_due || is_overdue
     }
 
@@ -107,10 +107,10 @@ impl<T> Task<T> {
     /// Notes whether a look has found it in the same place. The looks at a thread with a coarse clock that
     /// stays where it is become rare.
     pub(crate) fn note_place(&mut self, is_same: bool, interval_ns: u64, now: u64) {
-        self.same_looks = if is_same { self.same_looks.saturating_add(1) } else { 0 };
-        let doubled = 1_u64 << self.same_looks.min(16);
+        self.unchanged_checks = if is_same { self.unchanged_checks.saturating_add(1) } else { 0 };
+        let doubled = 1_u64 << self.unchanged_checks.min(16);
         let pause = interval_ns.saturating_mul(doubled).min(LONGEST_PAUSE_NS.max(interval_ns));
-        self.next_look = if self.same_looks == 0 { now } else { now + pause };
+        self.next_check = if self.unchanged_checks == 0 { now } else { now + pause };
     }
 
     /// The CPU time in nanoseconds since a sample last found it running.
@@ -195,12 +195,12 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..7 {
             task.note_place(true, 1_000_000, 0);
-            pauses.push(task.next_look / 1_000_000);
+            pauses.push(task.next_check / 1_000_000);
         }
         assert_eq!(pauses, [2, 4, 8, 16, 32, 32, 32]);
         assert!(!task.may_have_run(0, 31_999_999) && task.may_have_run(0, 32_000_000));
         task.note_place(false, 1_000_000, 5);
-        assert_eq!(task.next_look, 5);
+        assert_eq!(task.next_check, 5);
     }
 
     #[test]

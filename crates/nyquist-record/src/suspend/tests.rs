@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 
 use nyquist_convert::event::{Event, EventKind, Sample, SampleState, UserStack};
 
-use super::sampler::{End, Plan, Sampler};
+use super::sampler::{Plan, Sampler, SamplerResult};
 use super::simulated::{Does, MS, Machine, SimProcess, Simulated};
 use super::system::Refusal;
 use crate::end_reason::EndReason;
@@ -16,7 +16,7 @@ const SECOND: u64 = 1000 * MS;
 const COARSE: u64 = 15 * MS;
 
 struct Recorded {
-    end: End,
+    end: SamplerResult,
     events: Vec<Event>,
     machine: Simulated,
 }
@@ -181,7 +181,7 @@ fn threads_come_and_go() {
 #[test]
 fn refused_children_are_left_out() {
     let child = SimProcess::new(10, SECOND + 100 * MS..SECOND + 400 * MS, &[(21, Does::Runs)]);
-    let refused = SimProcess { is_refused: true, ..child.clone() };
+    let refused = SimProcess { refused: 0..u64::MAX, ..child.clone() };
     let grandchild = SimProcess::new(20, SECOND + 200 * MS..u64::MAX, &[(31, Does::Runs)]);
     let all = [(10, forever(&[(11, Does::Waits)])), (20, child), (25, refused), (30, grandchild)];
     let recorded = record(&machine(0, &all), plan(&[10], 600));
@@ -216,7 +216,7 @@ fn the_recording_ends_with_all_named_processes() {
 
 #[test]
 fn a_named_process_that_is_refused_is_an_error() {
-    let refused = SimProcess { is_refused: true, ..forever(&[]) };
+    let refused = SimProcess { refused: 0..u64::MAX, ..forever(&[]) };
     let open = |pid| {
         let system = machine(0, &[(10, refused.clone())]);
         Sampler::open(system, plan(&[pid], 1), channel().0, Arc::default()).map(|_| ()).unwrap_err().1
@@ -233,5 +233,5 @@ fn a_hostile_process_costs_no_more_than_others() {
         UserStack::Copied { stack, .. } => stack.len(),
         _ => 0,
     });
-    assert_eq!(longest.max(), Some(super::look::LARGEST_COPY));
+    assert_eq!(longest.max(), Some(super::sampling::LARGEST_COPY));
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::etw::{EtwRecording, Opened};
+use super::etw::{EtwRecording, EtwSession};
 use super::sys::timer::Flag;
 use super::{Options, StopHandle, Target};
 use crate::end_reason::EndReason;
@@ -28,19 +28,19 @@ pub enum Way {
 
 /// A backend that is ready to record. Dropping it leaves the processes as they are.
 #[derive(Debug)]
-pub struct Backend(Ready);
+pub struct Backend(OpenedBackend);
 
 #[derive(Debug)]
-enum Ready {
+enum OpenedBackend {
     Suspend(Box<suspend::Backend>),
-    Etw { opened: Box<Opened>, outcome: Outcome, stop: StopHandle },
+    Etw { opened: Box<EtwSession>, outcome: Outcome, stop: StopHandle },
 }
 
 impl Backend {
     /// Opens what is to be recorded. It runs on meanwhile.
     pub fn open(target: &Target, options: &Options) -> Result<Self, OpenError> {
         match options.way {
-            Way::Suspend => suspend::Backend::open(target, options).map(Box::new).map(Ready::Suspend),
+            Way::Suspend => suspend::Backend::open(target, options).map(Box::new).map(OpenedBackend::Suspend),
             Way::Etw { waits } => open_etw(target, options, waits),
         }
         .map(Self)
@@ -49,16 +49,16 @@ impl Backend {
     /// What is recorded, and how.
     pub fn outcome(&self) -> Outcome {
         match &self.0 {
-            Ready::Suspend(backend) => backend.outcome(),
-            Ready::Etw { outcome, .. } => outcome.clone(),
+            OpenedBackend::Suspend(backend) => backend.outcome(),
+            OpenedBackend::Etw { outcome, .. } => outcome.clone(),
         }
     }
 
     /// Starts recording. A child is sampled from its start on.
     pub fn record(self) -> Result<Recording, OpenError> {
         match self.0 {
-            Ready::Suspend(backend) => backend.record().map(Running::Suspend),
-            Ready::Etw { opened, stop, .. } => {
+            OpenedBackend::Suspend(backend) => backend.record().map(Running::Suspend),
+            OpenedBackend::Etw { opened, stop, .. } => {
                 let recording =
                     opened.record().map_err(|source| system("no thread can be started", source))?;
                 Ok(Running::Etw { recording, stop })
@@ -68,15 +68,15 @@ impl Backend {
     }
 }
 
-fn open_etw(target: &Target, options: &Options, waits: bool) -> Result<Ready, OpenError> {
+fn open_etw(target: &Target, options: &Options, waits: bool) -> Result<OpenedBackend, OpenError> {
     let flag = Flag::new().map_err(|source| system("no event can be made", source))?;
     let stop = StopHandle { flag: Arc::new(flag) };
-    let opened = Opened::open(target, (options, waits), Arc::clone(&stop.flag))?;
+    let opened = EtwSession::open(target, (options, waits), Arc::clone(&stop.flag))?;
     let (asked_hz, rate_hz, interval_ns) = (options.rate_hz, opened.rate_hz, opened.interval_ns);
     let lowered = Notice::LeastInterval { asked_hz, allowed_hz: rate_hz, least_ns: interval_ns };
     let notices = (rate_hz < asked_hz).then_some(lowered).into_iter().collect();
     let outcome = Outcome { rate_hz, interval_ns, sampled: Sampled::ByEvents, notices };
-    Ok(Ready::Etw { opened: Box::new(opened), outcome, stop })
+    Ok(OpenedBackend::Etw { opened: Box::new(opened), outcome, stop })
 }
 
 fn system(what: &'static str, source: io::Error) -> OpenError {

@@ -145,10 +145,10 @@ impl Running {
     }
 
     /// Waits until the command has ended.
-    pub fn wait(&self) -> io::Result<Ended> {
+    pub fn wait(&self) -> io::Result<ChildExit> {
         let code = process::wait(&self.process.handle)?;
         let (user, system) = process::cpu_times(&self.process.handle)?;
-        Ok(Ended { status: ExitStatus::of_code(code), user, system })
+        Ok(ChildExit { status: ExitStatus::of_code(code), user, system })
     }
 
     /// A handle that ends the command from any thread.
@@ -182,7 +182,7 @@ impl Signaller {
 
 /// How a command ended, and its CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ChildExit {
     /// How it ended.
     pub status: ExitStatus,
     /// Its CPU time in user code, without that of its children.

@@ -318,7 +318,7 @@ fn what_is_no_text_file_is_not_served() {
     };
     check(&binary, "it is not text");
     check(&long, "it is too long");
-    check(&path(&folder, ""), "it is no regular file");
+    check(&path(&folder, ""), "it is not a regular file");
     check("Cargo.toml", "its folder is not known; --source-map FROM=TO tells where it is");
     check("../nyquist-server/Cargo.toml", "its folder is not known; --source-map FROM=TO tells where it is");
     check("/tmp/a\u{1b}[31m.c", "its path has control characters");
@@ -331,7 +331,7 @@ fn devices_and_kernel_files_are_not_read() {
         let text = ask(&profile(&[file]), "prog", file, SourceFiles::default().allowing("/"));
         assert_eq!(text.as_deref().map_err(|error| error.rsplit(": ").next().unwrap()), expected, "{file}");
     };
-    check("/dev/zero", Err("it is no regular file"));
+    check("/dev/zero", Err("it is not a regular file"));
     check("/proc/self/environ", Ok(""));
 }
 

@@ -98,7 +98,7 @@ impl<'a> Block<'a> {
             if let Some(place) = at.and_then(|at| self.place(at)) {
                 *found = match &last {
                     Some((known, answer)) if *known == place => Some(answer.clone()),
-                    _ => self.answer(place, &mut strings).map(Arc::new),
+                    _ => self.address_info(place, &mut strings).map(Arc::new),
                 };
                 last = found.clone().map(|answer| (place, answer));
             }
@@ -108,7 +108,7 @@ impl<'a> Block<'a> {
     /// All its answers, in order. Damaged answers are left out.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Extent, AddressInfo)> {
         let mut strings = Strings::new();
-        let answer = move |at| Some((self.extent(at)?, self.answer(self.place(at)?, &mut strings)?));
+        let answer = move |at| Some((self.extent(at)?, self.address_info(self.place(at)?, &mut strings)?));
         (0..self.len()).filter_map(answer)
     }
 
@@ -123,7 +123,7 @@ impl<'a> Block<'a> {
         Some(Extent { start: RelativeAddress(number(self.addresses, at)?), len: number(self.lens, at)? })
     }
 
-    fn answer(&self, at: usize, strings: &mut Strings) -> Option<AddressInfo> {
+    fn address_info(&self, at: usize, strings: &mut Strings) -> Option<AddressInfo> {
         self.decode(part(self.answers, self.answer_ends, at)?, strings).ok()
     }
 
@@ -253,7 +253,7 @@ impl<'a> BlockWriter<'a> {
     pub(crate) fn add(&mut self, extent: Extent, info: &'a AddressInfo) {
         let Some(origin) = ORIGINS.iter().position(|origin| *origin == info.origin) else { return };
         if self.last != Some(info) {
-            self.answer(origin, info);
+            self.write_address_info(origin, info);
         }
         self.last = Some(info);
         self.addresses.extend_from_slice(&extent.start.0.to_le_bytes());
@@ -261,7 +261,7 @@ impl<'a> BlockWriter<'a> {
         self.answer_ends.extend_from_slice(&(self.answers.len() as u32).to_le_bytes());
     }
 
-    fn answer(&mut self, origin: usize, info: &'a AddressInfo) {
+    fn write_address_info(&mut self, origin: usize, info: &'a AddressInfo) {
         self.number(origin as u64);
         let name = info.symbol.as_ref().map(|symbol| &symbol.name);
         self.string(name);

@@ -169,13 +169,13 @@ fn read_header(bytes: &[u8]) -> Option<(PathBuf, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Found, Frame, Origin, Reason};
+    use crate::{Frame, Origin, Reason, SymbolFiles};
 
     fn key() -> Key {
         let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
         let source = Arc::new(nyquist_object::FileSource::new(file));
         let binary = Some(crate::OpenFile { path: "/proc/self/fd/3".into(), source });
-        Key::of(&Found { module: "/bin/tool".into(), binary, ..Found::default() }).unwrap()
+        Key::of(&SymbolFiles { module: "/bin/tool".into(), binary, ..SymbolFiles::default() }).unwrap()
     }
 
     fn info(name: &str) -> AddressInfo {

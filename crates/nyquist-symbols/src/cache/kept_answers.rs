@@ -5,7 +5,7 @@ use super::disk::{read_open, renew, replace};
 use super::extent::Extent;
 use super::file::{AnswerFile, MAX_FILE, block};
 use super::key::Key;
-use crate::{AddressInfo, Found};
+use crate::{AddressInfo, SymbolFiles};
 use nyquist_object::RelativeAddress;
 use nyquist_system::{
     FileId, REPLACES_OPEN_FILES, create_private_folder, file_id, open_regular, open_regular_unlinked,
@@ -24,7 +24,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 impl AnswerCache {
     /// The cached answers for the files that were found.
-    pub(crate) fn open(self: &Arc<Self>, found: &Found) -> Option<KeptAnswers> {
+    pub(crate) fn open(self: &Arc<Self>, found: &SymbolFiles) -> Option<KeptAnswers> {
         let key = Key::of(found)?;
         let path = self.folder.join(key.file_name());
         let open = open_regular(&path).ok();

@@ -2,7 +2,7 @@
 
 use super::folder::{self, ANSWERS};
 use crate::section::Source;
-use crate::{Found, OpenFile};
+use crate::{OpenFile, SymbolFiles};
 use nyquist_object::{BuildId, ByteSource, Elf, FileSource};
 use nyquist_system::{file_id, modified};
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ pub(super) struct Stamp {
 
 impl Key {
     /// The key of the files that were found. `None` if the state of a file cannot be read.
-    pub(crate) fn of(found: &Found) -> Option<Self> {
+    pub(crate) fn of(found: &SymbolFiles) -> Option<Self> {
         let files = [&found.binary, &found.debug_file, &found.supplementary, &found.package];
         let text = format!("nyquist-symbols {MAKER}\n");
         let mut key = Self { text, path: found.module.clone(), files: Vec::new() };

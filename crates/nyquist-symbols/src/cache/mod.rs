@@ -8,7 +8,7 @@
 mod answer_cache;
 mod block;
 pub(crate) mod block_file;
-mod checksum;
+pub(crate) mod checksum;
 mod disk;
 mod extent;
 mod file;
@@ -20,8 +20,6 @@ mod tables;
 
 pub use answer_cache::{AnswerCache, CachedModule};
 pub use block::sealed_block;
-#[cfg(test)]
-pub(crate) use checksum::checksum;
 pub(crate) use extent::{Extent, push_unless_covered};
 pub use file::read_answers;
 pub use inflated::{read_inflated, sealed_list};

@@ -2,6 +2,7 @@
 
 mod ocaml;
 mod rust_legacy;
+#[cfg(feature = "swift")]
 mod swift;
 
 use std::borrow::Cow;
@@ -29,6 +30,7 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.starts_with('?') {
         return demangle_msvc(name).map_or(Cow::Borrowed(name), Cow::Owned);
     }
+    #[cfg(feature = "swift")]
     if name.starts_with('$') || name.starts_with("_$") {
         return swift::demangle(name).map_or(Cow::Borrowed(name), Cow::Owned);
     }
@@ -133,7 +135,9 @@ mod tests {
                 "??0Polygon@shapes@@QEAA@PEBUPoint@1@H@Z",
                 "shapes::Polygon::Polygon(shapes::Point const*, int)",
             ),
+            #[cfg(feature = "swift")]
             ("$s4main3FooV3bar2atySi_tF", "main.Foo.bar(at:)"),
+            #[cfg(feature = "swift")]
             ("_$s4main3FooV3bar2atySi_tF", "main.Foo.bar(at:)"),
             ("$x.0", "$x.0"),
             ("?", "?"),

@@ -160,12 +160,12 @@ struct Scan<'a> {
 /// A function or an inlined call around the current entry.
 struct Enclosing {
     depth: usize,
-    held: Held,
+    held: ScopeAddresses,
 }
 
 /// The wanted addresses that a scope contains.
 #[derive(Clone, Debug, Default)]
-struct Held {
+struct ScopeAddresses {
     /// The indices of its ranges that contain any. If there are none, inlined calls in it need not be read.
     parts: Range<u32>,
     /// The range from the first to the last of the addresses. Other addresses may be between them.
@@ -197,7 +197,7 @@ impl Scan<'_> {
 
     /// Reads the attributes of the next function or inlined call. Returns the wanted addresses that it
     /// contains.
-    fn read_scope(&mut self, of: &Abbreviation) -> Option<Held> {
+    fn read_scope(&mut self, of: &Abbreviation) -> Option<ScopeAddresses> {
         let unit = self.view.unit;
         let encoding = unit.header.encoding;
         let mut cursor = self.walk.cursor()?;
@@ -240,7 +240,7 @@ impl Scan<'_> {
 
     /// Records which addresses each range of the scope contains. `None` if the unit has caused more work than
     /// any real one does.
-    fn hold(&mut self, role: Role, pc: &Pc) -> Option<Held> {
+    fn hold(&mut self, role: Role, pc: &Pc) -> Option<ScopeAddresses> {
         let Self { view, wanted, found, enclosing, lists, work_left, .. } = self;
         let parent = enclosing.last().map(|parent| &parent.held).filter(|_| role == Role::Inlined);
         let among = parent.map_or(0..wanted.len(), |parent| parent.wanted.clone());
@@ -269,6 +269,6 @@ impl Scan<'_> {
             ControlFlow::Continue(())
         });
         let parts = first..found.parts.len() as u32;
-        (*work_left > 0).then(|| Held { parts, wanted: held.unwrap_or_default() })
+        (*work_left > 0).then(|| ScopeAddresses { parts, wanted: held.unwrap_or_default() })
     }
 }

@@ -1,7 +1,7 @@
 //! The names of functions: linkage names, or qualified plain names.
 
 use super::function_name::FunctionName;
-use super::origins::{Found, Kind, Origins, Place};
+use super::origins::{DebugInfoFile, EntryOrigin, NameForm, Origins};
 use super::qualified::Qualifiers;
 use super::ranges::UnitView;
 use rustc_hash::FxHashMap;
@@ -49,8 +49,8 @@ impl<'a> Names<'a> {
     /// The name of an entry, and whether only its own unit was used. Then the name is the same for all
     /// entries that refer to it.
     fn find(&mut self, entry: u64) -> (Option<FunctionName>, bool) {
-        let Found { name, declaration, is_of_one, .. } =
-            self.origins.follow((Place::Own, entry), Kind::Linkage);
+        let EntryOrigin { name, declaration, is_of_one, .. } =
+            self.origins.follow((DebugInfoFile::Own, entry), NameForm::Linkage);
         let name = name.map(|name| match declaration {
             Some(declaration) if !name.is_complete => FunctionName {
                 text: self.qualifiers.qualified(&mut self.origins, declaration, &name.text),

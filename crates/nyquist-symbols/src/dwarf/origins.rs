@@ -16,12 +16,12 @@ const MAX_HOPS: usize = 16;
 
 /// The file whose `.debug_info` contains an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum DebugInfoFile {
     Own,
     Supplementary,
 }
 
-impl Place {
+impl DebugInfoFile {
     pub(super) fn file<'a>(self, view: &UnitView<'a>) -> Option<&'a DwarfFile> {
         match self {
             Self::Own => Some(view.file),
@@ -44,19 +44,19 @@ struct Said {
 
 /// The result of following the origins of an entry.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct EntryOrigin {
     pub(super) name: Option<FunctionName>,
     /// The line that the name is declared at.
     pub(super) line: Option<u64>,
     /// The last of the entries. The entries around it qualify the name.
-    pub(super) declaration: Option<(Place, u64)>,
+    pub(super) declaration: Option<(DebugInfoFile, u64)>,
     /// Whether only one unit was used.
     pub(super) is_of_one: bool,
 }
 
 /// Which name is used of an entry that has both.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NameForm {
     Linkage,
     Plain,
 }
@@ -94,7 +94,7 @@ impl<'a> Origins<'a> {
     }
 
     /// Follows the origins of an entry until its name is known.
-    pub(super) fn follow(&mut self, entry: (Place, u64), kind: Kind) -> Found {
+    pub(super) fn follow(&mut self, entry: (DebugInfoFile, u64), kind: NameForm) -> EntryOrigin {
         let own = self.view.unit.header;
         let mut name: Option<FunctionName> = None;
         let (mut file, mut line, mut declaration) = (None, None, None);
@@ -106,7 +106,7 @@ impl<'a> Origins<'a> {
             is_of_one &= *first.get_or_insert((place, unit)) == (place, unit);
             declaration = Some((place, offset)).filter(|_| !said.is_call);
             line = line.or(said.line);
-            let is_own = (place, unit) == (Place::Own, own.offset);
+            let is_own = (place, unit) == (DebugInfoFile::Own, own.offset);
             file = file.or(said.file.filter(|_| is_own));
             match found {
                 Some(found) if name.as_ref().is_none_or(|name| found.is_complete && !name.is_complete) => {
@@ -123,14 +123,19 @@ impl<'a> Origins<'a> {
         // Before DWARF 5, 0 means that no file is known.
         let file = file.filter(|&file| file > 0 || own.encoding.version >= 5);
         let name = name.map(|name| FunctionName { file, ..name });
-        Found { name, line, declaration, is_of_one }
+        EntryOrigin { name, line, declaration, is_of_one }
     }
 
     /// Reads the entry at `offset` of a file. Returns its unit's offset, its attributes, and the name from
     /// these.
-    fn visit(&mut self, place: Place, offset: u64, kind: Kind) -> Option<(u64, Said, Option<FunctionName>)> {
+    fn visit(
+        &mut self,
+        place: DebugInfoFile,
+        offset: u64,
+        kind: NameForm,
+    ) -> Option<(u64, Said, Option<FunctionName>)> {
         let own = self.view.unit.header;
-        if place == Place::Own && (own.offset..own.end).contains(&offset) {
+        if place == DebugInfoFile::Own && (own.offset..own.end).contains(&offset) {
             let said = read_names(self.view.unit, self.entries, (offset - own.offset) as usize)?;
             let name = text(&self.view, place, self.view.unit, self.entries, &said, kind);
             return Some((own.offset, said, name));
@@ -146,7 +151,7 @@ impl<'a> Origins<'a> {
         })
     }
 
-    pub(super) fn unit_around(&self, place: Place, offset: u64) -> Option<Arc<Unit>> {
+    pub(super) fn unit_around(&self, place: DebugInfoFile, offset: u64) -> Option<Arc<Unit>> {
         let file = place.file(&self.view)?;
         let header = file.unit_around(offset)?;
         let known = file.origin_units.get(header.offset);
@@ -159,26 +164,26 @@ impl<'a> Origins<'a> {
 /// The name that an entry of `unit` states, whose strings may be in `entries`.
 fn text(
     view: &UnitView<'_>,
-    place: Place,
+    place: DebugInfoFile,
     unit: &Unit,
     entries: &[u8],
     said: &Said,
-    kind: Kind,
+    kind: NameForm,
 ) -> Option<FunctionName> {
-    let linkage = said.linkage.filter(|_| kind == Kind::Linkage || said.name.is_none());
+    let linkage = said.linkage.filter(|_| kind == NameForm::Linkage || said.name.is_none());
     let string = linkage.or(said.name)?;
-    let supplementary = if place == Place::Own { view.supplementary } else { None };
+    let supplementary = if place == DebugInfoFile::Own { view.supplementary } else { None };
     let supplementary = supplementary.map(|file| &file.sections);
     let text = place.file(view)?.sections.function_name(&unit.bases, string, entries, supplementary)?;
     Some(FunctionName { text, is_complete: linkage.is_some(), file: None })
 }
 
 /// The file and the offset in it that a reference leads to from a unit.
-fn target((place, unit): (Place, u64), reference: Value) -> Option<(Place, u64)> {
+fn target((place, unit): (DebugInfoFile, u64), reference: Value) -> Option<(DebugInfoFile, u64)> {
     match reference {
         Value::UnitRef(offset) => Some((place, unit.checked_add(offset)?)),
         Value::InfoRef(offset) => Some((place, offset)),
-        Value::SupplementaryRef(offset) => Some((Place::Supplementary, offset)),
+        Value::SupplementaryRef(offset) => Some((DebugInfoFile::Supplementary, offset)),
         _ => None,
     }
 }

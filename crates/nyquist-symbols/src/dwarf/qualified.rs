@@ -2,7 +2,7 @@
 
 use super::file::DwarfFile;
 use super::nesting::Nesting;
-use super::origins::{Found, Kind, Origins, Place};
+use super::origins::{DebugInfoFile, EntryOrigin, NameForm, Origins};
 use super::role::Qualifier;
 use super::unit::Unit;
 use rustc_hash::FxHashMap;
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_LEN: usize = 16 << 10;
 
 /// An entry that contains others.
-type Around = (Place, u64, Qualifier);
+type Around = (DebugInfoFile, u64, Qualifier);
 
 /// The attributes of such an entry.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ struct Enclosing {
 pub(super) struct Qualifiers {
     /// The nesting of the unit's entries, as far as it was needed.
     nesting: Nesting,
-    enclosing: FxHashMap<(Place, u64), Enclosing>,
+    enclosing: FxHashMap<(DebugInfoFile, u64), Enclosing>,
 }
 
 impl Qualifiers {
@@ -40,7 +40,7 @@ impl Qualifiers {
     pub(super) fn qualified(
         &mut self,
         origins: &mut Origins<'_>,
-        declaration: (Place, u64),
+        declaration: (DebugInfoFile, u64),
         name: &Arc<str>,
     ) -> Arc<str> {
         self.qualifiers(origins, declaration, name)
@@ -51,7 +51,7 @@ impl Qualifiers {
     fn qualifiers(
         &mut self,
         origins: &mut Origins<'_>,
-        (place, entry): (Place, u64),
+        (place, entry): (DebugInfoFile, u64),
         name: &str,
     ) -> Option<String> {
         let mut next = self.around(origins, place, entry);
@@ -75,7 +75,7 @@ impl Qualifiers {
             return known.clone();
         }
         // A linkage name has parameters, and may have the return type, so the plain name is used.
-        let Found { name, line, declaration, .. } = origins.follow((place, entry), Kind::Plain);
+        let EntryOrigin { name, line, declaration, .. } = origins.follow((place, entry), NameForm::Plain);
         let is_complete = name.as_ref().is_some_and(|name| name.is_complete);
         let around = declaration.filter(|_| !is_complete);
         let around = around.and_then(|(place, entry)| self.around(origins, place, entry));
@@ -85,9 +85,11 @@ impl Qualifiers {
     }
 
     /// The entry around one.
-    fn around(&mut self, origins: &Origins<'_>, place: Place, entry: u64) -> Option<Around> {
+    fn around(&mut self, origins: &Origins<'_>, place: DebugInfoFile, entry: u64) -> Option<Around> {
         let own = origins.view.unit;
-        let (start, found) = if place == Place::Own && (own.header.offset..own.header.end).contains(&entry) {
+        let (start, found) = if place == DebugInfoFile::Own
+            && (own.header.offset..own.header.end).contains(&entry)
+        {
             let start = own.header.offset;
             (start, own.has_scopes().then(|| self.nesting.around_next(own, origins.entries, entry - start))?)
         } else {

@@ -25,7 +25,7 @@
 //! If none of these places has the binary, the debug file or the supplementary file, it is fetched by its
 //! build id with a [`Fetch`](crate::Fetch), if the caller provided one.
 
-use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source, seen_from, without_doubles};
+use super::{Attempt, FileRole, OpenFile, Outcome, Search, open_source, seen_from, without_doubles};
 use crate::RemoteFile;
 use crate::dwarf::holds_units_of;
 use crate::section::Source;
@@ -87,7 +87,7 @@ impl Search<'_> {
                 None => Outcome::Unreadable("no package of split units".to_owned()),
             }
         };
-        let found = self.first(Wanted::Package, without_doubles(places), check);
+        let found = self.first(FileRole::Package, without_doubles(places), check);
         self.found.package = found.map(|(_, file)| file);
     }
 
@@ -113,10 +113,10 @@ impl Search<'_> {
             paths.extend(caches.map(|cache| cache.join(cached(&id)).join("elf")));
             paths.extend(self.places_in_simpleperf_caches(&id));
         }
-        let found = self.first(Wanted::Binary, paths, Search::check_identity);
+        let found = self.first(FileRole::Binary, paths, Search::check_identity);
         let (elf, file) = found.or_else(|| {
             let id = self.build_id(None)?;
-            self.fetch(Wanted::Binary, &RemoteFile::Binary(&id), Search::check_identity)
+            self.fetch(FileRole::Binary, &RemoteFile::Binary(&id), Search::check_identity)
         })?;
         self.found.binary = Some(file);
         Some(elf)
@@ -128,18 +128,18 @@ impl Search<'_> {
     fn debug_file(&mut self, binary: Option<&OpenElf>) -> Option<OpenElf> {
         let id = self.build_id(binary);
         let by_id = id.as_ref().map(|id| self.places_by_id(id)).unwrap_or_default();
-        let found = self.first(Wanted::DebugFile, by_id, |search, file, elf| {
+        let found = self.first(FileRole::DebugFile, by_id, |search, file, elf| {
             search.check_debug_file(binary, None, file, elf)
         });
         let found = found.or_else(|| {
             let link = binary?.debug_link().ok()??;
             let places = self.places_by_link(&link);
-            self.first(Wanted::DebugFile, places, |search, file, elf| {
+            self.first(FileRole::DebugFile, places, |search, file, elf| {
                 search.check_debug_file(binary, Some(&link), file, elf)
             })
         });
         let found = found.or_else(|| {
-            self.fetch(Wanted::DebugFile, &RemoteFile::DebugFile(id.as_ref()?), |search, file, elf| {
+            self.fetch(FileRole::DebugFile, &RemoteFile::DebugFile(id.as_ref()?), |search, file, elf| {
                 search.check_debug_file(binary, None, file, elf)
             })
         });
@@ -223,16 +223,16 @@ impl Search<'_> {
             Some(id) if id == link.build_id => Outcome::Used,
             other => Outcome::OtherIdentity(id_text(other)),
         };
-        let found = self.first(Wanted::Supplementary, places, check);
+        let found = self.first(FileRole::Supplementary, places, check);
         let found = found
-            .or_else(|| self.fetch(Wanted::Supplementary, &RemoteFile::DebugFile(&link.build_id), check));
+            .or_else(|| self.fetch(FileRole::Supplementary, &RemoteFile::DebugFile(&link.build_id), check));
         self.found.supplementary = found.map(|(_, file)| file);
     }
 
     /// Opens one path after the other until one is the wanted file, and records all attempts.
     fn first(
         &mut self,
-        wanted: Wanted,
+        wanted: FileRole,
         paths: Vec<PathBuf>,
         check: impl Fn(&Self, &OpenFile, &OpenElf) -> Outcome,
     ) -> Option<(OpenElf, OpenFile)> {
@@ -253,7 +253,7 @@ impl Search<'_> {
     /// Fetches a file, and records the attempts.
     fn fetch(
         &mut self,
-        wanted: Wanted,
+        wanted: FileRole,
         file: &RemoteFile<'_>,
         check: impl Fn(&Self, &OpenFile, &OpenElf) -> Outcome,
     ) -> Option<(OpenElf, OpenFile)> {

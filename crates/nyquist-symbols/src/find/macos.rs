@@ -17,7 +17,7 @@
 //!
 //! The UUID must be that of the recording or, if it has none, that of the image.
 
-use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source, without_doubles};
+use super::{Attempt, FileRole, OpenFile, Outcome, Search, open_source, without_doubles};
 use crate::file_kind::FileKind;
 use crate::macho::{DebugMap, Image, choose, find_object, id_of, ids_in_cache, image_in_cache, images};
 use crate::section::Source;
@@ -109,7 +109,7 @@ impl Search<'_> {
         let mut others = Vec::new();
         let (file, id) = self.library_in_cache(|path, outcome| others.push((path, outcome))).unzip();
         for (path, outcome) in others {
-            self.note::<()>(Wanted::Binary, path, Err(outcome));
+            self.note::<()>(FileRole::Binary, path, Err(outcome));
         }
         let (file, id) = file.zip(id)?;
         let missing = || Outcome::Unreadable("the library is not in it".to_owned());
@@ -117,7 +117,7 @@ impl Search<'_> {
             Ok(image) => image.ok_or_else(missing),
             Err(error) => Err(Outcome::Unreadable(error.to_string())),
         };
-        let image = self.note(Wanted::Binary, file.path.clone(), image)?;
+        let image = self.note(FileRole::Binary, file.path.clone(), image)?;
         self.found.binary = Some(file);
         Some(image)
     }
@@ -154,7 +154,7 @@ impl Search<'_> {
                 Kind::DebugSymbols => Err(Outcome::Unreadable("it holds debug info alone".to_owned())),
                 _ => Ok((image, file)),
             });
-            if let Some((image, file)) = self.note(Wanted::Binary, path, opened) {
+            if let Some((image, file)) = self.note(FileRole::Binary, path, opened) {
                 self.found.binary = Some(file);
                 return Some(image);
             }
@@ -227,7 +227,7 @@ impl Search<'_> {
         let binary = self.found.binary.as_ref().map(|file| file.path.clone());
         for path in places.into_iter().filter(|path| Some(path) != binary.as_ref()) {
             let opened = open_debug_file(&path, id);
-            if let Some(file) = self.note(Wanted::DebugFile, path, opened) {
+            if let Some(file) = self.note(FileRole::DebugFile, path, opened) {
                 self.found.debug_file = Some(file);
                 return true;
             }
@@ -243,7 +243,7 @@ impl Search<'_> {
             Err(outcome) => outcome,
         };
         let fetched = fetch.fetch(&RemoteFile::Breakpad { name: &name, id }, &check);
-        let attempt = |(path, outcome)| Attempt { wanted: Wanted::DebugFile, path, outcome };
+        let attempt = |(path, outcome)| Attempt { wanted: FileRole::DebugFile, path, outcome };
         self.found.tried.extend(fetched.tried.into_iter().map(attempt));
         self.found.debug_file = fetched.path.and_then(|path| open_debug_file(&path, id).ok());
         self.found.debug_file.is_some()
@@ -260,7 +260,7 @@ impl Search<'_> {
             find_object(&object, &folders, |path, outcome| {
                 let (path, outcome) = (path.to_owned(), outcome.clone());
                 let is_used = outcome == Outcome::Used;
-                self.found.tried.push(Attempt { wanted: Wanted::ObjectFile, path, outcome });
+                self.found.tried.push(Attempt { wanted: FileRole::ObjectFile, path, outcome });
                 is_used
             });
         }
@@ -268,7 +268,7 @@ impl Search<'_> {
     }
 
     /// Records the outcome of a path.
-    fn note<T>(&mut self, wanted: Wanted, path: PathBuf, opened: Result<T, Outcome>) -> Option<T> {
+    fn note<T>(&mut self, wanted: FileRole, path: PathBuf, opened: Result<T, Outcome>) -> Option<T> {
         let (outcome, opened) = match opened {
             Ok(opened) => (Outcome::Used, Some(opened)),
             Err(outcome) => (outcome, None),

@@ -4,17 +4,17 @@
 //! `windows.rs` and `macos.rs` document where the files of their system may be, and in which order the places
 //! are tried.
 
-mod found;
 mod linux;
 mod macos;
 mod open;
 mod request;
+mod symbol_files;
 mod windows;
 
-pub use found::{Attempt, Found, Outcome, Wanted};
 pub(crate) use open::{open_seen, open_source, seen_from};
 use open::{source_of, unreadable};
 pub use request::{ModuleRequest, OpenFile};
+pub use symbol_files::{Attempt, FileRole, Outcome, SymbolFiles};
 
 use crate::{
     AnswerCache, Fetch, Fetched, KernelFiles, ModuleSymbols, RemoteFile, StatedAnswers, SymbolsError,
@@ -122,12 +122,12 @@ impl Finder {
     }
 
     /// Opens the files that were found, as [`ModuleSymbols::open`] does, with their cached answers.
-    pub fn open(&self, found: &Found) -> Result<ModuleSymbols, SymbolsError> {
+    pub fn open(&self, found: &SymbolFiles) -> Result<ModuleSymbols, SymbolsError> {
         ModuleSymbols::open_with(found, self.cache.as_ref())
     }
 
     /// Finds the binary, its debug file, and the supplementary file of the latter.
-    pub fn find(&self, request: &ModuleRequest) -> Found {
+    pub fn find(&self, request: &ModuleRequest) -> SymbolFiles {
         let mut search = self.search(request);
         if search.is_of_windows() {
             search.run_for_windows();
@@ -137,7 +137,7 @@ impl Finder {
             search.run_for_linux();
         }
         let stated = self.stated.as_deref().and_then(|stated| stated.of(request));
-        Found { stated, ..search.found }
+        SymbolFiles { stated, ..search.found }
     }
 
     /// Only looks for a module's binary, which is the file that was mapped.
@@ -156,7 +156,7 @@ impl Finder {
     fn search<'a>(&'a self, request: &'a ModuleRequest) -> Search<'a> {
         let fetch = self.fetch.as_deref();
         let (module, roots) = (request.path.clone(), request.roots.clone());
-        let found = Found { module, roots, ..Found::default() };
+        let found = SymbolFiles { module, roots, ..SymbolFiles::default() };
         Search { paths: &self.paths, fetch, request, found }
     }
 }
@@ -166,7 +166,7 @@ pub(crate) struct Search<'a> {
     pub(crate) paths: &'a SearchPaths,
     pub(crate) fetch: Option<&'a dyn Fetch>,
     pub(crate) request: &'a ModuleRequest,
-    pub(crate) found: Found,
+    pub(crate) found: SymbolFiles,
 }
 
 impl Search<'_> {

@@ -1,6 +1,6 @@
 //! Opens files safely: only regular ones, and those in other roots as a process of that root sees them.
 
-use super::found::Outcome;
+use super::symbol_files::Outcome;
 use nyquist_object::FileSource;
 use nyquist_system::{OpenRoot, open_regular};
 use std::fs::File;

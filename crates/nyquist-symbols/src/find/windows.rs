@@ -12,7 +12,7 @@
 //!
 //! The GUID and the age must be those in the image or in the recording.
 
-use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
+use super::{Attempt, FileRole, OpenFile, Outcome, Search, open_source};
 use crate::RemoteFile;
 use crate::file_kind::FileKind;
 use crate::layouts;
@@ -59,12 +59,12 @@ impl Search<'_> {
                 Ok(found) => Outcome::OtherIdentity(id_text(found)),
                 Err(error) => Outcome::Unreadable(error.to_string()),
             },
-            FileKind::Pe(_) | FileKind::Other => Outcome::Unreadable("it is no debug file".to_owned()),
+            FileKind::Pe(_) | FileKind::Other => Outcome::Unreadable("it is not a debug file".to_owned()),
         };
         let (name, places) = self.debug_places(image.as_ref(), id);
-        if self.first_of_windows(Wanted::DebugFile, places, check).is_none() {
+        if self.first_of_windows(FileRole::DebugFile, places, check).is_none() {
             let files = [RemoteFile::Pdb { name: &name, id }, RemoteFile::Breakpad { name: &name, id }];
-            files.iter().find_map(|file| self.fetch_of_windows(Wanted::DebugFile, file, check));
+            files.iter().find_map(|file| self.fetch_of_windows(FileRole::DebugFile, file, check));
         }
     }
 
@@ -79,7 +79,9 @@ impl Search<'_> {
         }
         let (code_id, debug_id) = (self.wanted_code_id(), self.wanted_debug_id());
         let check = |kind: &FileKind| {
-            let FileKind::Pe(pe) = kind else { return Outcome::Unreadable("it is no PE image".to_owned()) };
+            let FileKind::Pe(pe) = kind else {
+                return Outcome::Unreadable("it is not a PE image".to_owned());
+            };
             match pe.id() {
                 Err(error) => Outcome::Unreadable(error.to_string()),
                 Ok(id) if code_id.is_some_and(|wanted| wanted != id.code) => {
@@ -91,9 +93,9 @@ impl Search<'_> {
                 Ok(_) => Outcome::Used,
             }
         };
-        let found = self.first_of_windows(Wanted::Binary, paths, check).or_else(|| {
+        let found = self.first_of_windows(FileRole::Binary, paths, check).or_else(|| {
             let code_id = code_id?.to_string();
-            self.fetch_of_windows(Wanted::Binary, &RemoteFile::Pe { name: &name, code_id: &code_id }, check)
+            self.fetch_of_windows(FileRole::Binary, &RemoteFile::Pe { name: &name, code_id: &code_id }, check)
         });
         match found {
             Some(FileKind::Pe(pe)) => Some(pe),
@@ -160,7 +162,7 @@ impl Search<'_> {
     /// Opens one path after the other until one is the wanted file, and records all attempts.
     fn first_of_windows(
         &mut self,
-        wanted: Wanted,
+        wanted: FileRole,
         paths: Vec<PathBuf>,
         check: impl Fn(&FileKind) -> Outcome,
     ) -> Option<FileKind> {
@@ -182,7 +184,7 @@ impl Search<'_> {
     /// Fetches a file, and records the attempts.
     fn fetch_of_windows(
         &mut self,
-        wanted: Wanted,
+        wanted: FileRole,
         file: &RemoteFile<'_>,
         check: impl Fn(&FileKind) -> Outcome,
     ) -> Option<FileKind> {
@@ -195,9 +197,9 @@ impl Search<'_> {
         Some(kind)
     }
 
-    fn take(&mut self, wanted: Wanted, file: OpenFile) {
+    fn take(&mut self, wanted: FileRole, file: OpenFile) {
         match wanted {
-            Wanted::Binary => self.found.binary = Some(file),
+            FileRole::Binary => self.found.binary = Some(file),
             _ => self.found.debug_file = Some(file),
         }
     }

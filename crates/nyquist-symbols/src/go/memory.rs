@@ -16,7 +16,7 @@ const R_AARCH64_RELATIVE: u32 = 1027;
 /// The loadable parts of a file, by their addresses.
 #[derive(Debug)]
 pub(super) struct Memory {
-    parts: Vec<Part>,
+    parts: Vec<MemoryPart>,
     pointer_size: u8,
     little_endian: bool,
     /// The relocations, and the kind that is used.
@@ -28,7 +28,7 @@ pub(super) struct Memory {
 }
 
 #[derive(Debug)]
-struct Part {
+struct MemoryPart {
     address: u64,
     bytes: Section,
     is_code: bool,
@@ -42,7 +42,7 @@ impl Memory {
             _ => None,
         };
         Self {
-            parts: elf.segments().iter().map(|segment| Part::of(elf, segment)).collect(),
+            parts: elf.segments().iter().map(|segment| MemoryPart::of(elf, segment)).collect(),
             pointer_size: if elf.is_64_bit() { 8 } else { 4 },
             little_endian: elf.is_little_endian(),
             relocations: Section::open(elf, ".rela.dyn").unwrap_or_default(),
@@ -72,7 +72,7 @@ impl Memory {
 
     /// The ranges of code.
     pub(super) fn code(&self) -> impl Iterator<Item = Range<u64>> {
-        self.parts.iter().filter(|part| part.is_code).map(Part::range)
+        self.parts.iter().filter(|part| part.is_code).map(MemoryPart::range)
     }
 
     /// All addresses with a pointer to `target`. Pointers from relocations come first, and then those in the
@@ -83,7 +83,7 @@ impl Memory {
         filled.map(|(at, _)| *at).chain(parts.flat_map(move |part| self.pointers_in(part, target)))
     }
 
-    fn pointers_in(&self, part: &Part, target: u64) -> Vec<u64> {
+    fn pointers_in(&self, part: &MemoryPart, target: u64) -> Vec<u64> {
         let size = usize::from(self.pointer_size);
         let mut found = Vec::new();
         for_each_chunk(&part.bytes, |at, bytes| {
@@ -110,7 +110,7 @@ impl Memory {
     }
 }
 
-impl Part {
+impl MemoryPart {
     fn of(elf: &Elf<Source>, segment: &Segment) -> Self {
         let address = segment.address.0;
         let size = segment.file_size.min(u64::MAX - address);

@@ -131,12 +131,12 @@ fn text(kallsyms: impl io::BufRead) -> Option<Range<Avma>> {
 #[derive(Debug)]
 struct Memory {
     core: File,
-    parts: Vec<Part>,
+    parts: Vec<CodeRange>,
 }
 
 /// A range of memory, and its offset in the file.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct CodeRange {
     address: u64,
     offset: u64,
     len: u64,
@@ -155,7 +155,7 @@ impl Memory {
 
     fn read(&self, address: Avma, bytes: &mut [u8]) -> Result<(), KernelCodeError> {
         let len = bytes.len() as u64;
-        let holds = |part: &&Part| {
+        let holds = |part: &&CodeRange| {
             let within = address.0.checked_sub(part.address);
             within.is_some_and(|within| part.len.checked_sub(within).is_some_and(|rest| len <= rest))
         };
@@ -167,7 +167,7 @@ impl Memory {
 }
 
 /// The loaded parts (`PT_LOAD`) of a 64-bit core file of this machine's byte order.
-fn parts(core: &File) -> io::Result<Vec<Part>> {
+fn parts(core: &File) -> io::Result<Vec<CodeRange>> {
     const MAGIC: [u8; 5] = *b"\x7fELF\x02";
     const PT_LOAD: u64 = 1;
     let mut header = [0; 64];
@@ -183,7 +183,7 @@ fn parts(core: &File) -> io::Result<Vec<Part>> {
         core.read_exact_at(&mut header, first.saturating_add(number * size))?;
         if word(&header, 0, 4) == PT_LOAD {
             let [offset, address, len] = [8, 16, 32].map(|at| word(&header, at, 8));
-            parts.push(Part { address, offset, len });
+            parts.push(CodeRange { address, offset, len });
         }
     }
     Ok(parts)

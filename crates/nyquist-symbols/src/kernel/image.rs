@@ -2,7 +2,7 @@
 //! and those of the loaded kernel.
 
 use crate::section::Source;
-use crate::{AddressInfo, Finder, Found, ModuleRequest, ModuleSymbols};
+use crate::{AddressInfo, Finder, ModuleRequest, ModuleSymbols, SymbolFiles};
 use nyquist_object::{Avma, BuildId, Cursor, Elf, ModuleId, RelativeAddress, Svma};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ impl Anchors {
 #[derive(Debug)]
 pub(crate) struct KernelImage {
     symbols: ModuleSymbols,
-    found: Found,
+    found: SymbolFiles,
     /// The offset from the file's addresses to those of the loaded kernel, which are random (KASLR).
     slide: u64,
 }
@@ -88,7 +88,7 @@ impl KernelImage {
         Some(Self { symbols, found, slide })
     }
 
-    pub(crate) fn found(&self) -> &Found {
+    pub(crate) fn found(&self) -> &SymbolFiles {
         &self.found
     }
 

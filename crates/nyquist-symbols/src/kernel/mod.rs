@@ -15,7 +15,7 @@ mod modules;
 mod running;
 mod section_places;
 
-use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
+use crate::{AddressInfo, Finder, Frame, Origin, Reason, Symbol, SymbolFiles, demangle};
 pub use code::{KernelCode, KernelCodeError};
 pub use files::KernelFiles;
 use function_table::{Around, Function, FunctionTable};
@@ -128,13 +128,13 @@ impl KernelSymbols {
     }
 
     /// The files that were found for the kernel's own debug info.
-    pub fn debug_info(&self) -> Option<&Found> {
+    pub fn debug_info(&self) -> Option<&SymbolFiles> {
         self.image.as_ref().map(KernelImage::found)
     }
 
     /// The files that were found for the debug info of the module that contains an address, or of the kernel
     /// itself, as far as they were needed.
-    pub fn debug_info_at(&self, address: Avma) -> Option<&Found> {
+    pub fn debug_info_at(&self, address: Avma) -> Option<&SymbolFiles> {
         match self.module_number(address) {
             Some(number) if !self.is_kernel(number) => {
                 Some(self.placed.get(number)?.get()?.as_ref()?.found())

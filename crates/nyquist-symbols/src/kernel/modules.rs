@@ -4,7 +4,7 @@
 use super::section_places::sections;
 use crate::section::Source;
 use crate::unpack::unpack_file;
-use crate::{AddressInfo, Attempt, Finder, Found, ModuleRequest, ModuleSymbols, Outcome, Wanted};
+use crate::{AddressInfo, Attempt, FileRole, Finder, ModuleRequest, ModuleSymbols, Outcome, SymbolFiles};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, Elf, ModuleId, RelativeAddress, Svma, placed};
 use rustc_hash::FxHashMap;
@@ -41,7 +41,7 @@ pub(crate) struct ModuleFiles {
 #[derive(Debug)]
 pub(crate) struct PlacedModule {
     symbols: ModuleSymbols,
-    found: Found,
+    found: SymbolFiles,
 }
 
 impl ModuleFiles {
@@ -92,7 +92,7 @@ impl ModuleFiles {
     }
 
     /// The file with debug info of the module at the path `below` the folder of the release.
-    fn find(&self, below: &str, id: &BuildId) -> Option<(Elf<Source>, Found)> {
+    fn find(&self, below: &str, id: &BuildId) -> Option<(Elf<Source>, SymbolFiles)> {
         let mut places = Vec::new();
         for folder in DEBUG_FOLDERS {
             let place = self.root.join(folder).join(&self.release).join(below);
@@ -114,7 +114,7 @@ impl ModuleFiles {
             None => COMPRESSED.iter().find_map(|suffix| {
                 let path = PathBuf::from(format!("{}{suffix}", path.display()));
                 let elf = unpacked(&path, id)?;
-                found.tried.push(Attempt { wanted: Wanted::Binary, path, outcome: Outcome::Used });
+                found.tried.push(Attempt { wanted: FileRole::Binary, path, outcome: Outcome::Used });
                 Some((elf, found.clone()))
             }),
         }
@@ -122,7 +122,7 @@ impl ModuleFiles {
 }
 
 impl PlacedModule {
-    pub(crate) fn found(&self) -> &Found {
+    pub(crate) fn found(&self) -> &SymbolFiles {
         &self.found
     }
 

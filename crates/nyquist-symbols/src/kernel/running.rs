@@ -152,7 +152,7 @@ impl RunningKernel {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use crate::cache::checksum;
+    use crate::cache::checksum::checksum;
     use nyquist_object::Svma;
     use std::os::unix::fs::PermissionsExt as _;
 

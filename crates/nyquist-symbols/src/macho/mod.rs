@@ -21,7 +21,7 @@ use crate::dwarf::{Dwarf, DwarfFile, SplitFiles};
 use crate::file_kind::FileKind;
 use crate::section::Source;
 use crate::symbol_table::SymbolTable;
-use crate::{Found, OpenFile};
+use crate::{OpenFile, SymbolFiles};
 use nyquist_object::elf::Segment;
 use nyquist_object::{FileOffset, MachO, Svma};
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub(crate) struct MachoModule {
 
 impl MachoModule {
     /// Opens the files that were found. `None` if they are not of macOS. Damaged files are left out.
-    pub(crate) fn of(found: &Found) -> Option<Self> {
+    pub(crate) fn of(found: &SymbolFiles) -> Option<Self> {
         let source = |file: &OpenFile| file.source.clone() as Source;
         let open = |file: &OpenFile| {
             if begins_as_cache(&source(file)) {

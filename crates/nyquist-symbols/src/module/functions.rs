@@ -21,7 +21,7 @@ pub(crate) struct Functions<'a> {
 
 /// The place of a function: the number of its table, with fallbacks after the others, and its index in the
 /// table.
-pub(crate) type Place = (usize, usize);
+pub(crate) type FunctionPosition = (usize, usize);
 
 impl ModuleSymbols {
     /// All functions.
@@ -70,7 +70,7 @@ impl<'a> Functions<'a> {
     }
 
     /// The place of the function around an address.
-    pub(crate) fn find(&self, address: Svma) -> Option<Place> {
+    pub(crate) fn find(&self, address: Svma) -> Option<FunctionPosition> {
         let find = |tables: &[SymbolTable]| {
             let mut found =
                 tables.iter().enumerate().filter_map(|(table, of)| Some((table, of.find(address)?)));
@@ -81,7 +81,7 @@ impl<'a> Functions<'a> {
     }
 
     /// The function at a place that was found.
-    pub(crate) fn at(&self, (table, index): Place) -> Option<Function> {
+    pub(crate) fn at(&self, (table, index): FunctionPosition) -> Option<Function> {
         let tables = self.tables;
         let table = match table.checked_sub(tables.len()) {
             None => tables.get(table)?,
@@ -127,7 +127,7 @@ impl<'a> Functions<'a> {
     }
 
     /// Combines the results of the symbol tables and of the debug info.
-    pub(crate) fn answer(&self, function: Option<Function>, found: Option<DebugAnswer>) -> AddressInfo {
+    pub(crate) fn address_info(&self, function: Option<Function>, found: Option<DebugAnswer>) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
             (Some(_), _) => self.module.opened_debug_info().map_or(Origin::DebugInfo, DebugInfo::origin),

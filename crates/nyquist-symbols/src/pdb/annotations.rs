@@ -1,7 +1,7 @@
 //! The code of an inlined call, and its lines, are encoded as a small program in the inlined call's record
 //! (Microsoft's `cvinfo.h`, `BinaryAnnotationOpcode`).
 
-use super::lines::Place;
+use super::lines::SourceLocation;
 
 /// A line of an inlined function: the code from `start` up to `end` is from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) struct InlineLine {
     /// Offsets in the function that the call was inlined into.
     pub(super) start: u32,
     pub(super) end: u32,
-    pub(super) place: Place,
+    pub(super) place: SourceLocation,
 }
 
 /// Reads numbers of one, two or four bytes. The highest bits of the first byte determine the size.
@@ -42,7 +42,7 @@ fn signed(value: u32) -> i32 {
 
 /// The lines of the program `annotations`, beginning at the start of the inlined function. A damaged program
 /// has the lines before the damage.
-pub(super) fn run(annotations: &[u8], start: Place) -> Vec<InlineLine> {
+pub(super) fn run(annotations: &[u8], start: SourceLocation) -> Vec<InlineLine> {
     let mut machine = Machine { offset: 0, place: start, lines: Vec::new(), is_open: false };
     let mut numbers = Numbers(annotations.iter());
     while machine.step(&mut numbers).is_some() {}
@@ -53,7 +53,7 @@ pub(super) fn run(annotations: &[u8], start: Place) -> Vec<InlineLine> {
 
 struct Machine {
     offset: u32,
-    place: Place,
+    place: SourceLocation,
     lines: Vec<InlineLine>,
     /// Whether the last line's end is not known yet.
     is_open: bool,
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn check(annotations: &[u8], expected: &[(u32, u32, u32, u32)]) {
-        let start = Place { file: 7, line: 100, column: 0 };
+        let start = SourceLocation { file: 7, line: 100, column: 0 };
         let found: Vec<_> = run(annotations, start)
             .into_iter()
             .map(|line| (line.start, line.end, line.place.file, line.place.line))

@@ -17,7 +17,7 @@ const FIRST_SPECIAL_LINE: u32 = 0x00f0_0000;
 
 /// A place in the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SourceLocation {
     /// The offset of the file in the module's list of files.
     pub(super) file: u32,
     pub(super) line: u32,
@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub(super) column: u32,
 }
 
-impl Place {
+impl SourceLocation {
     /// Whether it is a line of a file.
     pub(super) fn is_real(self) -> bool {
         self.line != 0 && self.line < FIRST_SPECIAL_LINE
@@ -37,7 +37,7 @@ pub(super) struct Lines<'a> {
     bytes: &'a [u8],
     files: &'a [u8],
     /// The places where inlined functions begin, by their ids.
-    inlinees: FxHashMap<u32, Place>,
+    inlinees: FxHashMap<u32, SourceLocation>,
     /// The imports from other modules, and the exports to them.
     imports: &'a [u8],
     exports: &'a [u8],
@@ -78,7 +78,7 @@ impl<'a> Lines<'a> {
         let has_more_files = cursor.u32()? == 1;
         loop {
             let (inlinee, file, line) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-            self.inlinees.insert(inlinee, Place { file, line, column: 0 });
+            self.inlinees.insert(inlinee, SourceLocation { file, line, column: 0 });
             if has_more_files {
                 let count = cursor.u32()?;
                 cursor.skip(u64::from(count) * 4)?;
@@ -87,7 +87,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The place where an inlined function begins.
-    pub(super) fn inlinee(&self, id: u32) -> Option<Place> {
+    pub(super) fn inlinee(&self, id: u32) -> Option<SourceLocation> {
         self.inlinees.get(&id).copied()
     }
 
@@ -131,7 +131,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The places of the code at each of `wanted`, which are sorted.
-    pub(super) fn find(&self, program: &Program, wanted: &[u32]) -> Vec<Option<Place>> {
+    pub(super) fn find(&self, program: &Program, wanted: &[u32]) -> Vec<Option<SourceLocation>> {
         let mut found = vec![None; wanted.len()];
         for (_, contents) in subsections(self.bytes).filter(|(kind, _)| *kind == LINES) {
             find_in(contents, program, wanted, &mut found);
@@ -142,7 +142,12 @@ impl<'a> Lines<'a> {
 
 /// Parses the lines of one piece of code: its place and size, and then a block of lines for each of its
 /// files.
-fn find_in(bytes: &[u8], program: &Program, wanted: &[u32], found: &mut [Option<Place>]) -> Option<()> {
+fn find_in(
+    bytes: &[u8],
+    program: &Program,
+    wanted: &[u32],
+    found: &mut [Option<SourceLocation>],
+) -> Option<()> {
     let mut cursor = Cursor::new(bytes, 0, true);
     let (offset, section, flags, size) = (cursor.u32()?, cursor.u16()?, cursor.u16()?, cursor.u32()?);
     let start = program.address(section, offset)?;
@@ -165,7 +170,7 @@ fn read_block(
     cursor: &mut Cursor<'_>,
     bytes: &[u8],
     has_columns: bool,
-    lines: &mut Vec<(u32, Place)>,
+    lines: &mut Vec<(u32, SourceLocation)>,
 ) -> Option<()> {
     let start = cursor.position();
     let (file, count, size) = (cursor.u32()?, cursor.u32()? as usize, cursor.u32()? as usize);
@@ -177,7 +182,7 @@ fn read_block(
         [entry.u32(), entry.u32()].map(Option::unwrap_or_default)
     }) {
         let column = if has_columns { columns.u32()? & 0xffff } else { 0 };
-        lines.push((offset, Place { file, line: flags & 0x00ff_ffff, column }));
+        lines.push((offset, SourceLocation { file, line: flags & 0x00ff_ffff, column }));
     }
     cursor.seek(start.checked_add(size).filter(|end| *end > start)?);
     Some(())

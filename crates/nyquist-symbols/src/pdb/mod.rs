@@ -21,7 +21,7 @@ use crate::named_range::{NamedRange, up_to_next};
 use crate::section::Source;
 use dbi::{Module, Program};
 use imports::Imports;
-use lines::{Lines, Place};
+use lines::{Lines, SourceLocation};
 use nyquist_object::{DebugId, ObjectError, Svma};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -66,9 +66,9 @@ struct Hit<'a> {
 }
 
 /// The wanted addresses of one object file in order, their places, and the data that the places refer to.
-struct Asked<'a> {
+struct ObjectLookup<'a> {
     wanted: &'a [u32],
-    places: Vec<Option<Place>>,
+    places: Vec<Option<SourceLocation>>,
     lines: Lines<'a>,
 }
 
@@ -163,14 +163,14 @@ impl Pdb {
     ) -> Vec<DebugAnswer> {
         let symbols = stream.get(..module.symbols_len as usize).unwrap_or(stream);
         let lines = Lines::parse(module.lines(stream));
-        let asked = Asked { wanted, places: lines.find(&self.program, wanted), lines };
+        let asked = ObjectLookup { wanted, places: lines.find(&self.program, wanted), lines };
         let mut found = vec![DebugAnswer::default(); wanted.len()];
         for hit in self.hits(symbols, wanted) {
-            self.answer(&hit, symbols, &asked, &mut found, allowance);
+            self.symbolicate_hit(&hit, symbols, &asked, &mut found, allowance);
         }
-        let Asked { places, lines, .. } = asked;
+        let ObjectLookup { places, lines, .. } = asked;
         for (found, place) in found.iter_mut().zip(places) {
-            if found.frames.is_empty() && place.is_some_and(Place::is_real) {
+            if found.frames.is_empty() && place.is_some_and(SourceLocation::is_real) {
                 found.frames.push(self.frame(None, place, &lines));
             }
         }
@@ -219,15 +219,15 @@ impl Pdb {
     }
 
     /// Answers for the wanted addresses in one function.
-    fn answer(
+    fn symbolicate_hit(
         &self,
         hit: &Hit<'_>,
         symbols: &[u8],
-        asked: &Asked<'_>,
+        asked: &ObjectLookup<'_>,
         found: &mut [DebugAnswer],
         allowance: &mut Allowance,
     ) {
-        let Asked { places, lines, .. } = asked;
+        let ObjectLookup { places, lines, .. } = asked;
         let name: Option<Arc<str>> = self.procedure_name(&hit.procedure, symbols, lines).map(Arc::from);
         let end = hit.start.saturating_add(hit.procedure.size);
         let range = self.image_range(hit.start..end);
@@ -252,12 +252,12 @@ impl Pdb {
         &self,
         depth: usize,
         site: &InlineSite<'_>,
-        asked: &Asked<'_>,
+        asked: &ObjectLookup<'_>,
         hit: &Hit<'_>,
         chains: &mut [Vec<Frame>],
         allowance: &mut Allowance,
     ) {
-        let Asked { wanted, lines, .. } = asked;
+        let ObjectLookup { wanted, lines, .. } = asked;
         let start = lines.inlinee(site.inlinee).unwrap_or_default();
         let mut name = None;
         for line in annotations::run(site.annotations, start) {
@@ -303,7 +303,7 @@ impl Pdb {
         }
     }
 
-    fn frame(&self, function: Option<Arc<str>>, place: Option<Place>, lines: &Lines<'_>) -> Frame {
+    fn frame(&self, function: Option<Arc<str>>, place: Option<SourceLocation>, lines: &Lines<'_>) -> Frame {
         let place = place.filter(|place| place.is_real());
         let file = place.and_then(|place| self.file(lines.file_name(place.file)?));
         let column = place.map(|place| place.column).filter(|column| *column != 0);

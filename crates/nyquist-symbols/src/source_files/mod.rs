@@ -22,7 +22,7 @@ mod special_path;
 use moved::Moved;
 use rust::RustSources;
 use rust_path::RustPath;
-use source_file::{LONGEST, Opened, open};
+use source_file::{LONGEST, OpenedSource, open};
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ impl SourceFiles {
         }
         let named = named()?;
         let allowed = self.read_allowed(named).and_then(Result::ok);
-        let there = || open_absolute(Path::new(named)).and_then(Opened::text).ok();
+        let there = || open_absolute(Path::new(named)).and_then(OpenedSource::text).ok();
         allowed.or_else(there).or_else(|| self.rust.read_unpublished(file))
     }
 
@@ -118,7 +118,8 @@ impl SourceFiles {
         let below = self.folders.iter().map(|folder| (folder.join(file), folder.as_path()));
         moved.chain(below).find_map(|(path, folder)| {
             let (real, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
-            (real.starts_with(&folder) && real.is_file()).then(|| open(&real, LONGEST).and_then(Opened::text))
+            (real.starts_with(&folder) && real.is_file())
+                .then(|| open(&real, LONGEST).and_then(OpenedSource::text))
         })
     }
 }
@@ -161,7 +162,7 @@ fn read_named<'a>(path: &Path, named: impl FnOnce() -> Option<&'a str>) -> Resul
 }
 
 /// Opens a file that debug info names by its whole path.
-fn open_absolute(path: &Path) -> Result<Opened, SourceError> {
+fn open_absolute(path: &Path) -> Result<OpenedSource, SourceError> {
     if path.is_absolute() { open(path, LONGEST) } else { Err(SourceError::NoFolder) }
 }
 
@@ -276,9 +277,9 @@ mod tests {
         };
         check(&folder.path("binary"), "it is not text");
         check(&folder.path("long"), "it is too long");
-        check(&folder.path("src"), "it is no regular file");
+        check(&folder.path("src"), "it is not a regular file");
         check(&folder.path("line\nbreak"), "its path has control characters");
-        check("/dev/zero", "it is no regular file");
+        check("/dev/zero", "it is not a regular file");
         assert!(read(&sources, &folder.path("gone"), true).unwrap_err().contains("No such file"));
         assert_eq!(read(&SourceFiles::default(), "/proc/self/environ", true).as_deref(), Ok(""));
     }
@@ -289,6 +290,6 @@ mod tests {
         let fifo = folder.path("src/fifo");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let sources = SourceFiles::default().allowing(folder.path("src"));
-        assert_eq!(read(&sources, &fifo, true).unwrap_err(), "it is no regular file");
+        assert_eq!(read(&sources, &fifo, true).unwrap_err(), "it is not a regular file");
     }
 }

@@ -43,26 +43,26 @@ pub enum SourceError {
 }
 
 /// A regular file with an acceptable length.
-pub(super) struct Opened {
+pub(super) struct OpenedSource {
     file: File,
     length: u64,
     modified: Option<SystemTime>,
 }
 
 /// Opens a source file.
-pub(super) fn open(path: &Path, longest: u64) -> Result<Opened, SourceError> {
+pub(super) fn open(path: &Path, longest: u64) -> Result<OpenedSource, SourceError> {
     let file = nyquist_system::open_regular(path).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidInput => SourceError::Unfit("it is no regular file"),
+        io::ErrorKind::InvalidInput => SourceError::Unfit("it is not a regular file"),
         _ => SourceError::Unreadable(error),
     })?;
     let metadata = file.metadata().map_err(SourceError::Unreadable)?;
     if metadata.len() > longest {
         return Err(SourceError::Unfit("it is too long"));
     }
-    Ok(Opened { file, length: metadata.len(), modified: metadata.modified().ok() })
+    Ok(OpenedSource { file, length: metadata.len(), modified: metadata.modified().ok() })
 }
 
-impl Opened {
+impl OpenedSource {
     /// Reads no more than the file's stated length. Files below `/proc`, which may block or never end, state
     /// 0.
     pub(super) fn text(self) -> Result<SourceFile, SourceError> {

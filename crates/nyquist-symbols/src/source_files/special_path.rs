@@ -1,5 +1,5 @@
 //! The Firefox Profiler's names for published source files, its *special paths*
-//! (<https://github.com/firefox-devtools/profiler/blob/main/src/utils/special-paths.ts>): it shows them in a
+//! (<https://github.com/firefox-devtools/profiler/blob/main/src/utils/special-paths.ts>). It shows them in a
 //! short form, and fetches the source from the web.
 //!
 //! - `git:github.com/rust-lang/rust:PATH:COMMIT` is of Rust's standard library or compiler.

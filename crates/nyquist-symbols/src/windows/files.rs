@@ -6,7 +6,7 @@ use crate::dwarf::{Dwarf, DwarfFile, SplitFiles};
 use crate::file_kind::FileKind;
 use crate::pdb::Pdb;
 use crate::section::Source;
-use crate::{Found, OpenFile};
+use crate::{OpenFile, SymbolFiles};
 use nyquist_object::{Pe, Svma};
 
 /// A module's image and its debug info. Either can be missing, but not both.
@@ -17,7 +17,7 @@ pub(crate) struct WindowsFiles {
 
 impl WindowsFiles {
     /// Opens the files that were found. `None` if they are not of Windows. Damaged files are left out.
-    pub(crate) fn of(found: &Found) -> Option<Self> {
+    pub(crate) fn of(found: &SymbolFiles) -> Option<Self> {
         let open = |file: &OpenFile| FileKind::open(file.source.clone() as Source).ok();
         Self::join(found.binary.as_ref().and_then(open), found.debug_file.as_ref().and_then(open))
     }

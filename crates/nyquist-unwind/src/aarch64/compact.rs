@@ -5,7 +5,7 @@
 
 use super::instructions::{Effect, effect, is_return, rule_at, word};
 use super::{X29, X30};
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 
 const MODE: u32 = 0x0f00_0000;
 const FRAMELESS: u32 = 0x0200_0000;
@@ -21,9 +21,9 @@ fn body(encoding: u32) -> Option<Rule> {
     match encoding & MODE {
         FRAMELESS => {
             let size = (encoding >> 12 & 0xfff) * 16;
-            Rule::with_saved(Kind::StackPointer, size as i32, None, None)
+            Rule::with_saved(CfaKind::StackPointer, size as i32, None, None)
         }
-        FRAME => Rule::with_saved(Kind::FramePointer, 16, Some(-16), Some(-8)),
+        FRAME => Rule::with_saved(CfaKind::FramePointer, 16, Some(-16), Some(-8)),
         _ => None,
     }
 }
@@ -56,8 +56,8 @@ fn prologue(encoding: u32, code: &[u8], body: Rule, emit: &mut impl FnMut(u32, R
     for at in (0..code.len()).step_by(4).take(MAX_EDGE) {
         let cfa = i32::try_from(lowered).ok();
         let place = |saved: Option<i64>| saved.map(|saved: i64| -saved);
-        let rule =
-            cfa.and_then(|cfa| Rule::with_saved(Kind::StackPointer, cfa, place(saved[0]), place(saved[1])));
+        let rule = cfa
+            .and_then(|cfa| Rule::with_saved(CfaKind::StackPointer, cfa, place(saved[0]), place(saved[1])));
         let Some((rule, word)) = rule.zip(word(code, at)) else { break };
         if encoding & MODE == FRAMELESS && rule == body {
             break;
@@ -87,7 +87,7 @@ fn prologue(encoding: u32, code: &[u8], body: Rule, emit: &mut impl FnMut(u32, R
             _ => break,
         }
         if encoding & MODE == FRAMELESS
-            && Rule::with_saved(Kind::StackPointer, lowered as i32, None, None) == Some(body)
+            && Rule::with_saved(CfaKind::StackPointer, lowered as i32, None, None) == Some(body)
         {
             for (at, rule) in rules {
                 emit(at, rule);
@@ -142,7 +142,7 @@ mod tests {
         let mut rows = Vec::new();
         rows_of(encoding, code, &mut rows);
         for (number, &(cfa, fp, lr)) in expected.iter().enumerate() {
-            let kind = if cfa.is_some() { Kind::StackPointer } else { Kind::FramePointer };
+            let kind = if cfa.is_some() { CfaKind::StackPointer } else { CfaKind::FramePointer };
             let rule = rows.iter().rev().find(|(at, _)| *at as usize <= 4 * number).map(|(_, rule)| *rule);
             assert_eq!(rule, Rule::with_saved(kind, cfa.unwrap_or(16), fp, lr), "at {number}");
         }

@@ -3,7 +3,7 @@
 //! Encodings as in the Arm Architecture Reference Manual for A-profile, chapter C4.
 
 use crate::Call;
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 
 /// `mov x8, 139; svc 0`: the return from the frame that the kernel makes for a signal handler.
 const SIGRETURN: [u32; 2] = [0xd280_1168, 0xd400_0001];
@@ -241,7 +241,12 @@ impl Restored {
     fn rule(self) -> Option<Rule> {
         let from_cfa = |place: i64| place - self.sp;
         let cfa = i32::try_from(self.sp).ok().filter(|cfa| *cfa >= 0)?;
-        Rule::with_saved(Kind::StackPointer, cfa, self.frame_pointer.map(from_cfa), self.link.map(from_cfa))
+        Rule::with_saved(
+            CfaKind::StackPointer,
+            cfa,
+            self.frame_pointer.map(from_cfa),
+            self.link.map(from_cfa),
+        )
     }
 }
 
@@ -265,13 +270,13 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
                 restored.sp += access.moves;
             }
             Effect::Access(access) if access.registers.contains(&LINK) => {
-                return Rule::with_saved(Kind::StackPointer, lowered_before(code, offset)?, None, None);
+                return Rule::with_saved(CfaKind::StackPointer, lowered_before(code, offset)?, None, None);
             }
             Effect::Access(access) => restored.sp += access.moves,
             Effect::SetsFramePointer(above) => {
                 let (cfa, record) = (lowered_before(code, offset)?, restored.sp + above);
                 let from_cfa = record - i64::from(cfa);
-                return Rule::with_saved(Kind::StackPointer, cfa, Some(from_cfa), Some(from_cfa + 8));
+                return Rule::with_saved(CfaKind::StackPointer, cfa, Some(from_cfa), Some(from_cfa + 8));
             }
             // A jump out of this code is a tail call.
             Effect::Jump(distance) => match at.checked_add_signed(isize::try_from(distance).ok()?) {
@@ -330,7 +335,7 @@ mod tests {
     /// return address from the CFA.
     #[track_caller]
     fn check(words: &[u32], at: usize, expected: Option<(i32, Option<i64>, Option<i64>)>) {
-        let rule = |(cfa, fp, lr)| Rule::with_saved(Kind::StackPointer, cfa, fp, lr).unwrap();
+        let rule = |(cfa, fp, lr)| Rule::with_saved(CfaKind::StackPointer, cfa, fp, lr).unwrap();
         assert_eq!(rule_at(&code(words), 4 * at), expected.map(rule), "{words:x?} at {at}");
     }
 

@@ -11,7 +11,7 @@ use super::instructions::{call_target, is_call};
 use super::{Aarch64, Link};
 use crate::StackMemory;
 use crate::architecture::{Frame, LostCaller};
-use crate::rule::Kind;
+use crate::rule::CfaKind;
 use crate::space::{Mapping, find};
 use nyquist_object::{Avma, RelativeAddress};
 
@@ -121,11 +121,11 @@ fn layout(function: u64, mappings: &[Mapping]) -> Option<(i64, i64)> {
         let rule = module.rule(at);
         // The end of a function that is shorter than a prologue.
         if offset != at.0.wrapping_sub(start.0)
-            || !matches!(rule.kind(), Kind::StackPointer | Kind::FramePointer)
+            || !matches!(rule.kind(), CfaKind::StackPointer | CfaKind::FramePointer)
         {
             break;
         }
-        if rule.kind() == Kind::StackPointer {
+        if rule.kind() == CfaKind::StackPointer {
             size = size.max(rule.operand());
         }
         saved = saved.or(rule.saved_registers().return_address);

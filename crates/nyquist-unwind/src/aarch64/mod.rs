@@ -8,7 +8,7 @@ mod step;
 
 use crate::architecture::{Architecture, Frame, FullRegisters, LostCaller};
 use crate::cfi::State;
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 use crate::space::Mapping;
 use crate::{AddressSpace, Reason, StackMemory};
 
@@ -126,7 +126,7 @@ impl Architecture for Aarch64 {
         memory: &impl StackMemory,
         address_bits: u64,
     ) -> Option<LostCaller<Self>> {
-        let is_lost = rule.kind() == Kind::StackPointer && rule.saved_registers().return_address.is_none();
+        let is_lost = rule.kind() == CfaKind::StackPointer && rule.saved_registers().return_address.is_none();
         let cfa = frame.sp.wrapping_add_signed(rule.operand());
         let is_lost = is_lost && frame.interrupted && frame.link.register.is_none();
         if is_lost { lost_link::find_caller(cfa, mappings, memory, address_bits) } else { None }

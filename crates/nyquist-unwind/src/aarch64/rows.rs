@@ -2,7 +2,7 @@
 
 use super::{SP, X29};
 use crate::cfi::{Form, Saved, State};
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 
 /// The rule that is equivalent to the row.
 pub(super) fn rule(row: &State<'_>, is_signal: bool) -> Rule {
@@ -37,14 +37,14 @@ fn plain_rule(row: &State<'_>) -> Option<Rule> {
         },
     };
     let kind = match register as usize {
-        SP => Kind::StackPointer,
-        X29 => Kind::FramePointer,
+        SP => CfaKind::StackPointer,
+        X29 => CfaKind::FramePointer,
         _ => return None,
     };
     // Saved registers must be in the frame. But the C library's symbol resolver does not count what the
     // linker's stub has pushed before (`sysdeps/aarch64/dl-trampoline.S`). So its frame seems to end below
     // its return address.
-    let beyond = match return_address.filter(|place| *place >= 0 && kind == Kind::StackPointer) {
+    let beyond = match return_address.filter(|place| *place >= 0 && kind == CfaKind::StackPointer) {
         Some(place) => (place.checked_add(8)? as u64).checked_next_multiple_of(16)? as i64,
         None => 0,
     };

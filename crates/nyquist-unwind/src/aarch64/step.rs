@@ -2,7 +2,7 @@
 
 use super::{Aarch64, Link, REGISTERS};
 use crate::architecture::{Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
-use crate::rule::{Kind, Rule, SavedRegisters};
+use crate::rule::{CfaKind, Rule, SavedRegisters};
 use crate::{Reason, StackMemory};
 
 /// Where the kernel saves the registers when it delivers a signal (`arch/arm64/kernel/signal.c`, `struct
@@ -30,10 +30,12 @@ pub(super) fn apply(
 ) -> Result<Frame<Aarch64>, Reason> {
     let saved = rule.saved_registers();
     let cfa = match rule.kind() {
-        Kind::StackPointer if frame.link.knows_stack_pointer => frame.sp.wrapping_add_signed(rule.operand()),
-        Kind::StackPointer => cfa_by_record(frame.fp, saved)?,
-        Kind::FramePointer => frame.fp.wrapping_add_signed(rule.operand()),
-        Kind::FrameRecord => return by_record(frame, memory, address_bits),
+        CfaKind::StackPointer if frame.link.knows_stack_pointer => {
+            frame.sp.wrapping_add_signed(rule.operand())
+        }
+        CfaKind::StackPointer => cfa_by_record(frame.fp, saved)?,
+        CfaKind::FramePointer => frame.fp.wrapping_add_signed(rule.operand()),
+        CfaKind::FrameRecord => return by_record(frame, memory, address_bits),
         _ => return Err(Reason::NoUnwindInfo),
     };
     // In an epilogue the rule can be stale: registers that are saved below the stack pointer have already

@@ -148,7 +148,7 @@ impl FrameSection {
     /// Reads the CIE at `offset`.
     fn cie(&self, offset: usize) -> Result<Cie<'_>, &'static str> {
         let header = self.header(offset)?.filter(|header| self.is_cie(header));
-        let header = header.ok_or("an FDE names what is no CIE")?;
+        let header = header.ok_or("an FDE refers to an entry that is not a CIE")?;
         let reader = Reader::new(&self.bytes, header.body, header.end);
         reader.and_then(|reader| self.parse_cie(reader)).ok_or("a damaged CIE")
     }

@@ -10,7 +10,7 @@ pub(crate) enum Form {
     Register { register: u8, offset: i64 },
     /// The word at (a register's value + offset), + addend.
     Memory { register: u8, offset: i64, addend: i64 },
-    /// As [`Kind::LinkageStub`](crate::rule::Kind::LinkageStub): stack pointer + offset, and eight more where
+    /// As [`CfaKind::LinkageStub`](crate::rule::CfaKind::LinkageStub): stack pointer + offset, and eight more where
     /// the low four bits of the instruction pointer are at least `pushed_from`.
     LinkageStub { offset: i64, pushed_from: i64 },
 }

@@ -5,7 +5,7 @@
 use super::Rows;
 use super::functions::Entry;
 use crate::aarch64::instructions::{is_call, is_signal_return, word};
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 use std::ops::Range;
 
 /// The largest offset in a function at which its frame pointer is stored, which is after the check of the
@@ -52,7 +52,7 @@ fn rule(entry: &Entry<'_>, depth: Option<u32>, is_stored: bool) -> Rule {
     let return_address = (depth > 0).then(|| -i64::from(depth) - i64::from(below));
     let frame_pointer = return_address.filter(|_| is_stored).map(|place| place - 8);
     let cfa = i32::try_from(depth.saturating_add(below)).ok();
-    cfa.and_then(|cfa| Rule::with_saved(Kind::StackPointer, cfa, frame_pointer, return_address))
+    cfa.and_then(|cfa| Rule::with_saved(CfaKind::StackPointer, cfa, frame_pointer, return_address))
         .unwrap_or(Rule::UNCOVERED)
 }
 
@@ -131,7 +131,7 @@ mod tests {
     /// The CFA above the stack pointer, and the offsets of the frame pointer and the return address from the
     /// CFA.
     fn saved(cfa: i32, frame_pointer: Option<i64>, return_address: Option<i64>) -> Rule {
-        Rule::with_saved(Kind::StackPointer, cfa, frame_pointer, return_address).unwrap()
+        Rule::with_saved(CfaKind::StackPointer, cfa, frame_pointer, return_address).unwrap()
     }
 
     #[test]

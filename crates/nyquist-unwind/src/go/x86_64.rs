@@ -2,7 +2,7 @@
 
 use super::Rows;
 use super::functions::Entry;
-use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use crate::x86_64::instructions::{calls, is_signal_return};
 
 /// The largest offset in a function at which its frame pointer is set up, which is after the check of the
@@ -54,7 +54,7 @@ fn rule(entry: &Entry<'_>, depth: Option<u32>, frame_pointer: Option<FramePointe
     }
     let (saved, offset) =
         if is_stored { (SavedFramePointer::FromCfa, -16) } else { (SavedFramePointer::InRegister, 0) };
-    Rule::new(Kind::StackPointer, depth.saturating_add(8), saved, offset).unwrap_or(Rule::UNCOVERED)
+    Rule::new(CfaKind::StackPointer, depth.saturating_add(8), saved, offset).unwrap_or(Rule::UNCOVERED)
 }
 
 /// If a function without a frame switches to another stack (`mcall`, `systemstack`, `morestack`,
@@ -101,11 +101,11 @@ mod tests {
     }
 
     fn kept(cfa: i32) -> Rule {
-        Rule::new(Kind::StackPointer, cfa, SavedFramePointer::InRegister, 0).unwrap()
+        Rule::new(CfaKind::StackPointer, cfa, SavedFramePointer::InRegister, 0).unwrap()
     }
 
     fn stored(cfa: i32) -> Rule {
-        Rule::new(Kind::StackPointer, cfa, SavedFramePointer::FromCfa, -16).unwrap()
+        Rule::new(CfaKind::StackPointer, cfa, SavedFramePointer::FromCfa, -16).unwrap()
     }
 
     /// sub rsp, 24; mov [rsp + 16], rbp; lea rbp, [rsp + 16]; ...; mov rbp, [rsp + 16]; add rsp, 24; ret

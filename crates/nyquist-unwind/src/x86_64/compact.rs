@@ -5,7 +5,7 @@
 
 use super::instructions::{Step, jumps_by_operand, rule_at, step};
 use super::length::decode;
-use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::rule::{CfaKind, Rule, SavedFramePointer};
 
 const MODE: u32 = 0x0f00_0000;
 const FRAME: u32 = 0x0100_0000;
@@ -49,8 +49,8 @@ fn body(encoding: u32, code: &[u8]) -> Option<Rule> {
 fn rule_of(cfa: i64, frame_pointer: Option<i64>) -> Option<Rule> {
     let cfa = i32::try_from(cfa).ok()?;
     match frame_pointer {
-        Some(offset) => Rule::new(Kind::StackPointer, cfa, SavedFramePointer::FromCfa, offset),
-        None => Rule::new(Kind::StackPointer, cfa, SavedFramePointer::InRegister, 0),
+        Some(offset) => Rule::new(CfaKind::StackPointer, cfa, SavedFramePointer::FromCfa, offset),
+        None => Rule::new(CfaKind::StackPointer, cfa, SavedFramePointer::InRegister, 0),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::instructions::{RBP, RSP, written};
 use super::length::{Instruction, Map, decode};
-use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -38,8 +38,8 @@ impl State {
 
     fn rule(self) -> Rule {
         let cfa = match (self.above_sp, self.above_fp) {
-            (Some(words), _) => Some((Kind::StackPointer, words)),
-            (None, Some(words)) => Some((Kind::FramePointer, words)),
+            (Some(words), _) => Some((CfaKind::StackPointer, words)),
+            (None, Some(words)) => Some((CfaKind::FramePointer, words)),
             (None, None) => None,
         };
         let rule = cfa.filter(|(_, words)| *words > 0).and_then(|(kind, words)| {

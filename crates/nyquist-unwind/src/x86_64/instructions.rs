@@ -4,7 +4,7 @@
 
 use super::length::{Instruction, Map, decode, operand_len};
 use crate::call::Call;
-use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use std::ops::Range;
 
 /// `mov eax, 15; syscall`, in the two encodings in use: the return from a signal handler's frame.
@@ -180,10 +180,10 @@ impl Stack {
         let cfa =
             i32::try_from(self.words.checked_add(words)?.checked_mul(8)?).ok().filter(|&cfa| cfa >= 8)?;
         match self.frame_pointer {
-            None => Rule::new(Kind::StackPointer, cfa, SavedFramePointer::InRegister, 0),
+            None => Rule::new(CfaKind::StackPointer, cfa, SavedFramePointer::InRegister, 0),
             Some(saved) => {
                 let offset = saved * 8 - i64::from(cfa);
-                Rule::new(Kind::StackPointer, cfa, SavedFramePointer::FromCfa, offset)
+                Rule::new(CfaKind::StackPointer, cfa, SavedFramePointer::FromCfa, offset)
             }
         }
     }

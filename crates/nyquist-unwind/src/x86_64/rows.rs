@@ -2,7 +2,7 @@
 
 use super::{RBP, RIP, RSP, SIGNAL_CONTEXT};
 use crate::cfi::{Form, Saved, State};
-use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::rule::{CfaKind, Rule, SavedFramePointer};
 
 /// The rule that is equivalent to the row.
 pub(super) fn rule(row: &State<'_>, is_signal: bool) -> Rule {
@@ -32,7 +32,7 @@ fn plain_rule(row: &State<'_>) -> Option<Rule> {
     Rule::new(kind, operand, saved, offset)
 }
 
-fn cfa_rule(row: &State<'_>) -> Option<(Kind, i32)> {
+fn cfa_rule(row: &State<'_>) -> Option<(CfaKind, i32)> {
     let kind = |register: u64, sp, fp| match register as usize {
         RSP => Some(sp),
         RBP => Some(fp),
@@ -40,20 +40,20 @@ fn cfa_rule(row: &State<'_>) -> Option<(Kind, i32)> {
     };
     match row.cfa.expression {
         None => {
-            let kind = kind(row.cfa.register, Kind::StackPointer, Kind::FramePointer)?;
+            let kind = kind(row.cfa.register, CfaKind::StackPointer, CfaKind::FramePointer)?;
             Some((kind, i32::try_from(row.cfa.offset).ok()?))
         }
         Some(expression) => match Form::of(expression)? {
             Form::Register { register, offset } => {
-                let kind = kind(register.into(), Kind::StackPointer, Kind::FramePointer)?;
+                let kind = kind(register.into(), CfaKind::StackPointer, CfaKind::FramePointer)?;
                 Some((kind, i32::try_from(offset).ok()?))
             }
             Form::Memory { register, offset, addend } => {
-                let kind = kind(register.into(), Kind::AtStackPointer, Kind::AtFramePointer)?;
+                let kind = kind(register.into(), CfaKind::AtStackPointer, CfaKind::AtFramePointer)?;
                 Some((kind, Rule::halves(offset, addend)?))
             }
             Form::LinkageStub { offset, pushed_from } => {
-                Some((Kind::LinkageStub, Rule::halves(offset, pushed_from)?))
+                Some((CfaKind::LinkageStub, Rule::halves(offset, pushed_from)?))
             }
         },
     }

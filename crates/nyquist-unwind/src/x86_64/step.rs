@@ -2,7 +2,7 @@
 
 use super::{REGISTERS, SIGNAL_CONTEXT, X86_64};
 use crate::architecture::{Frame, FullRegisters};
-use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use crate::{Reason, StackMemory};
 
 /// The caller of a frame whose rule only needs three registers.
@@ -14,15 +14,15 @@ pub(super) fn apply(
     memory: &impl StackMemory,
 ) -> Result<Frame<X86_64>, Reason> {
     let cfa = match rule.kind() {
-        Kind::StackPointer => frame.sp.wrapping_add_signed(rule.operand()),
-        Kind::FramePointer => frame.fp.wrapping_add_signed(rule.operand()),
-        Kind::AtStackPointer => word(frame.sp, rule, frame, memory)?,
-        Kind::AtFramePointer => word(frame.fp, rule, frame, memory)?,
-        Kind::LinkageStub => {
+        CfaKind::StackPointer => frame.sp.wrapping_add_signed(rule.operand()),
+        CfaKind::FramePointer => frame.fp.wrapping_add_signed(rule.operand()),
+        CfaKind::AtStackPointer => word(frame.sp, rule, frame, memory)?,
+        CfaKind::AtFramePointer => word(frame.fp, rule, frame, memory)?,
+        CfaKind::LinkageStub => {
             let pushed = if (frame.ip & 15) as i64 >= rule.high() { 8 } else { 0 };
             frame.sp.wrapping_add_signed(rule.low() + pushed)
         }
-        Kind::Uncovered | Kind::End | Kind::SignalFrame | Kind::Slow | Kind::FrameRecord => {
+        CfaKind::Uncovered | CfaKind::End | CfaKind::SignalFrame | CfaKind::Slow | CfaKind::FrameRecord => {
             return Err(Reason::NoUnwindInfo);
         }
     };

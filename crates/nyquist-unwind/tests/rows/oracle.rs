@@ -2,7 +2,7 @@
 
 use gimli::{CfaRule, Expression, Operation, RegisterRule, UnwindExpression, UnwindSection, UnwindTableRow};
 use nyquist_object::Architecture;
-use nyquist_unwind::rule::{Kind, Rule, SavedFramePointer};
+use nyquist_unwind::rule::{CfaKind, Rule, SavedFramePointer};
 
 /// gimli's reader of a section.
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
@@ -27,7 +27,7 @@ pub(crate) fn agrees<'a, U: UnwindSection<Slice<'a>>>(
     match architecture {
         // glibc's rawmemchr returns to x15.
         Architecture::Aarch64 if fde.cie().return_address_register() != gimli::AArch64::X30 => {
-            rule.kind() == Kind::Slow
+            rule.kind() == CfaKind::Slow
         }
         Architecture::Aarch64 => agrees_on_aarch64(rule, row, is_signal),
         _ => agrees_on_x86_64(rule, row, section, is_signal),
@@ -51,11 +51,11 @@ fn agrees_on_aarch64(rule: Rule, row: &UnwindTableRow<usize>, is_signal: bool) -
     let is_offset = matches!(cfa, CfaRule::RegisterAndOffset { offset, .. } if *offset == rule.operand());
     let is_plain = row.register(SP).is_none() && !is_signal;
     match rule.kind() {
-        Kind::End => row.register(LR) == Some(RegisterRule::Undefined),
-        Kind::SignalFrame => is_signal && at(FP),
-        Kind::StackPointer => is_plain && at(SP) && is_offset && is_saved,
-        Kind::FramePointer => is_plain && at(FP) && is_offset && is_saved,
-        Kind::Slow => !(is_plain && (at(SP) || at(FP)) && saved.0.is_some() && saved.1.is_some()),
+        CfaKind::End => row.register(LR) == Some(RegisterRule::Undefined),
+        CfaKind::SignalFrame => is_signal && at(FP),
+        CfaKind::StackPointer => is_plain && at(SP) && is_offset && is_saved,
+        CfaKind::FramePointer => is_plain && at(FP) && is_offset && is_saved,
+        CfaKind::Slow => !(is_plain && (at(SP) || at(FP)) && saved.0.is_some() && saved.1.is_some()),
         _ => false,
     }
 }
@@ -68,10 +68,10 @@ fn agrees_on_x86_64<'a, U: UnwindSection<Slice<'a>>>(
 ) -> bool {
     let return_address = row.register(RIP);
     match rule.kind() {
-        Kind::Uncovered => false,
-        Kind::End => matches!(return_address, None | Some(RegisterRule::Undefined)),
-        Kind::SignalFrame => is_signal && is_signal_frame(row, section),
-        Kind::Slow => is_signal || !is_simple(row, section),
+        CfaKind::Uncovered => false,
+        CfaKind::End => matches!(return_address, None | Some(RegisterRule::Undefined)),
+        CfaKind::SignalFrame => is_signal && is_signal_frame(row, section),
+        CfaKind::Slow => is_signal || !is_simple(row, section),
         _ => {
             return_address == Some(RegisterRule::Offset(-8))
                 && row.register(RSP).is_none()
@@ -106,8 +106,8 @@ fn cfa_agrees<'a, U: UnwindSection<Slice<'a>>>(rule: Rule, cfa: &CfaRule<usize>,
     match cfa {
         CfaRule::RegisterAndOffset { register, offset } => {
             let expected = match rule.kind() {
-                Kind::StackPointer => RSP,
-                Kind::FramePointer => RBP,
+                CfaKind::StackPointer => RSP,
+                CfaKind::FramePointer => RBP,
                 _ => return false,
             };
             *register == expected && *offset == rule.operand()
@@ -116,15 +116,15 @@ fn cfa_agrees<'a, U: UnwindSection<Slice<'a>>>(rule: Rule, cfa: &CfaRule<usize>,
             let operations = operations(expression, section);
             let first = operations.first().and_then(register_offset);
             match rule.kind() {
-                Kind::StackPointer => operations.len() == 1 && first == Some((RSP, rule.operand())),
-                Kind::FramePointer => operations.len() == 1 && first == Some((RBP, rule.operand())),
-                Kind::AtStackPointer => {
+                CfaKind::StackPointer => operations.len() == 1 && first == Some((RSP, rule.operand())),
+                CfaKind::FramePointer => operations.len() == 1 && first == Some((RBP, rule.operand())),
+                CfaKind::AtStackPointer => {
                     first == Some((RSP, rule.low())) && deref_and_add(&operations, rule.high())
                 }
-                Kind::AtFramePointer => {
+                CfaKind::AtFramePointer => {
                     first == Some((RBP, rule.low())) && deref_and_add(&operations, rule.high())
                 }
-                Kind::LinkageStub => {
+                CfaKind::LinkageStub => {
                     let threshold = Operation::UnsignedConstant { value: rule.high() as u64 };
                     operations.len() == 9
                         && first == Some((RSP, rule.low()))

@@ -167,7 +167,7 @@ fn a_section_cut_anywhere_keeps_what_precedes() {
         let module = module(file(&[], &[(".eh_frame", &section[..len])]));
         let is_covered = |start: u64| {
             let rule = module.rule(nyquist_object::RelativeAddress((CODE + start) as u32));
-            rule.kind() == nyquist_unwind::rule::Kind::StackPointer
+            rule.kind() == nyquist_unwind::rule::CfaKind::StackPointer
         };
         [0x100, 0x200, 0x300].into_iter().filter(|&start| is_covered(start)).count()
     };

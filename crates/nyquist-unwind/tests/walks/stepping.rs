@@ -563,9 +563,9 @@ fn damage_in_one_entry_costs_that_entry() {
     let module = module(file(&[], &[(".eh_frame", &section)]));
     assert_eq!((module.tables().count(), module.damage().count), (1, 1));
     let kind = |at: u32| module.rule(nyquist_object::RelativeAddress(CODE as u32 + at)).kind();
-    assert_eq!(kind(0x110), nyquist_unwind::rule::Kind::StackPointer);
-    assert_eq!(kind(0x20f), nyquist_unwind::rule::Kind::StackPointer);
-    assert_eq!(kind(0x210), nyquist_unwind::rule::Kind::Uncovered);
+    assert_eq!(kind(0x110), nyquist_unwind::rule::CfaKind::StackPointer);
+    assert_eq!(kind(0x20f), nyquist_unwind::rule::CfaKind::StackPointer);
+    assert_eq!(kind(0x210), nyquist_unwind::rule::CfaKind::Uncovered);
 }
 
 /// Modules that come and go at the same addresses have their own rules, whatever has been cached.

@@ -4,7 +4,7 @@ use nyquist_profile::{Counter, CounterGraph};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use std::ops::Range;
 
 /// The most parts of a graph.
@@ -36,7 +36,7 @@ struct Row<'a> {
 }
 
 /// The counters of all processes, in drawing order. O(values).
-pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Counters<'a>, Refusal> {
+pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Counters<'a>, Refusal> {
     let parts = asked.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
     let (profile, times) = (asked.view.profile(), asked.view.times());
     let mut counters: Vec<_> = profile.counters().iter().enumerate().collect();

@@ -6,7 +6,7 @@ use nyquist_analysis::{Comparison, DiffOptions, DiffUnit, comparable_name};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::refusal::bad_request;
 
@@ -35,7 +35,7 @@ struct Row<'a> {
 
 /// The functions by the change of their self time: slower ones first, then faster ones, each with the
 /// greatest change first. Noise comes last.
-pub(super) fn table<'a>(asked: &Asked<'_, 'a>) -> Result<Table<'a>, Refusal> {
+pub(super) fn table<'a>(asked: &QueryContext<'_, 'a>) -> Result<Table<'a>, Refusal> {
     let unit = match asked.parameters.get("unit") {
         None | Some("ns") => DiffUnit::Nanoseconds,
         Some("share") => DiffUnit::Share,
@@ -63,7 +63,7 @@ pub(super) fn table<'a>(asked: &Asked<'_, 'a>) -> Result<Table<'a>, Refusal> {
 
 /// The functions of the shown profile, by comparable name; of several with one name, the one with the most
 /// time.
-fn numbers(asked: &Asked<'_, '_>) -> HashMap<String, nyquist_profile::FuncId> {
+fn numbers(asked: &QueryContext<'_, '_>) -> HashMap<String, nyquist_profile::FuncId> {
     let mut numbers = HashMap::new();
     for function in asked.view.functions().functions {
         if let Some(name) = comparable_name(function.name) {

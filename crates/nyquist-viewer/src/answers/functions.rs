@@ -6,7 +6,7 @@ use nyquist_analysis::Neighbour;
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::parameters::pattern;
 use crate::refusal::bad_request;
@@ -28,7 +28,7 @@ pub(super) struct List<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn list<'a>(asked: &Asked<'_, 'a>) -> Result<List<'a>, Refusal> {
+pub(super) fn list<'a>(asked: &QueryContext<'_, 'a>) -> Result<List<'a>, Refusal> {
     let offset = asked.parameters.at_most("offset", 0, usize::MAX)?;
     let limit = asked.parameters.at_most("limit", 200, MOST_ROWS)?;
     let by_total = match asked.parameters.get("sort") {
@@ -68,7 +68,7 @@ pub(super) struct Neighbourhood<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Neighbourhood<'a>, Refusal> {
+pub(super) fn callers<'a>(asked: &QueryContext<'_, 'a>) -> Result<Neighbourhood<'a>, Refusal> {
     let func = function(asked.parameters.required("function")?, asked.view.profile())?;
     let peek = asked.view.peek(func);
     let mut functions = FunctionTable::with_places();
@@ -95,13 +95,13 @@ pub(super) fn callers<'a>(asked: &Asked<'_, 'a>) -> Result<Neighbourhood<'a>, Re
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct SearchTotals {
     weight: u64,
     matched: u64,
     functions: usize,
 }
 
-pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Found, Refusal> {
+pub(super) fn search(asked: &QueryContext<'_, '_>) -> Result<SearchTotals, Refusal> {
     let text = asked.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
     let wanted = pattern(text)?;
     // Only names are searched, because boxes are marked by name. A filter also checks files and libs.
@@ -109,5 +109,5 @@ pub(super) fn search(asked: &Asked<'_, '_>) -> Result<Found, Refusal> {
     let functions: HashSet<_> =
         functions.iter().filter(|one| wanted.matches(one.name)).map(|one| one.func).collect();
     let matched = asked.view.total_with(|func| functions.contains(&func)).weight;
-    Ok(Found { weight: asked.view.total().weight, matched, functions: functions.len() })
+    Ok(SearchTotals { weight: asked.view.total().weight, matched, functions: functions.len() })
 }

@@ -4,7 +4,7 @@ use nyquist_analysis::{FlameChartOptions, FlameOptions};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::selection::thread;
 
@@ -29,7 +29,7 @@ type FlameBox = (usize, u64, u64, usize, u64);
 /// The same, with the box's share of the whole in the other run.
 type ComparedBox = (usize, u64, u64, usize, u64, f64);
 
-pub(super) fn flame_graph<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a, FlameBox>, Refusal> {
+pub(super) fn flame_graph<'a>(asked: &QueryContext<'_, 'a>) -> Result<FlameGraph<'a, FlameBox>, Refusal> {
     let graph = asked.view.flame_graph(&options(asked)?);
     let mut functions = FunctionTable::new();
     let boxes: Vec<_> = outermost(&graph)
@@ -42,7 +42,7 @@ pub(super) fn flame_graph<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a, Fl
     Ok(FlameGraph { weight: graph.width, interval_ns: asked.interval_ns(), depth, boxes, functions })
 }
 
-pub(super) fn compared<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a, ComparedBox>, Refusal> {
+pub(super) fn compared<'a>(asked: &QueryContext<'_, 'a>) -> Result<FlameGraph<'a, ComparedBox>, Refusal> {
     let options = options(asked)?;
     let graph = asked.view.flame_graph(&options);
     let before = asked.before()?.flame_graph(&FlameOptions { min_share: 0.0, ..options });
@@ -59,7 +59,7 @@ pub(super) fn compared<'a>(asked: &Asked<'_, 'a>) -> Result<FlameGraph<'a, Compa
     Ok(FlameGraph { weight: graph.width, interval_ns: asked.interval_ns(), depth, boxes, functions })
 }
 
-fn options(asked: &Asked<'_, '_>) -> Result<FlameOptions, Refusal> {
+fn options(asked: &QueryContext<'_, '_>) -> Result<FlameOptions, Refusal> {
     let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1);
     let inverted = asked.parameters.is_set("inverted");
     Ok(FlameOptions { inverted, min_share: 0.5 / width as f64, ..FlameOptions::default() })
@@ -87,7 +87,7 @@ pub(super) struct StackChart<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn stack_chart<'a>(asked: &Asked<'_, 'a>) -> Result<StackChart<'a>, Refusal> {
+pub(super) fn stack_chart<'a>(asked: &QueryContext<'_, 'a>) -> Result<StackChart<'a>, Refusal> {
     let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1);
     let thread = thread(asked.parameters.required("thread")?, asked.view.profile())?;
     let times = asked.view.times();

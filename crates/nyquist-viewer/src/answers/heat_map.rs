@@ -6,7 +6,7 @@ use nyquist_analysis::{Selection, View};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 
 /// The maximum number of cells of a heat map, because all threads are read for each of them.
 const MOST_CELLS: usize = 50_000;
@@ -26,7 +26,7 @@ pub(super) struct HeatMap {
 }
 
 /// The map of the selection. O(samples + threads × cells).
-pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<HeatMap, Refusal> {
+pub(super) fn answer(asked: &QueryContext<'_, '_>) -> Result<HeatMap, Refusal> {
     let rows = asked.parameters.at_most("rows", 50, 200)?.max(1);
     let times = asked.view.times();
     let length = (times.end - times.start).max(1);
@@ -46,7 +46,7 @@ pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<HeatMap, Refusal> {
 }
 
 /// Adds the threads' CPU time in each of the equal parts of a time.
-fn add(asked: &Asked<'_, '_>, range: Range<u64>, cells: &mut [u64]) {
+fn add(asked: &QueryContext<'_, '_>, range: Range<u64>, cells: &mut [u64]) {
     if cells.is_empty() {
         return;
     }

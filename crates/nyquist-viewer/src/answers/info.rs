@@ -4,7 +4,7 @@ use nyquist_analysis::{ThreadRow, Transform, own_functions};
 use nyquist_profile::Profile;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::function_table::FunctionTable;
 
 #[derive(Debug, Serialize)]
@@ -92,7 +92,7 @@ struct Row<'a> {
     end_ns: u64,
 }
 
-pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Info<'a> {
+pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Info<'a> {
     let profile = asked.view.profile();
     let meta = profile.meta();
     let times = asked.view.times();
@@ -126,7 +126,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Info<'a> {
 }
 
 /// The functions in the transforms.
-fn functions<'a>(asked: &Asked<'_, 'a>) -> FunctionTable<'a> {
+fn functions<'a>(asked: &QueryContext<'_, 'a>) -> FunctionTable<'a> {
     let mut table = FunctionTable::new();
     for transform in &asked.view.selection().transforms {
         let named = match transform {
@@ -167,7 +167,7 @@ fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> Row<'a> {
     }
 }
 
-fn figures(asked: &Asked<'_, '_>) -> Figures {
+fn figures(asked: &QueryContext<'_, '_>) -> Figures {
     let summary = asked.view.summary();
     Figures {
         samples: summary.samples,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
-use super::markers::{Found, fields, found};
+use super::QueryContext;
+use super::markers::{MarkerMatch, fields, found};
 
 /// The maximum width of a chart, in pixels.
 const WIDEST: usize = 16_384;
@@ -42,7 +42,7 @@ struct Row<'a> {
 type Bar = (usize, u64, u64, usize, String);
 
 /// The chart. O(markers × log).
-pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Chart<'a>, Refusal> {
+pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Chart<'a>, Refusal> {
     let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1) as u64;
     let times = asked.view.times();
     let pixel = (times.end - times.start) / width;
@@ -68,7 +68,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Chart<'a>, Refusal> {
     Ok(Chart { start_ns: times.start, end_ns: times.end, count: found.len(), rows, left_out })
 }
 
-fn text(asked: &Asked<'_, '_>, (_, _, _, marker): Found<'_>) -> String {
+fn text(asked: &QueryContext<'_, '_>, (_, _, _, marker): MarkerMatch<'_>) -> String {
     fields(asked.view.profile(), marker).chars().take(TEXT).collect()
 }
 

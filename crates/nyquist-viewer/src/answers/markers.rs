@@ -4,7 +4,7 @@ use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, 
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::parameters::pattern;
 
 /// The maximum number of rows of a response.
@@ -13,19 +13,19 @@ const MOST_ROWS: usize = 5000;
 #[derive(Debug, Serialize)]
 pub(super) struct Markers<'a> {
     count: usize,
-    kinds: Vec<Kind<'a>>,
+    kinds: Vec<MarkerTotals<'a>>,
     /// Thread, start and duration in ns, name, and the texts of the fields.
     rows: Vec<(usize, u64, Option<u64>, &'a str, String)>,
 }
 
 #[derive(Debug, Serialize)]
-struct Kind<'a> {
+struct MarkerTotals<'a> {
     name: &'a str,
     count: u64,
     total_ns: u64,
 }
 
-pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> {
+pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Refusal> {
     let limit = asked.parameters.at_most("limit", 500, MOST_ROWS)?;
     let profile = asked.view.profile();
     let found = found(asked)?;
@@ -33,7 +33,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> 
         (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker))
     });
     let kinds = asked.view.markers().into_iter();
-    let kinds = kinds.map(|kind| Kind {
+    let kinds = kinds.map(|kind| MarkerTotals {
         name: kind.name,
         count: kind.count,
         total_ns: kind.durations.map_or(0, |durations| durations.total_ns),
@@ -42,14 +42,14 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Markers<'a>, Refusal> 
 }
 
 /// A matching marker: its start, its duration, and its thread.
-pub(super) type Found<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
+pub(super) type MarkerMatch<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 
 /// The matching markers, by time.
-pub(super) fn found<'a>(asked: &Asked<'_, 'a>) -> Result<Vec<Found<'a>>, Refusal> {
+pub(super) fn found<'a>(asked: &QueryContext<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
     let search = asked.parameters.get("search").map(pattern).transpose()?;
     let kind = asked.parameters.get("kind");
     let (profile, times) = (asked.view.profile(), asked.view.times());
-    let mut found: Vec<Found<'a>> = Vec::new();
+    let mut found: Vec<MarkerMatch<'a>> = Vec::new();
     for (thread, row) in asked.view.selection().select_threads(profile) {
         for marker in &row.markers {
             let Some((start, duration)) = moments(marker.timing) else { continue };

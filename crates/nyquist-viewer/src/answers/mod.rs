@@ -25,7 +25,7 @@ use crate::refusal::{bad_request, internal, unknown_question};
 
 /// A request and its selection.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'q, 'a> {
+pub(crate) struct QueryContext<'q, 'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) view: &'q View<'a>,
     /// The same selection of the other run.
@@ -37,7 +37,7 @@ pub(crate) struct Asked<'q, 'a> {
     pub(crate) live: Option<u64>,
 }
 
-impl<'a> Asked<'_, 'a> {
+impl<'a> QueryContext<'_, 'a> {
     /// The number of a function in a table, which then includes it.
     fn number(&self, table: &mut FunctionTable<'a>, func: FuncId) -> usize {
         table.number(self.view, self.categories, func)
@@ -56,7 +56,7 @@ impl<'a> Asked<'_, 'a> {
 }
 
 /// Answers a request of the page.
-pub(crate) fn json_answer(question: &str, asked: &Asked<'_, '_>) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn json_answer(question: &str, asked: &QueryContext<'_, '_>) -> Result<Vec<u8>, Refusal> {
     match question {
         "info" => json(&info::answer(asked)),
         "timeline" => json(&timeline::answer(asked)?),

@@ -4,7 +4,7 @@ use nyquist_profile::{Profile, StackId, ThreadIndex};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::selection::thread;
 
@@ -23,7 +23,7 @@ pub(super) struct Moment<'a> {
 }
 
 /// The sampled stack, before filters and transforms. O(log samples + depth).
-pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Moment<'a>, Refusal> {
+pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Moment<'a>, Refusal> {
     let profile = asked.view.profile();
     let thread = thread(asked.parameters.required("thread")?, profile)?;
     let time = asked.parameters.required("time")?;

@@ -5,7 +5,7 @@ use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox, 
 use nyquist_profile::{CategoryId, Unit};
 use nyquist_server::{Answer, Refusal};
 
-use super::Asked;
+use super::QueryContext;
 use crate::refusal::{bad_request, internal};
 
 /// The width of the picture in pixels, before a browser fits it to its window.
@@ -27,13 +27,13 @@ enum Colors {
 const STRONGEST: f64 = 0.1;
 
 /// Returns the picture.
-pub(crate) fn svg(asked: &Asked<'_, '_>) -> Result<Answer, Refusal> {
+pub(crate) fn svg(asked: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     write_svg(&picture(asked)?, &mut body).map_err(|_| internal())?;
     Ok(Answer { content_type: "image/svg+xml", file_name: Some("flamegraph.svg"), body })
 }
 
-fn picture(asked: &Asked<'_, '_>) -> Result<FlamePicture, Refusal> {
+fn picture(asked: &QueryContext<'_, '_>) -> Result<FlamePicture, Refusal> {
     let colors = match asked.parameters.get("color") {
         None | Some("module") => Colors::Module,
         Some("lib") => Colors::Lib,
@@ -82,7 +82,7 @@ fn picture(asked: &Asked<'_, '_>) -> Result<FlamePicture, Refusal> {
     })
 }
 
-fn details(asked: &Asked<'_, '_>, one: &FlameBox<'_>, share: f64, change: Option<f64>) -> String {
+fn details(asked: &QueryContext<'_, '_>, one: &FlameBox<'_>, share: f64, change: Option<f64>) -> String {
     let lib = one.lib.map(|lib| format!("{lib}, ")).unwrap_or_default();
     let remark = change.map_or_else(String::new, |change| {
         format!(", before {:.1} %, {:+.1} %", 100.0 * (share - change), 100.0 * change)
@@ -91,7 +91,7 @@ fn details(asked: &Asked<'_, '_>, one: &FlameBox<'_>, share: f64, change: Option
 }
 
 /// A weight in the profile's unit.
-fn amount(asked: &Asked<'_, '_>, weight: u64) -> String {
+fn amount(asked: &QueryContext<'_, '_>, weight: u64) -> String {
     let amount = weight.saturating_mul(asked.interval_ns());
     match asked.view.profile().meta().measure.unit {
         Unit::Time => format!("{:.1} ms", amount as f64 / 1e6),
@@ -100,7 +100,7 @@ fn amount(asked: &Asked<'_, '_>, weight: u64) -> String {
     }
 }
 
-fn color(asked: &Asked<'_, '_>, one: &FlameBox<'_>, colors: Colors) -> Color {
+fn color(asked: &QueryContext<'_, '_>, one: &FlameBox<'_>, colors: Colors) -> Color {
     let lib = one.lib.unwrap_or_default();
     let group = match colors {
         Colors::Module => module(one.name).unwrap_or(lib),

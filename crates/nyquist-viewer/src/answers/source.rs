@@ -8,7 +8,7 @@ use nyquist_profile::{FuncId, Lib, NativeSymbolId, Profile};
 use nyquist_server::{AssemblyRequest, LibKey, Refusal, SourceRequest};
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::selection::function;
 
@@ -39,7 +39,7 @@ struct Instructions {
     instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
 }
 
-pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Listing<'a>, Refusal> {
+pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Listing<'a>, Refusal> {
     let func = function(asked.parameters.required("function")?, asked.view.profile())?;
     let mut functions = FunctionTable::with_places();
     let mut listing = Listing {
@@ -60,7 +60,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Listing<'a>, Refusal> 
 
 /// The lines of the file in which the function has most of its time; without samples, of the file that
 /// defines it.
-fn fill_lines(asked: &Asked<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
+fn fill_lines(asked: &QueryContext<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
     let lines = asked.view.lines(Code::Function(func));
     let mut by_file: HashMap<&str, Amount> = HashMap::new();
     for line in &lines {
@@ -85,7 +85,7 @@ fn fill_lines(asked: &Asked<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
     }
 }
 
-fn text(asked: &Asked<'_, '_>, func: FuncId, file: &str) -> Result<String, String> {
+fn text(asked: &QueryContext<'_, '_>, func: FuncId, file: &str) -> Result<String, String> {
     let profile = asked.view.profile();
     let place = profile.frames().iter().filter(|frame| frame.func == func).find_map(|frame| {
         let address = frame.address?;
@@ -99,7 +99,7 @@ fn text(asked: &Asked<'_, '_>, func: FuncId, file: &str) -> Result<String, Strin
     asked.symbols.source(&request).map_err(|error| error.to_string())
 }
 
-fn instructions(asked: &Asked<'_, '_>, func: FuncId) -> Instructions {
+fn instructions(asked: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
     let profile = asked.view.profile();
     let Some(symbol) = busiest_symbol(asked, func) else {
         let message = "The profile does not say which machine code this function is in.".to_owned();
@@ -143,7 +143,7 @@ fn sum(a: (u64, u64), b: &(u64, u64)) -> (u64, u64) {
 }
 
 /// The symbol whose code has most of a function's time.
-fn busiest_symbol(asked: &Asked<'_, '_>, func: FuncId) -> Option<NativeSymbolId> {
+fn busiest_symbol(asked: &QueryContext<'_, '_>, func: FuncId) -> Option<NativeSymbolId> {
     let profile = asked.view.profile();
     let rows = asked.view.instructions(Code::Function(func));
     let mut symbol_of: HashMap<(usize, u32), NativeSymbolId> = HashMap::new();

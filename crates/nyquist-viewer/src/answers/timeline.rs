@@ -5,7 +5,7 @@ use nyquist_profile::{CategoryId, FuncId};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::refusal::bad_request;
 use crate::selection::{function, thread};
 
@@ -26,16 +26,16 @@ pub(super) struct Timeline {
 #[derive(Debug, Serialize)]
 struct Track {
     thread: Option<usize>,
-    categories: Vec<Part>,
+    categories: Vec<CategoryTime>,
 }
 
 #[derive(Debug, Serialize)]
-struct Part {
+struct CategoryTime {
     category: Option<usize>,
     ns: Vec<u64>,
 }
 
-pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<Timeline, Refusal> {
+pub(super) fn answer(asked: &QueryContext<'_, '_>) -> Result<Timeline, Refusal> {
     let parts = asked.parameters.at_most("parts", 1000, MOST_PARTS)?.max(1);
     let times = asked.view.times();
     let tracks = match asked.parameters.numbers("tracks", ',')? {
@@ -50,14 +50,14 @@ pub(super) fn answer(asked: &Asked<'_, '_>) -> Result<Timeline, Refusal> {
 }
 
 /// The function whose time is requested, unless all time is.
-fn wanted_function(asked: &Asked<'_, '_>) -> Result<Option<FuncId>, Refusal> {
+fn wanted_function(asked: &QueryContext<'_, '_>) -> Result<Option<FuncId>, Refusal> {
     let number = asked.parameters.number("function")?;
     number.map(|number| function(number, asked.view.profile())).transpose()
 }
 
 /// All selected threads together.
 fn whole<'a>(
-    asked: &Asked<'_, 'a>,
+    asked: &QueryContext<'_, 'a>,
     parts: usize,
 ) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, Refusal> {
     Ok(match wanted_function(asked)? {
@@ -67,7 +67,7 @@ fn whole<'a>(
 }
 
 /// The tracks of some threads.
-fn tracks(asked: &Asked<'_, '_>, indexes: Vec<usize>, parts: usize) -> Result<Vec<Track>, Refusal> {
+fn tracks(asked: &QueryContext<'_, '_>, indexes: Vec<usize>, parts: usize) -> Result<Vec<Track>, Refusal> {
     let profile = asked.view.profile();
     let threads = indexes.into_iter().map(|index| thread(index, profile)).collect::<Result<Vec<_>, _>>()?;
     let timelines = match wanted_function(asked)? {
@@ -81,8 +81,8 @@ fn tracks(asked: &Asked<'_, '_>, indexes: Vec<usize>, parts: usize) -> Result<Ve
 impl Track {
     fn new(thread: Option<usize>, timeline: nyquist_analysis::Timeline<CategoryTimeline<'_>>) -> Self {
         let categories = timeline.rows.into_iter();
-        let categories =
-            categories.map(|row| Part { category: row.category.map(CategoryId::index), ns: row.parts_ns });
+        let categories = categories
+            .map(|row| CategoryTime { category: row.category.map(CategoryId::index), ns: row.parts_ns });
         Self { thread, categories: categories.collect() }
     }
 }

@@ -5,7 +5,7 @@ use nyquist_profile::FuncId;
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::Asked;
+use super::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::selection::{number_of, path};
 
@@ -25,7 +25,7 @@ pub(super) struct Children<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Children<'a>, Refusal> {
+pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Children<'a>, Refusal> {
     let limit = asked.parameters.at_most("limit", 200, MOST_CHILDREN)?;
     let path = path(asked.parameters.get("path").unwrap_or_default(), asked.view.profile())?;
     let is_inverted = asked.parameters.is_set("inverted");
@@ -62,7 +62,7 @@ pub(super) fn answer<'a>(asked: &Asked<'_, 'a>) -> Result<Children<'a>, Refusal>
 }
 
 impl<'a> Children<'a> {
-    fn add(&mut self, asked: &Asked<'_, 'a>, prefix: &str, nodes: &[TreeNode<'_>]) {
+    fn add(&mut self, asked: &QueryContext<'_, 'a>, prefix: &str, nodes: &[TreeNode<'_>]) {
         for node in nodes {
             let function = asked.number(&mut self.functions, node.func);
             let amounts = (node.self_amount.weight, node.total.weight);

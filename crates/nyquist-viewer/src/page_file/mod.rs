@@ -12,7 +12,7 @@ use nyquist_server::{
     AddressInfo, Assembly, AssemblyRequest, LibKey, LookupError, Refusal, SourceRequest, SymbolSource,
 };
 
-use crate::answers::{Asked, json_answer};
+use crate::answers::{QueryContext, json_answer};
 use crate::bundle;
 use crate::files;
 use crate::function_table::FunctionCategories;
@@ -41,7 +41,7 @@ pub(crate) fn write_whole(profile: &Profile, out: &mut dyn Write) -> io::Result<
         view = View::new(&index, &Selection { state: SampleState::OffCpu, ..Selection::default() });
     }
     let (parameters, categories) = (Parameters::default(), FunctionCategories::new(profile));
-    let asked = Asked {
+    let asked = QueryContext {
         index: &index,
         view: &view,
         before: None,
@@ -74,7 +74,7 @@ impl SymbolSource for NoFiles {
 ///
 /// # Errors
 /// If a request for the selection fails, or writing to `out` fails.
-pub(crate) fn write(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(asked: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     let script = bundle::script(bundle::OFFLINE);
     let style = files::styles();
     writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
@@ -89,7 +89,7 @@ pub(crate) fn write(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()
 }
 
 /// The responses as a JSON object.
-fn write_data(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_data(asked: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     for (position, (member, question, query)) in ANSWERS.into_iter().enumerate() {
         let separator = if position == 0 { '{' } else { ',' };
         write!(out, "{separator}\"{member}\":")?;
@@ -101,7 +101,7 @@ fn write_data(asked: &Asked<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The query parameters for the tracks of the busiest threads.
-fn tracks(asked: &Asked<'_, '_>) -> String {
+fn tracks(asked: &QueryContext<'_, '_>) -> String {
     let mut rows = asked.view.by_thread();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.amount.weight), row.thread.index()));
     let cores = asked.view.by_core();
@@ -111,10 +111,15 @@ fn tracks(asked: &Asked<'_, '_>) -> String {
 }
 
 /// Writes a response so that nothing in it can end its HTML element. In JSON, `<` occurs only in strings.
-fn write_answer(asked: &Asked<'_, '_>, question: &str, query: &str, out: &mut dyn Write) -> io::Result<()> {
+fn write_answer(
+    asked: &QueryContext<'_, '_>,
+    question: &str,
+    query: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let parameters = Parameters::parse(query);
     let answer =
-        json_answer(question, &Asked { parameters: &parameters, before: None, live: None, ..*asked });
+        json_answer(question, &QueryContext { parameters: &parameters, before: None, live: None, ..*asked });
     let answer = answer.map_err(|Refusal { message, .. }| io::Error::other(message))?;
     let mut parts = answer.split(|&byte| byte == b'<');
     out.write_all(parts.next().unwrap_or_default())?;

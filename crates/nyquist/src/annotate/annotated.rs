@@ -29,7 +29,7 @@ impl<'a> Annotated<'a> {
         let profile = view.profile();
         let funcs: BTreeSet<_> = funcs.iter().copied().collect();
         let places = view.places(&funcs);
-        let finder = finder(&args.symbols, Watch::new(Printer::new(args.verbosity), None));
+        let finder = finder(&args.read.symbols, Watch::new(Printer::new(args.read.verbosity), None));
         let listing = Listing::new(profile, &places, &funcs, args, &finder);
         Self {
             args,

@@ -1,7 +1,7 @@
 //! The contents of an annotated function: the lines of its files, and its instructions.
 
 use super::code::{self, Code, Instruction};
-use super::named::Named;
+use super::lib_symbols::LibSymbols;
 use super::source::SourceText;
 use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::finder::{offline, source_files};
@@ -56,7 +56,7 @@ impl Listing {
             (listing.codes, listing.notes) = code::code(profile, places, &names, finder);
         }
         if !args.asm {
-            listing.add_source(profile, places, funcs, &args.symbols, finder);
+            listing.add_source(profile, places, funcs, &args.read.symbols, finder);
             listing.spread_instructions();
         }
         listing
@@ -99,7 +99,7 @@ impl Listing {
     }
 
     fn read_source(&mut self, profile: &Profile, symbols: &SymbolArgs, finder: &Finder) {
-        let (allowed, named) = (source_files(symbols), Named::new(profile, finder));
+        let (allowed, named) = (source_files(symbols), LibSymbols::new(profile, finder));
         let recorded = profile.meta().start_time;
         self.read_files(|file| {
             let read = SourceText::read(&allowed, file, recorded, || named.spelling(file));
@@ -152,7 +152,7 @@ impl Listing {
 
 /// The text of a source file that is not on this machine. It is downloaded by the build ids of the libs that
 /// contain its code.
-fn fetched(profile: &Profile, file: &str, named: &Named<'_>, finder: &Finder) -> Option<SourceText> {
+fn fetched(profile: &Profile, file: &str, named: &LibSymbols<'_>, finder: &Finder) -> Option<SourceText> {
     let is_of_file = |func: &&Func| {
         func.source.is_some_and(|source| profile.string(profile.source(source).filename) == file)
     };

@@ -3,8 +3,8 @@
 mod annotated;
 mod code;
 mod json;
+mod lib_symbols;
 mod listing;
-mod named;
 mod ratios;
 mod rows;
 mod source;
@@ -27,18 +27,18 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     if let Some(text) = &args.ratio {
         return ratios::run(args, text);
     }
-    let printer = Printer::new(args.verbosity);
-    let read = input::read(&args.file, &args.filter, &args.symbols, printer);
+    let printer = Printer::new(args.read.verbosity);
+    let read = input::read(&args.file, &args.read.filter, &args.read.symbols, printer);
     let mut profile = read.map_err(|failure| match in_order(args) {
         Some(command) => failure.hint(command),
         None => failure,
     })?;
-    selection::split(&mut profile, &args.filter);
-    let selected = selection::select(&profile, &args.filter)?;
+    selection::split(&mut profile, &args.read.filter);
+    let selected = selection::select(&profile, &args.read.filter)?;
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);
     if view.is_empty() {
-        return Err(selection::nothing_selected(&view, &args.filter));
+        return Err(selection::nothing_selected(&view, &args.read.filter));
     }
     let chosen = functions::choose(&view, &args.function)?;
     if let Some(others) = chosen.others(args.format.names()) {

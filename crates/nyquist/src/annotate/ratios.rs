@@ -36,10 +36,10 @@ struct Annotated<'a> {
 
 /// Reads both events, and prints the lines of the function.
 pub(super) fn run(args: &AnnotateArgs, text: &str) -> Result<(), Failure> {
-    let printer = Printer::new(args.verbosity);
-    let sides = Sides::read(&args.file, text, &args.filter, &args.symbols, printer)?;
+    let printer = Printer::new(args.read.verbosity);
+    let sides = Sides::read(&args.file, text, &args.read.filter, &args.read.symbols, printer)?;
     let indexes = sides.indexes();
-    let views = ratio::views(&indexes, &args.filter)?;
+    let views = ratio::views(&indexes, &args.read.filter)?;
     let (side, chosen) = match functions::choose(&views[0], &args.function) {
         Ok(chosen) => (0, chosen),
         // The other event may have no samples in it.
@@ -53,8 +53,8 @@ pub(super) fn run(args: &AnnotateArgs, text: &str) -> Result<(), Failure> {
     let funcs = if side == 0 { [&chosen, &other] } else { [&other, &chosen] };
     let ratios = line_ratios([(&views[0], funcs[0]), (&views[1], funcs[1])]);
     let profile = views[side].profile();
-    let finder = finder(&args.symbols, Watch::new(printer, None));
-    let listing = Listing::of_lines(profile, files(profile, &chosen, &ratios), &args.symbols, &finder);
+    let finder = finder(&args.read.symbols, Watch::new(printer, None));
+    let listing = Listing::of_lines(profile, files(profile, &chosen, &ratios), &args.read.symbols, &finder);
     let (events, note_of_kernel) = (sides.events(), ratio::note_of_kernel(&views));
     let annotated = Annotated { args, profile, funcs: chosen, events, note_of_kernel, ratios, listing };
     if args.format.json { page::print_json(&annotated.json()) } else { page::print(annotated.text()) }
@@ -122,7 +122,7 @@ impl Annotated<'_> {
     }
 
     fn rows(&self, screen: Screen) -> Vec<Text> {
-        let folds = |file: &&FileLines| !file.is_inlined_and_missing() || self.args.verbosity.verbose;
+        let folds = |file: &&FileLines| !file.is_inlined_and_missing() || self.args.read.verbosity.verbose;
         let mut rows = Vec::new();
         for file in self.listing.files.iter().filter(folds) {
             let heading = format!("{:>11} {:>11} {:>11} {:>12}   ", "A", "B", "A/B", "TOTAL A/B");

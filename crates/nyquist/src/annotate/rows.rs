@@ -26,7 +26,7 @@ pub(super) enum Row<'a> {
 /// The rows to show, and the number of lines and instructions that are left out.
 pub(super) fn rows<'a>(annotated: &'a Annotated<'_>) -> (Vec<Row<'a>>, u64) {
     let args = annotated.args;
-    let folds = |file: &&FileLines| file.is_inlined_and_missing() && !args.verbosity.verbose;
+    let folds = |file: &&FileLines| file.is_inlined_and_missing() && !args.read.verbosity.verbose;
     let (folded, files): (Vec<_>, Vec<_>) = annotated.listing.files.iter().partition(folds);
     let rows = match (args.asm, args.hottest) {
         (true, hottest) => asm_rows(&annotated.listing.codes, hottest),

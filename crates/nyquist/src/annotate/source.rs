@@ -83,7 +83,7 @@ mod tests {
         let check = |file, expected| assert_eq!(read(file, 0).unwrap_err(), expected);
         check("a.c", "its folder is not known; --source-map FROM=TO tells where it is");
         check("/proc/nonexistent/a.c", "no such file or directory");
-        check("/dev/zero", "it is no regular file");
+        check("/dev/zero", "it is not a regular file");
         let not_named = SourceText::read(&SourceFiles::default(), "/etc/passwd", 0, || None).unwrap_err();
         assert_eq!(not_named, "no debug info on this machine names it; --source-dir DIR allows its folder");
         let binary = std::env::temp_dir().join(format!("nyquist-source-{}", std::process::id()));

@@ -1,6 +1,6 @@
 //! The arguments of `nyquist annotate`.
 
-use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
+use crate::args::{FormatArgs, ReadArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -38,9 +38,5 @@ pub(crate) struct AnnotateArgs {
     #[command(flatten)]
     pub(crate) format: FormatArgs,
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) read: ReadArgs,
 }

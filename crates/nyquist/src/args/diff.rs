@@ -1,7 +1,7 @@
 //! The arguments of `nyquist diff`.
 
 use crate::args::quantity::percent;
-use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
+use crate::args::{FormatArgs, ReadArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -37,11 +37,7 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) format: FormatArgs,
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) read: ReadArgs,
 }
 
 impl DiffArgs {

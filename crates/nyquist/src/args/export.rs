@@ -1,6 +1,6 @@
 //! The arguments of `nyquist export`.
 
-use crate::args::{FilterArgs, SymbolArgs, Verbosity};
+use crate::args::ReadArgs;
 use clap::{Args, ValueEnum};
 use nyquist_profile::firefox::FormatVersion;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value_t)]
     pub(crate) profile_version: FormatVersion,
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) read: ReadArgs,
 }
 
 /// A format that is written.

@@ -1,7 +1,7 @@
 //! The arguments of `nyquist flamegraph`.
 
 use crate::args::quantity::{number, whole};
-use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
+use crate::args::{FormatArgs, ReadArgs};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -35,11 +35,7 @@ pub(crate) struct FlamegraphArgs {
     #[command(flatten)]
     pub(crate) format: FormatArgs,
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) read: ReadArgs,
 }
 
 /// How a picture looks.

@@ -106,12 +106,12 @@ impl RecordingArgs {
             "--cswitch-markers",
             "--jit-markers",
         ];
-        self.given_beside(&others)
+        self.given_other_than(&others)
     }
 
     /// The name of an option that was given, other than these. A saved profile lacks the data that the others
     /// need.
-    pub(crate) fn given_beside(&self, others: &[&str]) -> Option<&'static str> {
+    pub(crate) fn given_other_than(&self, others: &[&str]) -> Option<&'static str> {
         let options = [
             ("--pid", !self.pid.is_empty()),
             ("--tid", !self.tid.is_empty()),

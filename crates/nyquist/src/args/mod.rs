@@ -15,6 +15,7 @@ mod list;
 mod load;
 mod quantity;
 mod query;
+mod read;
 mod record;
 mod refusal;
 mod report;
@@ -39,6 +40,7 @@ pub(crate) use list::ListArgs;
 pub(crate) use load::LoadArgs;
 pub(crate) use quantity::TimeRange;
 pub(crate) use query::{QueryArgs, Question};
+pub(crate) use read::ReadArgs;
 pub(crate) use record::{Backend, RecordArgs, RowArgs, TargetArgs};
 pub(crate) use refusal::NOT_UNDERSTOOD;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
@@ -200,14 +202,14 @@ impl Command {
             Self::Record(args) => Some(&args.symbols),
             Self::Load(args) => Some(&args.symbols),
             Self::Import(args) => Some(&args.symbols),
-            Self::Report(args) => Some(&args.symbols),
-            Self::Annotate(args) => Some(&args.symbols),
-            Self::Export(args) => Some(&args.symbols),
-            Self::Flamegraph(args) => Some(&args.symbols),
-            Self::Diff(args) => Some(&args.symbols),
-            Self::Script(args) => Some(&args.symbols),
+            Self::Report(args) => Some(&args.read.symbols),
+            Self::Annotate(args) => Some(&args.read.symbols),
+            Self::Export(args) => Some(&args.read.symbols),
+            Self::Flamegraph(args) => Some(&args.read.symbols),
+            Self::Diff(args) => Some(&args.read.symbols),
+            Self::Script(args) => Some(&args.read.symbols),
             Self::Top(args) => Some(&args.symbols),
-            Self::Query(args) => Some(&args.symbols),
+            Self::Query(args) => Some(&args.read.symbols),
             Self::Doctor(args) => Some(&args.symbols),
             Self::Cargo { .. }
             | Self::Setup(_)

@@ -83,9 +83,9 @@ fn nanoseconds(text: &str) -> Result<u64, String> {
     let unit = UNITS.iter().find_map(|(name, length)| Some((text.strip_suffix(name)?, *length)));
     let (number, length) = unit.unwrap_or((text, 1e9));
     let number: f64 =
-        number.trim().parse().map_err(|_| format!("`{text}` is no time, such as 1.5s or 20ms"))?;
+        number.trim().parse().map_err(|_| format!("`{text}` is not a time such as 1.5s or 20ms"))?;
     if !(number >= 0.0 && number.is_finite()) {
-        return Err(format!("`{text}` is no time from 0 on"));
+        return Err(format!("`{text}` is not a time of 0 or more"));
     }
     Ok((number * length).round() as u64)
 }
@@ -146,8 +146,8 @@ mod tests {
         check("1s", "is written as");
         check("3s-1s", "ends before");
         check("1s-1s", "ends before");
-        check("x-2s", "`x` is no time");
-        check("1h-2h", "`1h` is no time");
+        check("x-2s", "`x` is not a time");
+        check("1h-2h", "`1h` is not a time");
         check("nan-1s", "no time");
     }
 }

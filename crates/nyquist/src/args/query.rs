@@ -1,7 +1,7 @@
 //! The arguments of `nyquist query`.
 
 use crate::args::quantity::whole;
-use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
+use crate::args::{FormatArgs, ReadArgs};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -28,11 +28,7 @@ pub(crate) struct QueryArgs {
     #[command(flatten)]
     pub(crate) format: FormatArgs,
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) read: ReadArgs,
 }
 
 /// A question.

@@ -1,7 +1,7 @@
 //! The arguments of `nyquist report`.
 
+use crate::args::ReadArgs;
 use crate::args::quantity::{percent, whole};
-use crate::args::{FilterArgs, SymbolArgs, Verbosity};
 use crate::text::Names;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -43,11 +43,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) format: FormatArgs,
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) read: ReadArgs,
 }
 
 /// The view to show. At most one is chosen.

@@ -1,6 +1,6 @@
 //! The arguments of `nyquist script`.
 
-use crate::args::{FilterArgs, SymbolArgs, Verbosity};
+use crate::args::ReadArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -17,9 +17,5 @@ pub(crate) struct ScriptArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) read: ReadArgs,
 }

@@ -43,7 +43,7 @@ pub(crate) struct TopArgs {
     /// Show names with their generic arguments and parameters
     #[arg(long)]
     pub(crate) full_names: bool,
-    /// Print a table every interval, as is done where the standard output is no terminal
+    /// Print a table every interval, as is done if the standard output is not a terminal
     #[arg(short, long)]
     pub(crate) batch: bool,
     /// End after so many tables

@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     if words.first().is_some_and(|word| word == "nyquist") {
         words.remove(0);
     }
-    let program = beside_this_program().unwrap_or_else(|| PathBuf::from("nyquist"));
+    let program = sibling_program().unwrap_or_else(|| PathBuf::from("nyquist"));
     let error = replace_process(Command::new(&program).arg("cargo").args(words));
     eprintln!("error: cannot run {}: {error}", program.display());
     eprintln!("\nhint: `cargo install nyquist` installs `nyquist` and `cargo-nyquist` together");
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 }
 
 /// The `nyquist` that was installed together with this program.
-fn beside_this_program() -> Option<PathBuf> {
+fn sibling_program() -> Option<PathBuf> {
     let path = env::current_exe().ok()?.with_file_name(format!("nyquist{}", env::consts::EXE_SUFFIX));
     path.is_file().then_some(path)
 }

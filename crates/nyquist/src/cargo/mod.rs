@@ -28,14 +28,14 @@ use nyquist_system::replace_process;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
-use targets::{Kind, Metadata, Selection};
+use targets::{Metadata, Selection, TargetKind};
 
 /// Runs `cargo nyquist` with these arguments and returns the exit status. The recorder replaces this process.
 pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
     match cargo::parse(words)?.command {
         CargoCommand::Run(args) => run_program(args),
         CargoCommand::Example(args) => {
-            run_only(Kind::Example, args.name.as_deref(), &args.common, &args.args)
+            run_only(TargetKind::Example, args.name.as_deref(), &args.common, &args.args)
         }
         CargoCommand::Bench(args) => run_benchmark(&args),
         CargoCommand::Test(args) => run_test(&args),
@@ -55,13 +55,18 @@ fn run_program(args: RunArgs) -> Result<u8, Failure> {
         return run_test(&TestArgs { filter: None, test, lib: false, bin: None, common, args });
     }
     match example {
-        Some(name) => run_only(Kind::Example, Some(&name), &common, &args),
-        None => run_only(Kind::Bin, bin.as_deref(), &common, &args),
+        Some(name) => run_only(TargetKind::Example, Some(&name), &common, &args),
+        None => run_only(TargetKind::Bin, bin.as_deref(), &common, &args),
     }
 }
 
 /// Records the only program that `cargo run` runs.
-fn run_only(kind: Kind, name: Option<&str>, common: &CommonArgs, own: &[OsString]) -> Result<u8, Failure> {
+fn run_only(
+    kind: TargetKind,
+    name: Option<&str>,
+    common: &CommonArgs,
+    own: &[OsString],
+) -> Result<u8, Failure> {
     let selection = select(kind, name, common)?;
     let build = Build::new("run", common, &selection.words)?;
     if common.dry_run {
@@ -74,7 +79,7 @@ fn run_only(kind: Kind, name: Option<&str>, common: &CommonArgs, own: &[OsString
 }
 
 /// The target that the user named, or the only one.
-fn select(kind: Kind, name: Option<&str>, common: &CommonArgs) -> Result<Selection, Failure> {
+fn select(kind: TargetKind, name: Option<&str>, common: &CommonArgs) -> Result<Selection, Failure> {
     match name {
         Some(name) => Ok(Selection::named(kind, name)),
         None => Metadata::read(&common.cargo)?.select(kind, &common.cargo),
@@ -86,13 +91,13 @@ fn run_benchmark(args: &BenchArgs) -> Result<u8, Failure> {
     let selection = if args.lib {
         Selection::of_words(&["--lib"])
     } else {
-        select(Kind::Bench, args.bench.as_deref(), common)?
+        select(TargetKind::Bench, args.bench.as_deref(), common)?
     };
     let build = Build::new("bench", common, &selection.words)?;
     let own = args.filter.iter().map(OsString::from).chain(args.args.iter().cloned());
     if common.dry_run {
         let own: Vec<_> = ["--bench".into()].into_iter().chain(own).collect();
-        return dry_run(&build, common, (Kind::Bench, &selection), &own);
+        return dry_run(&build, common, (TargetKind::Bench, &selection), &own);
     }
     let built = match build.run()? {
         Outcome::Failed(status) => return Ok(status),
@@ -121,8 +126,8 @@ fn run_benchmark(args: &BenchArgs) -> Result<u8, Failure> {
 fn run_test(args: &TestArgs) -> Result<u8, Failure> {
     let common = &args.common;
     let selection = match (&args.test, &args.bin) {
-        (Some(name), _) => Selection::named(Kind::Test, name),
-        (None, Some(name)) => Selection::named(Kind::Bin, name),
+        (Some(name), _) => Selection::named(TargetKind::Test, name),
+        (None, Some(name)) => Selection::named(TargetKind::Bin, name),
         (None, None) if args.lib => Selection::of_words(&["--lib"]),
         // Without documentation tests, which are no separate programs.
         (None, None) => Selection::of_words(&["--tests"]),
@@ -131,7 +136,7 @@ fn run_test(args: &TestArgs) -> Result<u8, Failure> {
     if common.dry_run {
         let mut own = harness::one_test(args.filter.as_deref().unwrap_or("NAME"));
         own.extend(args.args.iter().cloned());
-        return dry_run(&build, common, (Kind::Test, &selection), &own);
+        return dry_run(&build, common, (TargetKind::Test, &selection), &own);
     }
     let built = match build.run()? {
         Outcome::Failed(status) => return Ok(status),
@@ -212,7 +217,7 @@ fn recorder<'a>(
 fn dry_run(
     build: &Build,
     common: &CommonArgs,
-    (kind, selection): (Kind, &Selection),
+    (kind, selection): (TargetKind, &Selection),
     own: &[OsString],
 ) -> Result<u8, Failure> {
     let here = current_folder()?;

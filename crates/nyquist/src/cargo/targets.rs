@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// A kind of target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TargetKind {
     /// A program.
     Bin,
     /// An example.
@@ -34,7 +34,7 @@ pub(super) struct Selection {
 
 /// The path of a program, and its working folder.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ProgramPath {
     /// The program. In the names of benchmarks and tests, a `*` stands for parts that are known only after a
     /// build.
     pub(super) path: PathBuf,
@@ -65,7 +65,7 @@ struct Target {
     kind: Vec<String>,
 }
 
-impl Kind {
+impl TargetKind {
     /// The name in cargo's options and messages.
     fn name(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Kind {
 
 impl Selection {
     /// A target that the user has named.
-    pub(super) fn named(kind: Kind, name: &str) -> Self {
+    pub(super) fn named(kind: TargetKind, name: &str) -> Self {
         Self { words: vec![format!("--{}", kind.name()).into(), name.into()], name: Some(name.to_owned()) }
     }
 
@@ -117,12 +117,12 @@ impl Metadata {
     }
 
     /// The only target of a kind, or the one that the user chooses. If there is none, cargo will report that.
-    pub(super) fn select(&self, kind: Kind, cargo: &CargoWords) -> Result<Selection, Failure> {
+    pub(super) fn select(&self, kind: TargetKind, cargo: &CargoWords) -> Result<Selection, Failure> {
         let named = cargo.packages();
         let packages: Vec<&Package> = self.packages(&named).collect();
         let default: Vec<&String> =
             packages.iter().filter_map(|package| package.default_run.as_ref()).collect();
-        if let (Kind::Bin, [name]) = (kind, default.as_slice()) {
+        if let (TargetKind::Bin, [name]) = (kind, default.as_slice()) {
             return Ok(Selection { words: Vec::new(), name: Some((*name).clone()) });
         }
         let targets =
@@ -137,7 +137,7 @@ impl Metadata {
             }
             let words =
                 selection.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-            let subcommand = if kind == Kind::Bench { "bench" } else { "run" };
+            let subcommand = if kind == TargetKind::Bench { "bench" } else { "run" };
             Candidate {
                 label: format!("{}{in_package}", target.name),
                 words: format!("cargo nyquist {subcommand} {words}"),
@@ -145,7 +145,7 @@ impl Metadata {
             }
         };
         match (kind, targets.is_empty()) {
-            (Kind::Example, true) => Ok(Selection::of_words(&["--example"])),
+            (TargetKind::Example, true) => Ok(Selection::of_words(&["--example"])),
             (_, true) => none(kind, &packages),
             (_, false) => choose::one(targets.iter().map(candidate).collect(), kind.title(), ""),
         }
@@ -163,7 +163,13 @@ impl Metadata {
     }
 
     /// The path of the selected program once it is built, and the folder in which cargo will run it.
-    pub(super) fn place(&self, kind: Kind, selection: &Selection, build: &Build, here: &Path) -> Place {
+    pub(super) fn place(
+        &self,
+        kind: TargetKind,
+        selection: &Selection,
+        build: &Build,
+        here: &Path,
+    ) -> ProgramPath {
         let (name, of_kind) = match &selection.name {
             Some(name) => (name.as_str(), kind),
             None => ("", kind),
@@ -171,35 +177,39 @@ impl Metadata {
         let target_folder = build.target_folder().unwrap_or(&self.target_directory);
         let folder = target_folder.join(build.folder());
         let path = match of_kind {
-            Kind::Bin => folder.join(name),
-            Kind::Example => folder.join("examples").join(name),
-            Kind::Bench | Kind::Test => folder.join("deps").join(format!("{}-*", name.replace('-', "_"))),
+            TargetKind::Bin => folder.join(name),
+            TargetKind::Example => folder.join("examples").join(name),
+            TargetKind::Bench | TargetKind::Test => {
+                folder.join("deps").join(format!("{}-*", name.replace('-', "_")))
+            }
         };
         let package = self.packages.iter().find(|package| {
             package.targets.iter().any(|target| target.name == name && of_kind.is_of(target))
         });
         let package = package.and_then(|package| package.manifest_path.parent());
         match kind {
-            Kind::Bin | Kind::Example => {
+            TargetKind::Bin | TargetKind::Example => {
                 let path = path.strip_prefix(here).map(Path::to_owned).unwrap_or(path);
-                Place { path, folder: here.to_owned() }
+                ProgramPath { path, folder: here.to_owned() }
             }
-            Kind::Bench | Kind::Test => Place { path, folder: package.unwrap_or(here).to_owned() },
+            TargetKind::Bench | TargetKind::Test => {
+                ProgramPath { path, folder: package.unwrap_or(here).to_owned() }
+            }
         }
     }
 }
 
 /// The selection if there is no target of the kind. For a library alone, the message names targets that
 /// can be recorded instead.
-fn none(kind: Kind, packages: &[&Package]) -> Result<Selection, Failure> {
+fn none(kind: TargetKind, packages: &[&Package]) -> Result<Selection, Failure> {
     let [package] = packages else { return Ok(Selection::default()) };
-    let has = |kind: Kind| package.targets.iter().any(|target| kind.is_of(target));
-    if kind != Kind::Bin {
+    let has = |kind: TargetKind| package.targets.iter().any(|target| kind.is_of(target));
+    if kind != TargetKind::Bin {
         return Ok(Selection::default());
     }
     let others = [
-        (Kind::Example, "cargo nyquist example [NAME] records an example"),
-        (Kind::Bench, "cargo nyquist bench [FILTER] records benchmarks"),
+        (TargetKind::Example, "cargo nyquist example [NAME] records an example"),
+        (TargetKind::Bench, "cargo nyquist bench [FILTER] records benchmarks"),
     ];
     let failure = Failure::new(format!("the package {} has no program", package.name));
     let failure =
@@ -229,7 +239,7 @@ mod tests {
         {"id":"4","name":"library","manifest_path":"/w/library/Cargo.toml","default_run":null,"targets":[
             {"name":"library","kind":["lib"]},{"name":"speed","kind":["bench"]}]}]}"#;
 
-    fn select(line: &str, kind: Kind) -> Result<Vec<OsString>, Failure> {
+    fn select(line: &str, kind: TargetKind) -> Result<Vec<OsString>, Failure> {
         let command = parse(line.split_whitespace().map(OsString::from).collect()).unwrap().command;
         let CargoCommand::Run(args) = command else { panic!("{command:?}") };
         let metadata: Metadata = serde_json::from_str(WORKSPACE).unwrap();
@@ -238,18 +248,18 @@ mod tests {
 
     #[test]
     fn the_only_target_is_taken() {
-        assert_eq!(select("-p one", Kind::Bin).unwrap(), ["--bin", "a"]);
-        assert_eq!(select("", Kind::Bench).unwrap(), ["--bench", "shared"]);
+        assert_eq!(select("-p one", TargetKind::Bin).unwrap(), ["--bin", "a"]);
+        assert_eq!(select("", TargetKind::Bench).unwrap(), ["--bench", "shared"]);
     }
 
     #[test]
     fn a_default_is_left_to_cargo() {
-        assert!(select("-p three", Kind::Bin).unwrap().is_empty());
+        assert!(select("-p three", TargetKind::Bin).unwrap().is_empty());
     }
 
     #[test]
     fn of_a_library_it_is_said_what_can_be_recorded() {
-        let failure = select("-p library", Kind::Bin).unwrap_err();
+        let failure = select("-p library", TargetKind::Bin).unwrap_err();
         assert_eq!((&*failure.message, failure.status), ("the package library has no program", 101));
         assert_eq!(
             failure.hints,
@@ -262,20 +272,20 @@ mod tests {
 
     #[test]
     fn cargo_says_itself_that_there_is_none() {
-        assert_eq!(select("", Kind::Example).unwrap(), ["--example"]);
-        assert!(select("-p unknown", Kind::Bin).unwrap().is_empty());
+        assert_eq!(select("", TargetKind::Example).unwrap(), ["--example"]);
+        assert!(select("-p unknown", TargetKind::Bin).unwrap().is_empty());
     }
 
     #[test]
     fn several_are_an_error_with_the_list() {
-        let failure = select("", Kind::Bin).unwrap_err();
+        let failure = select("", TargetKind::Bin).unwrap_err();
         assert_eq!(
             failure.message,
             "there are 3 programs to choose from:\n  a (in one)\n  b (in two)\n  c (in two)"
         );
         assert_eq!(failure.hints, ["name one, such as: cargo nyquist run --package one --bin a"]);
         assert_eq!(
-            select("-p two", Kind::Bin).unwrap_err().hints,
+            select("-p two", TargetKind::Bin).unwrap_err().hints,
             ["name one, such as: cargo nyquist run --bin b"]
         );
     }

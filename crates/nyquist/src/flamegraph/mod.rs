@@ -23,29 +23,29 @@ const PAGE_FUNCTIONS: usize = 100;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
-    let printer = Printer::new(args.verbosity);
+    let printer = Printer::new(args.read.verbosity);
     form::check_picture(&args.output)?;
     // Reading the profile may drop root's privileges, so the output is found first.
     let output = if args.format.json { None } else { find(&args.output)? };
     let files = [&args.file].into_iter().chain(args.before.as_ref().filter(|_| !args.chart));
-    let mut profiles = input::read_all(files, &args.filter, &args.symbols, printer)?;
+    let mut profiles = input::read_all(files, &args.read.filter, &args.read.symbols, printer)?;
     for profile in &mut profiles {
-        selection::split(profile, &args.filter);
+        selection::split(profile, &args.read.filter);
     }
     let mut profiles = profiles.into_iter();
     let Some(profile) = profiles.next() else { return Err(Failure::new("no profile was read")) };
     let index = Index::new(&profile);
-    let selected = selection::select(&profile, &args.filter)?;
+    let selected = selection::select(&profile, &args.read.filter)?;
     let view = View::new(&index, &selected);
     if view.is_empty() {
-        return Err(selection::nothing_selected(&view, &args.filter));
+        return Err(selection::nothing_selected(&view, &args.read.filter));
     }
     let names = args.format.names();
     let picture = if args.chart {
         chart::picture(&view, &args.picture, names)
     } else if let Some(before) = profiles.next() {
         let before_index = Index::new(&before);
-        let before_selected = selection::select(&before, &args.filter)?;
+        let before_selected = selection::select(&before, &args.read.filter)?;
         change::picture(&view, &View::new(&before_index, &before_selected), &args.picture, names)
     } else {
         picture::picture(&view, &args.picture, args.inverted, names)

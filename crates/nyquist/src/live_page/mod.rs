@@ -28,18 +28,18 @@ use std::time::Duration;
 
 /// A page that is served.
 pub(crate) struct LivePage {
-    shown: Arc<Shown>,
+    shown: Arc<PageProfile>,
     shutdown: ShutdownHandle,
     server: JoinHandle<Result<(), ServerError>>,
 }
 
 /// The profile that the page shows.
-pub(crate) struct Shown {
+pub(crate) struct PageProfile {
     feed: ProfileFeed,
     symbols: Arc<GrowingSymbols>,
 }
 
-impl Shown {
+impl PageProfile {
     /// Whether a page is open and visible.
     pub(crate) fn is_watched(&self) -> bool {
         self.feed.is_watched()
@@ -95,7 +95,7 @@ impl LivePage {
     }
 
     /// The profile that the page shows.
-    pub(crate) fn shown(&self) -> &Arc<Shown> {
+    pub(crate) fn shown(&self) -> &Arc<PageProfile> {
         &self.shown
     }
 
@@ -124,7 +124,7 @@ fn bind(
     args: &ServerArgs,
     symbols: &SymbolArgs,
     printer: Printer,
-) -> Result<(Server, Shown), Failure> {
+) -> Result<(Server, PageProfile), Failure> {
     let meta = Meta { product: name.to_owned(), profiling_start: Some(0), ..Meta::default() };
     let profile = ProfileBuilder::new(meta).finish();
     let finder = finder(symbols, Watch::new(printer, None));
@@ -135,5 +135,5 @@ fn bind(
     let server = Server::bind(server_config(args), None, source).map_err(|error| {
         Failure::because("cannot serve the page", &error).hint("choose another port with -P PORT")
     })?;
-    Ok((server.with_viewer(Arc::new(viewer)), Shown { feed, symbols }))
+    Ok((server.with_viewer(Arc::new(viewer)), PageProfile { feed, symbols }))
 }

@@ -1,7 +1,7 @@
 //! Snapshots of a recording for its page. While a page is open, the converter's thread copies the profile,
 //! and another thread adds names.
 
-use super::{Pace, Shown};
+use super::{Pace, PageProfile};
 use crate::args::SymbolArgs;
 use crate::failure::Failure;
 use crate::symbolicate::symbolicator;
@@ -47,7 +47,7 @@ struct Copied {
 
 impl Tap {
     /// Starts making snapshots for a page, while it is visible.
-    pub(crate) fn of(shown: &Arc<Shown>, symbols: &SymbolArgs) -> Result<Self, Failure> {
+    pub(crate) fn of(shown: &Arc<PageProfile>, symbols: &SymbolArgs) -> Result<Self, Failure> {
         let finder = identity::as_invoking_user(|| finder::offline(symbols))?;
         let finder = finder.with_kernel_files(KernelFiles::open());
         let wanted = Arc::new(AtomicBool::new(false));
@@ -83,7 +83,7 @@ impl Tap {
 
 /// Makes the snapshots.
 struct Maker {
-    shown: Arc<Shown>,
+    shown: Arc<PageProfile>,
     wanted: Arc<AtomicBool>,
     copied: Receiver<Copied>,
     finder: Finder,

@@ -9,7 +9,7 @@ pub(crate) use crate::system::files::PendingFile;
 pub(crate) use refused::Refused;
 
 use crate::identity::Rights;
-use crate::system::files::{self, Found, Place};
+use crate::system::files::{self, FolderEntry, OutputTarget};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 pub(crate) enum Destination {
     /// A file to be created, and the rights for it.
-    File(Place, PathBuf, Rights),
+    File(FolderEntry, PathBuf, Rights),
     /// A stream.
     Stream(Stream),
 }
@@ -62,10 +62,10 @@ impl Destination {
     }
 
     /// The rights are those with which it was found. Writing to a stream needs none.
-    fn of(found: Found, path: &Path, rights: Rights) -> Self {
+    fn of(found: OutputTarget, path: &Path, rights: Rights) -> Self {
         match found {
-            Found::File(place) => Self::File(place, path.to_owned(), rights),
-            Found::Stream { file, is_stdout } => {
+            OutputTarget::File(place) => Self::File(place, path.to_owned(), rights),
+            OutputTarget::Stream { file, is_stdout } => {
                 Self::Stream(Stream { file, path: path.to_owned(), is_stdout })
             }
         }
@@ -101,8 +101,8 @@ impl Output {
     }
 
     /// Creates a file of this name in a new folder below `parent` that only the user may enter.
-    pub(crate) fn open_apart(parent: &Path, name: &Path) -> Result<Self, Refused> {
-        PendingFile::create_apart(parent, name.as_os_str()).map(Self::File)
+    pub(crate) fn open_in_private_folder(parent: &Path, name: &Path) -> Result<Self, Refused> {
+        PendingFile::create_in_private_folder(parent, name.as_os_str()).map(Self::File)
     }
 
     /// Whether it is a terminal, which takes only text.

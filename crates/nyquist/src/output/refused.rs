@@ -54,18 +54,20 @@ impl Refused {
                 format!("{} is a link of user {owner}, who may not choose what is written", link.display())
             }
             Self::Special { owner } => {
-                format!("it is no regular file, and user {owner}, whose it is, may not choose who reads it")
+                format!("it is not a regular file, and its owner, user {owner}, may not choose who reads it")
             }
             Self::OthersFile { owner } => {
                 format!("it is a file of user {owner} in a sticky folder, and only that user may replace it")
             }
             Self::OthersFolder { owner } => {
-                format!("the folder of that name with .symbols behind it is there, and is user {owner}'s")
+                format!("the folder with this name and .symbols appended belongs to user {owner}")
             }
             Self::NoFolder(folder) => format!("there is no folder {}", folder.display()),
             Self::IsFolder => "it is a folder".to_owned(),
             Self::Stream => "this format needs a file that can be written in any order".to_owned(),
-            Self::Terminal => "a profile is not for a terminal; redirect it to a file or a pipe".to_owned(),
+            Self::Terminal => {
+                "a profile cannot be written to a terminal; redirect it to a file or a pipe".to_owned()
+            }
             Self::NotWritable => "this descriptor is not open for writing".to_owned(),
         }
     }
@@ -74,7 +76,7 @@ impl Refused {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Link { .. } => Some(
-                "links are followed that are yours, or the folder's owner's where nobody else may write; name the file itself"
+                "a link is followed if you own it, or if the folder's owner does and only that user may write there; name the file itself"
                     .to_owned(),
             ),
             Self::NoFolder(folder) => Some(format!("mkdir -p {}", folder.display())),

@@ -100,7 +100,7 @@ fn a_device_is_written_to() {
 #[test]
 fn a_folder_of_its_own_is_gone_with_its_file() {
     let folder = Folder::new("apart");
-    let open = || Output::open_apart(&folder.0, Path::new("p")).unwrap();
+    let open = || Output::open_in_private_folder(&folder.0, Path::new("p")).unwrap();
     drop(open());
     assert!(folder.names().is_empty());
     let output = open();

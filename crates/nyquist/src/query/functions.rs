@@ -1,7 +1,7 @@
 //! Queries about functions and their lines.
 
 use super::answer::{Answer, Rows};
-use super::asked::{Asked, milliseconds};
+use super::context::{QueryContext, milliseconds};
 use crate::annotate::{HotLine, hot_lines};
 use crate::failure::Failure;
 use crate::functions::{Choice, choose};
@@ -16,7 +16,7 @@ const FUNCTION: &[&str] = &["handle", "self_share", "self_ms", "total_share", "t
 const SUMMARY_ROWS: usize = 10;
 
 /// A description of the profile.
-pub(super) fn summary(asked: &Asked<'_>) -> Answer {
+pub(super) fn summary(asked: &QueryContext<'_>) -> Answer {
     let summary = asked.view.summary();
     let mut answer = Answer::default();
     answer.fact("profile", asked.view.profile().meta().product.as_str());
@@ -44,7 +44,7 @@ pub(super) fn summary(asked: &Asked<'_>) -> Answer {
 }
 
 /// The functions, or those that match.
-pub(super) fn functions(asked: &Asked<'_>) -> Result<Answer, Failure> {
+pub(super) fn functions(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut functions = asked.view.functions().functions;
     if let Some(text) = asked.target() {
         let pattern = pattern(text)?;
@@ -62,7 +62,7 @@ fn handle(func: FuncId) -> String {
     format!("f-{}", func.index())
 }
 
-fn function_row(asked: &Asked<'_>, function: &Function<'_>) -> Vec<Value> {
+fn function_row(asked: &QueryContext<'_>, function: &Function<'_>) -> Vec<Value> {
     vec![
         json!(handle(function.func)),
         asked.share(function.self_amount.weight),
@@ -75,7 +75,7 @@ fn function_row(asked: &Asked<'_>, function: &Function<'_>) -> Vec<Value> {
 }
 
 /// The requested function. A note names other candidates.
-pub(super) fn chosen<'a>(asked: &Asked<'a>, answer: &mut Answer) -> Result<Choice<'a>, Failure> {
+pub(super) fn chosen<'a>(asked: &QueryContext<'a>, answer: &mut Answer) -> Result<Choice<'a>, Failure> {
     let choice = choose(asked.view, asked.target().unwrap_or_default())?;
     let function = asked.view.function(choice.first());
     answer.fact("handle", handle(function.func));
@@ -86,7 +86,7 @@ pub(super) fn chosen<'a>(asked: &Asked<'a>, answer: &mut Answer) -> Result<Choic
 }
 
 /// A function with its callers and callees.
-pub(super) fn function(asked: &Asked<'_>) -> Result<Answer, Failure> {
+pub(super) fn function(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let choice = chosen(asked, &mut answer)?;
     let peek = asked.view.peek(choice.first());
@@ -113,7 +113,7 @@ pub(super) fn function(asked: &Asked<'_>) -> Result<Answer, Failure> {
 }
 
 /// The hottest lines of the whole profile or of a function.
-pub(super) fn lines(asked: &Asked<'_>) -> Result<Answer, Failure> {
+pub(super) fn lines(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let code = match asked.target() {
         Some(_) => Code::Function(chosen(asked, &mut answer)?.first()),
@@ -134,10 +134,10 @@ pub(super) fn lines(asked: &Asked<'_>) -> Result<Answer, Failure> {
 }
 
 /// The hottest lines of a function and of the functions inlined into it, with their text.
-pub(super) fn source(asked: &Asked<'_>) -> Result<Answer, Failure> {
+pub(super) fn source(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let choice = chosen(asked, &mut answer)?;
-    let (lines, notes) = hot_lines(asked.view, &choice.funcs, &asked.args.symbols);
+    let (lines, notes) = hot_lines(asked.view, &choice.funcs, &asked.args.read.symbols);
     let row = |line: &HotLine| {
         vec![
             asked.share(line.own),

@@ -1,7 +1,7 @@
 //! `nyquist query`: one query of a profile, one short answer, for scripts and agents.
 
 mod answer;
-mod asked;
+mod context;
 mod functions;
 mod tables;
 mod tree;
@@ -13,7 +13,7 @@ use crate::scale::Scale;
 use crate::text::Screen;
 use crate::{input, page, selection};
 use answer::Answer;
-use asked::Asked;
+use context::QueryContext;
 use nyquist_analysis::{Index, View};
 
 /// The page for language models on how to query a profile.
@@ -27,15 +27,16 @@ pub(crate) fn guide() -> Result<(), Failure> {
 /// Runs the subcommand.
 pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     check(args)?;
-    let mut profile = input::read(&args.file, &args.filter, &args.symbols, Printer::new(args.verbosity))?;
-    selection::split(&mut profile, &args.filter);
-    let selected = selection::select(&profile, &args.filter)?;
+    let mut profile =
+        input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity))?;
+    selection::split(&mut profile, &args.read.filter);
+    let selected = selection::select(&profile, &args.read.filter)?;
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);
     if view.is_empty() && args.question != Question::Markers {
-        return Err(selection::nothing_selected(&view, &args.filter));
+        return Err(selection::nothing_selected(&view, &args.read.filter));
     }
-    let asked = Asked {
+    let asked = QueryContext {
         args,
         index: &index,
         view: &view,
@@ -60,13 +61,13 @@ fn check(args: &QueryArgs) -> Result<(), Failure> {
                 .hint(format!("nyquist query {} functions", args.file.display())))
         }
         Some(target) if !args.question.takes_target() => Err(Failure::new(format!(
-            "`{name}` is about the whole profile: `{target}` has no meaning for it"
+            "`{name}` is about the whole profile, so `{target}` cannot be used with it"
         ))),
         _ => Ok(()),
     }
 }
 
-fn answer_to(asked: &Asked<'_>) -> Result<Answer, Failure> {
+fn answer_to(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     match asked.args.question {
         Question::Summary => Ok(functions::summary(asked)),
         Question::Functions => functions::functions(asked),

@@ -1,19 +1,19 @@
 //! Queries about threads, libs, markers and times.
 
 use super::answer::{Answer, Rows};
-use super::asked::{Asked, milliseconds};
+use super::context::{QueryContext, milliseconds};
 use nyquist_analysis::{LibRow, MarkerKind, ThreadRow};
 use serde_json::{Value, json};
 
 /// The threads by time.
-pub(super) fn threads(asked: &Asked<'_>) -> Answer {
+pub(super) fn threads(asked: &QueryContext<'_>) -> Answer {
     let mut answer = Answer::default();
     answer.rows(thread_rows(asked, asked.limit));
     answer
 }
 
 /// The first threads.
-pub(super) fn thread_rows(asked: &Asked<'_>, limit: usize) -> Rows {
+pub(super) fn thread_rows(asked: &QueryContext<'_>, limit: usize) -> Rows {
     let columns = &["handle", "total_share", "total_ms", "samples", "tid", "pid", "process", "thread"];
     let mut threads = asked.view.by_thread();
     threads.retain(|thread| thread.samples > 0);
@@ -33,7 +33,7 @@ pub(super) fn thread_rows(asked: &Asked<'_>, limit: usize) -> Rows {
 }
 
 /// The libs by time.
-pub(super) fn libs(asked: &Asked<'_>) -> Answer {
+pub(super) fn libs(asked: &QueryContext<'_>) -> Answer {
     let mut answer = Answer::default();
     let row = |lib: &LibRow<'_>| {
         vec![
@@ -50,7 +50,7 @@ pub(super) fn libs(asked: &Asked<'_>) -> Answer {
 }
 
 /// The markers by kind.
-pub(super) fn markers(asked: &Asked<'_>) -> Answer {
+pub(super) fn markers(asked: &QueryContext<'_>) -> Answer {
     let mut answer = Answer::default();
     let row = |kind: &MarkerKind<'_>| {
         let ms = |nanoseconds: Option<u64>| nanoseconds.map_or(Value::Null, milliseconds);
@@ -70,7 +70,7 @@ pub(super) fn markers(asked: &Asked<'_>) -> Answer {
 }
 
 /// The CPU use over time, in as many parts as the limit of rows.
-pub(super) fn timeline(asked: &Asked<'_>) -> Answer {
+pub(super) fn timeline(asked: &QueryContext<'_>) -> Answer {
     let timeline = asked.view.thread_timeline(asked.limit);
     let length = timeline.end_ns.saturating_sub(timeline.start_ns) as f64 / asked.limit as f64;
     let part = |part: usize| {

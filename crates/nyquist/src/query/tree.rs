@@ -1,7 +1,7 @@
 //! Queries about call trees.
 
 use super::answer::{Answer, Rows};
-use super::asked::Asked;
+use super::context::QueryContext;
 use super::functions::chosen;
 use crate::failure::Failure;
 use crate::report::{TreeOptions, tree_nodes};
@@ -19,7 +19,7 @@ const PASSAGES: usize = 16;
 const PERCENT: f64 = 0.5;
 
 /// The call tree, or the callees of a function.
-pub(super) fn tree(asked: &Asked<'_>) -> Result<Answer, Failure> {
+pub(super) fn tree(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let transforms = match asked.target() {
         Some(_) => vec![Transform::FocusFunction(chosen(asked, &mut answer)?.first())],
@@ -32,7 +32,7 @@ pub(super) fn tree(asked: &Asked<'_>) -> Result<Answer, Failure> {
 }
 
 /// The callers of a function, and their callers.
-pub(super) fn callers(asked: &Asked<'_>) -> Result<Answer, Failure> {
+pub(super) fn callers(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let func = chosen(asked, &mut answer)?.first();
     // With the time of all its callees collapsed into it, the function is a root of the inverted tree with
@@ -42,7 +42,7 @@ pub(super) fn callers(asked: &Asked<'_>) -> Result<Answer, Failure> {
 }
 
 /// The nodes of the tree, or of the inverted tree if its root is given.
-fn nodes(asked: &Asked<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
+fn nodes(asked: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
     let selection = Selection { transforms, ..asked.view.selection().clone() };
     let view = View::new(asked.index, &selection);
     let options = |limit| TreeOptions {
@@ -98,7 +98,7 @@ fn without_passages(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'
     left
 }
 
-fn row(asked: &Asked<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
+fn row(asked: &QueryContext<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
     let name = asked.names.show(node.name);
     // In JSON, the depth is a separate member.
     let name = if asked.args.format.json { name } else { " ".repeat(*depth.min(&DEEPEST)) + &name };

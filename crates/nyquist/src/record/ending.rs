@@ -20,7 +20,8 @@ const MOST_NAMED: usize = 12;
 impl Ending<'_> {
     /// The line about processes that still run, and how to record them.
     pub(crate) fn line(&self) -> String {
-        let notice = "Processes that were started in the recording run on, and are no longer recorded";
+        let notice =
+            "Processes that were started during the recording are still running, and are no longer recorded";
         if self.living.is_empty() {
             return notice.to_owned();
         }
@@ -47,10 +48,10 @@ impl Ending<'_> {
                 .to_owned();
         }
         if let Some(pid) = in_state(['T', 't']) {
-            return format!("process {pid} is stopped; `kill -CONT {pid}` lets it go on");
+            return format!("process {pid} is stopped; `kill -CONT {pid}` continues it");
         }
         if let Some(pid) = in_state(['Z', 'X']) {
-            return format!("process {pid} has ended, and is a zombie until its parent asks how");
+            return format!("process {pid} has ended, and is a zombie until its parent waits for it");
         }
         let used_ns = self.used.map_or(cpu_time_ns, |used| used.as_nanos() as u64).max(cpu_time_ns);
         if used_ns == 0 && !self.attached.is_empty() {
@@ -82,7 +83,7 @@ mod tests {
     #[test]
     fn an_empty_profile_has_a_reason() {
         assert!(why(&[7], &[], 1, None).contains("left running"));
-        assert_eq!(why(&[], &[7], 0, Some('T')), "process 7 is stopped; `kill -CONT 7` lets it go on");
+        assert_eq!(why(&[], &[7], 0, Some('T')), "process 7 is stopped; `kill -CONT 7` continues it");
         assert!(why(&[], &[7], 0, Some('Z')).contains("zombie"));
         assert_eq!(why(&[], &[7], 0, Some('S')), "it slept all the time");
         assert_eq!(why(&[], &[], 1, None), "it used less CPU time than a sampling interval");

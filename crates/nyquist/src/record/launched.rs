@@ -3,7 +3,7 @@
 use crate::control::{Control, Phase};
 use crate::failure::FAILED;
 use crate::printer::Printer;
-use crate::system::launch::{EndReason, Ended, Running, end_message};
+use crate::system::launch::{ChildExit, EndReason, Running, end_message};
 use crate::system::signals::{EndSignal, StopHandle};
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -55,7 +55,7 @@ impl Launched {
     }
 
     /// The recorder's exit status after the command's end. Prints what is unusual about that end.
-    fn status(&self, ended: &io::Result<Ended>, printer: Printer) -> u8 {
+    fn status(&self, ended: &io::Result<ChildExit>, printer: Printer) -> u8 {
         let Ok(ended) = ended else { return FAILED };
         if let Some(message) = end_message(&self.name, ended.status) {
             printer.say(message);

@@ -24,7 +24,7 @@ use crate::live_page::{LivePage, Tap};
 use crate::output::Output;
 use crate::printer::{self, Printer};
 use crate::save::{Written, save};
-use crate::serve::{Served, serve};
+use crate::serve::{ServedProfile, serve};
 use crate::symbolicate::symbolicate;
 use crate::system::recording;
 use crate::system::signals::Requests;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     if let Some(pids) = args.pids_in_words() {
         let first = args.command.first().map(|word| word.display().to_string()).unwrap_or_default();
-        return Err(Failure::new(format!("`{first}` is no command"))
+        return Err(Failure::new(format!("`{first}` is not a command"))
             .hint(format!("-p {pids} records these processes"))
             .status(NOT_UNDERSTOOD));
     }
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         page.shown().note_saving();
     }
     // The output that is no longer needed is removed by the process that created it.
-    let Recorded { finished, runs, events, command_lines, may_look_into_others } =
+    let Recorded { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let runs = runs.with_sums_of_the_asked(args);
     let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);
     let profile = identity::as_invoking_user(look_up)?;
     let goes_on = wants_server(args) || page.is_some();
-    let_go(libs, goes_on);
+    free_or_forget(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
     let about = summary::Recorded {
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         command_lines: &command_lines,
         waits: args.off_cpu,
         events: (&events, &occurrences),
-        may_look_into_others,
+        may_read_other_processes,
     };
     summary::print(
         printer,
@@ -115,9 +115,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         let bytes = saved.bytes(&profile)?;
         // No remaining output needs root.
         give_up_privileges(printer);
-        serve(Served::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
+        serve(ServedProfile::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
     } else {
-        let_go(profile, goes_on);
+        free_or_forget(profile, goes_on);
     }
     // A script must get an error status if its requested file is missing.
     Ok(if saved.as_asked { runs.status } else { runs.status.max(FAILED) })
@@ -139,7 +139,7 @@ fn give_up_privileges(printer: Printer) {
 }
 
 /// Frees memory if the program continues. Otherwise the kernel frees all of it at exit, which is faster.
-fn let_go<T>(memory: T, goes_on: bool) {
+fn free_or_forget<T>(memory: T, goes_on: bool) {
     if goes_on {
         drop(memory);
     } else {

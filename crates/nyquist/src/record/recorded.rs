@@ -14,5 +14,5 @@ pub(crate) struct Recorded {
     /// The command lines of the attached processes.
     pub(crate) command_lines: String,
     /// Whether the recorder could read all processes.
-    pub(crate) may_look_into_others: bool,
+    pub(crate) may_read_other_processes: bool,
 }

@@ -31,16 +31,17 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     if let Some(text) = &args.ratio {
         return ratios::run(args, text);
     }
-    let mut profile = input::read(&args.file, &args.filter, &args.symbols, Printer::new(args.verbosity))?;
-    selection::split(&mut profile, &args.filter);
-    let mut selected = selection::select(&profile, &args.filter)?;
+    let mut profile =
+        input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity))?;
+    selection::split(&mut profile, &args.read.filter);
+    let mut selected = selection::select(&profile, &args.read.filter)?;
     if args.view.waits {
         selected.state = SampleState::OffCpu;
     }
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);
     if view.is_empty() && !args.view.markers && !args.view.waits {
-        return Err(selection::nothing_selected(&view, &args.filter));
+        return Err(selection::nothing_selected(&view, &args.read.filter));
     }
     let report = Report {
         args,

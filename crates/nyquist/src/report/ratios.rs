@@ -14,10 +14,10 @@ use std::cmp::Ordering;
 
 /// Reads both events, and prints the functions.
 pub(super) fn run(args: &ReportArgs, text: &str) -> Result<(), Failure> {
-    let printer = Printer::new(args.verbosity);
-    let sides = Sides::read(&args.file, text, &args.filter, &args.symbols, printer)?;
+    let printer = Printer::new(args.read.verbosity);
+    let sides = Sides::read(&args.file, text, &args.read.filter, &args.read.symbols, printer)?;
     let indexes = sides.indexes();
-    let views = ratio::views(&indexes, &args.filter)?;
+    let views = ratio::views(&indexes, &args.read.filter)?;
     let mut ratios = nyquist_analysis::ratios(&views[0], &views[1]);
     choose(args, &mut ratios);
     let events = sides.events();

@@ -12,7 +12,7 @@ fn threads<'a>(report: &Report<'a>) -> Vec<ThreadRow<'a>> {
     let least = report.min_weight(0.0);
     // With filters, a thread without samples is left out. Without filters, its row shows that it used
     // no time.
-    let only_with_samples = !report.args.filter.is_empty();
+    let only_with_samples = !report.args.read.filter.is_empty();
     threads.retain(|thread| thread.amount.weight >= least && (thread.samples > 0 || !only_with_samples));
     if report.args.sort == SortBy::Name {
         threads.sort_by_key(|thread| thread.name);

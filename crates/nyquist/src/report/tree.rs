@@ -116,7 +116,7 @@ enum Branch {
 }
 
 /// The nodes that are shown, in order.
-struct Chosen<'v> {
+struct ShownNodes<'v> {
     rows: Vec<TreeRow<'v>>,
     /// Whether further nodes are heavy enough.
     is_cut: bool,
@@ -202,7 +202,7 @@ impl<'v> Heaviest<'v> {
 }
 
 /// Finds the nodes that are heavy enough, and sorts them.
-fn chosen<'v>(view: &'v View<'v>, options: &TreeOptions) -> Chosen<'v> {
+fn chosen<'v>(view: &'v View<'v>, options: &TreeOptions) -> ShownNodes<'v> {
     let tree = if options.inverted { view.inverted_tree() } else { view.call_tree() };
     let mut found = Heaviest::find(&tree, options);
     let is_cut = found.give_up_rest();
@@ -213,7 +213,7 @@ fn chosen<'v>(view: &'v View<'v>, options: &TreeOptions) -> Chosen<'v> {
         ahead.extend(children_rows(&children, &mut nodes, Some(&row), options));
         rows.push(row);
     }
-    Chosen { rows, is_cut }
+    ShownNodes { rows, is_cut }
 }
 
 /// The lines of the children of a node, each with its own children, in reverse order.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub(super) fn text(report: &Report<'_>) -> Text {
     let waits = report.view.waits();
     if waits.is_empty() {
-        return "There are no waits: `nyquist record --off-cpu` records them.\n".into();
+        return "No waits were recorded: `nyquist record --off-cpu` records them.\n".into();
     }
     let limit = report.limit(TABLE_ROWS);
     let shown: Vec<_> = waits.iter().take(limit).collect();

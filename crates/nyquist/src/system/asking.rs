@@ -10,9 +10,8 @@ pub(crate) fn agrees(yes: bool) -> Result<bool, Failure> {
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        return Err(
-            Failure::new("nobody can be asked: the standard input is no terminal").hint("-y does not ask")
-        );
+        return Err(Failure::new("cannot ask for confirmation: the standard input is not a terminal")
+            .hint("-y does not ask"));
     }
     let agreed = ask("Do it? [y/N] ").map_err(|error| Failure::because("cannot ask", &error))?;
     if !agreed {

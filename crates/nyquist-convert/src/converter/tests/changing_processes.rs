@@ -143,7 +143,7 @@ fn converted() -> (Finished, Vec<StackCopyFeedback>) {
         converter.push(at(time, event));
         if time % 3000 == 0 {
             converter.advance(Timestamp(time * MS));
-            counts.push(converter.take_copy_counts());
+            counts.push(converter.take_stack_copy_feedback());
         }
     }
     (converter.finish(), counts)

@@ -120,7 +120,7 @@ fn short_copies_of_occurrences_ask_for_no_more() {
             },
         ));
         converter.advance(Timestamp(100 * MS));
-        converter.take_copy_counts().copies
+        converter.take_stack_copy_feedback().copies
     };
     assert_eq!([true, false].map(counts), [0, 1]);
 }

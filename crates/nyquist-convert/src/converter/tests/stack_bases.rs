@@ -23,7 +23,7 @@ fn the_source_is_told_the_roots_that_walks_reach() {
             converter.push(at(time, event));
         }
         converter.advance(Timestamp(u64::MAX));
-        let roots = converter.take_copy_counts().roots;
+        let roots = converter.take_stack_copy_feedback().roots;
         roots.into_iter().map(|(tid, root)| (tid.0, root.map(|root| root.0))).collect::<Vec<_>>()
     };
     let samples = |tid, pointer, count| (0..count).map(|_| with_root_at(tid, pointer)).collect::<Vec<_>>();
@@ -44,7 +44,7 @@ fn with_unknown_mappings_no_root_is_recognised() {
         converter.push(at(time, event));
     }
     converter.advance(Timestamp(u64::MAX));
-    assert_eq!(converter.take_copy_counts().roots, []);
+    assert_eq!(converter.take_stack_copy_feedback().roots, []);
     let finished = converter.finish();
     let stack = "(truncated: the process's mappings are not known);0x1234 1";
     assert_eq!(folded(&finished.profile), vec![stack; 21]);

@@ -7,13 +7,13 @@ use nyquist_symbols::KernelSymbols;
 const WAITS: Shape = Shape { waits: true, reuse_threads: false, ..REUSE };
 
 /// A thread of process 1 was seen waiting at an address, this long after the previous look.
-fn seen(tid: u32, address: u64, reason: WaitReason, looked_before_ms: u64) -> EventKind {
+fn seen(tid: u32, address: u64, reason: WaitReason, checked_before_ms: u64) -> EventKind {
     let EventKind::Sample(sample) = sample(1, tid, None, &[address]) else { unreachable!() };
-    let looked_before_ns = looked_before_ms * MS;
+    let checked_before_ns = checked_before_ms * MS;
     EventKind::Waiting(Box::new(Waiting {
         sample,
         reason,
-        looked_before_ns,
+        checked_before_ns,
         object: Some("it".into()),
         holder: Some(Tid(1)),
     }))

@@ -101,12 +101,14 @@ impl PerfEvents {
             Body::Fork(task) => fork(task),
             Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
             Body::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
-            Body::Lost(lost) if self.is_beside(lost.id) => {
+            Body::Lost(lost) if self.is_additional_event(lost.id) => {
                 let is_asked_for = self.beside.get(Some(lost.id)).is_some_and(BesideEvent::is_asked_for);
                 is_asked_for.then_some(EventKind::OccurrencesLost { records: lost.records })?
             }
             // The clock does not pause then.
-            Body::Throttle(throttle) | Body::Unthrottle(throttle) if self.is_beside(throttle.id) => {
+            Body::Throttle(throttle) | Body::Unthrottle(throttle)
+                if self.is_additional_event(throttle.id) =>
+            {
                 return None;
             }
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
@@ -140,7 +142,7 @@ impl PerfEvents {
     }
 
     /// Whether the event with this number is recorded beside the clock.
-    fn is_beside(&self, id: u64) -> bool {
+    fn is_additional_event(&self, id: u64) -> bool {
         self.beside.get(Some(id)).is_some()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid};
 
-use super::recorder::{End, Plan, Ready};
+use super::recorder::{Plan, SessionResult, StartedSession};
 use super::refusal::Refusal;
 use super::session::{Losses, Settings, StackWalk, interval_within};
 use super::stale::{name_of, stale};
@@ -20,11 +20,11 @@ fn plan(named: &[u32]) -> Plan {
 }
 
 /// Records what the script says, and returns the events with the end.
-fn record(script: &Script, plan: Plan) -> (Vec<Event>, End) {
+fn record(script: &Script, plan: Plan) -> (Vec<Event>, SessionResult) {
     script.run_already(&plan.named);
     let (session, machine) = (Simulated::of(script), TestMachine::of(script));
     let mut recording =
-        Ready::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
+        StartedSession::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
     let mut events = Vec::new();
     let mut complete_before = 0;
     while let Some(chunk) = recording.next() {
@@ -82,13 +82,13 @@ fn children_that_run_already_are_recorded() {
 }
 
 #[test]
-fn samples_that_wait_for_their_stacks_are_not_late() {
+fn samples_awaiting_stacks_are_not_late() {
     let script = Script::default();
     script.hold_samples();
     let second = 1_000_000_000;
     script.deliver([sample(10, BEGAN + 1), image(10, BEGAN + 9 * second)]);
     script.then(Step::Stop);
-    let mut recording = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]))
+    let mut recording = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]))
         .unwrap()
         .record(TestDecoder::of(&script), || ())
         .unwrap();
@@ -107,7 +107,7 @@ fn samples_that_wait_for_their_stacks_are_not_late() {
 }
 
 #[test]
-fn all_of_the_machine_is_recorded_until_it_is_stopped() {
+fn the_machine_is_recorded_until_it_is_stopped() {
     let script = Script::default();
     script.deliver([sample(10, BEGAN + 1), sample(20, BEGAN + 2)]);
     script.then(Step::Stop);
@@ -125,7 +125,7 @@ fn a_recording_ends_after_its_duration() {
 }
 
 #[test]
-fn what_ran_before_and_after_the_recording_is_left_out() {
+fn what_ran_outside_the_recording_is_left_out() {
     let script = Script::default();
     script.deliver([process(10, 1, 5), image(10, 6), sample(10, 7), sample(10, BEGAN + 1)]);
     script.then(Step::Stop);
@@ -141,7 +141,7 @@ fn a_session_that_refuses_leaves_nothing_behind() {
     for refused in ["start", "events", "sample"] {
         let script = Script::default();
         script.refuse(refused);
-        let opened = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]));
+        let opened = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]));
         assert!(matches!(opened, Err(Refusal::NotAdministrator)), "{refused}");
         assert!(!script.runs(), "{refused}");
     }
@@ -150,7 +150,7 @@ fn a_session_that_refuses_leaves_nothing_behind() {
 #[test]
 fn a_session_that_is_not_recorded_is_stopped() {
     let script = Script::default();
-    let ready = Ready::open(Simulated::of(&script), TestMachine::of(&script), plan(&[])).unwrap();
+    let ready = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[])).unwrap();
     assert!(script.runs());
     drop(ready);
     assert!(!script.runs());
@@ -169,7 +169,7 @@ fn lost_events_are_counted_once() {
 }
 
 #[test]
-fn the_images_of_a_process_that_has_ended_are_kept() {
+fn images_of_an_ended_process_are_kept() {
     let script = Script::default();
     script.deliver([
         process(10, 1, 5),

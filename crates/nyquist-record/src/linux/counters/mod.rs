@@ -22,7 +22,7 @@ use crate::linux::Companion;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 use quantity::{COUNT, Quantity};
-use watched::{Subject, Value, Watched};
+use watched::{Value, Watched, WatchedProcess};
 
 /// How many processes are read: each needs a descriptor.
 const MOST_PROCESSES: usize = 256;
@@ -41,7 +41,7 @@ pub struct Counters {
 
 #[derive(Debug, Default)]
 struct Shared {
-    new: Vec<Subject>,
+    new: Vec<WatchedProcess>,
     seen: Vec<Seen>,
 }
 
@@ -59,13 +59,13 @@ impl Counters {
     /// that has just begun (`are_new`), all that they have used so far is counted too. Fails if no thread can
     /// be started.
     pub fn of(pids: &[Pid], are_new: bool) -> io::Result<Self> {
-        let subject = |pid: &Pid| Subject { pid: *pid, born: None, is_new: are_new };
+        let subject = |pid: &Pid| WatchedProcess { pid: *pid, born: None, is_new: are_new };
         let new = pids.iter().map(subject).collect();
         let shared = Arc::new(Mutex::new(Shared { new, seen: Vec::new() }));
         let stop = Arc::new(event_counter()?);
         let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("nyquist-counters".to_owned());
-        let thread = thread.spawn(move || Looks::default().go_on(&theirs, &stopped))?;
+        let thread = thread.spawn(move || CounterReader::default().run(&theirs, &stopped))?;
         let kinds = Quantity::ALL.map(Quantity::kind);
         Ok(Self { shared, kinds, stop, thread: Some(thread) })
     }
@@ -101,7 +101,7 @@ impl Companion for Counters {
         {
             let mut shared = lock(&self.shared);
             if shared.new.len() < MOST_NEW {
-                shared.new.push(Subject { pid: *pid, born: Some(event.time), is_new: true });
+                shared.new.push(WatchedProcess { pid: *pid, born: Some(event.time), is_new: true });
             }
         }
     }
@@ -125,34 +125,34 @@ impl Drop for Counters {
 
 /// The processes whose counters are read.
 #[derive(Debug, Default)]
-struct Looks {
+struct CounterReader {
     watched: HashMap<Pid, Watched>,
-    /// The number of rounds in which no process has run.
-    quiet_rounds: u32,
+    /// The number of readings in a row in which no process has run.
+    quiet_readings: u32,
     /// The contents of a file; kept to reuse its memory.
     text: Vec<u8>,
 }
 
-impl Looks {
+impl CounterReader {
     /// Reads until it is stopped, and then once more.
-    fn go_on(mut self, shared: &Mutex<Shared>, stop: &OwnedFd) {
+    fn run(mut self, shared: &Mutex<Shared>, stop: &OwnedFd) {
         let mut poll = PollSet::default();
         let stop = poll.add(stop.as_raw_fd());
         let began = monotonic_ns();
         while !poll.ready(stop).readable {
             let cost = thread_cpu_ns();
             self.take_new(shared);
-            self.look(shared);
+            self.read(shared);
             let cost = Duration::from_nanos(thread_cpu_ns().saturating_sub(cost));
             let passed = Duration::from_nanos(monotonic_ns().saturating_sub(began));
-            let pause = pace::pause(passed, cost, self.quiet_rounds);
+            let pause = pace::pause(passed, cost, self.quiet_readings);
             // A wait that fails would fail again at once.
             if poll.wait(Some(pause.as_millis().try_into().unwrap_or(u32::MAX))).is_err() {
                 std::thread::sleep(pause);
             }
         }
         self.take_new(shared);
-        self.look(shared);
+        self.read(shared);
     }
 
     /// Opens the processes that were reported since the last time. A process replaces an older one with the
@@ -169,10 +169,10 @@ impl Looks {
     }
 
     /// Reads each process once and drops those that have ended.
-    fn look(&mut self, shared: &Mutex<Shared>) {
+    fn read(&mut self, shared: &Mutex<Shared>) {
         let (text, mut anybody_ran) = (&mut self.text, false);
         self.watched.retain(|_, watched| {
-            let Some(values) = watched.look(text) else { return false };
+            let Some(values) = watched.read(text) else { return false };
             anybody_ran |= watched.has_run();
             let pid = watched.pid();
             let mut shared = lock(shared);
@@ -181,7 +181,7 @@ impl Looks {
             shared.seen.extend(values.into_iter().map(|value| Seen { pid, time, value }));
             !watched.has_ended()
         });
-        self.quiet_rounds = if anybody_ran { 0 } else { self.quiet_rounds.saturating_add(1) };
+        self.quiet_readings = if anybody_ran { 0 } else { self.quiet_readings.saturating_add(1) };
     }
 }
 
@@ -240,21 +240,21 @@ mod tests {
 
     #[test]
     fn a_number_used_again_is_another_process() {
-        let mut looks = Looks::default();
+        let mut reader = CounterReader::default();
         let (mut child, shared) = (sleeper(), Mutex::new(Shared::default()));
         let pid = Pid(child.id());
         for born in [None, Some(Timestamp(monotonic_ns()))] {
-            lock(&shared).new.push(Subject { pid, born, is_new: true });
-            looks.take_new(&shared);
-            looks.look(&shared);
+            lock(&shared).new.push(WatchedProcess { pid, born, is_new: true });
+            reader.take_new(&shared);
+            reader.read(&shared);
         }
         child.kill().unwrap();
         child.wait().unwrap();
         let seen = std::mem::take(&mut lock(&shared).seen);
         let firsts = seen.iter().filter(|seen| seen.value.is_first_level).count();
-        assert_eq!((looks.watched.len(), firsts), (1, 6));
-        looks.look(&shared);
-        assert!(looks.watched.is_empty() && lock(&shared).seen.is_empty());
+        assert_eq!((reader.watched.len(), firsts), (1, 6));
+        reader.read(&shared);
+        assert!(reader.watched.is_empty() && lock(&shared).seen.is_empty());
     }
 
     #[test]

@@ -20,9 +20,9 @@ const QUIET: u32 = 20;
 const WHILE_QUIET: Duration = Duration::from_millis(250);
 
 /// The pause after a round that took `cost` of CPU time. `passed` is the time since the first round, and
-/// `quiet_rounds` the number of rounds in which no process ran.
-pub(super) fn pause(passed: Duration, cost: Duration, quiet_rounds: u32) -> Duration {
-    let shortest = if quiet_rounds < QUIET { SHORTEST } else { WHILE_QUIET };
+/// `quiet_readings` the number of rounds in which no process ran.
+pub(super) fn pause(passed: Duration, cost: Duration, quiet_readings: u32) -> Duration {
+    let shortest = if quiet_readings < QUIET { SHORTEST } else { WHILE_QUIET };
     shortest.max(cost.saturating_mul(SHARE)).max(passed / FREQUENT)
 }
 

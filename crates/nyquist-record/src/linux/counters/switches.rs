@@ -18,7 +18,7 @@ pub(super) struct Switches {
 
 impl Switches {
     /// Reads the threads of a process; `None` if there are too many, or if they are not readable.
-    pub(super) fn look(
+    pub(super) fn read(
         &mut self,
         pid: u32,
         folder: &ProcessFolder,

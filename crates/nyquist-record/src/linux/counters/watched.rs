@@ -25,7 +25,7 @@ pub(super) type Readings = [Option<u64>; COUNT];
 
 /// A process that is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Subject {
+pub(super) struct WatchedProcess {
     pub(super) pid: Pid,
     /// When it was born, if known. A younger process is another one with the same pid.
     pub(super) born: Option<Timestamp>,
@@ -36,10 +36,10 @@ pub(super) struct Subject {
 /// A process that is watched.
 #[derive(Debug)]
 pub(super) struct Watched {
-    subject: Subject,
+    subject: WatchedProcess,
     folder: ProcessFolder,
     switches: Switches,
-    looks: u32,
+    readings_taken: u32,
     /// The CPU time at the last two readings.
     cpu_ns: [Option<u64>; 2],
     /// The values of sums at the first reading, if the process is older than the recording.
@@ -60,7 +60,7 @@ pub(super) struct Value {
 
 impl Watched {
     /// Opens a process to read it. Fails if it has ended, or if another process has its pid by now.
-    pub(super) fn open(subject: Subject, text: &mut Vec<u8>) -> io::Result<Self> {
+    pub(super) fn open(subject: WatchedProcess, text: &mut Vec<u8>) -> io::Result<Self> {
         let folder = ProcessFolder::open(subject.pid.0)?;
         if let Some(born) = subject.born {
             folder.read(c"stat", text)?;
@@ -74,7 +74,7 @@ impl Watched {
             subject,
             folder,
             switches: Switches::default(),
-            looks: 0,
+            readings_taken: 0,
             cpu_ns: [None; 2],
             bases: [None; COUNT],
             known: [false; COUNT],
@@ -97,7 +97,7 @@ impl Watched {
     }
 
     /// Reads the process; `None` if it is gone. Of a zombie, which uses nothing any more, the sums are read.
-    pub(super) fn look(&mut self, text: &mut Vec<u8>) -> Option<Vec<Value>> {
+    pub(super) fn read(&mut self, text: &mut Vec<u8>) -> Option<Vec<Value>> {
         let readings = self.readings(text)?;
         let values = Quantity::ALL.into_iter().zip(readings);
         Some(values.filter_map(|(quantity, reading)| self.value(quantity, reading?)).collect())
@@ -112,10 +112,10 @@ impl Watched {
         self.has_ended = stat.has_ended;
         // Refused for a process with other rights.
         let io = self.folder.read(c"io", text).ok().and_then(|()| Io::parse(text));
-        let is_thorough = self.has_ended || self.looks.is_multiple_of(THOROUGH);
-        self.looks = self.looks.wrapping_add(1);
+        let is_thorough = self.has_ended || self.readings_taken.is_multiple_of(THOROUGH);
+        self.readings_taken = self.readings_taken.wrapping_add(1);
         let (pid, folder) = (self.subject.pid.0, &self.folder);
-        let switches = is_thorough.then(|| self.switches.look(pid, folder, stat.threads, text)).flatten();
+        let switches = is_thorough.then(|| self.switches.read(pid, folder, stat.threads, text)).flatten();
         // The size is the number of open files since Linux 6.2, and 0 before.
         let files = is_thorough.then(|| folder.size(c"fd").ok()).flatten().filter(|count| *count > 0);
         let reading = |quantity| match quantity {
@@ -155,7 +155,7 @@ mod tests {
     use std::hint::black_box;
 
     fn own(born: Option<Timestamp>) -> io::Result<Watched> {
-        let subject = Subject { pid: Pid(std::process::id()), born, is_new: false };
+        let subject = WatchedProcess { pid: Pid(std::process::id()), born, is_new: false };
         Watched::open(subject, &mut Vec::new())
     }
 
@@ -166,15 +166,15 @@ mod tests {
     #[test]
     fn a_process_is_seen_to_use_what_it_uses() {
         let (mut watched, mut text) = (own(None).unwrap(), Vec::new());
-        let before = watched.look(&mut text).unwrap();
+        let before = watched.read(&mut text).unwrap();
         for sum in [Quantity::Cpu, Quantity::PageFaults, Quantity::Read, Quantity::ContextSwitches] {
             assert_eq!(value(&before, sum), 0, "{sum:?}");
         }
         let memory = black_box(vec![1_u8; 64 << 20]);
         let files: Vec<_> = (0..50).map(|_| File::open("/dev/null").unwrap()).collect();
         std::fs::read("/proc/self/maps").unwrap();
-        (1..THOROUGH).for_each(|_| drop(watched.look(&mut text)));
-        let after = watched.look(&mut text).unwrap();
+        (1..THOROUGH).for_each(|_| drop(watched.read(&mut text)));
+        let after = watched.read(&mut text).unwrap();
         let risen = |quantity| value(&after, quantity).saturating_sub(value(&before, quantity));
         // Other tests of this process come and go beside this one.
         assert!(risen(Quantity::Memory) > 50 << 20 && risen(Quantity::PageFaults) > 0, "{after:?}");
@@ -186,16 +186,17 @@ mod tests {
     fn a_level_rises_from_nothing_once() {
         let (mut watched, mut text) = (own(None).unwrap(), Vec::new());
         let first = |values: &[Value]| values.iter().filter(|value| value.is_first_level).count();
-        assert_eq!(first(&watched.look(&mut text).unwrap()), 3);
-        assert_eq!(first(&watched.look(&mut text).unwrap()), 0);
+        assert_eq!(first(&watched.read(&mut text).unwrap()), 3);
+        assert_eq!(first(&watched.read(&mut text).unwrap()), 0);
     }
 
     #[test]
     fn what_a_child_has_used_is_of_the_recording() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let subject = Subject { pid: Pid(child.id()), born: Some(Timestamp(monotonic_ns())), is_new: true };
+        let subject =
+            WatchedProcess { pid: Pid(child.id()), born: Some(Timestamp(monotonic_ns())), is_new: true };
         let mut text = Vec::new();
-        let watched = Watched::open(subject, &mut text).map(|mut watched| watched.look(&mut text));
+        let watched = Watched::open(subject, &mut text).map(|mut watched| watched.read(&mut text));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(value(&watched.unwrap().unwrap(), Quantity::PageFaults) > 0);
@@ -212,16 +213,16 @@ mod tests {
     #[test]
     fn a_zombie_has_all_that_it_has_used() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let subject = Subject { pid: Pid(child.id()), born: None, is_new: true };
+        let subject = WatchedProcess { pid: Pid(child.id()), born: None, is_new: true };
         let mut text = Vec::new();
         let mut watched = Watched::open(subject, &mut text).unwrap();
         let mut last = Vec::new();
         while !watched.has_ended() {
             std::thread::yield_now();
-            last = watched.look(&mut text).unwrap();
+            last = watched.read(&mut text).unwrap();
         }
         child.wait().unwrap();
-        assert!(watched.look(&mut text).is_none());
+        assert!(watched.read(&mut text).is_none());
         for sum in [Quantity::Cpu, Quantity::PageFaults, Quantity::Read, Quantity::ContextSwitches] {
             assert!(value(&last, sum) > 0, "{sum:?} of {last:?}");
         }

@@ -123,7 +123,7 @@ impl EventSources {
     /// The value of `perf_event_attr.config` for a tracepoint.
     pub fn tracepoint_id(&self, group: &str, name: &str) -> io::Result<u64> {
         let text = self.tracepoint_file(group, name, "id")?;
-        text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its id is no number"))
+        text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its id is not a number"))
     }
 
     /// A file that describes a tracepoint: `id`, `format`.

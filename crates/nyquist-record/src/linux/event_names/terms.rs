@@ -45,8 +45,9 @@ pub(super) fn apply(
             continue;
         }
         if units.is_empty() {
-            return Err(EventNameError::new(text, term.at, "no such term")
-                .advice("an event that is no counting unit's takes name=, period= and freq="));
+            return Err(EventNameError::new(text, term.at, "no such term").advice(
+                "only name=, period= and freq= are allowed for an event that is not of a counting unit",
+            ));
         }
         for (unit, selector) in units.iter().zip(&mut event.selectors) {
             let found = UnitTerm { unit, sources }.apply(selector, term.name, term.value);

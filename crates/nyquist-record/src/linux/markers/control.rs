@@ -17,7 +17,7 @@ use nyquist_tracing::protocol::{CAPACITY, control};
 
 use super::rings::{MAX_FILES, Rings, Taken};
 use crate::linux::proc;
-use crate::linux::sys::beneath::{Found, Status, at_once, memory_file};
+use crate::linux::sys::beneath::{PathHandle, Status, at_once, memory_file};
 use crate::linux::sys::{futex, limits};
 
 /// How many descriptors of a program are searched: the control file is one of the first.
@@ -59,14 +59,14 @@ impl Control {
     }
 
     /// Checks for rings that were made since the last time.
-    pub(super) fn look(&mut self, rings: &mut Rings, last: bool) {
+    pub(super) fn poll(&mut self, rings: &mut Rings, last: bool) {
         match word(&self.file, control::RINGS) {
-            Ok(count) => self.look_until(count, rings, if last { MAX_FILES } else { NOT_READY }),
+            Ok(count) => self.poll_until(count, rings, if last { MAX_FILES } else { NOT_READY }),
             Err(_) => self.is_cut = true,
         }
     }
 
-    fn look_until(&mut self, count: u32, rings: &mut Rings, most_not_ready: usize) {
+    fn poll_until(&mut self, count: u32, rings: &mut Rings, most_not_ready: usize) {
         for _ in 0..self.waiting.len().min(most_not_ready) {
             let Some(number) = self.waiting.pop_front() else { break };
             self.take(number, rings);
@@ -132,7 +132,7 @@ fn find(pid: Pid) -> io::Result<Option<File>> {
 /// `memory` is. Its owner must be the program's user, or root (if the program was root when it made the
 /// file).
 fn open(link: &Path, memory: &Status, user: Option<u32>) -> Option<File> {
-    let found = Found::shown_at(link).ok()?;
+    let found = PathHandle::shown_at(link).ok()?;
     let status = found.status;
     let is_theirs = status.owner == 0 || Some(status.owner) == user;
     if status.device != memory.device || !status.is_file() || !is_theirs {
@@ -190,7 +190,7 @@ mod tests {
 
     fn read(control: &mut Control, rings: &mut Rings) -> usize {
         let mut events = Vec::new();
-        control.look(rings, false);
+        control.poll(rings, false);
         rings.read(&mut events, false);
         assert!(events.iter().all(|event| event.time == Timestamp(1)));
         events.len()
@@ -248,16 +248,16 @@ mod tests {
         let file = control_file(0);
         let (mut control, mut rings) = switched_on(&file);
         set_word(&file, control::RINGS, u32::MAX).unwrap();
-        for look in 1..=4 {
+        for round in 1..=4 {
             assert_eq!(read(&mut control, &mut rings), 0);
-            assert_eq!(control.seen as usize, look * NOT_READY);
+            assert_eq!(control.seen as usize, round * NOT_READY);
         }
         set_word(&file, control::RINGS, 0).unwrap();
         assert_eq!(read(&mut control, &mut rings), 0);
         set_word(&file, control::RINGS, u32::MAX).unwrap();
         // The other rings of this size are checked once more at the end.
         put_ring(&file, 9, 4096);
-        control.look(&mut rings, true);
+        control.poll(&mut rings, true);
         assert_eq!(
             (control.seen, control.waiting.len()),
             (control::MAX_RINGS, control::MAX_RINGS as usize - 1)

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use nyquist_tracing::protocol::{EXTENSION, MAX_CAPACITY};
 
-use super::held_folder::{Held, MAX_ENTRIES};
+use super::held_folder::{HeldFolder, MAX_ENTRIES};
 use super::rings::{MAX_FILES, Rings, Taken};
 use super::stale;
 use crate::linux::now;
-use crate::linux::sys::beneath::{self, Found, at_once};
+use crate::linux::sys::beneath::{self, PathHandle, at_once};
 use crate::linux::sys::users;
 use crate::linux::sys::watch::FolderWatch;
 
@@ -37,7 +37,7 @@ const PAUSES: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    held: Held,
+    held: HeldFolder,
     owner: u32,
     /// Signals the first file; `None` if no watch is available.
     watch: Option<FolderWatch>,
@@ -46,7 +46,7 @@ pub(super) struct Folder {
     /// The names of the files that were checked.
     seen: HashSet<OsString>,
     /// When to scan next.
-    next_look: Instant,
+    next_scan: Instant,
 }
 
 impl Folder {
@@ -69,7 +69,7 @@ impl Folder {
         let held_place = beneath::folder(place)?;
         stale::remove(&held_place);
         beneath::make_folder(held_place.as_fd(), name.as_ref())?;
-        let held = Held::new(held_place, name.as_ref())?;
+        let held = HeldFolder::new(held_place, name.as_ref())?;
         if held.status.owner != users::effective() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -86,7 +86,7 @@ impl Folder {
             has_files: false,
             held,
             seen: HashSet::new(),
-            next_look: Instant::now(),
+            next_scan: Instant::now(),
         })
     }
 
@@ -103,15 +103,15 @@ impl Folder {
 
     /// Scans for files that were made since the last time. Skips this after a slow scan, unless it is the
     /// last one, because a program can fill the folder with files that never become rings.
-    pub(super) fn look(&mut self, rings: &mut Rings, last: bool) {
+    pub(super) fn scan(&mut self, rings: &mut Rings, last: bool) {
         let began = Instant::now();
-        if self.awaited().is_some() || (began < self.next_look && !last) {
+        if self.awaited().is_some() || (began < self.next_scan && !last) {
             return;
         }
         self.take_all(rings);
         let took = began.elapsed();
         if took > QUICK {
-            self.next_look = Instant::now() + took * PAUSES;
+            self.next_scan = Instant::now() + took * PAUSES;
         }
     }
 
@@ -129,7 +129,7 @@ impl Folder {
 
     /// Takes a file. It must belong to the owner and must not be a link, because it is written to.
     fn take(&self, name: &OsStr, rings: &mut Rings) -> Taken {
-        let found = match Found::in_folder(self.held.folder.as_fd(), name) {
+        let found = match PathHandle::in_folder(self.held.folder.as_fd(), name) {
             Ok(found) => found,
             Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::EXDEV)) => {
                 rings.refuse();
@@ -167,9 +167,9 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// A place for a single test.
-    struct Place(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Place {
+    impl TestFolder {
         fn new(test: &str) -> Self {
             let path = std::env::temp_dir().join(format!("nyquist-place-{test}-{}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_folder_is_removed_with_its_files_only() {
-        let place = Place::new("removal");
+        let place = TestFolder::new("removal");
         fs::create_dir(place.0.join("canary")).unwrap();
         fs::write(place.0.join("canary/file"), b"").unwrap();
         let folder = Folder::create_in(&place.0, None).unwrap();
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn folders_in_the_folder_are_left_alone() {
-        let place = Place::new("inner");
+        let place = TestFolder::new("inner");
         let folder = Folder::create_in(&place.0, None).unwrap();
         let (path, inner) = (folder.path().to_owned(), folder.path().join("inner"));
         fs::create_dir(&inner).unwrap();
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_replaced_the_folder_is_left_alone() {
-        let place = Place::new("replaced");
+        let place = TestFolder::new("replaced");
         let replacements: [fn(&Path, &Path) -> io::Result<()>; 2] =
             [|path, canary| symlink(canary, path), |path, _| fs::create_dir(path)];
         for replace in replacements {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_a_link_is_none() {
-        let place = Place::new("link");
+        let place = TestFolder::new("link");
         let link = place.0.join("link");
         symlink(&place.0, &link).unwrap();
         assert!(Folder::create_in(&link, None).is_err());
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn files_not_the_owners_own_are_not_opened() {
-        let place = Place::new("files");
+        let place = TestFolder::new("files");
         let folder = Folder::create_in(&place.0, None).unwrap();
         let (mut rings, path) = (Rings::new(&Budget::default()), folder.path().to_owned());
         let canary = place.0.join("canary");
@@ -272,24 +272,24 @@ mod tests {
 
     #[test]
     fn files_that_never_become_rings_are_seldom_read() {
-        let place = Place::new("many");
+        let place = TestFolder::new("many");
         let mut folder = Folder::create_in(&place.0, None).unwrap();
         let mut rings = Rings::new(&Budget::default());
         for number in 0..4000 {
             fs::write(folder.path().join(format!("{number}.nyqmark")), b"").unwrap();
         }
-        folder.look(&mut rings, false);
+        folder.scan(&mut rings, false);
         // The first check settles it.
         symlink("0.nyqmark", folder.path().join("late.nyqmark")).unwrap();
-        folder.look(&mut rings, false);
+        folder.scan(&mut rings, false);
         assert!(folder.seen.is_empty(), "looked at once more right away");
-        folder.look(&mut rings, true);
+        folder.scan(&mut rings, true);
         assert_eq!(folder.seen.len(), 1);
     }
 
     #[test]
     fn only_folders_of_dead_recorders_are_removed() {
-        let place = Place::new("stale");
+        let place = TestFolder::new("stale");
         let living = Folder::create_in(&place.0, None).unwrap();
         let dead = Folder::create_in(&place.0, None).unwrap();
         fs::write(dead.path().join("1.nyqmark"), b"").unwrap();

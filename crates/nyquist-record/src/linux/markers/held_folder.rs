@@ -7,24 +7,24 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::PathBuf;
 
-use crate::linux::sys::beneath::{self, Found, Status, at_once};
+use crate::linux::sys::beneath::{self, PathHandle, Status, at_once};
 
 /// The most entries of a folder that are read.
 pub(super) const MAX_ENTRIES: usize = 1 << 16;
 
 /// A folder that is held open, and its parent.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldFolder {
     place: File,
     name: OsString,
     pub(super) folder: File,
     pub(super) status: Status,
 }
 
-impl Held {
+impl HeldFolder {
     /// Opens a folder in its parent. A mount point is refused.
     pub(super) fn new(place: File, name: &OsStr) -> io::Result<Self> {
-        let found = Found::in_folder(place.as_fd(), name)?;
+        let found = PathHandle::in_folder(place.as_fd(), name)?;
         let status = found.status;
         if !status.is_folder() || status.device != Status::of(place.as_fd())?.device {
             return Err(io::ErrorKind::NotADirectory.into());
@@ -48,8 +48,8 @@ impl Held {
         for name in self.names().take(most) {
             let _ = beneath::remove_file(self.folder.as_fd(), &name);
         }
-        let is_here =
-            Found::in_folder(self.place.as_fd(), &self.name).is_ok_and(|found| found.status.is(&self.status));
+        let is_here = PathHandle::in_folder(self.place.as_fd(), &self.name)
+            .is_ok_and(|found| found.status.is(&self.status));
         if is_here {
             // If another folder has replaced it by now, that one is empty, and its owner may have moved it
             // there.

@@ -24,7 +24,7 @@ pub(super) struct Ids {
 
 /// What is known of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum IdOwner {
     Is(Pid),
     /// The process is gone, or never existed.
     No,
@@ -39,7 +39,7 @@ impl Ids {
     }
 
     /// Begins another round.
-    pub(super) fn begin_look(&mut self) {
+    pub(super) fn begin_poll(&mut self) {
         self.searches = SEARCHES;
         self.threads.clear();
     }
@@ -56,26 +56,26 @@ impl Ids {
     }
 
     /// The process with the id `pid` in a pid namespace.
-    pub(super) fn process(&mut self, pid: u32, namespace: u64) -> Known {
+    pub(super) fn process(&mut self, pid: u32, namespace: u64) -> IdOwner {
         if !self.is_foreign(namespace) {
-            return Known::Is(Pid(pid));
+            return IdOwner::Is(Pid(pid));
         }
         let is_it = |ours: u32| {
             namespace_of(&ours.to_string()) == Some(namespace)
                 && innermost(&format!("/proc/{ours}/status")) == Some(pid)
         };
         if let Some(found) = self.found.get(&(pid, namespace)).filter(|found| is_it(found.0)) {
-            return Known::Is(*found);
+            return IdOwner::Is(*found);
         }
         if !self.may_search() {
-            return Known::NotYet;
+            return IdOwner::NotYet;
         }
         match numbers_in("/proc").find(|ours| is_it(*ours)) {
             Some(ours) => {
                 self.found.insert((pid, namespace), Pid(ours));
-                Known::Is(Pid(ours))
+                IdOwner::Is(Pid(ours))
             }
-            None => Known::No,
+            None => IdOwner::No,
         }
     }
 
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn numbers_of_our_own_namespace_stay_the_same() {
         let (mut ids, own) = (Ids::new(), namespace_of("self").unwrap_or_default());
-        assert_eq!(ids.process(4711, own), Known::Is(Pid(4711)));
-        assert_eq!(ids.process(4711, 0), Known::Is(Pid(4711)));
-        assert_eq!(ids.process(4711, own ^ 1), Known::No);
+        assert_eq!(ids.process(4711, own), IdOwner::Is(Pid(4711)));
+        assert_eq!(ids.process(4711, 0), IdOwner::Is(Pid(4711)));
+        assert_eq!(ids.process(4711, own ^ 1), IdOwner::No);
         assert_eq!(ids.thread(Pid(std::process::id()), 17), 17);
         assert_eq!(innermost("/proc/self/status"), Some(std::process::id()));
     }
@@ -131,9 +131,9 @@ mod tests {
         let (mut ids, own) = (Ids::new(), namespace_of("self").unwrap_or_default());
         let answers: Vec<_> = (0..=SEARCHES).map(|pid| ids.process(pid, own ^ 1)).collect();
         let (last, first) = answers.split_last().unwrap();
-        assert!(first.iter().all(|answer| *answer == Known::No));
-        assert_eq!(*last, Known::NotYet);
-        ids.begin_look();
-        assert_eq!(ids.process(1, own ^ 1), Known::No);
+        assert!(first.iter().all(|answer| *answer == IdOwner::No));
+        assert_eq!(*last, IdOwner::NotYet);
+        ids.begin_poll();
+        assert_eq!(ids.process(1, own ^ 1), IdOwner::No);
     }
 }

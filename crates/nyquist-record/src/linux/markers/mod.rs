@@ -149,8 +149,8 @@ impl Shared {
     fn read(&mut self, last: bool) -> bool {
         let before = self.events.len();
         match &mut self.source {
-            Source::Folder(folder) => folder.look(&mut self.rings, last),
-            Source::Control(control) => control.look(&mut self.rings, last),
+            Source::Folder(folder) => folder.scan(&mut self.rings, last),
+            Source::Control(control) => control.poll(&mut self.rings, last),
         }
         self.rings.read(&mut self.events, last);
         self.events.len() > before

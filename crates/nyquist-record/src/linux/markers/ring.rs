@@ -15,7 +15,7 @@ use nyquist_convert::marker_file::{Decoder, FileHeader, OpenIntervals, Period};
 use nyquist_convert::time_namespace;
 use nyquist_tracing::protocol::header;
 
-use super::ids::{Ids, Known};
+use super::ids::{IdOwner, Ids};
 use crate::linux::{now, proc};
 
 /// A ring of markers.
@@ -71,9 +71,9 @@ impl Ring {
             return Err(Refusal::NoMarkers);
         }
         let pid = match ids.process(header.pid, header.pid_namespace) {
-            Known::Is(pid) => pid,
-            Known::No => return Err(Refusal::UnknownProcess),
-            Known::NotYet => return Err(Refusal::NotYet),
+            IdOwner::Is(pid) => pid,
+            IdOwner::No => return Err(Refusal::UnknownProcess),
+            IdOwner::NotYet => return Err(Refusal::NotYet),
         };
         // Root may have given up its rights since.
         let owner = file.metadata().map_err(|_| Refusal::NotYet)?.uid();

@@ -103,7 +103,7 @@ impl Rings {
     /// Reads what was written since the last time.
     pub(super) fn read(&mut self, events: &mut Vec<Event>, last: bool) {
         let before = events.len();
-        self.ids.begin_look();
+        self.ids.begin_poll();
         for ring in &mut self.read {
             let start = ring.position();
             if !self.is_full {

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 
-use super::held_folder::{Held, names};
+use super::held_folder::{HeldFolder, names};
 use crate::linux::sys::users;
 
 /// The prefix of the folder names. Three numbers follow.
@@ -16,7 +16,7 @@ const MOST_FILES: usize = 1 << 12;
 
 /// Removes the folders in a place that no recorder holds.
 pub(super) fn remove(place: &File) {
-    let held = |name: OsString| Held::new(place.try_clone().ok()?, &name).ok();
+    let held = |name: OsString| HeldFolder::new(place.try_clone().ok()?, &name).ok();
     let found = names(place).filter(|name| is_ours(name)).filter_map(held);
     for held in found.filter(may_remove).take(MOST) {
         held.remove(MOST_FILES);
@@ -25,7 +25,7 @@ pub(super) fn remove(place: &File) {
 
 /// Whether this user may remove the folder, and its recorder is dead. With these permissions, only its owner
 /// can have put files into the folder or moved it here.
-fn may_remove(held: &Held) -> bool {
+fn may_remove(held: &HeldFolder) -> bool {
     let user = users::effective();
     (user == 0 || held.status.owner == user)
         && held.status.permissions() == 0o700

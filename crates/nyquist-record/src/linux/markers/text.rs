@@ -9,7 +9,7 @@ use nyquist_convert::marker_file::Period;
 use nyquist_convert::{marker_text, time_namespace};
 
 use super::ids::Ids;
-use crate::linux::sys::beneath::{Found, Status, at_once};
+use crate::linux::sys::beneath::{PathHandle, Status, at_once};
 use crate::linux::{now, proc};
 
 /// The maximum that is read of one file.
@@ -58,7 +58,7 @@ impl TextFile {
         let mut verdict = Ok(None);
         for root in roots {
             // The kernel reports this path, and it contains no links.
-            let Ok(found) = Found::under_root(root, Path::new(&mapping.path)) else { continue };
+            let Ok(found) = PathHandle::under_root(root, Path::new(&mapping.path)) else { continue };
             if !may_read(&found.status, &mapping.identity, user) {
                 verdict = Err(NotTheirs);
                 continue;
@@ -173,7 +173,7 @@ mod tests {
         let file = folder.join("marker-1.txt");
         fs::write(&file, b"").unwrap();
         fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-        let status = Found::under_root(Path::new("/"), &file).unwrap().status;
+        let status = PathHandle::under_root(Path::new("/"), &file).unwrap().status;
         let (user, other) = (status.owner, status.owner ^ 1);
         let inode = |inode| {
             let (major, minor) = status.device;
@@ -185,7 +185,7 @@ mod tests {
         assert!(may_read(&status, &inode(status.inode), Some(other)));
         assert!(!may_read(&status, &inode(status.inode + 1), Some(other)));
         fs::set_permissions(&file, PermissionsExt::from_mode(0o604)).unwrap();
-        let status = Found::under_root(Path::new("/"), &file).unwrap().status;
+        let status = PathHandle::under_root(Path::new("/"), &file).unwrap().status;
         assert_eq!(may_read(&status, &MappedFile::Unknown, Some(other)), user == 0);
         fs::remove_dir_all(folder).unwrap();
     }

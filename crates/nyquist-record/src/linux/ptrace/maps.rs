@@ -85,14 +85,14 @@ impl Maps {
     }
 
     /// Reads the mappings if they may have changed.
-    pub(crate) fn look_if_touched(&mut self, pid: u32) -> Seen {
+    pub(crate) fn refresh_if_touched(&mut self, pid: u32) -> Seen {
         let signs = Signs::of(self.shown_by.unwrap_or(pid));
         let memory = if signs == self.signs { None } else { self.read(pid, signs) };
         Seen { at: monotonic_ns(), memory }
     }
 
     /// Reads the mappings.
-    pub(crate) fn look(&mut self, pid: u32) -> Seen {
+    pub(crate) fn refresh(&mut self, pid: u32) -> Seen {
         let memory = self.read(pid, Signs::of(self.shown_by.unwrap_or(pid)));
         Seen { at: monotonic_ns(), memory }
     }
@@ -266,7 +266,7 @@ mod tests {
     fn this_process_is_looked_at_once() {
         let mut maps = Maps::default();
         let pid = std::process::id();
-        let seen = maps.look(pid);
+        let seen = maps.refresh(pid);
         assert!(!maps.accept(pid, &seen).new.is_empty());
         assert!(maps.has_code(this_process_is_looked_at_once as fn() as usize as u64));
         let local = 0_u8;

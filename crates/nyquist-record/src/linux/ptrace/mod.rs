@@ -7,13 +7,13 @@
 
 mod alertness;
 mod life;
-mod looking;
 mod maps;
 mod open;
 mod outcome;
 pub(super) mod privileges;
 mod recording;
 pub(super) mod restart;
+mod sampling;
 mod seize;
 pub(super) mod stop;
 mod subject;
@@ -24,6 +24,6 @@ mod tracer;
 pub use open::{Circumstances, Ptrace};
 pub use outcome::{Notice, OpenError, Outcome, may_trace};
 pub use recording::{Recording, Summary};
-pub use subject::Subject;
+pub use subject::TracedTarget;
 
 pub use crate::pace::{BudgetSummary, HoldSummary};

@@ -9,8 +9,8 @@ use std::{fs, io};
 
 use super::outcome::{Notice, OpenError, Outcome};
 use super::recording::Recording;
-use super::subject::Subject;
-use super::tracer::{End, Plan, Tracer};
+use super::subject::TracedTarget;
+use super::tracer::{Plan, Tracer, TracerResult};
 use crate::Chunk;
 use crate::linux::options::Options;
 use crate::linux::stop::StopHandle;
@@ -39,7 +39,11 @@ pub struct Ptrace {
 
 impl Ptrace {
     /// Becomes the tracer of all processes of the target. They keep running meanwhile.
-    pub fn open(target: Subject, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
+    pub fn open(
+        target: TracedTarget,
+        options: &Options,
+        circumstances: Circumstances,
+    ) -> Result<Self, OpenError> {
         if !options.cpus.is_empty() {
             return Err(OpenError::CpusChosen);
         }
@@ -99,18 +103,18 @@ fn start(
     plan: Plan,
     chunks: Sender<Chunk>,
     begin: Receiver<()>,
-) -> Result<(JoinHandle<End>, Option<Notice>), OpenError> {
+) -> Result<(JoinHandle<TracerResult>, Option<Notice>), OpenError> {
     let (sender, opened) = channel();
     let thread = std::thread::Builder::new().name("nyquist-tracer".into());
     let run = move || match Tracer::seize(plan, chunks) {
         Ok((mut tracer, left_out)) => {
             let _ = sender.send(Ok(left_out));
             // When the thread ends, the kernel detaches it from all that it traces.
-            if tracer.wait_for(&begin) { tracer.run() } else { End::default() }
+            if tracer.wait_for(&begin) { tracer.run() } else { TracerResult::default() }
         }
         Err(error) => {
             let _ = sender.send(Err(error));
-            End::default()
+            TracerResult::default()
         }
     };
     let tracer = thread.spawn(run).map_err(system("no thread can be started"))?;

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
 use super::outcome::Notice;
-use super::tracer::End;
+use super::tracer::TracerResult;
 use crate::linux::stop::{EndReason, StopHandle};
 use crate::pace::HoldSummary;
 use crate::{Chunk, Source};
@@ -17,9 +17,9 @@ pub struct Recording {
     pub(crate) chunks: Receiver<Chunk>,
     /// The number of chunks that wait to be received.
     pub(crate) waiting: Arc<AtomicUsize>,
-    pub(crate) tracer: Option<JoinHandle<End>>,
+    pub(crate) tracer: Option<JoinHandle<TracerResult>>,
     pub(crate) stop: StopHandle,
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<TracerResult>,
 }
 
 /// The summary of a recording.

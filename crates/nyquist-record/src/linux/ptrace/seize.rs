@@ -5,7 +5,7 @@ use std::io;
 use nyquist_convert::event::Pid;
 
 use super::outcome::{Notice, OpenError};
-use super::subject::Subject;
+use super::subject::TracedTarget;
 use super::task::{Activity, Task};
 use super::tracer::Tracer;
 use crate::linux::proc;
@@ -66,8 +66,8 @@ impl Tracer {
     /// launched. If it descends from the target, it is left out with its descendants.
     fn family(&self) -> Vec<Pid> {
         match &self.target {
-            Subject::Child(pid) => vec![*pid],
-            Subject::Attach(pids) => proc::other_families(pids).into_iter().map(Pid).collect(),
+            TracedTarget::Child(pid) => vec![*pid],
+            TracedTarget::Attach(pids) => proc::other_families(pids).into_iter().map(Pid).collect(),
         }
     }
 

@@ -6,14 +6,14 @@ use crate::linux::options::Target;
 
 /// The target of tracing, with all that it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum TracedTarget {
     /// A child that waits to call exec, and the program that it becomes.
     Child(Pid),
     /// Running processes, and all their descendants.
     Attach(Vec<Pid>),
 }
 
-impl Subject {
+impl TracedTarget {
     /// Converts a target for ptrace; `None` if it is more than a command or processes.
     pub fn of(target: &Target) -> Option<Self> {
         match target {

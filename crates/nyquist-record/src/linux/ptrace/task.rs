@@ -16,7 +16,7 @@ pub(crate) struct Task {
     /// The scheduler's statistics at the last sample.
     pub(crate) schedule: Schedule,
     /// When it was last stopped for a sample.
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<SampleStop>,
     /// The scheduler's count of CPU time when the thread was first traced, and the CPU time that it had used
     /// as another thread.
     base_ns: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Task {
     /// When its system call was last restarted.
     pub(crate) repeated: Option<Repeated>,
     /// When it was asked to stop, if it has not stopped since.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<StopRequest>,
     /// Whether job control has stopped it.
     pub(crate) has_stopped: bool,
     /// Whether it has run since its name was last read.
@@ -56,7 +56,7 @@ const WAKING_NS: u64 = 20_000;
 
 /// A stop request to a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct StopRequest {
     pub(crate) at: u64,
     /// When the turn began, if its time was random. Then the tracing thread took a CPU, maybe from the thread
     /// that it samples.
@@ -65,7 +65,7 @@ pub(crate) struct Asked {
     pub(crate) schedule: Schedule,
 }
 
-impl Asked {
+impl StopRequest {
     /// The maximum time until `now` for which the request kept the thread from running. Excludes the time
     /// that it waited for a CPU meanwhile, according to the scheduler's statistics during the stop.
     pub(crate) fn held_at_most_ns(&self, stopped: Schedule, noticed: u64, now: u64) -> u64 {
@@ -85,7 +85,7 @@ impl Asked {
 
 /// A stop of a thread for a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct SampleStop {
     /// When the stop was noticed.
     pub(crate) noticed: u64,
     /// The scheduler's statistics during the stop.
@@ -96,7 +96,7 @@ pub(crate) struct Held {
     pub(crate) stack_pointer: u64,
 }
 
-impl Held {
+impl SampleStop {
     /// How long the thread was kept from running, given the time when its next stop was noticed and the
     /// scheduler's statistics then. If it got a CPU only once in between, all time in which it neither ran
     /// nor waited for a CPU was the stop.
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn waiting_for_a_cpu_is_not_being_held() {
-        let asked = Asked { at: 1_000, turn: None, schedule: of(10, 500, 3) };
+        let asked = StopRequest { at: 1_000, turn: None, schedule: of(10, 500, 3) };
         assert_eq!(asked.held_at_most_ns(of(20, 500, 3), 9_000, 9_500), 8_500);
         assert_eq!(asked.held_at_most_ns(of(20, 6_500, 4), 9_000, 9_500), 2_500);
         // It has waited for a CPU since before the request.
@@ -363,7 +363,8 @@ mod tests {
 
     #[test]
     fn a_running_threads_unused_time_was_a_hold() {
-        let held = Held { noticed: 10_000, schedule: of(500, 70, 3), at_most_ns: 900, stack_pointer: 0 };
+        let held =
+            SampleStop { noticed: 10_000, schedule: of(500, 70, 3), at_most_ns: 900, stack_pointer: 0 };
         assert_eq!(held.length_ns(50_000, of(40_200, 70, 4)), 300);
         assert_eq!(held.length_ns(50_000, of(40_200, 90, 4)), 280, "it has waited for a CPU, too");
         assert_eq!(held.length_ns(50_000, of(40_200, 70, 5)), 900, "something else stopped it as well");
@@ -374,13 +375,13 @@ mod tests {
     #[test]
     fn a_thread_that_lost_its_cpu_to_the_tracer_ran() {
         let turn = 1_000_000_u64;
-        let asked = Asked { at: turn + 5_000, turn: Some(turn), schedule: of(10, 500, 3) };
+        let asked = StopRequest { at: turn + 5_000, turn: Some(turn), schedule: of(10, 500, 3) };
         let noticed = turn + 70_000;
         let queued_for = |ns: u64| of(10, 500 + ns, 4);
         assert!(asked.ran(of(900, 500, 3), noticed), "it was on another CPU all the while");
         assert!(asked.ran(queued_for(69_000), noticed));
         assert!(!asked.ran(queued_for(200_000), noticed));
-        assert!(!Asked { turn: None, ..asked }.ran(queued_for(69_000), noticed), "the turn was late");
+        assert!(!StopRequest { turn: None, ..asked }.ran(queued_for(69_000), noticed), "the turn was late");
     }
 
     #[test]
@@ -406,7 +407,8 @@ mod tests {
     fn a_held_thread_awaits_a_cpu_until_it_gets_one() {
         let mut task = Task::new(0, 1, 0);
         assert!(!task.awaits_cpu(of(10, 500, 0)), "it was never held");
-        task.held = Some(Held { noticed: 0, schedule: of(10, 500, 3), at_most_ns: 0, stack_pointer: 0 });
+        task.held =
+            Some(SampleStop { noticed: 0, schedule: of(10, 500, 3), at_most_ns: 0, stack_pointer: 0 });
         assert!(task.awaits_cpu(of(10, 500, 3)) && !task.awaits_cpu(of(10, 900, 4)));
         task.become_thread(5_000);
         assert!(!task.awaits_cpu(of(10, 500, 3)), "that was another thread");

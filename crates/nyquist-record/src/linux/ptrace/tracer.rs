@@ -15,7 +15,7 @@ use super::alertness::Alertness;
 use super::maps::{Maps, Seen};
 use super::outcome::{Notice, OpenError};
 use super::privileges::Privileges;
-use super::subject::Subject;
+use super::subject::TracedTarget;
 use super::task::{Task, Tasks};
 use crate::Chunk;
 use crate::linux::proc;
@@ -46,7 +46,7 @@ pub(super) const LARGEST_COPY: usize = 512 << 10;
 
 /// What to trace, and how.
 pub(super) struct Plan {
-    pub(super) target: Subject,
+    pub(super) target: TracedTarget,
     pub(super) interval_ns: u64,
     pub(super) duration: Option<Duration>,
     pub(super) cpus: usize,
@@ -62,7 +62,7 @@ pub(super) struct Plan {
 
 /// The tracer's result when it has ended.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct End {
+pub(crate) struct TracerResult {
     pub(crate) reason: Option<EndReason>,
     pub(crate) total_cpu_time_ns: u64,
     pub(crate) holds: HoldSummary,
@@ -91,7 +91,7 @@ pub(super) struct Process {
 
 /// The state of the tracing thread.
 pub(super) struct Tracer {
-    pub(super) target: Subject,
+    pub(super) target: TracedTarget,
     pub(super) interval_ns: u64,
     duration: Option<Duration>,
     /// The maximum size of a stack copy, in bytes.
@@ -134,7 +134,7 @@ impl Tracer {
             Ticker::new().map_err(|source| OpenError::System { what: "no timer can be made", source })?;
         let suspension = Suspension::take_over()
             .map_err(|source| OpenError::System { what: "SIGTSTP cannot be taken over", source })?;
-        let awaits_exec = matches!(plan.target, Subject::Child(_));
+        let awaits_exec = matches!(plan.target, TracedTarget::Child(_));
         let mut tracer = Self {
             target: plan.target,
             interval_ns: plan.interval_ns,
@@ -208,11 +208,11 @@ impl Tracer {
     }
 
     /// Traces until the recording ends.
-    pub(super) fn run(mut self) -> End {
+    pub(super) fn run(mut self) -> TracerResult {
         // A thread stays stopped until this one gets the CPU.
         let _preference = Preference::of_this_thread();
         let now = monotonic_ns();
-        if let Subject::Attach(_) = self.target {
+        if let TracedTarget::Attach(_) = self.target {
             self.describe_all(now);
         }
         let deadline = self.duration.map(|duration| now.saturating_add(duration.as_nanos() as u64));
@@ -221,7 +221,7 @@ impl Tracer {
         let reason = loop {
             let by_clock = self.handle_next();
             if monotonic_ns() >= self.ticks.next_ns() {
-                self.look_at_all(by_clock);
+                self.sample_all(by_clock);
                 self.ticks.advance(monotonic_ns());
                 self.set_ticker();
             }
@@ -295,7 +295,7 @@ impl Tracer {
     /// Reads the mappings of a process if they may have changed.
     pub(super) fn refresh_maps(&mut self, pid: u32, always: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
-        let seen = if always { process.maps.look(pid) } else { process.maps.look_if_touched(pid) };
+        let seen = if always { process.maps.refresh(pid) } else { process.maps.refresh_if_touched(pid) };
         self.note_maps(pid, &seen);
     }
 
@@ -348,7 +348,7 @@ impl Tracer {
     }
 
     /// Sends the remaining samples and detaches from all threads.
-    fn finish(mut self, reason: EndReason) -> End {
+    fn finish(mut self, reason: EndReason) -> TracerResult {
         self.handle_last_stops();
         let now = monotonic_ns();
         let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
@@ -358,7 +358,7 @@ impl Tracer {
         }
         self.send(now);
         let living: u64 = self.tasks.all().iter().map(Task::used_ns).sum();
-        End {
+        TracerResult {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns + living,
             holds: self.holds.summary(&self.budget),

@@ -14,7 +14,7 @@ use super::{check, check_long};
 
 /// A file that is held without being opened (`O_PATH`): no driver or file system server is notified.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct PathHandle {
     descriptor: OwnedFd,
     pub(crate) status: Status,
 }
@@ -68,7 +68,7 @@ impl Status {
     }
 }
 
-impl Found {
+impl PathHandle {
     /// Finds an entry of a folder. A mount point is an error, or has another device.
     pub(crate) fn in_folder(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<Self> {
         if name.as_bytes().contains(&b'/') {
@@ -194,16 +194,16 @@ mod tests {
         symlink("file", path.join("a/link")).unwrap();
         symlink("a", path.join("b")).unwrap();
         let held = folder(&path.join("a")).unwrap();
-        let file = Found::in_folder(held.as_fd(), "file".as_ref()).unwrap();
+        let file = PathHandle::in_folder(held.as_fd(), "file".as_ref()).unwrap();
         assert!(file.status.is_file() && !file.status.is_folder());
         assert_eq!(io::read_to_string(file.open(&at_once(false)).unwrap()).unwrap(), "text");
-        let is_file = |found: io::Result<Found>| found.is_ok_and(|found| found.status.is_file());
-        assert!(!is_file(Found::in_folder(held.as_fd(), "link".as_ref())));
-        assert!(!is_file(Found::in_folder(held.as_fd(), "../a/file".as_ref())));
+        let is_file = |found: io::Result<PathHandle>| found.is_ok_and(|found| found.status.is_file());
+        assert!(!is_file(PathHandle::in_folder(held.as_fd(), "link".as_ref())));
+        assert!(!is_file(PathHandle::in_folder(held.as_fd(), "../a/file".as_ref())));
         assert!(folder(&path.join("b")).is_err());
         // The way through links only is separate code.
-        assert!(!is_file(open_at(held.as_fd(), c"link").and_then(Found::new)));
-        let under = |inner: &str| Found::under_root(Path::new("/"), &path.join(inner));
+        assert!(!is_file(open_at(held.as_fd(), c"link").and_then(PathHandle::new)));
+        let under = |inner: &str| PathHandle::under_root(Path::new("/"), &path.join(inner));
         assert!(under("a/file").unwrap().status.is(&file.status));
         assert!(!is_file(under("a/link")) && !is_file(under("b/file")) && !is_file(under("a/../a/file")));
         assert!(remove_folder(held.as_fd(), "file".as_ref()).is_err());

@@ -13,7 +13,7 @@ pub(crate) struct PollSet {
 
 /// The state of a descriptor after a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ready {
+pub(crate) struct Readiness {
     pub(crate) readable: bool,
     pub(crate) hung_up: bool,
 }
@@ -47,9 +47,9 @@ impl PollSet {
     }
 
     /// The state of the descriptor at an index after the last wait.
-    pub(crate) fn ready(&self, place: usize) -> Ready {
+    pub(crate) fn ready(&self, place: usize) -> Readiness {
         let seen = self.entries.get(place).map_or(0, |entry| entry.revents);
-        Ready {
+        Readiness {
             readable: seen & libc::POLLIN != 0,
             hung_up: seen & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0,
         }

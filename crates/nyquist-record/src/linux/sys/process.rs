@@ -52,7 +52,7 @@ fn pipe() -> io::Result<Pipe> {
 
 /// A child that waits for permission to call exec.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingChild {
     pub(crate) pid: u32,
     go: File,
     failure: File,
@@ -66,7 +66,7 @@ pub(crate) enum Stage {
 }
 
 /// Forks a child that waits.
-pub(crate) fn fork(plan: &Plan) -> io::Result<Waiting> {
+pub(crate) fn fork(plan: &Plan) -> io::Result<WaitingChild> {
     let (go, failure) = (pipe()?, pipe()?);
     let args = pointers(&plan.args);
     let env = pointers(&plan.env);
@@ -92,10 +92,10 @@ pub(crate) fn fork(plan: &Plan) -> io::Result<Waiting> {
     if pid < 0 {
         return Err(error);
     }
-    Ok(Waiting { pid: pid as u32, go: File::from(go.writer), failure: File::from(failure.reader) })
+    Ok(WaitingChild { pid: pid as u32, go: File::from(go.writer), failure: File::from(failure.reader) })
 }
 
-impl Waiting {
+impl WaitingChild {
     /// Lets the child call exec, and waits until it has done so; `Err` with the inner value if it failed.
     pub(crate) fn start(mut self) -> io::Result<Result<(), (Stage, io::Error)>> {
         // A child that was killed meanwhile has closed its end of the pipe. A wait for it returns how it

@@ -5,8 +5,8 @@
 //! continues, and the kernel exposes both (`/proc/PID/task/TID/syscall`). The times of waits come from the
 //! recording's context switches.
 
-mod look;
 mod watched;
+mod watched_thread;
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -26,7 +26,7 @@ use crate::linux::sys::process::Preference;
 const PAUSE_MS: (u64, u64) = (1, 500);
 
 /// How many times longer than a round the following pause is: all rounds together use 2 % of one CPU.
-const PAUSE_PER_LOOK: u64 = 49;
+const PAUSE_PER_ROUND: u64 = 49;
 
 /// Reads the stacks of recorded threads that wait.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl WaitStacks {
         let stop = Arc::new(event_counter()?);
         let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("nyquist-waits".to_owned());
-        let thread = thread.spawn(move || look_on(&theirs, &stopped))?;
+        let thread = thread.spawn(move || check_repeatedly(&theirs, &stopped))?;
         Ok(Self { shared, stop, thread: Some(thread) })
     }
 
@@ -97,7 +97,7 @@ impl Drop for WaitStacks {
 /// Checks all threads repeatedly until it is stopped. The lock is held for one thread at a time. It is taken
 /// before the event's time and released when the event is stored, so that a collection after that time
 /// includes it.
-fn look_on(shared: &Mutex<WatchedThreads>, stop: &OwnedFd) {
+fn check_repeatedly(shared: &Mutex<WatchedThreads>, stop: &OwnedFd) {
     let mut poll = PollSet::default();
     let stop = poll.add(stop.as_raw_fd());
     let (mut pause, mut used) = (PAUSE_MS.0, thread_cpu_ns());
@@ -110,11 +110,11 @@ fn look_on(shared: &Mutex<WatchedThreads>, stop: &OwnedFd) {
         }
         lock(shared).tids(&mut tids);
         for tid in &tids {
-            lock(shared).look(*tid);
+            lock(shared).check(*tid);
         }
         let now = thread_cpu_ns();
         let took = now.saturating_sub(std::mem::replace(&mut used, now));
-        pause = (took.saturating_mul(PAUSE_PER_LOOK) / 1_000_000).clamp(PAUSE_MS.0, PAUSE_MS.1);
+        pause = (took.saturating_mul(PAUSE_PER_ROUND) / 1_000_000).clamp(PAUSE_MS.0, PAUSE_MS.1);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nyquist_convert::event::Event;
 
-use super::look::{Looked, WatchedThread};
+use super::watched_thread::{CheckOutcome, WatchedThread};
 
 /// The most threads that are watched. Waits of threads born beyond that have no stacks.
 const MOST_THREADS: usize = 20_000;
@@ -46,13 +46,13 @@ impl WatchedThreads {
     }
 
     /// Reads a thread's state. Records where it waits, if it waits and that was not recorded yet.
-    pub(super) fn look(&mut self, tid: u32) {
+    pub(super) fn check(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        match thread.look(&mut self.scratch) {
-            Looked::Gone => self.remove(tid),
-            Looked::Refused => drop(self.refused.insert(tid)),
-            Looked::Nothing => {}
-            Looked::Waits(event) => self.events.push(event),
+        match thread.check(&mut self.scratch) {
+            CheckOutcome::Gone => self.remove(tid),
+            CheckOutcome::Refused => drop(self.refused.insert(tid)),
+            CheckOutcome::Nothing => {}
+            CheckOutcome::Waits(event) => self.events.push(event),
         }
     }
 

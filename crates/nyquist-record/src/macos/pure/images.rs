@@ -53,6 +53,12 @@ pub(crate) fn list(read: Read<'_>, at: u64) -> Option<Vec<ListedImage>> {
     }
     let mut bytes = vec![0; count * IMAGE];
     read_at(read, array, &mut bytes)?;
+    // The process runs meanwhile. If its linker has changed the list, what was read may be of both.
+    let mut head_after = [0; 40];
+    read_at(read, at, &mut head_after)?;
+    if head_after != head {
+        return None;
+    }
     let listed =
         bytes.as_chunks::<IMAGE>().0.iter().filter_map(|image| {
             Some(ListedImage { start: u64_at(image, 0)?, path_at: Some(u64_at(image, 8)?) })
@@ -214,6 +220,22 @@ mod tests {
         memory.put(0x1000, infos(2, 0, 0x9_0000));
         assert_eq!(list(&|at, out: &mut [u8]| memory.read(at, out), 0x1000), None);
         assert_eq!(list(&|at, out: &mut [u8]| memory.read(at, out), 0x5000), None);
+    }
+
+    #[test]
+    fn a_list_that_changes_while_it_is_read_is_not_used() {
+        let mut memory = Memory::default();
+        memory.put(0x1000, infos(1, 0x2000, 0x9_0000));
+        memory.put(0x2000, numbers(&[0x8_0000, 0x3ffc, 0]));
+        let mut changed = Memory::default();
+        changed.put(0x1000, infos(2, 0x2000, 0x9_0000));
+        let heads = std::cell::Cell::new(0);
+        let read = |at, out: &mut [u8]| {
+            heads.set(heads.get() + u32::from(at == 0x1000));
+            if heads.get() > 1 { changed.read(at, out) } else { memory.read(at, out) }
+        };
+        assert_eq!(list(&read, 0x1000), None);
+        assert_eq!(heads.get(), 2);
     }
 
     #[test]

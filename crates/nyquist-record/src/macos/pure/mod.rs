@@ -3,4 +3,5 @@
 pub(crate) mod images;
 pub(crate) mod launching;
 pub(crate) mod refusal;
+pub(crate) mod senders;
 pub(crate) mod status;

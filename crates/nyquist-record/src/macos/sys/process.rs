@@ -14,13 +14,14 @@ const LONGEST_PATH: usize = 4096;
 /// The longest name that `proc_name` gives (`2 * MAXCOMLEN`), with its final zero.
 const LONGEST_NAME: usize = 33;
 /// The size of `kinfo_proc` (`sys/sysctl.h`), and where it has what is read: the members of `extern_proc`
-/// (`sys/proc.h`) `p_starttime`, `p_flag`, `p_stat`, and `p_pid`.
+/// (`sys/proc.h`) `p_starttime`, `p_flag`, `p_stat`, and `p_pid`, and of `eproc` `e_ppid`.
 const KINFO: usize = 648;
 const SECONDS: usize = 0;
 const MICROSECONDS: usize = 8;
 const FLAGS: usize = 32;
 const STATE: usize = 36;
 const NUMBER: usize = 40;
+const PARENT: usize = 560;
 /// `P_LP64` and `P_TRANSLATED` (`sys/proc.h`).
 const HAS_64_BITS: u32 = 0x4;
 const IS_TRANSLATED: u32 = 0x2_0000;
@@ -33,10 +34,12 @@ unsafe extern "C" {
 
 /// What every user may know of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct ProcessStatus {
     /// When it was started, in microseconds since 1970. It stays the same when the process executes another
     /// program.
     pub(crate) began: u64,
+    /// The process that has started it, or `launchd` (1) if that one has ended.
+    pub(crate) parent: u32,
     /// Whether it has ended, and only its status is kept for its parent.
     pub(crate) has_ended: bool,
     pub(crate) has_64_bits: bool,
@@ -45,7 +48,7 @@ pub(crate) struct Known {
 }
 
 /// What is known of a process; `None` if there is none.
-pub(crate) fn known(pid: u32) -> Option<Known> {
+pub(crate) fn known(pid: u32) -> Option<ProcessStatus> {
     let pid = c_int::try_from(pid).ok().filter(|pid| *pid > 0)?;
     let mut name = [libc::CTL_KERN, libc::KERN_PROC, libc::KERN_PROC_PID, pid];
     let mut bytes = [0_u8; KINFO];
@@ -61,12 +64,19 @@ pub(crate) fn known(pid: u32) -> Option<Known> {
     }
     let seconds = u64::from_le_bytes(*bytes.get(SECONDS..)?.first_chunk()?);
     let (flags, state) = (u32_at(&bytes, FLAGS)?, u32::from(*bytes.get(STATE)?));
-    Some(Known {
+    Some(ProcessStatus {
         began: seconds.saturating_mul(1_000_000).saturating_add(u32_at(&bytes, MICROSECONDS)?.into()),
+        parent: u32_at(&bytes, PARENT)?,
         has_ended: state == libc::SZOMB,
         has_64_bits: flags & HAS_64_BITS != 0,
         is_translated: flags & IS_TRANSLATED != 0,
     })
+}
+
+/// The session of a process.
+pub(crate) fn session(pid: u32) -> Option<u32> {
+    // SAFETY: the call takes and gives numbers; -1 is an error.
+    u32::try_from(unsafe { libc::getsid(number(pid)) }).ok()
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -146,6 +156,8 @@ mod tests {
         let own = std::process::id();
         let it = known(own).unwrap();
         assert!(it.began > 0 && !it.has_ended && it.has_64_bits);
+        assert_eq!(it.parent, std::os::unix::process::parent_id());
+        assert!(session(own).is_some());
         assert!(all().contains(&own) && path(own).is_some() && name(own).is_some());
         assert!(children(own).is_empty());
         assert_eq!(known(0x7fff_fff0), None);

@@ -19,12 +19,15 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// It is never closed, because the handler may be about to write.
 static WRITER: OnceLock<PipeWriter> = OnceLock::new();
 
+/// The size of a message in the pipe: a signal's number, and the number of its sender or 0.
+const MESSAGE: usize = 5;
+
 /// A signal that was received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) number: i32,
-    /// Whether another process is known to have sent it.
-    pub(crate) has_sender: bool,
+    /// The process that has sent it, or for which the kernel worked when it sent it, if one is named.
+    pub(crate) sender: Option<u32>,
 }
 
 /// Receives the requests to end, which no longer end the process. Those that are ignored stay ignored.
@@ -50,9 +53,11 @@ pub(crate) fn next(mut pipe: &PipeReader) -> io::Result<Option<Received>> {
     if !poll(pipe, 0)? {
         return Ok(None);
     }
-    let mut bytes = [0; 2];
+    let mut bytes = [0; MESSAGE];
     pipe.read_exact(&mut bytes)?;
-    Ok(Some(Received { number: bytes[0].into(), has_sender: bytes[1] != 0 }))
+    let [number, sender @ ..] = bytes;
+    let sender = u32::from_ne_bytes(sender);
+    Ok(Some(Received { number: number.into(), sender: (sender > 0).then_some(sender) }))
 }
 
 /// Whether a pipe can be read within a time in milliseconds; -1 is any time.
@@ -101,11 +106,12 @@ extern "C" fn on_signal(number: i32, information: *mut libc::siginfo_t, _: *mut 
     // SAFETY: with `SA_SIGINFO`, the system passes a structure that lives until the handler returns; it is
     // checked for null because nothing can be reported from here.
     let sender = unsafe { information.as_ref() }.map_or(0, |information| information.si_pid);
-    let bytes = [number as u8, u8::from(sender > 0)];
+    let [first, second, third, fourth] = sender.to_ne_bytes();
+    let bytes: [u8; MESSAGE] = [number as u8, first, second, third, fourth];
     // SAFETY: the address of this thread's error number is valid on every thread.
     let error = unsafe { libc::__error() };
     // SAFETY: as above. write(2) may be called in handlers; the descriptor is never closed, and `bytes` lives
-    // through the call. Two bytes to a pipe are written at once or not at all. The error number is restored,
+    // through the call. So few bytes to a pipe are written at once or not at all. The error number is restored,
     // because the interrupted code may be about to read it.
     unsafe {
         let before = *error;

@@ -1,6 +1,6 @@
 //! Starting a program suspended, and its end.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -80,7 +80,7 @@ fn pointers(strings: &[CString]) -> Vec<*mut c_char> {
 }
 
 /// The result of a call that returns an error number.
-fn result(error: libc::c_int) -> io::Result<()> {
+fn result(error: c_int) -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
@@ -119,17 +119,30 @@ pub(crate) fn await_end(pid: u32) -> io::Result<()> {
 
 /// Reaps a child, and waits for its end if it has not ended.
 pub(crate) fn reap(pid: u32) -> io::Result<Reaped> {
+    let reaped = wait_for(pid, 0)?;
+    reaped.ok_or_else(|| io::Error::other("a wait has returned before the end of the process"))
+}
+
+/// Reaps a child if it has ended.
+pub(crate) fn reap_if_ended(pid: u32) -> io::Result<Option<Reaped>> {
+    wait_for(pid, libc::WNOHANG)
+}
+
+fn wait_for(pid: u32, options: c_int) -> io::Result<Option<Reaped>> {
     let pid = own_child(pid)?;
     loop {
         let (mut status, mut used) = (0, MaybeUninit::<libc::rusage>::zeroed());
         // SAFETY: both pointers live through the call.
-        match check(unsafe { libc::wait4(pid, &raw mut status, 0, used.as_mut_ptr()) }) {
+        let found = unsafe { libc::wait4(pid, &raw mut status, options, used.as_mut_ptr()) };
+        match check(found) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
+            Ok(()) if found == 0 => return Ok(None),
             Ok(()) => {
                 // SAFETY: the structure is plain numbers, for which zeros are valid, and the call has set them.
                 let used = unsafe { used.assume_init() };
-                return Ok(Reaped { status, user: duration(used.ru_utime), system: duration(used.ru_stime) });
+                let (user, system) = (duration(used.ru_utime), duration(used.ru_stime));
+                return Ok(Some(Reaped { status, user, system }));
             }
         }
     }

@@ -54,7 +54,7 @@ fn a_main_thread_keeps_its_time_in_a_new_program() {
 #[test]
 fn children_of_a_refused_child_are_recorded() {
     let shell = SimProcess {
-        is_refused: true,
+        refused: 0..u64::MAX,
         ..SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs)])
     };
     let tool = SimProcess::new(20, SECOND + 50 * MS..u64::MAX, &[(31, Does::Runs)]);
@@ -70,4 +70,57 @@ fn idle_threads_are_left_alone_with_a_fine_clock() {
     let machine = machine(FINE, &[(10, forever(&[(11, Does::Runs), (12, Does::Waits)]))]);
     let recorded = record(&machine, plan(&[10], 1000));
     assert!(recorded.suspensions(12) <= 3, "{} suspensions", recorded.suspensions(12));
+}
+
+/// A shell that is refused, and executes a program after 200 ms.
+fn refused_shell() -> SimProcess {
+    let mut process = SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs), (22, Does::Runs)]);
+    let at = SECOND + 200 * MS;
+    process.threads.get_mut(&21).unwrap().ends = at;
+    process.threads.get_mut(&22).unwrap().began = at;
+    SimProcess { refused: 0..at, executes: Some(at), ..process }
+}
+
+fn openings(recorded: &Recorded, pid: u32) -> u32 {
+    recorded.machine.0.borrow().processes[&pid].openings
+}
+
+#[test]
+fn a_refused_shell_may_become_a_program() {
+    let all = [(10, forever(&[(11, Does::Waits)])), (20, refused_shell())];
+    let recorded = record(&machine(FINE, &all), plan(&[10], 500));
+    assert_eq!(recorded.end.left_out, []);
+    assert!((250..320).contains(&recorded.running(20).len()), "{}", recorded.running(20).len());
+    assert_eq!(openings(&recorded, 20), 3, "at first, a little later, and as the program");
+}
+
+#[test]
+fn a_process_in_the_middle_of_its_start_is_tried_again() {
+    let child = SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs)]);
+    let child = SimProcess { refused: 0..SECOND + 65 * MS, ..child };
+    let all = [(10, forever(&[(11, Does::Waits)])), (20, child)];
+    let recorded = record(&machine(FINE, &all), plan(&[10], 250));
+    assert_eq!(recorded.end.left_out, []);
+    assert!((150..200).contains(&recorded.running(20).len()), "{}", recorded.running(20).len());
+}
+
+#[test]
+fn a_refused_process_is_not_asked_for_ever() {
+    let shell = SimProcess { refused: 0..u64::MAX, executes: None, ..refused_shell() };
+    let all = [(10, forever(&[(11, Does::Waits)])), (20, shell)];
+    let recorded = record(&machine(FINE, &all), plan(&[10], 1000));
+    assert_eq!(recorded.end.left_out.iter().map(|it| it.pid.0).collect::<Vec<_>>(), [20]);
+    assert_eq!(openings(&recorded, 20), 2);
+}
+
+#[test]
+fn a_process_that_becomes_a_refused_program_is_named() {
+    let process = SimProcess { refused: SECOND + 200 * MS..u64::MAX, ..executing() };
+    let recorded = record(&machine(FINE, &[(10, process)]), plan(&[10], 600));
+    assert_eq!(recorded.end.reason, Some(EndReason::Duration), "it lives on");
+    let left_out: Vec<_> = recorded.end.left_out.iter().map(|it| (it.pid.0, it.reason.as_str())).collect();
+    assert_eq!(left_out, [(10, "10 is refused")]);
+    assert!(recorded.has(|kind| matches!(kind, EventKind::Exit { tid, .. } if tid.0 == 10)));
+    assert!((150..250).contains(&recorded.running(10).len()));
+    assert_eq!(openings(&recorded, 10), 2, "at the beginning, and once after the refusal");
 }

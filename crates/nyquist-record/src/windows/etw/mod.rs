@@ -4,4 +4,4 @@ mod machine;
 pub(crate) mod recording;
 mod session;
 
-pub(crate) use recording::{EtwRecording, Opened};
+pub(crate) use recording::{EtwRecording, EtwSession};

@@ -10,7 +10,7 @@ use nyquist_etw::Clock;
 
 use super::machine::WindowsMachine;
 use super::session::KernelSession;
-use crate::etw::{Decoder, End, Plan, Ready, Settings};
+use crate::etw::{Decoder, Plan, SessionResult, Settings, StartedSession};
 use crate::recording_thread::RecordingThread;
 use crate::windows::sys::process::Preference;
 use crate::windows::sys::timer::Flag;
@@ -25,8 +25,8 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// A session that runs, and whose events are not taken yet.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    ready: Ready<KernelSession, WindowsMachine>,
+pub(crate) struct EtwSession {
+    ready: StartedSession<KernelSession, WindowsMachine>,
     waits: bool,
     /// Samples of each CPU per second.
     pub(crate) rate_hz: u32,
@@ -35,9 +35,9 @@ pub(crate) struct Opened {
 }
 
 /// A running recording.
-pub(crate) type EtwRecording = RecordingThread<End>;
+pub(crate) type EtwRecording = RecordingThread<SessionResult>;
 
-impl Opened {
+impl EtwSession {
     /// Starts a session for a target.
     pub(crate) fn open(
         target: &Target,
@@ -51,7 +51,7 @@ impl Opened {
         let plan = Plan { named, duration: options.duration, settings };
         let machine = WindowsMachine { stop, named: handles };
         let by_suspending = *target != Target::Machine;
-        let ready = Ready::open(KernelSession::new(), machine, plan)
+        let ready = StartedSession::open(KernelSession::new(), machine, plan)
             .map_err(|refusal| OpenError::Etw { refusal, by_suspending })?;
         let interval_ns = ready.interval_ns().max(1);
         let rate_hz = u32::try_from(NS_PER_SECOND.div_ceil(interval_ns)).unwrap_or(u32::MAX);

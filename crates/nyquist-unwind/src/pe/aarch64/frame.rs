@@ -1,7 +1,7 @@
 //! The effect on the stack of the operations that have to be undone.
 
 use super::codes::{FRAME_POINTER, LINK, Operation};
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 
 /// The base of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,12 +12,12 @@ enum Base {
 
 /// A place on the stack, in bytes from its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct FrameSlot {
     base: Base,
     distance: i64,
 }
 
-impl Place {
+impl FrameSlot {
     fn above(self, bytes: i64) -> Self {
         Self { distance: self.distance + bytes, ..self }
     }
@@ -34,7 +34,7 @@ pub(super) fn rule(operations: &[Operation]) -> Rule {
 }
 
 fn plain_rule(operations: &[Operation]) -> Option<Rule> {
-    let mut sp = Place { base: Base::StackPointer, distance: 0 };
+    let mut sp = FrameSlot { base: Base::StackPointer, distance: 0 };
     let (mut frame_pointer, mut link) = (None, None);
     for operation in operations {
         match operation {
@@ -42,7 +42,7 @@ fn plain_rule(operations: &[Operation]) -> Option<Rule> {
             // After the frame pointer has been restored, it is the caller's.
             Operation::SetFrame(_) if frame_pointer.is_some() => return None,
             Operation::SetFrame(above) => {
-                sp = Place { base: Base::FramePointer, distance: -i64::from(*above) };
+                sp = FrameSlot { base: Base::FramePointer, distance: -i64::from(*above) };
             }
             Operation::Save(save) => {
                 for (register, word) in save.registers.into_iter().zip([0, 8]) {
@@ -61,11 +61,11 @@ fn plain_rule(operations: &[Operation]) -> Option<Rule> {
         }
     }
     let kind = match sp.base {
-        Base::StackPointer => Kind::StackPointer,
-        Base::FramePointer => Kind::FramePointer,
+        Base::StackPointer => CfaKind::StackPointer,
+        Base::FramePointer => CfaKind::FramePointer,
     };
     // If a rule cannot express where one of the two is stored, there is no rule.
-    let from_cfa = |place: Option<Place>| match place {
+    let from_cfa = |place: Option<FrameSlot>| match place {
         None => Some(None),
         Some(place) => place.from(sp).map(Some),
     };
@@ -82,7 +82,7 @@ mod tests {
         let check = |operations: &[Operation], kind, cfa, fp, lr| {
             assert_eq!(rule(operations), Rule::with_saved(kind, cfa, fp, lr).unwrap(), "{operations:?}");
         };
-        let (sp, fp) = (Kind::StackPointer, Kind::FramePointer);
+        let (sp, fp) = (CfaKind::StackPointer, CfaKind::FramePointer);
         check(&[], sp, 0, None, None);
         check(&[Op::Allocate(32), Op::End, Op::Allocate(16)], sp, 32, None, None);
         let record = Op::pushed_pair(29, 30, 48);

@@ -15,7 +15,7 @@ const MAX_POPS: usize = 16;
 /// An instruction of an epilogue, and the number of words between the stack pointer and the return address
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct EpilogueInstruction {
     /// How far into the function it is.
     pub(super) offset: usize,
     pub(super) words: u8,
@@ -24,7 +24,7 @@ pub(super) struct Place {
 /// An epilogue: the instructions after the one that frees the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Epilogue {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<EpilogueInstruction>,
     /// The offset after the last instruction.
     pub(super) end: usize,
 }
@@ -120,12 +120,12 @@ impl Pattern {
         rule(None, pending)
     }
 
-    fn places(&self, start: usize) -> Vec<Place> {
-        let mut places = vec![Place { offset: start, words: self.pops.len() as u8 }];
+    fn places(&self, start: usize) -> Vec<EpilogueInstruction> {
+        let mut places = vec![EpilogueInstruction { offset: start, words: self.pops.len() as u8 }];
         let mut offset = start;
         for (done, register) in (1..).zip(&self.pops) {
             offset += if register & 8 != 0 { 2 } else { 1 };
-            places.push(Place { offset, words: self.pops.len().saturating_sub(done) as u8 });
+            places.push(EpilogueInstruction { offset, words: self.pops.len().saturating_sub(done) as u8 });
         }
         places
     }

@@ -1,7 +1,7 @@
 //! The effect on the stack of the completed steps of a prologue.
 
 use super::info::{FrameRegister, Operation};
-use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::rule::{CfaKind, Rule, SavedFramePointer};
 
 /// `rbp` by its number in instructions.
 const RBP: u8 = 5;
@@ -67,8 +67,8 @@ pub(super) fn rule(
 
 fn to_rule(base: Base, cfa: i64, saved: Saved) -> Option<Rule> {
     let kind = match base {
-        Base::StackPointer => Kind::StackPointer,
-        Base::Register(RBP) => Kind::FramePointer,
+        Base::StackPointer => CfaKind::StackPointer,
+        Base::Register(RBP) => CfaKind::FramePointer,
         Base::Register(_) => return None,
     };
     let operand = i32::try_from(cfa).ok()?;

@@ -6,7 +6,7 @@ use super::info::{FrameRegister, Info, Operation, Step};
 use crate::Damage;
 use crate::pe::image::Image;
 use crate::pe::{Compiled, extent, table_of_functions};
-use crate::rule::{Kind, Rule};
+use crate::rule::{CfaKind, Rule};
 use crate::table::TableBuilder;
 use nyquist_object::{ByteSource, Pe};
 use std::collections::HashMap;
@@ -67,7 +67,7 @@ impl Functions {
         let steps = self.steps.get(frame.steps.start as usize..frame.steps.end as usize)?;
         let offset = address - function.start;
         let in_prologue = steps.first().is_some_and(|step| u32::from(step.offset) > offset);
-        let in_epilogue = !in_prologue && rule != frame.body && rule.kind() == Kind::StackPointer;
+        let in_epilogue = !in_prologue && rule != frame.body && rule.kind() == CfaKind::StackPointer;
         let steps = if in_epilogue { popped_later(steps, rule) } else { steps };
         Some(Undo { steps, offset, register: frame.register })
     }

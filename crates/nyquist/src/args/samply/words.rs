@@ -37,7 +37,7 @@ impl SamplyCommand {
             Self::Load(args) => args.words(),
             Self::Import(args) => args.words(printer),
             Self::Setup { .. } => {
-                Err(Failure::new("`samply setup` signs the program, which only macOS asks for")
+                Err(Failure::new("`samply setup` signs the program, which only macOS requires")
                     .hint("on Linux nothing needs to be set up; `nyquist record` says what would give more"))
             }
         }

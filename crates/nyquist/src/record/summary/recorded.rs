@@ -82,7 +82,7 @@ pub(crate) struct Recorded<'a> {
     /// The names of the events that were recorded beside the samples, and their numbers.
     pub(crate) events: (&'a [String], &'a OccurrenceCounts),
     /// Whether the recorder could read all processes. This process may have given up that right since.
-    pub(crate) may_look_into_others: bool,
+    pub(crate) may_read_other_processes: bool,
 }
 
 /// How a recording went, as its backend reports it.
@@ -124,7 +124,7 @@ pub(crate) fn print(
     if printer.is_silent() {
         return;
     }
-    let &Recorded { profile, program, command_lines, waits, events, may_look_into_others } = recorded;
+    let &Recorded { profile, program, command_lines, waits, events, may_read_other_processes } = recorded;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
@@ -139,7 +139,7 @@ pub(crate) fn print(
     ));
     print_way(printer, course, ending, duration);
     print_losses(printer, statistics);
-    print_stacks(printer, statistics, may_look_into_others, &functions, scale);
+    print_stacks(printer, statistics, may_read_other_processes, &functions, scale);
     print_not_sampled(printer, profile, statistics, (cpu_time, ending));
     print_missing(printer, profile.meta().interval, statistics, ending, cpu_time);
     let hottest = hottest(&functions, scale);
@@ -201,7 +201,7 @@ fn print_losses(printer: Printer, statistics: &Statistics) {
 fn print_stacks(
     printer: Printer,
     statistics: &Statistics,
-    may_look_into_others: bool,
+    may_read_other_processes: bool,
     functions: &[Function<'_>],
     scale: Scale,
 ) {
@@ -218,15 +218,15 @@ fn print_stacks(
         let stacks = counted(statistics.truncated, "stack");
         printer.say(format_args!("{stacks} {verb}{}", reasons(functions, scale)));
         if functions.iter().any(lacks_mappings) {
-            printer.say(why_mappings_are_unknown(may_look_into_others));
+            printer.say(why_mappings_are_unknown(may_read_other_processes));
         }
     }
 }
 
 /// The reason why the mappings of some processes were never reported. A recorder that may read all processes
 /// only comes too late for some.
-fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
-    if may_look_into_others {
+fn why_mappings_are_unknown(may_read_other_processes: bool) -> &'static str {
+    if may_read_other_processes {
         "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
     } else {
         "The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names"

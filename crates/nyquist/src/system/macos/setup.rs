@@ -44,7 +44,7 @@ fn shown(program: &Path, dry_run: bool) -> String {
 /// Signs a copy beside the file, and puts it in its place: the system ends a program whose file is changed while
 /// it runs.
 fn sign(program: &Path) -> Result<(), Failure> {
-    let copy = beside(program);
+    let copy = temporary_path(program);
     let cannot = |what: &str, error: &io::Error| {
         Failure::new(format!("cannot {what} {}: {}", copy.display(), io_reason(error)))
             .hint(format!("sudo {} setup", program.display()))
@@ -64,7 +64,7 @@ fn sign(program: &Path) -> Result<(), Failure> {
     replaced
 }
 
-fn beside(program: &Path) -> PathBuf {
+fn temporary_path(program: &Path) -> PathBuf {
     let mut name = program.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     name.into()

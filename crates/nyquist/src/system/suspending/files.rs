@@ -18,9 +18,9 @@ const ATTEMPTS: u32 = 16;
 
 /// What a path names.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum OutputTarget {
     /// A file, or none yet.
-    File(Place),
+    File(FolderEntry),
     /// Something that is written to and not replaced.
     Stream {
         /// It, opened for writing.
@@ -32,19 +32,22 @@ pub(crate) enum Found {
 
 /// A name in a folder that exists.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FolderEntry {
     path: PathBuf,
 }
 
 /// Finds what a path names; `-` is the standard output. `to_seek` refuses pipes before they are opened.
-pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, Refused> {
     if path == Path::new("-") {
-        return Ok(Found::Stream { file: special_files::standard_output()?, is_stdout: true });
+        return Ok(OutputTarget::Stream { file: special_files::standard_output()?, is_stdout: true });
     }
     match special_files::kind(path) {
         Some(Special::Pipe) if to_seek => return Err(Refused::Stream),
         Some(_) => {
-            return Ok(Found::Stream { file: OpenOptions::new().write(true).open(path)?, is_stdout: false });
+            return Ok(OutputTarget::Stream {
+                file: OpenOptions::new().write(true).open(path)?,
+                is_stdout: false,
+            });
         }
         None => {}
     }
@@ -60,7 +63,7 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
     }
     // A link stays a link: its target is replaced.
     let path = fs::canonicalize(&path).unwrap_or(path);
-    Ok(Found::File(Place { path }))
+    Ok(OutputTarget::File(FolderEntry { path }))
 }
 
 /// The folders for a profile that cannot be written where it should be.
@@ -74,7 +77,7 @@ pub(crate) struct PendingFile {
     /// Closed only when this is dropped.
     file: Option<File>,
     temporary: PathBuf,
-    place: Place,
+    place: FolderEntry,
     /// The name for messages.
     shown: PathBuf,
     /// The folder that was created only for this file.
@@ -84,13 +87,13 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Creates the temporary file.
-    pub(crate) fn create(place: Place, shown: PathBuf, _rights: Rights) -> Result<Self, Refused> {
+    pub(crate) fn create(place: FolderEntry, shown: PathBuf, _rights: Rights) -> Result<Self, Refused> {
         let (file, temporary) = make_temporary(&place.path)?;
         Ok(Self { file: Some(file), temporary, place, shown, own_folder: None, has_appeared: false })
     }
 
     /// Creates the temporary file in a new folder below `parent`, whose name cannot be predicted.
-    pub(crate) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
         for _ in 0..ATTEMPTS {
             let folder = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
             match special_files::new_folder(&folder) {
@@ -98,7 +101,7 @@ impl PendingFile {
                 made => made?,
             }
             let path = folder.join(name);
-            let mut pending = Self::create(Place { path: path.clone() }, path, Rights::Users)?;
+            let mut pending = Self::create(FolderEntry { path: path.clone() }, path, Rights::Users)?;
             pending.own_folder = Some(folder);
             return Ok(pending);
         }
@@ -117,7 +120,7 @@ impl PendingFile {
 
     /// Writes files into a folder of that name beside it, which is created if it is missing. Existing
     /// files are replaced.
-    pub(crate) fn write_beside<'f>(
+    pub(crate) fn write_sibling_files<'f>(
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
@@ -132,7 +135,7 @@ impl PendingFile {
                 return Err(io::Error::from(io::ErrorKind::InvalidInput).into());
             }
             let path = folder.join(name);
-            let mut pending = Self::create(Place { path: path.clone() }, path, Rights::Users)?;
+            let mut pending = Self::create(FolderEntry { path: path.clone() }, path, Rights::Users)?;
             pending.file()?.write_all(bytes)?;
             fs::rename(&pending.temporary, &pending.place.path)?;
             pending.has_appeared = true;

@@ -53,7 +53,7 @@ impl<'a> Plan<'a> {
         let finished =
             converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
         let (events, command_lines) = (Vec::new(), String::new());
-        Ok(Recorded { finished, runs, events, command_lines, may_look_into_others: true })
+        Ok(Recorded { finished, runs, events, command_lines, may_read_other_processes: true })
     }
 }
 
@@ -117,7 +117,7 @@ impl Recorder<'_> {
         let options = Options { start: now(), kernel_permitted: true, meta };
         let mut converter = Converter::new(options)
             .shaped(Shape { waits: args.off_cpu, ..Shape::from(args.shape) })
-            .telling_rows_apart()
+            .with_distinctive_words()
             .limiting_side_files(memory::side_files(args.symbols.max_memory));
         if args.target.all_cpus && !args.target.name.is_empty() {
             let names = args.target.name.iter().map(|name| NamePattern::new(name));

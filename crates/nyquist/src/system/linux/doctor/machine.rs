@@ -163,7 +163,7 @@ fn trigger(perf: &Perf) -> Finding {
         Trigger::Cycles => Finding::ok(TOPIC, "the CPU counts cycles, and samples are triggered by them"),
         Trigger::CpuClock => Finding::better(
             TOPIC,
-            "no cycle counter can be had (usual in virtual machines): the CPU clock triggers samples, up to 20 kHz",
+            "no cycle counter is available (usual in virtual machines): the CPU clock triggers samples, up to 20 kHz",
         )
         .hint("on your own hypervisor, let the guest have the PMU (QEMU: -cpu host,pmu=on)"),
     }

@@ -3,13 +3,15 @@
 use super::finding::{Finding, Section};
 use nyquist_object::FileSource;
 use nyquist_object::elf::Architecture;
-use nyquist_symbols::{Attempt, Finder, Found, MachoContents, ModuleRequest, OpenFile, Outcome, Wanted};
+use nyquist_symbols::{
+    Attempt, FileRole, Finder, MachoContents, ModuleRequest, OpenFile, Outcome, SymbolFiles,
+};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The findings about a Mach-O file. `None` for other files.
-pub(crate) fn look(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
+pub(crate) fn inspect(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
@@ -44,7 +46,7 @@ fn image_findings(path: &Path, image: &MachoContents, finder: &Finder) -> [Findi
     [names(image, &found).details(tried), unwinding(image)]
 }
 
-fn names(image: &MachoContents, found: &Found) -> Finding {
+fn names(image: &MachoContents, found: &SymbolFiles) -> Finding {
     const TOPIC: &str = "names";
     if let Some(file) = &found.debug_file {
         let is_macho = matches!(MachoContents::of(file), Ok(Some(_)));
@@ -69,10 +71,10 @@ fn names(image: &MachoContents, found: &Found) -> Finding {
 }
 
 /// The object file that holds each function's debug info.
-fn of_objects(image: &MachoContents, found: &Found) -> Finding {
+fn of_objects(image: &MachoContents, found: &SymbolFiles) -> Finding {
     const TOPIC: &str = "names";
     let count = image.object_files;
-    let is_object = |attempt: &&Attempt| attempt.wanted == Wanted::ObjectFile;
+    let is_object = |attempt: &&Attempt| attempt.wanted == FileRole::ObjectFile;
     let missing = found.tried.iter().filter(is_object).find(|attempt| attempt.outcome != Outcome::Used);
     match missing {
         None => {
@@ -166,8 +168,9 @@ mod tests {
 
     #[test]
     fn names_come_from_the_best_there_is() {
-        let of =
-            |image: MachoContents, level, part: &str| check(&names(&image, &Found::default()), level, part);
+        let of = |image: MachoContents, level, part: &str| {
+            check(&names(&image, &SymbolFiles::default()), level, part);
+        };
         of(image(), Level::Problem, "its UUID is ABABABAB-ABAB-");
         of(MachoContents { exports: 3, ..image() }, Level::Better, "only 3 exported");
         of(MachoContents { symbol_table: true, exports: 3, ..image() }, Level::Better, "symbol table");
@@ -179,8 +182,8 @@ mod tests {
     #[test]
     fn object_files_that_are_gone_are_told() {
         let attempt =
-            Attempt { wanted: Wanted::ObjectFile, path: "/build/a.o".into(), outcome: Outcome::Missing };
-        let found = Found { tried: vec![attempt], ..Found::default() };
+            Attempt { wanted: FileRole::ObjectFile, path: "/build/a.o".into(), outcome: Outcome::Missing };
+        let found = SymbolFiles { tried: vec![attempt], ..SymbolFiles::default() };
         let image = MachoContents { symbol_table: true, object_files: 2, ..image() };
         check(&names(&image, &found), Level::Better, "/build/a.o: no such file");
     }

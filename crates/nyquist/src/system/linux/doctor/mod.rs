@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
-    let machine = Machine::look();
+    let machine = Machine::query();
     let mut report =
         Report { can_record: machine::can_record(&machine), sections: vec![machine::section(&machine)] };
     let looks_at_file = args.subject.as_ref().filter(|subject| subject.parse::<u32>().is_err());
@@ -44,8 +44,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     match &args.subject {
         None => {}
         Some(subject) => match subject.parse() {
-            Ok(pid) => look_at_process(Pid(pid), &finder, &mut report)?,
-            Err(_) => report.sections.extend(look_at_file(subject, &finder)?),
+            Ok(pid) => inspect_process(Pid(pid), &finder, &mut report)?,
+            Err(_) => report.sections.extend(inspect_file(subject, &finder)?),
         },
     }
     if args.subject.is_some() {
@@ -60,8 +60,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(if report.can_record { 0 } else { FAILED })
 }
 
-fn look_at_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(), Failure> {
-    let process = Process::look(pid).ok_or_else(|| {
+fn inspect_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(), Failure> {
+    let process = Process::read(pid).ok_or_else(|| {
         Failure::new(format!("there is no process {}", pid.0)).hint("`ps -e` lists the processes that run")
     })?;
     report.can_record = process::can_record(&process);
@@ -71,19 +71,19 @@ fn look_at_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(),
 }
 
 /// The program and, in a line each, its direct libraries.
-fn look_at_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure> {
+fn inspect_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure> {
     let given = in_path(subject);
     let interpreter = interpreter(&given)?;
     let path = interpreter.clone().unwrap_or_else(|| given.clone());
-    let cannot_read = |reason: String| Failure::new(format!("cannot look into {}: {reason}", path.display()));
-    if let Some(section) = windows::look(&path, finder).map_err(&cannot_read)? {
+    let cannot_read = |reason: String| Failure::new(format!("cannot inspect {}: {reason}", path.display()));
+    if let Some(section) = windows::inspect(&path, finder).map_err(&cannot_read)? {
         return Ok(vec![section]);
     }
-    if let Some(section) = macos::look(&path, finder).map_err(&cannot_read)? {
+    if let Some(section) = macos::inspect(&path, finder).map_err(&cannot_read)? {
         return Ok(vec![section]);
     }
     let elf = open(&path).map_err(&cannot_read)?;
-    let mut program = Module::look(&path, None, finder).map_err(&cannot_read)?.section("program");
+    let mut program = Module::read(&path, None, finder).map_err(&cannot_read)?.section("program");
     if interpreter.is_some() {
         let text = format!("{} is a script: this is the program that runs it", given.display());
         program.findings.insert(0, Finding::ok("script", text));
@@ -111,7 +111,7 @@ fn library(name: &str, path: Option<&Path>, finder: &Finder) -> Finding {
         return Finding::problem("library", format!("{name}: no such library is found"))
             .hint("install it, or set LD_LIBRARY_PATH");
     };
-    match Module::look(path, None, finder) {
+    match Module::read(path, None, finder) {
         Ok(module) => module.summary(),
         Err(reason) => unreadable(path, &reason),
     }

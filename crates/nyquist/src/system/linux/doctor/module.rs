@@ -15,8 +15,8 @@ pub(crate) struct Module(ModuleFacts);
 
 impl Module {
     /// Finds a module's files the same way as a recording. Fails if the binary cannot be read.
-    pub(crate) fn look(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, String> {
-        ModuleFacts::look(path, opens_at, finder).map(Self).map_err(|error| error.to_string())
+    pub(crate) fn read(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, String> {
+        ModuleFacts::read(path, opens_at, finder).map(Self).map_err(|error| error.to_string())
     }
 
     /// All findings about a requested program.

@@ -17,7 +17,10 @@ pub(crate) fn section(process: &Process) -> Section {
                 .hint(format!("detach the debugger, or end it: kill {tracer}"))
         }),
         process.has_own_root.then(|| {
-            Finding::ok("namespace", "it has a root of its own: its files are opened through /proc/PID/root")
+            Finding::ok(
+                "namespace",
+                "it has its own root folder: its files are opened through /proc/PID/root",
+            )
         }),
         process
             .inner_pid
@@ -68,7 +71,7 @@ pub(crate) fn modules(process: &Process, finder: &Finder) -> Vec<Section> {
     let program = std::fs::read_link(format!("/proc/{}/exe", process.pid.0)).ok();
     let is_program = |module: &&process::Module| Some(&module.path) == program.as_ref();
     let modules = process.modules.iter().flatten();
-    let program = modules.clone().find(is_program).map(|module| look(module, finder));
+    let program = modules.clone().find(is_program).map(|module| inspect(module, finder));
     let mut sections: Vec<Section> = program
         .map(|looked| match looked {
             Ok(module) => module.section("program"),
@@ -78,7 +81,7 @@ pub(crate) fn modules(process: &Process, finder: &Finder) -> Vec<Section> {
         .collect();
     let libraries = modules.filter(|module| !is_program(module));
     let findings: Vec<_> = libraries
-        .map(|module| look(module, finder).map_or_else(|finding| finding, |module| module.summary()))
+        .map(|module| inspect(module, finder).map_or_else(|finding| finding, |module| module.summary()))
         .collect();
     if !findings.is_empty() {
         sections.push(Section { kind: "libraries", name: "Its libraries".to_owned(), findings });
@@ -86,9 +89,9 @@ pub(crate) fn modules(process: &Process, finder: &Finder) -> Vec<Section> {
     sections
 }
 
-fn look(module: &process::Module, finder: &Finder) -> Result<Module, Finding> {
+fn inspect(module: &process::Module, finder: &Finder) -> Result<Module, Finding> {
     let opens_at = module.opens_at.as_deref().ok_or_else(|| gone(&module.path))?;
-    Module::look(&module.path, Some(opens_at), finder).map_err(|reason| unreadable(&module.path, &reason))
+    Module::read(&module.path, Some(opens_at), finder).map_err(|reason| unreadable(&module.path, &reason))
 }
 
 fn gone(path: &Path) -> Finding {

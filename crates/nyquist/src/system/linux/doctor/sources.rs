@@ -16,7 +16,7 @@ pub(super) fn section(args: &SymbolArgs) -> Section {
     findings.extend(servers("windows_symbols", "servers of Windows symbols", &stores.windows_servers));
     findings.extend(folder_list(&stores.breakpad_folders));
     findings.extend(servers("breakpad_symbols", "servers of Breakpad symbols", &stores.breakpad_servers));
-    findings.push(cache(args, folders.answers().as_deref()));
+    findings.push(cache(args, folders.answer_cache().as_deref()));
     Section { kind: "symbols", name: "Where symbols are looked for".to_owned(), findings }
 }
 
@@ -72,9 +72,9 @@ fn folder_list(folders: &[std::path::PathBuf]) -> Option<Finding> {
 fn cache(args: &SymbolArgs, folder: Option<&Path>) -> Finding {
     const TOPIC: &str = "cache";
     match folder {
-        _ if args.no_cache => Finding::ok(TOPIC, "what is looked up is not kept (--no-cache)"),
-        Some(folder) => Finding::ok(TOPIC, format!("what is looked up is kept in {}", folder.display())),
-        None => Finding::better(TOPIC, "what is looked up is not kept: there is no home folder of this user")
+        _ if args.no_cache => Finding::ok(TOPIC, "symbol lookups are not cached (--no-cache)"),
+        Some(folder) => Finding::ok(TOPIC, format!("symbol lookups are cached in {}", folder.display())),
+        None => Finding::better(TOPIC, "symbol lookups are not cached: this user has no home folder")
             .hint("set HOME or XDG_CACHE_HOME"),
     }
 }

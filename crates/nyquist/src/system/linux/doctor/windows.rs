@@ -3,13 +3,13 @@
 use super::finding::{Finding, Section};
 use nyquist_object::FileSource;
 use nyquist_object::elf::Architecture;
-use nyquist_symbols::{Finder, Found, ImageContents, ModuleRequest, OpenFile, WindowsContents};
+use nyquist_symbols::{Finder, ImageContents, ModuleRequest, OpenFile, SymbolFiles, WindowsContents};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The findings about a Windows file; `None` for other files.
-pub(crate) fn look(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
+pub(crate) fn inspect(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
@@ -43,7 +43,7 @@ fn image_findings(path: &Path, image: &ImageContents, finder: &Finder) -> Vec<Fi
     vec![names(image, &found).details(tried), unwinding(image), identity(image)]
 }
 
-fn names(image: &ImageContents, found: &Found) -> Finding {
+fn names(image: &ImageContents, found: &SymbolFiles) -> Finding {
     const TOPIC: &str = "names";
     if let Some(file) = &found.debug_file {
         let is_pdb = matches!(WindowsContents::of(file), Ok(Some(WindowsContents::Pdb(_))));
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn names_come_from_the_best_there_is() {
         let of = |image: ImageContents, level, part: &str| {
-            let finding = names(&image, &Found::default());
+            let finding = names(&image, &SymbolFiles::default());
             assert_mendable([&finding]);
             let message = format!("{} {}", finding.text, finding.hints.join(" "));
             assert!(finding.level == level && message.contains(part), "{finding:?}");

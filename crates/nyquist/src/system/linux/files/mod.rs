@@ -1,13 +1,13 @@
 //! Places for output: found without following another user's links, written beside, and renamed at the end.
 
-mod leftovers;
 mod pending;
 mod place;
+mod stale_files;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use pending::PendingFile;
-pub(crate) use place::Place;
+pub(crate) use place::FolderEntry;
 
 use super::sys;
 use crate::output::Refused;
@@ -28,9 +28,9 @@ pub(crate) const NOWHERE: &str = "/dev/null";
 
 /// What a path names.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum OutputTarget {
     /// A file, or none yet.
-    File(Place),
+    File(FolderEntry),
     /// Something that is written to and not replaced.
     Stream {
         /// It, opened for writing.
@@ -42,12 +42,12 @@ pub(crate) enum Found {
 
 /// Finds what a path names, with the rights of the calling thread; `-` is the standard output. `to_seek`
 /// refuses pipes before they are opened.
-pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, Refused> {
     if path == Path::new("-") {
         return stream_of(STDOUT);
     }
     match place::find(path)? {
-        Target::File(place) => Ok(Found::File(place)),
+        Target::File(place) => Ok(OutputTarget::File(place)),
         Target::Descriptor(number) => stream_of(number),
         Target::Special(_, FileType::Fifo | FileType::Socket) if to_seek => Err(Refused::Stream),
         Target::Special(special, _) => {
@@ -55,18 +55,18 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<Found, Refused> {
             // opened file is the one that was checked.
             let own = format!("/proc/self/fd/{}", special.as_raw_fd());
             let file = openat(CWD, own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
-            Ok(Found::Stream { file: file.into(), is_stdout: false })
+            Ok(OutputTarget::Stream { file: file.into(), is_stdout: false })
         }
     }
 }
 
-fn stream_of(number: u32) -> Result<Found, Refused> {
+fn stream_of(number: u32) -> Result<OutputTarget, Refused> {
     let file = sys::duplicate(number)?;
     let flags = rustix::fs::fcntl_getfl(&file)?;
     if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
         return Err(Refused::NotWritable);
     }
-    Ok(Found::Stream { file, is_stdout: number == STDOUT })
+    Ok(OutputTarget::Stream { file, is_stdout: number == STDOUT })
 }
 
 /// Lets everything that is printed from now on go to the standard error, also what started programs print.

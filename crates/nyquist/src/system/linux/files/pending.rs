@@ -1,7 +1,7 @@
 //! A file that is written under a temporary name in an open folder. It appears completely or not at all.
 
-use super::leftovers;
-use super::place::{Callers, Place, Target, find, is_there};
+use super::place::{Callers, FolderEntry, Target, find, is_there};
+use super::stale_files;
 use crate::identity::{Rights, as_invoking_user};
 use crate::output::Refused;
 use nyquist_record::linux::file_user;
@@ -25,11 +25,11 @@ const ATTEMPTS: u32 = 16;
 pub(crate) struct PendingFile {
     file: File,
     temporary: OsString,
-    place: Place,
+    place: FolderEntry,
     /// The name for messages.
     shown: PathBuf,
     /// The folder that was created only for this file.
-    own_folder: Option<Place>,
+    own_folder: Option<FolderEntry>,
     /// The process that created it. No other process publishes or removes it.
     rights: Rights,
     has_appeared: bool,
@@ -37,9 +37,9 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Creates the temporary file. Removes files of the same name that dead recorders left behind.
-    pub(crate) fn create(place: Place, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
+    pub(crate) fn create(place: FolderEntry, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
         let (file, temporary) = rights.with(|| {
-            leftovers::remove(&place.folder, &place.name, Callers::now());
+            stale_files::remove(&place.folder, &place.name, Callers::now());
             make_temporary(&place)
         })??;
         Ok(Self { file, temporary, place, shown, own_folder: None, rights, has_appeared: false })
@@ -47,11 +47,11 @@ impl PendingFile {
 
     /// Creates the temporary file in a new folder below `parent`, which no other user may enter, and whose
     /// name cannot be predicted. Both belong to the user.
-    pub(crate) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
-        as_invoking_user(|| Self::create_apart_as_user(parent, name))?
+    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+        as_invoking_user(|| Self::create_in_private_folder_as_user(parent, name))?
     }
 
-    fn create_apart_as_user(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+    fn create_in_private_folder_as_user(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
         for _ in 0..ATTEMPTS {
             let path = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
             let Target::File(place) = find(&path)? else { continue };
@@ -65,7 +65,7 @@ impl PendingFile {
             if stat.st_uid != file_user() || stat.st_mode & 0o077 != 0 {
                 return Err(Errno::PERM.into());
             }
-            let inner = Place { folder, name: name.to_owned(), path: place.path.join(name) };
+            let inner = FolderEntry { folder, name: name.to_owned(), path: place.path.join(name) };
             let shown = inner.path.clone();
             let pending = Self::create(inner, shown, Rights::Users);
             return match pending {
@@ -94,15 +94,15 @@ impl PendingFile {
 
     /// Writes files into a folder of that name beside it, which is created if it is missing. Existing
     /// files are replaced.
-    pub(crate) fn write_beside<'f>(
+    pub(crate) fn write_sibling_files<'f>(
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
     ) -> Result<(), Refused> {
-        self.rights.with(|| self.write_beside_with_rights(folder, files))?
+        self.rights.with(|| self.write_sibling_files_with_rights(folder, files))?
     }
 
-    fn write_beside_with_rights<'f>(
+    fn write_sibling_files_with_rights<'f>(
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
@@ -126,7 +126,7 @@ impl PendingFile {
                 return Err(Errno::INVAL.into());
             }
             let path = self.place.path.with_file_name(folder).join(name);
-            let place = Place { folder: inner.try_clone()?, name: name.into(), path: path.clone() };
+            let place = FolderEntry { folder: inner.try_clone()?, name: name.into(), path: path.clone() };
             let mut pending = Self::create(place, path, self.rights.clone())?;
             pending.file.write_all(bytes)?;
             renameat(&inner, &pending.temporary, &inner, name)?;
@@ -157,9 +157,9 @@ impl PendingFile {
     }
 
     fn take_name(&self) -> io::Result<()> {
-        let Place { folder, name, .. } = &self.place;
+        let FolderEntry { folder, name, .. } = &self.place;
         if !is_there(folder, &self.temporary, &self.file) {
-            return Err(io::Error::other("somebody else has removed or replaced it while it was written"));
+            return Err(io::Error::other("another program removed or replaced it while it was written"));
         }
         let old = keep_old(folder, name)?;
         if let Err(error) = renameat(folder, &self.temporary, folder, name) {
@@ -191,18 +191,18 @@ impl Drop for PendingFile {
 }
 
 /// A new file with a temporary name, which is locked while this process runs.
-fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
+fn make_temporary(place: &FolderEntry) -> Result<(File, OsString), Refused> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for attempt in 0..ATTEMPTS {
         // Other users can have created files with all predictable names.
         let number = if attempt == 0 { 0 } else { RandomState::new().hash_one(attempt) };
-        let temporary = leftovers::name(&place.name, std::process::id(), number);
+        let temporary = stale_files::name(&place.name, std::process::id(), number);
         let file = match openat(&place.folder, &temporary, flags, Mode::RUSR | Mode::WUSR) {
             Err(Errno::EXIST) => continue,
             file => File::from(file?),
         };
         // Another process may have treated it as a leftover before it was locked. If files cannot be locked,
-        // no process removes leftovers.
+        // no process removes stale files.
         let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
         if is_locked && is_there(&place.folder, &temporary, &file) {
             return Ok((file, temporary));

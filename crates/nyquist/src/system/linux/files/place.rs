@@ -20,7 +20,7 @@ const MOST_LINKS: u32 = 40;
 /// The target of a path.
 pub(super) enum Target {
     /// A regular file, or no file yet.
-    File(Place),
+    File(FolderEntry),
     /// A FIFO, a socket or a device, opened with `O_PATH`.
     Special(OwnedFd, FileType),
     /// A descriptor of this process.
@@ -29,7 +29,7 @@ pub(super) enum Target {
 
 /// A name in an open folder. It stays valid if the folder itself is renamed.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FolderEntry {
     pub(super) folder: OwnedFd,
     pub(super) name: OsString,
     /// The path without links.
@@ -159,7 +159,7 @@ impl Walk {
 
     fn found(self, name: OsString) -> Target {
         let path = self.path.join(&name);
-        Target::File(Place { folder: self.folder, name, path })
+        Target::File(FolderEntry { folder: self.folder, name, path })
     }
 
     /// The path of a missing folder, for the error.

@@ -102,7 +102,7 @@ fn a_temporary_file_nobody_holds_is_removed() {
 #[test]
 fn a_folder_of_its_own_is_private() {
     let folder = Folder::new("private");
-    let output = Output::open_apart(&folder.0, Path::new("p")).unwrap();
+    let output = Output::open_in_private_folder(&folder.0, Path::new("p")).unwrap();
     let path = output.name().to_owned();
     let own = path.parent().unwrap();
     assert_eq!(own.parent(), Some(folder.0.canonicalize().unwrap().as_path()));

@@ -76,7 +76,9 @@ impl Companions {
         if let Some(counters) = self.counters.take() {
             let mut events = Vec::new();
             counters.finish(&mut events);
-            events.into_iter().for_each(|event| converter.push(event));
+            for event in events {
+                converter.push(event);
+            }
         }
     }
 

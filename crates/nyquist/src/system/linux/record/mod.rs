@@ -9,7 +9,7 @@ mod subject;
 
 pub(crate) use companions::unread_waits;
 pub(crate) use failures::{launch_failure, open_failure};
-pub(crate) use run::knowing_kernel;
+pub(crate) use run::with_running_kernel;
 pub(crate) use subject::{command_of, running_target};
 
 use crate::args::RecordArgs;
@@ -23,7 +23,7 @@ use crate::record::{Recorded, Run, record_runs};
 use crate::system::linux::options;
 use nyquist_convert::Converter;
 use nyquist_record::linux::{self, EndReason, RecordedEvent};
-use run::{Recorder, Whom};
+use run::{Recorder, RunTarget};
 use rustix::process::{Resource, getrlimit};
 use std::mem;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Plan<'a> {
     args: &'a RecordArgs,
     events: Vec<RecordedEvent>,
-    may_look_into_others: bool,
+    may_read_other_processes: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -40,8 +40,8 @@ impl<'a> Plan<'a> {
     pub(crate) fn of(args: &'a RecordArgs) -> Result<Self, Failure> {
         // Before anything is started.
         options::backend(args.backend)?;
-        let may_look_into_others = linux::may_look_into_others();
-        Ok(Self { args, events: events::wanted(args)?, may_look_into_others })
+        let may_read_other_processes = linux::may_read_other_processes();
+        Ok(Self { args, events: events::wanted(args)?, may_read_other_processes })
     }
 
     /// Records all runs of the command, or running processes.
@@ -56,7 +56,7 @@ impl<'a> Plan<'a> {
         let mut converter = None;
         // The processes may end before the recording does.
         let mut command_lines = attached::command_lines(&args.target.pid);
-        let record = |duration| recorder.run(Whom::Asked, duration, &mut converter);
+        let record = |duration| recorder.run(RunTarget::Requested, duration, &mut converter);
         let mut runs = record_runs(args, printer, record)?;
         record_the_rest(&recorder, began, &mut runs, &mut converter);
         let finished =
@@ -66,8 +66,8 @@ impl<'a> Plan<'a> {
         }
         let asked = events.iter().filter(|recorded| !recorded.may_be_left_out());
         let events = asked.map(|recorded| recorded.event.name.clone()).collect();
-        let may_look_into_others = self.may_look_into_others;
-        Ok(Recorded { finished, runs, events, command_lines, may_look_into_others })
+        let may_read_other_processes = self.may_read_other_processes;
+        Ok(Recorded { finished, runs, events, command_lines, may_read_other_processes })
     }
 }
 
@@ -83,9 +83,9 @@ fn record_the_rest(
     {
         let pids = pid_list(&runs.living);
         printer.say(format_args!(
-            "The command has ended, and what it left running is recorded from now on: PIDs {pids}"
+            "The command has ended; the processes that it left running are recorded from now on: PIDs {pids}"
         ));
-        let attached = Whom::LeftRunning(mem::take(&mut runs.living));
+        let attached = RunTarget::LeftRunning(mem::take(&mut runs.living));
         match recorder.run(attached, Some(left), converter) {
             Ok(run) => {
                 let times = runs.course.total_cpu_time_ns.zip(run.course.total_cpu_time_ns);

@@ -42,22 +42,22 @@ pub(super) struct Recorder<'a> {
 }
 
 /// The processes of a run.
-pub(super) enum Whom {
+pub(super) enum RunTarget {
     /// The processes that the options name.
-    Asked,
+    Requested,
     /// Processes that a previous run left running.
     LeftRunning(Vec<u32>),
 }
 
 /// The processes that will be recorded.
-struct Subject {
+struct RunProcesses {
     /// The command, if there is one, suspended before its start.
     child: Option<Suspended>,
     target: Target,
 }
 
 /// Passes the kernel's functions to the converter, if they are needed to determine what threads wait for.
-pub(crate) fn knowing_kernel(converter: Converter, outcome: &Outcome) -> Converter {
+pub(crate) fn with_running_kernel(converter: Converter, outcome: &Outcome) -> Converter {
     match outcome {
         Outcome::Perf(outcome) if outcome.switch_stacks => match KernelSymbols::running_functions() {
             Ok(symbols) => converter.with_kernel_symbols(symbols),
@@ -71,15 +71,15 @@ impl Recorder<'_> {
     /// Records one run into the converter of the runs before it, if there are any.
     pub(super) fn run(
         &self,
-        whom: Whom,
+        target: RunTarget,
         duration: Option<Duration>,
         converter: &mut Option<Converter>,
     ) -> Result<Run, Failure> {
-        let launches = matches!(whom, Whom::Asked) && !self.args.command.is_empty();
-        let (running, listens_to) = self.running(whom)?;
+        let launches = matches!(target, RunTarget::Requested) && !self.args.command.is_empty();
+        let (running, listens_to) = self.running(target)?;
         let budget = memory::side_files(self.args.symbols.max_memory);
         let mut markers = markers::listen(listens_to, self.user, &budget, self.printer);
-        let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
+        let RunProcesses { child, target } = self.subject(running, launches, markers.as_ref())?;
         let kept = self.args.perf_data.as_deref();
         let kept = kept.map(PerfTee::open).transpose()?;
         let backend = self.open(target.clone(), child.as_ref(), duration)?;
@@ -89,7 +89,7 @@ impl Recorder<'_> {
         let (meta, start) = (options.meta.clone(), options.start);
         let wanted = wanted_samples(&self.args.target, &backend);
         let converter =
-            converter.get_or_insert_with(|| knowing_kernel(self.converter(options, &outcome), &outcome));
+            converter.get_or_insert_with(|| with_running_kernel(self.converter(options, &outcome), &outcome));
         converter.keep_only(wanted.clone());
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
@@ -136,13 +136,13 @@ impl Recorder<'_> {
     }
 
     /// The running processes, if some are recorded, and the one of them that may have markers.
-    fn running(&self, whom: Whom) -> Result<(Option<Target>, Option<u32>), Failure> {
-        match whom {
-            Whom::Asked => {
+    fn running(&self, target: RunTarget) -> Result<(Option<Target>, Option<u32>), Failure> {
+        match target {
+            RunTarget::Requested => {
                 let target = &self.args.target;
                 Ok((running_target(target)?, target.pid.first().copied()))
             }
-            Whom::LeftRunning(pids) => {
+            RunTarget::LeftRunning(pids) => {
                 let first = pids.first().copied();
                 Ok((Some(Target::Attach(pids.into_iter().map(Pid).collect())), first))
             }
@@ -159,15 +159,15 @@ impl Recorder<'_> {
         running: Option<Target>,
         launches: bool,
         markers: Option<&Markers>,
-    ) -> Result<Subject, Failure> {
+    ) -> Result<RunProcesses, Failure> {
         if !launches && let Some(target) = running {
-            return Ok(Subject { child: None, target });
+            return Ok(RunProcesses { child: None, target });
         }
         // The markers of a command that is not recorded have no thread.
         let markers = markers.filter(|_| matches!(running, None | Some(Target::System)));
         let child = prepare(self.args, self.user, markers)?;
         let target = running.unwrap_or(Target::Child(child.pid()));
-        Ok(Subject { child: Some(child), target })
+        Ok(RunProcesses { child: Some(child), target })
     }
 
     fn open(
@@ -204,7 +204,7 @@ impl Recorder<'_> {
         let wanted =
             [(rows.cswitch_markers, "--cswitch-markers"), (rows.per_cpu_threads, "--per-cpu-threads")];
         for (_, option) in wanted.into_iter().filter(|(is_wanted, _)| *is_wanted) {
-            let text = "has no effect under ptrace, which does not say on which CPU a thread runs";
+            let text = "has no effect under ptrace, which does not report the CPU of a thread";
             self.printer.warn(format_args!("{option} {text}"));
         }
     }
@@ -216,7 +216,9 @@ impl Recorder<'_> {
         let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
         let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
-        converter.telling_rows_apart().limiting_side_files(memory::side_files(self.args.symbols.max_memory))
+        converter
+            .with_distinctive_words()
+            .limiting_side_files(memory::side_files(self.args.symbols.max_memory))
     }
 
     fn converter_options(&self, outcome: &Outcome) -> Options {
@@ -249,7 +251,7 @@ fn convert(
         }
         complete = complete.max(complete_before);
         feed.push(&mut events, complete_before);
-        recording.apply_feedback(&feed.converter.take_copy_counts());
+        recording.apply_feedback(&feed.converter.take_stack_copy_feedback());
         feed.show(complete_before);
     }
 }

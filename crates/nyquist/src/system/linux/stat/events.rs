@@ -11,19 +11,19 @@ const USUAL: &str =
 
 /// The events.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct CountedEvents {
     pub(super) events: Vec<Event>,
     /// Whether the user named them. Then events that cannot be counted are shown, too.
     pub(super) are_named: bool,
 }
 
 /// Reads the names of the events.
-pub(super) fn wanted(args: &StatArgs) -> Result<Wanted, Failure> {
+pub(super) fn wanted(args: &StatArgs) -> Result<CountedEvents, Failure> {
     let sources = EventSources::of_machine();
     let are_named = !args.events.is_empty();
     let mut events = Vec::new();
     for text in args.events.iter().map(String::as_str).chain((!are_named).then_some(USUAL)) {
         events.extend(parse(text, &sources).map_err(|error| event_failure(&error))?);
     }
-    Ok(Wanted { events, are_named })
+    Ok(CountedEvents { events, are_named })
 }

@@ -1,7 +1,7 @@
 //! One run: opens counters, waits for the command or for the time, and reads the counters.
 
 use super::counting::Counting;
-use super::events::Wanted;
+use super::events::CountedEvents;
 use super::measured::Measured;
 use super::{interval, json, table};
 use crate::args::{StatArgs, TargetArgs};
@@ -17,7 +17,7 @@ use crate::text::Text;
 use nyquist_convert::event::Pid;
 use nyquist_record::linux::Target;
 use nyquist_record::linux::counting::{CommandThreads, CountError, Counters, Scope, Waited, Waiter};
-use nyquist_record::linux::launch::{self, Ended, Running, Suspended};
+use nyquist_record::linux::launch::{self, ChildExit, Running, Suspended};
 use nyquist_record::linux::ptrace::Notice;
 use nyquist_record::linux::signals::EndSignal;
 use std::cell::RefCell;
@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Measures several runs in the same way.
 pub(super) struct Meter<'a> {
     args: &'a StatArgs,
-    wanted: &'a Wanted,
+    wanted: &'a CountedEvents,
     control: &'a Control,
     printer: Printer,
     /// The intervals, if they are not printed immediately.
@@ -39,7 +39,7 @@ pub(super) struct Meter<'a> {
 }
 
 /// The counted target, and its command.
-struct Opened {
+struct CountedTarget {
     counting: Counting,
     child: Option<Suspended>,
     /// The processes whose end ends the run, if there is no command.
@@ -51,7 +51,7 @@ struct Opened {
 impl<'a> Meter<'a> {
     pub(super) fn new(
         args: &'a StatArgs,
-        wanted: &'a Wanted,
+        wanted: &'a CountedEvents,
         control: &'a Control,
         printer: Printer,
     ) -> Self {
@@ -60,7 +60,7 @@ impl<'a> Meter<'a> {
 
     /// Measures one run of a command. Or measures running processes, until they or a command beside them end.
     pub(super) fn measure(&self, command: &[OsString]) -> Result<Measured, Failure> {
-        let Opened { counting, child, pids, is_command } = self.open(command)?;
+        let CountedTarget { counting, child, pids, is_command } = self.open(command)?;
         let ending = child.as_ref().map_or(pids, |child| vec![child.pid().0]);
         let cannot_wait = |error: io::Error| Failure::because("the end cannot be waited for", &error);
         let mut waiter = Waiter::new(&ending).map_err(cannot_wait)?;
@@ -111,7 +111,7 @@ impl<'a> Meter<'a> {
         failed.is_some()
     }
 
-    fn open(&self, command: &[OsString]) -> Result<Opened, Failure> {
+    fn open(&self, command: &[OsString]) -> Result<CountedTarget, Failure> {
         let child = (!command.is_empty()).then(|| {
             let command = command_of(command, identity::invoking_user())?;
             launch::prepare(&command).map_err(|error| launch_failure(&error))
@@ -139,7 +139,12 @@ impl<'a> Meter<'a> {
         if !is_command && counting.is_refused() {
             return Err(nothing_counts(self.args));
         }
-        Ok(Opened { counting, child, pids: pids.into_iter().map(|Pid(pid)| pid).collect(), is_command })
+        Ok(CountedTarget {
+            counting,
+            child,
+            pids: pids.into_iter().map(|Pid(pid)| pid).collect(),
+            is_command,
+        })
     }
 
     fn counters(
@@ -206,7 +211,7 @@ impl<'a> Meter<'a> {
 
     /// Waits for a command that has ended. A running command gets SIGTERM, and is waited for at most for
     /// the grace period.
-    fn end(&self, running: &Running, waited: Waited) -> io::Result<Option<Ended>> {
+    fn end(&self, running: &Running, waited: Waited) -> io::Result<Option<ChildExit>> {
         if waited == Waited::Exited {
             let is_child = self.args.is_command() || running_has_ended(running);
             if !is_child {
@@ -227,7 +232,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    fn report_signal(&self, ended: Option<&Ended>, command: &[OsString]) {
+    fn report_signal(&self, ended: Option<&ChildExit>, command: &[OsString]) {
         let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
         if let Some(line) = ended.and_then(|ended| end_message(&program, ended.status)) {
             self.printer.say(line);

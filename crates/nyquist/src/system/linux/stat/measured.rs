@@ -1,6 +1,6 @@
 //! The measurements of one run, and of all runs together.
 
-use super::events::Wanted;
+use super::events::CountedEvents;
 use super::interval::IntervalCount;
 use nyquist_analysis::Spread;
 use nyquist_record::linux::counting::{Count, Missing, ThreadAccount};
@@ -97,7 +97,7 @@ const NONE: Spread = Spread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max
 
 impl Summary {
     /// The summary of these runs.
-    pub(super) fn of(runs: &[Measured], Wanted { events, are_named }: &Wanted) -> Self {
+    pub(super) fn of(runs: &[Measured], CountedEvents { events, are_named }: &CountedEvents) -> Self {
         let walls: Vec<_> = runs.iter().map(|run| run.wall.as_secs_f64()).collect();
         let first = runs.first().map_or(&[][..], |run| &run.counts);
         let rows = first.iter().enumerate().filter_map(|(place, counted)| {

@@ -153,7 +153,7 @@ struct Finished {
 fn write(
     args: &StatArgs,
     Finished { summaries, names, intervals }: Finished,
-    wanted: &events::Wanted,
+    wanted: &events::CountedEvents,
     output: Option<Output>,
 ) -> Result<(), Failure> {
     if args.json {

@@ -1,6 +1,6 @@
 //! The result as a table.
 
-use super::events::Wanted;
+use super::events::CountedEvents;
 use super::format::{deviation, missing, note, value};
 use super::interval::IntervalCount;
 use super::measured::{Quantity, Row, Summary, Thread};
@@ -84,7 +84,7 @@ fn cells(row: &Row, beside: &[Row], summary: &Summary, has_spread: bool) -> Vec<
 }
 
 /// Notes about missing counts and their reasons, each once.
-pub(super) fn notes(summaries: &[Summary], wanted: &Wanted) -> Text {
+pub(super) fn notes(summaries: &[Summary], wanted: &CountedEvents) -> Text {
     let rows = || summaries.iter().flat_map(|summary| &summary.rows);
     let mut text = Text::default();
     if rows().any(|row| row.user_only) {

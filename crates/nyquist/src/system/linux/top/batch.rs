@@ -1,9 +1,9 @@
 //! Watches without a screen: prints one table after another on the standard output.
 
-use super::end::End;
 use super::live::Snapshot;
 use super::page::{Cell, Page, PageData, page};
 use super::question::Question;
+use super::quit_reason::QuitReason;
 use super::session::{Message, Session};
 use super::state::State;
 use crate::args::TopArgs;
@@ -16,7 +16,11 @@ use std::sync::mpsc::Receiver;
 
 /// Prints tables until the watched processes have ended, enough were printed, or the reader has closed the
 /// pipe.
-pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message>) -> Result<End, Failure> {
+pub(super) fn run(
+    args: &TopArgs,
+    session: &Session,
+    messages: &Receiver<Message>,
+) -> Result<QuitReason, Failure> {
     let question = State::of(args).question;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let name = session.about.title();
@@ -27,20 +31,20 @@ pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message
                 let table = table(&name, &snapshot, &question, limit, Screen::of_stdout());
                 printed += 1;
                 if !print_at_once(table)? || args.iterations.is_some_and(|wanted| printed >= wanted) {
-                    return Ok(End::Quit);
+                    return Ok(QuitReason::Quit);
                 }
                 if let Some(end) = ended {
                     return Ok(end);
                 }
             }
             // The last snapshot follows.
-            Message::Ended(status) => ended = Some(End::Ended(status)),
-            Message::Asked(signal) => return Ok(End::Asked(signal)),
+            Message::Ended(status) => ended = Some(QuitReason::Ended(status)),
+            Message::Signal(signal) => return Ok(QuitReason::Signal(signal)),
             Message::Input(_) => {}
-            Message::Gone => return Ok(End::Gone),
+            Message::Gone => return Ok(QuitReason::Gone),
         }
     }
-    Ok(End::Gone)
+    Ok(QuitReason::Gone)
 }
 
 /// A line about the whole, the functions, and an empty line.

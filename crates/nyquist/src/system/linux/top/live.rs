@@ -104,8 +104,8 @@ impl Live {
     }
 
     /// The outcomes of copies of stacks since the last call.
-    pub(super) fn take_copy_counts(&mut self) -> StackCopyFeedback {
-        self.converter.take_copy_counts()
+    pub(super) fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
+        self.converter.take_stack_copy_feedback()
     }
 
     /// Converts the observations of waiting threads so far.

@@ -3,10 +3,10 @@
 mod batch;
 mod command_output;
 mod draw;
-mod end;
 mod live;
 mod page;
 mod question;
+mod quit_reason;
 mod screen;
 mod session;
 mod state;
@@ -20,9 +20,9 @@ use crate::live_page::LivePage;
 use crate::page::is_terminal;
 use crate::printer::Printer;
 use crate::system::linux::outcome_messages;
-use end::{End, ended};
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::Requests;
+use quit_reason::{QuitReason, ended};
 use session::{About, Message, Session};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
         page.close()?;
         return Ok(end.status());
     }
-    if let End::Ended(Some(status)) = end
+    if let QuitReason::Ended(Some(status)) = end
         && status != ExitStatus::Code(0)
     {
         printer.say(format_args!("{} {}", about.name, ended(Some(status))));
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
 
 fn forward_requests(requests: &Requests, messages: &Sender<Message>) {
     while let Ok(request) = requests.wait().and_then(|()| requests.take()) {
-        if request.is_some_and(|request| messages.send(Message::Asked(request.signal)).is_err()) {
+        if request.is_some_and(|request| messages.send(Message::Signal(request.signal)).is_err()) {
             return;
         }
     }

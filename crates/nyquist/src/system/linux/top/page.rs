@@ -1,21 +1,21 @@
 //! The answer to a query: rows and columns, of functions, the tree, threads or the command's output.
 
-mod asked;
+mod context;
 mod functions;
 mod table;
 mod threads;
 mod tree;
 
-pub(super) use asked::PageData;
+pub(super) use context::PageData;
 pub(super) use table::{Cell, Column, Page, Row, Width};
 
 use super::question::{Period, Question, ViewKind};
 use crate::text::one_line;
-use asked::Asked;
+use context::PageContext;
 
 /// Answers a query. O(samples of the last seconds + nodes + functions).
 pub(super) fn page(data: PageData<'_>, question: &Question) -> Page {
-    let asked = Asked::new(data, question);
+    let asked = PageContext::new(data, question);
     let page = match question.view {
         ViewKind::Functions => functions::page(&asked),
         ViewKind::Tree => tree::page(&asked),

@@ -1,9 +1,9 @@
 //! Watches on a screen: draws, waits for events, and draws again.
 
 use super::draw::{Caption, body_height, draw};
-use super::end::{End, ended};
 use super::live::Snapshot;
 use super::page::{Page, PageData, page};
+use super::quit_reason::{QuitReason, ended};
 use super::session::{Message, Order, Session};
 use super::state::{State, Wish};
 use super::terminal::OwnScreen;
@@ -21,7 +21,7 @@ pub(super) fn run(
     session: &Session,
     sender: &Sender<Message>,
     messages: &Receiver<Message>,
-) -> Result<End, Failure> {
+) -> Result<QuitReason, Failure> {
     let failure = |error| Failure::because("the terminal cannot be taken over", &error);
     let own = OwnScreen::take().map_err(failure)?;
     let sender = sender.clone();
@@ -34,7 +34,7 @@ pub(super) fn run(
     loop {
         match watching.show(&snapshot, messages) {
             Next::Snapshot(newer) => snapshot = newer,
-            Next::End(end) => return Ok(watching.end.filter(|_| end == End::Quit).unwrap_or(end)),
+            Next::End(end) => return Ok(watching.end.filter(|_| end == QuitReason::Quit).unwrap_or(end)),
         }
     }
 }
@@ -53,7 +53,7 @@ fn read_input(messages: &Sender<Message>) {
 /// The next step after a snapshot was shown.
 enum Next {
     Snapshot(Box<Snapshot>),
-    End(End),
+    End(QuitReason),
 }
 
 /// A screen that shows a watched target.
@@ -64,7 +64,7 @@ struct Watching<'a> {
     caption: Caption,
     screen: Screen,
     /// How the watched processes have ended.
-    end: Option<End>,
+    end: Option<QuitReason>,
 }
 
 impl Watching<'_> {
@@ -82,11 +82,11 @@ impl Watching<'_> {
                     return Next::Snapshot(snapshot);
                 }
                 if self.draw(&shown).is_err() {
-                    return Next::End(End::Gone);
+                    return Next::End(QuitReason::Gone);
                 }
                 // Events that have come in the meantime are processed together. Of several snapshots only
                 // the last one is shown.
-                let Ok(first) = messages.recv() else { return Next::End(End::Gone) };
+                let Ok(first) = messages.recv() else { return Next::End(QuitReason::Gone) };
                 for message in std::iter::once(first).chain(messages.try_iter()) {
                     if let Some(end) = self.take(message, &shown, &mut newest) {
                         return Next::End(end);
@@ -109,26 +109,31 @@ impl Watching<'_> {
     }
 
     /// Processes a message. Returns the reason for the end, if it ends watching.
-    fn take(&mut self, message: Message, page: &Page, newest: &mut Option<Box<Snapshot>>) -> Option<End> {
+    fn take(
+        &mut self,
+        message: Message,
+        page: &Page,
+        newest: &mut Option<Box<Snapshot>>,
+    ) -> Option<QuitReason> {
         match message {
             Message::Snapshot(snapshot) => *newest = Some(snapshot),
             Message::Ended(status) => {
                 self.caption.ended = Some(ended(status));
-                self.end = Some(End::Ended(status));
+                self.end = Some(QuitReason::Ended(status));
             }
             Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 return self.state.press(key, page).and_then(|wish| self.grant(wish));
             }
             Message::Input(_) => {}
-            Message::Asked(signal) => return Some(End::Asked(signal)),
-            Message::Gone => return Some(End::Gone),
+            Message::Signal(signal) => return Some(QuitReason::Signal(signal)),
+            Message::Gone => return Some(QuitReason::Gone),
         }
         None
     }
 
-    fn grant(&self, wish: Wish) -> Option<End> {
+    fn grant(&self, wish: Wish) -> Option<QuitReason> {
         let order = match wish {
-            Wish::Quit => return Some(End::Quit),
+            Wish::Quit => return Some(QuitReason::Quit),
             Wish::Window(window) => Order::Window(window),
             Wish::Reset => Order::Reset,
         };

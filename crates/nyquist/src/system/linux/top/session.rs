@@ -5,12 +5,14 @@ use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
-use crate::live_page::{Pace, Shown};
+use crate::live_page::{Pace, PageProfile};
 use crate::memory;
 use crate::printer::Printer;
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::outcome_messages;
-use crate::system::linux::record::{command_of, knowing_kernel, launch_failure, open_failure, unread_waits};
+use crate::system::linux::record::{
+    command_of, launch_failure, open_failure, unread_waits, with_running_kernel,
+};
 use crate::{finder, identity};
 use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
@@ -60,7 +62,7 @@ pub(super) enum Message {
     /// Input from the terminal.
     Input(ratatui::crossterm::event::Event),
     /// A signal requests the end.
-    Asked(EndSignal),
+    Signal(EndSignal),
     /// No more input, or no more snapshots, will follow.
     Gone,
 }
@@ -119,7 +121,7 @@ impl Session {
     /// Launches the command or attaches to the process, and begins to send snapshots.
     pub(super) fn start(
         args: &TopArgs,
-        page: Option<Arc<Shown>>,
+        page: Option<Arc<PageProfile>>,
         messages: &Sender<Message>,
     ) -> Result<Self, Failure> {
         let (output, child) = prepare(args)?;
@@ -153,7 +155,7 @@ impl Session {
         let side_files = memory::side_files(args.symbols.max_memory);
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = args.off_cpu && matches!(about.outcome, Outcome::Perf(_));
-        let mut converter = knowing_kernel(converter(&about, zero, side_files, waits), &about.outcome);
+        let mut converter = with_running_kernel(converter(&about, zero, side_files, waits), &about.outcome);
         converter.keep_only(backend.filter());
         // A page shows markers, and each wait should have one.
         let live = Live::new(converter, zero).counting_waits(args.off_cpu && page.is_none());
@@ -166,7 +168,7 @@ impl Session {
         let (orders, ordered) = mpsc::channel();
         let recorder = spawn("top-recorder", {
             let recorder = Recorder { live: Arc::clone(&live), orders: orders.clone() };
-            let messages = AddressSender(messages.clone());
+            let messages = MessageSender(messages.clone());
             move || recorder.run(recording, running, &messages)
         })?;
         let refresher = Refresher {
@@ -178,7 +180,7 @@ impl Session {
             window: Duration::from_secs(if args.web { args.window.max(PAGE_WINDOW) } else { args.window }),
             page,
         };
-        let messages = AddressSender(messages.clone());
+        let messages = MessageSender(messages.clone());
         spawn("top-refresher", move || refresher.run(&messages))?;
         Ok(Self { about, output, orders, stop, command, recorder })
     }
@@ -210,7 +212,8 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure
     }
     let command = command_of(&args.command, identity::invoking_user())?;
     let (output, pipe) = CommandOutput::collect()?;
-    let child = launch::prepare_apart(&command, pipe.as_fd()).map_err(|error| launch_failure(&error))?;
+    let child =
+        launch::prepare_with_output(&command, pipe.as_fd()).map_err(|error| launch_failure(&error))?;
     Ok((output, Some(child)))
 }
 
@@ -259,16 +262,16 @@ fn spawn<T: Send + 'static>(
 }
 
 /// Sends messages. If a panic drops it, it sends the last one, so that no receiver waits for more.
-struct AddressSender(Sender<Message>);
+struct MessageSender(Sender<Message>);
 
-impl AddressSender {
+impl MessageSender {
     /// Sends a message. Returns whether there is still a receiver.
     fn tell(&self, message: Message) -> bool {
         self.0.send(message).is_ok()
     }
 }
 
-impl Drop for AddressSender {
+impl Drop for MessageSender {
     fn drop(&mut self) {
         if thread::panicking() {
             self.tell(Message::Gone);
@@ -283,7 +286,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn run(self, mut recording: Recording, running: Option<Running>, messages: &AddressSender) -> Recorded {
+    fn run(self, mut recording: Recording, running: Option<Running>, messages: &MessageSender) -> Recorded {
         let _preference = Preference::of_this_thread();
         let mut events = Vec::new();
         while let Some(chunk) = recording.next() {
@@ -291,7 +294,7 @@ impl Recorder {
             chunk.decode(&mut events);
             let counts = self.with_live(|live| {
                 live.push(events.drain(..), complete_before, now());
-                live.take_copy_counts()
+                live.take_stack_copy_feedback()
             });
             recording.apply_feedback(&counts);
         }
@@ -317,11 +320,11 @@ struct Refresher {
     interval: Duration,
     window: Duration,
     /// The page that shows the snapshots instead of the terminal.
-    page: Option<Arc<Shown>>,
+    page: Option<Arc<PageProfile>>,
 }
 
 impl Refresher {
-    fn run(mut self, messages: &AddressSender) {
+    fn run(mut self, messages: &MessageSender) {
         let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let finder = std::mem::take(&mut self.finder);
         let mut symbolicator =

@@ -1,15 +1,20 @@
 //! Watches in a browser: the page gets the snapshots, and this thread waits for the end.
 
 use super::LINES_REPEATED;
-use super::end::{End, ended};
+use super::quit_reason::{QuitReason, ended};
 use super::session::{Message, Session};
-use crate::live_page::Shown;
+use crate::live_page::PageProfile;
 use crate::printer::Printer;
 use std::sync::mpsc::Receiver;
 
 /// Waits for a signal. The watched target may end before that. Its page stays.
-pub(super) fn run(session: &Session, shown: &Shown, messages: &Receiver<Message>, printer: Printer) -> End {
-    let mut end = End::Gone;
+pub(super) fn run(
+    session: &Session,
+    shown: &PageProfile,
+    messages: &Receiver<Message>,
+    printer: Printer,
+) -> QuitReason {
+    let mut end = QuitReason::Gone;
     while let Ok(message) = messages.recv() {
         match message {
             Message::Ended(status) => {
@@ -20,11 +25,13 @@ pub(super) fn run(session: &Session, shown: &Shown, messages: &Receiver<Message>
                         printer.say(format_args!("  {line}"));
                     }
                 }
-                end = End::Ended(status);
+                end = QuitReason::Ended(status);
                 printer.say("Its page is still served; Ctrl-C ends");
             }
-            Message::Asked(signal) => return if end == End::Gone { End::Asked(signal) } else { end },
-            Message::Gone => return End::Gone,
+            Message::Signal(signal) => {
+                return if end == QuitReason::Gone { QuitReason::Signal(signal) } else { end };
+            }
+            Message::Gone => return QuitReason::Gone,
             Message::Snapshot(_) | Message::Input(_) => {}
         }
     }

@@ -1,6 +1,6 @@
 //! Functions by self and total time, in the last seconds and overall.
 
-use super::asked::{Asked, key, part};
+use super::context::{PageContext, key, part};
 use super::table::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use crate::system::linux::top::question::Period;
@@ -38,7 +38,7 @@ impl Both<'_> {
     }
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Page {
+pub(super) fn page(asked: &PageContext<'_>) -> Page {
     let totals = [asked.recent.total().weight, asked.overall.total().weight];
     let nothing = asked.nothing("Nothing was sampled yet");
     Page {
@@ -49,7 +49,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Page {
     }
 }
 
-fn functions<'a>(asked: &Asked<'a>) -> Vec<Both<'a>> {
+fn functions<'a>(asked: &PageContext<'a>) -> Vec<Both<'a>> {
     let recent = asked.recent.functions().functions;
     let recent: HashMap<_, _> = recent.iter().map(|it| (it.func, Weights::of(it))).collect();
     let found = asked.overall.functions().functions.into_iter().filter(|it| asked.finds(it.name));
@@ -75,7 +75,7 @@ fn functions<'a>(asked: &Asked<'a>) -> Vec<Both<'a>> {
     functions
 }
 
-fn columns(asked: &Asked<'_>) -> Vec<Column> {
+fn columns(asked: &PageContext<'_>) -> Vec<Column> {
     let number = |heading, period, sort| {
         let is_sorted = asked.question.period == period && asked.question.sort == sort;
         Column::new(heading, Width::Number(6)).sorted(is_sorted)
@@ -91,7 +91,7 @@ fn columns(asked: &Asked<'_>) -> Vec<Column> {
     ]
 }
 
-fn row(asked: &Asked<'_>, both: &Both<'_>, [recent, overall]: [u64; 2]) -> Row {
+fn row(asked: &PageContext<'_>, both: &Both<'_>, [recent, overall]: [u64; 2]) -> Row {
     let Function { name, lib, .. } = both.function;
     let lib = lib.unwrap_or_default();
     let own = part(both.recent.own, recent);

@@ -1,6 +1,6 @@
 //! Threads by their CPU time or waiting time.
 
-use super::asked::{Asked, key};
+use super::context::{PageContext, key};
 use super::table::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use crate::scale::milliseconds;
@@ -10,7 +10,7 @@ use nyquist_analysis::{SampleState, ThreadRow};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-pub(super) fn page(asked: &Asked<'_>) -> Page {
+pub(super) fn page(asked: &PageContext<'_>) -> Page {
     let recent = asked.recent.by_thread();
     let recent: HashMap<_, _> = recent.iter().map(|row| (row.thread, row.amount.weight)).collect();
     let recent_of = |row: &ThreadRow<'_>| recent.get(&row.thread).copied().unwrap_or(0);
@@ -30,7 +30,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Page {
     }
 }
 
-fn columns(asked: &Asked<'_>) -> Vec<Column> {
+fn columns(asked: &PageContext<'_>) -> Vec<Column> {
     let by_name = asked.question.sort == SortBy::Name;
     let heading = match asked.question.state {
         SampleState::OnCpu => "CPU",
@@ -52,7 +52,7 @@ fn columns(asked: &Asked<'_>) -> Vec<Column> {
     ]
 }
 
-fn row(asked: &Asked<'_>, row: &ThreadRow<'_>, recent: u64) -> Row {
+fn row(asked: &PageContext<'_>, row: &ThreadRow<'_>, recent: u64) -> Row {
     let profile = &asked.data.snapshot.profile;
     let process = profile.process(row.process);
     let cpus = |period, weight| asked.load(period, weight).cpus;

@@ -1,6 +1,6 @@
 //! The call tree, of the last seconds or of the whole recording.
 
-use super::asked::{Asked, key, part};
+use super::context::{PageContext, key, part};
 use super::table::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use nyquist_analysis::{Selection, Tree, TreeNode, View};
@@ -11,7 +11,7 @@ const OPEN_FROM: f64 = 0.02;
 /// The maximum number of rows of a tree.
 const MAX_ROWS: usize = 2000;
 
-pub(super) fn page(asked: &Asked<'_>) -> Page {
+pub(super) fn page(asked: &PageContext<'_>) -> Page {
     let question = asked.question;
     let whole = asked.view(question.period);
     let focused;
@@ -35,7 +35,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Page {
     }
 }
 
-fn columns(asked: &Asked<'_>) -> Vec<Column> {
+fn columns(asked: &PageContext<'_>) -> Vec<Column> {
     let question = asked.question;
     let by_name = question.sort == SortBy::Name;
     let heading =
@@ -51,7 +51,7 @@ fn columns(asked: &Asked<'_>) -> Vec<Column> {
 
 /// Walks over the open part of a tree.
 struct Rows<'v, 'a> {
-    asked: &'v Asked<'a>,
+    asked: &'v PageContext<'a>,
     tree: Tree<'v>,
     total: u64,
 }

@@ -5,7 +5,7 @@ use crate::unwind::truncation::Truncation;
 
 /// One frame of the current sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SampleFrame {
     /// The root of a stack that could not be walked to its end, for this reason.
     Truncated(Truncation),
     /// Code that cannot be unwound, by its name.
@@ -14,7 +14,7 @@ pub(crate) enum Place {
     Code(CodePlace, Mode),
 }
 
-impl Place {
+impl SampleFrame {
     /// Whether the code at a user's address is unknown so far.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self, Self::Code(CodePlace::Elsewhere(_), Mode::User | Mode::Completed))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The files that were found for a module, and all paths that were tried.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct SymbolFiles {
     /// The path under which it was mapped.
     pub module: PathBuf,
     /// The binary that was mapped.
@@ -38,7 +38,7 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// What was looked for.
-    pub wanted: Wanted,
+    pub wanted: FileRole,
     /// The path, or the address on a server.
     pub path: PathBuf,
     /// The outcome.
@@ -47,7 +47,7 @@ pub struct Attempt {
 
 /// The kind of file that a path was tried for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Wanted {
+pub enum FileRole {
     /// The binary that was mapped.
     Binary,
     /// A separate debug file.

@@ -9,7 +9,7 @@ use crate::selection::{SampleState, Selection};
 
 /// The samples that a selection chooses by thread, time and state.
 #[derive(Clone, Debug)]
-pub(crate) struct Chosen<'p> {
+pub(crate) struct SelectedSamples<'p> {
     profile: &'p Profile,
     pub(crate) threads: Vec<ThreadIndex>,
     range: Range<u64>,
@@ -18,14 +18,14 @@ pub(crate) struct Chosen<'p> {
 
 /// A chosen sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ChosenSample {
+pub(crate) struct SelectedSample {
     pub(crate) sample: Sample,
     /// Whether it is its thread's first sample, whose CPU delta has no meaning.
     pub(crate) is_first: bool,
     pub(crate) amount: Amount,
 }
 
-impl<'p> Chosen<'p> {
+impl<'p> SelectedSamples<'p> {
     pub(crate) fn new(profile: &'p Profile, selection: &Selection) -> Self {
         let threads = selection.select_threads(profile).map(|(id, _)| id).collect();
         Self { profile, threads, range: selection.times(), state: selection.state }
@@ -55,12 +55,12 @@ impl<'p> Chosen<'p> {
     }
 
     /// The chosen samples of a thread, in the order of time. The first is found in O(log samples).
-    pub(crate) fn of_thread(&self, thread: ThreadIndex) -> impl Iterator<Item = ChosenSample> + use<'p> {
+    pub(crate) fn of_thread(&self, thread: ThreadIndex) -> impl Iterator<Item = SelectedSample> + use<'p> {
         let (profile, state) = (self.profile, self.state);
         let range = self.range_of(thread);
         let numbered = profile.thread(thread).samples.range(range.clone()).zip(range.start..);
         numbered.filter(move |(sample, _)| state.accepts(sample)).map(move |(sample, position)| {
-            ChosenSample {
+            SelectedSample {
                 sample,
                 is_first: position == 0,
                 amount: Amount::of_sample(profile, &sample, position == 0),

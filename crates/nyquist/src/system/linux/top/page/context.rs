@@ -17,7 +17,7 @@ pub(in crate::system::linux::top) struct PageData<'a> {
 }
 
 /// A query of a profile, with the views that answer it.
-pub(super) struct Asked<'a> {
+pub(super) struct PageContext<'a> {
     pub(super) data: PageData<'a>,
     pub(super) question: &'a Question,
     pub(super) names: Names,
@@ -28,7 +28,7 @@ pub(super) struct Asked<'a> {
     pub(super) recent_since: u64,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PageContext<'a> {
     pub(super) fn new(data: PageData<'a>, question: &'a Question) -> Self {
         let recent_since = recent_since(data.snapshot, question.window);
         // The list of threads contains all of them, even if one is chosen.

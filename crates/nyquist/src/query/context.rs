@@ -7,7 +7,7 @@ use nyquist_analysis::{Index, View};
 use serde_json::{Value, json};
 
 /// A query with its profile.
-pub(super) struct Asked<'a> {
+pub(super) struct QueryContext<'a> {
     pub(super) args: &'a QueryArgs,
     pub(super) index: &'a Index<'a>,
     pub(super) view: &'a View<'a>,
@@ -16,7 +16,7 @@ pub(super) struct Asked<'a> {
     pub(super) limit: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> QueryContext<'a> {
     /// The function that was requested by name or handle.
     pub(super) fn target(&self) -> Option<&'a str> {
         self.args.target.as_deref()

@@ -6,23 +6,23 @@ use nyquist_record::linux::signals::EndSignal;
 
 /// The reason for the end of watching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum QuitReason {
     /// The user quits.
     Quit,
     /// A signal came.
-    Asked(EndSignal),
+    Signal(EndSignal),
     /// The watched processes have ended. The status of a command is known.
     Ended(Option<ExitStatus>),
     /// The terminal was closed, or a thread has ended unexpectedly.
     Gone,
 }
 
-impl End {
+impl QuitReason {
     /// The exit status.
     pub(super) fn status(self) -> u8 {
         match self {
             Self::Quit | Self::Ended(None) => 0,
-            Self::Asked(signal) => 128_u8.saturating_add(signal.number() as u8),
+            Self::Signal(signal) => 128_u8.saturating_add(signal.number() as u8),
             Self::Ended(Some(status)) => status.shell_code(),
             Self::Gone => FAILED,
         }

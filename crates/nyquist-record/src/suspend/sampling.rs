@@ -1,5 +1,4 @@
-//! Looking at threads: those that may have run are suspended for as long as copying their registers and their
-//! stacks takes.
+//! Sampling threads: those that may have run are suspended while their registers and stacks are copied.
 
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
@@ -13,7 +12,7 @@ pub(crate) const LARGEST_COPY: usize = 128 << 10;
 /// A thread that has a CPU stops within this time.
 const LONGEST_STOP_NS: u64 = 200_000;
 /// How many waiting threads are checked in a turn.
-const WAITING_LOOKS: usize = 64;
+const MOST_WAITING: usize = 64;
 /// How often a thread that waits continuously has a sample.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 /// After how many intervals without a sample of a running thread it is sampled where it is, even in a system
@@ -36,11 +35,11 @@ struct Stopped<R> {
 }
 
 impl<S: System> Sampler<S> {
-    /// Looks at all threads in turn: at as many of the running ones as the budget allows, and at some of the
+    /// Samples all threads in turn: as many of the running ones as the budget allows, and some of the
     /// waiting ones.
-    pub(super) fn look_at_all(&mut self) {
+    pub(super) fn sample_all(&mut self) {
         self.budget.begin_round(self.system.now(), self.tasks.running());
-        let (mut waiting_looks, mut skipped) = (0, None);
+        let (mut waiting_sampled, mut skipped) = (0, None);
         for place in self.tasks.places() {
             if !self.budget.allows() {
                 self.budget.cut_round();
@@ -48,12 +47,12 @@ impl<S: System> Sampler<S> {
                 break;
             }
             let is_running = self.tasks.all().get(place).is_some_and(Task::is_running);
-            if !is_running && waiting_looks == WAITING_LOOKS {
+            if !is_running && waiting_sampled == MOST_WAITING {
                 skipped.get_or_insert(place);
                 continue;
             }
-            waiting_looks += usize::from(!is_running);
-            self.look_at(place);
+            waiting_sampled += usize::from(!is_running);
+            self.sample_if_run(place);
         }
         if let Some(place) = skipped {
             self.tasks.continue_with(place);
@@ -61,7 +60,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// Checks whether a thread may have run, and samples it then.
-    fn look_at(&mut self, place: usize) {
+    fn sample_if_run(&mut self, place: usize) {
         let now = self.system.now();
         let Some(task) = self.tasks.all_mut().get_mut(place) else { return };
         let Some(read) = self.system.cpu_time_ns(&task.thread) else {

@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_ASKED: usize = 16;
 
 /// The debug info of a profile's libs, opened on demand.
-pub(super) struct Named<'a> {
+pub(super) struct LibSymbols<'a> {
     profile: &'a Profile,
     finder: &'a Finder,
     opened: RefCell<BTreeMap<LibId, Option<ModuleSymbols>>>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> LibSymbols<'a> {
     pub(super) fn new(profile: &'a Profile, finder: &'a Finder) -> Self {
         Self { profile, finder, opened: RefCell::default() }
     }

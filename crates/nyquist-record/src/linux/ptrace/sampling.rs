@@ -4,45 +4,45 @@ use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack, WaitReason};
 
 use super::maps::Seen;
-use super::task::{Activity, Asked, Held, Waited};
+use super::task::{Activity, SampleStop, StopRequest, Waited};
 use super::tracer::{Process, Tracer};
 use crate::linux::arch::registers::Stopped;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Patience};
-use crate::linux::thread_state::{self, Call, Place, Schedule, Waiting};
+use crate::linux::thread_state::{self, Call, KernelWait, RunState, Schedule};
 use crate::linux::wait_reason::what_for;
 
 /// The largest stack copy while the thread is stopped: 128 kB take some 20 µs.
 const LARGEST_HELD_COPY: usize = 128 << 10;
 /// How much of a stack is read before its thread is asked to stop: the first page has most of the benefit.
-const REHEARSED_COPY: usize = 4 << 10;
+const PREFETCHED_COPY: usize = 4 << 10;
 /// How many waiting threads are checked in a turn.
-const WAITING_LOOKS: usize = 32;
+const MOST_WAITING: usize = 32;
 /// A turn that begins this late has waited for a CPU. Which thread it took the CPU from is then no longer
 /// random.
 const LATE_NS: u64 = 150_000;
 /// A running thread stops within this time. A thread that is not running has no CPU, and stops when it gets
 /// one.
-const ANSWER_NS: u64 = 100_000;
+const STOP_NS: u64 = 100_000;
 /// How long the scheduler usually lets a thread run before others that want its CPU. A thread that has run
 /// for longer without a sample is sampled where it has lost its CPU. The exception is a system call, which
 /// may itself have been the reason for the loss.
 const SLICE_NS: u64 = 2_000_000;
 /// How many threads that do not stop at once are asked in a turn.
-const MOST_UNANSWERED: usize = 3;
+const MOST_STILL_RUNNING: usize = 3;
 /// How often a thread that waits continuously has a sample.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 
 /// The result of a stop request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum StopOutcome {
     /// No request was made.
-    NotAsked,
+    NotRequested,
     /// The thread has stopped and was sampled.
     Stopped,
     /// It has not stopped yet.
-    None,
+    StillRunning,
 }
 
 impl Tracer {
@@ -52,38 +52,38 @@ impl Tracer {
     /// `by_clock` is whether the clock has woken the tracing thread. Otherwise, a thread has stopped, which
     /// happens when it gets the CPU that another one has just left. Where that other thread was preempted is
     /// not random.
-    pub(super) fn look_at_all(&mut self, by_clock: bool) {
+    pub(super) fn sample_all(&mut self, by_clock: bool) {
         let began = monotonic_ns();
         let in_time = began.saturating_sub(self.ticks.next_ns()) < LATE_NS;
         self.turn = (by_clock && in_time).then_some(began);
         let mut turn = std::mem::take(&mut self.tids);
-        self.tasks.waiting_in_turn(WAITING_LOOKS, &mut turn);
+        self.tasks.waiting_in_turn(MOST_WAITING, &mut turn);
         for tid in turn.drain(..) {
-            self.look_at_waiting(tid);
+            self.sample_waiting(tid);
         }
         self.budget.begin_round(monotonic_ns(), self.tasks.running());
         self.tasks.running_in_turn(&mut turn);
         if self.tasks.running() > 1 {
             // Does not wait for a thread that has no CPU.
-            self.ticker.set(monotonic_ns() + ANSWER_NS, ANSWER_NS);
+            self.ticker.set(monotonic_ns() + STOP_NS, STOP_NS);
         }
-        let mut unanswered = 0;
+        let mut still_running = 0;
         for tid in turn.drain(..) {
             let is_allowed = self.budget.allows();
             if !is_allowed {
                 self.budget.cut_round();
             }
-            if unanswered == MOST_UNANSWERED || !is_allowed {
+            if still_running == MOST_STILL_RUNNING || !is_allowed {
                 self.tasks.continue_with(tid);
                 break;
             }
-            unanswered += usize::from(self.look_at_running(tid) == Answer::None);
+            still_running += usize::from(self.sample_running(tid) == StopOutcome::StillRunning);
         }
         self.tids = turn;
     }
 
     /// A thread that has not run since is still in the same place.
-    fn look_at_waiting(&mut self, tid: u32) {
+    fn sample_waiting(&mut self, tid: u32) {
         let now = monotonic_ns();
         let Some(task) = self.tasks.get_mut(tid) else { return };
         let Some(schedule) = task.files.schedule() else { return };
@@ -99,7 +99,7 @@ impl Tracer {
             task.account(schedule, now);
             task.activity = Activity::Running;
         }
-        let _ = self.look_at_running(tid);
+        let _ = self.sample_running(tid);
     }
 
     /// Records how long a thread has waited in its current place.
@@ -118,29 +118,30 @@ impl Tracer {
     /// Samples a thread that may have run; stops it if it is still running. It does not stop a thread that
     /// waits for a CPU: the stop would last until the thread gets one, and the sample would not show where
     /// time goes.
-    fn look_at_running(&mut self, tid: u32) -> Answer {
+    fn sample_running(&mut self, tid: u32) -> StopOutcome {
         let Some(task) = self.tasks.get_mut(tid).filter(|task| task.asked.is_none()) else {
-            return Answer::NotAsked;
+            return StopOutcome::NotRequested;
         };
         let Some(schedule) = task.files.schedule().filter(|now| !task.awaits_cpu(*now)) else {
-            return Answer::NotAsked;
+            return StopOutcome::NotRequested;
         };
         task.has_run = true;
-        match task.files.place() {
-            Place::Running => return self.hold(tid, schedule),
-            Place::Waiting(waiting) => self.begin_waiting(tid, &waiting),
-            Place::Unknown => {}
+        match task.files.run_state() {
+            RunState::Running => return self.hold(tid, schedule),
+            RunState::Waiting(waiting) => self.begin_waiting(tid, &waiting),
+            RunState::Unknown => {}
         }
-        Answer::NotAsked
+        StopOutcome::NotRequested
     }
 
     /// Copies the stack of a thread that has begun to wait. Drops the copy if the thread has run meanwhile.
-    fn begin_waiting(&mut self, tid: u32, waiting: &Waiting) {
+    fn begin_waiting(&mut self, tid: u32, waiting: &KernelWait) {
         let now = monotonic_ns();
         let Some(before) = self.tasks.get(tid).and_then(|task| task.files.schedule()) else { return };
         let Some(pid) = self.tasks.get(tid).map(|task| task.pid) else { return };
         // The thread may have moved on between the reading of its place and that of its schedule.
-        let still = self.tasks.get(tid).is_some_and(|task| task.files.place() == Place::Waiting(*waiting));
+        let still =
+            self.tasks.get(tid).is_some_and(|task| task.files.run_state() == RunState::Waiting(*waiting));
         if !still {
             return;
         }
@@ -161,7 +162,7 @@ impl Tracer {
     }
 
     /// The stack of a waiting thread, as far as its registers and memory are readable without stopping it.
-    fn waiting_stack(&mut self, (pid, tid): (u32, u32), waiting: &Waiting) -> UserStack {
+    fn waiting_stack(&mut self, (pid, tid): (u32, u32), waiting: &KernelWait) -> UserStack {
         let (len, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
         let room = self.scratch.get_mut(..len).unwrap_or_default();
         waiting.stack(tid, rest, room, || proc::has_32_bits(pid))
@@ -169,15 +170,15 @@ impl Tracer {
 
     /// Asks a thread to stop, and samples it when it has stopped: at once if it runs, otherwise when it gets
     /// a CPU.
-    fn hold(&mut self, tid: u32, schedule: Schedule) -> Answer {
+    fn hold(&mut self, tid: u32, schedule: Schedule) -> StopOutcome {
         self.prepare_room();
         self.warm_stack_pages(tid);
         let at = monotonic_ns();
-        let Some(task) = self.tasks.get_mut(tid) else { return Answer::NotAsked };
+        let Some(task) = self.tasks.get_mut(tid) else { return StopOutcome::NotRequested };
         if ptrace::interrupt(tid).is_err() {
-            return Answer::NotAsked;
+            return StopOutcome::NotRequested;
         }
-        task.asked = Some(Asked { at, turn: self.turn, schedule });
+        task.asked = Some(StopRequest { at, turn: self.turn, schedule });
         let mut patience = self.alertness.begin();
         while self.tasks.get(tid).is_some_and(|task| task.asked.is_some()) && !self.has_ended {
             match ptrace::wait(patience) {
@@ -185,10 +186,10 @@ impl Tracer {
                 Ok(None) if patience == Patience::None => {
                     patience = self.alertness.go_on(monotonic_ns().saturating_sub(at));
                 }
-                Ok(None) | Err(_) => return Answer::None,
+                Ok(None) | Err(_) => return StopOutcome::StillRunning,
             }
         }
-        Answer::Stopped
+        StopOutcome::Stopped
     }
 
     /// Reads the stack of a running thread at the place of its last stop. The first reading takes twice as
@@ -198,14 +199,14 @@ impl Tracer {
         let Some((pid, held)) = self.tasks.get(tid).and_then(|task| Some((task.pid, task.held?))) else {
             return;
         };
-        let (window, _) = self.window(pid, held.stack_pointer, REHEARSED_COPY);
+        let (window, _) = self.window(pid, held.stack_pointer, PREFETCHED_COPY);
         let room = self.out.room().get_mut(..window).unwrap_or_default();
         ptrace::read_memory(tid, held.stack_pointer, room);
     }
 
     /// Copies the registers and the stack of a stopped thread, and resumes it with the signal that it stopped
     /// for.
-    pub(super) fn sample_stopped(&mut self, tid: u32, asked: Asked, signal: Option<i32>) {
+    pub(super) fn sample_stopped(&mut self, tid: u32, asked: StopRequest, signal: Option<i32>) {
         let noticed = monotonic_ns();
         let stopped = Stopped::read(tid).ok();
         let mut len = 0;
@@ -234,7 +235,7 @@ impl Tracer {
         let call = stopped.and_then(|stopped| stopped.call());
         let reason = call.and_then(|call| self.wait_reason((pid, tid), Some(call)));
         let Some(task) = self.tasks.get_mut(tid) else { return };
-        if let Some(before) = task.held.replace(Held { noticed, schedule, at_most_ns, stack_pointer }) {
+        if let Some(before) = task.held.replace(SampleStop { noticed, schedule, at_most_ns, stack_pointer }) {
             self.holds.add(before.length_ns(noticed, schedule));
         }
         let Some(stopped) = stopped else { return };
@@ -280,7 +281,7 @@ impl Tracer {
     /// other. After the resume, another library may soon be mapped at the sampled address.
     fn see_where_files_go(&mut self, pid: u32) -> Option<Seen> {
         let watched = |process: &&mut Process| process.files_go && process.watched_until > monotonic_ns();
-        Some(self.processes.get_mut(&pid).filter(watched)?.maps.look_if_touched(pid))
+        Some(self.processes.get_mut(&pid).filter(watched)?.maps.refresh_if_touched(pid))
     }
 
     /// Notes that a process was sampled at an address. Reads the mappings at once if the code there is

@@ -8,15 +8,15 @@ use nyquist_convert::event::{
 
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::thread_state::{Files, Place, Waiting as Waits, window};
-use crate::linux::wait_reason::{Found, what_for};
+use crate::linux::thread_state::{Files, KernelWait, RunState, window};
+use crate::linux::wait_reason::{WaitCause, what_for};
 
 /// The largest copy of a stack.
 const LARGEST_COPY: usize = 64 << 10;
 
 /// The result of a check.
 #[derive(Debug)]
-pub(super) enum Looked {
+pub(super) enum CheckOutcome {
     /// The thread no longer exists.
     Gone,
     /// This process may not read the thread.
@@ -34,7 +34,7 @@ pub(super) struct WatchedThread {
     tid: u32,
     files: Files,
     /// When it was last checked, in nanoseconds.
-    looked_at: Option<u64>,
+    checked_at: Option<u64>,
     /// How many times it had got a CPU when its last wait was recorded.
     noted: Option<u64>,
     /// The memory that contains its stack.
@@ -47,7 +47,7 @@ impl WatchedThread {
     /// A thread that was not checked yet.
     pub(super) fn new(pid: u32, tid: u32) -> Self {
         let files = Files::open(pid, tid);
-        Self { pid, tid, files, looked_at: None, noted: None, stack: 0..0, has_32_bits: None }
+        Self { pid, tid, files, checked_at: None, noted: None, stack: 0..0, has_32_bits: None }
     }
 
     /// Whether it belongs to a process.
@@ -56,34 +56,35 @@ impl WatchedThread {
     }
 
     /// Checks it. If it has not got a CPU meanwhile, it has not run, and all values belong to the same state.
-    pub(super) fn look(&mut self, scratch: &mut Vec<u8>) -> Looked {
-        let Some(before) = self.files.schedule() else { return Looked::Gone };
+    pub(super) fn check(&mut self, scratch: &mut Vec<u8>) -> CheckOutcome {
+        let Some(before) = self.files.schedule() else { return CheckOutcome::Gone };
         let now = monotonic_ns();
-        let looked_before_ns = self.looked_at.replace(now).map_or(0, |at| now.saturating_sub(at));
+        let checked_before_ns = self.checked_at.replace(now).map_or(0, |at| now.saturating_sub(at));
         if self.noted == Some(before.turns) {
-            return Looked::Nothing;
+            return CheckOutcome::Nothing;
         }
-        let waits = match self.files.place() {
-            Place::Running => return Looked::Nothing,
-            Place::Unknown => return Looked::Refused,
+        let waits = match self.files.run_state() {
+            RunState::Running => return CheckOutcome::Nothing,
+            RunState::Unknown => return CheckOutcome::Refused,
             // A zombie has no stack any more.
-            Place::Waiting(waits) if waits.stack_pointer == 0 => return Looked::Nothing,
-            Place::Waiting(waits) => waits,
+            RunState::Waiting(waits) if waits.stack_pointer == 0 => return CheckOutcome::Nothing,
+            RunState::Waiting(waits) => waits,
         };
         let at = monotonic_ns();
         let user = self.stack(&waits, scratch);
-        let Found { reason, object, holder } = what_for(self.pid, self.tid, waits.call);
+        let WaitCause { reason, object, holder } = what_for(self.pid, self.tid, waits.call);
         if self.files.schedule().is_none_or(|after| after.turns != before.turns) {
-            return Looked::Nothing;
+            return CheckOutcome::Nothing;
         }
         self.noted = Some(before.turns);
         let sample = self.sample(user);
-        let kind = EventKind::Waiting(Box::new(Waiting { sample, reason, object, holder, looked_before_ns }));
-        Looked::Waits(Event { time: Timestamp(at), cpu: None, kind })
+        let kind =
+            EventKind::Waiting(Box::new(Waiting { sample, reason, object, holder, checked_before_ns }));
+        CheckOutcome::Waits(Event { time: Timestamp(at), cpu: None, kind })
     }
 
     /// The stack, as far as the thread's registers and memory are readable without stopping it.
-    fn stack(&mut self, waits: &Waits, scratch: &mut Vec<u8>) -> UserStack {
+    fn stack(&mut self, waits: &KernelWait, scratch: &mut Vec<u8>) -> UserStack {
         let pointer = waits.stack_pointer;
         if !self.stack.contains(&pointer) {
             self.stack = proc::writable_memory_at(self.pid, pointer).unwrap_or_default();

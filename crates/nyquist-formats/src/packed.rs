@@ -1,11 +1,10 @@
 //! Files that are compressed as a whole. If the format's reader does not support the compression, they are
-//! unpacked into an unnamed file.
+//! unpacked into another file.
 
-use crate::system::files;
+use crate::Format;
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
-use nyquist_formats::Format;
 use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, Write as _};
@@ -18,24 +17,29 @@ const MOST_DICTIONARY_KIB: u32 = 80 << 10;
 
 /// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
+pub enum Packing {
+    /// RFC 1952.
     Gzip,
+    /// RFC 8878.
     Zstd,
+    /// xz, with LZMA2.
     Xz,
+    /// bzip2.
     Bzip2,
 }
 
 /// An unpacked file.
-pub(crate) struct Unpacked {
-    /// The unnamed file, at its start.
-    pub(crate) file: File,
+#[derive(Debug)]
+pub struct Unpacked {
+    /// The file, at its start.
+    pub file: File,
     /// The error if the packed file is truncated or damaged, and the contents are incomplete.
-    pub(crate) cut: Option<io::Error>,
+    pub cut: Option<io::Error>,
 }
 
 impl Packing {
     /// The compression of a file with these first bytes.
-    pub(crate) fn of(start: &[u8]) -> Option<Self> {
+    pub fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
@@ -48,7 +52,7 @@ impl Packing {
     }
 
     /// Whether readers of the inner format do not support this compression. Most support gzip and zstd.
-    pub(crate) fn hides(self, inside: Option<Format>) -> bool {
+    pub fn hides(self, inside: Option<Format>) -> bool {
         match self {
             Self::Xz | Self::Bzip2 => true,
             Self::Zstd => matches!(inside, None | Some(Format::Firefox | Format::PerfData)),
@@ -56,12 +60,11 @@ impl Packing {
         }
     }
 
-    /// Unpacks a file.
+    /// Unpacks a file into an empty one, of at most 16 GiB. Memory is bounded, whatever the file states.
     ///
     /// # Errors
     /// If nothing can be unpacked, the size exceeds the maximum, or the disk is full.
-    pub(crate) fn unpack(self, packed: impl Read) -> io::Result<Unpacked> {
-        let mut file = files::nameless()?;
+    pub fn unpack(self, packed: impl Read, mut file: File) -> io::Result<Unpacked> {
         let (written, cut) = self.copy(packed, &mut file)?;
         if written > MOST {
             return Err(io::Error::other(format!("more than {} GiB are in it", MOST >> 30)));
@@ -121,12 +124,24 @@ fn copy(mut from: impl Read, to: &mut File, most: u64) -> io::Result<(u64, Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{self, OpenOptions};
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// The first bytes of an `xz` file.
     const XZ: &[u8] = &[
         0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x04, 0xe6, 0xd6, 0xb4, 0x46, 0x02, 0x00, 0x21, 0x01, 0x16,
         0x00,
     ];
+
+    /// An empty file that has no name any more.
+    fn empty() -> File {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("nyquist-packed-{}-{number}", std::process::id()));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        let _ = fs::remove_file(path);
+        file
+    }
 
     #[test]
     fn packed_files_are_known_by_their_beginnings() {
@@ -152,7 +167,7 @@ mod tests {
         packed.write_all(&text).unwrap();
         let packed = packed.finish().unwrap();
         let unpacked = |packed: &[u8]| {
-            let Unpacked { mut file, cut } = Packing::Gzip.unpack(packed)?;
+            let Unpacked { mut file, cut } = Packing::Gzip.unpack(packed, empty())?;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             io::Result::Ok((bytes, cut.is_some()))
@@ -161,11 +176,11 @@ mod tests {
         let (start, is_cut) = unpacked(&packed[..packed.len() / 2]).unwrap();
         assert!(is_cut && !start.is_empty() && text.starts_with(&start));
         assert!(unpacked(&packed[..4]).is_err());
-        assert!(Packing::Xz.unpack(XZ).is_err());
+        assert!(Packing::Xz.unpack(XZ, empty()).is_err());
         let mut frames =
             ruzstd::encoding::compress_to_vec(&*text, ruzstd::encoding::CompressionLevel::Fastest);
         frames.extend_from_within(..);
-        let mut file = Packing::Zstd.unpack(&*frames).unwrap().file;
+        let mut file = Packing::Zstd.unpack(&*frames, empty()).unwrap().file;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).unwrap();
         assert_eq!(bytes, [&*text, &text].concat());

@@ -1,0 +1,78 @@
+//! Recorded processes that the system refuses. They are asked for again, because one that executes another
+//! program may be sampled then.
+
+use std::collections::{BTreeMap, HashSet};
+
+use nyquist_convert::event::Pid;
+
+use super::sampler::LeftOut;
+use super::system::{ListedProcess, Refusal};
+
+/// The most processes that are remembered.
+const MOST_REFUSED: usize = 1000;
+/// How long after a refusal the process is asked for once more, in nanoseconds. While a program is being
+/// executed, the system refuses its process.
+const RETRY_AFTER_NS: u64 = 20_000_000;
+
+/// The refused processes, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct RefusedProcesses {
+    living: BTreeMap<u32, RefusedProcess>,
+    /// Those that have ended.
+    ended: Vec<LeftOut>,
+}
+
+#[derive(Debug)]
+struct RefusedProcess {
+    listed: ListedProcess,
+    /// What [`System::program_stamp`](super::system::System::program_stamp) was when it was refused.
+    stamp: Option<u64>,
+    retry_at: Option<u64>,
+    /// `None` if the system gives no reason, because the process is ending or executes a program.
+    left_out: Option<LeftOut>,
+}
+
+impl RefusedProcesses {
+    /// Notes that a process was refused.
+    pub(super) fn note(&mut self, listed: ListedProcess, refusal: Refusal, stamp: Option<u64>, now: u64) {
+        let known = self.living.get(&listed.pid);
+        if known.is_none() && self.living.len() + self.ended.len() >= MOST_REFUSED {
+            return;
+        }
+        // Each program gets one more attempt.
+        let is_same = known.is_some_and(|known| known.stamp == stamp && known.listed.began == listed.began);
+        let left_out = match refusal {
+            Refusal::Gone => None,
+            Refusal::Refused { reason, advice } => Some(LeftOut { pid: Pid(listed.pid), reason, advice }),
+        };
+        let retry_at = (!is_same).then_some(now.saturating_add(RETRY_AFTER_NS));
+        self.living.insert(listed.pid, RefusedProcess { listed, stamp, retry_at, left_out });
+    }
+
+    /// The processes that may be sampled by now, because they have another stamp, or because their time has come.
+    pub(super) fn due(&self, now: u64, mut stamp_of: impl FnMut(u32) -> Option<u64>) -> Vec<ListedProcess> {
+        let is_due = |process: &&RefusedProcess| {
+            process.retry_at.is_some_and(|time| now >= time) || stamp_of(process.listed.pid) != process.stamp
+        };
+        self.living.values().filter(is_due).map(|process| process.listed).collect()
+    }
+
+    /// Removes a process that is sampled now.
+    pub(super) fn remove(&mut self, pid: u32) {
+        self.living.remove(&pid);
+    }
+
+    /// Notes that all but these processes have ended.
+    pub(super) fn keep(&mut self, living: &HashSet<u32>) {
+        let ended = self.living.extract_if(.., |pid, _| !living.contains(pid));
+        self.ended.extend(ended.filter_map(|(_, process)| process.left_out));
+    }
+
+    /// The processes that could not be sampled at last, by their numbers.
+    pub(super) fn left_out(&self) -> Vec<LeftOut> {
+        let living = self.living.values().filter_map(|process| process.left_out.as_ref());
+        let mut all: Vec<_> = self.ended.iter().chain(living).cloned().collect();
+        all.sort_by_key(|left_out| left_out.pid.0);
+        all
+    }
+}
