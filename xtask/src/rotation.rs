@@ -89,6 +89,16 @@ fn git(arguments: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{TURNS, Turn};
+    use crate::live;
+
+    #[test]
+    fn each_part_is_a_step_or_a_topic() {
+        const STEPS: [&str; 5] =
+            ["oracle", "platforms-lints", "platforms-macos", "platforms-windows", "shipped"];
+        let is_topic = |name: &str| live::TOPICS.iter().any(|(topic, _)| *topic == name);
+        let mut parts = TURNS.iter().flat_map(|parts| parts.iter());
+        assert!(parts.all(|(name, _)| STEPS.contains(name) || is_topic(name)));
+    }
 
     #[test]
     fn five_commits_in_a_row_run_everything() {

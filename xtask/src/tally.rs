@@ -10,6 +10,8 @@ pub(crate) struct Tally {
     passed: usize,
     /// Tests that were measured twice, because the first result was out of bounds.
     measured_again: Vec<String>,
+    /// Tests without a result, because the hypervisor held CPUs in each attempt.
+    inconclusive: Vec<String>,
     failed: Vec<String>,
     skipped: Vec<Skip>,
 }
@@ -38,6 +40,11 @@ impl Tally {
         self.failed.push(name.into());
     }
 
+    /// Counts a test without a result.
+    pub(crate) fn inconclusive(&mut self, name: impl Into<String>) {
+        self.inconclusive.push(name.into());
+    }
+
     pub(crate) fn skip(&mut self, test: impl Into<String>, reason: impl Into<String>) {
         self.skipped.push(Skip { test: test.into(), reason: reason.into() });
     }
@@ -49,7 +56,8 @@ impl Tally {
         }
     }
 
-    /// Prints skips, failures and finally the counts. Returns whether nothing failed.
+    /// Prints skips, failures and finally the counts. Returns whether nothing failed, and at most 2 % of the
+    /// tests have no result.
     pub(crate) fn print(&self) -> bool {
         for skip in &self.skipped {
             println!("skipped: {}: {}", skip.test, skip.reason);
@@ -57,13 +65,34 @@ impl Tally {
         for name in &self.measured_again {
             println!("passed when measured again: {name}");
         }
+        for name in &self.inconclusive {
+            println!("inconclusive, because the hypervisor held CPUs each time: {name}");
+        }
         for name in &self.failed {
             println!("failed: {name}");
         }
-        println!("{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped.len());
-        self.failed.is_empty()
+        if self.has_too_few_results() {
+            println!("failed: more than {MOST_INCONCLUSIVE} % of the tests that ran are inconclusive");
+        }
+        println!("{}", self.counts());
+        self.failed.is_empty() && !self.has_too_few_results()
+    }
+
+    /// The last line of a run.
+    fn counts(&self) -> String {
+        let [failed, inconclusive, skipped] =
+            [self.failed.len(), self.inconclusive.len(), self.skipped.len()];
+        format!("{} passed, {failed} failed, {inconclusive} inconclusive, {skipped} skipped", self.passed)
+    }
+
+    fn has_too_few_results(&self) -> bool {
+        let ran = self.passed + self.failed.len() + self.inconclusive.len();
+        self.inconclusive.len() * 100 > ran * MOST_INCONCLUSIVE
     }
 }
+
+/// How many of the tests that ran may have no result, in percent.
+const MOST_INCONCLUSIVE: usize = 2;
 
 /// The checked-in list of skips that do not fail CI: `test | part of the reason | why it is allowed`.
 #[derive(Debug)]
@@ -128,5 +157,31 @@ mod tests {
         assert!(tally.print());
         tally.deny_skips(&AllowedSkips::parse("").unwrap());
         assert!(!tally.print());
+    }
+
+    #[test]
+    fn a_few_tests_may_have_no_result() {
+        let tally = |passed, inconclusive| {
+            let mut tally = Tally::default();
+            (0..passed).for_each(|_| tally.pass());
+            (0..inconclusive).for_each(|number| tally.inconclusive(format!("a::{number}")));
+            tally
+        };
+        for (passed, inconclusive, is_good) in
+            [(49, 1, true), (48, 1, false), (98, 2, true), (97, 2, false), (0, 1, false), (1, 0, true)]
+        {
+            assert_eq!(tally(passed, inconclusive).print(), is_good, "{inconclusive} beside {passed}");
+        }
+        assert_eq!(tally(98, 2).counts(), "98 passed, 0 failed, 2 inconclusive, 0 skipped");
+    }
+
+    #[test]
+    fn the_last_line_counts_everything() {
+        let mut tally = Tally::default();
+        tally.pass();
+        tally.pass_again("a::b");
+        tally.fail("a::c");
+        tally.skip("a::d", "no PMU");
+        assert_eq!(tally.counts(), "2 passed, 1 failed, 0 inconclusive, 1 skipped");
     }
 }

@@ -284,7 +284,7 @@ fn files_of_programs_are_found_in_aux_folders() {
         (names, libs)
     };
     assert_eq!(markers(Vec::new()), (vec![], vec![]));
-    let found = markers(vec![PathBuf::from("/nonexistent"), folder.0.clone()]);
+    let found = markers(vec![folder.0.join("missing"), folder.0.clone()]);
     assert_eq!(found, (vec!["a marker".to_owned()], vec!["perf-7.map".to_owned()]));
 }
 

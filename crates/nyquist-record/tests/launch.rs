@@ -23,6 +23,11 @@ impl Folder {
         Self(path)
     }
 
+    /// The path of a file that is not there.
+    fn missing(&self, name: &str) -> String {
+        self.0.join("missing").join(name).to_str().unwrap().to_owned()
+    }
+
     /// Writes a file from another process. No program can be run while a process has its file open for
     /// writing (`ETXTBSY`). Parallel tests fork children, which would inherit this process's descriptor while
     /// it writes.
@@ -107,7 +112,7 @@ fn a_command_that_cannot_start_says_why() {
         assert!(error.to_string().contains(program) && error.to_string().contains(reason), "{error}");
     };
     check("nyquist-no-such-program", 127, "No such file");
-    check("/nonexistent/program", 127, "No such file");
+    check(&folder.missing("program"), 127, "No such file");
     check("/dev/null/program", 126, "Not a directory");
     check(&folder.file("not_executable", "#!/bin/sh\n", 0o644), 126, "Permission denied");
     check(&folder.file("no_program", "\x7fELF\0\0", 0o755), 126, "Exec format");
@@ -119,7 +124,8 @@ fn a_nonexecutable_file_hides_none_later_in_path() {
     let (first, second) = (Folder::new("path_first"), Folder::new("path_second"));
     first.file("tool", "#!/bin/sh\nexit 1\n", 0o644);
     second.file("tool", "#!/bin/sh\nexit 7\n", 0o755);
-    let path = format!("PATH={}:/nonexistent:{}", first.0.display(), second.0.display());
+    let missing = first.missing("folder");
+    let path = format!("PATH={}:{missing}:{}", first.0.display(), second.0.display());
     assert_eq!(run(&words(&[&path, "tool"])).unwrap().status, ExitStatus::Code(7));
     let path = format!("PATH={}", first.0.display());
     assert_eq!(run(&words(&[&path, "tool"])).unwrap_err().exit_code(), 126);
@@ -145,7 +151,8 @@ fn an_unstarted_child_runs_nothing_and_is_reaped() {
 
 #[test]
 fn a_failed_start_leaves_no_zombie() {
-    let child = prepare(&words(&["/nonexistent/program"])).unwrap();
+    let folder = Folder::new("failed_start");
+    let child = prepare(&words(&[&folder.missing("program")])).unwrap();
     let process = format!("/proc/{}", child.pid().0);
     child.start().unwrap_err();
     assert!(!Path::new(&process).exists());

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn code_not_found_says_where_it_was_looked_for() {
-        let request = ModuleRequest { path: "/nonexistent/app".into(), ..ModuleRequest::default() };
+        let request = ModuleRequest { path: "/proc/nonexistent/app".into(), ..ModuleRequest::default() };
         let finder = Finder::new(SearchPaths::default());
         let error = MachineCode::find(&finder, &request, RelativeAddress(0x1000), None).unwrap_err();
         let MachineCodeError::NotFound(tried) = error else { panic!("{error}") };

@@ -208,7 +208,7 @@ mod tests {
         let this = std::env::current_exe().unwrap();
         let facts = ModuleFacts::read(&this, None, &finder).unwrap();
         assert_eq!(facts.contents.language, Some(Language::Rust));
-        let error = ModuleFacts::read(Path::new("/nonexistent/app"), None, &finder).unwrap_err();
+        let error = ModuleFacts::read(Path::new("/proc/nonexistent/app"), None, &finder).unwrap_err();
         assert_eq!(error.to_string(), "no such file");
     }
 }

@@ -128,10 +128,10 @@ mod tests {
 
     #[test]
     fn a_jitdump_that_is_gone_is_told() {
-        let symbols = symbols(Path::new("/nonexistent/jit-77.dump"), &[]);
+        let symbols = symbols(Path::new("/proc/nonexistent/jit-77.dump"), &[]);
         let start = RelativeAddress(0);
         let request = AssemblyRequest { lib: key(), start, size: 1, continue_until_function_end: false };
         let refused = symbols.assembly(&request).unwrap_err().to_string();
-        assert!(refused.contains("/nonexistent/jit-77.dump is not used: it is not there"), "{refused}");
+        assert!(refused.contains("/proc/nonexistent/jit-77.dump is not used: it is not there"), "{refused}");
     }
 }

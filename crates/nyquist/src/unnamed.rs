@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn doctor_is_advised_for_files_it_can_look_into() {
-        for path in ["/etc/passwd", "/nonexistent", "/dev/zero", "/etc", "[vdso]"] {
+        for path in ["/etc/passwd", "/proc/nonexistent", "/dev/zero", "/etc", "[vdso]"] {
             let hints = hints_of(&[(path, "fun_c230", 30)]);
             assert!(matches!(&*hints, [hints] if !hints.contains("doctor")), "{hints:?}");
         }

@@ -77,13 +77,13 @@ fn write_profile(path: &Path, is_symbolicated: bool) {
     });
     let lib = builder.add_lib(Lib {
         name: hostile("lib"),
-        path: format!("/nonexistent/{}", hostile("path")),
+        path: format!("/proc/nonexistent/{}", hostile("path")),
         debug_name: hostile("debug-name"),
         code_id: Some("00112233445566778899aabbccddeeff00112233".into()),
         ..Lib::default()
     });
     let category = builder.add_category(&hostile("category"), CategoryColor::Blue);
-    let filename = builder.intern_string(&format!("/nonexistent/{}.rs", hostile("file")));
+    let filename = builder.intern_string(&format!("/proc/nonexistent/{}.rs", hostile("file")));
     let source = builder.intern_source(Source { filename });
     let process =
         builder.add_process(Process { pid: "7".into(), name: hostile("process"), ..Process::default() });

@@ -8,20 +8,18 @@ use std::process::Command;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_eq, skip};
-use super::harness::Test;
 use super::profile::Profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("stacks_in_an_emulator_are_libgccs", |test| stacks(test, &["-O2"])).parallel(),
-    Test::new("stacks_of_unoptimised_code_are_libgccs", |test| stacks(test, &["-O0"])).parallel(),
+    Test::new("stacks_in_an_emulator_are_libgccs", |test| stacks(test, &["-O2"])),
+    Test::new("stacks_of_unoptimised_code_are_libgccs", |test| stacks(test, &["-O0"])),
     Test::new("stacks_without_frame_pointers_are_libgccs", |test| {
         stacks(test, &["-O2", "-fomit-frame-pointer"])
-    })
-    .parallel(),
+    }),
     Test::new("signed_return_addresses_unwind_as_by_libgcc", |test| {
         stacks(test, &["-O2", "-mbranch-protection=standard"])
-    })
-    .parallel(),
+    }),
 ];
 
 /// The address at which a program is loaded that is not position-independent.

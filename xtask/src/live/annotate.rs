@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
-use super::harness::Test;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_lines_source_stands_beside_its_share", source).quick().parallel(),
-    Test::new("inlined_code_is_of_its_own_file_and_line", inlined).quick(),
-    Test::new("instructions_have_shares_and_lines", instructions).parallel(),
-    Test::new("the_hottest_line_comes_first", hottest).parallel(),
-    Test::new("missing_files_are_named", missing).parallel(),
-    Test::new("inlined_code_without_source_is_one_line", folded).parallel(),
-    Test::new("the_librarys_source_is_its_compilers", library_source).parallel(),
-    Test::new("a_missing_function_is_said_to_be_missing", unknown).parallel(),
-    Test::new("a_terminal_gets_what_fits_it", terminal).parallel(),
+    Test::new("a_lines_source_stands_beside_its_share", source).quick(),
+    Test::new("inlined_code_is_of_its_own_file_and_line", inlined).quick().in_pairs(SHARES),
+    Test::new("instructions_have_shares_and_lines", instructions),
+    Test::new("the_hottest_line_comes_first", hottest),
+    Test::new("missing_files_are_named", missing),
+    Test::new("inlined_code_without_source_is_one_line", folded),
+    Test::new("the_librarys_source_is_its_compilers", library_source),
+    Test::new("a_missing_function_is_said_to_be_missing", unknown),
+    Test::new("a_terminal_gets_what_fits_it", terminal),
 ];
 
 fn annotate(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, anyhow::Error> {
@@ -132,7 +132,11 @@ fn folded(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
     let annotate = |words: &[&str]| -> Result<String, anyhow::Error> {
         let call = test.nyquist(&["annotate"]).args(words).path(&recorded.path);
-        Ok(call.env("RUSTUP_HOME", "/nonexistent").run()?.succeeded()?.stdout_text())
+        Ok(call
+            .env("RUSTUP_HOME", test.path("no-rustup").display().to_string())
+            .run()?
+            .succeeded()?
+            .stdout_text())
     };
     for options in [&["--source"][..], &["--hottest", "--source"]] {
         let words = [&["outer_frame"], options].concat();

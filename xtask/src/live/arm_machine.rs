@@ -5,9 +5,9 @@ use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
 };
-use super::harness::Test;
 use super::markers::{Marker, markers};
 use super::profile::{Frame, Profile, Thread};
+use super::test::Test;
 use super::virtual_machine::{LIMIT, VirtualMachine};
 use crate::arm::machine::{Left, STEADY};
 

@@ -8,29 +8,30 @@ use anyhow::Context as _;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
-use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::profile::Profile;
 use super::profile::Thread;
 use super::targets::expect_refused;
+use super::test::{SHARES, Test};
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("all_threads_of_a_running_process_are_recorded", all_threads).quick(),
-    Test::new("an_attached_recording_has_whole_named_stacks", attached_stacks),
-    Test::new("attached_stacks_agree_with_gdb", agrees_with_gdb),
-    Test::new("ctrl_c_ends_only_the_attached_recording", interrupted),
-    Test::new("a_wrappers_sigint_ends_an_attached_recording", |test| signalled(test, libc::SIGINT)),
+    Test::new("all_threads_of_a_running_process_are_recorded", all_threads).quick().in_pairs(SHARES),
+    Test::new("an_attached_recording_has_whole_named_stacks", attached_stacks).in_pairs(SHARES),
+    Test::new("attached_stacks_agree_with_gdb", agrees_with_gdb).in_pairs(SHARES),
+    Test::new("ctrl_c_ends_only_the_attached_recording", interrupted).in_pairs(SHARES),
+    Test::new("a_wrappers_sigint_ends_an_attached_recording", |test| signalled(test, libc::SIGINT))
+        .in_pairs(SHARES),
     Test::new("a_signal_during_the_start_is_not_lost", signal_at_start),
-    Test::new("sigterm_ends_an_attached_recording", |test| signalled(test, libc::SIGTERM)),
-    Test::new("an_attached_recording_ends_with_its_process", process_ends),
-    Test::new("a_duration_ends_a_commands_recording", duration),
-    Test::new("a_pid_that_does_not_exist_is_an_error", no_such_pid).quick().parallel(),
-    Test::new("a_process_that_ends_while_attached_to_is_said", ending).parallel(),
-    Test::new("another_users_process_is_an_error", foreign_pid).parallel(),
-    Test::new("a_plain_user_attaches_to_an_own_process", own_as_plain_user),
+    Test::new("sigterm_ends_an_attached_recording", |test| signalled(test, libc::SIGTERM)).in_pairs(SHARES),
+    Test::new("an_attached_recording_ends_with_its_process", process_ends).in_pairs(SHARES),
+    Test::new("a_duration_ends_a_commands_recording", duration).in_pairs(SHARES),
+    Test::new("a_pid_that_does_not_exist_is_an_error", no_such_pid).quick(),
+    Test::new("a_process_that_ends_while_attached_to_is_said", ending),
+    Test::new("another_users_process_is_an_error", foreign_pid),
+    Test::new("a_plain_user_attaches_to_an_own_process", own_as_plain_user).in_pairs(SHARES),
     Test::new("a_low_limit_of_descriptors_is_raised", raised_descriptors),
-    Test::new("attaching_interrupts_nobody", interrupts_nobody),
+    Test::new("attaching_interrupts_nobody", interrupts_nobody).in_pairs(SHARES),
 ];
 
 /// Starts the endless workload and waits until it works.

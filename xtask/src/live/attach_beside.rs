@@ -5,17 +5,17 @@ use std::fs;
 use super::attach::sleepers;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_eq, expect_measured, need_root};
-use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::profile::Profile;
 use super::running_targets::{WORK, end, expect_due, is_alive, process_cpu_ms, weight_of, working};
 use super::targets::expect_not_started;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("one_process_ends_and_the_other_is_recorded_on", one_of_two),
-    Test::new("a_processes_end_ends_the_command_beside_it", ends_command),
-    Test::new("a_process_that_ends_early_starts_no_command", ends_while_attached).parallel(),
-    Test::new("another_users_process_starts_no_command", foreign).parallel(),
+    Test::new("one_process_ends_and_the_other_is_recorded_on", one_of_two).in_pairs(SHARES),
+    Test::new("a_processes_end_ends_the_command_beside_it", ends_command).in_pairs(SHARES),
+    Test::new("a_process_that_ends_early_starts_no_command", ends_while_attached),
+    Test::new("another_users_process_starts_no_command", foreign),
 ];
 
 const BACKENDS: [&str; 2] = ["perf", "ptrace"];

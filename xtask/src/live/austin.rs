@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_eq};
-use super::harness::Test;
 use super::pypi::{self, Package};
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("binary_files_of_austin_are_read", binary).parallel(),
-    Test::new("austin_s_text_is_read_as_its_binary_form", text).parallel(),
+    Test::new("binary_files_of_austin_are_read", binary),
+    Test::new("austin_s_text_is_read_as_its_binary_form", text),
 ];
 
 /// The last version whose programs run with the libc of Debian 12.

@@ -10,39 +10,34 @@ use serde_json::json;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq};
-use super::harness::Test;
 use super::invocation::Invocation;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_file_that_is_not_there", |test| {
         refused(test, &test.path("missing.json.gz"), "no such file")
-    })
-    .parallel(),
-    Test::new("a_folder", |test| refused(test, &test.path(""), "directory")).parallel(),
+    }),
+    Test::new("a_folder", |test| refused(test, &test.path(""), "directory")),
     Test::new("a_text_file", |test| refused(test, &written(test, b"hello, not a profile\n")?, "not a"))
-        .quick()
-        .parallel(),
-    Test::new("an_empty_file", |test| refused(test, &written(test, b"")?, "empty")).parallel(),
+        .quick(),
+    Test::new("an_empty_file", |test| refused(test, &written(test, b"")?, "empty")),
     Test::new("a_program", |test| {
         refused(test, &test.workload("shares"), "not a")?;
         refused(test, &test.workload("shares"), "nyquist record")
-    })
-    .parallel(),
-    Test::new("json_that_is_no_profile", |test| refused(test, &written(test, b"{\"a\":[1,2]}")?, "not a"))
-        .parallel(),
-    Test::new("a_profile_newer_than_known", newer).parallel(),
-    Test::new("a_truncated_gzip", truncated).parallel(),
-    Test::new("a_profile_with_indexes_beyond_its_tables", wild_indexes).parallel(),
+    }),
+    Test::new("json_that_is_no_profile", |test| refused(test, &written(test, b"{\"a\":[1,2]}")?, "not a")),
+    Test::new("a_profile_newer_than_known", newer),
+    Test::new("a_truncated_gzip", truncated),
+    Test::new("a_profile_with_indexes_beyond_its_tables", wild_indexes),
     Test::new("a_profile_nested_without_end", |test| {
         refused(test, &written(test, &[b'['; 200_000])?, "not a")
-    })
-    .parallel(),
-    Test::new("a_small_file_of_a_profile_beyond_memory", beyond_memory).parallel(),
-    Test::new("a_file_that_may_not_be_read", forbidden).parallel(),
-    Test::new("a_file_behind_an_option_as_of_perf", behind_an_option).quick().parallel(),
-    Test::new("words_that_are_not_understood", words).quick().parallel(),
-    Test::new("unknown_words_are_refused_under_other_names", words_under_other_names).parallel(),
-    Test::new("help_and_versions_are_no_errors", help).parallel(),
+    }),
+    Test::new("a_small_file_of_a_profile_beyond_memory", beyond_memory),
+    Test::new("a_file_that_may_not_be_read", forbidden),
+    Test::new("a_file_behind_an_option_as_of_perf", behind_an_option).quick(),
+    Test::new("words_that_are_not_understood", words).quick(),
+    Test::new("unknown_words_are_refused_under_other_names", words_under_other_names),
+    Test::new("help_and_versions_are_no_errors", help),
 ];
 
 fn written(test: &Context<'_>, bytes: &[u8]) -> Result<PathBuf, anyhow::Error> {

@@ -8,30 +8,31 @@ use anyhow::{Context as _, Result};
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
-use super::harness::Test;
 use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
+use super::test::Test;
+
+/// Why some of these tests run alone.
+const HEAVY: &str = "builds with all CPUs";
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("run_records_an_optimised_program_with_names", run).quick(),
-    Test::new("a_program_sees_what_cargo_run_shows_it", surroundings).parallel(),
-    Test::new("a_test_sees_what_cargo_test_shows_it", test_surroundings).parallel(),
-    Test::new("statuses_are_the_programs_and_cargos", statuses).parallel(),
-    Test::new("several_programs_are_listed", several).parallel(),
-    Test::new("a_program_is_chosen_on_a_terminal", chosen).parallel(),
-    Test::new("a_dry_run_prints_commands_that_work", dry_run).parallel(),
-    Test::new("an_example_is_recorded", example).parallel(),
-    Test::new("a_benchmark_is_run_as_cargo_bench_runs_it", bench).parallel(),
+    Test::new("run_records_an_optimised_program_with_names", run).quick().exclusive(HEAVY),
+    Test::new("a_program_sees_what_cargo_run_shows_it", surroundings),
+    Test::new("a_test_sees_what_cargo_test_shows_it", test_surroundings),
+    Test::new("statuses_are_the_programs_and_cargos", statuses),
+    Test::new("several_programs_are_listed", several),
+    Test::new("a_program_is_chosen_on_a_terminal", chosen),
+    Test::new("a_dry_run_prints_commands_that_work", dry_run),
+    Test::new("an_example_is_recorded", example),
+    Test::new("a_benchmark_is_run_as_cargo_bench_runs_it", bench),
     Test {
         limit: Duration::from_mins(10),
         ..Test::new("a_criterion_benchmark_runs_without_analysis", criterion)
-    },
-    Test::new("one_test_runs_alone", one_test).parallel(),
-    Test {
-        limit: Duration::from_mins(3),
-        ..Test::new("frame_pointers_lose_no_flag", frame_pointers).parallel()
-    },
-    Test::new("builds_that_give_poor_profiles_are_warned_of", warnings).parallel(),
+    }
+    .exclusive(HEAVY),
+    Test::new("one_test_runs_alone", one_test),
+    Test { limit: Duration::from_mins(3), ..Test::new("frame_pointers_lose_no_flag", frame_pointers) },
+    Test::new("builds_that_give_poor_profiles_are_warned_of", warnings),
 ];
 
 /// The source of a program that computes, with an inlined function.

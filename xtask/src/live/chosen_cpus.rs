@@ -4,15 +4,15 @@
 use super::context::Context;
 use super::control_groups::Group;
 use super::expect::{Verdict, expect, expect_eq, expect_measured, need_root, skip};
-use super::harness::Test;
 use super::invocation::Running;
 use super::profile::Thread;
 use super::running_targets::{OfRunning, WORK, end, record_working, weight_of};
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("of_the_whole_system", |test| sampled(test, &["-a"])),
-    Test::new("of_processes", of_processes),
-    Test::new("of_a_control_group", of_group),
+    Test::new("of_the_whole_system", |test| sampled(test, &["-a"])).exclusive("records the whole machine"),
+    Test::new("of_processes", of_processes).in_pairs(SHARES),
+    Test::new("of_a_control_group", of_group).in_pairs(SHARES),
 ];
 
 /// Starts a program on each of the first two CPUs, to which it is bound.

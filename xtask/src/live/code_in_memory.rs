@@ -4,15 +4,15 @@
 use super::by::{BOTH, By};
 use super::context::Context;
 use super::expect::{Verdict, expect_eq, expect_share};
-use super::harness::Test;
 use super::names::expect_lines;
 use super::profile::Frame;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_program_in_a_memory_file_has_its_names", program).quick(),
-    Test::new("a_library_in_a_memory_file_has_its_names", library),
-    Test::new("a_plain_user_has_names_from_memory_files", plain_user),
-    Test::new("text_moved_to_other_memory_is_the_files", moved).quick(),
+    Test::new("a_program_in_a_memory_file_has_its_names", program).quick().in_pairs(SHARES),
+    Test::new("a_library_in_a_memory_file_has_its_names", library).in_pairs(SHARES),
+    Test::new("a_plain_user_has_names_from_memory_files", plain_user).in_pairs(SHARES),
+    Test::new("text_moved_to_other_memory_is_the_files", moved).quick().in_pairs(SHARES),
 ];
 
 fn program(test: &Context<'_>) -> Verdict {

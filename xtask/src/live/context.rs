@@ -151,16 +151,25 @@ impl<'a> Context<'a> {
         drop(fs::remove_dir_all(&self.folder));
     }
 
+    /// The processes that the test has started, in any group or session.
+    fn processes(&self) -> impl Iterator<Item = u32> + use<> {
+        let wanted = format!("{MARK}={}", self.mark).into_bytes();
+        let is_own = move |pid: &u32| environment_of(*pid).split(|byte| *byte == 0).any(|own| own == wanted);
+        numbers_in("/proc").filter(is_own)
+    }
+
+    /// A process of the test that runs this program.
+    pub(crate) fn process_of(&self, program: &Path) -> Option<u32> {
+        let runs = |pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program);
+        self.processes().find(runs)
+    }
+
     /// Kills all processes that the test has started, in any group or session, and waits for their end. The
     /// next test also searches for processes.
     pub(crate) fn kill_all(&self) {
-        let wanted = format!("{MARK}={}", self.mark);
-        let is_own = |pid: &u32| {
-            environment_of(*pid).split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
-        };
         let late = Instant::now() + LONGEST_END;
         loop {
-            let left: Vec<u32> = numbers_in("/proc").filter(is_own).collect();
+            let left: Vec<u32> = self.processes().collect();
             if left.is_empty() || Instant::now() > late {
                 return;
             }

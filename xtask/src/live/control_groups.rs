@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_measured, expect_within, need_root};
 use super::group_folders::own_group;
-use super::harness::Test;
 use super::invocation::{Invocation, PLAIN_USER, Running};
 use super::permissions::at_paranoid;
 use super::profile::{Profile, Thread};
@@ -16,12 +15,14 @@ use super::running_targets::{
     OfRunning, WORK, end, expect_due, process_cpu_ms, record_working, weight_of, working,
 };
 use super::targets::{expect_not_started, expect_refused};
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("groups_below_it_are_recorded", nested),
-    Test::new("groups_that_are_born_later_are_recorded", born_later),
-    Test::new("a_plain_users_group_is_recorded_or_refused", delegated),
-    Test::new("what_is_no_group_is_said", no_group).parallel(),
+    Test::new("groups_below_it_are_recorded", nested).in_pairs(SHARES),
+    Test::new("groups_that_are_born_later_are_recorded", born_later).in_pairs(SHARES),
+    Test::new("a_plain_users_group_is_recorded_or_refused", delegated)
+        .exclusive("sets kernel.perf_event_paranoid to 0"),
+    Test::new("what_is_no_group_is_said", no_group),
 ];
 
 /// A control group for a test, beside those of recorders. It is removed at the end, with the groups below it.

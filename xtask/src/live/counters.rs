@@ -2,16 +2,19 @@
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
-use super::harness::Test;
 use super::profile::Profile;
 use super::recorded::{Recorded, Recording};
+use super::test::{SHARES, Test};
+
+/// Why some of these tests run alone.
+const LATE: &str = "a counter that is read late misses what it was to show";
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("what_a_program_uses_is_counted", used),
-    Test::new("a_plain_users_program_is_counted_too", by_plain_user),
+    Test::new("what_a_program_uses_is_counted", used).exclusive(LATE),
+    Test::new("a_plain_users_program_is_counted_too", by_plain_user).exclusive(LATE),
     Test::new("what_a_program_uses_last_is_counted", used_last),
-    Test::new("the_report_says_what_was_used", reported),
-    Test::new("an_attached_process_counts_from_then_on", attached),
+    Test::new("the_report_says_what_was_used", reported).exclusive(LATE),
+    Test::new("an_attached_process_counts_from_then_on", attached).in_pairs(SHARES),
     Test::new("without_counters_there_are_none", left_out),
 ];
 

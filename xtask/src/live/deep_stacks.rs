@@ -5,37 +5,45 @@ use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip, tolerance,
 };
-use super::harness::Test;
-use super::perf_data::expect_kept;
+use super::kept_records::expect_kept;
 use super::permissions::at_paranoid;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
 use super::running_targets::{end, process_cpu_ms, working};
 use super::spare::{Watched, watched, with_spare_time};
 use super::stacks::{begins_at_start, in_order, is_truncated};
+use super::test::{SHARES, Test};
 use crate::many_functions::write_functions;
 
+/// Why some of these tests run alone.
+const CPU: &str = "how much is read of a deep stack depends on how soon the recorder gets a CPU";
+
 pub(super) const TESTS: &[Test] = &[
-    Test::new("more_of_deeper_stacks_is_copied", deepened).quick(),
-    Test::new("more_of_deeper_stacks_is_copied_at_high_rates", deepened_at_high_rate),
-    Test::new("more_of_a_plain_users_stacks_is_copied", deepened_for_plain_user),
-    Test::new("more_of_deeper_stacks_is_copied_when_attached", |test| deepened_while_it_runs(test, false)),
-    Test::new("more_of_deeper_stacks_is_copied_system_wide", |test| deepened_while_it_runs(test, true)),
-    Test::new("a_recursion_beyond_all_copies_has_its_root", from_memory).quick(),
-    Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far),
-    Test::new("a_recursion_of_over_a_megabyte_has_its_root", from_memory_farthest),
-    Test::new("compiler_stacks_reach_roots_beyond_copies", compiler),
-    Test::new("untouched_stack_pages_end_no_stacks", skipped_page).quick(),
-    Test::new("alternating_recursions_share_no_frame", |test| alternating(test, SLOW_TURN, 0)),
-    Test::new("fast_alternating_recursions_share_no_frame", |test| alternating(test, "300", 0)),
-    Test::new("recursions_on_a_common_base_stay_apart", |test| alternating(test, SLOW_TURN, 300)),
-    Test::new("fast_recursions_on_a_common_base_stay_apart", |test| alternating(test, "300", 300)),
-    Test::new("importing_kept_records_completes_stacks_again", kept_from_memory),
-    Test::new("frame_pointers_are_followed_where_asked_for", frame_pointers).quick(),
-    Test::new("no_callers_are_looked_for_where_not_asked_for", no_callers).quick(),
-    Test::new("as_much_of_a_stack_is_copied_as_asked_for", stack_size).quick(),
-    Test::new("ptrace_copies_as_much_of_a_stack_as_asked_for", stack_size_by_ptrace),
-    Test::new("stack_options_that_make_no_sense_are_refused", refused).quick().parallel(),
+    Test::new("more_of_deeper_stacks_is_copied", deepened).quick().exclusive(CPU),
+    Test::new("more_of_deeper_stacks_is_copied_at_high_rates", deepened_at_high_rate).exclusive(CPU),
+    Test::new("more_of_a_plain_users_stacks_is_copied", deepened_for_plain_user).exclusive(CPU),
+    Test::new("more_of_deeper_stacks_is_copied_when_attached", |test| deepened_while_it_runs(test, false))
+        .exclusive(CPU),
+    Test::new("more_of_deeper_stacks_is_copied_system_wide", |test| deepened_while_it_runs(test, true))
+        .exclusive(CPU),
+    Test::new("a_recursion_beyond_all_copies_has_its_root", from_memory).quick().exclusive(CPU),
+    Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far).exclusive(CPU),
+    Test::new("a_recursion_of_over_a_megabyte_has_its_root", from_memory_farthest).exclusive(CPU),
+    Test::new("compiler_stacks_reach_roots_beyond_copies", compiler).exclusive(CPU),
+    Test::new("untouched_stack_pages_end_no_stacks", skipped_page).quick().exclusive(CPU),
+    Test::new("alternating_recursions_share_no_frame", |test| alternating(test, SLOW_TURN, 0)).exclusive(CPU),
+    Test::new("fast_alternating_recursions_share_no_frame", |test| alternating(test, "300", 0))
+        .exclusive(CPU),
+    Test::new("recursions_on_a_common_base_stay_apart", |test| alternating(test, SLOW_TURN, 300))
+        .exclusive(CPU),
+    Test::new("fast_recursions_on_a_common_base_stay_apart", |test| alternating(test, "300", 300))
+        .exclusive(CPU),
+    Test::new("importing_kept_records_completes_stacks_again", kept_from_memory).exclusive(CPU),
+    Test::new("frame_pointers_are_followed_where_asked_for", frame_pointers).quick().in_pairs(SHARES),
+    Test::new("no_callers_are_looked_for_where_not_asked_for", no_callers).quick().in_pairs(SHARES),
+    Test::new("as_much_of_a_stack_is_copied_as_asked_for", stack_size).quick().in_pairs(SHARES),
+    Test::new("ptrace_copies_as_much_of_a_stack_as_asked_for", stack_size_by_ptrace).in_pairs(SHARES),
+    Test::new("stack_options_that_make_no_sense_are_refused", refused).quick(),
 ];
 
 /// The message of -v about larger copies.

@@ -3,15 +3,18 @@
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
-use super::harness::Test;
 use super::losses::in_all;
 use super::markers::markers;
 use super::profile::{Profile, Thread};
 use super::running_targets::end;
+use super::test::Test;
+
+/// Why some of these tests run alone.
+const CPU: &str = "the recorder must get a CPU at once, or samples are lost";
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_command_loses_no_samples_by_larger_copies", launched),
-    Test::new("a_process_loses_no_samples_by_larger_copies", attached),
+    Test::new("a_command_loses_no_samples_by_larger_copies", launched).exclusive(CPU),
+    Test::new("a_process_loses_no_samples_by_larger_copies", attached).exclusive(CPU),
 ];
 
 /// The depth of the recursion. Its stack of 40 kB is cut in the first copies and whole in the larger ones.

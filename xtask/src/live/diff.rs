@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
-use super::harness::Test;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("two_runs_of_one_program_differ_by_noise_alone", noise),
-    Test::new("a_slowdown_of_10_percent_is_found", slowdown).quick(),
-    Test::new("several_runs_a_side_are_compared_by_means", several),
-    Test::new("runs_of_different_length_compare_by_share", share),
-    Test::new("what_cannot_be_compared_is_refused", refused).parallel(),
+    Test::new("two_runs_of_one_program_differ_by_noise_alone", noise).in_pairs(SHARES),
+    Test::new("a_slowdown_of_10_percent_is_found", slowdown).quick().in_pairs(SHARES),
+    Test::new("several_runs_a_side_are_compared_by_means", several).in_pairs(SHARES),
+    Test::new("runs_of_different_length_compare_by_share", share).in_pairs(SHARES),
+    Test::new("what_cannot_be_compared_is_refused", refused),
 ];
 
 /// Records the program of three parts, each of which takes this many milliseconds.

@@ -8,31 +8,34 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
-use super::harness::Test;
 use super::invocation::{Finished, Invocation, Running};
 use super::json_docs::Documents;
 use super::paranoid::{self, Paranoid};
 use super::permissions::{at_paranoid, is_kernel_code};
 use super::recorded::Recorded;
+use super::test::Test;
+
+/// Why some of these tests run alone.
+const SETTINGS: &str = "changes settings of the kernel, or compares them";
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("root_lacks_no_permission", root).quick().parallel(),
+    Test::new("root_lacks_no_permission", root).quick(),
     Test::new("a_plain_user_hears_what_would_allow_more", plain_user).quick(),
-    Test::new("at_paranoid_1_the_setting_is_fine", at_1),
-    Test::new("a_refused_perf_event_open_is_found_out", refused).parallel(),
-    Test::new("a_programs_names_have_their_source", names).quick().parallel(),
-    Test::new("frame_pointers_are_counted", frame_pointers).parallel(),
-    Test::new("a_debug_file_is_found_and_its_search_shown", debug_file).parallel(),
-    Test::new("a_running_process_is_looked_at", process).quick().parallel(),
-    Test::new("a_process_in_another_root_has_its_own_files", own_root).parallel(),
-    Test::new("another_users_process_cannot_be_recorded", foreign).parallel(),
-    Test::new("what_is_not_there_is_an_error", missing).parallel(),
-    Test::new("doctors_json_is_documented", json).parallel(),
-    Test::new("setup_changes_nothing_without_leave", no_leave).quick(),
-    Test::new("setup_changes_the_settings_until_a_restart", set_up).quick(),
-    Test::new("setup_asks_on_a_terminal_and_heeds_the_answer", asked),
-    Test::new("setup_makes_the_settings_last", lasting),
-    Test::new("setup_gives_capabilities_when_asked", capabilities).quick(),
+    Test::new("at_paranoid_1_the_setting_is_fine", at_1).exclusive(SETTINGS),
+    Test::new("a_refused_perf_event_open_is_found_out", refused),
+    Test::new("a_programs_names_have_their_source", names).quick(),
+    Test::new("frame_pointers_are_counted", frame_pointers),
+    Test::new("a_debug_file_is_found_and_its_search_shown", debug_file),
+    Test::new("a_running_process_is_looked_at", process).quick(),
+    Test::new("a_process_in_another_root_has_its_own_files", own_root),
+    Test::new("another_users_process_cannot_be_recorded", foreign),
+    Test::new("what_is_not_there_is_an_error", missing),
+    Test::new("doctors_json_is_documented", json),
+    Test::new("setup_changes_nothing_without_leave", no_leave).quick().exclusive(SETTINGS),
+    Test::new("setup_changes_the_settings_until_a_restart", set_up).quick().exclusive(SETTINGS),
+    Test::new("setup_asks_on_a_terminal_and_heeds_the_answer", asked).exclusive(SETTINGS),
+    Test::new("setup_makes_the_settings_last", lasting).exclusive(SETTINGS),
+    Test::new("setup_gives_capabilities_when_asked", capabilities).quick().exclusive(SETTINGS),
 ];
 
 /// The output of a check that finds that recording is possible.

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
-use super::harness::Test;
+use super::test::Test;
 use made_trace::{Buffer, Header};
 
 #[path = "../../../crates/nyquist-etw/tests/made_trace/mod.rs"]
@@ -16,9 +16,9 @@ use made_trace::{Buffer, Header};
 mod made_trace;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_trace_of_windows_shows_functions", functions).quick().parallel(),
-    Test::new("a_trace_without_samples_says_how_to_get_some", without_samples).parallel(),
-    Test::new("a_trace_of_windows_is_imported_by_process", by_process).parallel(),
+    Test::new("a_trace_of_windows_shows_functions", functions).quick(),
+    Test::new("a_trace_without_samples_says_how_to_get_some", without_samples),
+    Test::new("a_trace_of_windows_is_imported_by_process", by_process),
 ];
 
 const SAMPLE: (u8, u8) = (made_trace::PERF_INFO, 46);

@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::json_docs::Documents;
 use super::permissions::at_paranoid;
 use super::profile::Profile;
 use super::recorded::Recorded;
 use super::rules;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("page_faults_are_those_that_the_kernel_counts", faults).quick(),

@@ -5,14 +5,14 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
-use super::harness::Test;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("the_commands_code_is_passed_on", code).quick().parallel(),
-    Test::new("a_commands_signal_is_128_and_its_number", signal).quick().parallel(),
-    Test::new("a_command_that_is_not_found_is_127", not_found).quick().parallel(),
-    Test::new("a_command_that_cannot_be_run_is_126", not_executable).quick().parallel(),
-    Test::new("wrong_arguments_are_2", wrong_arguments).parallel(),
+    Test::new("the_commands_code_is_passed_on", code).quick(),
+    Test::new("a_commands_signal_is_128_and_its_number", signal).quick(),
+    Test::new("a_command_that_is_not_found_is_127", not_found).quick(),
+    Test::new("a_command_that_cannot_be_run_is_126", not_executable).quick(),
+    Test::new("wrong_arguments_are_2", wrong_arguments),
 ];
 
 fn code(test: &Context<'_>) -> Verdict {
@@ -39,7 +39,8 @@ fn signal(test: &Context<'_>) -> Verdict {
 }
 
 fn not_found(test: &Context<'_>) -> Verdict {
-    for missing in ["nyquist-no-such-command", "/nonexistent/command"] {
+    let by_path = test.path("no-such-command").display().to_string();
+    for missing in ["nyquist-no-such-command", &by_path] {
         let output = test.fresh("profile.json.gz");
         let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(&["--", missing]);
         let finished = call.run()?;
@@ -59,8 +60,8 @@ fn not_executable(test: &Context<'_>) -> Verdict {
     let finished = call.run()?;
     expect_eq("the status", finished.code(), 126)?;
     expect_contains("stderr", &finished.stderr.to_lowercase(), "permission denied")?;
-    let call = test.nyquist(&["record", "-s", "-o"]).path(&test.fresh("p.json.gz")).args(&["--", "/tmp"]);
-    expect_eq("the status for a folder", call.run()?.code(), 126)
+    let call = test.nyquist(&["record", "-s", "-o"]).path(&test.fresh("p.json.gz")).args(&["--"]);
+    expect_eq("the status for a folder", call.path(&test.path("")).run()?.code(), 126)
 }
 
 fn wrong_arguments(test: &Context<'_>) -> Verdict {

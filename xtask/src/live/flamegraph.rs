@@ -5,18 +5,18 @@ use std::fs;
 use super::browser::Page;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share};
-use super::harness::Test;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("boxes_are_as_wide_as_their_functions", widths).quick().parallel(),
-    Test::new("an_inverted_graph_begins_with_self_time", inverted).parallel(),
-    Test::new("a_chart_names_its_threads", chart).parallel(),
-    Test::new("a_comparison_says_what_was_before", comparison).parallel(),
-    Test::new("a_page_holds_the_picture_and_the_functions", page).parallel(),
-    Test::new("a_recording_draws_its_own", with_recording).parallel(),
-    Test::new("a_browser_zooms_searches_and_tells_of_boxes", in_browser).parallel(),
-    Test::new("texts_fit_their_boxes_at_any_browser_width", fits).parallel(),
-    Test::new("a_page_sorts_its_functions", page_in_browser).parallel(),
+    Test::new("boxes_are_as_wide_as_their_functions", widths).quick(),
+    Test::new("an_inverted_graph_begins_with_self_time", inverted),
+    Test::new("a_chart_names_its_threads", chart),
+    Test::new("a_comparison_says_what_was_before", comparison),
+    Test::new("a_page_holds_the_picture_and_the_functions", page),
+    Test::new("a_recording_draws_its_own", with_recording),
+    Test::new("a_browser_zooms_searches_and_tells_of_boxes", in_browser),
+    Test::new("texts_fit_their_boxes_at_any_browser_width", fits),
+    Test::new("a_page_sorts_its_functions", page_in_browser),
 ];
 
 /// A box in a picture: its level, its share of the width, and its title.

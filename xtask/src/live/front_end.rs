@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
-use super::harness::Test;
 use super::permissions::at_paranoid;
 use super::profile::{Profile, Thread};
 use super::profiler_cli::Session;
 use super::recorded::Recorded;
 use super::server::{link_of, urls_of};
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("functions_are_as_in_report", functions),

@@ -12,17 +12,20 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_measured, skip};
-use super::harness::Test;
 use super::http::Client;
 use super::profile::Frame;
 use super::server::{link_of, urls_of};
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("stripped_programs_have_names_and_inlines", |test| names(test, Build::Plain)).quick(),
-    Test::new("stripped_pie_programs_have_names", |test| names(test, Build::Pie)),
-    Test::new("programs_without_section_headers_have_names", |test| names(test, Build::NoSections)),
+    Test::new("stripped_programs_have_names_and_inlines", |test| names(test, Build::Plain))
+        .quick()
+        .in_pairs(SHARES),
+    Test::new("stripped_pie_programs_have_names", |test| names(test, Build::Pie)).in_pairs(SHARES),
+    Test::new("programs_without_section_headers_have_names", |test| names(test, Build::NoSections))
+        .in_pairs(SHARES),
     Test::new("every_function_is_what_go_says_it_is", every_function),
-    Test::new("doctor_says_that_names_come_from_gos_tables", doctor).parallel(),
+    Test::new("doctor_says_that_names_come_from_gos_tables", doctor),
 ];
 
 const SOURCE: &str = "\

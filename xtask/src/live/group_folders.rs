@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::expect::{Stop, skip};
 use super::running_targets::is_alive;
@@ -14,7 +15,10 @@ pub(super) fn own_group() -> Result<PathBuf, Stop> {
     let mount = mounts.into_iter().find(|mount| mount.join("cgroup.controllers").exists());
     let Some(mount) = mount else { return skip("no cgroup file system of version 2 is mounted") };
     let folder = mount.join(own);
-    let probe = folder.join("probe-of-the-tests");
+    // Tests beside this one also try it.
+    static PROBES: AtomicU32 = AtomicU32::new(0);
+    let probe = PROBES.fetch_add(1, Ordering::Relaxed);
+    let probe = folder.join(format!("probe-of-the-tests-{}-{probe}", std::process::id()));
     if fs::create_dir(&probe).is_err() {
         return skip("the cgroup file system cannot be written to");
     }
@@ -23,13 +27,19 @@ pub(super) fn own_group() -> Result<PathBuf, Stop> {
 }
 
 /// The groups of recorders, with the recorders' process ids.
-pub(super) fn groups() -> Result<Vec<(PathBuf, u32)>, Stop> {
+fn groups() -> Result<Vec<(PathBuf, u32)>, Stop> {
     let entries = fs::read_dir(own_group()?)?.flatten();
     let group = |entry: fs::DirEntry| {
         let pid = entry.file_name().to_str()?.strip_prefix("nyquist-")?.split('-').next()?.parse().ok()?;
         Some((entry.path(), pid))
     };
     Ok(entries.filter_map(group).collect())
+}
+
+/// The groups of one recorder.
+pub(super) fn groups_of(recorder: u32) -> Result<Vec<PathBuf>, Stop> {
+    let own = groups()?.into_iter().filter(|(_, pid)| *pid == recorder);
+    Ok(own.map(|(path, _)| path).collect())
 }
 
 /// The groups that recorders have created and not removed. The groups of recorders that still run are left

@@ -9,73 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::TOPICS;
-use super::apart::{self, Apart};
+use super::attempts::{Attempt, Outcome, is_disturbance, judge, stolen};
 use super::context::{Context, Shared};
 use super::expect::{Stop, Verdict};
 use super::paranoid;
 use super::plan::Plan;
+use super::test::{Beside, Test};
 use super::tracefs;
 use crate::tally::Tally;
-
-/// One test.
-pub(crate) struct Test {
-    /// A short description of the tested behaviour.
-    pub name: &'static str,
-    /// The test itself.
-    pub run: fn(&Context<'_>) -> Verdict,
-    /// Whether `--quick` runs it.
-    pub quick: bool,
-    /// Why the test runs alone, whatever its topic.
-    pub exclusive: Option<&'static str>,
-    /// Whether it may run beside others although its topic runs alone, because it measures no shares and
-    /// changes nothing global.
-    pub parallel: bool,
-    /// Why only complete runs contain it, if that is so.
-    pub only_in_all: Option<&'static str>,
-    /// After this time the test is killed, with everything that it has started.
-    pub limit: Duration,
-}
-
-impl Test {
-    /// A test that is not in `--quick`, and runs beside others unless its topic runs alone.
-    pub(crate) const fn new(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Self {
-        let limit = Duration::from_mins(4);
-        Self { name, run, quick: false, exclusive: None, parallel: false, only_in_all: None, limit }
-    }
-
-    /// Marks the test as part of `--quick`, too.
-    pub(crate) const fn quick(self) -> Self {
-        Self { quick: true, ..self }
-    }
-
-    /// Allows the test to run beside others although its topic runs alone.
-    pub(crate) const fn parallel(self) -> Self {
-        Self { parallel: true, ..self }
-    }
-
-    /// Makes the test run alone, for this reason, whatever its topic.
-    pub(crate) const fn exclusive(self, why: &'static str) -> Self {
-        Self { exclusive: Some(why), ..self }
-    }
-
-    /// Makes the test run only with `--all` or if a filter is given, for this reason.
-    pub(crate) const fn only_in_all(self, why: &'static str) -> Self {
-        Self { only_in_all: Some(why), ..self }
-    }
-}
-
-/// The outcome of a test.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Outcome {
-    /// All checks have passed.
-    Passed,
-    /// A check has failed. This is the message, with the commands that were run.
-    Failed(String),
-    /// All checks have passed in a new measurement. This is the message of the earlier one.
-    PassedAgain(String),
-    /// The machine cannot run the test. This is the reason.
-    Skipped(String),
-}
 
 /// A test with its full name, `topic::name`.
 struct Chosen {
@@ -85,12 +26,6 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Why it does not run beside many others, if that is so.
-    fn apart(&self) -> Option<Apart> {
-        let of_topic = || apart::reason(self.topic).filter(|_| !self.test.parallel);
-        self.test.exclusive.map(Apart::Alone).or_else(of_topic)
-    }
-
     /// Whether a run contains it.
     fn is_in(&self, plan: &Plan) -> bool {
         let is_named = !plan.filter.is_empty();
@@ -111,12 +46,12 @@ pub(crate) fn list() {
         let quick = if chosen.test.quick { " [quick]" } else { "" };
         let marked =
             |what: &str, why: Option<&str>| why.map_or_else(String::new, |why| format!(" [{what}: {why}]"));
-        let apart = match chosen.apart() {
-            Some(Apart::Alone(why)) => marked("alone", Some(why)),
-            Some(Apart::InPairs(why)) => marked("in pairs", Some(why)),
-            None => String::new(),
+        let beside = match chosen.test.beside {
+            Beside::Others => String::new(),
+            Beside::OneOther(why) => marked("in pairs", Some(why)),
+            Beside::None(why) => marked("alone", Some(why)),
         };
-        println!("{}{quick}{apart}{}", chosen.name, marked("--all", chosen.test.only_in_all));
+        println!("{}{quick}{beside}{}", chosen.name, marked("--all", chosen.test.only_in_all));
     }
 }
 
@@ -140,10 +75,10 @@ pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     let shared = Shared::prepare(plan)?;
     let (mut together, mut pairs, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for chosen in all().filter(|chosen| chosen.is_in(plan)) {
-        match chosen.apart() {
-            None => together.push(chosen),
-            Some(Apart::InPairs(_)) => pairs.push(chosen),
-            Some(Apart::Alone(_)) => alone.push(chosen),
+        match chosen.test.beside {
+            Beside::Others => together.push(chosen),
+            Beside::OneOther(_) => pairs.push(chosen),
+            Beside::None(_) => alone.push(chosen),
         }
     }
     let reporter = Reporter { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
@@ -160,20 +95,16 @@ pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     Ok(reporter.failures.into_inner() == 0)
 }
 
-/// Runs tests two at a time. Returns those that have not passed: the test beside them can be the reason, so the
-/// attempt is printed and says nothing, and they are judged by a run alone.
+/// Runs tests two at a time. Returns those in which a measured number was out of bounds: the test beside them
+/// can be the reason, so the attempt is printed and says nothing, and they are measured again alone. Anything
+/// else must hold beside another test, too.
 fn run_in_pairs<'a>(shared: &Shared, tests: &'a [Chosen], reporter: &Reporter<'_>) -> Vec<&'a Chosen> {
     let disturbed = Mutex::new(Vec::new());
     each(tests, 2, |chosen: &'a Chosen| {
         let began = Instant::now();
         match attempt(shared, chosen) {
-            Attempt::Ended(Outcome::Failed(what)) | Attempt::Off(what) => {
-                println!(
-                    "later   {} ({:.1} s)\n{}",
-                    chosen.name,
-                    began.elapsed().as_secs_f64(),
-                    indented(&what)
-                );
+            Attempt::Off(what) => {
+                reporter.postpone(&chosen.name, &what, began.elapsed());
                 disturbed.lock().unwrap_or_else(PoisonError::into_inner).push(chosen);
             }
             Attempt::Ended(outcome) => reporter.report(&chosen.name, &outcome, began.elapsed()),
@@ -200,56 +131,8 @@ fn run_one(shared: &Shared, chosen: &Chosen) -> Outcome {
     judge(|| {
         let (began, before) = (Instant::now(), stolen());
         let attempt = attempt(shared, chosen);
-        let is_disturbed = stolen().saturating_sub(before) > began.elapsed() / LEAST_DISTURBANCE;
-        (attempt, is_disturbed)
+        (attempt, is_disturbance(stolen().saturating_sub(before), began.elapsed()))
     })
-}
-
-/// The maximum number of attempts on a machine whose hypervisor holds CPUs.
-const MOST_ATTEMPTS: usize = 4;
-
-/// The fraction of the time, as a divisor, for which a hypervisor may hold CPUs. More than that is a
-/// disturbance. It is half of the narrowest tolerance.
-const LEAST_DISTURBANCE: u32 = 100;
-
-/// Repeats a test if a measured number was out of bounds. A tolerance cannot distinguish a stalled machine
-/// from a defect, but a defect occurs the second time, too. An attempt during which the hypervisor has held
-/// CPUs says nothing about the program: the sampling clocks go on then, and the CPU time of threads does not.
-/// Such attempts are not counted, but their number is limited.
-fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
-    let (mut off, mut counted) = (Vec::new(), 0);
-    loop {
-        let (ended, is_disturbed) = attempt();
-        match ended {
-            Attempt::Ended(Outcome::Passed) if !off.is_empty() => {
-                return Outcome::PassedAgain(off.join(MEASURED_AGAIN));
-            }
-            Attempt::Ended(outcome) => return outcome,
-            Attempt::Off(what) => off.push(what),
-        }
-        counted += usize::from(!is_disturbed);
-        if counted == 2 || off.len() == MOST_ATTEMPTS {
-            return Outcome::Failed(off.join(MEASURED_AGAIN));
-        }
-    }
-}
-
-/// The message between two attempts.
-const MEASURED_AGAIN: &str = "\nmeasured again:\n";
-
-/// How long the hypervisor has held CPUs that wanted to run. The kernel counts this in hundredths of a second
-/// (`steal` in `proc_stat(5)`).
-fn stolen() -> Duration {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks = text.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse().ok());
-    Duration::from_millis(10 * ticks.unwrap_or(0))
-}
-
-/// The outcome of one run of a test.
-enum Attempt {
-    Ended(Outcome),
-    /// A measured number was out of bounds. This is the message, with the commands that were run.
-    Off(String),
 }
 
 fn attempt(shared: &Shared, chosen: &Chosen) -> Attempt {
@@ -319,6 +202,12 @@ struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
+    /// Prints that a test beside another one has measured a number that is out of bounds.
+    fn postpone(&self, name: &str, what: &str, took: Duration) {
+        let _whole_lines = self.tally.lock();
+        println!("later   {name} ({:.1} s)\n{}", took.as_secs_f64(), indented(what));
+    }
+
     fn report(&self, name: &str, outcome: &Outcome, took: Duration) {
         let Ok(mut tally) = self.tally.lock() else { return };
         let seconds = took.as_secs_f64();
@@ -330,6 +219,10 @@ impl Reporter<'_> {
             Outcome::PassedAgain(before) => {
                 println!("again   {name} ({seconds:.1} s)\n{}", indented(before));
                 tally.pass_again(name);
+            }
+            Outcome::Inconclusive(what) => {
+                println!("unclear {name} ({seconds:.1} s)\n{}", indented(what));
+                tally.inconclusive(name);
             }
             Outcome::Skipped(why) => {
                 println!("skipped {name} ({seconds:.1} s): {why}");
@@ -350,45 +243,8 @@ fn indented(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Attempt, MEASURED_AGAIN, Outcome, all, judge, passes};
-
-    /// The outcome of a test, given those of its attempts, and how many attempts were made. `p` passes, `o`
-    /// is off, `O` is off while CPUs were held, `f` fails.
-    fn judged(attempts: &str) -> (Outcome, usize) {
-        let (mut letters, mut count) = (attempts.chars(), 0);
-        let outcome = judge(|| {
-            count += 1;
-            match letters.next() {
-                Some('p') => (Attempt::Ended(Outcome::Passed), false),
-                Some('f') => (Attempt::Ended(Outcome::Failed("wrong".to_owned())), false),
-                letter => (Attempt::Off("off".to_owned()), letter == Some('O')),
-            }
-        });
-        (outcome, count)
-    }
-
-    #[test]
-    fn only_a_number_that_is_off_twice_fails() {
-        let again = |attempts: usize| Outcome::PassedAgain(vec!["off"; attempts - 1].join(MEASURED_AGAIN));
-        assert_eq!(judged("p"), (Outcome::Passed, 1));
-        assert_eq!(judged("op"), (again(2), 2));
-        for attempts in ["f", "oo", "of"] {
-            let (outcome, count) = judged(attempts);
-            assert!(matches!(outcome, Outcome::Failed(_)) && count == attempts.len(), "{attempts}");
-        }
-    }
-
-    #[test]
-    fn measures_on_held_cpus_are_retried_a_few_times() {
-        let again = |attempts: usize| Outcome::PassedAgain(vec!["off"; attempts - 1].join(MEASURED_AGAIN));
-        for attempts in ["Op", "OOp", "oOOp"] {
-            assert_eq!(judged(attempts), (again(attempts.len()), attempts.len()));
-        }
-        for attempts in ["OOOO", "oOo", "Of", "OoOO"] {
-            let (outcome, count) = judged(attempts);
-            assert!(matches!(outcome, Outcome::Failed(_)) && count == attempts.len(), "{attempts}");
-        }
-    }
+    use super::{all, passes};
+    use crate::live::test::Beside;
 
     #[test]
     fn names_are_unique_and_plain() {
@@ -408,5 +264,15 @@ mod tests {
         assert!(!passes(&filter, "server::answers"));
         assert!(passes(&["live".to_owned()], "server::answers"));
         assert!(passes(&[], "server::answers"));
+    }
+
+    #[test]
+    fn a_test_that_does_not_run_beside_others_says_why() {
+        let why = |beside| match beside {
+            Beside::Others => None,
+            Beside::OneOther(why) | Beside::None(why) => Some(why),
+        };
+        let reasons: Vec<&str> = all().filter_map(|chosen| why(chosen.test.beside)).collect();
+        assert!(reasons.iter().all(|why| why.split(' ').count() > 2), "{reasons:?}");
     }
 }

@@ -9,19 +9,19 @@ use anyhow::{Context as _, Result};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
-use super::harness::Test;
 use super::invocation::{Finished, PLAIN_USER, Running};
 use super::profile::Profile;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_control_file_that_changes_loses_no_sample", changed),
-    Test::new("attaching_touches_no_path_of_the_target", mounts),
-    Test::new("what_only_looks_like_a_control_file_is_left", fake),
-    Test::new("a_killed_recorders_folder_is_removed_later", killed),
-    Test::new("a_marker_folder_takes_nothing_else_with_it", removal),
-    Test::new("a_marker_folder_that_is_moved_is_emptied", moved),
-    Test::new("a_program_marks_no_other_users_process", forged),
-    Test::new("files_that_never_become_rings_cause_no_delay", unready),
+    Test::new("a_control_file_that_changes_loses_no_sample", changed).in_pairs(SHARES),
+    Test::new("attaching_touches_no_path_of_the_target", mounts).in_pairs(SHARES),
+    Test::new("what_only_looks_like_a_control_file_is_left", fake).in_pairs(SHARES),
+    Test::new("a_killed_recorders_folder_is_removed_later", killed).in_pairs(SHARES),
+    Test::new("a_marker_folder_takes_nothing_else_with_it", removal).in_pairs(SHARES),
+    Test::new("a_marker_folder_that_is_moved_is_emptied", moved).in_pairs(SHARES),
+    Test::new("a_program_marks_no_other_users_process", forged).in_pairs(SHARES),
+    Test::new("files_that_never_become_rings_cause_no_delay", unready).in_pairs(SHARES),
 ];
 
 /// The program's status if it lacks the necessary rights.

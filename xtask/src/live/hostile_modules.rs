@@ -11,13 +11,14 @@ use flate2::write::ZlibEncoder;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_measured, need_root};
-use super::harness::Test;
 use super::invocation::PLAIN_USER;
 use super::profile::Profile;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("debug_info_beyond_memory_loses_no_profile", debug_info_beyond_memory),
-    Test::new("a_file_with_anothers_build_id_names_itself", forged_id),
+    Test::new("debug_info_beyond_memory_loses_no_profile", debug_info_beyond_memory)
+        .in_pairs("takes much memory"),
+    Test::new("a_file_with_anothers_build_id_names_itself", forged_id).in_pairs(SHARES),
 ];
 
 /// The size of each section of debug info in memory. In the file, its size is a thousandth of that.

@@ -11,15 +11,16 @@ use anyhow::Context as _;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect_measured, need_root, skip};
 use super::group_folders::own_group;
-use super::harness::Test;
 use super::invocation::Running;
 use super::profile::Profile;
 use super::running_targets::end;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_sleeping_process_does_not_wake_the_recorder", process),
-    Test::new("a_sleeping_group_does_not_wake_the_recorder", group),
-    Test::new("an_idle_machine_does_not_wake_the_recorder", machine),
+    Test::new("a_sleeping_process_does_not_wake_the_recorder", process).in_pairs(SHARES),
+    Test::new("a_sleeping_group_does_not_wake_the_recorder", group).in_pairs(SHARES),
+    Test::new("an_idle_machine_does_not_wake_the_recorder", machine)
+        .exclusive("what others run wakes the recorder"),
 ];
 
 /// How long the recorder is observed.

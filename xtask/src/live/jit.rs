@@ -9,24 +9,30 @@ use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip,
 };
-use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
 use super::running_targets::record_running;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("javascript_has_names_from_a_perf_map", |test| javascript(test, "--perf-basic-prof", "perf-")),
-    Test::new("javascript_has_names_from_a_jitdump", |test| javascript(test, "--perf-prof", "jit-")),
+    Test::new("javascript_has_names_from_a_perf_map", |test| javascript(test, "--perf-basic-prof", "perf-"))
+        .in_pairs(SHARES),
+    Test::new("javascript_has_names_from_a_jitdump", |test| javascript(test, "--perf-prof", "jit-"))
+        .in_pairs(SHARES),
     Test::new("javascript_is_unwound_by_its_jitdump", |test| {
         let options = ["--perf-prof", "--perf-prof-unwinding-info"];
         let recorded = record_javascript(test, &options)?;
         expect_whole_stacks(&recorded, "spin")
-    }),
-    Test::new("java_has_names_from_a_map_written_at_its_end", java),
-    Test::new("in_own_namespaces_made_code_has_its_own_names", |test| in_namespaces(test, "")),
-    Test::new("with_an_own_tmp_made_code_has_its_own_names", |test| in_namespaces(test, OWN_TMP)),
-    Test::new("made_code_without_names_keeps_its_addresses", unnamed),
-    Test::new("attached_programs_get_no_advice_they_follow", attached),
+    })
+    .in_pairs(SHARES),
+    Test::new("java_has_names_from_a_map_written_at_its_end", java).in_pairs(SHARES),
+    Test::new("in_own_namespaces_made_code_has_its_own_names", |test| in_namespaces(test, ""))
+        .in_pairs(SHARES),
+    Test::new("with_an_own_tmp_made_code_has_its_own_names", |test| in_namespaces(test, OWN_TMP))
+        .in_pairs(SHARES),
+    Test::new("made_code_without_names_keeps_its_addresses", unnamed).in_pairs(SHARES),
+    Test::new("attached_programs_get_no_advice_they_follow", attached)
+        .exclusive("chooses processes by a name that others have"),
 ];
 
 /// The path of a workload's source.

@@ -8,21 +8,21 @@ use anyhow::Context as _;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within};
-use super::harness::Test;
 use super::invocation::{Finished, Invocation, Running};
 use super::profile::{Profile, Thread};
 use super::ptrace::{STOPPING_NS, by_both, children, expect_shares, has_stopped, state};
 use super::recorded::{Recorded, Recording};
-use super::running_targets::{process_cpu_ms, process_of};
+use super::running_targets::process_cpu_ms;
 use super::signals::is_pending;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("ctrl_z_stops_the_recording_and_fg_resumes_it", plain_command),
-    Test::new("a_command_handles_ctrl_z_before_it_stops", handling_command),
-    Test::new("ctrl_z_stops_only_the_recorder_where_ignored", ignoring_command),
+    Test::new("ctrl_z_stops_the_recording_and_fg_resumes_it", plain_command).in_pairs(SHARES),
+    Test::new("a_command_handles_ctrl_z_before_it_stops", handling_command).in_pairs(SHARES),
+    Test::new("ctrl_z_stops_only_the_recorder_where_ignored", ignoring_command).in_pairs(SHARES),
     Test::new("a_recorder_that_goes_on_at_once_does_not_stop", withdrawn),
-    Test::new("a_recorded_shell_controls_its_jobs", recorded_shell),
-    Test::new("ctrl_backslash_ends_only_the_command", quit),
+    Test::new("a_recorded_shell_controls_its_jobs", recorded_shell).in_pairs(SHARES),
+    Test::new("ctrl_backslash_ends_only_the_command", quit).in_pairs(SHARES),
 ];
 
 /// Ctrl-Z, as a terminal sends it.
@@ -186,7 +186,8 @@ fn quit(test: &Context<'_>) -> Verdict {
         job.shell.press(CTRL_BACKSLASH)?;
         job.shell.wait_for("Saved")?;
         let profile = Profile::read(&job.profile)?;
-        expect(profile.total_share("main") > 0.5, format_args!("{how}: the program is not in the profile"))?;
+        let share = profile.total_share("main");
+        expect_measured(share > 0.5, format_args!("{how}: the program has a share of {share:.3}"))?;
         expect_contains(how, &job.shell.answer(), "was ended by signal 3 (SIGQUIT)")?;
         job.shell.leave(0)?;
     }
@@ -254,7 +255,7 @@ fn recorded_shell(test: &Context<'_>) -> Verdict {
         let program = test.workload("endless");
         shell.say(&format!("{} 1 {}", program.display(), over.display()))?;
         shell.running.wait_for_file(&ready)?;
-        let pid = process_of(&program).ok_or_else(|| Stop::Failed("the job is not there".into()))?;
+        let pid = test.process_of(&program).ok_or_else(|| Stop::Failed("the job is not there".into()))?;
         control(&mut shell, pid)?;
         let used = process_cpu_ms(pid)?;
         fs::write(&over, "")?;

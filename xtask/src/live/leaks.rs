@@ -9,31 +9,39 @@ use std::path::Path;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::group_folders::{leaves, own_group};
-use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::ptrace::children;
 use super::recorded::Truth;
-use super::running_targets::{end, is_alive, process_cpu_ms, process_of, working};
+use super::running_targets::{end, is_alive, process_cpu_ms, working};
+use super::test::Test;
+
+/// Why some of these tests run alone.
+const WHOLE: &str = "counts what recorders have left on the whole machine";
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_storm_of_processes_in_the_commands_group", |test| {
         launched(test, &[], &["storm", "vfork", STORM])
-    }),
-    Test::new("a_storm_of_processes_by_a_plain_user", unprivileged),
+    })
+    .exclusive(WHOLE),
+    Test::new("a_storm_of_processes_by_a_plain_user", unprivileged).exclusive(WHOLE),
     Test::new("a_storm_of_processes_that_are_traced", |test| {
         launched(test, TRACED, &["storm", "vfork", STORM])
-    }),
-    Test::new("a_storm_of_threads_in_the_commands_group", |test| launched(test, &[], &["churn", "1000"])),
-    Test::new("a_storm_of_threads_that_are_traced", |test| launched(test, TRACED, &["churn", "300"])),
-    Test::new("storms_below_attached_processes", attached),
-    Test::new("a_storm_below_a_traced_process", traced),
-    Test::new("storms_on_the_machine", |test| running(test, |_| vec!["-a".to_owned()])),
-    Test::new("storms_by_name", |test| running(test, |_| vec!["--name".to_owned(), "storm".to_owned()])),
-    Test::new("storms_in_a_control_group", in_group),
-    Test::new("a_recorder_that_is_killed_harms_nobody", killed),
-    Test::new("a_command_survives_its_killed_tracer", killed_with_a_command),
-    Test::new("what_leaks_is_found", leaks_are_found),
-    Test::new("what_is_left_behind_is_found", leavings_are_found),
+    })
+    .exclusive(WHOLE),
+    Test::new("a_storm_of_threads_in_the_commands_group", |test| launched(test, &[], &["churn", "1000"]))
+        .exclusive(WHOLE),
+    Test::new("a_storm_of_threads_that_are_traced", |test| launched(test, TRACED, &["churn", "300"]))
+        .exclusive(WHOLE),
+    Test::new("storms_below_attached_processes", attached).exclusive(WHOLE),
+    Test::new("a_storm_below_a_traced_process", traced).exclusive(WHOLE),
+    Test::new("storms_on_the_machine", |test| running(test, |_| vec!["-a".to_owned()])).exclusive(WHOLE),
+    Test::new("storms_by_name", |test| running(test, |_| vec!["--name".to_owned(), "storm".to_owned()]))
+        .exclusive(WHOLE),
+    Test::new("storms_in_a_control_group", in_group).exclusive(WHOLE),
+    Test::new("a_recorder_that_is_killed_harms_nobody", killed).exclusive(WHOLE),
+    Test::new("a_command_survives_its_killed_tracer", killed_with_a_command).exclusive(WHOLE),
+    Test::new("what_leaks_is_found", leaks_are_found).exclusive(WHOLE),
+    Test::new("what_is_left_behind_is_found", leavings_are_found).exclusive(WHOLE),
 ];
 
 /// The number of processes in a storm.
@@ -228,7 +236,7 @@ fn killed_with_a_command(test: &Context<'_>) -> Verdict {
     let recorder = prepared.call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     recorder.wait_for_file(&ready)?;
     let program = test.workload("endless");
-    let Some(pid) = process_of(&program) else { return expect(false, "the command does not run") };
+    let Some(pid) = test.process_of(&program) else { return expect(false, "the command does not run") };
     let used = || process_cpu_ms(pid).unwrap_or_default();
     let begun = used();
     recorder.wait_until("some work", || used() > begun + 100.0)?;

@@ -7,17 +7,21 @@ use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
 };
-use super::harness::Test;
+use super::kept_records::expect_same_samples;
 use super::markers::{Marker, markers};
-use super::perf_data::{expect_same_samples, import, run_perf};
+use super::perf_data::{import, run_perf};
 use super::profile::Profile;
 use super::recorded::{Prepared, Recorded, Recording};
 use super::spare::watched;
+use super::test::Test;
+
+/// Why some of these tests run alone.
+const CPU: &str = "which samples are lost depends on how soon the recorder gets a CPU";
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("losses_are_markers_with_their_time_and_cpu", markers_of_losses),
-    Test::new("time_whose_samples_were_lost_is_not_sampled", time_of_lost),
-    Test::new("nothing_is_lost_beside_hundreds_of_threads", many_threads),
+    Test::new("losses_are_markers_with_their_time_and_cpu", markers_of_losses).exclusive(CPU),
+    Test::new("time_whose_samples_were_lost_is_not_sampled", time_of_lost).exclusive(CPU),
+    Test::new("nothing_is_lost_beside_hundreds_of_threads", many_threads).exclusive(CPU),
     Test::new("losses_perf_tells_of_twice_are_counted_once", counted_once),
 ];
 

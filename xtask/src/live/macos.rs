@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
-use super::harness::Test;
 use super::made_profile;
 use super::profile::Profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("lines_and_inlined_calls_of_a_dsym_are_llvms", dsym).parallel(),
-    Test::new("object_files_give_what_the_dsym_gives", object_files).parallel(),
-    Test::new("a_dsym_of_another_build_is_not_used", other_dsym).parallel(),
-    Test::new("a_stripped_program_has_exports_and_stand_ins", stripped).parallel(),
-    Test::new("of_a_universal_file_the_recorded_one_is_taken", universal).parallel(),
-    Test::new("profiles_of_other_profilers_get_their_names", profilers).parallel(),
-    Test::new("doctor_tells_what_files_of_macos_hold", doctor).parallel(),
+    Test::new("lines_and_inlined_calls_of_a_dsym_are_llvms", dsym),
+    Test::new("object_files_give_what_the_dsym_gives", object_files),
+    Test::new("a_dsym_of_another_build_is_not_used", other_dsym),
+    Test::new("a_stripped_program_has_exports_and_stand_ins", stripped),
+    Test::new("of_a_universal_file_the_recorded_one_is_taken", universal),
+    Test::new("profiles_of_other_profilers_get_their_names", profilers),
+    Test::new("doctor_tells_what_files_of_macos_hold", doctor),
 ];
 
 /// The address at which lld places a program.

@@ -11,21 +11,21 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
-use super::harness::Test;
 use super::invocation::Running;
 use super::profile::Profile;
 use super::profiler_cli::Session;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("spans_and_events_are_markers_on_their_threads", spans),
     Test::new("tasks_have_one_identity_and_an_own_line", tasks),
     Test::new("a_crash_loses_no_markers", crash),
     Test::new("markers_of_a_plain_user_are_recorded", plain_user),
-    Test::new("any_program_can_write_markers", without_library),
+    Test::new("any_program_can_write_markers", without_library).in_pairs(SHARES),
     Test::new("a_marker_file_that_is_cut_keeps_what_parses", cut),
     Test::new("samplys_marker_files_are_read", samplys),
-    Test::new("attaching_switches_markers_on_and_off", attached),
-    Test::new("attaching_finds_markers_of_a_forked_child", attached_child),
+    Test::new("attaching_switches_markers_on_and_off", attached).in_pairs(SHARES),
+    Test::new("attaching_finds_markers_of_a_forked_child", attached_child).in_pairs(SHARES),
     Test::new("the_front_end_shows_markers", front_end),
 ];
 

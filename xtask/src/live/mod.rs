@@ -5,10 +5,10 @@
 
 mod aarch64;
 mod annotate;
-mod apart;
 mod arm_machine;
 mod attach;
 mod attach_beside;
+mod attempts;
 mod austin;
 mod bad_input;
 mod browser;
@@ -43,6 +43,7 @@ mod invocation;
 mod jit;
 mod job_control;
 mod json_docs;
+mod kept_records;
 mod leaks;
 mod losses;
 mod macos;
@@ -51,6 +52,7 @@ mod markers;
 mod names;
 mod npm;
 mod options;
+mod other_profilers;
 mod output_files;
 mod output_forms;
 mod output_safety;
@@ -66,6 +68,7 @@ pub(crate) mod profile;
 mod profiler_cli;
 mod ptrace;
 mod ptrace_attach;
+mod ptrace_budget;
 mod pypi;
 mod query;
 mod recorded;
@@ -88,6 +91,7 @@ mod stat;
 mod storms;
 mod symbol_sources;
 mod targets;
+mod test;
 mod time_namespaces;
 mod top;
 mod tracefs;
@@ -96,15 +100,16 @@ mod viewer;
 mod virtual_machine;
 mod waits;
 mod walkthrough;
+mod whole_machine;
 mod windows;
 
 pub(crate) use harness::{list, run, wanted};
 pub(crate) use plan::Plan;
 
-use harness::Test;
+use test::Test;
 
 /// All tests, by topic.
-const TOPICS: &[(&str, &[Test])] = &[
+pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("deep_stacks", deep_stacks::TESTS),
@@ -124,6 +129,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("attach", attach::TESTS),
     ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),
+    ("whole_machine", whole_machine::TESTS),
     ("time_namespaces", time_namespaces::TESTS),
     ("chosen_cpus", chosen_cpus::TESTS),
     ("control_groups", control_groups::TESTS),
@@ -142,6 +148,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("privileges", privileges::TESTS),
     ("ptrace", ptrace::TESTS),
     ("ptrace_attach", ptrace_attach::TESTS),
+    ("ptrace_budget", ptrace_budget::TESTS),
     ("setuid", setuid::TESTS),
     ("doctor", doctor::TESTS),
     ("server", server::TESTS),
@@ -154,6 +161,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("stat", stat::TESTS),
     ("flamegraph", flamegraph::TESTS),
     ("formats", formats::TESTS),
+    ("other_profilers", other_profilers::TESTS),
     ("austin", austin::TESTS),
     ("front_end", front_end::TESTS),
     ("markers", markers::TESTS),
@@ -162,6 +170,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
+    ("kept_records", kept_records::TESTS),
     ("perf_data_export", perf_data_export::TESTS),
     ("arm_machine", arm_machine::TESTS),
     ("aarch64", aarch64::TESTS),

@@ -11,33 +11,40 @@ use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, with_note,
 };
-use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("inlined_functions_and_lines_are_in_order", |test| inlines(test, "inlines-v0")).quick(),
-    Test::new("old_mangling_has_inlines_and_lines_in_order", |test| inlines(test, "inlines-legacy")),
-    Test::new("rust_generics_are_demangled", |test| generics(test, "inlines-v0")),
-    Test::new("rust_generics_are_demangled_from_old_mangling", |test| generics(test, "inlines-legacy")),
-    Test::new("cpp_names_are_demangled", |test| cpp(test, "names")),
+    Test::new("inlined_functions_and_lines_are_in_order", |test| inlines(test, "inlines-v0"))
+        .quick()
+        .in_pairs(SHARES),
+    Test::new("old_mangling_has_inlines_and_lines_in_order", |test| inlines(test, "inlines-legacy"))
+        .in_pairs(SHARES),
+    Test::new("rust_generics_are_demangled", |test| generics(test, "inlines-v0")).in_pairs(SHARES),
+    Test::new("rust_generics_are_demangled_from_old_mangling", |test| generics(test, "inlines-legacy"))
+        .in_pairs(SHARES),
+    Test::new("cpp_names_are_demangled", |test| cpp(test, "names")).in_pairs(SHARES),
     Test::new("members_in_type_units_have_names_and_lines", |test| {
         cpp(test, "names-types4")?;
         cpp(test, "names-types5")
-    }),
-    Test::new("inlined_names_of_cpp_have_their_scopes", inlined_cpp),
-    Test::new("lines_and_files_are_there_in_dwarf_4", |test| lines(test, "shares-dwarf4")),
-    Test::new("lines_and_files_are_there_in_dwarf_5", |test| lines(test, "shares")).quick(),
-    Test::new("compressed_sections_give_lines_and_files", |test| lines(test, "shares-compressed")),
-    Test::new("lines_and_files_are_there_by_debug_link", |test| lines(test, "shares-debuglink")),
-    Test::new("lines_and_files_are_there_by_build_id", by_build_id),
-    Test::new("a_debug_file_of_another_build_is_not_used", foreign_debug_file),
-    Test::new("a_stripped_program_has_its_lib_and_addresses", stripped),
-    Test::new("libc_functions_have_names", libc_names),
-    Test::new("kernel_functions_have_names", kernel_names),
-    Test::new("kernel_functions_have_lines_by_debug_info", kernel_lines),
-    Test::new("bpf_programs_have_names", bpf_names),
-    Test::new("a_function_including_its_body_is_one_function", included_body).quick(),
+    })
+    .in_pairs(SHARES),
+    Test::new("inlined_names_of_cpp_have_their_scopes", inlined_cpp).in_pairs(SHARES),
+    Test::new("lines_and_files_are_there_in_dwarf_4", |test| lines(test, "shares-dwarf4")).in_pairs(SHARES),
+    Test::new("lines_and_files_are_there_in_dwarf_5", |test| lines(test, "shares")).quick().in_pairs(SHARES),
+    Test::new("compressed_sections_give_lines_and_files", |test| lines(test, "shares-compressed"))
+        .in_pairs(SHARES),
+    Test::new("lines_and_files_are_there_by_debug_link", |test| lines(test, "shares-debuglink"))
+        .in_pairs(SHARES),
+    Test::new("lines_and_files_are_there_by_build_id", by_build_id).in_pairs(SHARES),
+    Test::new("a_debug_file_of_another_build_is_not_used", foreign_debug_file).in_pairs(SHARES),
+    Test::new("a_stripped_program_has_its_lib_and_addresses", stripped).in_pairs(SHARES),
+    Test::new("libc_functions_have_names", libc_names).in_pairs(SHARES),
+    Test::new("kernel_functions_have_names", kernel_names).in_pairs(SHARES),
+    Test::new("kernel_functions_have_lines_by_debug_info", kernel_lines).in_pairs(SHARES),
+    Test::new("bpf_programs_have_names", bpf_names).in_pairs(SHARES),
+    Test::new("a_function_including_its_body_is_one_function", included_body).quick().in_pairs(SHARES),
 ];
 
 /// The line of `inlines.rs` that has this marker.

@@ -8,26 +8,26 @@ use anyhow::Context as _;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, skip};
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::markers::{Marker, markers};
 use super::profile::{Profile, Thread};
 use super::recorded::Recorded;
 use super::rules;
 use super::stacks::is_truncated;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("several_runs_are_in_one_profile", iterations),
-    Test::new("a_failing_run_ends_the_runs_unless_ignored", failing_runs).parallel(),
-    Test::new("processes_of_one_name_are_merged", reuse),
-    Test::new("arguments_are_in_the_names_of_processes", arguments).parallel(),
-    Test::new("only_main_threads_are_kept", main_threads),
-    Test::new("each_cpu_has_a_thread", cpu_threads),
-    Test::new("each_time_on_a_cpu_is_a_marker", switch_markers),
+    Test::new("several_runs_are_in_one_profile", iterations).in_pairs(SHARES),
+    Test::new("a_failing_run_ends_the_runs_unless_ignored", failing_runs),
+    Test::new("processes_of_one_name_are_merged", reuse).in_pairs(SHARES),
+    Test::new("arguments_are_in_the_names_of_processes", arguments),
+    Test::new("only_main_threads_are_kept", main_threads).in_pairs(SHARES),
+    Test::new("each_cpu_has_a_thread", cpu_threads).in_pairs(SHARES),
+    Test::new("each_time_on_a_cpu_is_a_marker", switch_markers).in_pairs(SHARES),
     Test::new("the_first_function_of_a_jitdump_is_a_marker", first_jit_marker),
     Test::new("each_function_made_just_in_time_is_a_marker", jit_markers),
     Test::new("the_base_of_a_cut_recursion_is_folded", folded),
-    Test::new("a_jitdump_is_removed_and_read_nonetheless", unlinked),
+    Test::new("a_jitdump_is_removed_and_read_nonetheless", unlinked).in_pairs(SHARES),
 ];
 
 /// The number of processes with this name.

@@ -9,25 +9,25 @@ use std::process::Command;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
-use super::harness::Test;
 use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("an_unwritable_path_fails_before_the_command", unwritable).quick().parallel(),
-    Test::new("a_profile_is_for_its_owner_alone", mode).quick().parallel(),
-    Test::new("an_earlier_recording_is_kept_as_old", old_kept).quick().parallel(),
-    Test::new("a_symbolic_link_is_followed_and_stays", symbolic_link).parallel(),
-    Test::new("a_dangling_link_leads_to_the_new_file", dangling_link).parallel(),
-    Test::new("a_fifo_is_written_to_and_not_replaced", fifo).parallel(),
-    Test::new("dev_null_is_written_to_and_not_replaced", dev_null).parallel(),
-    Test::new("a_device_that_is_full_is_an_error", full_device).parallel(),
-    Test::new("a_profile_is_not_written_to_a_terminal", terminal_output).parallel(),
-    Test::new("standard_output_gets_only_the_profile", standard_output).quick().parallel(),
-    Test::new("the_usual_name_is_profile_json_gz", usual_name).parallel(),
-    Test::new("nothing_partial_appears_while_recording", no_partial).parallel(),
-    Test::new("a_full_disk_is_said_and_leaves_nothing", full_disk),
-    Test::new("a_lost_perf_data_is_a_failure", full_disk_for_perf_data),
+    Test::new("an_unwritable_path_fails_before_the_command", unwritable).quick(),
+    Test::new("a_profile_is_for_its_owner_alone", mode).quick(),
+    Test::new("an_earlier_recording_is_kept_as_old", old_kept).quick(),
+    Test::new("a_symbolic_link_is_followed_and_stays", symbolic_link),
+    Test::new("a_dangling_link_leads_to_the_new_file", dangling_link),
+    Test::new("a_fifo_is_written_to_and_not_replaced", fifo),
+    Test::new("dev_null_is_written_to_and_not_replaced", dev_null),
+    Test::new("a_device_that_is_full_is_an_error", full_device),
+    Test::new("a_profile_is_not_written_to_a_terminal", terminal_output),
+    Test::new("standard_output_gets_only_the_profile", standard_output).quick(),
+    Test::new("the_usual_name_is_profile_json_gz", usual_name),
+    Test::new("nothing_partial_appears_while_recording", no_partial),
+    Test::new("a_full_disk_is_said_and_leaves_nothing", full_disk).in_pairs(SHARES),
+    Test::new("a_lost_perf_data_is_a_failure", full_disk_for_perf_data).in_pairs(SHARES),
 ];
 
 /// A call that records to a path. The recorded command creates the file `marker`.
@@ -42,7 +42,8 @@ fn record_to<'a>(test: &'a Context<'a>, output: &Path, marker: &Path) -> Invocat
 fn unwritable(test: &Context<'_>) -> Verdict {
     let folder = test.path("a-folder");
     fs::create_dir_all(&folder)?;
-    for output in [Path::new("/nonexistent/x.json.gz"), Path::new("/proc/x.json.gz"), &folder] {
+    let in_missing = test.path("no-such-folder").join("x.json.gz");
+    for output in [&in_missing, Path::new("/proc/x.json.gz"), &folder] {
         let marker = test.fresh("the-command-ran");
         let finished = record_to(test, output, &marker).run()?;
         expect(!finished.status.success(), format_args!("{} was accepted", output.display()))?;

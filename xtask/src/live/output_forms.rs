@@ -5,20 +5,20 @@ use std::path::Path;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, skip};
-use super::harness::Test;
 use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("the_outputs_name_decides_its_format", formats).parallel(),
-    Test::new("another_formats_name_is_refused_first", refused).parallel(),
-    Test::new("descriptors_are_outputs", descriptors).parallel(),
-    Test::new("a_missing_folder_is_reported_first", missing_folder).parallel(),
-    Test::new("a_file_size_limit_is_reported", file_size_limit).parallel(),
-    Test::new("a_small_stack_is_enough", small_stack).parallel(),
-    Test::new("too_few_descriptors_are_reported", few_descriptors).parallel(),
-    Test::new("a_missing_loader_is_named", missing_loader).parallel(),
-    Test::new("cargo_nyquist_tells_its_own_name", cargo_version).parallel(),
+    Test::new("the_outputs_name_decides_its_format", formats),
+    Test::new("another_formats_name_is_refused_first", refused),
+    Test::new("descriptors_are_outputs", descriptors),
+    Test::new("a_missing_folder_is_reported_first", missing_folder),
+    Test::new("a_file_size_limit_is_reported", file_size_limit),
+    Test::new("a_small_stack_is_enough", small_stack),
+    Test::new("too_few_descriptors_are_reported", few_descriptors),
+    Test::new("a_missing_loader_is_named", missing_loader),
+    Test::new("cargo_nyquist_tells_its_own_name", cargo_version),
 ];
 
 fn record<'a>(test: &'a Context<'a>, options: &[&str]) -> Invocation<'a> {

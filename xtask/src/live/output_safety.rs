@@ -8,20 +8,20 @@ use std::process::Command;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
-use super::harness::Test;
 use super::invocation::{Invocation, PLAIN_USER};
 use super::profile::Profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_strangers_link_is_not_followed", strangers_link).parallel(),
-    Test::new("ones_own_link_is_followed", own_link).parallel(),
-    Test::new("a_strangers_fifo_gets_nothing", strangers_fifo).parallel(),
-    Test::new("a_recording_that_fails_leaves_no_perf_data", failed_perf_data).parallel(),
-    Test::new("an_earlier_perf_data_is_kept_as_old", old_perf_data).parallel(),
-    Test::new("two_files_of_one_name_are_refused", one_name).parallel(),
-    Test::new("a_device_is_never_given_away", device).parallel(),
-    Test::new("an_interrupt_ends_the_wait_for_a_reader", waits_for_reader).parallel(),
-    Test::new("files_of_dead_recorders_are_removed", stale_files).parallel(),
+    Test::new("a_strangers_link_is_not_followed", strangers_link),
+    Test::new("ones_own_link_is_followed", own_link),
+    Test::new("a_strangers_fifo_gets_nothing", strangers_fifo),
+    Test::new("a_recording_that_fails_leaves_no_perf_data", failed_perf_data),
+    Test::new("an_earlier_perf_data_is_kept_as_old", old_perf_data),
+    Test::new("two_files_of_one_name_are_refused", one_name),
+    Test::new("a_device_is_never_given_away", device),
+    Test::new("an_interrupt_ends_the_wait_for_a_reader", waits_for_reader),
+    Test::new("files_of_dead_recorders_are_removed", stale_files),
     Test::new("what_has_no_room_lies_in_a_private_folder", private_folder),
 ];
 
@@ -174,8 +174,8 @@ fn names_in(folder: &Path) -> Result<Vec<String>, anyhow::Error> {
 fn failed_perf_data(test: &Context<'_>) -> Verdict {
     let (file, name) = perf_data(test)?;
     let output = file.with_file_name("p.json.gz").display().to_string();
-    let call = test.nyquist(&["record", "-s", "-o", &output, "--perf-data", &name, "--", "/nonexistent/x"]);
-    expect_eq("the status", call.run()?.code(), 127)?;
+    let call = test.nyquist(&["record", "-s", "-o", &output, "--perf-data", &name, "--"]);
+    expect_eq("the status", call.path(&test.path("no-such-command")).run()?.code(), 127)?;
     let call =
         test.nyquist(&["record", "-s", "-o", &output, "--perf-data", &name, "--backend", "ptrace", "true"]);
     expect_eq("the status by ptrace", call.run()?.code(), 1)?;

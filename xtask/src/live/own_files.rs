@@ -6,19 +6,23 @@ use std::fs;
 use super::by::{BOTH, By};
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_measured, need_root};
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::Profile;
 use super::running_targets::{OfRunning, WORK, end, process_cpu_ms, record_running, record_working_by};
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_process_in_own_namespaces_has_its_own_files", |test| namespaces(test, By::Best)),
-    Test::new("by_ptrace_own_namespaces_have_their_own_files", |test| namespaces(test, By::Ptrace)),
-    Test::new("an_attached_replaced_program_keeps_its_names", replaced),
-    Test::new("a_program_deleting_its_files_keeps_its_names", |test| deleted(test, |call| call)),
+    Test::new("a_process_in_own_namespaces_has_its_own_files", |test| namespaces(test, By::Best))
+        .in_pairs(SHARES),
+    Test::new("by_ptrace_own_namespaces_have_their_own_files", |test| namespaces(test, By::Ptrace))
+        .in_pairs(SHARES),
+    Test::new("an_attached_replaced_program_keeps_its_names", replaced).in_pairs(SHARES),
+    Test::new("a_program_deleting_its_files_keeps_its_names", |test| deleted(test, |call| call))
+        .in_pairs(SHARES),
     Test::new("a_plain_users_deleted_program_keeps_its_names", |test| {
         deleted(test, Invocation::by_plain_user)
-    }),
+    })
+    .in_pairs(SHARES),
 ];
 
 /// The same path is one library for the process and another library for the recorder. The process also has

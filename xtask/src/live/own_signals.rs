@@ -2,8 +2,8 @@
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
-use super::harness::Test;
 use super::ptrace::by_both;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("traps_reach_the_program_once", traps),

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Mutex;
 use std::thread;
 
@@ -14,9 +15,18 @@ use signal_hook::iterator::Signals;
 const FOLDER: &str = "/proc/sys/kernel";
 const PARANOID: &str = "perf_event_paranoid";
 
-/// The lock file, which also contains the values to restore. If a holder is killed, the next holder restores
-/// them.
-const LOCK: &str = "/tmp/nyquist-paranoid.lock";
+/// The lock file, which also contains the values to restore: if a holder is killed, the next holder restores
+/// them. All checkouts share it, because they share the settings. Only root may write to this folder, and only
+/// root may change the settings. In `/tmp`, a file of this name could be another user's, who could hold the
+/// lock, or have other values restored.
+const LOCK: &str = "/run/nyquist-paranoid.lock";
+
+/// Opens the lock file. A link is not followed.
+fn open_lock() -> Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options.open(LOCK).with_context(|| format!("cannot open {LOCK}"))
+}
 
 /// Settings with their values.
 type Values = Vec<(String, String)>;
@@ -34,7 +44,7 @@ impl Paranoid {
     /// Waits for the lock and sets the value, even if it is set already. So no other test changes it
     /// meanwhile.
     pub(crate) fn hold(value: i32) -> Result<Self> {
-        let mut lock = File::options().read(true).write(true).create(true).truncate(false).open(LOCK)?;
+        let mut lock = open_lock()?;
         lock.lock().context("cannot lock the perf_event_paranoid setting")?;
         let mut left = String::new();
         lock.read_to_string(&mut left)?;

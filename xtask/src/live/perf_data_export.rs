@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
-use super::harness::Test;
 use super::profile::Profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("perf_shows_the_profiles_shares_and_chains", shares_and_chains).quick(),
@@ -15,7 +15,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("samply_reads_what_was_exported", samply),
     Test::new("names_without_a_binary_are_shown_by_perf", names),
     Test::new("perf_has_the_kernels_functions_in_one_dso", kernel),
-    Test::new("an_export_needs_a_file", no_stream).quick().parallel(),
+    Test::new("an_export_needs_a_file", no_stream).quick(),
 ];
 
 /// The workload's own functions, on which perf and nyquist must agree. For the C library's functions, they

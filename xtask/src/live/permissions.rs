@@ -7,26 +7,30 @@ use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip,
 };
-use super::harness::Test;
 use super::invocation::PLAIN_USER;
 use super::paranoid::Paranoid;
 use super::profile::{Frame, Profile, Thread};
 use super::recorded::Recorded;
 use super::stacks::expect_kernel_frames;
+use super::test::{SHARES, Test};
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_plain_user_at_paranoid_2_gets_user_stacks", plain_at_2).quick(),
-    Test::new("unsampled_kernel_time_is_a_share_of_its_own", kernel_share_at_2),
-    Test::new("a_plain_user_at_paranoid_1_gets_kernel_frames", |test| plain_kernel(test, 1)),
-    Test::new("a_plain_user_at_minus_1_gets_kernel_frames", |test| plain_kernel(test, -1)),
-    Test::new("a_plain_user_of_everything_has_own_mappings", plain_system),
-    Test::new("root_at_paranoid_2_gets_kernel_frames", root_at_2),
-    Test::new("root_without_capabilities_gets_user_stacks", no_capabilities),
-    Test::new("too_little_locked_memory_is_no_error", locked_memory),
-    Test::new("a_setuid_programs_time_is_said_to_be_missing", setuid),
-    Test::new("under_sudo_the_command_runs_as_the_user", sudo),
-    Test::new("under_sudo_as_root_runs_as_root", sudo_as_root),
+    Test::new("a_plain_user_at_paranoid_2_gets_user_stacks", plain_at_2).quick().in_pairs(SHARES),
+    Test::new("unsampled_kernel_time_is_a_share_of_its_own", kernel_share_at_2).in_pairs(SHARES),
+    Test::new("a_plain_user_at_paranoid_1_gets_kernel_frames", |test| plain_kernel(test, 1))
+        .exclusive("sets kernel.perf_event_paranoid to 1"),
+    Test::new("a_plain_user_at_minus_1_gets_kernel_frames", |test| plain_kernel(test, -1))
+        .exclusive("sets kernel.perf_event_paranoid to -1"),
+    Test::new("a_plain_user_of_everything_has_own_mappings", plain_system)
+        .exclusive("sets kernel.perf_event_paranoid to -1"),
+    Test::new("root_at_paranoid_2_gets_kernel_frames", root_at_2).in_pairs(SHARES),
+    Test::new("root_without_capabilities_gets_user_stacks", no_capabilities).in_pairs(SHARES),
+    Test::new("too_little_locked_memory_is_no_error", locked_memory)
+        .exclusive("all recordings of a user share the memory that may be locked"),
+    Test::new("a_setuid_programs_time_is_said_to_be_missing", setuid).in_pairs(SHARES),
+    Test::new("under_sudo_the_command_runs_as_the_user", sudo).in_pairs(SHARES),
+    Test::new("under_sudo_as_root_runs_as_root", sudo_as_root).in_pairs(SHARES),
 ];
 
 /// Holds the setting, or skips the test if it may not be set.

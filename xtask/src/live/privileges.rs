@@ -9,11 +9,11 @@ use anyhow::{Context as _, Result};
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
-use super::harness::Test;
 use super::http::Client;
 use super::invocation::{Invocation, PLAIN_USER, Running};
 use super::profile::Profile;
 use super::server::{link_of, urls_of};
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("under_sudo_no_cache_is_made_through_links", linked_cache),
@@ -97,7 +97,8 @@ fn rights(pid: u32) -> Result<Vec<String>> {
     const WANTED: [&str; 6] = ["Uid:", "Gid:", "Groups:", "CapInh:", "CapPrm:", "CapEff:"];
     let mut all = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let status = fs::read_to_string(thread?.path().join("status"))?;
+        // A thread may end meanwhile.
+        let Ok(status) = fs::read_to_string(thread?.path().join("status")) else { continue };
         let lines = status.lines().filter(|line| WANTED.iter().any(|name| line.starts_with(name)));
         all.push(lines.map(str::trim_end).collect::<Vec<_>>().join("; "));
     }

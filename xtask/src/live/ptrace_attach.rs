@@ -8,21 +8,21 @@ use std::path::Path;
 use super::by::refused;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Frame, Profile, Thread};
 use super::ptrace::{cpu_time, least_cpu_time, whole_share};
 use super::running_targets::{end, process_cpu_ms, working};
+use super::test::{SHARES, Test};
 use crate::sys::monotonic_ns;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("an_attached_process_is_recorded_and_untouched", attach).quick(),
-    Test::new("an_attached_process_may_end", attached_ends),
-    Test::new("attaching_while_threads_come_and_go_succeeds", attach_to_churn),
-    Test::new("threads_born_while_attaching_have_their_time", attach_to_generations),
-    Test::new("a_process_without_main_thread_is_attached_to", leaderless),
-    Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
-    Test::new("an_untraceable_child_is_left_out_and_said", left_out),
+    Test::new("an_attached_process_is_recorded_and_untouched", attach).quick().in_pairs(SHARES),
+    Test::new("an_attached_process_may_end", attached_ends).in_pairs(SHARES),
+    Test::new("attaching_while_threads_come_and_go_succeeds", attach_to_churn).in_pairs(SHARES),
+    Test::new("threads_born_while_attaching_have_their_time", attach_to_generations).in_pairs(SHARES),
+    Test::new("a_process_without_main_thread_is_attached_to", leaderless).in_pairs(SHARES),
+    Test::new("a_process_with_a_tracer_is_an_error", traced_already),
+    Test::new("an_untraceable_child_is_left_out_and_said", left_out).in_pairs(SHARES),
 ];
 
 fn attached<'a>(test: &'a Context<'a>, pid: u32, output: &Path) -> Invocation<'a> {
@@ -255,7 +255,7 @@ fn left_out(test: &Context<'_>) -> Verdict {
     }
     let [traced, free] = programs.each_ref().map(|program| program.display().to_string());
     let shell = test.program("sh").args(&["-c", &format!("{traced} 1 & {free} 1 & wait")]).start()?;
-    let child = |program: &Path| super::running_targets::process_of(program);
+    let child = |program: &Path| test.process_of(program);
     shell.wait_until("both children to run", || programs.iter().all(|program| child(program).is_some()))?;
     let [traced, free] = programs.each_ref().map(|program| child(program).unwrap_or_default());
     let first = attached(test, traced, &test.path("first.json.gz")).start()?;

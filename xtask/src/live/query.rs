@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq};
-use super::harness::Test;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("three_calls_lead_to_the_hot_line", three_calls).quick(),
-    Test::new("an_answer_has_no_more_rows_than_asked_for", bounded).parallel(),
-    Test::new("handles_stay_whatever_the_filters", handles).parallel(),
-    Test::new("callers_and_callees_are_reported", neighbours).parallel(),
-    Test::new("text_and_json_say_the_same", text_and_json).parallel(),
-    Test::new("a_question_that_makes_no_sense_is_refused", refused).parallel(),
-    Test::new("the_guide_names_every_question", guide).parallel(),
+    Test::new("an_answer_has_no_more_rows_than_asked_for", bounded),
+    Test::new("handles_stay_whatever_the_filters", handles),
+    Test::new("callers_and_callees_are_reported", neighbours),
+    Test::new("text_and_json_say_the_same", text_and_json),
+    Test::new("a_question_that_makes_no_sense_is_refused", refused),
+    Test::new("the_guide_names_every_question", guide),
 ];
 
 fn ask(test: &Context<'_>, path: &Path, words: &[&str]) -> Result<Value, anyhow::Error> {

@@ -8,42 +8,46 @@ use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
     need_root, skip,
 };
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::perf_data::run_perf;
 use super::profile::{Frame, Profile};
 use super::recorded::{Recorded, Truth};
 use super::spare::watched;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("functions_have_their_share_of_time", shares).quick(),
-    Test::new("threads_have_their_names_and_shares", threads).quick(),
-    Test::new("rust_threads_have_their_names_and_shares", rust_threads),
-    Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick(),
-    Test::new("exec_keeps_what_was_and_takes_the_last_name", exec_chain),
-    Test::new("a_renamed_process_keeps_both_of_its_names", renamed),
-    Test::new("a_program_whose_file_is_gone_still_has_names", deleted_program),
-    Test::new("odd_process_names_do_not_end_the_recording", odd_name),
-    Test::new("short_lived_processes_are_counted", short_lived),
-    Test::new("a_rhythm_of_the_sampling_period_is_not_missed", ticks),
-    Test::new("samples_agree_with_the_cpu_time_used", samples_and_rusage),
-    Test::new("threads_that_come_and_go_cost_no_samples", churn),
-    Test::new("cpu_deltas_add_up_to_the_cpu_time_used", cpu_deltas),
-    Test::new("a_higher_rate_gives_more_samples", higher_rate),
-    Test::new("a_rate_too_high_is_lowered_with_a_warning", rate_too_high),
-    Test::new("a_recorder_bound_to_one_cpu_still_samples_all", affinity),
-    Test::new("words_with_equals_are_the_environment", environment_words).quick().parallel(),
-    Test::new("the_command_inherits_nothing_of_the_recorder", nothing_inherited).parallel(),
-    Test::new("the_command_reads_the_recorders_stdin", standard_input).parallel(),
-    Test::new("quiet_says_nothing_but_errors", quiet).parallel(),
-    Test::new("words_after_the_command_belong_to_it", command_words).parallel(),
-    Test::new("the_profile_describes_the_machine_and_the_run", meta).quick(),
-    Test::new("lost_samples_are_counted_in_the_profile", lost),
-    Test::new("recorder_and_unsampled_threads_do_not_appear", no_clutter),
-    Test::new("profiles_keep_the_rules_of_their_format", |test| format_rules(test, "66")).quick(),
-    Test::new("version_49_profiles_keep_their_formats_rules", |test| format_rules(test, "49")),
-    Test::new("profile_version_49_says_the_same", version_49),
-    Test::new("the_environment_can_ask_for_version_49", version_by_environment).parallel(),
+    Test::new("functions_have_their_share_of_time", shares).quick().in_pairs(SHARES),
+    Test::new("threads_have_their_names_and_shares", threads).quick().in_pairs(SHARES),
+    Test::new("rust_threads_have_their_names_and_shares", rust_threads).in_pairs(SHARES),
+    Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick().in_pairs(SHARES),
+    Test::new("exec_keeps_what_was_and_takes_the_last_name", exec_chain).in_pairs(SHARES),
+    Test::new("a_renamed_process_keeps_both_of_its_names", renamed).in_pairs(SHARES),
+    Test::new("a_program_whose_file_is_gone_still_has_names", deleted_program).in_pairs(SHARES),
+    Test::new("odd_process_names_do_not_end_the_recording", odd_name).in_pairs(SHARES),
+    Test::new("short_lived_processes_are_counted", short_lived).in_pairs(SHARES),
+    Test::new("a_rhythm_of_the_sampling_period_is_not_missed", ticks)
+        .exclusive("sets kernel.perf_event_paranoid to 1"),
+    Test::new("samples_agree_with_the_cpu_time_used", samples_and_rusage).in_pairs(SHARES),
+    Test::new("threads_that_come_and_go_cost_no_samples", churn).in_pairs(SHARES),
+    Test::new("cpu_deltas_add_up_to_the_cpu_time_used", cpu_deltas).in_pairs(SHARES),
+    Test::new("a_higher_rate_gives_more_samples", higher_rate).in_pairs(SHARES),
+    Test::new("a_rate_too_high_is_lowered_with_a_warning", rate_too_high).in_pairs(SHARES),
+    Test::new("a_recorder_bound_to_one_cpu_still_samples_all", affinity).in_pairs(SHARES),
+    Test::new("words_with_equals_are_the_environment", environment_words).quick(),
+    Test::new("the_command_inherits_nothing_of_the_recorder", nothing_inherited),
+    Test::new("the_command_reads_the_recorders_stdin", standard_input),
+    Test::new("quiet_says_nothing_but_errors", quiet),
+    Test::new("words_after_the_command_belong_to_it", command_words),
+    Test::new("the_profile_describes_the_machine_and_the_run", meta).quick().in_pairs(SHARES),
+    Test::new("lost_samples_are_counted_in_the_profile", lost).in_pairs(SHARES),
+    Test::new("recorder_and_unsampled_threads_do_not_appear", no_clutter).in_pairs(SHARES),
+    Test::new("profiles_keep_the_rules_of_their_format", |test| format_rules(test, "66"))
+        .quick()
+        .in_pairs(SHARES),
+    Test::new("version_49_profiles_keep_their_formats_rules", |test| format_rules(test, "49"))
+        .in_pairs(SHARES),
+    Test::new("profile_version_49_says_the_same", version_49).in_pairs(SHARES),
+    Test::new("the_environment_can_ask_for_version_49", version_by_environment),
 ];
 
 /// Compares the shares of functions with the truth, all with the same tolerance.
@@ -349,8 +353,9 @@ fn standard_input(test: &Context<'_>) -> Verdict {
 fn quiet(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).options(&["-q"]).run_well()?;
     expect_eq("stderr", recorded.finished.stderr.as_str(), "")?;
-    let failed = test.record_command(&["/nonexistent/command"]).options(&["-q"]).prepare().call.run()?;
-    expect_contains("stderr of a failure", &failed.stderr, "/nonexistent/command")
+    let missing = test.path("no-such-command").display().to_string();
+    let failed = test.record_command(&[&missing]).options(&["-q"]).prepare().call.run()?;
+    expect_contains("stderr of a failure", &failed.stderr, &missing)
 }
 
 fn meta(test: &Context<'_>) -> Verdict {

@@ -7,30 +7,30 @@ use serde_json::{Value, json as json_value};
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_share};
-use super::harness::Test;
 use super::json_docs;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("the_table_is_led_by_what_takes_most_time", table).quick().parallel(),
-    Test::new("json_says_the_same_as_the_profile", json).quick(),
-    Test::new("a_limit_shortens_the_table", limit).parallel(),
-    Test::new("a_closed_pipe_is_no_error", closed_pipe).parallel(),
-    Test::new("a_profile_of_version_49_is_read_too", version_49),
-    Test::new("a_tree_shows_who_calls_what", tree).quick(),
-    Test::new("an_inverted_tree_shows_who_is_calling", inverted).parallel(),
-    Test::new("lines_are_by_file_and_number", lines).parallel(),
-    Test::new("libs_and_threads_have_their_shares", libs_and_threads),
-    Test::new("a_terminal_gets_what_fits_it", terminal).parallel(),
-    Test::new("colours_are_for_terminals_that_want_them", colours).parallel(),
-    Test::new("filters_leave_what_passes_them", filters),
-    Test::new("a_filter_that_matches_nothing_says_so", nothing_matches).parallel(),
-    Test::new("a_regex_that_does_not_parse_shows_where", bad_regex).parallel(),
-    Test::new("generic_arguments_are_elided_unless_asked_for", names).parallel(),
-    Test::new("columns_are_chosen", columns).parallel(),
-    Test::new("a_profile_without_names_gets_them", without_names),
-    Test::new("every_json_is_as_it_is_documented", documented),
-    Test::new("script_prints_every_sample", script).parallel(),
-    Test::new("a_recording_ends_with_a_summary", summary).parallel(),
+    Test::new("the_table_is_led_by_what_takes_most_time", table).quick(),
+    Test::new("json_says_the_same_as_the_profile", json).quick().in_pairs(SHARES),
+    Test::new("a_limit_shortens_the_table", limit),
+    Test::new("a_closed_pipe_is_no_error", closed_pipe),
+    Test::new("a_profile_of_version_49_is_read_too", version_49).in_pairs(SHARES),
+    Test::new("a_tree_shows_who_calls_what", tree).quick().in_pairs(SHARES),
+    Test::new("an_inverted_tree_shows_who_is_calling", inverted),
+    Test::new("lines_are_by_file_and_number", lines),
+    Test::new("libs_and_threads_have_their_shares", libs_and_threads).in_pairs(SHARES),
+    Test::new("a_terminal_gets_what_fits_it", terminal),
+    Test::new("colours_are_for_terminals_that_want_them", colours),
+    Test::new("filters_leave_what_passes_them", filters).in_pairs(SHARES),
+    Test::new("a_filter_that_matches_nothing_says_so", nothing_matches),
+    Test::new("a_regex_that_does_not_parse_shows_where", bad_regex),
+    Test::new("generic_arguments_are_elided_unless_asked_for", names),
+    Test::new("columns_are_chosen", columns),
+    Test::new("a_profile_without_names_gets_them", without_names).in_pairs(SHARES),
+    Test::new("every_json_is_as_it_is_documented", documented).in_pairs(SHARES),
+    Test::new("script_prints_every_sample", script),
+    Test::new("a_recording_ends_with_a_summary", summary),
 ];
 
 fn table(test: &Context<'_>) -> Verdict {

@@ -16,10 +16,19 @@ pub(super) fn is_alive(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// Starts a program and waits until it works.
+/// Starts a workload and waits until it works. The first word is its name.
 pub(super) fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
+    working_copy(test, &test.workload(words[0]), &words[1..])
+}
+
+/// Starts a workload that lies at a path of the test's own, and waits until it works.
+pub(super) fn working_copy<'a>(
+    test: &'a Context<'a>,
+    program: &Path,
+    words: &[&str],
+) -> Result<Running<'a>, anyhow::Error> {
     let ready = test.fresh("ready");
-    let call = test.program(test.workload(words[0])).args(&words[1..]);
+    let call = test.program(program).args(words);
     let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     running.wait_for_file(&ready)?;
     Ok(running)
@@ -100,12 +109,4 @@ pub(super) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
 pub(super) fn weight_of(profile: &Profile, pid: u32) -> f64 {
     let pid = pid.to_string();
     profile.threads.iter().filter(|thread| thread.pid == pid).map(Thread::total).sum()
-}
-
-/// The id of a process that runs this program.
-pub(super) fn process_of(program: &Path) -> Option<u32> {
-    let mut entries = fs::read_dir("/proc").ok()?.flatten();
-    let process =
-        entries.find(|entry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program));
-    process?.file_name().to_str()?.parse().ok()
 }

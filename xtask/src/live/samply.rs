@@ -9,20 +9,26 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::Profile;
+use super::test::Test;
 
 const MINUTES: Duration = Duration::from_mins(20);
 
+/// Why some of these tests run alone.
+const HEAVY: &str = "builds with all CPUs";
+
 pub(super) const TESTS: &[Test] = &[
-    Test::new("under_its_name_version_49_is_written", records).quick().parallel(),
-    Test::new("every_option_is_taken_or_says_why_not", options).parallel(),
-    Test::new("a_wrappers_sigint_saves_at_once", interrupted),
-    Test { limit: MINUTES, ..Test::new("cargo_samply_works", cargo_samply) },
-    Test { limit: MINUTES, ..Test::new("hotpath_0_17_reports_cpu_time", |test| hotpath(test, "=0.17.0")) },
+    Test::new("under_its_name_version_49_is_written", records).quick(),
+    Test::new("every_option_is_taken_or_says_why_not", options),
+    Test::new("a_wrappers_sigint_saves_at_once", interrupted)
+        .exclusive("measures how soon the profile is saved"),
+    Test { limit: MINUTES, ..Test::new("cargo_samply_works", cargo_samply) }.exclusive(HEAVY),
+    Test { limit: MINUTES, ..Test::new("hotpath_0_17_reports_cpu_time", |test| hotpath(test, "=0.17.0")) }
+        .exclusive(HEAVY),
     Test { limit: MINUTES, ..Test::new("the_newest_hotpath_reports_cpu_time", |test| hotpath(test, "*")) }
-        .only_in_all("the newest version is another one any day"),
+        .only_in_all("the newest version is another one any day")
+        .exclusive(HEAVY),
 ];
 
 /// The path of the program under test with the name `samply`.

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, skip};
-use super::harness::Test;
 use super::permissions::at_paranoid;
 use super::profile::Profile;
 use super::samply::link;
+use super::test::Test;
 
-pub(super) const TESTS: &[Test] = &[Test::new("options_do_as_samplys_with_known_differences", compared)];
+pub(super) const TESTS: &[Test] = &[Test::new("options_do_as_samplys_with_known_differences", compared)
+    .exclusive("sets kernel.perf_event_paranoid to 1")];
 
 /// A program that both recorders record with the same options.
 struct Case {

@@ -5,32 +5,32 @@ use serde_json::{Value, json};
 use super::browser;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
-use super::harness::Test;
 use super::http::{Answer, Client};
 use super::invocation::Running;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("load_serves_the_profile_to_the_front_end", profile_served).quick().parallel(),
-    Test::new("addresses_are_symbolicated", symbolicate).parallel(),
-    Test::new("a_bare_symbolication_job_is_answered_too", bare_job).parallel(),
-    Test::new("only_source_files_of_the_profile_are_served", source).parallel(),
-    Test::new("assembly_is_served", assembly).parallel(),
-    Test::new("without_the_token_nothing_is_revealed", no_token).quick().parallel(),
-    Test::new("another_host_name_is_refused", wrong_host).quick().parallel(),
-    Test::new("the_hosts_port_does_not_matter", forwarded_port).parallel(),
-    Test::new("a_preflight_is_answered", preflight).parallel(),
-    Test::new("nonsense_gets_a_json_error_and_ends_nothing", nonsense).parallel(),
-    Test::new("a_port_that_is_taken_is_left_alone", taken_port).parallel(),
-    Test::new("profiler_url_names_another_front_end", other_front_end).parallel(),
-    Test::new("over_ssh_a_tunnel_line_is_printed", over_ssh).parallel(),
-    Test::new("a_browsers_link_is_good_once_for_its_user", browser_link).parallel(),
-    Test::new("silent_connections_do_not_block_the_server", silent_connections).parallel(),
-    Test::new("another_users_connections_close_none_of_ours", flood_of_another_user).parallel(),
-    Test::new("a_source_that_only_the_profile_names", claimed_source).parallel(),
-    Test::new("record_in_a_pipe_saves_and_ends", record_in_a_pipe).parallel(),
-    Test::new("record_serves_when_asked_to", record_serves).parallel(),
+    Test::new("load_serves_the_profile_to_the_front_end", profile_served).quick(),
+    Test::new("addresses_are_symbolicated", symbolicate),
+    Test::new("a_bare_symbolication_job_is_answered_too", bare_job),
+    Test::new("only_source_files_of_the_profile_are_served", source),
+    Test::new("assembly_is_served", assembly),
+    Test::new("without_the_token_nothing_is_revealed", no_token).quick(),
+    Test::new("another_host_name_is_refused", wrong_host).quick(),
+    Test::new("the_hosts_port_does_not_matter", forwarded_port),
+    Test::new("a_preflight_is_answered", preflight),
+    Test::new("nonsense_gets_a_json_error_and_ends_nothing", nonsense),
+    Test::new("a_port_that_is_taken_is_left_alone", taken_port),
+    Test::new("profiler_url_names_another_front_end", other_front_end),
+    Test::new("over_ssh_a_tunnel_line_is_printed", over_ssh),
+    Test::new("a_browsers_link_is_good_once_for_its_user", browser_link),
+    Test::new("silent_connections_do_not_block_the_server", silent_connections),
+    Test::new("another_users_connections_close_none_of_ours", flood_of_another_user),
+    Test::new("a_source_that_only_the_profile_names", claimed_source),
+    Test::new("record_in_a_pipe_saves_and_ends", record_in_a_pipe),
+    Test::new("record_serves_when_asked_to", record_serves),
 ];
 
 /// A running server with a recording of `shares`.

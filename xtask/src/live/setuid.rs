@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_share, need_root};
-use super::harness::Test;
 use super::invocation::Finished;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_setuid_program_is_warned_about", launched).parallel(),
-    Test::new("the_warning_comes_before_the_program_starts", before_start).parallel(),
-    Test::new("setuid_programs_of_a_script_are_named_once", in_script).parallel(),
+    Test::new("a_setuid_program_is_warned_about", launched),
+    Test::new("the_warning_comes_before_the_program_starts", before_start),
+    Test::new("setuid_programs_of_a_script_are_named_once", in_script),
 ];
 
 /// The message about a program that loses its privileges.

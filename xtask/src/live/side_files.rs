@@ -10,9 +10,9 @@ use anyhow::Context as _;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, need_root};
-use super::harness::Test;
 use super::invocation::{Finished, Invocation, PLAIN_USER, Running};
 use super::profile::Profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_perf_map_of_another_user_is_not_trusted", of_another_user),

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq};
-use super::harness::Test;
 use super::http::Client;
 use super::made_profile;
 use super::server::{link_of, parts_of};
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("samplys_names_beside_a_profile_are_used", names).quick().parallel(),
-    Test::new("samplys_names_are_served", served).parallel(),
-    Test::new("a_damaged_file_beside_a_profile_is_reported", damaged).parallel(),
+    Test::new("samplys_names_beside_a_profile_are_used", names).quick(),
+    Test::new("samplys_names_are_served", served),
+    Test::new("a_damaged_file_beside_a_profile_is_reported", damaged),
 ];
 
 const ADDRESSES: [u64; 3] = [0x1004, 0x1010, 0x2008];
@@ -22,8 +22,9 @@ const BREAKPAD_ID: &str = "DFB8E43AF2423D73A453AEB6A777EF750";
 
 /// Writes a profile of a missing program, and samply's file beside it.
 fn write(test: &Context<'_>, sidecar: &str) -> anyhow::Result<String> {
+    let gone = test.path("gone").display().to_string();
     let lib = json!({
-        "name": "gone", "path": "/nonexistent/gone", "debugName": "gone", "debugPath": "/nonexistent/gone",
+        "name": "gone", "path": gone, "debugName": "gone", "debugPath": gone,
         "breakpadId": BREAKPAD_ID, "codeId": "3ae4b8df42f2733da453aeb6a777ef75e84ab7f8", "arch": null,
     });
     let profile = test.path("p.json");

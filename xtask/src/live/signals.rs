@@ -6,18 +6,18 @@ use std::process::Command;
 
 use super::context::Context;
 use super::expect::{Verdict, expect_eq, expect_measured};
-use super::harness::Test;
 use super::invocation::Running;
 use super::profile::Profile;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("ctrl_c_lets_the_command_save_its_work", handler_saves).quick(),
-    Test::new("ctrl_c_ends_a_command_that_does_not_care", default_action).quick(),
-    Test::new("a_second_ctrl_c_kills_an_ignoring_command", ignored),
-    Test::new("sigterm_to_the_recorder_saves_the_profile", terminated),
-    Test::new("sigint_to_the_recorder_saves_the_profile", interrupted_alone),
-    Test::new("ctrl_c_during_symbolication_saves_the_profile", during_symbolication),
-    Test::new("a_background_child_does_not_keep_the_recorder", background_child),
+    Test::new("ctrl_c_lets_the_command_save_its_work", handler_saves).quick().in_pairs(SHARES),
+    Test::new("ctrl_c_ends_a_command_that_does_not_care", default_action).quick().in_pairs(SHARES),
+    Test::new("a_second_ctrl_c_kills_an_ignoring_command", ignored).in_pairs(SHARES),
+    Test::new("sigterm_to_the_recorder_saves_the_profile", terminated).in_pairs(SHARES),
+    Test::new("sigint_to_the_recorder_saves_the_profile", interrupted_alone).in_pairs(SHARES),
+    Test::new("ctrl_c_during_symbolication_saves_the_profile", during_symbolication).in_pairs(SHARES),
+    Test::new("a_background_child_does_not_keep_the_recorder", background_child).in_pairs(SHARES),
 ];
 
 /// A recording of the waiting workload, which has begun to wait.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, need_root, skip};
-use super::harness::Test;
 use super::profile::Profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("frame_pointers_are_as_simpleperf_reports_them", frame_pointers),

@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, ensure};
 use super::cargo::{BUSY, cargo_nyquist, manifest, with_tool_chain};
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, need_root, skip};
-use super::harness::Test;
 use super::profile::Profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_package_of_split_debug_info_is_used", package).quick(),

@@ -4,65 +4,93 @@ use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_eq, expect_measured, expect_share, need_root, skip, with_note,
 };
-use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("every_stack_begins_at_start_with_cfi", |test| roots(test, "shares")).quick(),
-    Test::new("every_stack_begins_at_start_unoptimised", |test| roots(test, "shares-O0")),
-    Test::new("stacks_begin_at_start_with_frame_pointers", |test| roots(test, "shares-fp")),
-    Test::new("stacks_begin_at_start_by_frame_pointers_alone", |test| roots(test, "shares-fp-no-cfi")),
-    Test::new("stacks_begin_at_start_by_instructions_alone", |test| roots(test, "shares-no-cfi")),
+    Test::new("every_stack_begins_at_start_with_cfi", |test| roots(test, "shares")).quick().in_pairs(SHARES),
+    Test::new("every_stack_begins_at_start_unoptimised", |test| roots(test, "shares-O0")).in_pairs(SHARES),
+    Test::new("stacks_begin_at_start_with_frame_pointers", |test| roots(test, "shares-fp")).in_pairs(SHARES),
+    Test::new("stacks_begin_at_start_by_frame_pointers_alone", |test| roots(test, "shares-fp-no-cfi"))
+        .in_pairs(SHARES),
+    Test::new("stacks_begin_at_start_by_instructions_alone", |test| roots(test, "shares-no-cfi"))
+        .in_pairs(SHARES),
     Test::new("stripped_stacks_are_whole_by_instructions", |test| {
         expect_whole(&test.record(&["shares-no-cfi-stripped", "500"]).run_well()?.profile)
-    }),
-    Test::new("a_c_library_without_cfi_has_its_callers", |test| musl(test, &["-static"])).quick(),
-    Test::new("a_stripped_c_library_without_cfi_has_callers", |test| musl(test, &[])),
+    })
+    .in_pairs(SHARES),
+    Test::new("a_c_library_without_cfi_has_its_callers", |test| musl(test, &["-static"]))
+        .quick()
+        .in_pairs(SHARES),
+    Test::new("a_stripped_c_library_without_cfi_has_callers", |test| musl(test, &[])).in_pairs(SHARES),
     Test::new("a_stripped_musl_program_has_whole_stacks", |test| {
         expect_whole(&record_musl(test, &["-static", "-s"])?.profile)
-    }),
-    Test::new("every_stack_begins_at_start_by_debug_frame", |test| roots(test, "shares-debug-frame")),
-    Test::new("every_stack_begins_at_start_without_pie", |test| roots(test, "shares-no-pie")),
-    Test::new("every_stack_begins_at_start_in_static_c", |test| roots(test, "shares-static")),
-    Test::new("every_stack_begins_at_start_in_a_static_pie", |test| roots(test, "shares-static-pie")).quick(),
-    Test::new("stacks_begin_at_start_without_a_search_table", |test| roots(test, "shares-no-hash-header")),
-    Test::new("stacks_begin_at_start_with_many_text_sections", |test| roots(test, "shares-text-sections")),
-    Test::new("every_stack_begins_at_start_in_rust", |test| rust_roots(test, "inlines-v0")).quick(),
-    Test::new("every_stack_begins_at_start_in_static_rust", |test| rust_roots(test, "inlines-static")),
-    Test::new("thread_stacks_begin_where_threads_do", |test| thread_roots(test, "threads")),
-    Test::new("thread_stacks_have_roots_with_frame_pointers", |test| thread_roots(test, "threads-fp")),
-    Test::new("callers_are_in_order", callers_in_order).quick(),
-    Test::new("a_recursion_that_fits_is_complete", |test| recursion(test, "recursion", 100)),
+    })
+    .in_pairs(SHARES),
+    Test::new("every_stack_begins_at_start_by_debug_frame", |test| roots(test, "shares-debug-frame"))
+        .in_pairs(SHARES),
+    Test::new("every_stack_begins_at_start_without_pie", |test| roots(test, "shares-no-pie"))
+        .in_pairs(SHARES),
+    Test::new("every_stack_begins_at_start_in_static_c", |test| roots(test, "shares-static"))
+        .in_pairs(SHARES),
+    Test::new("every_stack_begins_at_start_in_a_static_pie", |test| roots(test, "shares-static-pie"))
+        .quick()
+        .in_pairs(SHARES),
+    Test::new("stacks_begin_at_start_without_a_search_table", |test| roots(test, "shares-no-hash-header"))
+        .in_pairs(SHARES),
+    Test::new("stacks_begin_at_start_with_many_text_sections", |test| roots(test, "shares-text-sections"))
+        .in_pairs(SHARES),
+    Test::new("every_stack_begins_at_start_in_rust", |test| rust_roots(test, "inlines-v0"))
+        .quick()
+        .in_pairs(SHARES),
+    Test::new("every_stack_begins_at_start_in_static_rust", |test| rust_roots(test, "inlines-static"))
+        .in_pairs(SHARES),
+    Test::new("thread_stacks_begin_where_threads_do", |test| thread_roots(test, "threads")).in_pairs(SHARES),
+    Test::new("thread_stacks_have_roots_with_frame_pointers", |test| thread_roots(test, "threads-fp"))
+        .in_pairs(SHARES),
+    Test::new("callers_are_in_order", callers_in_order).quick().in_pairs(SHARES),
+    Test::new("a_recursion_that_fits_is_complete", |test| recursion(test, "recursion", 100)).in_pairs(SHARES),
     Test::new("a_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 300))
-        .quick(),
-    Test::new("a_deep_fp_recursion_is_whole_or_says_why_not", |test| recursion(test, "recursion-fp", 300)),
-    Test::new("a_very_deep_recursion_is_whole_or_says_why", |test| recursion(test, "recursion", 4000)),
-    Test::new("a_fault_at_the_stack_pointer_has_its_function", fault_at_stack_pointer),
-    Test::new("a_handler_on_its_own_stack_says_so", |test| own_stack(test, "signal_stack")),
-    Test::new("a_coroutines_stack_is_complete", |test| coroutine(test, "coroutine", &[], IN_COROUTINE)),
+        .quick()
+        .in_pairs(SHARES),
+    Test::new("a_deep_fp_recursion_is_whole_or_says_why_not", |test| recursion(test, "recursion-fp", 300))
+        .in_pairs(SHARES),
+    Test::new("a_very_deep_recursion_is_whole_or_says_why", |test| recursion(test, "recursion", 4000))
+        .in_pairs(SHARES),
+    Test::new("a_fault_at_the_stack_pointer_has_its_function", fault_at_stack_pointer).in_pairs(SHARES),
+    Test::new("a_handler_on_its_own_stack_says_so", |test| own_stack(test, "signal_stack")).in_pairs(SHARES),
+    Test::new("a_coroutines_stack_is_complete", |test| coroutine(test, "coroutine", &[], IN_COROUTINE))
+        .in_pairs(SHARES),
     Test::new("what_a_coroutine_returns_to_has_its_name", |test| {
         coroutine(test, "coroutine-static", &[], IN_COROUTINE)
-    }),
+    })
+    .in_pairs(SHARES),
     Test::new("a_coroutines_root_is_named_by_frame_pointers", |test| {
         // In a leaf without a frame, frame pointers skip its caller. That is `in_coroutine` when it reads the
         // time.
         coroutine(test, "coroutine-fp", &["--call-graph", "fp"], &["body"])
-    }),
-    Test::new("frame_pointers_name_what_a_handler_returns_to", signal_return_by_frame_pointers),
-    Test::new("what_a_handler_returns_to_has_its_name", |test| own_stack(test, "signal_stack-static")),
-    Test::new("a_signal_handlers_stack_goes_on_below_it", |test| signal_frame(test, "signal_frame")),
-    Test::new("a_handlers_stack_goes_on_with_frame_pointers", |test| signal_frame(test, "signal_frame-fp")),
-    Test::new("a_leaf_without_cfi_is_whole_or_says_why_not", no_cfi),
-    Test::new("frame_pointers_lead_out_of_a_leaf_without_cfi", no_cfi_frame_pointers),
-    Test::new("made_code_without_cfi_has_its_callers", |test| made_code(test, &[])).quick(),
+    })
+    .in_pairs(SHARES),
+    Test::new("frame_pointers_name_what_a_handler_returns_to", signal_return_by_frame_pointers)
+        .in_pairs(SHARES),
+    Test::new("what_a_handler_returns_to_has_its_name", |test| own_stack(test, "signal_stack-static"))
+        .in_pairs(SHARES),
+    Test::new("a_signal_handlers_stack_goes_on_below_it", |test| signal_frame(test, "signal_frame"))
+        .in_pairs(SHARES),
+    Test::new("a_handlers_stack_goes_on_with_frame_pointers", |test| signal_frame(test, "signal_frame-fp"))
+        .in_pairs(SHARES),
+    Test::new("a_leaf_without_cfi_is_whole_or_says_why_not", no_cfi).in_pairs(SHARES),
+    Test::new("frame_pointers_lead_out_of_a_leaf_without_cfi", no_cfi_frame_pointers).in_pairs(SHARES),
+    Test::new("made_code_without_cfi_has_its_callers", |test| made_code(test, &[])).quick().in_pairs(SHARES),
     Test::new("by_ptrace_made_code_without_cfi_has_callers", |test| {
         made_code(test, &["--backend", "ptrace"])
-    }),
-    Test::new("frames_of_dynamic_size_are_walked", dynamic_frames),
-    Test::new("code_of_the_vdso_has_its_caller", vdso),
-    Test::new("a_plugin_loaded_at_run_time_has_its_caller", plugin),
-    Test::new("kernel_frames_lie_on_top_of_their_user_frames", kernel_on_user),
+    })
+    .in_pairs(SHARES),
+    Test::new("frames_of_dynamic_size_are_walked", dynamic_frames).in_pairs(SHARES),
+    Test::new("code_of_the_vdso_has_its_caller", vdso).in_pairs(SHARES),
+    Test::new("a_plugin_loaded_at_run_time_has_its_caller", plugin).in_pairs(SHARES),
+    Test::new("kernel_frames_lie_on_top_of_their_user_frames", kernel_on_user).in_pairs(SHARES),
 ];
 
 /// How many samples may have other roots, at the start (the dynamic loader) and the end of the process.

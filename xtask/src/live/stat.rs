@@ -5,31 +5,31 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
-use super::harness::Test;
 use super::invocation::{Finished, Invocation};
 use super::permissions::at_paranoid;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("counts_are_those_of_perf", as_perf).quick(),
-    Test::new("children_and_threads_are_counted", family).quick(),
+    Test::new("counts_are_those_of_perf", as_perf).quick().in_pairs(SHARES),
+    Test::new("children_and_threads_are_counted", family).quick().in_pairs(SHARES),
     Test::new("a_plain_user_counts_user_code_and_hears_so", plain_user).quick(),
-    Test::new("refused_counting_leaves_the_times", refused).parallel(),
-    Test::new("the_commands_status_and_output_are_its_own", transparent).quick().parallel(),
-    Test::new("a_failed_run_ends_the_runs_and_is_said", failed_run).parallel(),
-    Test::new("runs_have_a_mean_and_a_deviation", runs).quick().parallel(),
-    Test::new("two_commands_are_compared", compared).quick(),
+    Test::new("refused_counting_leaves_the_times", refused),
+    Test::new("the_commands_status_and_output_are_its_own", transparent).quick(),
+    Test::new("a_failed_run_ends_the_runs_and_is_said", failed_run),
+    Test::new("runs_have_a_mean_and_a_deviation", runs).quick(),
+    Test::new("two_commands_are_compared", compared).quick().in_pairs(SHARES),
     Test::new("intervals_add_up_to_the_whole", intervals).quick(),
-    Test::new("running_threads_are_counted_each", attached).parallel(),
-    Test::new("each_thread_of_a_command_is_counted", threads_of_command).quick(),
-    Test::new("a_plain_user_counts_each_thread", threads_for_plain_user),
-    Test::new("threads_are_counted_where_perf_is_refused", threads_where_refused).parallel(),
-    Test::new("threads_are_counted_across_exec", threads_across_exec).parallel(),
-    Test::new("a_command_with_counted_threads_is_controlled", threads_controlled).parallel(),
-    Test::new("threads_that_are_too_many_are_reported", threads_too_many).parallel(),
-    Test::new("calls_in_threads_add_up_to_all_calls", probes_by_thread).parallel(),
-    Test::new("calls_of_a_function_are_counted", probes).quick().parallel(),
-    Test::new("a_wrong_event_is_pointed_at", wrong_event).quick().parallel(),
-    Test::new("a_table_fits_the_terminal", narrow).parallel(),
+    Test::new("running_threads_are_counted_each", attached),
+    Test::new("each_thread_of_a_command_is_counted", threads_of_command).quick().in_pairs(SHARES),
+    Test::new("a_plain_user_counts_each_thread", threads_for_plain_user).in_pairs(SHARES),
+    Test::new("threads_are_counted_where_perf_is_refused", threads_where_refused),
+    Test::new("threads_are_counted_across_exec", threads_across_exec),
+    Test::new("a_command_with_counted_threads_is_controlled", threads_controlled),
+    Test::new("threads_that_are_too_many_are_reported", threads_too_many),
+    Test::new("calls_in_threads_add_up_to_all_calls", probes_by_thread),
+    Test::new("calls_of_a_function_are_counted", probes).quick(),
+    Test::new("a_wrong_event_is_pointed_at", wrong_event).quick(),
+    Test::new("a_table_fits_the_terminal", narrow),
 ];
 
 /// A count in the JSON.

@@ -9,32 +9,40 @@ use super::expect::{
     Stop, Verdict, expect, expect_eq, expect_measured, expect_share, expect_within, need_root, skip,
     tolerance,
 };
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Frame, Profile, Thread};
 use super::recorded::Recorded;
 use super::spare::watched;
+use super::test::{SHARES, Test};
 use crate::sys;
 
+/// Why some of these tests run alone.
+const HEAVY: &str = "starts compilers, very many processes or very many threads, which take all CPUs";
+
 pub(super) const TESTS: &[Test] = &[
-    Test::new("five_thousand_short_processes_are_counted", |test| storm(test, By::Best, &["vfork", "5000"])),
-    Test::new("short_processes_that_never_exec_are_counted", |test| storm(test, By::Best, &["fork", "4000"])),
-    Test::new("an_exec_storm_is_counted", |test| storm(test, By::Best, &["exec", "3000"])),
-    Test::new("by_ptrace_short_processes_are_counted", |test| storm(test, By::Ptrace, &["vfork", "600"])),
+    Test::new("five_thousand_short_processes_are_counted", |test| storm(test, By::Best, &["vfork", "5000"]))
+        .exclusive(HEAVY),
+    Test::new("short_processes_that_never_exec_are_counted", |test| storm(test, By::Best, &["fork", "4000"]))
+        .exclusive(HEAVY),
+    Test::new("an_exec_storm_is_counted", |test| storm(test, By::Best, &["exec", "3000"])).exclusive(HEAVY),
+    Test::new("by_ptrace_short_processes_are_counted", |test| storm(test, By::Ptrace, &["vfork", "600"]))
+        .exclusive(HEAVY),
     Test::new("by_ptrace_short_forked_processes_are_counted", |test| {
         storm(test, By::Ptrace, &["fork", "600"])
-    }),
-    Test::new("by_ptrace_an_exec_storm_is_counted", |test| storm(test, By::Ptrace, &["exec", "600"])),
-    Test::new("a_shell_loop_has_the_time_of_its_commands", shell_loop),
-    Test::new("a_parallel_make_has_the_time_of_its_compilers", parallel_make),
-    Test::new("a_cargo_build_has_the_time_of_its_compilers", cargo_build),
-    Test::new("a_plain_user_is_warned_of_unsampled_tasks", unprivileged),
-    Test::new("five_hundred_threads_are_recorded", many_threads),
-    Test::new("a_number_used_again_is_another_process", pid_reuse),
-    Test::new("libraries_replacing_each_other_are_distinct", plugin_loop),
-    Test::new("a_program_closing_all_descriptors_is_recorded", closer),
-    Test::new("a_32_bit_program_is_named_as_not_unwound", bits32),
-    Test::new("a_stopped_and_continued_program_is_recorded", stopped),
+    })
+    .exclusive(HEAVY),
+    Test::new("by_ptrace_an_exec_storm_is_counted", |test| storm(test, By::Ptrace, &["exec", "600"]))
+        .exclusive(HEAVY),
+    Test::new("a_shell_loop_has_the_time_of_its_commands", shell_loop).exclusive(HEAVY),
+    Test::new("a_parallel_make_has_the_time_of_its_compilers", parallel_make).exclusive(HEAVY),
+    Test::new("a_cargo_build_has_the_time_of_its_compilers", cargo_build).exclusive(HEAVY),
+    Test::new("a_plain_user_is_warned_of_unsampled_tasks", unprivileged).exclusive(HEAVY),
+    Test::new("five_hundred_threads_are_recorded", many_threads).exclusive(HEAVY),
+    Test::new("a_number_used_again_is_another_process", pid_reuse).exclusive(HEAVY),
+    Test::new("libraries_replacing_each_other_are_distinct", plugin_loop).in_pairs(SHARES),
+    Test::new("a_program_closing_all_descriptors_is_recorded", closer).in_pairs(SHARES),
+    Test::new("a_32_bit_program_is_named_as_not_unwound", bits32).in_pairs(SHARES),
+    Test::new("a_stopped_and_continued_program_is_recorded", stopped).in_pairs(SHARES),
 ];
 
 /// The backends for cases that are equally hard for both.

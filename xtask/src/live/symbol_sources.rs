@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root};
 use super::file_server::FileServer;
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::json_docs::Documents;
 use super::names::expect_lines;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("what_was_looked_up_is_kept_shown_and_removed", kept).quick(),
@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("debuginfod_lies_and_is_not_trusted", lying),
     Test::new("source_comes_by_debuginfod", source),
     Test::new("ctrl_c_gives_up_a_download_and_saves", gives_up),
-    Test::new("doctor_tells_every_place", doctor).parallel(),
+    Test::new("doctor_tells_every_place", doctor),
 ];
 
 fn cache(test: &Context<'_>, words: &[&str]) -> Result<Value> {

@@ -1,5 +1,4 @@
-//! Targets of recordings: the command in a separate control group, processes with their descendants, groups,
-//! and the whole machine.
+//! Targets of recordings: the command in a separate control group, and processes with their descendants.
 
 use std::fs;
 use std::path::Path;
@@ -7,63 +6,60 @@ use std::path::Path;
 use super::by::{BOTH, By};
 use super::context::Context;
 use super::expect::{
-    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root,
 };
-use super::group_folders::{groups, leaves, own_group, processes_of};
-use super::harness::Test;
+use super::group_folders::{groups_of, leaves, own_group, processes_of};
 use super::invocation::{Finished, Invocation, Running};
-use super::profile::{Frame, Profile, Thread};
+use super::profile::{Profile, Thread};
 use super::recorded::Truth;
 use super::running_targets::{
-    OfRunning, WORK, end, expect_due, is_alive, process_cpu_ms, process_of, record_working,
-    record_working_by, weight_of, working,
+    OfRunning, WORK, end, expect_due, is_alive, process_cpu_ms, record_working_by, weight_of, working,
 };
 use super::spare::watched;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_commands_control_group_is_gone_afterwards", group_is_removed).quick(),
     Test::new("what_a_command_leaves_running_moves_up", left_running),
-    Test::new("what_runs_on_is_named_and_recorded_for_a_time", daemon),
+    Test::new("what_runs_on_is_named_and_recorded_for_a_time", daemon).in_pairs(SHARES),
     Test::new("an_empty_profile_says_why", empty),
-    Test::new("a_crashed_recorders_group_is_removed_later", crashed),
-    Test::new("nobody_elses_stacks_are_recorded", nobody_else),
-    Test::new("without_control_group_samples_are_picked_out", no_group),
-    Test::new("several_processes_are_attached_to", several),
-    Test::new("children_that_run_already_are_attached_to", running_children),
-    Test::new("a_stopped_process_is_attached_to_and_stays_so", stopped),
-    Test::new("threads_are_attached_to_as_they_are_born", born_meanwhile),
-    Test::new("a_thread_ending_while_attaching_is_no_error", ending_threads),
-    Test::new("processes_are_attached_to_by_name", by_name),
-    Test::new("the_whole_system_is_recorded_by_process", whole_system),
-    Test::new("the_whole_system_is_recorded_by_cpu", system_by_cpu),
-    Test::new("system_wide_processes_are_picked_by_name", system_by_name),
-    Test::new("a_control_group_is_recorded", named_group),
-    Test::new("a_command_says_how_long_a_process_is_recorded", beside_command),
-    Test::new("the_system_is_recorded_while_a_command_runs", system_beside_command),
-    Test::new("only_the_chosen_cpus_are_sampled", chosen_cpus),
-    Test::new("what_cannot_be_recorded_is_a_sentence", refusals).parallel(),
-    Test::new("few_descriptors_are_no_obstacle", few_descriptors),
-    Test::new("a_plain_user_cannot_record_the_machine", not_permitted),
+    Test::new("a_crashed_recorders_group_is_removed_later", crashed)
+        .exclusive("any other recorder removes what the crashed one has left"),
+    Test::new("nobody_elses_stacks_are_recorded", nobody_else).in_pairs(SHARES),
+    Test::new("without_control_group_samples_are_picked_out", no_group).in_pairs(SHARES),
+    Test::new("several_processes_are_attached_to", several).in_pairs(SHARES),
+    Test::new("children_that_run_already_are_attached_to", running_children).in_pairs(SHARES),
+    Test::new("a_stopped_process_is_attached_to_and_stays_so", stopped).in_pairs(SHARES),
+    Test::new("threads_are_attached_to_as_they_are_born", born_meanwhile).in_pairs(SHARES),
+    Test::new("a_thread_ending_while_attaching_is_no_error", ending_threads).in_pairs(SHARES),
+    Test::new("a_command_says_how_long_a_process_is_recorded", beside_command).in_pairs(SHARES),
+    Test::new("what_cannot_be_recorded_is_a_sentence", refusals),
 ];
 
 fn group_is_removed(test: &Context<'_>) -> Verdict {
     need_root()?;
     own_group()?;
-    let recorded = test.record_command(&["cat", "/proc/self/cgroup"]).run_well()?;
-    expect_contains("the command's group", &recorded.finished.stdout_text(), "/nyquist-")?;
-    expect_eq("groups that are left", leaves()?, Vec::new())
+    let prepared = test.record_command(&["cat", "/proc/self/cgroup"]).prepare();
+    let recorder = prepared.call.start()?;
+    let pid = recorder.pid();
+    let finished = recorder.wait()?.succeeded()?;
+    expect_contains("the command's group", &finished.stdout_text(), &format!("/nyquist-{pid}-"))?;
+    expect_eq("groups that are left", groups_of(pid)?, Vec::new())
 }
 
 /// The daemon is moved to the group in which it would have been, and the recorder does not wait for it.
 fn left_running(test: &Context<'_>) -> Verdict {
     need_root()?;
     let own = own_group()?;
-    let recorded = test.record_command(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]).run_well()?;
-    let pid: u32 = recorded.finished.stdout_text().trim().parse()?;
+    let prepared = test.record_command(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]).prepare();
+    let recorder = prepared.call.start()?;
+    let recorders = recorder.pid();
+    let finished = recorder.wait()?.succeeded()?;
+    let pid: u32 = finished.stdout_text().trim().parse()?;
     expect(is_alive(pid), "the daemon was ended")?;
     expect(processes_of(&own)?.contains(&pid), "the daemon is not in the recorder's group")?;
-    expect_eq("groups that are left", leaves()?, Vec::new())?;
-    expect_contains("stderr", &recorded.finished.stderr, "run on")
+    expect_eq("groups that are left", groups_of(recorders)?, Vec::new())?;
+    expect_contains("stderr", &finished.stderr, "run on")
 }
 
 /// A command that ends at once, and leaves its work to a process that it has started.
@@ -123,8 +119,8 @@ fn crashed(test: &Context<'_>) -> Verdict {
     let prepared = test.record(&["endless", "1"]).prepare();
     let recorder = prepared.call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     recorder.wait_for_file(&ready)?;
-    let own = groups()?.into_iter().find(|(_, pid)| *pid == recorder.pid());
-    let Some((leaf, _)) = &own else { return expect(false, "there is no group") };
+    let own = groups_of(recorder.pid())?;
+    let [leaf] = own.as_slice() else { return expect(false, format_args!("its groups are {own:?}")) };
     let command = processes_of(leaf)?;
     end(recorder)?;
     expect(leaf.exists(), "there is nothing to be removed")?;
@@ -199,7 +195,8 @@ fn running_children(test: &Context<'_>) -> Verdict {
     let shell = shell.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     shell.wait_for_file(&ready)?;
     let path = test.workload("endless");
-    let grandchild = process_of(&path).ok_or_else(|| Stop::Failed("the grandchild does not run".into()))?;
+    let grandchild =
+        test.process_of(&path).ok_or_else(|| Stop::Failed("the grandchild does not run".into()))?;
     let pid = shell.pid().to_string();
     for by in BOTH {
         let OfRunning { profile, used } = record_working_by(by, test, &["-v", "-p", &pid], &[grandchild])?;
@@ -321,130 +318,6 @@ fn ending_threads(test: &Context<'_>) -> Verdict {
     end(target)
 }
 
-fn by_name(test: &Context<'_>) -> Verdict {
-    let targets = [working(test, &["endless", "1"])?, working(test, &["endless", "1"])?];
-    let pids = targets.each_ref().map(Running::pid);
-    for by in BOTH {
-        let OfRunning { profile, used } = record_working_by(by, test, &["--name", "endl*s"], &pids)?;
-        for (pid, used) in pids.into_iter().zip(used) {
-            expect_due("a process of that name", weight_of(&profile, pid), used)?;
-        }
-        let others = profile.threads.iter().filter(|thread| thread.process != "endless").count();
-        expect_eq("threads of other processes", others, 0)?;
-    }
-    targets.into_iter().try_for_each(end)
-}
-
-fn whole_system(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let target = working(test, &["endless", "1"])?;
-    let OfRunning { profile, used } = record_working(test, &["-a"], &[target.pid()])?;
-    let weight = weight_of(&profile, target.pid());
-    end(target)?;
-    let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
-    // The interval of a CPU across a context switch counts for the thread at its end.
-    let due = WORK * 0.85 - lost..used[0] * 1.15 + 5.0;
-    expect_measured(
-        due.contains(&weight),
-        format_args!("the busy process has {weight} samples, not {due:?}"),
-    )?;
-    let share = profile.total_share("main_loop") * profile.total();
-    expect_measured(share > 0.9 * weight, format_args!("main_loop has {share} of {weight} samples"))?;
-    let idle =
-        profile.threads.iter().any(|thread| thread.pid == "0" || thread.process.starts_with("swapper"));
-    expect(!idle, "the idle CPUs are in it")?;
-    // If the record of a name was dropped, the name is not known. The summary reports the loss.
-    let nameless = profile.threads.iter().any(|thread| thread.process.starts_with('<'));
-    let names = profile.thread_names();
-    expect_measured(!nameless || lost > 0.0, format_args!("processes without names: {names:?}"))?;
-    let cpus = crate::sys::cpu_count() as f64;
-    let times = || profile.threads.iter().flat_map(|thread| thread.samples.iter().map(|sample| sample.time));
-    let span = times().fold(0.0, f64::max) - times().fold(f64::INFINITY, f64::min);
-    expect_measured(
-        profile.total() < (1.02 * span + 10.0) * cpus,
-        format_args!("{} samples in {span:.0} ms on {cpus} CPUs", profile.total()),
-    )
-}
-
-/// Each program is bound to a CPU. Its samples are in the row of that CPU, and in no other.
-fn system_by_cpu(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let started = |cpu: &str| {
-        let ready = test.fresh("ready");
-        let call = test.program(test.workload("endless")).args(&["1"]).under(&["taskset", "-c", cpu]);
-        let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
-        running.wait_for_file(&ready).map(|()| running)
-    };
-    let cpus = if crate::sys::cpu_count() > 1 { &["0", "1"][..] } else { &["0"] };
-    let targets: Vec<Running<'_>> = cpus.iter().map(|cpu| started(cpu)).collect::<Result<_, _>>()?;
-    let pids: Vec<u32> = targets.iter().map(Running::pid).collect();
-    let OfRunning { profile, .. } = record_working(test, &["-a", "--per-cpu-threads"], &pids)?;
-    targets.into_iter().try_for_each(end)?;
-    let rows: Vec<&Thread> = profile.threads.iter().filter(|thread| thread.process == "CPU").collect();
-    for (cpu, pid) in cpus.iter().zip(&pids) {
-        let name = format!("CPU {cpu}");
-        let on = |is_wanted: &dyn Fn(&Thread) -> bool| -> f64 {
-            rows.iter().filter(|row| is_wanted(row)).map(|row| weight_below(row, *pid)).sum()
-        };
-        let own = on(&|row| row.name == name);
-        let elsewhere = on(&|row| row.name != name && !row.is_main);
-        expect_within(&format!("on {name}"), own, weight_of(&profile, *pid), 0.02)?;
-        expect_measured(elsewhere <= 0.02 * own, format_args!("{elsewhere} of {own} samples on other CPUs"))?;
-    }
-    Ok(())
-}
-
-/// The weight of a process in a CPU's row, by the first frame of each stack.
-fn weight_below(row: &Thread, pid: u32) -> f64 {
-    let owner = format!("(process {pid}, ");
-    let is_own = |stack: &[&Frame]| stack.first().is_some_and(|root| root.function.contains(&owner));
-    row.stacks().filter(|(stack, _)| is_own(stack)).map(|(_, weight)| weight).sum()
-}
-
-/// A process that starts after the recording has begun is also recorded.
-fn system_by_name(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let output = test.path("named.json.gz");
-    let call = test.nyquist(&["record", "-s", "-a", "--name", "shares", "-o"]).path(&output);
-    let recorder = call.start()?;
-    recorder.wait_until_recording()?;
-    let other = working(test, &["endless", "1"])?;
-    let truth = test.fresh("truth");
-    let shares = test.program(test.workload("shares")).args(&["200"]);
-    shares.env("WORKLOAD_TRUTH", truth.display().to_string()).run()?.succeeded()?;
-    recorder.signal(libc::SIGINT)?;
-    recorder.wait()?.succeeded()?;
-    end(other)?;
-    let profile = Profile::read(&output)?;
-    let named = profile.threads.iter().all(|thread| thread.process == "shares");
-    expect(named, format_args!("others are in it: {:?}", profile.thread_names()))?;
-    let used = Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
-    expect_within("its samples", profile.total(), used, 0.15)
-}
-
-fn named_group(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let own = own_group()?;
-    let group = own.join(format!("tests-{}", std::process::id()));
-    fs::create_dir(&group)?;
-    let inside = working(test, &["endless", "1"])?;
-    let outside = working(test, &["endless", "1"])?;
-    fs::write(group.join("cgroup.procs"), inside.pid().to_string())?;
-    let name = fs::read_to_string(format!("/proc/{}/cgroup", inside.pid()))?;
-    let name = name.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default().to_owned();
-    for path in [name, group.display().to_string()] {
-        let OfRunning { profile, used } = record_working(test, &["--cgroup", &path], &[inside.pid()])?;
-        let weight = weight_of(&profile, inside.pid());
-        expect_due(&format!("the process of the group {path}"), weight, used[0])?;
-        expect_within("all samples", profile.total(), weight, 0.001)?;
-        let share = profile.total_share("main_loop");
-        expect_measured(share > 0.9, format_args!("main_loop has a share of {share:.3}"))?;
-    }
-    end(inside)?;
-    end(outside)?;
-    Ok(fs::remove_dir(&group)?)
-}
-
 /// The end of the command ends the recording. The end of the process also does, and ends the command, too.
 fn beside_command(test: &Context<'_>) -> Verdict {
     let target = working(test, &["endless", "1"])?;
@@ -468,43 +341,6 @@ fn beside_command(test: &Context<'_>) -> Verdict {
     recorder.wait()?.succeeded()?;
     let pid = fs::read_to_string(&pid_file)?.trim().parse()?;
     expect(!is_alive(pid), "the command runs on")
-}
-
-fn system_beside_command(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let target = working(test, &["endless", "1"])?;
-    let (output, truth) = (test.fresh("profile.json.gz"), test.fresh("truth"));
-    let call = test
-        .nyquist(&["record", "-s", "-a", "-o"])
-        .path(&output)
-        .env("WORKLOAD_TRUTH", truth.display().to_string());
-    call.args(&[&test.workload("shares").display().to_string(), "300"]).run()?.succeeded()?;
-    let profile = Profile::read(&output)?;
-    let weight = weight_of(&profile, target.pid());
-    end(target)?;
-    expect(weight > 0.0, "the process that runs already has no samples")?;
-    let command = profile.threads.iter().filter(|thread| thread.process == "shares").map(Thread::total).sum();
-    let used = Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
-    expect_within("the command's samples", command, used, 0.15)
-}
-
-fn chosen_cpus(test: &Context<'_>) -> Verdict {
-    if crate::sys::cpu_count() < 2 {
-        return skip("the machine has one CPU");
-    }
-    let program = test.workload("shares").display().to_string();
-    for (cpu, part) in [("0", 1.0), ("1", 0.0), ("0-1", 1.0), ("1,0", 1.0), ("0,0", 1.0)] {
-        let command = ["taskset", "-c", "0", &program, "300"];
-        let recorded = test.record_command(&command).options(&["--cpu", cpu]).run_well()?;
-        let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
-        let weight: f64 = own.map(Thread::total).sum();
-        let wanted = part * recorded.truth()?.cpu * 1000.0;
-        expect_measured(
-            (weight - wanted).abs() < 30.0,
-            format_args!("{weight} samples on CPU {cpu}, wanted {wanted}"),
-        )?;
-    }
-    Ok(())
 }
 
 /// Checks that a call fails with one sentence and the expected parts, and writes no profile.
@@ -575,50 +411,4 @@ fn refusals(test: &Context<'_>) -> Verdict {
     let missing = test.nyquist(&["record", "-s", "-o", "x", "--", "/no/such/command"]).run()?;
     let said = missing.stderr.lines().count();
     expect_eq("lines about a command that is not there", said, 1)
-}
-
-fn not_permitted(test: &Context<'_>) -> Verdict {
-    let _held = super::permissions::at_paranoid(2)?;
-    own_group()?;
-    for options in [&["-a"][..], &["-a", "--name", "sh"], &["--cgroup", "/"]] {
-        let says = ["not permitted", "hint: root can", "CAP_PERFMON"];
-        expect_refused(test, test.nyquist(&["record"]).args(options).by_plain_user(), &says)?;
-        expect_not_started(test, options, Invocation::by_plain_user, &says)?;
-    }
-    Ok(())
-}
-
-/// The limit is far below one event for each thread. With the privilege, whole CPUs are sampled. Without it,
-/// the program is traced, however many descriptors that needs.
-fn few_descriptors(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let _held = super::permissions::at_paranoid(2)?;
-    for (plain, says) in [(false, "whole CPUs are sampled"), (true, "open files, and fewer are allowed")] {
-        let call = test.program(test.workload("many_threads")).args(&["1000000", "200"]);
-        // Otherwise, a plain user's recorder would get only a two-hundredth of the CPU time.
-        let target = if plain { call.under(&["nice", "-n", "19"]).by_plain_user() } else { call }.start()?;
-        let threads = || fs::read_dir(format!("/proc/{}/task", target.pid())).map_or(0, Iterator::count);
-        target.wait_until("the threads to be born", || threads() == 201)?;
-        let (output, pid) = (test.fresh("profile.json.gz"), target.pid().to_string());
-        let call = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output);
-        let call = call.under(&["prlimit", "--nofile=300:300"]);
-        let recorder = if plain { call.by_plain_user() } else { call }.start()?;
-        recorder.wait_until_recording()?;
-        let begun = process_cpu_ms(target.pid())?;
-        let works = || process_cpu_ms(target.pid()).is_ok_and(|now| now > begun + WORK);
-        recorder.wait_until("the threads to work", works)?;
-        recorder.signal(libc::SIGINT)?;
-        let finished = recorder.wait()?.succeeded()?;
-        expect_contains("stderr", &finished.stderr, says)?;
-        expect(is_alive(target.pid()), "the program did not survive")?;
-        end(target)?;
-        // Sampling by the wall clock hardly ever sees a process that runs for a millisecond at a time. Its
-        // time is known, though.
-        let profile = Profile::read(&output)?;
-        let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
-        let total = profile.total();
-        let is_there = total + lost > WORK * 0.8;
-        expect_measured(is_there, format_args!("{says}: {total} samples for {WORK} ms and more"))?;
-    }
-    Ok(())
 }

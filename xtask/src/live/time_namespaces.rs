@@ -3,13 +3,13 @@
 use super::by::BOTH;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_eq, expect_measured, need_root};
-use super::harness::Test;
 use super::markers::markers;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_recorder_in_a_time_namespace_keeps_time", recorder),
+    Test::new("a_recorder_in_a_time_namespace_keeps_time", recorder).in_pairs(SHARES),
     Test::new("markers_keep_time_in_a_time_namespace", program),
-    Test::new("jitdumps_keep_time_in_a_time_namespace", jitdump),
+    Test::new("jitdumps_keep_time_in_a_time_namespace", jitdump).in_pairs(SHARES),
 ];
 
 /// A clock that is a day ahead. On every kernel, the forking process is in the namespace.

@@ -2,9 +2,9 @@
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
-use super::harness::Test;
 use super::invocation::Running;
 use super::permissions::at_paranoid;
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_commands_functions_are_shown_until_q", command).quick(),
@@ -14,9 +14,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("an_ended_command_can_still_be_looked_at", ended),
     Test::new("a_command_that_fails_is_not_silent", failed),
     Test::new("a_commands_output_does_not_disturb_the_screen", output),
-    Test::new("batches_are_tables_of_the_right_shares", batch).quick(),
-    Test::new("waits_are_shown_while_they_last", waits).quick(),
-    Test::new("a_plain_user_sees_where_threads_wait", waits_of_plain_user),
+    Test::new("batches_are_tables_of_the_right_shares", batch).quick().in_pairs(SHARES),
+    Test::new("waits_are_shown_while_they_last", waits).quick().in_pairs(SHARES),
+    Test::new("a_plain_user_sees_where_threads_wait", waits_of_plain_user).in_pairs(SHARES),
     Test::new("a_missing_command_leaves_the_terminal_alone", not_there),
 ];
 

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect_measured, skip};
-use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::stacks::{begins_at_start, expect_roots};
+use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("stripped_go_stacks_end_where_go_begins", |test| go(test, "-s -w", "exe")),
-    Test::new("stripped_pie_go_stacks_end_where_go_begins", |test| go(test, "-s -w", "pie")),
-    Test::new("go_stacks_with_debug_info_end_where_go_begins", |test| go(test, "", "exe")),
-    Test::new("stacks_begin_at_start_without_section_headers", no_section_headers),
+    Test::new("stripped_go_stacks_end_where_go_begins", |test| go(test, "-s -w", "exe")).in_pairs(SHARES),
+    Test::new("stripped_pie_go_stacks_end_where_go_begins", |test| go(test, "-s -w", "pie")).in_pairs(SHARES),
+    Test::new("go_stacks_with_debug_info_end_where_go_begins", |test| go(test, "", "exe")).in_pairs(SHARES),
+    Test::new("stacks_begin_at_start_without_section_headers", no_section_headers).in_pairs(SHARES),
 ];
 
 /// The functions of Go's runtime that have no caller, or no caller on their stack.

@@ -10,34 +10,34 @@ use serde_json::{Value, json};
 use super::browser;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
-use super::harness::Test;
 use super::http::Client;
 use super::invocation::Running;
 use super::npm::{self, Package};
 use super::server::{link_of, parts_of};
+use super::test::Test;
 use crate::packages;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("the_page_loads_nothing_of_others", page).parallel(),
-    Test::new("a_browser_opens_the_page_asked_for", chosen_page).parallel(),
-    Test::new("its_types_check_and_its_logic_passes", pure_parts).parallel(),
-    Test::new("the_list_has_the_reports_numbers", numbers).parallel(),
-    Test::new("trees_search_and_filters", |test| on_shares(test, "views")).parallel(),
-    Test::new("a_dragged_range_is_in_the_address", |test| on_shares(test, "range")).parallel(),
-    Test::new("an_empty_selection_has_a_way_back", |test| on_shares(test, "empty")).parallel(),
-    Test::new("a_narrow_screen_is_enough", |test| on_shares(test, "narrow")).parallel(),
-    Test::new("source_and_instructions_are_shown", |test| on_shares(test, "source")).parallel(),
-    Test::new("what_is_shown_can_be_saved", |test| on_shares(test, "share")).parallel(),
-    Test::new("moments_and_the_heat_map", |test| on_shares(test, "moments")).parallel(),
-    Test::new("own_code_and_libraries", |test| on_shares(test, "own")).parallel(),
-    Test::new("two_runs_are_compared", compare).parallel(),
-    Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")).parallel(),
-    Test::new("each_of_many_threads_has_a_track", many_threads).parallel(),
-    Test::new("each_core_has_a_track", cores).parallel(),
-    Test::new("a_recording_is_followed", live_recording).parallel(),
-    Test::new("top_is_followed_in_a_browser", live_top).parallel(),
-    Test::new("an_exported_page_needs_no_server", exported).parallel(),
-    Test::new("hostile_names_are_text", hostile_names).parallel(),
+    Test::new("the_page_loads_nothing_of_others", page),
+    Test::new("a_browser_opens_the_page_asked_for", chosen_page),
+    Test::new("its_types_check_and_its_logic_passes", pure_parts),
+    Test::new("the_list_has_the_reports_numbers", numbers),
+    Test::new("trees_search_and_filters", |test| on_shares(test, "views")),
+    Test::new("a_dragged_range_is_in_the_address", |test| on_shares(test, "range")),
+    Test::new("an_empty_selection_has_a_way_back", |test| on_shares(test, "empty")),
+    Test::new("a_narrow_screen_is_enough", |test| on_shares(test, "narrow")),
+    Test::new("source_and_instructions_are_shown", |test| on_shares(test, "source")),
+    Test::new("what_is_shown_can_be_saved", |test| on_shares(test, "share")),
+    Test::new("moments_and_the_heat_map", |test| on_shares(test, "moments")),
+    Test::new("own_code_and_libraries", |test| on_shares(test, "own")),
+    Test::new("two_runs_are_compared", compare),
+    Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")),
+    Test::new("each_of_many_threads_has_a_track", many_threads),
+    Test::new("each_core_has_a_track", cores),
+    Test::new("a_recording_is_followed", live_recording),
+    Test::new("top_is_followed_in_a_browser", live_top),
+    Test::new("an_exported_page_needs_no_server", exported),
+    Test::new("hostile_names_are_text", hostile_names),
 ];
 
 /// The package that controls the browser.

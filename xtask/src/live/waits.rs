@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
-use super::harness::Test;
 use super::invocation::Invocation;
 use super::recorded::Recorded;
+use super::test::{SHARES, Test};
 use super::{permissions, rules};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("each_thread_waits_for_what_it_waits_for", reasons).quick(),
-    Test::new("a_plain_user_sees_what_threads_wait_for", reasons_of_plain_user),
-    Test::new("ptrace_tells_what_threads_wait_for", reasons_by_ptrace),
-    Test::new("running_and_waiting_are_all_time_of_a_thread", all_time),
-    Test::new("a_lock_names_its_holder_and_who_waits", locks),
-    Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions),
-    Test::new("root_sees_which_thread_ends_a_wait", wakers),
-    Test::new("a_sleeping_thread_is_seen_when_attached", attached),
-    Test::new("workers_of_tokio_wait_where_they_park", workers_of_tokio),
+    Test::new("each_thread_waits_for_what_it_waits_for", reasons).quick().in_pairs(SHARES),
+    Test::new("a_plain_user_sees_what_threads_wait_for", reasons_of_plain_user).in_pairs(SHARES),
+    Test::new("ptrace_tells_what_threads_wait_for", reasons_by_ptrace).in_pairs(SHARES),
+    Test::new("running_and_waiting_are_all_time_of_a_thread", all_time).in_pairs(SHARES),
+    Test::new("a_lock_names_its_holder_and_who_waits", locks).in_pairs(SHARES),
+    Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions).in_pairs(SHARES),
+    Test::new("root_sees_which_thread_ends_a_wait", wakers).in_pairs(SHARES),
+    Test::new("a_sleeping_thread_is_seen_when_attached", attached).in_pairs(SHARES),
+    Test::new("workers_of_tokio_wait_where_they_park", workers_of_tokio).in_pairs(SHARES),
     Test::new("waits_are_not_kept_as_perf_data", with_perf_data),
 ];
 

@@ -10,13 +10,17 @@ use serde_json::Value;
 use super::cargo::with_tool_chain;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
-use super::harness::Test;
 use super::profile::{Frame, Profile};
+use super::test::Test;
+
+/// Why some of these tests run alone.
+const HEAVY: &str = "builds with all CPUs";
 
 pub(super) const TESTS: &[Test] = &[Test {
     limit: Duration::from_mins(10),
     ..Test::new("each_step_from_slow_to_fast_is_as_on_the_page", steps)
-}];
+}
+.exclusive(HEAVY)];
 
 /// The files that the page names for its steps, in this order. The program of each step is kept beside its
 /// file, without the ending.

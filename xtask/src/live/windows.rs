@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
 use super::file_server::FileServer;
-use super::harness::Test;
 use super::made_profile;
+use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_profile_gets_its_names_from_a_pdb", names_from_pdb).parallel(),
-    Test::new("a_pdb_of_another_build_is_not_used", other_pdb).parallel(),
-    Test::new("a_profile_gets_its_names_from_a_breakpad_file", names_from_breakpad).parallel(),
-    Test::new("names_come_from_servers_too", names_from_servers).parallel(),
-    Test::new("a_program_of_mingw_has_its_own_debug_info", mingw).parallel(),
-    Test::new("doctor_tells_what_files_of_windows_hold", doctor).parallel(),
+    Test::new("a_profile_gets_its_names_from_a_pdb", names_from_pdb),
+    Test::new("a_pdb_of_another_build_is_not_used", other_pdb),
+    Test::new("a_profile_gets_its_names_from_a_breakpad_file", names_from_breakpad),
+    Test::new("names_come_from_servers_too", names_from_servers),
+    Test::new("a_program_of_mingw_has_its_own_debug_info", mingw),
+    Test::new("doctor_tells_what_files_of_windows_hold", doctor),
 ];
 
 /// An image and the files beside it, made by clang and lld.

@@ -380,7 +380,7 @@ mod tests {
         };
         let symbol = Symbol { name: "function".into(), address: RelativeAddress(0x100), size: Some(0x10) };
         let info = AddressInfo { symbol: Some(symbol), frames: vec![frame], origin: Origin::Stated };
-        let mut stated = StatedAnswers::of_file("/nonexistent");
+        let mut stated = StatedAnswers::of_file("/proc/nonexistent");
         stated.add("app", id, [(RelativeAddress(0x104), Arc::new(info))]);
         let finder = Finder::default().with_stated_answers(Some(stated));
         let request =

@@ -27,7 +27,7 @@ fn profile(files: &[&str]) -> Profile {
     let lib = |name: &str| Lib {
         name: name.to_owned(),
         debug_name: name.to_owned(),
-        path: format!("/nonexistent/{name}"),
+        path: format!("/proc/nonexistent/{name}"),
         breakpad_id: ID.to_owned(),
         ..Lib::default()
     };
@@ -209,7 +209,7 @@ fn a_crates_file_is_where_debug_info_says() {
         assert_eq!(here.unwrap(), "fn a() {}\n");
         if registry == REGISTRIES[0] {
             // Another cargo home than that of the build, and none.
-            for home in [Some(PathBuf::from("/nonexistent")), None] {
+            for home in [Some(PathBuf::from("/proc/nonexistent")), None] {
                 let files = SourceFiles::default().with_rust(None, home);
                 assert_eq!(ask_named(Some(&path), &special, files).unwrap(), "fn a() {}\n");
             }
@@ -235,7 +235,7 @@ fn a_special_path_alone_opens_no_file() {
     }
     // A name in debug info does not permit reading other files with a similar path.
     let (path, _) = in_crate(&home, REGISTRIES[0]);
-    let other = format!("/nonexistent{path}");
+    let other = format!("/proc/nonexistent{path}");
     assert!(ask_named(Some(&other), &path, SourceFiles::default()).is_err());
 }
 

@@ -82,7 +82,7 @@ mod tests {
     fn what_is_no_source_file_has_a_reason() {
         let check = |file, expected| assert_eq!(read(file, 0).unwrap_err(), expected);
         check("a.c", "its folder is not known; --source-map FROM=TO tells where it is");
-        check("/nonexistent/a.c", "no such file or directory");
+        check("/proc/nonexistent/a.c", "no such file or directory");
         check("/dev/zero", "it is not a regular file");
         let not_named = SourceText::read(&SourceFiles::default(), "/etc/passwd", 0, || None).unwrap_err();
         assert_eq!(not_named, "no debug info on this machine names it; --source-dir DIR allows its folder");

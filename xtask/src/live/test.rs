@@ -1,0 +1,65 @@
+//! A live test: what it runs, and beside which other tests it may run.
+
+use std::time::Duration;
+
+use super::context::Context;
+use super::expect::Verdict;
+
+/// Why tests that measure run in pairs.
+pub(super) const SHARES: &str = "compares what was sampled with the CPU time that was used";
+
+/// One test. Unless it says otherwise, it runs beside others.
+pub(crate) struct Test {
+    /// A short description of the tested behaviour.
+    pub name: &'static str,
+    /// The test itself.
+    pub run: fn(&Context<'_>) -> Verdict,
+    /// Whether `--quick` runs it.
+    pub quick: bool,
+    /// Which tests may run at the same time.
+    pub beside: Beside,
+    /// Why only complete runs contain it, if that is so.
+    pub only_in_all: Option<&'static str>,
+    /// After this time the test is killed, with everything that it has started.
+    pub limit: Duration,
+}
+
+/// Which tests may run at the same time as a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// As many as there are CPUs, up to four tests.
+    Others,
+    /// One other test of this kind, so that each has about a CPU. This is the reason.
+    OneOther(&'static str),
+    /// None. This is the reason.
+    None(&'static str),
+}
+
+impl Test {
+    /// A test that is not in `--quick`, and runs beside others.
+    pub(crate) const fn new(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Self {
+        let limit = Duration::from_mins(4);
+        Self { name, run, quick: false, beside: Beside::Others, only_in_all: None, limit }
+    }
+
+    /// Marks the test as part of `--quick`, too.
+    pub(crate) const fn quick(self) -> Self {
+        Self { quick: true, ..self }
+    }
+
+    /// Makes the test run beside at most one other, for this reason. A measured number that is out of bounds
+    /// then is measured again alone.
+    pub(crate) const fn in_pairs(self, why: &'static str) -> Self {
+        Self { beside: Beside::OneOther(why), ..self }
+    }
+
+    /// Makes the test run alone, for this reason.
+    pub(crate) const fn exclusive(self, why: &'static str) -> Self {
+        Self { beside: Beside::None(why), ..self }
+    }
+
+    /// Makes the test run only with `--all` or if a filter is given, for this reason.
+    pub(crate) const fn only_in_all(self, why: &'static str) -> Self {
+        Self { only_in_all: Some(why), ..self }
+    }
+}
