@@ -25,12 +25,12 @@ mod processes;
 mod recycler;
 mod selection;
 mod shape;
+mod statistics;
 mod symbolicate;
 pub mod sys;
 mod unwind;
 mod wanted;
 
-pub use account::statistics::Statistics;
 pub use converter::{Converter, Finished, Libs};
 pub use decode::{marker_file, marker_text, perf};
 pub use filter::{Filter, NamePattern};
@@ -45,9 +45,9 @@ pub use pipeline::occurrences::{OccurrenceCount, OccurrenceCounts};
 pub use processes::time_namespace;
 pub use selection::Selection;
 pub use shape::Shape;
+pub use statistics::Statistics;
 pub use symbolicate::seen_addresses::{AddressReceiver, AddressSender};
 pub use symbolicate::{
     LibReport, Progress, Symbolicated, Symbolicator, Symbols, name_by_address, symbolicate,
 };
-pub use unwind::deep_stacks::incomplete::{Incomplete, IncompleteCounts};
-pub use unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
+pub use unwind::stack_completion::StackCopyFeedback;

@@ -29,7 +29,6 @@ const APART: &[(&str, Apart)] = &[
     ("control_groups", GLOBAL),
     ("counters", WHOLE),
     ("deep_stacks", WHOLE),
-    ("deepening", WHOLE),
     ("diff", MEASURES),
     ("doctor", GLOBAL),
     ("formats", MEASURES),

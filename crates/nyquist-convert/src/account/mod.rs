@@ -7,6 +7,5 @@ pub(crate) mod off_cpu;
 pub(crate) mod on_cpu;
 pub(crate) mod remainder;
 pub(crate) mod share;
-pub(crate) mod statistics;
 pub(crate) mod switch_reason;
 pub(crate) mod wait_functions;

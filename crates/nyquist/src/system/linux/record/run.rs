@@ -268,7 +268,6 @@ fn course_of(summary: &Summary) -> Course {
     Course {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
-        deepened_after: summary.deepened_after,
         holds: summary.holds,
         warnings: summary.lost_privileges.iter().map(ToString::to_string).collect(),
     }
