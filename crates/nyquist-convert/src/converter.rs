@@ -1,5 +1,7 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
+use crate::account::occurrence_counts::OccurrenceCounts;
+use crate::build::seen_addresses::AddressSender;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
 use crate::filter::Filter;
 use crate::modules::lib_source::LibSource;
@@ -8,13 +10,11 @@ use crate::modules::store::ModuleStore;
 use crate::options::Options;
 use crate::order::Order;
 use crate::pipeline::Pipeline;
-use crate::pipeline::occurrences::OccurrenceCounts;
 use crate::recycler::SampleRecycler;
 use crate::selection::Selection;
 use crate::shape::Shape;
 use crate::statistics::Statistics;
-use crate::symbolicate::seen_addresses::AddressSender;
-use crate::unwind::stack_completion::StackCopyFeedback;
+use crate::unwind::stack_mechanism::StackCopyFeedback;
 use crate::wanted::Wanted;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;

@@ -18,6 +18,7 @@ mod row_names;
 mod row_pool;
 mod rows;
 pub(crate) mod sample_row;
+pub(crate) mod seen_addresses;
 pub(crate) mod sink;
 mod stack_table;
 #[cfg(test)]

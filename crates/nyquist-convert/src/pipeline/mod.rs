@@ -6,15 +6,17 @@
 mod lasting_waits;
 mod losses;
 mod marks;
-pub(crate) mod occurrences;
+mod occurrences;
 mod samples;
 mod threads;
 mod waits;
 
 use crate::account::accounting::Accounting;
+use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::account::off_cpu::Cause;
 use crate::account::switch_reason::SwitchReason;
 use crate::account::wait_functions::WaitFunctions;
+use crate::build::seen_addresses::AddressSender;
 use crate::build::sink::ProfileSink;
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
 use crate::modules::lib_source::LibSource;
@@ -22,12 +24,10 @@ use crate::options::Options;
 use crate::processes::state::ProcessState;
 use crate::recycler::SampleRecycler;
 use crate::statistics::Statistics;
-use crate::symbolicate::seen_addresses::AddressSender;
 use crate::unwind::stack_walker::StackWalker;
 use crate::wanted::Wanted;
 use nyquist_profile::{LibId, ProfileBuilder};
 use nyquist_symbols::KernelSymbols;
-use occurrences::OccurrenceCounts;
 
 /// The stages after the order stage.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The interface to the mechanism that completes stacks beyond the ends of their copies.
 //!
-//! The mechanism is in `deep_stacks`, and `docs/design/deep-stacks.md` says how to delete it. With `()` in
-//! its place, stacks end where their copies do.
+//! `stack_mechanism.rs` says which mechanism it is, and `docs/design/deep-stacks.md` how to delete it. With
+//! `()` in its place, stacks end where their copies do.
 
 use crate::event::pre_unwound::Walked;
 use crate::event::{LiveStack, Pid, Registers, Tid, Timestamp};
@@ -12,13 +12,11 @@ use nyquist_unwind::{FrameAddress, Unwinder};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The mechanism in use.
-pub(crate) type Completion = super::deep_stacks::completer::StackCompleter;
-/// Its feedback for the recorder.
-pub use super::deep_stacks::stack_copy_feedback::StackCopyFeedback;
-
 /// Completes stacks whose copies ended too early.
 pub(crate) trait StackCompletion {
+    /// What it reports to the recorder that makes the copies.
+    type Feedback;
+
     /// For a recording with this interval between samples, in nanoseconds.
     fn with_interval(interval: u64) -> Self;
 
@@ -41,7 +39,7 @@ pub(crate) trait StackCompletion {
     ) -> Option<Vec<FrameAddress>>;
 
     /// The feedback for the recorder since the last call.
-    fn take_feedback(&mut self) -> StackCopyFeedback;
+    fn take_feedback(&mut self) -> Self::Feedback;
 
     /// Adds what it has counted.
     fn count_in(&self, statistics: &mut Statistics);
@@ -76,6 +74,8 @@ impl WalkedCopy<'_> {
 }
 
 impl StackCompletion for () {
+    type Feedback = ();
+
     fn with_interval(_: u64) {}
 
     fn add(&mut self, _: Arc<LiveStack>) {}
@@ -93,9 +93,7 @@ impl StackCompletion for () {
         None
     }
 
-    fn take_feedback(&mut self) -> StackCopyFeedback {
-        StackCopyFeedback::default()
-    }
+    fn take_feedback(&mut self) {}
 
     fn count_in(&self, _: &mut Statistics) {}
 }

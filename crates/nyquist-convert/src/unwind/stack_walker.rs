@@ -1,7 +1,8 @@
 //! Walks the stacks of samples in order, and finds the user frames.
 
 use super::prefetcher::StackPrefetcher;
-use super::stack_completion::{Completion, StackCompletion as _, StackCopyFeedback, WalkedCopy};
+use super::stack_completion::{StackCompletion as _, WalkedCopy};
+use super::stack_mechanism::{Completion, StackCopyFeedback};
 use super::truncation::{Truncation, truncation};
 use super::uncalled_frames::mark_uncalled_frames;
 use super::walk::Walker;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::LiveStack;
-use crate::unwind::stack_completion::StackCopyFeedback;
+use crate::unwind::stack_mechanism::StackCopyFeedback;
 use bytes::Bytes;
 use std::sync::{Arc, LazyLock};
 

@@ -43,6 +43,8 @@ pub(crate) struct StackCompleter {
 }
 
 impl StackCompletion for StackCompleter {
+    type Feedback = StackCopyFeedback;
+
     fn with_interval(interval: u64) -> Self {
         Self {
             interval,

@@ -5,7 +5,7 @@ use super::incomplete::Incomplete;
 use super::live_stacks::fits;
 use super::stack_copy_feedback::StackCopyFeedback;
 use crate::event::{LiveStack, Pid, Tid, Timestamp};
-use crate::modules::index::ModuleIndex;
+use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
 use crate::processes::process::Process;
 use crate::unwind::walk::settled;

@@ -104,7 +104,7 @@ mod tests {
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
     use crate::linux::perf::drain::{Draining, FilledBuffer};
-    use crate::linux::perf::outer_stacks::Observer;
+    use crate::linux::perf::stack_mechanism::Observer;
     use crate::linux::sys::ring;
     use crate::pool::{BUFFER_BYTES, BUFFERS, BufferWriter, Need};
 

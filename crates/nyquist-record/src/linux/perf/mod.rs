@@ -42,6 +42,7 @@ mod reader;
 mod recording;
 mod ring_source;
 mod sideband_throttle;
+mod stack_mechanism;
 mod totals;
 
 pub use attr::Trigger;

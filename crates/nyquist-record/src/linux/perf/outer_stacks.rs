@@ -1,7 +1,7 @@
 //! The interface to the mechanism that finds the parts of stacks which their copies lack.
 //!
-//! The mechanism is in `deep_stacks`, and `docs/design/deep-stacks.md` says how to delete it. With `()` in
-//! its place, samples have what the kernel has copied.
+//! `stack_mechanism.rs` says which mechanism it is, and `docs/design/deep-stacks.md` how to delete it. With
+//! `()` in its place, samples have what the kernel has copied.
 
 use std::fmt::Debug;
 use std::io;
@@ -11,12 +11,6 @@ use nyquist_convert::event::{Event, Timestamp};
 use nyquist_perf::{RecordFormat, SampleLayout, StackPlace};
 
 use super::ring_source::RingSource;
-
-/// The mechanism in use.
-pub(super) type Mechanism = super::deep_stacks::DeepStacks;
-
-/// Its part in the thread that drains the rings.
-pub(super) type Observer = <Mechanism as OuterStacks>::Observer;
 
 /// Finds the parts of stacks that their copies lack, beside the thread that drains the rings.
 pub(super) trait OuterStacks: Debug + Sized {
