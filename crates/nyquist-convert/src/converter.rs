@@ -1,6 +1,7 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
-use crate::account::statistics::Statistics;
+use crate::account::occurrence_counts::OccurrenceCounts;
+use crate::build::seen_addresses::AddressSender;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
 use crate::filter::Filter;
 use crate::modules::lib_source::LibSource;
@@ -9,12 +10,11 @@ use crate::modules::store::ModuleStore;
 use crate::options::Options;
 use crate::order::Order;
 use crate::pipeline::Pipeline;
-use crate::pipeline::occurrences::OccurrenceCounts;
 use crate::recycler::SampleRecycler;
 use crate::selection::Selection;
 use crate::shape::Shape;
-use crate::symbolicate::seen_addresses::AddressSender;
-use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
+use crate::statistics::Statistics;
+use crate::unwind::stack_mechanism::StackCopyFeedback;
 use crate::wanted::Wanted;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;
@@ -143,7 +143,7 @@ impl Converter {
 
     /// Returns samples to their source when they are converted.
     pub(crate) fn with_sample_recycler(mut self, recycler: SampleRecycler) -> Self {
-        self.pipeline.spent = Some(recycler);
+        self.pipeline.recycler = Some(recycler);
         self
     }
 
@@ -199,7 +199,7 @@ impl Converter {
         self.advance(Timestamp(u64::MAX));
         self.sender = None;
         self.pipeline.end_all_waits();
-        self.pipeline.end_all_stays();
+        self.pipeline.end_all_on_cpu();
         self.pipeline.release_waiting(true);
         self.pipeline.end_gaps();
         // Only now all samples are in the profile.
@@ -239,9 +239,9 @@ impl Converter {
         self.pipeline.lib_sources()
     }
 
-    /// The outcome of stack copies since the last call, for a source that can copy more of each stack.
+    /// The feedback on stack copies since the last call, for the source that made them.
     pub fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
-        std::mem::take(&mut self.pipeline.walker.deep_stacks.feedback)
+        self.pipeline.walker.take_feedback()
     }
 
     /// The counters so far.
@@ -282,4 +282,4 @@ impl Libs {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -49,12 +49,12 @@ pub struct StackPlace {
 
 impl SampleLayout {
     /// The offset of the id of the opened event in a sample (`PERF_SAMPLE_IDENTIFIER`).
-    pub const EVENT_AT: usize = Header::LEN;
+    const EVENT_AT: usize = Header::LEN;
     /// The offset of the process in a sample (`PERF_SAMPLE_TID`), after the event's id and the instruction
     /// pointer.
-    pub const PROCESS_AT: usize = Header::LEN + 16;
+    const PROCESS_AT: usize = Header::LEN + 16;
     /// The offset of the thread in a sample, after the process.
-    pub const THREAD_AT: usize = Header::LEN + 20;
+    const THREAD_AT: usize = Header::LEN + 20;
 
     /// The layout of an event's records, with the number of the machine's stack pointer register (see
     /// [`crate::abi`]).
@@ -97,6 +97,21 @@ impl SampleLayout {
     #[inline]
     pub fn time_at(&self) -> usize {
         self.time_at
+    }
+
+    /// The id of the opened event that a sample is of.
+    pub fn event(read: &impl Fn(usize, &mut [u8])) -> u64 {
+        word(read, Self::EVENT_AT)
+    }
+
+    /// The id of the opened event that a sample is of; `None` if the sample is too short.
+    pub fn event_in(sample: &[u8]) -> Option<u64> {
+        sample.get(Self::EVENT_AT..)?.first_chunk().copied().map(u64::from_le_bytes)
+    }
+
+    /// A sample's thread; `None` if the sample is too short.
+    pub fn thread_in(sample: &[u8]) -> Option<u32> {
+        sample.get(Self::THREAD_AT..)?.first_chunk().copied().map(u32::from_le_bytes)
     }
 
     /// A sample's process.

@@ -392,8 +392,8 @@ fn hard_limit_of_descriptors() -> Result<u64, anyhow::Error> {
 /// the recorder can raise it.
 fn raised_descriptors(test: &Context<'_>) -> Verdict {
     need_root()?;
-    // Each thread and CPU has one event that samples, perhaps one for deeper stacks, one that counts, and one
-    // for mappings and names. Some files are open, too.
+    // Each thread and CPU has one event that samples, perhaps a clock beside it, one that counts, and one for
+    // mappings and names. Some files are open, too.
     if hard_limit_of_descriptors()? < (4 * 201 * sys::cpu_count() + 1000) as u64 {
         return skip("the limit of descriptors cannot be raised so far");
     }

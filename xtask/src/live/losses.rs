@@ -102,7 +102,7 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     let recorded = &watched.result;
     let (samples, lost) = (recorded.profile.count(), in_all(&recorded.profile));
     let stderr = &recorded.finished.stderr;
-    expect_contains("stderr", stderr, "Copying 32 kB of each stack (up to 64 kB if need be) into")?;
+    expect_contains("stderr", stderr, "Copying 64 kB of each stack into")?;
     expect_measured(lost == 0.0, format_args!("{lost} were lost beside {samples} samples"))?;
     let gaps: Vec<String> = markers(&recorded.profile)?.into_iter().map(|marker| marker.name).collect();
     let has_gap = gaps.iter().any(|name| name == "Lost samples" || name == "Sampling paused");

@@ -20,7 +20,6 @@ mod context;
 mod control_groups;
 mod counters;
 mod deep_stacks;
-mod deepening;
 mod diff;
 mod doctor;
 mod emulator;
@@ -113,7 +112,6 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("deep_stacks", deep_stacks::TESTS),
-    ("deepening", deepening::TESTS),
     ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),

@@ -3,14 +3,14 @@
 use super::losses::Losses;
 use super::off_cpu::OffCpuIntervals;
 use super::on_cpu::OnCpu;
-use super::remainder::{CpuTimeRemainder, ProgramRemainders};
 use super::share::{Activity, Share};
-use super::statistics::Statistics;
 use super::wait_functions::WaitFunctions;
 use crate::event::{Sample, SampleState, Tid, Timestamp};
 use crate::options::Options;
 use crate::processes::process::Process;
+use crate::processes::remainder::{CpuTimeRemainder, ProgramRemainders};
 use crate::processes::thread::{Thread, Used};
+use crate::statistics::Statistics;
 
 /// The time of threads, and of the recording, that samples stand for.
 #[derive(Debug)]

@@ -3,10 +3,9 @@
 pub(crate) mod accounting;
 pub(crate) mod gap;
 mod losses;
+pub(crate) mod occurrence_counts;
 pub(crate) mod off_cpu;
 pub(crate) mod on_cpu;
-pub(crate) mod remainder;
 pub(crate) mod share;
-pub(crate) mod statistics;
 pub(crate) mod switch_reason;
 pub(crate) mod wait_functions;

@@ -3,10 +3,10 @@
 use crate::event::{Tid, Timestamp};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The stays of threads on CPUs that have not ended.
+/// The intervals of threads on CPUs that have not ended.
 #[derive(Debug, Default)]
 pub(crate) struct OnCpu {
-    stays: FxHashMap<u32, OnCpuInterval>,
+    intervals: FxHashMap<u32, OnCpuInterval>,
     /// The threads that were seen to come to a CPU or to leave one.
     seen: FxHashSet<Tid>,
 }
@@ -17,7 +17,7 @@ struct OnCpuInterval {
     since: Timestamp,
 }
 
-/// When a stay that has ended began.
+/// When an interval that has ended began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Began {
     /// When the thread was seen to come.
@@ -30,16 +30,18 @@ impl OnCpu {
     /// Notes that a thread comes to a CPU. Events of several recorded threads may all report it.
     pub(crate) fn arrive(&mut self, cpu: u32, tid: Tid, now: Timestamp) {
         self.seen.insert(tid);
-        if self.stays.get(&cpu).is_none_or(|stay| stay.tid != tid) {
-            self.stays.insert(cpu, OnCpuInterval { tid, since: now });
+        if self.intervals.get(&cpu).is_none_or(|interval| interval.tid != tid) {
+            self.intervals.insert(cpu, OnCpuInterval { tid, since: now });
         }
     }
 
     /// Notes that a thread leaves a CPU. Returns `None` if the thread is not known to have been there.
     pub(crate) fn leave(&mut self, cpu: u32, tid: Tid) -> Option<Began> {
         let is_new = self.seen.insert(tid);
-        match self.stays.get(&cpu) {
-            Some(stay) if stay.tid == tid => self.stays.remove(&cpu).map(|stay| Began::At(stay.since)),
+        match self.intervals.get(&cpu) {
+            Some(interval) if interval.tid == tid => {
+                self.intervals.remove(&cpu).map(|interval| Began::At(interval.since))
+            }
             _ => is_new.then_some(Began::BeforeAll),
         }
     }
@@ -49,11 +51,12 @@ impl OnCpu {
         self.seen.remove(&tid);
     }
 
-    /// Ends all stays, and returns them in the order of the CPUs.
+    /// Ends all intervals, and returns them in the order of the CPUs.
     pub(crate) fn leave_all(&mut self) -> Vec<(u32, Tid, Timestamp)> {
-        let mut stays: Vec<_> = self.stays.drain().map(|(cpu, stay)| (cpu, stay.tid, stay.since)).collect();
-        stays.sort_unstable_by_key(|(cpu, ..)| *cpu);
-        stays
+        let mut intervals: Vec<_> =
+            self.intervals.drain().map(|(cpu, interval)| (cpu, interval.tid, interval.since)).collect();
+        intervals.sort_unstable_by_key(|(cpu, ..)| *cpu);
+        intervals
     }
 }
 

@@ -3,9 +3,9 @@
 use super::markers;
 use super::row_names::{name_main_threads, name_process};
 use super::sink::ProfileSink;
-use crate::account::statistics::Statistics;
 use crate::event::Timestamp;
 use crate::processes::tracker::Tracker;
+use crate::statistics::Statistics;
 use nyquist_profile::{ExtraInfo, ProfileBuilder};
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out samples at the end

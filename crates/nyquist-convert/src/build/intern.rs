@@ -1,10 +1,10 @@
 //! The intern stage: addresses become frames of the profile, and frames become stacks.
 
 use crate::build::unnamed;
-use crate::modules::index::ModuleIndex;
+use crate::files::view::FileOwner;
+use crate::mappings::Range;
+use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
-use crate::processes::mappings::Range;
-use crate::processes::view::FileOwner;
 use crate::unwind::truncation::Truncation;
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_profile::{
@@ -267,7 +267,7 @@ impl New<'_> {
 mod tests {
     use super::*;
     use crate::event::Pid;
-    use crate::processes::view::MountView;
+    use crate::files::view::MountView;
     use nyquist_profile::Meta;
 
     #[test]

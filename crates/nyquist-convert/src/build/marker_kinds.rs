@@ -1,4 +1,4 @@
-//! The kinds of markers that need no events of their own: stays on CPUs, and functions made just in time.
+//! The kinds of markers that need no events of their own: intervals on CPUs, and functions made just in time.
 
 use nyquist_profile::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, well_known};
 use std::sync::{Arc, LazyLock};

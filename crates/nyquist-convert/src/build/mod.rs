@@ -18,6 +18,7 @@ mod row_pool;
 mod rows;
 mod sample_frame;
 pub(crate) mod sample_row;
+pub(crate) mod seen_addresses;
 pub(crate) mod sink;
 mod stack_table;
 #[cfg(test)]

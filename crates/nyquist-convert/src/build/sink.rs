@@ -10,13 +10,13 @@ use super::row_pool::RowPool;
 use super::sample_row::{SampleRow, WaitingSample};
 use super::stack_table::StackTable;
 use super::{condense, evict};
+use crate::build::seen_addresses::AddressSender;
 use crate::event::{Pid, Tid, Timestamp};
 use crate::modules::lib_source::LibSource;
 use crate::modules::store::ModuleStore;
 use crate::options::Options;
 use crate::processes::state::ProcessState;
 use crate::shape::Shape;
-use crate::symbolicate::seen_addresses::AddressSender;
 use nyquist_profile::{CategoryColor, LibId, Meta, ProfileBuilder, Sample, StackId, ThreadIndex, well_known};
 use std::collections::VecDeque;
 

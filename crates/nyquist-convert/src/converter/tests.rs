@@ -1,15 +1,11 @@
 //! Tests of the profiles that the converter makes of events.
 
-mod changing_processes;
-// Its program is a file in memory.
-#[cfg(target_os = "linux")]
-mod completing;
-mod frame_pointers;
+pub(crate) mod changing_processes;
+pub(crate) mod frame_pointers;
 mod losses;
 mod nameless;
-mod occurrences;
+pub(crate) mod occurrences;
 mod programs;
-mod stack_bases;
 mod waits;
 
 use super::*;
@@ -17,29 +13,29 @@ use crate::event::{EventKind, MappedFile, Mapping, Pid, Registers, Sample, Sampl
 use nyquist_object::{Avma, FileOffset};
 use nyquist_profile as profile;
 
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 
-fn converter(kernel_permitted: bool) -> Converter {
+pub(crate) fn converter(kernel_permitted: bool) -> Converter {
     let meta = Meta { interval: MS, ..Meta::default() };
     Converter::new(Options { start: Timestamp(0), kernel_permitted, meta })
 }
 
-fn at(time_ms: u64, kind: EventKind) -> Event {
+pub(crate) fn at(time_ms: u64, kind: EventKind) -> Event {
     Event { time: Timestamp(time_ms * MS), cpu: Some(0), kind }
 }
 
-fn on(cpu: u32, event: Event) -> Event {
+pub(crate) fn on(cpu: u32, event: Event) -> Event {
     Event { cpu: Some(cpu), ..event }
 }
 
-fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind {
+pub(crate) fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind {
     let user = UserStack::Walked(stack.iter().map(|&address| Avma(address)).collect());
     let cpu_time_ns = used_ms.map(|used| used * MS);
     EventKind::Sample(Sample { tid: Tid(tid), cpu_time_ns, ..Sample::in_user_code(Pid(pid), user) })
 }
 
 /// Each sample of each thread as "outermost;...;innermost weight".
-fn folded(profile: &Profile) -> Vec<String> {
+pub(crate) fn folded(profile: &Profile) -> Vec<String> {
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
     let line = |sample: profile::Sample| {
         let mut names: Vec<_> = sample
@@ -54,20 +50,20 @@ fn folded(profile: &Profile) -> Vec<String> {
     samples.map(line).collect()
 }
 
-fn name(pid: u32, tid: u32, name: &str, exec: bool) -> EventKind {
+pub(crate) fn name(pid: u32, tid: u32, name: &str, exec: bool) -> EventKind {
     EventKind::Name { pid: Pid(pid), tid: Tid(tid), name: name.to_owned(), exec }
 }
 
-fn fork(pid: u32, tid: u32, parent: u32) -> EventKind {
+pub(crate) fn fork(pid: u32, tid: u32, parent: u32) -> EventKind {
     EventKind::Fork { pid: Pid(pid), tid: Tid(tid), parent_pid: Pid(parent), parent_tid: Tid(parent) }
 }
 
-fn exit(pid: u32, tid: u32) -> EventKind {
+pub(crate) fn exit(pid: u32, tid: u32) -> EventKind {
     EventKind::Exit { pid: Pid(pid), tid: Tid(tid) }
 }
 
 /// The profile of these events, one each millisecond: each row as "process.thread samples start-end".
-fn rows(shape: Shape, events: Vec<EventKind>) -> Vec<String> {
+pub(crate) fn rows(shape: Shape, events: Vec<EventKind>) -> Vec<String> {
     let mut converter = converter(true).shaped(shape);
     for (time, event) in (1..).zip(events) {
         converter.push(at(time, event));
@@ -456,7 +452,7 @@ fn no_number_of_a_source_is_too_large() {
     assert!(milliseconds(last.time) < milliseconds(end));
 }
 
-fn leave(pid: u32, stack: &[u64]) -> EventKind {
+pub(crate) fn leave(pid: u32, stack: &[u64]) -> EventKind {
     let EventKind::Sample(sample) = sample(pid, pid, None, stack) else { unreachable!() };
     EventKind::SwitchOut(sample)
 }
@@ -533,18 +529,18 @@ fn only_samples_that_are_wanted_are_converted() {
     check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
 }
 
-fn exec(time: u64, pid: u32, name: &str) -> Event {
+pub(crate) fn exec(time: u64, pid: u32, name: &str) -> Event {
     let name = name.to_owned();
     at(time, EventKind::Name { pid: Pid(pid), tid: Tid(pid), name, exec: true })
 }
 
-fn born(time: u64, pid: u32, parent: u32) -> Event {
+pub(crate) fn born(time: u64, pid: u32, parent: u32) -> Event {
     let (pid, tid) = (Pid(pid), Tid(pid));
     at(time, EventKind::Fork { pid, tid, parent_pid: Pid(parent), parent_tid: Tid(parent) })
 }
 
 /// The samples that a filter keeps, each by its address.
-fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
+pub(crate) fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
     let mut converter = converter(true);
     converter.keep_only(filter);
     for event in events {
@@ -599,12 +595,12 @@ fn processes_are_kept_by_their_names_at_the_time() {
     assert_eq!(kept(filter, events), ["0x1 1"]);
 }
 
-fn descheduled(tid: u32, preempted: bool) -> EventKind {
+pub(crate) fn descheduled(tid: u32, preempted: bool) -> EventKind {
     EventKind::Descheduled { pid: Pid(1), tid: Tid(tid), preempted }
 }
 
 /// Each marker as "thread: name values start-end", with times in ms.
-fn marker_lines(profile: &Profile) -> Vec<String> {
+pub(crate) fn marker_lines(profile: &Profile) -> Vec<String> {
     let mut lines = Vec::new();
     for thread in profile.threads() {
         for marker in &thread.markers {
@@ -627,7 +623,7 @@ fn marker_lines(profile: &Profile) -> Vec<String> {
 }
 
 /// Two threads that alternate on one CPU.
-fn switches(shape: Shape) -> Profile {
+pub(crate) fn switches(shape: Shape) -> Profile {
     let mut converter = converter(true).shaped(shape);
     converter.push(at(1, name(1, 1, "app", true)));
     converter.push(at(2, fork(1, 2, 1)));

@@ -2,6 +2,7 @@
 
 use super::events::{EtwCounts, EtwEvents};
 use super::survey::Survey;
+use crate::build::seen_addresses::AddressSender;
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
@@ -9,7 +10,6 @@ use crate::modules::recorded_files::RecordedFiles;
 use crate::options::Options;
 use crate::selection::Selection;
 use crate::shape::Shape;
-use crate::symbolicate::seen_addresses::AddressSender;
 use nyquist_etw::PointerSize;
 use nyquist_etw::file::{FileError, FileReader};
 use nyquist_etw::kernel::TraceHeader;

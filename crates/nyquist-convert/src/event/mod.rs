@@ -3,6 +3,7 @@
 //! Events of one source may come in any order within the source's reordering window; the order stage sorts
 //! them by time.
 
+mod live_stack;
 mod occurrence;
 pub(crate) mod pre_unwound;
 mod registers;
@@ -11,6 +12,7 @@ mod waiting;
 mod wakeup;
 
 use bytes::Bytes;
+pub use live_stack::LiveStack;
 use nyquist_object::{Avma, BuildId, FileOffset, MachUuid, PeCodeId};
 use nyquist_profile::{CategoryColor, MarkerSchema};
 pub use nyquist_profile::{CounterGraph, GraphColor};
@@ -184,59 +186,6 @@ pub enum EventKind {
     /// The outer part of a thread's stack was read from its process's memory. It is shared with code that
     /// compares the next reading with it.
     LiveStack(Arc<LiveStack>),
-}
-
-/// The outer part of a thread's stack, as it was in the memory of its living process shortly after samples
-/// whose copies do not reach that far. [`Event::time`] is older than these samples, so that the event is
-/// converted before them. The time of the reading is [`read_at`](Self::read_at).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveStack {
-    /// The process.
-    pub pid: Pid,
-    /// The thread.
-    pub tid: Tid,
-    /// When it was read.
-    pub read_at: Timestamp,
-    /// The first address, that of a page.
-    pub start: Avma,
-    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes, or empty if it was not read.
-    pub pages: Vec<Bytes>,
-}
-
-impl LiveStack {
-    /// The bytes of a page, whatever the machine's pages are.
-    pub const PAGE: usize = 4096;
-
-    /// The eight bytes at an address as a little-endian number, if they were read. `None` if they are in two
-    /// pages.
-    pub fn read_u64(&self, address: Avma) -> Option<u64> {
-        let offset = self.offset(address)?;
-        let page = self.pages.get(offset / Self::PAGE)?;
-        let bytes = page.get(offset % Self::PAGE..)?.first_chunk::<8>()?;
-        Some(u64::from_le_bytes(*bytes))
-    }
-
-    /// The page that begins at an address, which is empty if it was not read.
-    pub fn page_at(&self, address: Avma) -> Option<&Bytes> {
-        let offset = self.offset(address)?;
-        self.pages.get(offset / Self::PAGE).filter(|_| offset.is_multiple_of(Self::PAGE))
-    }
-
-    /// The first address of the page that an address is in.
-    pub const fn page_of(address: Avma) -> Avma {
-        Avma(address.0 & !(Self::PAGE as u64 - 1))
-    }
-
-    /// Whether an address is in a page that was not read, between others that were read.
-    pub fn is_gap(&self, address: Avma) -> bool {
-        let page = self.offset(address).and_then(|offset| self.pages.get(offset / Self::PAGE));
-        page.is_some_and(Bytes::is_empty)
-    }
-
-    /// The distance of an address from the first one.
-    fn offset(&self, address: Avma) -> Option<usize> {
-        usize::try_from(address.0.checked_sub(self.start.0)?).ok()
-    }
 }
 
 /// A range of executable memory, and the file that is mapped there.

@@ -63,11 +63,6 @@ impl PreUnwound {
         }
     }
 
-    /// Whether the walk ended at the end of the copy, and the stack is truncated there.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.limited && self.walked.ended_with_copy()
-    }
-
     /// The copy. It may be read from these files again, and then has as much as the file still has.
     pub(crate) fn copy(&self, files: &PlacedFiles) -> Cow<'_, [u8]> {
         match &self.copy {

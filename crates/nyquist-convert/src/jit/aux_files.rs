@@ -2,8 +2,8 @@
 //! files.
 
 use crate::event::Mapping;
-use crate::jit::side_file::{Found, Refusal, Root, own_user};
-use crate::modules::identity::has_identity;
+use crate::files::identity::has_identity;
+use crate::files::opened::{Found, Refusal, Root, own_user};
 use std::path::{Path, PathBuf};
 
 /// Where such files are looked for, and which are trusted.

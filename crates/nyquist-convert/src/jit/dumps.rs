@@ -3,8 +3,8 @@
 use super::dump::{Dump, MadeCode};
 use super::symbols::JitSymbols;
 use crate::event::{Pid, Timestamp};
-use crate::modules::index::ModuleIndex;
-use crate::processes::mappings::Range;
+use crate::mappings::Range;
+use crate::module_index::ModuleIndex;
 use nyquist_object::Avma;
 
 /// The index of a jitdump in [`JitDumps`].

@@ -3,7 +3,7 @@
 //! trampolines (`Python/asm_trampoline.S`).
 
 use crate::event::{Pid, Timestamp};
-use crate::processes::mappings::Range;
+use crate::mappings::Range;
 use nyquist_object::Avma;
 use nyquist_system::FileExt as _;
 use nyquist_unwind::{AddressSpace, Module};

@@ -1,8 +1,8 @@
 //! Finds and reads the perf map of a process.
 
 use crate::event::Pid;
+use crate::files::opened::{Found, Refusal, Root, own_user, user_of};
 use crate::jit::id;
-use crate::jit::side_file::{Found, Refusal, Root, own_user, user_of};
 use nyquist_object::DebugId;
 use nyquist_perf::{Budget, CodeNames};
 use nyquist_system::FileExt as _;

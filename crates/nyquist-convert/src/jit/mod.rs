@@ -14,11 +14,8 @@ pub(crate) mod map_file;
 pub(crate) mod naming;
 mod runtime;
 pub(crate) mod saved;
-pub(crate) mod side_file;
 pub(crate) mod side_file_notes;
 pub(crate) mod symbols;
 // Only Linux has jitdumps and perf maps.
 #[cfg(all(test, target_os = "linux"))]
-pub(crate) mod test_dump;
-#[cfg(all(test, target_os = "linux"))]
-mod tests;
+pub(crate) mod tests;

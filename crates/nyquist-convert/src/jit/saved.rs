@@ -4,11 +4,11 @@
 //! shows that they are those of the recording, and if only this user or root can have written them. So they
 //! give access to nothing that the user could not read, and another user's profile cannot name such a file.
 
+use crate::files::opened::{Refusal, Root, own_user};
 use crate::jit::dump::{Code, Dump};
 use crate::jit::id;
 use crate::jit::runtime::CodeName;
-use crate::jit::side_file::{Refusal, Root, own_user};
-use crate::modules::index::ModuleIndex;
+use crate::module_index::ModuleIndex;
 use nyquist_object::elf::Architecture;
 use nyquist_object::{DebugId, RelativeAddress};
 use nyquist_perf::{Budget, CodeNames};
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::converter::Converter;
     use crate::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
-    use crate::jit::test_dump::TestDump;
+    use crate::jit::tests::test_dump::TestDump;
     use crate::options::Options;
     use nyquist_object::Avma;
     use nyquist_profile::Meta;

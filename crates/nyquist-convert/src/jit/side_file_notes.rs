@@ -1,7 +1,7 @@
 //! Messages to the user about files beside a recording that are not used, or only in part.
 
 use crate::event::Pid;
-use crate::jit::side_file::Refusal;
+use crate::files::opened::Refusal;
 use rustc_hash::FxHashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

@@ -3,11 +3,11 @@
 use super::mapping_kind::is_dump;
 use super::store::ModuleStore;
 use crate::event::Mapping;
+use crate::files::opened::user_of;
 use crate::jit::dump::Dump;
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
-use crate::jit::side_file::user_of;
-use crate::processes::time_namespace::ahead_ns;
+use crate::time_namespace::ahead_ns;
 use std::sync::Arc;
 
 /// Opens the jitdump of a mapping, in a process of this user. Compilers map the file so that the recorder

@@ -1,11 +1,11 @@
 //! Opens the file of a mapping. It must be the file that was mapped, and is looked for first where its
 //! process sees it.
 
-use super::identity::{has_identity, without_deleted};
 use super::memfd;
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::jit::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
-use crate::processes::view::{MountView, ProcessView, is_same_file, may_be_mapped_by};
+use crate::files::identity::{has_identity, without_deleted};
+use crate::files::opened::{Found, Refusal, Root, open_regular, own_user, user_of};
+use crate::files::view::{MountView, ProcessView, is_same_file, may_be_mapped_by};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,7 @@
 //! Finds the file or memory of a mapping, opens it once, and reads it for unwinding.
 
-pub(crate) mod identity;
-pub(crate) mod index;
 pub(crate) mod jitdump;
 pub(crate) mod lib_source;
-mod macho;
 pub(crate) mod mapped_file;
 pub(crate) mod mapping_kind;
 pub(crate) mod memfd;

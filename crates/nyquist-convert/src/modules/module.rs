@@ -1,10 +1,11 @@
 //! One module: the file, image or generated code of a mapping, and its properties.
 
-use super::identity::without_deleted;
 use super::lib_source::LibSource;
-use super::macho;
 use super::mapping_kind::is_windows_path;
 use crate::event::{MappedFile, Mapping};
+use crate::files::identity::without_deleted;
+use crate::files::macho;
+use crate::files::view::{FileOwner, MountView, ProcessView};
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
 use crate::jit::map_file::MapFile;
@@ -12,7 +13,6 @@ use crate::jit::symbols::JitSymbols;
 use crate::modules::recorded_files::Files;
 use crate::modules::stated_symbols::StatedSymbols;
 use crate::modules::vdso;
-use crate::processes::view::{FileOwner, MountView, ProcessView};
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{
     Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MachUuid, MappedModule, ModuleId, Pe,

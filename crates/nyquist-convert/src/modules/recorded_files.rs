@@ -2,12 +2,12 @@
 //! recording that is read later are found by their build ids and paths on this machine.
 
 use crate::event::{MappedFile, Mapping, Pid};
+use crate::files::identity::has_identity;
+use crate::files::opened::{Found, Refusal, open_regular};
+use crate::files::view::ProcessView;
 use crate::jit::aux_files::AuxFiles;
-use crate::jit::side_file::{Found, Refusal, open_regular};
-use crate::modules::identity::has_identity;
 use crate::modules::mapped_file::{open_mapped, open_mapped_dump};
 use crate::modules::stated_symbols::StatedSymbols;
-use crate::processes::view::ProcessView;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
 use nyquist_symbols::{Finder, KERNEL_LIB, ModuleRequest};

@@ -6,9 +6,9 @@
 //! the process's samples.
 
 use crate::event::Pid;
-use crate::modules::index::ModuleIndex;
+use crate::mappings::{Mappings, Range};
+use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
-use crate::processes::mappings::{Mappings, Range};
 use nyquist_object::Avma;
 use nyquist_system::FileExt as _;
 use std::fs::File;

@@ -3,8 +3,8 @@
 
 use super::module::{Bytes, FileState, Module};
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::processes::root::ProcessRoots;
-use crate::processes::view::{FileOwner, MountView};
+use crate::files::roots::ProcessRoots;
+use crate::files::view::{FileOwner, MountView};
 use nyquist_object::{BuildId, ModuleId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! The mapped files. Each is opened while the process lives, identified, and read for unwinding once.
 
-use super::index::ModuleIndex;
 use super::lib_source::LibSource;
 use super::mapping_kind::{is_dump, is_file};
 use super::module::{Bytes, Module};
@@ -8,13 +7,14 @@ use super::recorded_files::Files;
 use super::shared::{Key, SharedModules, Users, key_of};
 use super::{memfd, memory_image, vdso};
 use crate::event::{Mapping, Pid};
+use crate::files::opened::{Found, user_of};
+use crate::files::view::{FileOwner, MountView, ProcessView};
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
 use crate::jit::map_file::MapFile;
-use crate::jit::side_file::{Found, user_of};
 use crate::jit::side_file_notes::SideFileNotes;
 use crate::jit::symbols::JitSymbols;
-use crate::processes::view::{FileOwner, MountView, ProcessView};
+use crate::module_index::ModuleIndex;
 use nyquist_object::{Avma, BuildId};
 use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
 use rustc_hash::FxHashMap;

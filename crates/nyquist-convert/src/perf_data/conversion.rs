@@ -31,7 +31,7 @@ pub(super) struct Walks {
     converting: Arc<Converting>,
     /// Samples that are not needed any more. They are freed outside of the sequential part, because freeing
     /// takes time.
-    spent: Vec<Vec<Sample>>,
+    recycled: Vec<Vec<Sample>>,
 }
 
 impl Walks {
@@ -42,7 +42,7 @@ impl Walks {
 
     /// Walks the stacks, and hands the batch over. Returns the queue in which it is converted.
     pub(super) fn walk(self, walker: &mut CopyWalker) -> Arc<Converting> {
-        drop(self.spent);
+        drop(self.recycled);
         self.converting.put(self.place, self.batch.walked(walker));
         self.converting
     }
@@ -53,8 +53,8 @@ impl Conversion {
     /// them.
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
         let follower = walk_early.then(|| SpeculativeTracker::new(converter.shared_module_store()));
-        let (spent, recycled) = recycler();
-        let converting = Arc::new(Converting::new(converter.with_sample_recycler(spent)));
+        let (sender, recycled) = recycler();
+        let converting = Arc::new(Converting::new(converter.with_sample_recycler(sender)));
         Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }
 
@@ -88,7 +88,7 @@ impl Conversion {
         }
         let batch = self.full.pop_front()?;
         let (place, converting) = (self.converting.next_place(), Arc::clone(&self.converting));
-        Some(Walks { batch, place, converting, spent: self.recycled.so_far() })
+        Some(Walks { batch, place, converting, recycled: self.recycled.so_far() })
     }
 
     /// The profile of all events. It is complete when all batches that were handed over have been walked.

@@ -27,6 +27,7 @@ use nyquist_perf::{AttrFlags, Body, Budget, CpuMode, Record, RecordError, Sample
 use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
 
+use crate::build::seen_addresses::AddressSender;
 use crate::converter::{Converter, Finished};
 use crate::decode::perf::{
     CounterMeaning, EventCpus, EventsBeside, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
@@ -35,7 +36,6 @@ use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::filter::Filter;
 use crate::jit::aux_files::AuxFiles;
 use crate::selection::Selection;
-use crate::symbolicate::seen_addresses::AddressSender;
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning, Recorder};

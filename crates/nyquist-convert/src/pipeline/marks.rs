@@ -1,4 +1,4 @@
-//! Markers that need no events of their own: stays on CPUs, and functions made just in time.
+//! Markers that need no events of their own: intervals on CPUs, and functions made just in time.
 
 use super::Pipeline;
 use crate::account::on_cpu::Began;
@@ -43,8 +43,8 @@ impl Pipeline {
         self.add_stay((start, now), cpu, id, why);
     }
 
-    /// Ends all stays at the end of the recording.
-    pub(crate) fn end_all_stays(&mut self) {
+    /// Ends all intervals on CPUs at the end of the recording.
+    pub(crate) fn end_all_on_cpu(&mut self) {
         for (cpu, tid, start) in self.account.on_cpu.leave_all() {
             let lives = |process: &Process| process.threads.get(&tid).is_some_and(|it| it.end.is_none());
             let mut processes = self.processes.tracker.processes();

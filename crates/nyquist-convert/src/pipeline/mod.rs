@@ -6,28 +6,28 @@
 mod lasting_waits;
 mod losses;
 mod marks;
-pub(crate) mod occurrences;
+mod occurrences;
 mod samples;
 mod threads;
 mod waits;
 
 use crate::account::accounting::Accounting;
+use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::account::off_cpu::Cause;
-use crate::account::statistics::Statistics;
 use crate::account::switch_reason::SwitchReason;
 use crate::account::wait_functions::WaitFunctions;
+use crate::build::seen_addresses::AddressSender;
 use crate::build::sink::ProfileSink;
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
 use crate::modules::lib_source::LibSource;
 use crate::options::Options;
 use crate::processes::state::ProcessState;
 use crate::recycler::SampleRecycler;
-use crate::symbolicate::seen_addresses::AddressSender;
-use crate::unwind::stack_walker::{StackWalker, WalkCounts};
+use crate::statistics::Statistics;
+use crate::unwind::stack_walker::StackWalker;
 use crate::wanted::Wanted;
 use nyquist_profile::{LibId, ProfileBuilder};
 use nyquist_symbols::KernelSymbols;
-use occurrences::OccurrenceCounts;
 
 /// The stages after the order stage.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Pipeline {
     pub(crate) occurrences: OccurrenceCounts,
     pub(crate) sink: ProfileSink,
     /// The recycler of converted samples, if their source reuses them.
-    pub(crate) spent: Option<SampleRecycler>,
+    pub(crate) recycler: Option<SampleRecycler>,
     /// The profile's zero.
     start: Timestamp,
     last_time: Timestamp,
@@ -56,7 +56,7 @@ impl Pipeline {
             account: Accounting::new(&options),
             occurrences: OccurrenceCounts::default(),
             sink: ProfileSink::new(options),
-            spent: None,
+            recycler: None,
             start,
             last_time: start,
         }
@@ -115,7 +115,7 @@ impl Pipeline {
             EventKind::OccurrencesLost { records } => {
                 self.occurrences.lost = self.occurrences.lost.saturating_add(records);
             }
-            EventKind::LiveStack(live) => self.walker.deep_stacks.add(live),
+            EventKind::LiveStack(live) => self.walker.add_reading(live),
             EventKind::Counter(counter) => {
                 if self.selects((counter.pid, Tid(counter.pid.0)), cpu, now) {
                     self.sink.count(now, &counter, &mut self.processes);
@@ -136,8 +136,9 @@ impl Pipeline {
 
     /// The counters so far.
     pub(crate) fn statistics(&self) -> Statistics {
-        let WalkCounts { completed, incomplete, walked_again } = self.walker.counts;
-        Statistics { completed, incomplete, walked_again, ..self.account.statistics }
+        let mut statistics = self.account.statistics.clone();
+        self.walker.count_in(&mut statistics);
+        statistics
     }
 
     /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.

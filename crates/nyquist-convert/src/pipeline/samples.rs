@@ -17,8 +17,8 @@ impl Pipeline {
         {
             self.wanted_sample(now, cpu, &sample);
         }
-        if let Some(spent) = &mut self.spent {
-            spent.take(sample);
+        if let Some(recycler) = &mut self.recycler {
+            recycler.take(sample);
         }
     }
 
@@ -36,7 +36,7 @@ impl Pipeline {
         self.stand_in(now, id, well_known::NOT_SAMPLED, lost);
         let Some(share) = self.account.share(self.processes.thread(now, id), sample, used) else { return };
         self.stand_in(now, id, well_known::KERNEL_NOT_PERMITTED, share.not_permitted);
-        self.walker.deep_stacks.note_sample(sample.tid, now);
+        self.walker.note_sample(sample.tid, now);
         let truncated = self.walker.walk((sample, now), &mut self.processes);
         self.place_frames(now, sample, truncated);
         self.account.statistics.truncated += u64::from(truncated.is_some());

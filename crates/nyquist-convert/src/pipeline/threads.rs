@@ -41,7 +41,7 @@ impl Pipeline {
         self.account.off_cpu.forget(id.1);
         self.switched_out(now, cpu, id, SwitchReason::Ended);
         self.end_thread(now, id);
-        self.walker.deep_stacks.forget(id.1);
+        self.walker.forget(id.1);
         self.processes.note_exit(id, cpu);
     }
 

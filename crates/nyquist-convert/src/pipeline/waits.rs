@@ -1,8 +1,9 @@
 //! The time that threads are off the CPU: its begin, the looks during it, and the sample that it becomes.
 
 use super::Pipeline;
-use crate::account::off_cpu::{Cause, Chance, LeavingStack, OffCpuInterval, Waker};
+use crate::account::off_cpu::{Cause, LeavingStack, OffCpuInterval, Waker};
 use crate::event::{NAMELESS, Pid, Sample, Tid, Timestamp, Waiting, Wakeup};
+use crate::processes::unseen_waits::Chance;
 use nyquist_profile::StackId;
 
 /// The idle task of every CPU.

@@ -1,11 +1,11 @@
 //! The state of one process's just-in-time compilers.
 
-use super::mappings::Range;
 use crate::event::{Mapping, Pid, Timestamp};
 use crate::jit::dump::MadeCode;
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::instructions::ReadInstructions;
 use crate::jit::map_file::MapFile;
+use crate::mappings::Range;
 use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;

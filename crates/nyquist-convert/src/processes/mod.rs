@@ -1,13 +1,11 @@
 //! The known processes and threads, and the state of each.
 
 pub(crate) mod jit_state;
-pub(crate) mod mappings;
 pub(crate) mod process;
 pub(crate) mod program_arguments;
 pub(crate) mod program_words;
-pub(crate) mod root;
+pub(crate) mod remainder;
 pub(crate) mod state;
 pub(crate) mod thread;
-pub mod time_namespace;
 pub(crate) mod tracker;
-pub(crate) mod view;
+pub(crate) mod unseen_waits;

@@ -1,12 +1,12 @@
 //! One process: its name, its threads and its mappings.
 
 use super::jit_state::ProcessJit;
-use super::mappings::{Mappings, Range};
 use super::program_arguments::CommandLine;
 use super::thread::Thread;
 use crate::event::pre_unwound::AddressSpaceHash;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::jit::dumps::JitDumps;
+use crate::mappings::{Mappings, Range};
 use crate::modules::mapping_kind::is_memory;
 use crate::modules::replaced_text::ReplacedText;
 use crate::modules::store::ModuleStore;

@@ -1,7 +1,7 @@
 //! One thread: its name, its row, and the CPU time that it has used.
 
-use crate::account::off_cpu::UnseenWaits;
-use crate::account::remainder::CpuTimeRemainder;
+use super::remainder::CpuTimeRemainder;
+use super::unseen_waits::UnseenWaits;
 use crate::event::Timestamp;
 use nyquist_profile::ThreadIndex;
 

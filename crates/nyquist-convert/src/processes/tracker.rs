@@ -1,10 +1,10 @@
 //! The track stage: the processes and threads, their names, and their mappings.
 
-use super::mappings::{Mappings, Range};
 use super::process::Process;
 use super::thread::Thread;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
-use crate::modules::index::ModuleIndex;
+use crate::mappings::{Mappings, Range};
+use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;

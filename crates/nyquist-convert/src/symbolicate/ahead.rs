@@ -1,7 +1,7 @@
 //! Looks up names while a recording is still being converted, on a thread that would otherwise wait.
 
-use super::seen_addresses::AddressReceiver;
 use super::{OpenedLib, Symbolicator};
+use crate::build::seen_addresses::AddressReceiver;
 use crate::modules::lib_source::LibSource;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::LibId;
@@ -81,7 +81,7 @@ impl Symbolicator<'_> {
 mod tests {
     use super::super::{Progress, Symbols};
     use super::*;
-    use crate::symbolicate::seen_addresses::{AT_ONCE, AddressSender};
+    use crate::build::seen_addresses::{AT_ONCE, AddressSender};
     use nyquist_object::{Elf, FileSource};
     use nyquist_profile::{Frame, Func, Lib, Meta, Process, ProfileBuilder, Sample, Thread};
     use nyquist_symbols::{AnswerCache, Finder, KernelError, ModuleRequest, SearchPaths};

@@ -4,7 +4,6 @@
 mod ahead;
 mod answers;
 mod rebuild;
-pub(crate) mod seen_addresses;
 
 use crate::jit::symbols::JitSymbols;
 use crate::modules::lib_source::LibSource;

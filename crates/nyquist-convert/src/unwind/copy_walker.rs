@@ -34,7 +34,7 @@ impl CopyWalker {
         };
         let KeptCopy::Memory(bytes) = copy else { return };
         let copy = StackCopy { start: registers.stack_pointer(), bytes };
-        let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.prefetcher.begin(tid) };
+        let copy = Watched { memory: copy, outermost: Cell::new(0), read_lines: self.prefetcher.begin(tid) };
         self.frames.clear();
         let mut push = |frame| self.frames.push(frame);
         let end = self.unwinder.walk(space, &registers, &copy, &mut push);

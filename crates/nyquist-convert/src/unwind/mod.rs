@@ -2,9 +2,11 @@
 
 pub(crate) mod ahead;
 pub(crate) mod copy_walker;
-pub(crate) mod deep_stacks;
+mod deep_stacks;
 pub(crate) mod prefetcher;
 pub(crate) mod registers;
+mod stack_completion;
+pub(crate) mod stack_mechanism;
 pub(crate) mod stack_walker;
 pub(crate) mod truncation;
 mod uncalled_frames;

@@ -13,42 +13,42 @@ use crate::event::{EventKind, Tid};
 use crate::sys::{CACHE_LINE, fetch};
 use crate::unwind::registers::unwindable;
 
-/// The number of trails, which is enough for the threads that run at once.
-const TRAILS: usize = 16;
+/// The number of threads, which is enough for the threads that run at once.
+const THREADS: usize = 16;
 
-/// The most cache lines of a trail, which are a few thousand bytes. More lines would evict one another from
+/// The most cache lines of a thread, which are a few thousand bytes. More lines would evict one another from
 /// the cache.
 const LINES: usize = 64;
 
 /// The bits of an address within a cache line.
 const LINE_BITS: u32 = CACHE_LINE.ilog2();
 
-/// The last trails of threads, by the threads' numbers.
+/// The lines that the last walks of threads have read, by the threads' numbers.
 #[derive(Debug, Default)]
-pub(crate) struct StackPrefetcher([Trail; TRAILS]);
+pub(crate) struct StackPrefetcher([ReadLines; THREADS]);
 
 /// The cache lines of a stack that the last walk has read.
 #[derive(Debug)]
-pub(crate) struct Trail {
+pub(crate) struct ReadLines {
     /// An address in each of them, in the order of the walk.
     lines: [Cell<u64>; LINES],
     len: Cell<usize>,
     last_line: Cell<u64>,
 }
 
-impl Default for Trail {
+impl Default for ReadLines {
     fn default() -> Self {
         Self { lines: array::from_fn(|_| Cell::default()), len: Cell::default(), last_line: Cell::default() }
     }
 }
 
 impl StackPrefetcher {
-    /// Begins the trail of a thread's walk.
-    pub(crate) fn begin(&self, tid: Tid) -> &Trail {
-        let trail = self.of(tid);
-        trail.len.set(0);
-        trail.last_line.set(0);
-        trail
+    /// Begins the walk of a thread.
+    pub(crate) fn begin(&self, tid: Tid) -> &ReadLines {
+        let lines = self.of(tid);
+        lines.len.set(0);
+        lines.last_line.set(0);
+        lines
     }
 
     /// Prefetches the memory that the walk of a later stack will probably read.
@@ -70,12 +70,12 @@ impl StackPrefetcher {
         })
     }
 
-    fn of(&self, tid: Tid) -> &Trail {
-        &self.0[tid.0 as usize % TRAILS]
+    fn of(&self, tid: Tid) -> &ReadLines {
+        &self.0[tid.0 as usize % THREADS]
     }
 }
 
-impl Trail {
+impl ReadLines {
     /// Notes an address that a walk reads.
     #[inline]
     pub(crate) fn note(&self, address: Avma) {
@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn the_last_walks_lines_are_prefetched() {
         let prefetcher = StackPrefetcher::default();
-        let trail = prefetcher.begin(Tid(7));
+        let read = prefetcher.begin(Tid(7));
         for address in [0x1008, 0x1000, 0x1040, 0x1078, 0x1400] {
-            trail.note(Avma(address));
+            read.note(Avma(address));
         }
         assert_eq!(lines(&prefetcher, &sample(7, 0x1000, 0x800)), [0x40, 0x41, 0x50]);
         // If the stack is less deep now, or the copy is shorter, only the existing lines are prefetched.
@@ -138,10 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn a_trail_has_no_more_lines_than_are_of_use() {
+    fn a_walk_has_no_more_lines_than_are_of_use() {
         let prefetcher = StackPrefetcher::default();
-        let trail = prefetcher.begin(Tid(1));
-        (0..1000).for_each(|index| trail.note(Avma(0x1000 + index * 320)));
+        let read = prefetcher.begin(Tid(1));
+        (0..1000).for_each(|index| read.note(Avma(0x1000 + index * 320)));
         assert_eq!(lines(&prefetcher, &sample(1, 0x1000, 320_000)).len(), LINES);
     }
 }

@@ -1,41 +1,38 @@
 //! Walks the stacks of samples in order, and finds the user frames.
 
-use super::deep_stacks::completer::{Copied, StackCompleter};
-use super::deep_stacks::incomplete::{Incomplete, IncompleteCounts};
-use super::deep_stacks::live_walker::CutSample;
 use super::prefetcher::StackPrefetcher;
-use super::registers::unwindable;
+use super::stack_completion::{StackCompletion as _, WalkedCopy};
+use super::stack_mechanism::{Completion, StackCopyFeedback};
 use super::truncation::{Truncation, truncation};
 use super::uncalled_frames::mark_uncalled_frames;
 use super::walk::Walker;
 use crate::event::pre_unwound::Walked;
-use crate::event::{Pid, PreUnwound, Registers, Sample, Timestamp, UserStack};
+use crate::event::{LiveStack, Pid, PreUnwound, Registers, Sample, Tid, Timestamp, UserStack};
 use crate::processes::state::ProcessState;
+use crate::statistics::Statistics;
 use nyquist_object::Avma;
 use nyquist_perf::file::PlacedFiles;
-use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, Unwinder, WalkEnd};
+use nyquist_unwind::{self as unwind, FrameAddress, Unwinder, WalkEnd};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Walks stacks one after the other, and keeps the frames of the last one.
 #[derive(Debug)]
 pub(crate) struct StackWalker {
     unwinder: Unwinder,
     pub(crate) prefetcher: StackPrefetcher,
-    pub(crate) deep_stacks: StackCompleter,
+    /// Completes stacks beyond the ends of their copies.
+    completion: Completion,
     /// The files from which stack copies are read again if they were walked ahead of their turn.
     pub(crate) copies_in: PlacedFiles,
     /// The frames of the current sample, innermost first. Kept to reuse its memory.
     frames: Vec<FrameAddress>,
     /// The most of these frames that the stack copy contains. The others were read from the running program.
     found_in_copy: usize,
-    pub(crate) counts: WalkCounts,
-}
-
-/// The outcomes of walks. [`Statistics`](crate::Statistics) describes each.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WalkCounts {
-    pub(crate) completed: u64,
-    pub(crate) incomplete: IncompleteCounts,
-    pub(crate) walked_again: u64,
+    /// How many stacks were walked ahead of their turn and again at their turn.
+    walked_again: u64,
+    /// Whether the stacks of the walks are counted.
+    is_counted: bool,
 }
 
 impl StackWalker {
@@ -44,12 +41,39 @@ impl StackWalker {
         Self {
             unwinder: Unwinder::new(),
             prefetcher: StackPrefetcher::default(),
-            deep_stacks: StackCompleter::new(interval),
+            completion: Completion::with_interval(interval),
             copies_in: PlacedFiles::default(),
             frames: Vec::new(),
             found_in_copy: 0,
-            counts: WalkCounts::default(),
+            walked_again: 0,
+            is_counted: true,
         }
+    }
+
+    /// Adds a reading of the stack of a living thread.
+    pub(crate) fn add_reading(&mut self, live: Arc<LiveStack>) {
+        self.completion.add(live);
+    }
+
+    /// A thread has a sample.
+    pub(crate) fn note_sample(&mut self, tid: Tid, now: Timestamp) {
+        self.completion.note_sample(tid, now);
+    }
+
+    /// A thread has ended.
+    pub(crate) fn forget(&mut self, tid: Tid) {
+        self.completion.forget(tid);
+    }
+
+    /// The feedback on stack copies since the last call.
+    pub(crate) fn take_feedback(&mut self) -> StackCopyFeedback {
+        self.completion.take_feedback()
+    }
+
+    /// Adds the outcomes of walks.
+    pub(crate) fn count_in(&self, statistics: &mut Statistics) {
+        statistics.walked_again = self.walked_again;
+        self.completion.count_in(statistics);
     }
 
     /// The frames of the last stack, outermost first, and whether each was found beyond the end of the
@@ -98,11 +122,9 @@ impl StackWalker {
         sample: (&Sample, Timestamp),
         processes: &mut ProcessState,
     ) -> Option<Truncation> {
-        let counts = self.counts;
-        self.deep_stacks.counts_copies = false;
+        self.is_counted = false;
         let truncated = self.walk(sample, processes);
-        self.deep_stacks.counts_copies = true;
-        self.counts = counts;
+        self.is_counted = true;
         truncated
     }
 
@@ -135,19 +157,23 @@ impl StackWalker {
             UserStack::PreUnwound(unwound) if still_holds(unwound, (sample.pid, now), processes) => {
                 self.frames.extend_from_slice(&unwound.frames);
                 let PreUnwound { walked, outermost, registers, copied, limited, .. } = &**unwound;
-                let copied = Copied { registers, len: *copied, limited: *limited };
-                let walk = (*walked, *outermost);
-                self.deep_stacks.note_walk((sample, now), copied, walk, processes);
-                if unwound.is_cut() && self.may_complete() {
-                    let copy = unwound.copy(&self.copies_in);
-                    if self.completes((sample, now), registers, &copy, processes) {
-                        return None;
-                    }
-                }
-                truncation(*walked, *limited, copied.len)
+                let walk = WalkedCopy {
+                    id: (sample.pid, sample.tid),
+                    time: now,
+                    registers,
+                    len: *copied,
+                    limited: *limited,
+                    bytes: &|| unwound.copy(&self.copies_in),
+                    walked: *walked,
+                    outermost: *outermost,
+                    found: self.frames.len(),
+                    is_counted: self.is_counted,
+                };
+                let complete = self.completion.complete(&walk, &mut self.unwinder, processes);
+                if self.takes_complete(complete) { None } else { truncation(*walked, *limited, *copied) }
             }
             UserStack::PreUnwound(unwound) => {
-                self.counts.walked_again += 1;
+                self.walked_again += u64::from(self.is_counted);
                 let copy = unwound.copy(&self.copies_in);
                 self.walk_copy((sample, now), &unwound.registers, (&copy, unwound.limited), processes)
             }
@@ -174,52 +200,31 @@ impl StackWalker {
             process: processes.tracker.process(sample.pid, now),
             modules: &processes.modules,
             dumps: &processes.dumps,
-            trail: self.prefetcher.begin(sample.tid),
+            read_lines: self.prefetcher.begin(sample.tid),
         };
-        let walk = walker.walk((sample, now), registers, stack, &mut self.frames);
-        let copied = Copied { registers, len: stack.len(), limited };
-        self.deep_stacks.note_walk((sample, now), copied, walk, processes);
-        let is_cut = limited && walk.0.ended_with_copy();
-        if is_cut && self.may_complete() && self.completes((sample, now), registers, stack, processes) {
-            return None;
-        }
-        truncation(walk.0, limited, stack.len())
+        let (walked, outermost) = walker.walk((sample, now), registers, stack, &mut self.frames);
+        let walk = WalkedCopy {
+            id: (sample.pid, sample.tid),
+            time: now,
+            registers,
+            len: stack.len(),
+            limited,
+            bytes: &|| Cow::Borrowed(stack),
+            walked,
+            outermost,
+            found: self.frames.len(),
+            is_counted: self.is_counted,
+        };
+        let complete = self.completion.complete(&walk, &mut self.unwinder, processes);
+        if self.takes_complete(complete) { None } else { truncation(walked, limited, stack.len()) }
     }
 
-    /// Whether readings of living processes may complete the current stack.
-    fn may_complete(&mut self) -> bool {
-        let has_any = self.deep_stacks.has_any();
-        if !has_any {
-            self.counts.incomplete.add(Incomplete::UnreadBefore);
-        }
-        has_any
-    }
-
-    /// If a walk has come to the end of a copy and readings of the living process complete the stack, puts
-    /// the whole stack into `frames`. Returns whether this was done.
-    fn completes(
-        &mut self,
-        (sample, now): (&Sample, Timestamp),
-        registers: &Registers,
-        stack: &[u8],
-        processes: &mut ProcessState,
-    ) -> bool {
-        let Some(registers) = unwindable(registers) else { return false };
-        let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-        let (id, found) = ((sample.pid, sample.tid), self.frames.len());
-        let cut = CutSample { id, time: now, registers: &registers, copy, found };
-        match self.deep_stacks.complete(cut, &mut self.unwinder, processes) {
-            Ok(whole) => {
-                self.frames = whole.frames;
-                self.found_in_copy = found;
-                self.counts.completed += 1;
-                true
-            }
-            Err(why) => {
-                self.counts.incomplete.add(why);
-                false
-            }
-        }
+    /// If a stack could be completed, its frames take the place of those in its copy. Returns whether.
+    fn takes_complete(&mut self, complete: Option<Vec<FrameAddress>>) -> bool {
+        let Some(complete) = complete else { return false };
+        self.found_in_copy = self.frames.len();
+        self.frames = complete;
+        true
     }
 }
 

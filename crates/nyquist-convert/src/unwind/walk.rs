@@ -1,12 +1,12 @@
 //! Walks the copy of a thread's stack, in the same way on all our threads.
 
-use super::prefetcher::Trail;
+use super::prefetcher::ReadLines;
 use super::registers::{code_32, unwindable};
 use crate::event::pre_unwound::Walked;
 use crate::event::{Pid, Registers, Sample, Timestamp};
 use crate::jit::dumps::JitDumps;
+use crate::mappings::Mappings;
 use crate::modules::store::ModuleStore;
-use crate::processes::mappings::Mappings;
 use crate::processes::process::Process;
 use nyquist_object::Avma;
 use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
@@ -19,7 +19,7 @@ pub(crate) struct Walker<'a> {
     pub(crate) modules: &'a ModuleStore,
     pub(crate) dumps: &'a JitDumps,
     /// Receives the addresses that the walk reads.
-    pub(crate) trail: &'a Trail,
+    pub(crate) read_lines: &'a ReadLines,
 }
 
 impl Walker<'_> {
@@ -40,7 +40,7 @@ impl Walker<'_> {
             return (Walked::BetweenPrograms, Avma(0));
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-        let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.trail };
+        let copy = Watched { memory: copy, outermost: Cell::new(0), read_lines: self.read_lines };
         let before = frames.len();
         loop {
             let end = self.walk_known(&registers, &copy, frames);
@@ -82,14 +82,14 @@ impl Walker<'_> {
 pub(super) struct Watched<'a, M> {
     pub(super) memory: M,
     pub(super) outermost: Cell<u64>,
-    pub(super) trail: &'a Trail,
+    pub(super) read_lines: &'a ReadLines,
 }
 
 impl<M: StackMemory> StackMemory for Watched<'_, M> {
     #[inline]
     fn read_u64(&self, address: Avma) -> Option<u64> {
         let word = self.memory.read_u64(address)?;
-        self.trail.note(address);
+        self.read_lines.note(address);
         self.outermost.set(self.outermost.get().max(address.0));
         Some(word)
     }

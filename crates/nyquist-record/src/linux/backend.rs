@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Filter, StackCopyFeedback};
@@ -263,8 +262,6 @@ pub struct Summary {
     pub total_cpu_time_ns: Option<u64>,
     /// Whether descendants of the recorded processes live on.
     pub left_running: bool,
-    /// The time after which stack copies were enlarged, because many stacks were deeper.
-    pub deepened_after: Option<Duration>,
     /// How long threads were stopped, if they were.
     pub holds: Option<ptrace::HoldSummary>,
     /// The programs that lost privileges because they were traced, except the command.
@@ -293,11 +290,10 @@ impl Recording {
         }
     }
 
-    /// Uses the feedback on stack copies: if many are truncated, a recording that supports it makes larger
-    /// copies.
-    pub fn apply_feedback(&mut self, counts: &StackCopyFeedback) {
+    /// Uses the converter's feedback on stack copies, if the backend can.
+    pub fn apply_feedback(&self, feedback: &StackCopyFeedback) {
         if let Self::Perf(recording) = self {
-            recording.apply_feedback(counts);
+            recording.apply_feedback(feedback);
         }
     }
 
@@ -305,17 +301,9 @@ impl Recording {
     pub fn finish(self) -> Summary {
         match self {
             Self::Perf(recording) => {
-                let perf::Summary { reason, total_cpu_time_ns, left_running, deepened_after } =
-                    recording.finish();
+                let perf::Summary { reason, total_cpu_time_ns, left_running } = recording.finish();
                 let lost_privileges = Vec::new();
-                Summary {
-                    reason,
-                    total_cpu_time_ns,
-                    left_running,
-                    deepened_after,
-                    holds: None,
-                    lost_privileges,
-                }
+                Summary { reason, total_cpu_time_ns, left_running, holds: None, lost_privileges }
             }
             Self::Ptrace(recording) => {
                 let ptrace::Summary { reason, total_cpu_time_ns, holds, left_running, lost_privileges } =
@@ -324,7 +312,6 @@ impl Recording {
                     reason,
                     total_cpu_time_ns: Some(total_cpu_time_ns),
                     left_running,
-                    deepened_after: None,
                     holds: Some(holds),
                     lost_privileges,
                 }

@@ -25,10 +25,8 @@ pub(crate) struct Allowance {
 pub(crate) enum Copies {
     /// The requested size.
     Fixed(u32),
-    /// Less at first, and more once many stacks turn out to be deeper.
-    Growing,
-    /// The first size of `Growing`, if the events with larger copies cannot be opened.
-    Shallow,
+    /// As much as the rings have room for.
+    Largest,
     /// Nothing.
     None,
 }
@@ -42,8 +40,6 @@ pub(crate) struct RingPlan {
     pub(crate) sideband_pages: Option<usize>,
     /// The size of a stack copy in bytes, a multiple of 8.
     pub(crate) stack_bytes: u32,
-    /// The size of a stack copy once many stacks turn out to be deeper, if that is larger.
-    pub(crate) deep_stack_bytes: Option<u32>,
 }
 
 /// The largest ring of a CPU for samples.
@@ -74,7 +70,7 @@ pub(crate) const TOTALS_PAGES: usize = 4;
 pub(crate) const LARGEST_STACK: u32 = 65_528;
 /// The size of a sample with such a copy. The kernel shortens the copy if the rest needs the room.
 const LARGEST_RECORD: u64 = 64 << 10;
-/// The size of a stack copy while few stacks are deeper, or if there is less room.
+/// The size of a stack copy if the rings have less room.
 const SMALLER_STACK: u32 = 32 << 10;
 /// The size of a stack copy if the reader could not keep up with larger ones.
 const SMALLEST_STACK: u32 = 16 << 10;
@@ -99,7 +95,6 @@ impl Allowance {
             sample_pages: (sample / page).max(1) as usize,
             sideband_pages: (sideband <= rest).then_some((sideband / page).max(1) as usize),
             stack_bytes: 0,
-            deep_stack_bytes: None,
         })
     }
 
@@ -107,7 +102,7 @@ impl Allowance {
     fn wanted_ring(&self) -> u64 {
         let record = match self.copies {
             Copies::Fixed(bytes) => u64::from(bytes.min(LARGEST_STACK)) + SAMPLE_OVERHEAD,
-            Copies::Growing | Copies::Shallow => LARGEST_RECORD,
+            Copies::Largest => LARGEST_RECORD,
             Copies::None => SAMPLE_OVERHEAD,
         };
         let held = record * u64::from(self.rate_hz) * self.held_ms() / 1000;
@@ -155,15 +150,12 @@ impl Allowance {
             SMALLEST_STACK
         };
         let most = (ring / 8).saturating_sub(SAMPLE_OVERHEAD) as u32 & !7;
-        let (first, deep) = match self.copies {
-            Copies::Fixed(bytes) => (bytes.min(LARGEST_STACK).next_multiple_of(8), None),
-            Copies::Growing => (wanted.min(SMALLER_STACK), Some(wanted)),
-            Copies::Shallow => (wanted.min(SMALLER_STACK), None),
-            Copies::None => (0, None),
+        let stack_bytes = match self.copies {
+            Copies::Fixed(bytes) => bytes.min(LARGEST_STACK).next_multiple_of(8),
+            Copies::Largest => wanted,
+            Copies::None => 0,
         };
-        let first = first.min(most);
-        let deep_stack_bytes = deep.map(|deep| deep.min(most)).filter(|deep| *deep > first);
-        RingPlan { stack_bytes: first, deep_stack_bytes, ..plan }
+        RingPlan { stack_bytes: stack_bytes.min(most), ..plan }
     }
 }
 
@@ -175,8 +167,6 @@ pub(crate) struct AttachCost {
     pub(crate) threads: usize,
     /// Whether a clock counts beside the sampling event.
     pub(crate) clock_beside: bool,
-    /// Whether there is a second sampling event, for deeper stacks.
-    pub(crate) deepens: bool,
     /// The number of events beside the clock.
     pub(crate) beside: usize,
 }
@@ -193,8 +183,8 @@ pub(crate) struct Rights {
 /// How running threads are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attaching {
-    /// Each by its own events, with these stack copies.
-    Threads(Copies),
+    /// Each by its own events.
+    Threads,
     /// By events of whole CPUs.
     Cpus,
 }
@@ -206,11 +196,10 @@ const OTHER_DESCRIPTORS: u64 = 512;
 const MOST_EVENTS_BY_CHOICE: u64 = 100_000;
 
 impl AttachCost {
-    /// The number of events. Each thread has these on each CPU: one or two that sample, one that counts, one
-    /// for mappings and names, and those beside the clock.
+    /// The number of events. Each thread has these on each CPU: one that samples, with a clock beside it if
+    /// it is none, one that counts, one for mappings and names, and those beside the clock.
     pub(crate) fn events(&self) -> u64 {
-        let sampler = 1 + u64::from(self.clock_beside);
-        let each = 2 + sampler + if self.deepens { sampler } else { 0 } + self.beside as u64;
+        let each = 3 + u64::from(self.clock_beside) + self.beside as u64;
         each.saturating_mul(self.cpus as u64).saturating_mul(self.threads as u64)
     }
 
@@ -219,21 +208,14 @@ impl AttachCost {
         self.events().saturating_add(OTHER_DESCRIPTORS)
     }
 
-    /// How a recorder with these rights records the threads, with these stack copies. Each thread gets its
-    /// own events if there are enough descriptors. It gets events for deeper stacks only if these are not too
-    /// many in addition. `None` if neither that nor sampling whole CPUs is possible.
-    pub(crate) fn attaching(&self, copies: Copies, rights: Rights) -> Option<Attaching> {
-        let fits = |cost: &Self| cost.descriptors() <= rights.descriptors;
-        let are_few = |cost: &Self| cost.events() <= MOST_EVENTS_BY_CHOICE;
-        if rights.sees_cpus && !(fits(self) && are_few(self)) {
+    /// How a recorder with these rights records the threads. Each thread gets its own events if there are
+    /// enough descriptors. `None` if neither that nor sampling whole CPUs is possible.
+    pub(crate) fn attaching(&self, rights: Rights) -> Option<Attaching> {
+        let fits = self.descriptors() <= rights.descriptors;
+        if rights.sees_cpus && !(fits && self.events() <= MOST_EVENTS_BY_CHOICE) {
             return Some(Attaching::Cpus);
         }
-        let deep = Self { deepens: true, ..*self };
-        let copies = match copies {
-            Copies::Growing if !(fits(&deep) && are_few(&deep)) => Copies::Shallow,
-            copies => copies,
-        };
-        fits(self).then_some(Attaching::Threads(copies))
+        fits.then_some(Attaching::Threads)
     }
 }
 
@@ -253,7 +235,7 @@ mod tests {
             page: 4096,
             bytes,
             rate_hz,
-            copies: Copies::Growing,
+            copies: Copies::Largest,
             reader_at_once: false,
             events_beside: false,
         }
@@ -290,33 +272,29 @@ mod tests {
         let as_asked = Allowance { copies: Copies::Fixed(32 << 10), ..allowance(2, None, 1000) };
         assert_eq!(as_asked.plan().sample_pages * 4096, 4 << 20);
         assert_eq!(plan.sideband_pages, Some(128));
-        let copies = |cpus, bytes, rate_hz| {
-            let plan = allowance(cpus, bytes, rate_hz).plan();
-            (plan.stack_bytes, plan.deep_stack_bytes)
-        };
-        assert_eq!(copies(2, None, 1000), (SMALLER_STACK, Some(LARGEST_STACK)));
-        assert_eq!(copies(2, None, 10_000), (SMALLER_STACK, None));
-        assert_eq!(copies(2, Some(9_445_376), 500), (SMALLER_STACK, None));
-        assert_eq!(copies(2, Some(9_445_376), 250), (SMALLER_STACK, Some(LARGEST_STACK)));
+        let copies = |cpus, bytes, rate_hz| allowance(cpus, bytes, rate_hz).plan().stack_bytes;
+        assert_eq!(copies(2, None, 1000), LARGEST_STACK);
+        assert_eq!(copies(2, None, 10_000), SMALLER_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 500), SMALLER_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 250), LARGEST_STACK);
         assert_eq!(allowance(2, Some(9_445_376), 1000).plan().sample_pages * 4096, 4 << 20);
-        assert_eq!(copies(2, Some(9_445_376), 1000), (SMALLER_STACK, None));
-        assert_eq!(copies(2, Some(9_445_376), 10_000), (SMALLEST_STACK, None));
-        assert_eq!(copies(256, None, 1000), (SMALLER_STACK, None));
+        assert_eq!(copies(2, Some(9_445_376), 1000), SMALLER_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 10_000), SMALLEST_STACK);
+        assert_eq!(copies(256, None, 1000), SMALLER_STACK);
     }
 
     #[test]
     fn a_prompt_reader_has_full_copies_at_high_rates() {
         let copies = |cpus, bytes, rate_hz| {
             let allowance = Allowance { reader_at_once: true, ..allowance(cpus, bytes, rate_hz) };
-            let plan = allowance.plan();
-            (plan.stack_bytes, plan.deep_stack_bytes)
+            allowance.plan().stack_bytes
         };
-        assert_eq!(copies(2, None, 10_000), (SMALLER_STACK, Some(LARGEST_STACK)));
-        assert_eq!(copies(2, None, 20_000), (SMALLER_STACK, None));
-        assert_eq!(copies(32, None, 10_000), (SMALLER_STACK, Some(LARGEST_STACK)));
-        assert_eq!(copies(64, None, 10_000), (SMALLER_STACK, None));
-        assert_eq!(copies(2, Some(9_445_376), 1000), (SMALLER_STACK, Some(LARGEST_STACK)));
-        assert_eq!(copies(2, Some(9_445_376), 10_000), (SMALLEST_STACK, None));
+        assert_eq!(copies(2, None, 10_000), LARGEST_STACK);
+        assert_eq!(copies(2, None, 20_000), SMALLER_STACK);
+        assert_eq!(copies(32, None, 10_000), LARGEST_STACK);
+        assert_eq!(copies(64, None, 10_000), SMALLER_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 1000), LARGEST_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 10_000), SMALLEST_STACK);
     }
 
     #[test]
@@ -324,7 +302,7 @@ mod tests {
         let check = |asked, bytes, expected| {
             let copies = Copies::Fixed(asked);
             let plan = Allowance { copies, ..allowance(2, bytes, 1000) }.plan();
-            assert_eq!((plan.stack_bytes, plan.deep_stack_bytes), (expected, None), "{asked}");
+            assert_eq!(plan.stack_bytes, expected, "{asked}");
         };
         check(1024, None, 1024);
         check(1025, None, 1032);
@@ -332,7 +310,7 @@ mod tests {
         check(65_528, Some(1 << 20), 31_232);
         check(65_528, Some(9_445_376), LARGEST_STACK);
         let none = Allowance { copies: Copies::None, ..allowance(2, None, 1000) }.plan();
-        assert_eq!((none.stack_bytes, none.deep_stack_bytes), (0, None));
+        assert_eq!(none.stack_bytes, 0);
     }
 
     #[test]
@@ -362,36 +340,28 @@ mod tests {
 
     #[test]
     fn threads_get_own_events_while_descriptors_last() {
-        let (shallow, deep) = (Attaching::Threads(Copies::Shallow), Attaching::Threads(Copies::Growing));
         let check = |cpus, threads, descriptors, sees_cpus, expected| {
-            let cost = AttachCost { cpus, threads, clock_beside: true, deepens: false, beside: 0 };
-            let attaching = cost.attaching(Copies::Growing, Rights { descriptors, sees_cpus });
+            let cost = AttachCost { cpus, threads, clock_beside: true, beside: 0 };
+            let attaching = cost.attaching(Rights { descriptors, sees_cpus });
             assert_eq!(attaching, expected, "{cpus} CPUs, {threads} threads, {descriptors} descriptors");
         };
-        check(2, 500, 1 << 20, false, Some(deep));
+        check(2, 500, 1 << 20, false, Some(Attaching::Threads));
         check(2, 500, 4096, false, None);
         check(2, 500, 4096, true, Some(Attaching::Cpus));
-        check(2, 400, 4096, true, Some(shallow));
-        check(128, 100, 524_288, true, Some(deep));
-        check(128, 150, 524_288, true, Some(shallow));
+        check(2, 400, 4096, true, Some(Attaching::Threads));
+        check(128, 150, 524_288, true, Some(Attaching::Threads));
         check(128, 1000, 524_288, true, Some(Attaching::Cpus));
-        check(128, 1000, 524_288, false, Some(shallow));
+        check(128, 1000, 524_288, false, Some(Attaching::Threads));
         check(128, 1100, 524_288, false, None);
         check(8192, usize::MAX, u64::MAX - 1, true, Some(Attaching::Cpus));
-        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false, beside: 0 };
-        let rights = Rights { descriptors: 1 << 20, sees_cpus: false };
-        for copies in [Copies::Fixed(8192), Copies::None] {
-            assert_eq!(cost.attaching(copies, rights), Some(Attaching::Threads(copies)));
-        }
     }
 
     /// The result of attaching to 1,000 threads on 128 CPUs: how they are recorded, the kilobytes that each
     /// CPU's rings lock, and the kilobytes that are copied of each stack.
     fn attached(rights: Rights, bytes: Option<u64>) -> Option<(Attaching, u64, u32)> {
-        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false, beside: 0 };
-        let attaching = cost.attaching(Copies::Growing, rights)?;
-        let copies = if let Attaching::Threads(copies) = attaching { copies } else { Copies::Growing };
-        let allowance = Allowance { copies, ..allowance(128, bytes, 1000) };
+        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, beside: 0 };
+        let attaching = cost.attaching(rights)?;
+        let allowance = allowance(128, bytes, 1000);
         let plan = allowance.plan();
         let locked = locked(&allowance, plan);
         assert!(bytes.is_none_or(|bytes| locked <= bytes), "{locked} bytes are locked of {bytes:?}");
@@ -402,13 +372,12 @@ mod tests {
     fn a_thousand_threads_attach_within_all_limits() {
         for descriptors in [1024, 524_288] {
             let root = attached(Rights { descriptors, sees_cpus: true }, None);
-            assert_eq!(root, Some((Attaching::Cpus, (8 << 10) + 4 + 20 + 2 * 516, 32)));
+            assert_eq!(root, Some((Attaching::Cpus, (8 << 10) + 4 + 20 + 2 * 516, 63)));
         }
-        let shallow = Attaching::Threads(Copies::Shallow);
         for (memlock_kb, locked_kb) in [(64, 256 + 4 + 20 + 132), (8192, 512 + 4 + 20 + 36)] {
             let bytes = Some((516 * 128 + memlock_kb) << 10);
             let plain = |descriptors| attached(Rights { descriptors, sees_cpus: false }, bytes);
-            assert_eq!(plain(524_288), Some((shallow, locked_kb, 16)));
+            assert_eq!(plain(524_288), Some((Attaching::Threads, locked_kb, 16)));
             assert_eq!([1024, 512_511].map(plain), [None, None]);
             assert_eq!(plain(512_512), plain(524_288));
         }
@@ -416,11 +385,8 @@ mod tests {
 
     #[test]
     fn a_thread_costs_three_events_a_cpu_or_four() {
-        let cost =
-            |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside, deepens: false, beside: 0 };
+        let cost = |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside, beside: 0 };
         assert_eq!([false, true].map(|beside| cost(beside).events()), [384_000, 512_000]);
-        let deep = |clock_beside| AttachCost { deepens: true, ..cost(clock_beside) }.events();
-        assert_eq!([false, true].map(deep), [512_000, 768_000]);
     }
 
     #[test]
@@ -435,9 +401,6 @@ mod tests {
             steps += 1;
         }
         assert!((5..30).contains(&steps));
-        assert_eq!(
-            plan,
-            RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 2560, deep_stack_bytes: None }
-        );
+        assert_eq!(plan, RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 2560 });
     }
 }

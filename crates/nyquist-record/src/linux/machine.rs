@@ -213,7 +213,7 @@ fn ring_kb(cpus: usize) -> u64 {
         page,
         bytes: None,
         rate_hz: Options::default().rate_hz,
-        copies: Copies::Growing,
+        copies: Copies::Largest,
         reader_at_once: false,
         events_beside: false,
     }

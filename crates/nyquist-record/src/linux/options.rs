@@ -86,7 +86,7 @@ impl Options {
         match self.stack_bytes {
             _ if !self.call_graph.copies_stacks() => Copies::None,
             Some(bytes) => Copies::Fixed(bytes),
-            None => Copies::Growing,
+            None => Copies::Largest,
         }
     }
 }

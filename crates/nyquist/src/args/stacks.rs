@@ -13,7 +13,7 @@ pub(crate) struct StackArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub(crate) call_graph: CallGraph,
     /// Copy so many bytes of each stack, to find the callers in it; larger copies reach further and cost more
-    /// [default: 32 kB, raised to the maximum, 65528, when many stacks are deeper]
+    /// [default: the maximum, 65528, or less where the rings are small]
     #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=MOST_STACK_BYTES))]
     pub(crate) stack_size: Option<u32>,
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::LiveStack;
-use crate::unwind::deep_stacks::stack_copy_feedback::StackCopyFeedback;
+use crate::unwind::stack_mechanism::StackCopyFeedback;
 use bytes::Bytes;
 use std::sync::{Arc, LazyLock};
 
@@ -135,24 +135,24 @@ fn map_dump(pid: u32) -> EventKind {
     EventKind::Map(Mapping { path: format!("/nowhere/jit-{pid}.dump"), ..mapping })
 }
 
-/// The profile of the events, and the outcomes of their copies.
-fn converted() -> (Finished, Vec<StackCopyFeedback>) {
+/// The profile of the events, and the feedback on their copies.
+pub(crate) fn converted() -> (Finished, Vec<StackCopyFeedback>) {
     let mut converter = converter(true);
-    let mut counts = Vec::new();
+    let mut feedback = Vec::new();
     for (time, event) in (1..).zip(events()) {
         converter.push(at(time, event));
         if time % 3000 == 0 {
             converter.advance(Timestamp(time * MS));
-            counts.push(converter.take_stack_copy_feedback());
+            feedback.push(converter.take_stack_copy_feedback());
         }
     }
-    (converter.finish(), counts)
+    (converter.finish(), feedback)
 }
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
 fn stacks_of_changing_processes_are_walked() {
-    let (finished, counts) = converted();
+    let (finished, _) = converted();
     let stacks = folded(&finished.profile);
     assert!(stacks.iter().any(|stack| stack.matches(';').count() >= 8), "{:?}", &stacks[..100]);
     let made = format!("{:#x} 1", MADE.as_ptr() as usize + LEAVES);
@@ -160,13 +160,4 @@ fn stacks_of_changing_processes_are_walked() {
     assert_eq!(left.len() as u64, TURNS);
     assert!(left[2..].iter().all(|callers| callers.matches(';').count() == 1), "{:?}", &left[..9]);
     assert!(finished.statistics.truncated > 100);
-    assert!(
-        finished.statistics.incomplete.by_count().len() > 1,
-        "some are near what was read, and some are not"
-    );
-    assert!(
-        counts
-            .iter()
-            .all(|counts| counts.copies > 1000 && counts.ended_early > 100 && !counts.roots.is_empty())
-    );
 }

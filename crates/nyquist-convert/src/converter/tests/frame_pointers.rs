@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) fn map_code(pid: u32, start: u64, len: u64) -> EventKind {
+pub(crate) fn map_code(pid: u32, start: u64, len: u64) -> EventKind {
     EventKind::Map(Mapping {
         pid: Some(Pid(pid)),
         start: Avma(start),

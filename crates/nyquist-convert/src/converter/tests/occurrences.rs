@@ -6,7 +6,7 @@ use crate::event::{FieldValue, Occurrence, OccurrenceKind};
 use nyquist_profile::{MarkerFormat, MarkerValue};
 use std::sync::Arc;
 
-fn event(most: u64) -> Arc<OccurrenceKind> {
+pub(crate) fn event(most: u64) -> Arc<OccurrenceKind> {
     Arc::new(OccurrenceKind::new("a:b", &[("size".to_owned(), MarkerFormat::Integer)], most))
 }
 
@@ -98,29 +98,4 @@ fn those_of_others_are_left_out() {
     let finished = finished(family, events);
     assert_eq!(markers(&finished.profile), ["1: a:b at 0x20 1 7", "2: a:b at 0x30 1 7"]);
     assert_eq!(finished.occurrences.of("a:b").count, 2);
-}
-
-#[test]
-fn short_copies_of_occurrences_ask_for_no_more() {
-    let counts = |beside: bool| {
-        let EventKind::Sample(mut sample) = sample(1, 1, None, &[]) else { unreachable!() };
-        let mut registers = [0; 17];
-        (registers[7], registers[16]) = (0x7fff_0000_1000, 0x1234);
-        let registers = Box::new(Registers::X86_64(registers));
-        sample.user = UserStack::Copied { registers, stack: vec![1; 64].into(), limited: true };
-        let mut converter = converter(true);
-        converter.push(at(0, name(1, 1, "app", true)));
-        let (kind, values) = (event(10), Vec::new());
-        converter.push(at(
-            1,
-            if beside {
-                EventKind::Occurrence(Box::new(Occurrence { kind, sample, count: 1, counter: None, values }))
-            } else {
-                EventKind::Sample(sample)
-            },
-        ));
-        converter.advance(Timestamp(100 * MS));
-        converter.take_stack_copy_feedback().copies
-    };
-    assert_eq!([true, false].map(counts), [0, 1]);
 }

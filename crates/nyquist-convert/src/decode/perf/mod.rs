@@ -127,8 +127,7 @@ impl PerfEvents {
         if self.beside.is_empty() || !is_sample() {
             return self.format;
         }
-        let id = bytes.get(SampleLayout::EVENT_AT..).and_then(|bytes| bytes.first_chunk());
-        let fields = id.map(|id| self.beside.fields(u64::from_le_bytes(*id)));
+        let fields = SampleLayout::event_in(bytes).map(|id| self.beside.fields(id));
         fields.unwrap_or_default().format(self.format)
     }
 

@@ -5,7 +5,7 @@
 //! only if it is in the kernel's own file system for memory.
 
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::modules::identity::has_identity;
+use crate::files::identity::has_identity;
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open as open_path};
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd as _};

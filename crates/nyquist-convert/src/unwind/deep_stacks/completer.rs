@@ -11,37 +11,20 @@
 //! call by another path, with 60 kB of identical inner frames. It is sampled there, and then returns to its
 //! former state.
 
-use super::incomplete::Incomplete;
+use super::incomplete::{Incomplete, IncompleteCounts};
 use super::live_stacks::LiveStacks;
-use super::live_walker::{Calls, Completed, CutSample, LiveWalker};
+use super::live_walker::{Calls, Completed, LiveWalker, TruncatedSample};
 use super::stack_bases::LearnedStackBases;
 use super::stack_copy_feedback::StackCopyFeedback;
 use crate::event::pre_unwound::Walked;
-use crate::event::{LiveStack, Registers, Sample, Tid, Timestamp};
+use crate::event::{LiveStack, Tid, Timestamp};
 use crate::processes::state::ProcessState;
+use crate::statistics::Statistics;
 use crate::unwind::registers::unwindable;
+use crate::unwind::stack_completion::{StackCompletion, WalkedCopy};
 use nyquist_object::Avma;
-use nyquist_unwind::{Unwinder, WalkEnd};
+use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
 use std::sync::Arc;
-
-/// The properties of a stack copy, apart from its bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct Copied<'a> {
-    pub(crate) registers: &'a Registers,
-    /// Its size in bytes.
-    pub(crate) len: usize,
-    /// Whether it ends because its limit was reached.
-    pub(crate) limited: bool,
-}
-
-impl Copied<'_> {
-    /// Whether the word at an address is in it.
-    fn holds_word(&self, address: Avma) -> bool {
-        let start = unwindable(self.registers).map(|registers| registers.stack_pointer());
-        let offset = start.and_then(|start| address.0.checked_sub(start.0));
-        offset.and_then(|offset| offset.checked_add(8)).is_some_and(|end| end <= self.len as u64)
-    }
-}
 
 /// Completes stacks whose copies ended too early.
 #[derive(Debug)]
@@ -54,71 +37,105 @@ pub(crate) struct StackCompleter {
     bases: LearnedStackBases,
     calls: Calls,
     /// The outcomes of copies, for the recorder that makes them.
-    pub(crate) feedback: StackCopyFeedback,
-    /// Whether the outcomes of copies are counted in `feedback`.
-    pub(crate) counts_copies: bool,
+    feedback: StackCopyFeedback,
+    completed: u64,
+    incomplete: IncompleteCounts,
 }
 
-impl StackCompleter {
-    /// A completer for a recording with this interval between samples, in nanoseconds.
-    pub(crate) fn new(interval: u64) -> Self {
+impl StackCompletion for StackCompleter {
+    type Feedback = StackCopyFeedback;
+
+    fn with_interval(interval: u64) -> Self {
         Self {
             interval,
             live_stacks: LiveStacks::default(),
             bases: LearnedStackBases::default(),
             calls: Calls::default(),
             feedback: StackCopyFeedback::default(),
-            counts_copies: true,
+            completed: 0,
+            incomplete: IncompleteCounts::default(),
         }
     }
 
-    /// Adds a reading of the stack of a living thread.
-    pub(crate) fn add(&mut self, live: Arc<LiveStack>) {
+    fn add(&mut self, live: Arc<LiveStack>) {
         self.live_stacks.add(live);
     }
 
-    /// Whether any stack of a living process was read.
-    pub(crate) fn has_any(&self) -> bool {
-        self.live_stacks.has_any()
-    }
-
-    /// A thread has a sample.
-    pub(crate) fn note_sample(&mut self, tid: Tid, now: Timestamp) {
+    fn note_sample(&mut self, tid: Tid, now: Timestamp) {
         self.live_stacks.note_sample(tid, now);
     }
 
-    /// A thread has ended.
-    pub(crate) fn forget(&mut self, tid: Tid) {
+    fn forget(&mut self, tid: Tid) {
         self.live_stacks.forget(tid);
-        if let Some(change) = self.bases.forget(tid) {
-            self.feedback.note_root(tid, change);
+        if let Some(update) = self.bases.forget(tid) {
+            self.feedback.note_base(tid, update);
         }
     }
 
-    /// Returns the whole stack of a sample whose copy ended too early, if readings complete it.
-    pub(crate) fn complete(
+    fn complete(
         &mut self,
-        sample: CutSample<'_>,
+        walk: &WalkedCopy<'_>,
         unwinder: &mut Unwinder,
         processes: &mut ProcessState,
-    ) -> Result<Completed, Incomplete> {
-        let whole = self.whole_stack(sample, unwinder, processes);
-        match &whole {
-            Ok(whole) => self.note_root(sample.id.1, whole.outermost),
-            Err(Incomplete::Rootless) => self.doubt_root(sample.id.1),
+    ) -> Option<Vec<FrameAddress>> {
+        self.note_walk(walk, processes);
+        if !walk.is_truncated() {
+            return None;
+        }
+        let complete = self.complete_stack(walk, unwinder, processes)?;
+        if walk.is_counted {
+            match &complete {
+                Ok(_) => self.completed += 1,
+                Err(why) => self.incomplete.add(*why),
+            }
+        }
+        complete.ok()
+    }
+
+    fn take_feedback(&mut self) -> StackCopyFeedback {
+        std::mem::take(&mut self.feedback)
+    }
+
+    fn count_in(&self, statistics: &mut Statistics) {
+        statistics.completed = self.completed;
+        statistics.incomplete = self.incomplete.by_count();
+    }
+}
+
+impl StackCompleter {
+    /// The frames of a stack whose copy ended too early, if readings complete it. `None` if its program is
+    /// not unwound.
+    fn complete_stack(
+        &mut self,
+        walk: &WalkedCopy<'_>,
+        unwinder: &mut Unwinder,
+        processes: &mut ProcessState,
+    ) -> Option<Result<Vec<FrameAddress>, Incomplete>> {
+        if !self.live_stacks.has_any() {
+            return Some(Err(Incomplete::UnreadBefore));
+        }
+        let registers = unwindable(walk.registers)?;
+        let bytes = (walk.bytes)();
+        let copy = StackCopy { start: registers.stack_pointer(), bytes: &bytes };
+        let &WalkedCopy { id, time, found, .. } = walk;
+        let sample = TruncatedSample { id, time, registers: &registers, copy, found };
+        let completed = self.walk_readings(sample, unwinder, processes);
+        match &completed {
+            Ok(completed) => self.note_base(id.1, completed.outermost),
+            Err(Incomplete::Rootless) => self.invalidate_base(id.1),
             Err(_) => {}
         }
-        whole
+        Some(completed.map(|completed| completed.frames))
     }
 
-    /// As [`complete`](Self::complete), but without updating the completer's state.
-    fn whole_stack(
+    /// Walks on through all readings near a sample. Returns the stack that they agree on.
+    fn walk_readings(
         &mut self,
-        sample: CutSample<'_>,
+        sample: TruncatedSample<'_>,
         unwinder: &mut Unwinder,
         processes: &mut ProcessState,
     ) -> Result<Completed, Incomplete> {
-        let CutSample { id: (pid, tid), time, .. } = sample;
+        let TruncatedSample { id: (pid, tid), time, .. } = sample;
         if self.live_stacks.is_distrusted(tid, time) {
             return Err(Incomplete::Distrusted);
         }
@@ -129,7 +146,7 @@ impl StackCompleter {
             modules: &processes.modules,
             unwinder,
             calls: &mut self.calls,
-            copies: &mut self.feedback,
+            feedback: &mut self.feedback,
         };
         let mut all: Vec<Completed> = Vec::new();
         let mut before = Err(Incomplete::UnreadBefore);
@@ -156,49 +173,49 @@ impl StackCompleter {
         if last.is_joined { Ok(last) } else { Err(Incomplete::Unjoined) }
     }
 
-    /// Notes the outcome of a copy: where the walk ended, and the outermost word that it has read.
-    pub(crate) fn note_walk(
-        &mut self,
-        (sample, now): (&Sample, Timestamp),
-        copied: Copied<'_>,
-        (walked, outermost): (Walked, Avma),
-        processes: &mut ProcessState,
-    ) {
-        if let Walked::To(_) = walked
-            && self.counts_copies
-        {
-            self.feedback.note(sample.tid, copied.limited, walked.ended_with_copy());
+    /// Notes the outcome of a walk for the recorder.
+    fn note_walk(&mut self, walk: &WalkedCopy<'_>, processes: &mut ProcessState) {
+        let (pid, tid) = walk.id;
+        if matches!(walk.walked, Walked::To(_)) && walk.is_counted {
+            self.feedback.note(tid, walk.limited, walk.walked.ended_with_copy());
         }
-        if walked == Walked::To(WalkEnd::Root) {
-            if !processes.process(sample.pid, now).lacks_mappings() {
-                self.note_root(sample.tid, outermost);
+        if walk.walked == Walked::To(WalkEnd::Root) {
+            if !processes.process(pid, walk.time).lacks_mappings() {
+                self.note_base(tid, walk.outermost);
             }
-        } else if walked.ended_with_copy() {
-            self.doubt_copied_root(sample.tid, copied);
+        } else if walk.walked.ended_with_copy() {
+            self.check_copied_base(walk);
         }
     }
 
     /// Notes where a walk has reached the root of a thread's stack.
-    fn note_root(&mut self, tid: Tid, outermost: Avma) {
-        if let Some(change) = self.bases.note(tid, outermost) {
-            self.feedback.note_root(tid, change);
+    fn note_base(&mut self, tid: Tid, outermost: Avma) {
+        if let Some(update) = self.bases.note(tid, outermost) {
+            self.feedback.note_base(tid, update);
         }
     }
 
-    /// Notes that the root of a thread's stack is not at the expected address.
-    fn doubt_root(&mut self, tid: Tid) {
-        if let Some(change) = self.bases.invalidate(tid) {
-            self.feedback.note_root(tid, change);
+    /// Notes that the base of a thread's stack is not at the expected address.
+    fn invalidate_base(&mut self, tid: Tid) {
+        if let Some(update) = self.bases.invalidate(tid) {
+            self.feedback.note_base(tid, update);
         }
     }
 
-    /// Handles a walk that has ended at the end of a copy. If the expected root is in the copy, the root is
+    /// Handles a walk that has ended at the end of a copy. If the expected base is in the copy, the base is
     /// at another address. The same is true if the copy ended before its limit, because it may only extend to
-    /// the expected root.
-    fn doubt_copied_root(&mut self, tid: Tid, copied: Copied<'_>) {
-        let root = self.bases.published(tid);
-        if !copied.limited || root.is_some_and(|root| copied.holds_word(root)) {
-            self.doubt_root(tid);
+    /// the expected base.
+    fn check_copied_base(&mut self, walk: &WalkedCopy<'_>) {
+        let base = self.bases.published(walk.id.1);
+        if !walk.limited || base.is_some_and(|base| holds_word(walk, base)) {
+            self.invalidate_base(walk.id.1);
         }
     }
+}
+
+/// Whether the word at an address is in a copy.
+fn holds_word(walk: &WalkedCopy<'_>, address: Avma) -> bool {
+    let start = unwindable(walk.registers).map(|registers| registers.stack_pointer());
+    let offset = start.and_then(|start| address.0.checked_sub(start.0));
+    offset.and_then(|offset| offset.checked_add(8)).is_some_and(|end| end <= walk.len as u64)
 }

@@ -1,10 +1,8 @@
 //! Why stacks that were deeper than their copies could not be completed from the running program's memory.
 
-use std::fmt;
-
 /// Why a stack was not completed: the first of these that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Incomplete {
+pub(crate) enum Incomplete {
     /// Readings of its thread had contradicted each other some time before.
     Distrusted,
     /// Readings that fit it have different frames.
@@ -31,7 +29,7 @@ pub enum Incomplete {
 
 impl Incomplete {
     /// All of them, in their order.
-    const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Distrusted,
         Self::Contradicted,
         Self::UnreadBefore,
@@ -45,9 +43,10 @@ impl Incomplete {
     ];
 }
 
-impl fmt::Display for Incomplete {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Incomplete {
+    /// The reason, as the end of a sentence.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
             Self::Distrusted => "soon after readings had contradicted each other",
             Self::Contradicted => "with readings that contradicted each other",
             Self::UnreadBefore => "not read shortly before",
@@ -58,24 +57,24 @@ impl fmt::Display for Incomplete {
             Self::Uncalled => "through code that nothing describes",
             Self::Untested => "before enough readings had agreed",
             Self::Unjoined => "with nothing that joins copy and reading",
-        })
+        }
     }
 }
 
 /// How many stacks were not completed, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IncompleteCounts([u64; Incomplete::ALL.len()]);
+pub(crate) struct IncompleteCounts([u64; Incomplete::ALL.len()]);
 
 impl IncompleteCounts {
-    pub(crate) fn add(&mut self, why: Incomplete) {
+    pub(super) fn add(&mut self, why: Incomplete) {
         if let Some(count) = self.0.get_mut(why as usize) {
             *count += 1;
         }
     }
 
     /// The reasons that occurred, the most frequent first.
-    pub fn by_count(&self) -> Vec<(Incomplete, u64)> {
-        let all = Incomplete::ALL.into_iter().zip(self.0);
+    pub(super) fn by_count(&self) -> Vec<(&'static str, u64)> {
+        let all = Incomplete::ALL.into_iter().map(Incomplete::text).zip(self.0);
         let mut counts: Vec<_> = all.filter(|(_, count)| *count > 0).collect();
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         counts
@@ -92,14 +91,15 @@ mod tests {
         for why in [Incomplete::Misfit, Incomplete::Unjoined, Incomplete::Unjoined, Incomplete::Distrusted] {
             counts.add(why);
         }
-        let expected = [(Incomplete::Unjoined, 2), (Incomplete::Distrusted, 1), (Incomplete::Misfit, 1)];
+        let expected = [(Incomplete::Unjoined, 2), (Incomplete::Distrusted, 1), (Incomplete::Misfit, 1)]
+            .map(|(why, count)| (why.text(), count));
         assert_eq!(counts.by_count(), expected);
     }
 
     #[test]
     fn each_reason_has_its_own_place() {
         for (place, why) in Incomplete::ALL.into_iter().enumerate() {
-            assert_eq!(why as usize, place, "{why}");
+            assert_eq!(why as usize, place, "{why:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use super::incomplete::Incomplete;
 use super::live_stacks::fits;
 use super::stack_copy_feedback::StackCopyFeedback;
 use crate::event::{LiveStack, Pid, Tid, Timestamp};
-use crate::modules::index::ModuleIndex;
+use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
 use crate::processes::process::Process;
 use crate::unwind::walk::settled;
@@ -19,7 +19,7 @@ const MOST_CALLS: usize = 1 << 16;
 
 /// A sample whose copy ended too early.
 #[derive(Clone, Copy)]
-pub(crate) struct CutSample<'a> {
+pub(crate) struct TruncatedSample<'a> {
     pub(crate) id: (Pid, Tid),
     pub(crate) time: Timestamp,
     pub(crate) registers: &'a Registers,
@@ -68,15 +68,15 @@ pub(super) struct LiveWalker<'a> {
     pub(super) modules: &'a ModuleStore,
     pub(super) unwinder: &'a mut Unwinder,
     pub(super) calls: &'a mut Calls,
-    /// Receives the pages that are of use.
-    pub(super) copies: &'a mut StackCopyFeedback,
+    /// Receives the pages that walks read.
+    pub(super) feedback: &'a mut StackCopyFeedback,
 }
 
 impl LiveWalker<'_> {
     /// Walks a stack again, beyond the copy through the reading.
     pub(super) fn walk_on(
         &mut self,
-        sample: CutSample<'_>,
+        sample: TruncatedSample<'_>,
         live: &LiveStack,
     ) -> Result<Completed, Incomplete> {
         let copy = sample.copy;
@@ -105,7 +105,7 @@ impl LiveWalker<'_> {
         if walked != WalkEnd::Root && !ends_at_gap {
             return Err(Incomplete::Rootless);
         }
-        self.copies.note_pages(sample.id.1, &pages, ends_at_gap);
+        self.feedback.note_pages(sample.id.1, &pages, ends_at_gap);
         let all_are_called = self.are_called(&frames, sample.found).ok_or(Incomplete::Uncalled)?;
         let is_joined = memory.in_both.get() > 0 || all_are_called;
         let outermost = Avma(memory.outermost.get());

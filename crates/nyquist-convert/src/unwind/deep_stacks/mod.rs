@@ -7,3 +7,5 @@ pub(crate) mod live_stacks;
 pub(crate) mod live_walker;
 pub(crate) mod stack_bases;
 pub(crate) mod stack_copy_feedback;
+#[cfg(test)]
+mod tests;

@@ -22,9 +22,7 @@ impl Described {
     pub(crate) fn events(&self, events: &Events) -> io::Result<Vec<WrittenEvent>> {
         let mut written = Vec::new();
         let sidebands = [Role::Sideband, Role::LazySideband];
-        for role in
-            [Role::Sampling, Role::DeepSampling, Role::Clock, Role::Totals].into_iter().chain(sidebands)
-        {
+        for role in [Role::Sampling, Role::Clock, Role::Totals].into_iter().chain(sidebands) {
             let numbers = events.ids(role)?;
             if numbers.is_empty() {
                 continue;
@@ -49,11 +47,10 @@ impl Described {
         };
         let common = Common { reach, ..*common };
         file_attr(&match role {
-            Role::Sampling | Role::DeepSampling => {
-                let deep = outcome.deep_stack_bytes.filter(|_| role == Role::DeepSampling);
+            Role::Sampling => {
                 let rate = Sampling {
                     rate_hz: outcome.rate_hz,
-                    stack_bytes: deep.unwrap_or(outcome.stack_bytes),
+                    stack_bytes: outcome.stack_bytes,
                     wake_at: 1,
                     unit: None,
                 };

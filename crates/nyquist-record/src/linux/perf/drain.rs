@@ -2,7 +2,6 @@
 //! no lock with later stages. It allocates only the buffers of the pool, each once, and the short lists in
 //! which they are sent.
 
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use nyquist_convert::event::Timestamp;
@@ -12,11 +11,11 @@ use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
 use super::compact_record::{Compacted, compact};
-use super::deep_stacks::TruncatedStackSender;
 use super::inherited_events::{InheritedEventFilter, task};
 use super::losses::Losses;
+use super::outer_stacks::StackCopyObserver as _;
 use super::ring_source::RingSource;
-use super::stack_bases::StackBases;
+use super::stack_mechanism::Observer;
 use super::totals::EndedThreads;
 use crate::linux::arch;
 use crate::linux::sys::ring::Ring;
@@ -49,10 +48,8 @@ pub(crate) struct Draining {
     /// The size of the pool that records are copied into.
     pub(crate) buffers: usize,
     pub(crate) out: SyncSender<Vec<FilledBuffer>>,
-    /// The receiver of truncated stack copies, if there is one.
-    pub(crate) cuts: Option<TruncatedStackSender>,
-    /// Where stacks have their roots, as far as known.
-    pub(crate) roots: Arc<StackBases>,
+    /// Observes the stack copies.
+    pub(super) observer: Observer,
 }
 
 /// Drains some rings.
@@ -71,23 +68,23 @@ struct Copier {
     /// The layouts of samples of events beside the clock that contain fewer or more fields.
     other_layouts: [(SampleFields, SampleLayout); 2],
     pool: Pool,
-    lineage: Option<InheritedEventFilter>,
+    inherited_events: Option<InheritedEventFilter>,
     ended: EndedThreads,
     losses: Losses,
-    filling: Option<BufferWriter>,
+    writer: Option<BufferWriter>,
     /// The filled buffers that were not sent yet. They wait because the receiver may preempt this thread at
     /// once.
     filled: Vec<FilledBuffer>,
-    /// The time before which records are complete with what was sent and what is filled now.
+    /// The time before which records are complete with what was sent and what is being filled.
     complete_before: Timestamp,
 }
 
 impl Drainer {
-    /// Makes a drainer for these rings. `lineage` is set if threads have more events than their own.
+    /// Makes a drainer for these rings. `inherited_events` is set if threads have more events than their own.
     pub(crate) fn new(
         rings: Vec<RingSource>,
         draining: Draining,
-        lineage: Option<InheritedEventFilter>,
+        inherited_events: Option<InheritedEventFilter>,
     ) -> Self {
         let format = draining.format;
         let pool = Pool::of(draining.buffers, BUFFER_BYTES);
@@ -97,10 +94,10 @@ impl Drainer {
             other_layouts: [SampleFields::NoPeriod, SampleFields::Count]
                 .map(|fields| (fields, SampleLayout::new(&fields.format(format), arch::perf::STACK_POINTER))),
             pool,
-            lineage,
+            inherited_events,
             ended: EndedThreads::new(format),
             losses: Losses::new(format),
-            filling: None,
+            writer: None,
             filled: Vec::new(),
             complete_before: Timestamp(0),
         };
@@ -148,7 +145,7 @@ impl Drainer {
     pub(crate) fn hand_over(&mut self, complete_before: Timestamp, is_due: bool) {
         let copier = &mut self.copier;
         copier.complete_before = complete_before;
-        copier.end_filling();
+        copier.end_buffer();
         match copier.filled.last_mut() {
             Some(last) => last.complete_before = complete_before,
             None if is_due => copier.filled.push(FilledBuffer { buffer: None, complete_before }),
@@ -181,8 +178,8 @@ impl Copier {
             };
             self.make_room(need);
             let is_beside = need == Need::Occurrences;
-            let filling = match self.filling.as_mut() {
-                Some(filling) => filling,
+            let writer = match self.writer.as_mut() {
+                Some(writer) => writer,
                 None if is_beside => {
                     self.drop_beside(ring, at, header);
                     at += u64::from(header.size);
@@ -191,16 +188,16 @@ impl Copier {
                 None => return None,
             };
             fetch_next(ring, at, header, head);
-            let Draining { format, beside, cuts, roots, .. } = &self.draining;
+            let Draining { format, beside, observer, .. } = &self.draining;
             let fields = match header.kind {
                 record::SAMPLE if is_beside => fields_at(ring, at, beside),
                 _ => SampleFields::Common,
             };
             let other = self.other_layouts.iter().find(|(of, _)| *of == fields);
             let layout = other.map_or(&self.layout, |(_, layout)| layout);
-            let room = filling.room();
+            let room = writer.room();
             let Compacted { len, may_go_on } =
-                compact(|offset, out| ring.copy(at + offset as u64, out), header, (layout, roots), room);
+                compact(|offset, out| ring.copy(at + offset as u64, out), header, (layout, observer), room);
             let copied = room.get(..len).unwrap_or_default();
             match header.kind {
                 record::READ => self.ended.note(copied),
@@ -209,11 +206,15 @@ impl Copier {
                 _ => {}
             }
             let task = || task(copied, format);
-            if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
-                if let Some(cuts) = cuts.as_ref().filter(|_| may_go_on && !is_beside) {
-                    cuts.notice(copied, &self.layout);
+            if self
+                .inherited_events
+                .as_mut()
+                .is_none_or(|inherited_events| inherited_events.keeps(header, copied, task))
+            {
+                if may_go_on && !is_beside {
+                    observer.report(copied, &self.layout);
                 }
-                filling.advance(len);
+                writer.advance(len);
             }
             at += u64::from(header.size);
             ring.release(at);
@@ -238,21 +239,21 @@ impl Copier {
     /// Makes sure that the current buffer has room for a record of any length, if memory is available.
     fn make_room(&mut self, need: Need) {
         let is_full =
-            |filling: &mut BufferWriter| filling.is_kept_from(need) || filling.room().len() < LONGEST_RECORD;
-        if self.filling.as_mut().is_some_and(is_full) {
-            self.end_filling();
+            |writer: &mut BufferWriter| writer.is_kept_from(need) || writer.room().len() < LONGEST_RECORD;
+        if self.writer.as_mut().is_some_and(is_full) {
+            self.end_buffer();
         }
         if self.filled.len() >= HANDED_OVER_AT_ONCE {
             self.hand_over();
         }
-        if self.filling.is_none() {
-            self.filling = self.pool.take(need);
+        if self.writer.is_none() {
+            self.writer = self.pool.take(need);
         }
     }
 
     /// Ends the current buffer and queues it to be sent.
-    fn end_filling(&mut self) {
-        let buffer = self.filling.take().filter(|buffer| !buffer.is_empty());
+    fn end_buffer(&mut self) {
+        let buffer = self.writer.take().filter(|buffer| !buffer.is_empty());
         let complete_before = self.complete_before;
         self.filled.extend(buffer.map(|buffer| FilledBuffer { buffer: Some(buffer), complete_before }));
     }
@@ -280,9 +281,7 @@ fn fetch_next(ring: &Ring, at: u64, header: Header, head: u64) {
 
 /// The layout of the sample at a place in a ring.
 fn fields_at(ring: &Ring, at: u64, beside: &EventsBeside) -> SampleFields {
-    let mut id = [0; 8];
-    ring.copy(at + SampleLayout::EVENT_AT as u64, &mut id);
-    beside.fields(u64::from_le_bytes(id))
+    beside.fields(SampleLayout::event(&|offset, out| ring.copy(at + offset as u64, out)))
 }
 
 /// The time of the first record in a ring.

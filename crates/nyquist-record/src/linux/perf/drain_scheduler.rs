@@ -92,7 +92,6 @@ impl DrainScheduler {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::mpsc::{Receiver, sync_channel};
 
     use bytes::Bytes;
@@ -105,6 +104,7 @@ mod tests {
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
     use crate::linux::perf::drain::{Draining, FilledBuffer};
+    use crate::linux::perf::stack_mechanism::Observer;
     use crate::linux::sys::ring;
     use crate::pool::{BUFFER_BYTES, BUFFERS, BufferWriter, Need};
 
@@ -175,21 +175,26 @@ mod tests {
 
     /// Rounds over rings, without a receiver of truncated stacks and without a thread filter; and the channel
     /// of their output.
-    fn rounds(rings: Vec<RingSource>) -> (DrainScheduler, Receiver<Vec<FilledBuffer>>) {
+    fn scheduler(rings: Vec<RingSource>) -> (DrainScheduler, Receiver<Vec<FilledBuffer>>) {
         let (out, filled) = sync_channel(handed_over_at_most(BUFFERS));
-        let (format, roots) = (format(), Arc::default());
-        let draining =
-            Draining { format, beside: EventsBeside::default(), buffers: BUFFERS, out, cuts: None, roots };
+        let format = format();
+        let draining = Draining {
+            format,
+            beside: EventsBeside::default(),
+            buffers: BUFFERS,
+            out,
+            observer: Observer::default(),
+        };
         (DrainScheduler::new(Drainer::new(rings, draining, None)), filled)
     }
 
     /// Drains rings that hold more than the reader's pool, until all records have come out.
     fn expect_drained(rings: Vec<RingSource>) {
         let held: u64 = rings.iter().map(|source| source.ring.head()).sum();
-        let (mut rounds, filled) = rounds(rings);
+        let (mut scheduler, filled) = scheduler(rings);
         let (mut taker, mut all_found_room) = (Taker::default(), false);
         for _ in 0..ROUNDS {
-            all_found_room = rounds.round(u64::MAX);
+            all_found_room = scheduler.round(u64::MAX);
             taker.take(&filled, SampleLayout::new(&format(), arch::perf::STACK_POINTER).time_at());
             if all_found_room {
                 break;
@@ -230,12 +235,12 @@ mod tests {
     #[test]
     fn drained_batches_say_how_far_time_is_complete() {
         let (source, mut kernel) = empty_ring();
-        let (mut rounds, filled) = rounds(vec![source]);
+        let (mut scheduler, filled) = scheduler(vec![source]);
         let mut taker = Taker::default();
         for round in 1..10 {
             // More than is kept until a round ends, in rounds that follow each other closely.
             kernel.write(record::SAMPLE, (0..150).map(|tick| 1_000_000_000 * round + tick));
-            assert!(rounds.round(1_000_000_000 * round + 1000));
+            assert!(scheduler.round(1_000_000_000 * round + 1000));
             taker.take(&filled, SampleLayout::new(&format(), arch::perf::STACK_POINTER).time_at());
             assert_eq!(taker.taken as u64, 150 * round);
         }
@@ -247,7 +252,7 @@ mod tests {
         /// More than is kept until a round ends.
         const BUSY: u64 = 150;
         let (sources, mut kernels): (Vec<_>, Vec<_>) = (0..3).map(|_| empty_ring()).unzip();
-        let (mut rounds, filled) = rounds(sources);
+        let (mut scheduler, filled) = scheduler(sources);
         let mut taker = Taker::default();
         let mut written = 0;
         for round in 1..100_u64 {
@@ -257,10 +262,10 @@ mod tests {
                 kernel.write(record::SAMPLE, now - count..now);
                 written += count;
             }
-            assert!(rounds.round(now), "round {round}");
+            assert!(scheduler.round(now), "round {round}");
             taker.take(&filled, SampleLayout::new(&format(), arch::perf::STACK_POINTER).time_at());
         }
-        assert!(rounds.round(2000 * MS));
+        assert!(scheduler.round(2000 * MS));
         taker.take(&filled, SampleLayout::new(&format(), arch::perf::STACK_POINTER).time_at());
         assert_eq!(taker.taken as u64, written);
         assert!(taker.released_up_to > 1400 * MS, "{} ms", taker.released_up_to / MS);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use nyquist_convert::perf::EventCpus;
 
@@ -21,8 +20,6 @@ pub(crate) struct Events {
     beside: Vec<Beside>,
     /// Whether the events are read as groups of one or more members.
     grouped: bool,
-    /// Whether the events with larger stack copies are the ones that sample.
-    deep: AtomicBool,
 }
 
 /// An event that samples, with the clock beside it if the event itself is not a clock.
@@ -44,8 +41,6 @@ pub(crate) struct ThreadEvents {
 pub(crate) enum Role {
     /// It samples.
     Sampling,
-    /// It replaces `Sampling` once it is enabled, and copies more of each stack.
-    DeepSampling,
     /// It counts beside the sampling event.
     Clock,
     /// It reports the CPU time of threads that end.
@@ -65,8 +60,6 @@ pub(crate) struct Counter {
     place: usize,
     /// The index of the event that samples the same thread on the same CPU.
     sampling: usize,
-    /// The index of the sampling event that replaces it later, if any.
-    deep: Option<usize>,
     /// The kernel's id of the event.
     pub(crate) id: u64,
     pub(crate) tid: u32,
@@ -143,29 +136,22 @@ impl Events {
         self.beside.iter().filter(|beside| beside.is_asked_for).map(lost).fold(0, u64::saturating_add)
     }
 
-    /// Adds the events of a thread on a CPU: the sampling event, the one that replaces it later (if any), and
-    /// the one that counts.
+    /// Adds the events of a thread on a CPU: the sampling event, and the one that counts.
     pub(crate) fn add_thread(
         &mut self,
         sampling: Sampler,
-        deep: Option<Sampler>,
         totals: OwnedFd,
         (tid, cpu): (u32, u32),
     ) -> io::Result<ThreadEvents> {
         let id = event::id(totals.as_fd())?;
-        let sampling = self.add_sampler(sampling, Role::Sampling);
-        let deep = deep.map(|deep| self.add_sampler(deep, Role::DeepSampling));
-        let place = self.add(totals, Role::Totals);
-        self.counters.push(Counter { place, sampling, deep, id, tid, cpu });
-        Ok(ThreadEvents { sampling, totals: place })
-    }
-
-    fn add_sampler(&mut self, sampler: Sampler, role: Role) -> usize {
-        let place = self.add(sampler.event, role);
-        if let Some(clock) = sampler.clock {
+        let Sampler { event, clock } = sampling;
+        let sampling = self.add(event, Role::Sampling);
+        if let Some(clock) = clock {
             self.add(clock, Role::Clock);
         }
-        place
+        let place = self.add(totals, Role::Totals);
+        self.counters.push(Counter { place, sampling, id, tid, cpu });
+        Ok(ThreadEvents { sampling, totals: place })
     }
 
     /// The kernel's ids of the events with this role.
@@ -197,37 +183,10 @@ impl Events {
         self.counters.iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
-    /// Enables all events, except those that replace others later.
+    /// Enables all events, except those that replace others for a while.
     pub(crate) fn enable(&self) -> io::Result<()> {
-        let is_later = |role| matches!(role, Role::DeepSampling | Role::LazySideband);
-        let now = self.fds.iter().zip(&self.roles).filter(|(_, role)| !is_later(**role));
+        let now = self.fds.iter().zip(&self.roles).filter(|(_, role)| **role != Role::LazySideband);
         now.map(|(fd, _)| fd).try_for_each(|fd| event::enable(fd.as_fd()))
-    }
-
-    /// Whether there are events with larger stack copies.
-    pub(crate) fn can_deepen(&self) -> bool {
-        self.counters.iter().any(|counter| counter.deep.is_some())
-    }
-
-    /// Whether the events with larger stack copies have replaced the others.
-    pub(crate) fn are_deep(&self) -> bool {
-        self.deep.load(Ordering::Acquire)
-    }
-
-    /// Switches to the events with larger stack copies. On each CPU and for each thread, the old event is
-    /// disabled before the new one is enabled, so that no moment is sampled twice. This also switches the
-    /// copies of the events that threads and processes born since have inherited. Call it again a little
-    /// later, because a thread may be born during the switch. A second call changes nothing else.
-    pub(crate) fn deepen(&self) {
-        for counter in &self.counters {
-            let deep = counter.deep.and_then(|deep| self.fds.get(deep));
-            if let Some((deep, shallow)) = deep.zip(self.fds.get(counter.sampling)) {
-                // An event whose threads have ended cannot be switched, and need not be.
-                let _ = event::disable(shallow.as_fd());
-                let _ = event::enable(deep.as_fd());
-            }
-        }
-        self.deep.store(true, Ordering::Release);
     }
 
     /// Enables the event at index `on`, then disables the one at index `off`.
@@ -252,9 +211,7 @@ impl Events {
 
     /// The ids of the sampling events, with the threads that they were opened for.
     pub(crate) fn sampled_threads(&self) -> io::Result<Vec<(u64, u32)>> {
-        let places = self.counters.iter().flat_map(|counter| {
-            [Some(counter.sampling), counter.deep].into_iter().flatten().map(|place| (place, counter.tid))
-        });
+        let places = self.counters.iter().map(|counter| (counter.sampling, counter.tid));
         let sampled = |(place, tid): (usize, u32)| {
             let fd = self.fds.get(place).ok_or(io::ErrorKind::NotFound)?;
             Ok((event::id(fd.as_fd())?, tid))
@@ -265,9 +222,7 @@ impl Events {
 
     /// The events that sample now.
     pub(crate) fn sampling(&self) -> impl Iterator<Item = &OwnedFd> {
-        let is_deep = self.are_deep();
-        let place = move |counter: &Counter| counter.deep.filter(|_| is_deep).unwrap_or(counter.sampling);
-        self.counters.iter().filter_map(move |counter| self.fds.get(place(counter)))
+        self.counters.iter().filter_map(|counter| self.fds.get(counter.sampling))
     }
 
     /// Whether the thread of a counter and all its descendants have ended.
@@ -294,12 +249,10 @@ impl Events {
     pub(crate) fn lost_by_cpu(&self) -> BTreeMap<u32, u64> {
         let mut by_cpu = BTreeMap::new();
         for counter in &self.counters {
-            for sampler in [Some(counter.sampling), counter.deep].into_iter().flatten() {
-                // An event that can no longer be read counts as having lost nothing.
-                let [_, lost] = self.read_first(sampler).unwrap_or_default();
-                let sum: &mut u64 = by_cpu.entry(counter.cpu).or_default();
-                *sum = sum.saturating_add(lost);
-            }
+            // An event that can no longer be read counts as having lost nothing.
+            let [_, lost] = self.read_first(counter.sampling).unwrap_or_default();
+            let sum: &mut u64 = by_cpu.entry(counter.cpu).or_default();
+            *sum = sum.saturating_add(lost);
         }
         by_cpu
     }

@@ -58,9 +58,8 @@ impl InheritedEventFilter {
     }
 
     fn keeps_sample(&mut self, bytes: &[u8]) -> Option<bool> {
-        let event = u64::from_le_bytes(*bytes.get(SampleLayout::EVENT_AT..)?.first_chunk()?);
-        let thread = u32::from_le_bytes(*bytes.get(SampleLayout::THREAD_AT..)?.first_chunk()?);
-        let opened_for = *self.opened_for.get(&event)?;
+        let opened_for = *self.opened_for.get(&SampleLayout::event_in(bytes)?)?;
+        let thread = SampleLayout::thread_in(bytes)?;
         // For an otherwise unknown thread, the first event that samples it determines its owner.
         Some(*self.owners.entry(thread).or_insert(opened_for) == opened_for)
     }
@@ -86,47 +85,47 @@ mod tests {
         Header { kind, misc: 0, size: 32 }
     }
 
-    fn keeps(lineage: &mut InheritedEventFilter, event: u64, thread: u32) -> bool {
-        lineage.keeps(header(record::SAMPLE), &sample(event, thread), || None)
+    fn keeps(filter: &mut InheritedEventFilter, event: u64, thread: u32) -> bool {
+        filter.keeps(header(record::SAMPLE), &sample(event, thread), || None)
     }
 
-    fn task(lineage: &mut InheritedEventFilter, kind: u32, tid: u32, parent_tid: u32) {
+    fn task(filter: &mut InheritedEventFilter, kind: u32, tid: u32, parent_tid: u32) {
         let task = Task { pid: 7, parent_pid: 7, tid, parent_tid, time: 0 };
-        assert!(lineage.keeps(header(kind), &[], || Some(task)));
+        assert!(filter.keeps(header(kind), &[], || Some(task)));
     }
 
     #[test]
     fn a_thread_with_own_events_drops_inherited_ones() {
-        let mut lineage = InheritedEventFilter::new([(100, 1), (200, 2)]);
-        assert!(keeps(&mut lineage, 100, 1));
-        assert!(keeps(&mut lineage, 200, 2));
-        assert!(!keeps(&mut lineage, 100, 2));
+        let mut filter = InheritedEventFilter::new([(100, 1), (200, 2)]);
+        assert!(keeps(&mut filter, 100, 1));
+        assert!(keeps(&mut filter, 200, 2));
+        assert!(!keeps(&mut filter, 100, 2));
     }
 
     #[test]
     fn a_new_thread_is_sampled_by_one_of_two_events() {
-        let mut lineage = InheritedEventFilter::new([(100, 1), (200, 2)]);
-        task(&mut lineage, record::FORK, 3, 2);
-        assert!(!keeps(&mut lineage, 100, 3));
-        assert!(keeps(&mut lineage, 200, 3));
+        let mut filter = InheritedEventFilter::new([(100, 1), (200, 2)]);
+        task(&mut filter, record::FORK, 3, 2);
+        assert!(!keeps(&mut filter, 100, 3));
+        assert!(keeps(&mut filter, 200, 3));
         // The birth of 9 was not reported.
-        assert!(keeps(&mut lineage, 100, 9));
-        assert!(!keeps(&mut lineage, 200, 9));
+        assert!(keeps(&mut filter, 100, 9));
+        assert!(!keeps(&mut filter, 200, 9));
     }
 
     #[test]
     fn a_number_that_is_used_again_is_another_thread() {
-        let mut lineage = InheritedEventFilter::new([(100, 1), (200, 2)]);
-        task(&mut lineage, record::EXIT, 2, 2);
-        task(&mut lineage, record::FORK, 2, 1);
-        assert!(keeps(&mut lineage, 100, 2));
-        assert!(!keeps(&mut lineage, 200, 2));
+        let mut filter = InheritedEventFilter::new([(100, 1), (200, 2)]);
+        task(&mut filter, record::EXIT, 2, 2);
+        task(&mut filter, record::FORK, 2, 1);
+        assert!(keeps(&mut filter, 100, 2));
+        assert!(!keeps(&mut filter, 200, 2));
     }
 
     #[test]
     fn what_is_not_understood_is_kept() {
-        let mut lineage = InheritedEventFilter::new([(100, 1)]);
-        assert!(keeps(&mut lineage, 555, 1));
-        assert!(lineage.keeps(header(record::SAMPLE), &[0; 9], || None));
+        let mut filter = InheritedEventFilter::new([(100, 1)]);
+        assert!(keeps(&mut filter, 555, 1));
+        assert!(filter.keeps(header(record::SAMPLE), &[0; 9], || None));
     }
 }

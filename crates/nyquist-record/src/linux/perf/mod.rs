@@ -36,13 +36,13 @@ mod open;
 mod open_error;
 mod opener;
 mod outcome;
+mod outer_stacks;
 mod pace;
 mod reader;
 mod recording;
 mod ring_source;
 mod sideband_throttle;
-mod stack_bases;
-mod stack_size_escalation;
+mod stack_mechanism;
 mod totals;
 
 pub use attr::Trigger;

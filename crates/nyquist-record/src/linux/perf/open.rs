@@ -10,26 +10,23 @@ use std::sync::mpsc::sync_channel;
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
-use nyquist_convert::perf::{CounterMeaning, EventsBeside, PerfEvents, Period};
-use nyquist_perf::RecordFormat;
+use nyquist_convert::perf::{CounterMeaning, EventsBeside, PerfEvents, Period, Successors};
 
 use super::attr::{Common, Features, Reach, Trigger, period_ns};
-use super::deep_stacks::{DeepStacks, TruncatedStackSender};
 use super::described::Described;
 use super::drain::{Drainer, Draining};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
 use super::event_pace::EventPace;
-use super::events::Role;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
 use super::open_error::OpenError;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, Outcome};
+use super::outer_stacks::OuterStacks as _;
 use super::reader::Reader;
 use super::recording::{Initial, Recording};
 use super::sideband_throttle::SidebandThrottle;
-use super::stack_bases::StackBases;
-use super::stack_size_escalation::StackSizeEscalation;
+use super::stack_mechanism::Mechanism;
 use super::totals::ThreadTotals;
 use crate::cpu_list::format_cpu_list;
 use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
@@ -109,7 +106,6 @@ impl Perf {
             exact_cpu_time: opened.common.reads_threads(),
             call_graph: options.call_graph,
             stack_bytes: plan.stack_bytes,
-            deep_stack_bytes: plan.deep_stack_bytes,
             cpus: machine.cpus.len(),
             sample_ring_bytes: plan.sample_pages * page_size(),
             sideband_ring_bytes: plan.sideband_pages.map(|pages| pages * page_size()),
@@ -137,9 +133,7 @@ impl Perf {
         let totals = ThreadTotals::new(&self.threads_to_count(), are_all_cpus(&self.options.cpus)?);
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let jitter = self.jitter();
-        let lineage = self.lineage()?;
-        let successors = self.opened.events.ids(Role::DeepSampling);
-        let successors = successors.map_err(system("the events have no numbers"))?;
+        let inherited_events = self.inherited_events()?;
         let format = PerfEvents {
             format,
             architecture: arch::perf::ARCHITECTURE,
@@ -150,31 +144,31 @@ impl Perf {
             },
             cpus: self.opened.events.cpus(),
             counters: CounterMeaning::CpuTime,
-            successors: successors.into_iter().collect(),
+            successors: Successors::default(),
             beside: self.described_beside(),
         };
         let buffers = buffers_for(self.outcome.cpus);
         let (out, chunks) = sync_channel(handed_over_at_most(buffers));
-        let roots = Arc::new(StackBases::default());
-        let (deep_stacks, cuts) = self.deep_stacks(&format.format, &roots)?.unzip();
+        let reads_memory = self.options.call_graph == CallGraph::Auto;
+        let (outer_stacks, observer) = Mechanism::start(&self.opened.rings, &format.format, reads_memory)
+            .map_err(system("no thread can be started"))?;
         let beside = format.beside.clone();
-        let draining =
-            Draining { format: format.format, beside, buffers, out, cuts, roots: Arc::clone(&roots) };
-        let rounds = DrainScheduler::new(Drainer::new(self.opened.rings, draining, lineage));
+        let draining = Draining { format: format.format, beside, buffers, out, observer };
+        let scheduler = DrainScheduler::new(Drainer::new(self.opened.rings, draining, inherited_events));
         let pairs = self.opened.sidebands;
-        let batching = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
+        let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
         let events = Arc::new(self.opened.events);
         let event_pace = EventPace::new(events.paced(), monotonic_ns());
         let reader = Reader {
             events: Arc::clone(&events),
-            rounds,
+            scheduler,
             stop: Arc::clone(&stop),
             watched,
             duration: self.options.duration,
             hand_over_every: self.options.hand_over_every,
             totals,
             jitter,
-            batching,
+            sideband_throttle,
             event_pace,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
@@ -202,10 +196,7 @@ impl Perf {
             events,
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(Group::leaf),
-            deepening: StackSizeEscalation::default(),
-            began_ns: time.0,
-            deep_stacks,
-            roots,
+            outer_stacks: Some(outer_stacks),
             taken: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
@@ -233,17 +224,6 @@ impl Perf {
         }
     }
 
-    /// Starts the thread that reads what stack copies do not hold, if wanted.
-    fn deep_stacks(
-        &self,
-        format: &RecordFormat,
-        roots: &Arc<StackBases>,
-    ) -> Result<Option<(DeepStacks, TruncatedStackSender)>, OpenError> {
-        let is_wanted = self.options.call_graph == CallGraph::Auto;
-        let start = || DeepStacks::start(&self.opened.rings, format, roots);
-        is_wanted.then(start).transpose().map_err(system("no thread can be started"))
-    }
-
     /// The contents of the samples of events beside the clock, by the kernel's ids of these events.
     fn described_beside(&self) -> EventsBeside {
         let events = &self.options.events;
@@ -254,7 +234,7 @@ impl Perf {
         opened.filter_map(|beside| Some((beside.id, Arc::clone(described.get(beside.event)?)))).collect()
     }
 
-    fn lineage(&self) -> Result<Option<InheritedEventFilter>, OpenError> {
+    fn inherited_events(&self) -> Result<Option<InheritedEventFilter>, OpenError> {
         if !self.opened.late_threads {
             return Ok(None);
         }
@@ -385,17 +365,11 @@ impl Machine {
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
         let clock_beside = opener.has_clock_beside();
-        let cost = AttachCost {
-            cpus: self.cpus.len(),
-            threads,
-            clock_beside,
-            deepens: false,
-            beside: self.beside.len(),
-        };
+        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside, beside: self.beside.len() };
         let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
-        match cost.attaching(self.allowance.copies, rights) {
-            Some(Attaching::Threads(copies)) => {
-                let opened = opener.open_all(&Allowance { copies, ..self.allowance })?;
+        match cost.attaching(rights) {
+            Some(Attaching::Threads) => {
+                let opened = opener.open_all(&self.allowance)?;
                 // Probes exist for all processes.
                 let has_probes = self.beside.iter().any(|recorded| recorded.event.is_probe());
                 let family = || Filter::Family(family.iter().copied().map(Pid).collect());

@@ -152,8 +152,7 @@ impl<'a> Opener<'a> {
 
     /// Opens a CPU's events and closes them again.
     fn try_cpu(&self, cpu: u32) -> io::Result<()> {
-        let smallest =
-            RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024, deep_stack_bytes: None };
+        let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
         let subject = self.scope.first(self.first);
         self.open_sampler(subject, cpu, smallest)?;
         self.open_totals(subject, cpu)?;
@@ -209,7 +208,6 @@ impl<'a> Opener<'a> {
         let fail = |source| open_error(source, self.scope);
         let subject = self.scope.first(self.first);
         let sampling = self.open_sampler(subject, cpu, plan).map_err(fail)?;
-        let deep = self.open_deep_sampler(subject, cpu, plan).map_err(fail)?;
         let totals = self.open_totals(subject, cpu).map_err(fail)?;
         let sideband = self.open_sideband(subject, cpu).map_err(fail)?;
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
@@ -222,11 +220,10 @@ impl<'a> Opener<'a> {
         if sideband_ring.is_none() {
             event::set_output(sideband.as_fd(), sampling.event.as_fd()).map_err(fail)?;
         }
-        let deeper = deep.iter().flat_map(|deep| [Some(&deep.event), deep.clock.as_ref()]);
-        for other in deeper.chain([sampling.clock.as_ref()]).flatten() {
-            event::set_output(other.as_fd(), sampling.event.as_fd()).map_err(fail)?;
+        if let Some(clock) = &sampling.clock {
+            event::set_output(clock.as_fd(), sampling.event.as_fd()).map_err(fail)?;
         }
-        let added = opened.events.add_thread(sampling, deep, totals, (self.first, cpu));
+        let added = opened.events.add_thread(sampling, totals, (self.first, cpu));
         let ThreadEvents { sampling, totals } = added.map_err(fail)?;
         let sideband = opened.events.add(sideband, Role::Sideband);
         // The sideband's rings come first, so that a mapping is sent before the samples in it.
@@ -353,15 +350,12 @@ impl<'a> Opener<'a> {
         let subject = Subject::Thread(tid);
         for ring in rings {
             let sampling = self.open_sampler(subject, ring.cpu, ring.plan)?;
-            let deep = self.open_deep_sampler(subject, ring.cpu, ring.plan)?;
-            for sampler in deep.iter().chain([&sampling]) {
-                for event in [Some(&sampler.event), sampler.clock.as_ref()].into_iter().flatten() {
-                    opened.redirect(event, ring.sample_at)?;
-                }
+            for event in [Some(&sampling.event), sampling.clock.as_ref()].into_iter().flatten() {
+                opened.redirect(event, ring.sample_at)?;
             }
             let totals = self.open_totals(subject, ring.cpu)?;
             opened.redirect(&totals, ring.totals_at)?;
-            let added = opened.events.add_thread(sampling, deep, totals, (tid, ring.cpu))?;
+            let added = opened.events.add_thread(sampling, totals, (tid, ring.cpu))?;
             let ThreadEvents { sampling, totals } = added;
             opened.add_waker(sampling, ring.sample_at);
             opened.add_waker(totals, ring.totals_at);
@@ -396,27 +390,11 @@ impl<'a> Opener<'a> {
         Ok(())
     }
 
-    /// The event that samples first.
+    /// The event that samples.
     fn open_sampler(&self, subject: Subject<'_>, cpu: u32, plan: RingPlan) -> io::Result<Sampler> {
         let event = event::open(self.sampling_attr(cpu, plan), subject, cpu, None)?;
         let clock = self.open_clock(subject, cpu, &event)?;
         Ok(Sampler { event, clock })
-    }
-
-    /// The event that replaces it if many stacks are deeper. It is opened at the beginning, so that all
-    /// descendants inherit it, but stays disabled.
-    fn open_deep_sampler(
-        &self,
-        subject: Subject<'_>,
-        cpu: u32,
-        plan: RingPlan,
-    ) -> io::Result<Option<Sampler>> {
-        let Some(stack_bytes) = plan.deep_stack_bytes else { return Ok(None) };
-        let mut attr = self.sampling_attr(cpu, RingPlan { stack_bytes, ..plan });
-        attr.set_enable_on_exec(0);
-        let event = event::open(attr, subject, cpu, None)?;
-        let clock = self.open_clock(subject, cpu, &event)?;
-        Ok(Some(Sampler { event, clock }))
     }
 
     fn sampling_attr(&self, cpu: u32, plan: RingPlan) -> event::perf_event_attr {

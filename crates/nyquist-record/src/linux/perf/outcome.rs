@@ -50,8 +50,6 @@ pub struct Outcome {
     pub call_graph: CallGraph,
     /// The size of each stack copy in bytes; 0 if stacks are not copied.
     pub stack_bytes: u32,
-    /// The size of each copy once many stacks turn out to be deeper, if that is more.
-    pub deep_stack_bytes: Option<u32>,
     /// The number of CPUs on which samples are recorded.
     pub cpus: usize,
     /// The size of a CPU's ring for samples in bytes.

@@ -37,7 +37,7 @@ const EXIT_CHECK_MS: u32 = 100;
 /// The state of the reading thread.
 pub(crate) struct Reader {
     pub(crate) events: Arc<Events>,
-    pub(crate) rounds: DrainScheduler,
+    pub(crate) scheduler: DrainScheduler,
     pub(crate) stop: Arc<OwnedFd>,
     /// The processes whose end ends the recording; empty if it does not depend on processes.
     pub(crate) watched: Vec<u32>,
@@ -46,7 +46,7 @@ pub(crate) struct Reader {
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
     /// Set if sideband records can be read in batches.
-    pub(crate) batching: Option<SidebandThrottle>,
+    pub(crate) sideband_throttle: Option<SidebandThrottle>,
     /// Set if the periods of events beside the clock follow their rates.
     pub(crate) event_pace: Option<EventPace>,
 }
@@ -115,25 +115,25 @@ impl Reader {
             let change = self.jitter.as_ref().and_then(Jitter::next_ns);
             let periods = self.event_pace.as_ref().map(EventPace::next_ns);
             let until = [deadline, change, periods];
-            let batch = self.batching.as_ref().and_then(SidebandThrottle::look_every_ms);
-            let retry = self.rounds.are_blocked().then_some(POOL_RETRY_MS);
+            let batch = self.sideband_throttle.as_ref().and_then(SidebandThrottle::look_every_ms);
+            let retry = self.scheduler.are_blocked().then_some(POOL_RETRY_MS);
             let timeout = waiting.timeout_ms(until, [batch, retry]);
             // A wait that fails would fail again at once, so the rings are then drained periodically.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
             }
-            self.rounds.spread();
+            self.scheduler.spread();
             if let Some(jitter) = &mut self.jitter {
-                jitter.change(&self.events, || self.rounds.written(), monotonic_ns());
+                jitter.change(&self.events, || self.scheduler.written(), monotonic_ns());
             }
             if let Some(pace) = &mut self.event_pace {
                 pace.change(&self.events, monotonic_ns());
             }
             let ended = end_reason(&mut waiting, deadline);
-            if let Some(batching) = &mut self.batching {
-                batching.note_round(batching.is_in(self.rounds.rings()), monotonic_ns(), &self.events);
+            if let Some(throttle) = &mut self.sideband_throttle {
+                throttle.note_round(throttle.is_in(self.scheduler.rings()), monotonic_ns(), &self.events);
             }
-            self.rounds.round(monotonic_ns());
+            self.scheduler.round(monotonic_ns());
             self.replace_ended_wakers(&mut waiting);
             if let Some(reason) = ended {
                 break reason;
@@ -147,11 +147,11 @@ impl Reader {
         let living = self.totals.of_living(&self.events);
         let threads_live = !self.events.all_have_ended();
         self.events.disable();
-        while !self.rounds.round(monotonic_ns()) {
+        while !self.scheduler.round(monotonic_ns()) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
         let now = Timestamp(monotonic_ns());
-        let (ended, losses) = self.rounds.into_reports();
+        let (ended, losses) = self.scheduler.into_reports();
         // Losses come first, because they are a part of the CPU time of threads.
         let mut unreported: Vec<_> = losses.unreported(self.events.lost_by_cpu(), now).collect();
         unreported.extend(losses.unreported_beside(self.events.lost_beside(), now));
@@ -168,7 +168,7 @@ impl Reader {
         });
         let living = living.collect();
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
-        let rings = self.rounds.rings().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
+        let rings = self.scheduler.rings().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
         let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);
         Waiting { poll, stop, living, rings, look_every }
     }
@@ -176,7 +176,7 @@ impl Reader {
     /// An event whose threads have all ended stays hung up, and would wake the reader without end. Another
     /// event that writes to the same ring replaces it.
     fn replace_ended_wakers(&self, waiting: &mut Waiting) {
-        for (ring, (place, waker)) in self.rounds.rings().zip(&mut waiting.rings) {
+        for (ring, (place, waker)) in self.scheduler.rings().zip(&mut waiting.rings) {
             if waiting.poll.ready(*place).hung_up {
                 *waker += 1;
                 let next = ring.wakers.get(*waker).and_then(|waker| self.events.raw_fd(*waker));

@@ -5,7 +5,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use bytes::Bytes;
 use nyquist_convert::StackCopyFeedback;
@@ -13,17 +12,15 @@ use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
-use super::deep_stacks::DeepStacks;
 use super::described::Described;
 use super::drain::FilledBuffer;
 use super::events::Events;
+use super::outer_stacks::OuterStacks as _;
 use super::reader::End;
-use super::stack_bases::StackBases;
-use super::stack_size_escalation::StackSizeEscalation;
+use super::stack_mechanism::Mechanism;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
 use crate::linux::stop::{EndReason, StopHandle};
-use crate::linux::sys::clock::monotonic_ns;
 use crate::pool::BufferWriter;
 use crate::{Chunk, Source};
 
@@ -44,16 +41,12 @@ pub struct Recording {
     pub(crate) counts_time: bool,
     /// The command's own control group.
     pub(crate) leaf: Option<Leaf>,
-    pub(crate) deepening: StackSizeEscalation,
-    /// The reader of the outer parts of stacks from living processes, if it runs.
-    pub(super) deep_stacks: Option<DeepStacks>,
-    /// The roots of stacks, which the converter determines.
-    pub(crate) roots: Arc<StackBases>,
+    /// Finds the parts of stacks that their copies lack, until the reader has ended.
+    pub(super) outer_stacks: Option<Mechanism>,
     /// A chunk that others must precede.
     pub(crate) held: Option<Chunk>,
     /// The time before which records were announced as complete.
     pub(crate) announced: Timestamp,
-    pub(crate) began_ns: u64,
 }
 
 /// The state before the first record.
@@ -84,8 +77,6 @@ pub struct Summary {
     pub total_cpu_time_ns: Option<u64>,
     /// Whether descendants lived on when the recording ended with the command or the attached processes.
     pub left_running: bool,
-    /// The time after which stack copies were enlarged, because many stacks were deeper.
-    pub deepened_after: Option<Duration>,
 }
 
 impl Iterator for Recording {
@@ -143,20 +134,13 @@ impl Recording {
 
     /// The readings of stacks that are still useful: the samples that need them have not been returned yet.
     fn take_outer_parts(&self) -> Vec<Event> {
-        self.deep_stacks.as_ref().map_or_else(Vec::new, |stacks| stacks.take_since(self.announced))
+        self.outer_stacks.as_ref().map_or_else(Vec::new, |stacks| stacks.take_since(self.announced))
     }
 
-    /// Uses the feedback on stack copies. If many were truncated and the user did not set a size, copies are
-    /// larger from now on. Of stacks with a known root, nothing beyond it is copied.
-    pub fn apply_feedback(&mut self, counts: &StackCopyFeedback) {
-        for (tid, root) in &counts.roots {
-            self.roots.set(tid.0, root.map(|root| root.0));
-        }
-        if let Some(stacks) = &self.deep_stacks {
-            stacks.apply_feedback(counts);
-        }
-        if self.events.can_deepen() && self.deepening.apply_feedback(counts, monotonic_ns()) {
-            self.events.deepen();
+    /// Uses the converter's feedback on stack copies.
+    pub fn apply_feedback(&self, feedback: &StackCopyFeedback) {
+        if let Some(stacks) = &self.outer_stacks {
+            stacks.apply_feedback(feedback);
         }
     }
 
@@ -168,12 +152,10 @@ impl Recording {
         let (reason, threads_live) = self.end.unwrap_or((EndReason::Stopped, false));
         let live = self.leaf.as_ref().map_or(threads_live && self.counts_time, Leaf::has_processes);
         let total_ns = self.events.total().unwrap_or_default();
-        let deepened = self.deepening.switched_ns();
         Summary {
             reason,
             total_cpu_time_ns: self.counts_time.then_some(total_ns),
             left_running: live && reason == EndReason::Exited,
-            deepened_after: deepened.map(|at| Duration::from_nanos(at.saturating_sub(self.began_ns))),
         }
     }
 
@@ -185,7 +167,7 @@ impl Recording {
         self.taken.clear();
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
-        if let Some(stacks) = self.deep_stacks.take() {
+        if let Some(stacks) = self.outer_stacks.take() {
             // It ends with the reader, which has sent its requests.
             stacks.join();
         }

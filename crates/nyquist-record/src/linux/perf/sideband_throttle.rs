@@ -107,12 +107,12 @@ mod tests {
     /// clock.
     fn check(rounds: impl IntoIterator<Item = (u64, bool)>, expected: &[u64]) {
         let events = Events::new(false);
-        let mut batching = SidebandThrottle::new(Vec::new());
+        let mut throttle = SidebandThrottle::new(Vec::new());
         let mut changes = Vec::new();
         for (at, found) in rounds {
-            let before = batching.look_every_ms();
-            batching.note_round(found, 1_000 * MS + at * MS, &events);
-            if batching.look_every_ms() != before {
+            let before = throttle.look_every_ms();
+            throttle.note_round(found, 1_000 * MS + at * MS, &events);
+            if throttle.look_every_ms() != before {
                 changes.push(at);
             }
         }

@@ -14,7 +14,6 @@ use nyquist_profile::{Profile, StackId, Thread, well_known};
 use nyquist_record::{BudgetSummary, HoldSummary};
 use std::cmp::Reverse;
 use std::path::Path;
-use std::time::Duration;
 
 /// Prints how long threads were stopped by the recorder.
 fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
@@ -93,8 +92,6 @@ pub(crate) struct Course {
     pub(crate) total_cpu_time_ns: Option<u64>,
     /// Whether descendants of the recorded processes live on.
     pub(crate) left_running: bool,
-    /// The time after which more of each stack was copied, because many stacks were deeper.
-    pub(crate) deepened_after: Option<Duration>,
     /// How long threads were stopped, if they were.
     pub(crate) holds: Option<HoldSummary>,
     /// What the user is warned of.
@@ -170,12 +167,6 @@ fn seconds(nanoseconds: u64) -> f64 {
 fn print_way(printer: Printer, course: &Course, ending: &Ending<'_>, duration: f64) {
     if let Some(holds) = &course.holds {
         print_holds(printer, holds, duration);
-    }
-    if let Some(after) = course.deepened_after {
-        printer.detail(format_args!(
-            "More of each stack was copied from {:.2} s on: many were deeper",
-            after.as_secs_f64()
-        ));
     }
     for notice in &course.warnings {
         printer.warn(notice);
@@ -279,7 +270,7 @@ fn print_missing(
 
 /// Prints the reasons why other stacks were not completed.
 fn print_incomplete(printer: Printer, statistics: &Statistics) {
-    let reasons = statistics.incomplete.by_count();
+    let reasons = &statistics.incomplete;
     let texts: Vec<String> = reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
     if !texts.is_empty() {
         let all = counted(reasons.iter().map(|(_, count)| count).sum(), "stack");

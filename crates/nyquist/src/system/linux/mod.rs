@@ -2,6 +2,7 @@
 
 mod arm_cores;
 mod doctor;
+mod drive;
 mod event_failure;
 pub(crate) mod files;
 pub(crate) mod folders;

@@ -107,8 +107,7 @@ fn copies(outcome: &perf::Outcome) -> String {
         CallGraph::FramePointers => "Following frame pointers, into".to_owned(),
         CallGraph::None => "Sampling functions without their callers, into".to_owned(),
         CallGraph::Auto | CallGraph::Dwarf => {
-            let deep = outcome.deep_stack_bytes.map(|deep| format!(" (up to {} kB if need be)", kb(deep)));
-            format!("Copying {} kB of each stack{} into", kb(outcome.stack_bytes), deep.unwrap_or_default())
+            format!("Copying {} kB of each stack into", kb(outcome.stack_bytes))
         }
     }
 }
@@ -170,17 +169,11 @@ fn perf_lines(outcome: &perf::Outcome) -> Vec<ExtraInfo> {
         match outcome.call_graph {
             CallGraph::FramePointers => line("Stacks", "by frame pointers".to_owned()),
             CallGraph::None => line("Stacks", "no (not asked for)".to_owned()),
-            CallGraph::Auto | CallGraph::Dwarf => line("Stack copies", copy_sizes(outcome)),
+            CallGraph::Auto | CallGraph::Dwarf => {
+                line("Stack copies", format!("{} kB", kb(outcome.stack_bytes)))
+            }
         },
     ]
-}
-
-fn copy_sizes(outcome: &perf::Outcome) -> String {
-    let first = kb(outcome.stack_bytes);
-    match outcome.deep_stack_bytes {
-        Some(deep) => format!("{first} kB, {} kB where many stacks are deeper", kb(deep)),
-        None => format!("{first} kB"),
-    }
 }
 
 #[cfg(test)]
@@ -199,7 +192,6 @@ mod tests {
             exact_cpu_time: true,
             call_graph: CallGraph::Auto,
             stack_bytes: 32 << 10,
-            deep_stack_bytes: None,
             cpus: 2,
             sample_ring_bytes: 1 << 20,
             sideband_ring_bytes: None,

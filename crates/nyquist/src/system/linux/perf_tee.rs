@@ -9,7 +9,6 @@ use nyquist_convert::perf_data::RecordingWriter;
 use nyquist_object::BuildId;
 use nyquist_perf::file::{ClockMoment, Features};
 use nyquist_profile::Meta;
-use nyquist_record::Chunk;
 use nyquist_record::linux::backend::Recording;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -82,11 +81,6 @@ impl PerfTee {
         printer.say(format_args!("Saved {}", path.display()));
         Ok(())
     }
-}
-
-/// The chunk's records, kept until the chunk is decoded.
-pub(crate) fn records_of(chunk: &Chunk, tee: Option<&PerfTee>) -> Option<bytes::Bytes> {
-    tee.and_then(|_| chunk.raw_records())
 }
 
 /// The file's description of the recording and of the machine. Its zero is that of the profile.

@@ -144,7 +144,6 @@ fn course_of(summary: &Summary) -> Course {
     Course {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
-        deepened_after: None,
         holds: summary.holds,
         warnings: summary.notices.iter().map(ToString::to_string).collect(),
     }

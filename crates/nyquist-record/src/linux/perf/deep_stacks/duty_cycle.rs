@@ -44,12 +44,12 @@ mod tests {
 
     /// The times of readings within a second, given the cost of each.
     fn readings(costs: impl IntoIterator<Item = u64>) -> Vec<u64> {
-        let (mut rest, mut now, mut times) = (DutyCycle::default(), 1_000_000_000, Vec::new());
+        let (mut cycle, mut now, mut times) = (DutyCycle::default(), 1_000_000_000, Vec::new());
         for used in costs {
             now += used;
             times.push(now);
-            rest.note_used(used, now);
-            now += rest.left(now);
+            cycle.note_used(used, now);
+            now += cycle.left(now);
             if now > 2_000_000_000 {
                 break;
             }
@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn a_reading_may_be_put_off() {
-        let mut rest = DutyCycle::default();
-        rest.extend_to(50);
-        rest.extend_to(40);
-        assert_eq!([45, 50, 60].map(|now| rest.left(now)), [5, 0, 0]);
+        let mut cycle = DutyCycle::default();
+        cycle.extend_to(50);
+        cycle.extend_to(40);
+        assert_eq!([45, 50, 60].map(|now| cycle.left(now)), [5, 0, 0]);
     }
 }

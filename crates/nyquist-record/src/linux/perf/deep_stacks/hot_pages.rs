@@ -28,7 +28,7 @@ impl HotPages {
     pub(crate) fn note(&mut self, page: u64, now: u64) {
         self.pages.insert(page, now);
         if self.pages.len() > MOST {
-            self.pages.retain(|_, heard_at| now.saturating_sub(*heard_at) < FOR);
+            self.pages.retain(|_, read_at| now.saturating_sub(*read_at) < FOR);
         }
         if self.pages.len() > MOST {
             self.pages.clear();
@@ -44,14 +44,14 @@ impl HotPages {
     /// The parts of a stack to read: everything up to `inner_end`, and these pages beyond it. `None` if
     /// nothing is known of them.
     pub(crate) fn parts(&self, stack: &Range<u64>, inner_end: u64, now: u64) -> Option<Vec<Range<u64>>> {
-        let is_known = |heard_at: &u64| now.saturating_sub(*heard_at) < FOR;
+        let is_known = |read_at: &u64| now.saturating_sub(*read_at) < FOR;
         if now < self.whole_until || inner_end >= stack.end || !self.pages.values().any(is_known) {
             return None;
         }
         let inner = stack.start..inner_end;
         let mut parts = vec![inner];
         let outer = self.pages.range(inner_end..stack.end);
-        for (&page, _) in outer.filter(|(_, heard_at)| is_known(heard_at)) {
+        for (&page, _) in outer.filter(|(_, read_at)| is_known(read_at)) {
             let end = page + PAGE;
             match parts.last_mut().filter(|last| last.end == page) {
                 Some(last) => last.end = end,
@@ -68,18 +68,18 @@ mod tests {
 
     const STACK: Range<u64> = 0x10_0000..0x18_0000;
 
-    fn looked_at(pages: &[u64], now: u64) -> HotPages {
-        let mut looked_at = HotPages::default();
+    fn hot_pages(pages: &[u64], now: u64) -> HotPages {
+        let mut hot_pages = HotPages::default();
         for page in pages {
-            looked_at.note(*page, now);
+            hot_pages.note(*page, now);
         }
-        looked_at
+        hot_pages
     }
 
     #[test]
     fn the_inner_part_and_known_outer_pages_are_read() {
         let check = |pages: &[u64], inner_end: u64, expected: Option<&[Range<u64>]>| {
-            let parts = looked_at(pages, 7).parts(&STACK, inner_end, 8);
+            let parts = hot_pages(pages, 7).parts(&STACK, inner_end, 8);
             assert_eq!(parts.as_deref(), expected, "{pages:x?}");
         };
         let inner = 0x10_0000..0x10_8000;
@@ -94,23 +94,23 @@ mod tests {
 
     #[test]
     fn all_is_read_after_a_gap_or_a_long_silence() {
-        let mut looked_at = looked_at(&[0x12_0000], 1000);
-        let is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
+        let mut hot_pages = hot_pages(&[0x12_0000], 1000);
+        let is_whole = |now: u64| hot_pages.parts(&STACK, 0x10_8000, now).is_none();
         assert!(!is_whole(1001));
-        looked_at.note_gap(2000);
-        let is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
+        hot_pages.note_gap(2000);
+        let is_whole = |now: u64| hot_pages.parts(&STACK, 0x10_8000, now).is_none();
         assert_eq!([2001, 2000 + WHOLE_FOR, 1000 + FOR].map(is_whole), [true, false, true]);
     }
 
     #[test]
     fn all_is_read_where_walks_need_too_many_pages() {
         let many: Vec<u64> = (0..=MOST as u64).map(|page| STACK.start + page * PAGE).collect();
-        assert!(looked_at(&many[1..], 1).parts(&STACK, STACK.start, 2).is_some());
-        let mut looked_at = looked_at(&many, 1);
-        assert_eq!(looked_at.parts(&STACK, STACK.start, 2), None);
+        assert!(hot_pages(&many[1..], 1).parts(&STACK, STACK.start, 2).is_some());
+        let mut hot_pages = hot_pages(&many, 1);
+        assert_eq!(hot_pages.parts(&STACK, STACK.start, 2), None);
         // The pages of the next walk are not assumed to be complete.
-        looked_at.note(many[0], 2);
-        assert_eq!([3, FOR].map(|now| looked_at.parts(&STACK, STACK.start, now)), [None, None]);
-        assert!(looked_at.parts(&STACK, STACK.start, FOR + 1).is_some());
+        hot_pages.note(many[0], 2);
+        assert_eq!([3, FOR].map(|now| hot_pages.parts(&STACK, STACK.start, now)), [None, None]);
+        assert!(hot_pages.parts(&STACK, STACK.start, FOR + 1).is_some());
     }
 }

@@ -1,16 +1,18 @@
 //! The outer parts of deep stacks, read from living processes by a separate thread, shortly after samples
 //! whose copies were truncated. No thread is stopped for it, and none waits for it.
 //!
-//! The rest of the recording starts it, reports truncated copies to it, takes its readings as events, and
-//! passes on the unwinder's feedback.
+//! The rest of the recording knows it by the traits of [`outer_stacks`](super::outer_stacks) alone.
 
 mod duty_cycle;
 mod hot_pages;
+mod observer;
 mod pages;
 mod reader;
 mod ring_scanner;
+mod stack_bases;
 mod thread;
 mod truncated_stack;
+mod used_part;
 mod wanted;
 
 use std::io;
@@ -22,62 +24,80 @@ use nyquist_convert::StackCopyFeedback;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_perf::RecordFormat;
 
+use super::outer_stacks::OuterStacks;
 use super::ring_source::RingSource;
-use super::stack_bases::StackBases;
 use crate::pool::Need;
+use observer::StackObserver;
 use reader::LiveReader;
 use ring_scanner::RingScanner;
-pub(super) use truncated_stack::TruncatedStackSender;
+use stack_bases::StackBases;
 
 /// The most samples with truncated stacks that may wait to be processed.
-const MOST_CUTS: usize = 1024;
+const MOST_TRUNCATED: usize = 1024;
 
-/// The thread that reads the outer parts of stacks, and what it has read.
+/// What is known of the bases of stacks, and the thread that reads the outer parts of stacks.
 #[derive(Debug)]
 pub(super) struct DeepStacks {
-    read: Receiver<Event>,
-    copies: Sender<StackCopyFeedback>,
-    reader: JoinHandle<()>,
+    bases: Arc<StackBases>,
+    /// `None` if living processes are not read.
+    reader: Option<ReaderThread>,
 }
 
-impl DeepStacks {
-    /// Starts the thread. It ends when all senders are gone.
-    pub(super) fn start(
+/// The thread that reads the outer parts of stacks, and what it has read. It ends when the observer is gone.
+#[derive(Debug)]
+struct ReaderThread {
+    read: Receiver<Event>,
+    feedback: Sender<StackCopyFeedback>,
+    thread: JoinHandle<()>,
+}
+
+impl OuterStacks for DeepStacks {
+    type Observer = StackObserver;
+
+    fn start(
         rings: &[RingSource],
         format: &RecordFormat,
-        roots: &Arc<StackBases>,
-    ) -> io::Result<(Self, TruncatedStackSender)> {
-        let (tell, cuts) = sync_channel(MOST_CUTS);
-        let (copies, copies_heard) = channel();
+        reads_memory: bool,
+    ) -> io::Result<(Self, StackObserver)> {
+        let bases = Arc::new(StackBases::default());
+        if !reads_memory {
+            let observer = StackObserver { bases: Arc::clone(&bases), reports: None };
+            return Ok((Self { bases, reader: None }, observer));
+        }
+        let (reports, truncated) = sync_channel(MOST_TRUNCATED);
+        let (feedback, feedback_received) = channel();
         let (out, read) = channel();
-        let peeks = RingScanner::new(
+        let scanner = RingScanner::new(
             rings.iter().filter(|ring| ring.need != Need::Occurrences),
             format,
-            Arc::clone(roots),
+            Arc::clone(&bases),
         );
-        let live = LiveReader::new(cuts, copies_heard, out, peeks, Arc::clone(roots));
+        let live = LiveReader::new(truncated, feedback_received, out, scanner, Arc::clone(&bases));
         let thread = std::thread::Builder::new().name("nyquist-stacks".into());
-        let reader = thread.spawn(move || live.run())?;
-        Ok((Self { read, copies, reader }, TruncatedStackSender { out: tell }))
+        let reader = ReaderThread { read, feedback, thread: thread.spawn(move || live.run())? };
+        let observer = StackObserver { bases: Arc::clone(&bases), reports: Some(reports) };
+        Ok((Self { bases, reader: Some(reader) }, observer))
     }
 
-    /// The readings not taken yet, for samples from that time on. Older ones are dropped.
-    pub(super) fn take_since(&self, time: Timestamp) -> Vec<Event> {
-        self.read.try_iter().filter(|event| event.time >= time).collect()
+    fn take_since(&self, time: Timestamp) -> Vec<Event> {
+        let read = self.reader.iter().flat_map(|reader| reader.read.try_iter());
+        read.filter(|event| event.time >= time).collect()
     }
 
-    /// Passes on the feedback on the copies: which stacks to read, and which of their pages.
-    pub(super) fn apply_feedback(&self, counts: &StackCopyFeedback) {
-        let StackCopyFeedback { whole, cut, looked_at, gaps, .. } = counts;
-        if !(whole.is_empty() && cut.is_empty() && looked_at.is_empty() && gaps.is_empty()) {
+    fn apply_feedback(&self, feedback: &StackCopyFeedback) {
+        for (tid, base) in &feedback.bases {
+            self.bases.set(tid.0, base.map(|base| base.0));
+        }
+        if let Some(reader) = self.reader.as_ref().filter(|_| feedback.concerns_readings()) {
             // A reader that has ended reads nothing more anyway.
-            let _ = self.copies.send(counts.clone());
+            let _ = reader.feedback.send(feedback.clone());
         }
     }
 
-    /// Waits until it ends.
-    pub(super) fn join(self) {
-        // Nothing is lost if it has panicked, because its readings were sent.
-        let _ = self.reader.join();
+    fn join(self) {
+        if let Some(reader) = self.reader {
+            // Nothing is lost if it has panicked, because its readings were sent.
+            let _ = reader.thread.join();
+        }
     }
 }

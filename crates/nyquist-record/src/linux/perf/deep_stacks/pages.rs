@@ -55,16 +55,16 @@ impl Memory {
 
     /// Copies pages, one after the other, into a buffer of the pool, or into new memory if the pool is empty.
     fn keep(&self, pages: &[(usize, &[u8; PAGE_LEN])]) -> Bytes {
-        let Some(mut filling) = self.pool.take_leaving(0) else {
+        let Some(mut writer) = self.pool.take_leaving(0) else {
             return pages.iter().flat_map(|(_, page)| page.iter().copied()).collect();
         };
         for (_, page) in pages {
-            if let Some(room) = filling.room().first_chunk_mut() {
+            if let Some(room) = writer.room().first_chunk_mut() {
                 *room = **page;
-                filling.advance(PAGE_LEN);
+                writer.advance(PAGE_LEN);
             }
         }
-        filling.into_bytes()
+        writer.into_bytes()
     }
 
     /// The last reading: its first address, and its pages from there on; a page that was not read is empty.

@@ -11,10 +11,10 @@ use nyquist_convert::event::Event;
 use super::duty_cycle::DutyCycle;
 use super::pages::Memory;
 use super::ring_scanner::RingScanner;
+use super::stack_bases::StackBases;
 use super::thread::Thread;
 use super::truncated_stack::TruncatedStack;
 use super::wanted::{FRESH_NS, Wanted, add};
-use crate::linux::perf::stack_bases::StackBases;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 use crate::random::Random;
@@ -42,45 +42,45 @@ const MOST_THREADS: usize = 512;
 
 /// The state of the reading thread.
 pub(crate) struct LiveReader {
-    cuts: Receiver<TruncatedStack>,
+    truncated: Receiver<TruncatedStack>,
     /// Feedback on the copies from the unwinder.
-    copies: Receiver<StackCopyFeedback>,
+    feedback: Receiver<StackCopyFeedback>,
     out: Sender<Event>,
     /// The rings, which are scanned while stacks are deep.
-    peeks: RingScanner,
+    scanner: RingScanner,
     attentive_until: u64,
     /// The CPU time that this thread had used at the start of its last rest.
     used: u64,
-    roots: Arc<StackBases>,
+    bases: Arc<StackBases>,
     threads: HashMap<u32, Thread>,
     /// What to read after the rest.
     wanted: HashMap<u32, Wanted>,
     /// The buffer that stacks are read into.
     memory: Memory,
-    rest: DutyCycle,
+    duty_cycle: DutyCycle,
     random: Random,
 }
 
 impl LiveReader {
     pub(crate) fn new(
-        cuts: Receiver<TruncatedStack>,
-        copies: Receiver<StackCopyFeedback>,
+        truncated: Receiver<TruncatedStack>,
+        feedback: Receiver<StackCopyFeedback>,
         out: Sender<Event>,
-        peeks: RingScanner,
-        roots: Arc<StackBases>,
+        scanner: RingScanner,
+        bases: Arc<StackBases>,
     ) -> Self {
         Self {
-            cuts,
-            copies,
+            truncated,
+            feedback,
             out,
-            peeks,
+            scanner,
             attentive_until: 0,
             used: 0,
-            roots,
+            bases,
             threads: HashMap::new(),
             wanted: HashMap::new(),
             memory: Memory::new(),
-            rest: DutyCycle::default(),
+            duty_cycle: DutyCycle::default(),
             random: Random::new(monotonic_ns()),
         }
     }
@@ -89,11 +89,11 @@ impl LiveReader {
     pub(crate) fn run(mut self) {
         // A late reading is useless, and the thread rests far longer than it reads.
         let _preference = Preference::of_this_thread();
-        while self.hear() {
+        while self.wait() {
             let now = monotonic_ns();
             self.apply_feedback(now);
             self.note_wanted(now);
-            if self.rest.left(now) == 0 {
+            if self.duty_cycle.left(now) == 0 {
                 self.read_wanted();
             }
         }
@@ -102,69 +102,69 @@ impl LiveReader {
     /// Waits for the report of a truncated copy, or until it is time to read. While stacks are deep, it scans
     /// the rings by the clock instead. A wake-up for each copy would cost more than all readings, and the
     /// reader would come too late. Returns whether a sender is left.
-    fn hear(&mut self) -> bool {
+    fn wait(&mut self) -> bool {
         let now = monotonic_ns();
-        let rest = self.rest.left(now).min(LONGEST_REST_NS);
+        let rest = self.duty_cycle.left(now).min(LONGEST_REST_NS);
         if !self.wanted.is_empty() {
             std::thread::sleep(Duration::from_nanos(rest));
         } else if now < self.attentive_until {
             let wait = LEAST_WAIT_NS + self.random.below(MOST_WAIT_NS);
             std::thread::sleep(Duration::from_nanos(rest.max(wait)));
-        } else if let Ok(cut) = self.cuts.recv() {
-            self.note_cut(cut);
-            self.rest.extend_to(monotonic_ns() + self.random.below(MOST_WAIT_NS));
+        } else if let Ok(copy) = self.truncated.recv() {
+            self.note_truncated(copy);
+            self.duty_cycle.extend_to(monotonic_ns() + self.random.below(MOST_WAIT_NS));
         } else {
             return false;
         }
         // What the ring reader has reported is older than what is in the rings.
         let can_go_on = loop {
-            match self.cuts.try_recv() {
-                Ok(cut) => self.note_cut(cut),
+            match self.truncated.try_recv() {
+                Ok(copy) => self.note_truncated(copy),
                 Err(end) => break end == TryRecvError::Empty,
             }
         };
-        self.peek();
+        self.scan();
         can_go_on
     }
 
     /// Scans the rings.
-    fn peek(&mut self) {
-        let Self { peeks, threads, wanted, .. } = self;
-        peeks.look(|cut| note_cut(threads, wanted, cut));
+    fn scan(&mut self) {
+        let Self { scanner, threads, wanted, .. } = self;
+        scanner.scan(|copy| note_truncated(threads, wanted, copy));
     }
 
-    fn note_cut(&mut self, cut: TruncatedStack) {
-        note_cut(&mut self.threads, &mut self.wanted, cut);
+    fn note_truncated(&mut self, copy: TruncatedStack) {
+        note_truncated(&mut self.threads, &mut self.wanted, copy);
     }
 
     fn apply_feedback(&mut self, now: u64) {
-        for counts in self.copies.try_iter() {
-            for tid in counts.cut {
+        for feedback in self.feedback.try_iter() {
+            for tid in feedback.truncated {
                 let thread = self.threads.entry(tid.0).or_default();
-                (thread.cut_at, thread.leave_alone_until, thread.heard_of) = (now, 0, now);
+                (thread.truncated_at, thread.leave_alone_until, thread.noted_at) = (now, 0, now);
             }
-            for tid in counts.whole {
+            for tid in feedback.complete {
                 let thread = self.threads.entry(tid.0).or_default();
-                thread.heard_of = now;
-                if now.saturating_sub(thread.cut_at) > LEAVE_ALONE_NS {
+                thread.noted_at = now;
+                if now.saturating_sub(thread.truncated_at) > LEAVE_ALONE_NS {
                     thread.leave_alone_until = now + LEAVE_ALONE_NS;
                 }
             }
-            for (tid, page) in counts.looked_at {
-                self.threads.entry(tid.0).and_modify(|thread| thread.looked_at.note(page.0, now));
+            for (tid, page) in feedback.hot_pages {
+                self.threads.entry(tid.0).and_modify(|thread| thread.hot_pages.note(page.0, now));
             }
-            for tid in counts.gaps {
-                self.threads.entry(tid.0).and_modify(|thread| thread.looked_at.note_gap(now));
+            for tid in feedback.gaps {
+                self.threads.entry(tid.0).and_modify(|thread| thread.hot_pages.note_gap(now));
             }
         }
         if self.threads.len() > MOST_THREADS {
-            self.threads.retain(|_, thread| now.saturating_sub(thread.heard_of) < LEAVE_ALONE_NS);
+            self.threads.retain(|_, thread| now.saturating_sub(thread.noted_at) < LEAVE_ALONE_NS);
         }
     }
 
     /// Drops requests that need not be read after all. If any remain, keeps scanning the rings for a while.
     fn note_wanted(&mut self, now: u64) {
-        let (threads, roots) = (&mut self.threads, &self.roots);
+        let (threads, bases) = (&mut self.threads, &self.bases);
         self.wanted.retain(|tid, wanted| {
             if threads.len() > MOST_THREADS && !threads.contains_key(tid) {
                 return false;
@@ -173,12 +173,12 @@ impl LiveReader {
             if !wanted.is_reported {
                 return true;
             }
-            thread.heard_of = now;
+            thread.noted_at = now;
             if now < thread.leave_alone_until {
                 thread.warm_until = 0;
                 return false;
             }
-            thread.root = roots.get(*tid).unwrap_or_default();
+            thread.base = bases.get(*tid).unwrap_or_default();
             let is_deep = thread.find_stack(*wanted);
             if is_deep {
                 thread.warm_until = now + WARM_NS;
@@ -214,7 +214,7 @@ impl LiveReader {
             let now = monotonic_ns();
             let is_fresh = now.saturating_sub(wanted.newest_ns) < FRESH_NS;
             let Some(thread) = self.threads.get_mut(&tid).filter(|_| is_fresh) else { continue };
-            thread.root = self.roots.get(tid).unwrap_or_default();
+            thread.base = self.bases.get(tid).unwrap_or_default();
             match thread.read(tid, wanted, &mut self.memory) {
                 // If the receiver is gone, the recording has ended.
                 Some(event) => drop(self.out.send(event)),
@@ -222,20 +222,24 @@ impl LiveReader {
             }
         }
         let before = std::mem::replace(&mut self.used, thread_cpu_ns());
-        self.rest.note_used(self.used.saturating_sub(before), monotonic_ns());
+        self.duty_cycle.note_used(self.used.saturating_sub(before), monotonic_ns());
     }
 }
 
 /// Notes a truncated copy, unless it was already reported. A copy can be found in a ring first and then be
 /// reported by the ring reader, which comes later.
-fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
-    if let Some(thread) = threads.get_mut(&cut.tid) {
-        if cut.time_ns <= thread.reported_at {
+fn note_truncated(
+    threads: &mut HashMap<u32, Thread>,
+    wanted: &mut HashMap<u32, Wanted>,
+    copy: TruncatedStack,
+) {
+    if let Some(thread) = threads.get_mut(&copy.tid) {
+        if copy.time_ns <= thread.reported_at {
             return;
         }
-        thread.reported_at = cut.time_ns;
+        thread.reported_at = copy.time_ns;
     }
-    add(wanted, cut);
+    add(wanted, copy);
 }
 
 #[cfg(test)]
@@ -248,7 +252,7 @@ mod tests {
     use super::super::thread::{BEHIND, OVERLAP};
     use super::*;
 
-    fn cut(time_ns: u64, end: u64) -> TruncatedStack {
+    fn truncated(time_ns: u64, end: u64) -> TruncatedStack {
         TruncatedStack { pid: 1, tid: 2, time_ns, start: end - 0x1000, end }
     }
 
@@ -256,15 +260,15 @@ mod tests {
     fn unused_pages_are_left_out_until_one_is_missed() {
         let memory = vec![7_u8; 1 << 20];
         let begin = (memory.as_ptr() as u64).next_multiple_of(PAGE);
-        let (mut reader, tell, counts, events) = reader();
+        let (mut reader, reports, feedback_sender, events) = reader();
         let start = begin + 0x1_0000;
         let copy = TruncatedStack { pid: std::process::id(), tid: 2, time_ns: 0, start, end: start + 0x8000 };
-        reader.roots.set(2, Some(begin + 0x8_0000));
+        reader.bases.set(2, Some(begin + 0x8_0000));
         let mut pages_read = |feedback: StackCopyFeedback| {
-            counts.send(feedback).unwrap();
+            feedback_sender.send(feedback).unwrap();
             let now = monotonic_ns();
-            tell.send(TruncatedStack { time_ns: now, ..copy }).unwrap();
-            assert!(reader.hear());
+            reports.send(TruncatedStack { time_ns: now, ..copy }).unwrap();
+            assert!(reader.wait());
             reader.apply_feedback(now);
             reader.note_wanted(now);
             // Kept fresh, however long the machine stalls until it is read.
@@ -275,26 +279,28 @@ mod tests {
             live.pages.iter().filter(|page| !page.is_empty()).count() as u64
         };
         let all = (begin + 0x8_1000 - (copy.end - OVERLAP)) / PAGE;
-        let looked_at = [0x5_0000, 0x8_0000].map(|page| (Tid(2), Avma(begin + page))).into_iter().collect();
+        let hot_pages = [0x5_0000, 0x8_0000].map(|page| (Tid(2), Avma(begin + page))).into_iter().collect();
         let few = (OVERLAP + BEHIND) / PAGE + 2;
         assert_eq!(pages_read(StackCopyFeedback::default()), all);
-        assert_eq!(pages_read(StackCopyFeedback { looked_at, ..StackCopyFeedback::default() }), few);
+        assert_eq!(pages_read(StackCopyFeedback { hot_pages, ..StackCopyFeedback::default() }), few);
         assert_eq!(pages_read(StackCopyFeedback::default()), few);
         assert_eq!(pages_read(StackCopyFeedback { gaps: vec![Tid(2)], ..StackCopyFeedback::default() }), all);
     }
 
     #[test]
-    fn a_copy_with_its_root_ends_no_deeper_reading() {
+    fn a_copy_with_its_base_ends_no_deeper_reading() {
         let memory = vec![7_u8; 1 << 20];
         let begin = memory.as_ptr() as u64;
-        let (mut reader, tell, _counts, _events) = reader();
-        reader.roots.set(2, Some((begin + 0x4_0000) & !7));
+        let (mut reader, reports, _feedback, _events) = reader();
+        reader.bases.set(2, Some((begin + 0x4_0000) & !7));
         // No time passes from copy to copy, however long the machine stalls.
         let now = monotonic_ns();
         let mut is_read_after = |start: u64| {
             let (start, end) = (begin + start, begin + start + 0x1_0000);
-            tell.send(TruncatedStack { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
-            assert!(reader.hear());
+            reports
+                .send(TruncatedStack { pid: std::process::id(), tid: 2, time_ns: now, start, end })
+                .unwrap();
+            assert!(reader.wait());
             reader.note_wanted(now);
             let wanted = reader.wanted.remove(&2).map(|wanted| wanted.end - begin);
             (wanted, reader.threads[&2].warm_until > now)
@@ -309,22 +315,22 @@ mod tests {
     fn reader()
     -> (LiveReader, std::sync::mpsc::SyncSender<TruncatedStack>, Sender<StackCopyFeedback>, Receiver<Event>)
     {
-        let (tell, cuts) = std::sync::mpsc::sync_channel(8);
-        let (counts, heard) = std::sync::mpsc::channel();
+        let (reports, truncated) = std::sync::mpsc::sync_channel(8);
+        let (feedback_sender, feedback) = std::sync::mpsc::channel();
         let (out, events) = std::sync::mpsc::channel();
-        let peeks = RingScanner::new([].iter(), &RecordFormat::default(), Arc::default());
-        (LiveReader::new(cuts, heard, out, peeks, Arc::default()), tell, counts, events)
+        let scanner = RingScanner::new([].iter(), &RecordFormat::default(), Arc::default());
+        (LiveReader::new(truncated, feedback, out, scanner, Arc::default()), reports, feedback_sender, events)
     }
 
     #[test]
     fn a_stack_that_was_deep_is_read_on_for_a_while() {
         let here = [7_u8; 64];
-        let (mut reader, tell, _counts, events) = reader();
+        let (mut reader, reports, _feedback, events) = reader();
         let now = monotonic_ns();
         let end = here.as_ptr() as u64 + 64;
         let start = end - 64;
-        tell.send(TruncatedStack { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
-        assert!(reader.hear());
+        reports.send(TruncatedStack { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
+        assert!(reader.wait());
         for (ms, readings) in [(0, 1), (1, 0), (4, 1), (8, 1), (99, 1), (103, 0)] {
             let now = now + ms * 1_000_000;
             reader.note_wanted(now);
@@ -335,16 +341,16 @@ mod tests {
             assert_eq!(events.try_iter().count(), readings, "{ms}");
             reader.threads.values_mut().for_each(|thread| thread.read_at = now);
         }
-        drop(tell);
-        assert!(!reader.hear());
+        drop(reports);
+        assert!(!reader.wait());
     }
 
     #[test]
-    fn a_copy_that_was_told_of_is_not_told_of_again() {
+    fn a_copy_that_was_reported_is_not_reported_again() {
         let (mut threads, mut wanted) = (HashMap::new(), HashMap::new());
         threads.insert(2, Thread::default());
         let mut is_new = |time_ns: u64| {
-            note_cut(&mut threads, &mut wanted, cut(time_ns, 0x5000));
+            note_truncated(&mut threads, &mut wanted, truncated(time_ns, 0x5000));
             wanted.remove(&2).is_some()
         };
         assert_eq!([10, 12, 10, 12, 13].map(&mut is_new), [true, true, false, false, true]);
@@ -352,13 +358,13 @@ mod tests {
 
     #[test]
     fn a_thread_is_left_alone_if_its_copies_fit() {
-        let (mut reader, _tell, counts, _events) = reader();
-        let send = |whole: &[u32], cut: &[u32]| {
+        let (mut reader, _reports, feedback_sender, _events) = reader();
+        let send = |complete: &[u32], truncated: &[u32]| {
             let tids = |tids: &[u32]| tids.iter().map(|tid| Tid(*tid)).collect();
-            counts
+            feedback_sender
                 .send(StackCopyFeedback {
-                    whole: tids(whole),
-                    cut: tids(cut),
+                    complete: tids(complete),
+                    truncated: tids(truncated),
                     ..StackCopyFeedback::default()
                 })
                 .unwrap();

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
+use super::stack_bases::StackBases;
 use super::truncated_stack::TruncatedStack;
+use super::used_part::used_part;
 use crate::linux::arch;
-use crate::linux::perf::compact_record::stack_bytes;
+use crate::linux::perf::outer_stacks::UsedPart;
 use crate::linux::perf::ring_source::RingSource;
-use crate::linux::perf::stack_bases::StackBases;
 use crate::linux::sys::ring::RingView;
 
 /// All rings that may contain samples.
@@ -20,7 +21,7 @@ use crate::linux::sys::ring::RingView;
 pub(crate) struct RingScanner {
     rings: Vec<ScannedRing>,
     layout: SampleLayout,
-    roots: Arc<StackBases>,
+    bases: Arc<StackBases>,
 }
 
 /// One ring, and how far it has been scanned.
@@ -34,23 +35,26 @@ impl RingScanner {
     pub(crate) fn new<'a>(
         rings: impl Iterator<Item = &'a RingSource>,
         format: &RecordFormat,
-        roots: Arc<StackBases>,
+        bases: Arc<StackBases>,
     ) -> Self {
         let rings = rings.map(|source| ScannedRing { ring: source.ring.view(), seen: 0 }).collect();
-        Self { rings, layout: SampleLayout::new(format, arch::perf::STACK_POINTER), roots }
+        Self { rings, layout: SampleLayout::new(format, arch::perf::STACK_POINTER), bases }
     }
 
     /// Reports the copies of samples beyond which the stack may continue, for all samples since the last scan
     /// that are still in the rings.
-    pub(crate) fn look(&mut self, mut tell: impl FnMut(TruncatedStack)) {
-        let Self { rings, layout, roots } = self;
-        for peek in rings {
-            let head = peek.ring.head();
-            peek.seen = peek.seen.max(peek.ring.tail());
-            while peek.seen < head {
-                let Some((size, cut)) = peek.record(layout, roots).filter(|_| peek.is_held()) else { break };
-                cut.into_iter().for_each(&mut tell);
-                peek.seen += size;
+    pub(crate) fn scan(&mut self, mut report: impl FnMut(TruncatedStack)) {
+        let Self { rings, layout, bases } = self;
+        for scanned in rings {
+            let head = scanned.ring.head();
+            scanned.seen = scanned.seen.max(scanned.ring.tail());
+            while scanned.seen < head {
+                let Some((size, truncated)) = scanned.record(layout, bases).filter(|_| scanned.is_held())
+                else {
+                    break;
+                };
+                truncated.into_iter().for_each(&mut report);
+                scanned.seen += size;
             }
         }
     }
@@ -59,20 +63,20 @@ impl RingScanner {
 impl ScannedRing {
     /// The size of the next record, and its copy if the stack may continue beyond it. Both are garbage if the
     /// record was released meanwhile.
-    fn record(&self, layout: &SampleLayout, roots: &StackBases) -> Option<(u64, Option<TruncatedStack>)> {
+    fn record(&self, layout: &SampleLayout, bases: &StackBases) -> Option<(u64, Option<TruncatedStack>)> {
         let header = Header::parse(&self.ring.word(self.seen).to_ne_bytes()).ok()?;
         let size = usize::from(header.size);
         if size < Header::LEN {
             return None;
         }
         let is_sample = header.kind == record::SAMPLE;
-        Some((size as u64, if is_sample { self.cut(size, layout, roots) } else { None }))
+        Some((size as u64, if is_sample { self.truncated(size, layout, bases) } else { None }))
     }
 
-    fn cut(&self, size: usize, layout: &SampleLayout, roots: &StackBases) -> Option<TruncatedStack> {
+    fn truncated(&self, size: usize, layout: &SampleLayout, bases: &StackBases) -> Option<TruncatedStack> {
         let read = |at: usize, out: &mut [u8]| self.read(self.seen + at as u64, out);
         let stack = layout.stack(&read, size)?;
-        let (len, may_go_on) = stack_bytes(&read, &stack, (layout, roots));
+        let UsedPart { len, may_go_on } = used_part(&read, &stack, layout, bases);
         if may_go_on { TruncatedStack::of(&read, &stack, len, layout) } else { None }
     }
 
@@ -132,41 +136,41 @@ mod tests {
         header.into_iter().chain(words.into_iter().flat_map(u64::to_ne_bytes)).collect()
     }
 
-    fn found(peeks: &mut RingScanner) -> Vec<TruncatedStack> {
-        let mut cuts = Vec::new();
-        peeks.look(|cut| cuts.push(cut));
-        cuts
+    fn found(scanner: &mut RingScanner) -> Vec<TruncatedStack> {
+        let mut found = Vec::new();
+        scanner.scan(|truncated| found.push(truncated));
+        found
     }
 
-    fn cut(time_ns: u64) -> TruncatedStack {
+    fn truncated(time_ns: u64) -> TruncatedStack {
         TruncatedStack { pid: 7, tid: 9, time_ns, start: 0x5000, end: 0x5200 }
     }
 
     #[test]
     fn truncated_copies_are_found_once_and_not_taken() {
         let (source, mut kernel) = ring();
-        let mut peeks = RingScanner::new([&source].into_iter(), &format(), Arc::default());
-        assert_eq!(found(&mut peeks), []);
+        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Arc::default());
+        assert_eq!(found(&mut scanner), []);
         write(&mut kernel, &sample(1, 512));
         write(&mut kernel, &[&record::LOST.to_ne_bytes()[..], &[0, 0, 16, 0], &[0xff; 8]].concat());
         write(&mut kernel, &sample(2, 504));
         write(&mut kernel, &sample(3, 512));
-        assert_eq!(found(&mut peeks), [cut(1), cut(3)]);
-        assert_eq!(found(&mut peeks), []);
+        assert_eq!(found(&mut scanner), [truncated(1), truncated(3)]);
+        assert_eq!(found(&mut scanner), []);
         write(&mut kernel, &sample(4, 512));
-        assert_eq!(found(&mut peeks), [cut(4)]);
+        assert_eq!(found(&mut scanner), [truncated(4)]);
         assert_eq!((source.ring.tail(), source.ring.head()), (0, kernel.head));
     }
 
     #[test]
     fn the_scan_wraps_and_skips_records_given_back() {
         let (mut source, mut kernel) = ring();
-        let mut peeks = RingScanner::new([&source].into_iter(), &format(), Arc::default());
+        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Arc::default());
         for time in 1..50 {
             write(&mut kernel, &sample(time, 512));
             write(&mut kernel, &sample(100 + time, 512));
             source.ring.release(kernel.head - sample(0, 0).len() as u64);
-            assert_eq!(found(&mut peeks), [cut(100 + time)]);
+            assert_eq!(found(&mut scanner), [truncated(100 + time)]);
             source.ring.release(kernel.head);
         }
         assert!(kernel.head > 4 * page_size() as u64);
@@ -176,18 +180,18 @@ mod tests {
     fn a_record_given_back_during_a_look_is_ignored() {
         let (mut source, mut kernel) = ring();
         write(&mut kernel, &sample(1, 512));
-        let peek = ScannedRing { ring: source.ring.view(), seen: 0 };
-        assert!(peek.is_held());
+        let scanned = ScannedRing { ring: source.ring.view(), seen: 0 };
+        assert!(scanned.is_held());
         source.ring.release(kernel.head);
-        assert!(!peek.is_held());
+        assert!(!scanned.is_held());
     }
 
     #[test]
     fn a_record_without_a_size_ends_the_look() {
         let (source, mut kernel) = ring();
-        let mut peeks = RingScanner::new([&source].into_iter(), &format(), Arc::default());
+        let mut scanner = RingScanner::new([&source].into_iter(), &format(), Arc::default());
         write(&mut kernel, &[0; 64]);
         write(&mut kernel, &sample(1, 512));
-        assert_eq!(found(&mut peeks), []);
+        assert_eq!(found(&mut scanner), []);
     }
 }

@@ -15,7 +15,7 @@ use crate::linux::sys::clock::monotonic_ns;
 /// the next sample is somewhat deeper.
 pub(super) const OVERLAP: u64 = 8 << 10;
 /// How far back a reading is used: for samples since the previous reading, but no further back than this.
-const TOLD_BACK_NS: u64 = 10_000_000;
+const USED_BACK_NS: u64 = 10_000_000;
 /// How old the innermost copy end may be that a reading begins at, in nanoseconds. A reading for one sample
 /// is compared with the readings for the samples before it.
 const INNERMOST_FOR: u64 = 20_000_000;
@@ -24,12 +24,12 @@ const MOST_INNER: u64 = 32 << 10;
 /// At least this much is read beyond the outermost copy, even if no walk is known to have read a page there.
 /// The next copies may end there.
 pub(super) const BEHIND: u64 = 8 << 10;
-/// The limit for reading a stack up to the end of its memory while its root is unknown and no truncated copy
+/// The limit for reading a stack up to the end of its memory while its base is unknown and no truncated copy
 /// is known.
 const NEAR_END: u64 = 256 << 10;
 /// The maximum otherwise. Other memory, megabytes of it, may follow the stack of a new thread. Reading 256 kB
 /// of it was a third of all readings for a compiler, and led to no more roots.
-const MOST_READ_UNHEARD: u64 = 64 << 10;
+const MOST_READ_UNTRUNCATED: u64 = 64 << 10;
 
 /// What is known of a thread.
 #[derive(Debug, Default)]
@@ -38,20 +38,20 @@ pub(super) struct Thread {
     /// The memory that contains its stack.
     pub(super) stack: Range<u64>,
     /// The outermost word that walks to the root have read; 0 if no walk has reached the root yet.
-    pub(super) root: u64,
+    pub(super) base: u64,
     /// The last reading.
     last: Option<Arc<LiveStack>>,
-    pub(super) looked_at: HotPages,
+    pub(super) hot_pages: HotPages,
     /// The innermost end of recent copies, and the time of that copy.
     innermost: (u64, u64),
     pub(super) leave_alone_until: u64,
     /// When a truncated copy was last reported.
-    pub(super) cut_at: u64,
+    pub(super) truncated_at: u64,
     /// The time of its last reported sample.
     pub(super) reported_at: u64,
     /// When it was last read.
     pub(super) read_at: u64,
-    pub(super) heard_of: u64,
+    pub(super) noted_at: u64,
     /// Until when it is read without a request, and where its last copy began and ended.
     pub(super) warm_until: u64,
     pub(super) last_copy: (u64, u64),
@@ -68,11 +68,11 @@ impl Thread {
         wanted.end < self.outer_end(wanted)
     }
 
-    /// The end of the stack, as far as known: its root if that is on the copied stack, or else the end of its
+    /// The end of the stack, as far as known: its base if that is on the copied stack, or else the end of its
     /// memory, which may extend far beyond the stack.
     fn outer_end(&self, wanted: Wanted) -> u64 {
-        let is_on_stack = wanted.start <= self.root && self.root < self.stack.end;
-        if is_on_stack { (self.root + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }
+        let is_on_stack = wanted.start <= self.base && self.base < self.stack.end;
+        if is_on_stack { (self.base + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }
     }
 
     /// Where to start reading, so that earlier and later readings overlap.
@@ -90,9 +90,9 @@ impl Thread {
         let innermost = self.innermost_end(wanted);
         let start = innermost.saturating_sub(OVERLAP).max(self.stack.start) & !(PAGE - 1);
         let end = self.outer_end(wanted).next_multiple_of(PAGE);
-        let was_heard_of = self.root != 0 || self.cut_at != 0;
+        let was_truncated = self.base != 0 || self.truncated_at != 0;
         let is_near_end = end.saturating_sub(start) <= NEAR_END;
-        let most = if was_heard_of || is_near_end { MOST_READ } else { MOST_READ_UNHEARD };
+        let most = if was_truncated || is_near_end { MOST_READ } else { MOST_READ_UNTRUNCATED };
         start..end.clamp(start, start + most)
     }
 
@@ -101,7 +101,7 @@ impl Thread {
     fn read_pages(&mut self, wanted: Wanted, memory: &mut Memory) -> bool {
         let stack = self.outer_part(wanted);
         let inner_end = wanted.outermost_end.saturating_add(BEHIND).next_multiple_of(PAGE);
-        let parts = self.looked_at.parts(&stack, inner_end, monotonic_ns()).unwrap_or_else(|| vec![stack]);
+        let parts = self.hot_pages.parts(&stack, inner_end, monotonic_ns()).unwrap_or_else(|| vec![stack]);
         memory.read(wanted.pid, parts)
     }
 
@@ -115,7 +115,7 @@ impl Thread {
         let live = Arc::new(LiveStack { pid, tid, read_at: Timestamp(read_at), start, pages });
         self.last = Some(Arc::clone(&live));
         // It must come before the first sample that it is for, whether or not that sample was reported.
-        let since = before.max(read_at.saturating_sub(TOLD_BACK_NS));
+        let since = before.max(read_at.saturating_sub(USED_BACK_NS));
         let time = Timestamp(since.min(wanted.oldest_ns.saturating_sub(1)));
         Some(Event { time, cpu: None, kind: EventKind::LiveStack(live) })
     }
@@ -142,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unheard_of_thread_is_read_to_a_near_end() {
+    fn a_thread_without_truncated_copies_is_read_to_a_near_end() {
         let copy = 0x10_0000..0x11_0000;
-        let read = |rest: u64, cut_at: u64| {
-            let mut thread = Thread { stack: 0x1000..copy.end + rest, cut_at, ..Thread::default() };
+        let read = |rest: u64, truncated_at: u64| {
+            let mut thread = Thread { stack: 0x1000..copy.end + rest, truncated_at, ..Thread::default() };
             let wanted = Wanted { start: copy.start, ..wanted_up_to(copy.end) };
             let part = thread.outer_part(wanted);
             assert_eq!(part.start, copy.end - OVERLAP);
@@ -153,7 +153,7 @@ mod tests {
         };
         assert_eq!(read(0x3_0000, 0), OVERLAP + 0x3_0000);
         assert_eq!(read(NEAR_END - OVERLAP, 0), NEAR_END);
-        assert_eq!(read(NEAR_END, 0), MOST_READ_UNHEARD);
+        assert_eq!(read(NEAR_END, 0), MOST_READ_UNTRUNCATED);
         assert_eq!(read(NEAR_END, 1), OVERLAP + NEAR_END);
     }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_read_up_to_its_known_root() {
+    fn a_stack_is_read_up_to_its_known_base() {
         let memory = vec![7_u8; 1 << 20];
         let begin = memory.as_ptr() as u64;
         let wanted = |start: u64| Wanted {
@@ -192,20 +192,20 @@ mod tests {
             newest_ns: 1000,
             is_reported: true,
         };
-        let check = |root: Option<u64>, start: u64, expected: Option<u64>| {
-            let mut thread = Thread { root: root.map_or(0, |root| begin + root), ..Thread::default() };
+        let check = |base: Option<u64>, start: u64, expected: Option<u64>| {
+            let mut thread = Thread { base: base.map_or(0, |base| begin + base), ..Thread::default() };
             let wanted = wanted(start);
             let end = thread.find_stack(wanted).then(|| thread.outer_end(wanted));
             let expected = expected.map(|end| (begin + end).next_multiple_of(LiveStack::PAGE as u64));
-            let expected = expected.map(|end| if root.is_some() { end } else { thread.stack.end });
-            assert_eq!(end, expected, "a root at {root:x?}, a copy from {start:x} on");
+            let expected = expected.map(|end| if base.is_some() { end } else { thread.stack.end });
+            assert_eq!(end, expected, "a base at {base:x?}, a copy from {start:x} on");
             let Some(end) = end else { return };
-            for (cut_at, most) in [(0, MOST_READ_UNHEARD), (1, MOST_READ)] {
-                thread.cut_at = cut_at;
+            for (truncated_at, most) in [(0, MOST_READ_UNTRUNCATED), (1, MOST_READ)] {
+                thread.truncated_at = truncated_at;
                 let event = thread.read(5, wanted, &mut Memory::new()).unwrap();
                 let EventKind::LiveStack(live) = event.kind else { panic!() };
                 let (len, read) = (live.pages.len() * LiveStack::PAGE, live.start.0);
-                let is_less = len == most as usize && (most == MOST_READ || root.is_none());
+                let is_less = len == most as usize && (most == MOST_READ || base.is_none());
                 assert!(read + len as u64 == end || is_less, "{len:x} from {read:x} on, of {end:x}");
             }
         };
@@ -216,10 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn a_root_outside_the_copied_stack_is_ignored() {
+    fn a_base_outside_the_copied_stack_is_ignored() {
         let stack = 0x10_0000..0x80_0000;
-        let outer_end = |root: u64| {
-            let thread = Thread { root, stack: stack.clone(), ..Thread::default() };
+        let outer_end = |base: u64| {
+            let thread = Thread { base, stack: stack.clone(), ..Thread::default() };
             thread.outer_end(Wanted { start: 0x20_0000, ..wanted_up_to(0x21_0000) })
         };
         assert_eq!([0, 0x1f_fff8, 0x80_0000].map(outer_end), [stack.end; 3]);

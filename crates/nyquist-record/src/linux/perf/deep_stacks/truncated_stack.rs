@@ -1,8 +1,6 @@
 //! Samples whose stack may continue beyond its copy. The ring reader reports them to the thread that reads
 //! the rest.
 
-use std::sync::mpsc::SyncSender;
-
 use nyquist_perf::{SampleLayout, StackPlace};
 
 /// A copy beyond which the stack may continue.
@@ -37,31 +35,15 @@ impl TruncatedStack {
             end: start.checked_add(len as u64)?,
         })
     }
-}
 
-/// The copy in a sample that was copied out of a ring.
-fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<TruncatedStack> {
-    let read = |at: usize, out: &mut [u8]| {
-        let from = sample.get(at..).and_then(|from| from.get(..out.len()));
-        out.copy_from_slice(from.unwrap_or(&[0; 8][..out.len()]));
-    };
-    let stack = layout.stack(&read, sample.len())?;
-    TruncatedStack::of(&read, &stack, stack.len, layout)
-}
-
-/// The sender of truncated copies, for the ring reader.
-#[derive(Clone, Debug)]
-pub(crate) struct TruncatedStackSender {
-    pub(crate) out: SyncSender<TruncatedStack>,
-}
-
-impl TruncatedStackSender {
-    /// Reports a sample that was copied out of a ring and whose stack may continue beyond its copy. Never
-    /// blocks: if the queue is full, the report is dropped.
-    pub(crate) fn notice(&self, sample: &[u8], layout: &SampleLayout) {
-        if let Some(cut) = cut_of(sample, layout) {
-            let _ = self.out.try_send(cut);
-        }
+    /// The copy in a sample that was copied out of a ring.
+    pub(super) fn in_sample(sample: &[u8], layout: &SampleLayout) -> Option<Self> {
+        let read = |at: usize, out: &mut [u8]| {
+            let from = sample.get(at..).and_then(|from| from.get(..out.len()));
+            out.copy_from_slice(from.unwrap_or(&[0; 8][..out.len()]));
+        };
+        let stack = layout.stack(&read, sample.len())?;
+        Self::of(&read, &stack, stack.len, layout)
     }
 }
 
@@ -98,20 +80,24 @@ mod tests {
     #[test]
     fn a_copy_is_found() {
         let check = |abi, room, len, expected| {
-            assert_eq!(cut_of(&sample(abi, room, len), &layout()), expected, "{abi} {room} {len}");
+            assert_eq!(
+                TruncatedStack::in_sample(&sample(abi, room, len), &layout()),
+                expected,
+                "{abi} {room} {len}"
+            );
         };
-        let cut = |len: u64| {
+        let truncated = |len: u64| {
             Some(TruncatedStack { pid: 7, tid: 9, time_ns: 1000, start: 0x5000, end: 0x5000 + len })
         };
-        check(2, 4096, 4096, cut(4096));
-        check(2, 4096, 4088, cut(4088));
+        check(2, 4096, 4096, truncated(4096));
+        check(2, 4096, 4088, truncated(4088));
         check(1, 4096, 4096, None);
     }
 
     #[test]
     fn what_is_no_such_sample_is_passed_over() {
         for len in [0, 7, 40, 100, 300] {
-            assert_eq!(cut_of(&sample(2, 4096, 4096)[..len], &layout()), None);
+            assert_eq!(TruncatedStack::in_sample(&sample(2, 4096, 4096)[..len], &layout()), None);
         }
     }
 }

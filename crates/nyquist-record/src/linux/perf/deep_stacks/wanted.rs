@@ -21,15 +21,15 @@ pub(super) struct Wanted {
 }
 
 /// Adds a copy to the request for its thread. Of old samples, only the thread is used.
-pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
-    let TruncatedStack { pid, start, end, time_ns, .. } = cut;
+pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, copy: TruncatedStack) {
+    let TruncatedStack { pid, start, end, time_ns, .. } = copy;
     let (oldest_ns, newest_ns) = (time_ns, time_ns);
     let new = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: true };
     wanted
-        .entry(cut.tid)
+        .entry(copy.tid)
         .and_modify(|known| {
-            let is_fresh = cut.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
-            *known = if is_fresh && known.pid == cut.pid {
+            let is_fresh = copy.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
+            *known = if is_fresh && known.pid == copy.pid {
                 let (oldest_ns, newest_ns) = (known.oldest_ns.min(time_ns), known.newest_ns.max(time_ns));
                 let (start, outermost_end) = (known.start.min(start), known.outermost_end.max(end));
                 Wanted { start, end: known.end.min(end), outermost_end, oldest_ns, newest_ns, ..new }
@@ -44,22 +44,22 @@ pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, cut: TruncatedStack) {
 mod tests {
     use super::*;
 
-    fn cut(time_ns: u64, end: u64) -> TruncatedStack {
+    fn truncated(time_ns: u64, end: u64) -> TruncatedStack {
         TruncatedStack { pid: 1, tid: 2, time_ns, start: end - 0x1000, end }
     }
 
     #[test]
     fn the_wanted_part_begins_at_the_innermost_copy() {
-        let check = |cuts: &[TruncatedStack], expected| {
+        let check = |copies: &[TruncatedStack], expected| {
             let mut wanted = HashMap::new();
-            for cut in cuts {
-                add(&mut wanted, *cut);
+            for copy in copies {
+                add(&mut wanted, *copy);
             }
             let Wanted { end, oldest_ns, .. } = wanted[&2];
-            assert_eq!((oldest_ns, end), expected, "{cuts:?}");
+            assert_eq!((oldest_ns, end), expected, "{copies:?}");
         };
-        check(&[cut(100, 0x5000)], (100, 0x5000));
-        check(&[cut(100, 0x5000), cut(200, 0x4000), cut(150, 0x6000)], (100, 0x4000));
-        check(&[cut(100, 0x5000), cut(100 + FRESH_NS, 0x9000)], (100 + FRESH_NS, 0x9000));
+        check(&[truncated(100, 0x5000)], (100, 0x5000));
+        check(&[truncated(100, 0x5000), truncated(200, 0x4000), truncated(150, 0x6000)], (100, 0x4000));
+        check(&[truncated(100, 0x5000), truncated(100 + FRESH_NS, 0x9000)], (100 + FRESH_NS, 0x9000));
     }
 }

@@ -12,15 +12,17 @@ use crate::printer::Printer;
 use crate::record::{
     Course, Feed, Launched, Run, describe, end_of, enter_recording, program_name, total_event,
 };
+use crate::system::linux::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
-use crate::system::linux::perf_tee::{About, PerfTee, records_of};
+use crate::system::linux::perf_tee::{About, PerfTee};
 use crate::system::linux::{markers, outcome_messages};
-use nyquist_convert::event::{Pid, Timestamp};
-use nyquist_convert::{Converter, Options, Shape};
-use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
+use bytes::Bytes;
+use nyquist_convert::event::{Event, Pid, Timestamp};
+use nyquist_convert::{Converter, Options, Shape, StackCopyFeedback};
+use nyquist_record::linux::backend::{Backend, Outcome, Summary};
 use nyquist_record::linux::launch::Suspended;
 use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::{self, Credentials, Preference, RecordedEvent, Target};
+use nyquist_record::linux::{self, Credentials, RecordedEvent, Target};
 use nyquist_symbols::KernelSymbols;
 use std::slice;
 use std::time::Duration;
@@ -113,9 +115,11 @@ impl Recorder<'_> {
             outcome_messages::print_outcome(self.printer, &outcome);
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
-        let mut feed = Feed::new(converter, self.tap.map(|tap| (tap, start)));
-        convert(&mut recording, &mut feed, &mut companions, tee.as_mut());
-        let family = feed.family;
+        let feed = Feed::new(converter, self.tap.map(|tap| (tap, start)));
+        let mut sink =
+            RunSink { feed, companions: &mut companions, tee: tee.as_mut(), complete: Timestamp(0) };
+        drive(&mut recording, &mut sink);
+        let family = sink.feed.family;
         let summary = recording.finish();
         companions.finish_counters(converter);
         push_total(&summary, tee.as_mut(), converter);
@@ -228,31 +232,41 @@ impl Recorder<'_> {
     }
 }
 
-/// Converts all recorded events, until the recording ends.
-fn convert(
-    recording: &mut Recording,
-    feed: &mut Feed<'_>,
-    companions: &mut Companions,
-    mut tee: Option<&mut PerfTee>,
-) {
-    let _preference = Preference::of_this_thread();
-    let mut complete = Timestamp(0);
-    let mut events = Vec::new();
-    while let Some(chunk) = recording.next() {
-        let (records, complete_before) = (records_of(&chunk, tee.as_deref()), chunk.complete_before());
-        chunk.decode(&mut events);
-        if let Some(tee) = &mut tee {
-            tee.write(records.as_deref(), &events, complete_before);
+/// Converts the events of a run, and keeps them if they are wanted as perf.data.
+struct RunSink<'a> {
+    feed: Feed<'a>,
+    companions: &'a mut Companions,
+    tee: Option<&'a mut PerfTee>,
+    /// The time before which all events were taken.
+    complete: Timestamp,
+}
+
+impl ChunkSink for RunSink<'_> {
+    fn wants_records(&self) -> bool {
+        self.tee.is_some()
+    }
+
+    fn take(
+        &mut self,
+        events: &mut Vec<Event>,
+        records: Option<Bytes>,
+        complete_before: Timestamp,
+    ) -> StackCopyFeedback {
+        if let Some(tee) = &mut self.tee {
+            tee.write(records.as_deref(), events, complete_before);
         }
-        companions.notice(&events);
+        self.companions.notice(events);
         // Their events up to a time are needed before the converter advances to that time.
-        if complete_before > complete {
-            companions.collect(&mut events);
+        if complete_before > self.complete {
+            self.companions.collect(events);
         }
-        complete = complete.max(complete_before);
-        feed.push(&mut events, complete_before);
-        recording.apply_feedback(&feed.converter.take_stack_copy_feedback());
-        feed.show(complete_before);
+        self.complete = self.complete.max(complete_before);
+        self.feed.push(events, complete_before);
+        self.feed.converter.take_stack_copy_feedback()
+    }
+
+    fn show(&mut self, complete_before: Timestamp) {
+        self.feed.show(complete_before);
     }
 }
 
@@ -270,7 +284,6 @@ fn course_of(summary: &Summary) -> Course {
     Course {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
-        deepened_after: summary.deepened_after,
         holds: summary.holds,
         warnings: summary.lost_privileges.iter().map(ToString::to_string).collect(),
     }

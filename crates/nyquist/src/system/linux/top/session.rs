@@ -8,14 +8,16 @@ use crate::failure::Failure;
 use crate::live_page::{Pace, PageProfile};
 use crate::memory;
 use crate::printer::Printer;
+use crate::system::linux::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::outcome_messages;
 use crate::system::linux::record::{
     command_of, launch_failure, open_failure, unread_waits, with_running_kernel,
 };
 use crate::{finder, identity};
-use nyquist_convert::event::{Pid, Timestamp};
-use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
+use bytes::Bytes;
+use nyquist_convert::event::{Event, Pid, Timestamp};
+use nyquist_convert::{Converter, Options, Shape, StackCopyFeedback, Symbolicator, Symbols};
 use nyquist_perf::Budget;
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
@@ -23,7 +25,7 @@ use nyquist_record::linux::event_names::EventSources;
 use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::wait_stacks::WaitStacks;
-use nyquist_record::linux::{self, EndReason, Preference, RecordedEvent, StopHandle, Target, now};
+use nyquist_record::linux::{self, EndReason, RecordedEvent, StopHandle, Target, now};
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -287,17 +289,7 @@ struct Recorder {
 
 impl Recorder {
     fn run(self, mut recording: Recording, running: Option<Running>, messages: &MessageSender) -> Recorded {
-        let _preference = Preference::of_this_thread();
-        let mut events = Vec::new();
-        while let Some(chunk) = recording.next() {
-            let complete_before = chunk.complete_before();
-            chunk.decode(&mut events);
-            let counts = self.with_live(|live| {
-                live.push(events.drain(..), complete_before, now());
-                live.take_stack_copy_feedback()
-            });
-            recording.apply_feedback(&counts);
-        }
+        drive(&mut recording, &mut &self);
         let unread_waits = self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
         let ended = running.as_ref().filter(|_| has_exited).and_then(|command| command.wait().ok());
@@ -309,6 +301,20 @@ impl Recorder {
 
     fn with_live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
         change(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ChunkSink for &Recorder {
+    fn take(
+        &mut self,
+        events: &mut Vec<Event>,
+        _records: Option<Bytes>,
+        complete_before: Timestamp,
+    ) -> StackCopyFeedback {
+        self.with_live(|live| {
+            live.push(events.drain(..), complete_before, now());
+            live.take_stack_copy_feedback()
+        })
     }
 }
 

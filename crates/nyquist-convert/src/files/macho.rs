@@ -8,7 +8,7 @@ use nyquist_object::{ByteSource, MachO, MachUuid};
 const SAMPLED: [Architecture; 2] = [Architecture::Aarch64, Architecture::X86_64];
 
 /// Opens the Mach-O file with an id: a file, or a part of a universal file.
-pub(super) fn open<S: ByteSource + Clone>(source: S, id: MachUuid) -> Option<MachO<SourceRange<S>>> {
+pub(crate) fn open<S: ByteSource + Clone>(source: S, id: MachUuid) -> Option<MachO<SourceRange<S>>> {
     let mut files = SAMPLED.into_iter().filter_map(|architecture| {
         MachO::open_for(source.clone(), architecture, |file| file.uuid() == Some(id)).ok()
     });
@@ -16,7 +16,7 @@ pub(super) fn open<S: ByteSource + Clone>(source: S, id: MachUuid) -> Option<Mac
 }
 
 /// The segments of an image, with their places in the whole file.
-pub(super) fn segments<S: ByteSource>(file: &MachO<SourceRange<S>>) -> Vec<Segment> {
+pub(crate) fn segments<S: ByteSource>(file: &MachO<SourceRange<S>>) -> Vec<Segment> {
     let start = file.source().start().0;
     let segment = |segment: &nyquist_object::macho::Segment| Segment {
         offset: nyquist_object::FileOffset(segment.bytes.offset.0.saturating_add(start)),

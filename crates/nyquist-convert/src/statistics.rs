@@ -1,9 +1,7 @@
 //! Counters of the conversion of events to a profile.
 
-use crate::unwind::deep_stacks::incomplete::IncompleteCounts;
-
 /// The counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Samples that were converted.
     pub samples: u64,
@@ -16,8 +14,9 @@ pub struct Statistics {
     /// Samples whose stack reaches its root only because its outer part was read from the running program's
     /// memory.
     pub completed: u64,
-    /// Samples whose stack was truncated and could not be completed, by the reason.
-    pub incomplete: IncompleteCounts,
+    /// Samples whose stack was truncated and could not be completed, by the reason, the most frequent
+    /// reason first.
+    pub incomplete: Vec<(&'static str, u64)>,
     /// Samples whose stack was walked ahead of their turn and again at their turn, because by then other or
     /// more code was known to be mapped.
     pub walked_again: u64,

@@ -5,7 +5,7 @@
 //! processes that see the same files at paths. Files with the same id but different owners are kept separate.
 
 use crate::event::Pid;
-use crate::jit::side_file::{Root, own_user, user_of};
+use crate::files::opened::{Root, own_user, user_of};
 use nyquist_system::{file_id, ownership};
 use std::fs::File;
 use std::path::Path;

@@ -6,7 +6,7 @@ use nyquist_profile::{LibId, Profile};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// The minimum number of addresses that are sent, and looked up, at once.
-pub(super) const AT_ONCE: usize = 2048;
+pub(crate) const AT_ONCE: usize = 2048;
 
 /// Sends addresses that occur for the first time from the converter to a
 /// [`Symbolicator`](super::Symbolicator).
@@ -20,13 +20,13 @@ pub struct AddressSender {
 
 /// The other end of a [`AddressSender`].
 #[derive(Debug)]
-pub struct AddressReceiver(pub(super) Receiver<SeenAddresses>);
+pub struct AddressReceiver(pub(crate) Receiver<SeenAddresses>);
 
 /// The contents of a message.
 #[derive(Debug)]
-pub(super) struct SeenAddresses {
-    pub(super) libs: Vec<(LibId, LibSource)>,
-    pub(super) addresses: Vec<(LibId, RelativeAddress)>,
+pub(crate) struct SeenAddresses {
+    pub(crate) libs: Vec<(LibId, LibSource)>,
+    pub(crate) addresses: Vec<(LibId, RelativeAddress)>,
 }
 
 impl AddressSender {

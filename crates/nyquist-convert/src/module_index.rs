@@ -2,4 +2,4 @@
 
 /// The index of a module in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ModuleIndex(pub(super) u32);
+pub(crate) struct ModuleIndex(pub(crate) u32);

@@ -1,10 +1,14 @@
 //! Stacks whose copies ended too early: which readings of the living process's memory complete them, and
 //! which do not.
 
-use super::*;
-use crate::event::LiveStack;
+use crate::converter::Converter;
+use crate::converter::tests::{MS, at, converter, sample};
+use crate::event::{
+    Event, EventKind, LiveStack, MappedFile, Mapping, Pid, Registers, Tid, Timestamp, UserStack,
+};
 use crate::unwind::deep_stacks::incomplete::Incomplete;
-use nyquist_profile::well_known;
+use nyquist_object::{Avma, FileOffset};
+use nyquist_profile::{self as profile, well_known};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::Write as _;
@@ -160,7 +164,7 @@ fn stack(returns: [u64; 4]) -> Vec<u8> {
 }
 
 /// A sample in the first function, whose stack was copied up to [`COPY_END`].
-fn cut_sample() -> EventKind {
+fn truncated_sample() -> EventKind {
     let me = std::process::id();
     let EventKind::Sample(mut sample) = sample(me, me, None, &[]) else { unreachable!() };
     let mut registers = [0; 17];
@@ -240,14 +244,14 @@ impl Recording {
         for reading in readings {
             self.0.push(reading.event(time_ms));
         }
-        self.0.push(at(time_ms, cut_sample()));
+        self.0.push(at(time_ms, truncated_sample()));
         self.0.advance(Timestamp(time_ms * MS + 1));
         let after = self.0.statistics();
-        let known = before.incomplete.by_count();
-        let why = after.incomplete.by_count().into_iter().find(|counted| !known.contains(counted));
+        let why = after.incomplete.into_iter().find(|counted| !before.incomplete.contains(counted));
         let changes = [after.completed - before.completed, after.truncated - before.truncated];
         assert_eq!(changes, if why.is_some() { [0, 1] } else { [1, 0] });
-        why.map_or(Ok(()), |(why, _)| Err(why))
+        let by_text = |text| Incomplete::ALL.into_iter().find(|why| why.text() == text);
+        why.and_then(|(text, _)| by_text(text)).map_or(Ok(()), Err)
     }
 
     /// The last sample's stack, root first: each function by its number, with a star if it was found in a

@@ -7,7 +7,7 @@ use nyquist_system::file_id;
 use std::fs::File;
 
 /// The path of a file that may have been deleted since.
-pub(super) fn without_deleted(path: &str) -> &str {
+pub(crate) fn without_deleted(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 

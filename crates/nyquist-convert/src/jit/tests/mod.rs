@@ -1,9 +1,11 @@
 //! Tests of profiles with code that was generated at run time.
 
+pub(crate) mod test_dump;
+
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
 use crate::filter::Filter;
-use crate::jit::test_dump::TestDump;
+use crate::jit::tests::test_dump::TestDump;
 use crate::options::Options;
 use crate::shape::Shape;
 use crate::{Progress, Symbols, symbolicate};

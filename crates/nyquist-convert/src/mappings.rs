@@ -1,6 +1,6 @@
 //! The mappings of files in one address space.
 
-use crate::modules::index::ModuleIndex;
+use crate::module_index::ModuleIndex;
 use nyquist_object::Avma;
 use std::sync::Arc;
 

@@ -66,12 +66,12 @@ impl ProgramRemainders {
     /// Adds the remainder of a thread of the program, and takes out the whole intervals that it completes.
     pub(crate) fn settle(&mut self, program: &str, left: &mut CpuTimeRemainder, interval_ns: u64) -> u32 {
         let left = std::mem::take(left);
-        let balance = match self.by_program.get_mut(program) {
-            Some(balance) => balance,
+        let remainder = match self.by_program.get_mut(program) {
+            Some(remainder) => remainder,
             None => self.by_program.entry(program.to_owned()).or_default(),
         };
-        balance.0 = balance.0.saturating_add(left.0);
-        balance.take_intervals(interval_ns)
+        remainder.0 = remainder.0.saturating_add(left.0);
+        remainder.take_intervals(interval_ns)
     }
 }
 
@@ -81,55 +81,55 @@ mod tests {
 
     #[test]
     fn intervals_without_sense_do_not_overflow() {
-        let mut balance = CpuTimeRemainder::default();
+        let mut remainder = CpuTimeRemainder::default();
         for _ in 0..3 {
-            assert_eq!(balance.weigh(0, u64::MAX), 1);
-            assert_eq!((balance.take_nearest(u64::MAX), balance.take_intervals(u64::MAX)), (0, 0));
+            assert_eq!(remainder.weigh(0, u64::MAX), 1);
+            assert_eq!((remainder.take_nearest(u64::MAX), remainder.take_intervals(u64::MAX)), (0, 0));
         }
     }
 
     #[test]
     fn weights_follow_cpu_time() {
-        let mut balance = CpuTimeRemainder::default();
-        let weights = [100, 104, 104, 104, 130, 130, 60, 98].map(|used| balance.weigh(used, 100));
+        let mut remainder = CpuTimeRemainder::default();
+        let weights = [100, 104, 104, 104, 130, 130, 60, 98].map(|used| remainder.weigh(used, 100));
         assert_eq!(weights, [1, 1, 1, 1, 1, 2, 1, 1]);
-        assert_eq!(balance, CpuTimeRemainder(-70));
-        assert_eq!(balance.weigh(370, 100), 3);
+        assert_eq!(remainder, CpuTimeRemainder(-70));
+        assert_eq!(remainder.weigh(370, 100), 3);
     }
 
     #[test]
     fn a_sample_stands_for_one_interval_at_least() {
-        let mut balance = CpuTimeRemainder::default();
-        assert_eq!([balance.weigh(0, 100), balance.weigh(0, 100), balance.weigh(290, 100)], [1, 1, 1]);
+        let mut remainder = CpuTimeRemainder::default();
+        assert_eq!([remainder.weigh(0, 100), remainder.weigh(0, 100), remainder.weigh(290, 100)], [1, 1, 1]);
     }
 
     #[test]
     fn a_look_stands_for_the_time_that_there_was() {
-        let mut balance = CpuTimeRemainder::default();
+        let mut remainder = CpuTimeRemainder::default();
         let weights = [60, 60, 60, 0, 0, 49, 1, 250].map(|used| {
-            balance.add(used);
-            balance.take_nearest(100)
+            remainder.add(used);
+            remainder.take_nearest(100)
         });
         assert_eq!(weights, [1, 0, 1, 0, 0, 0, 0, 3]);
-        assert_eq!(balance, CpuTimeRemainder(-20));
+        assert_eq!(remainder, CpuTimeRemainder(-20));
     }
 
     #[test]
     fn short_lives_add_up_by_program() {
-        let mut leftovers = ProgramRemainders::default();
+        let mut remainders = ProgramRemainders::default();
         let taken: Vec<_> =
-            (0..10).map(|_| leftovers.settle("true", &mut CpuTimeRemainder(70), 100)).collect();
+            (0..10).map(|_| remainders.settle("true", &mut CpuTimeRemainder(70), 100)).collect();
         assert_eq!(taken, [0, 1, 1, 0, 1, 1, 0, 1, 1, 1]);
-        assert_eq!(leftovers.settle("false", &mut CpuTimeRemainder(70), 100), 0);
-        assert_eq!(leftovers.settle("false", &mut CpuTimeRemainder(-70), 100), 0);
+        assert_eq!(remainders.settle("false", &mut CpuTimeRemainder(70), 100), 0);
+        assert_eq!(remainders.settle("false", &mut CpuTimeRemainder(-70), 100), 0);
     }
 
     #[test]
     fn absurd_times_do_not_overflow() {
-        let mut balance = CpuTimeRemainder::default();
-        assert_eq!(balance.weigh(u64::MAX, 1), u32::MAX);
-        balance.add(u64::MAX);
-        balance.add(u64::MAX);
-        assert_eq!(balance.weigh(u64::MAX, u64::MAX), 1);
+        let mut remainder = CpuTimeRemainder::default();
+        assert_eq!(remainder.weigh(u64::MAX, 1), u32::MAX);
+        remainder.add(u64::MAX);
+        remainder.add(u64::MAX);
+        assert_eq!(remainder.weigh(u64::MAX, u64::MAX), 1);
     }
 }

@@ -1,0 +1,39 @@
+//! The waits of a thread that were not observed, until an observed one stands for them.
+
+/// How a wait was observed. This determines which other waits it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chance {
+    /// A look from outside saw it, `before_ns` nanoseconds after the previous look. Each moment of short
+    /// waits is seen with the same probability.
+    Look { before_ns: u64 },
+    /// The switch was recorded. Each wait is seen with the same probability.
+    Switch,
+}
+
+/// The waits of a thread that were not seen and are in no sample yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnseenWaits {
+    /// How long they took, in nanoseconds.
+    pub(crate) ns: u64,
+    /// How many there were since one was seen.
+    count: u64,
+}
+
+impl UnseenWaits {
+    /// Adds a wait of that length.
+    pub(crate) fn add(&mut self, length_ns: u64) {
+        self.ns = self.ns.saturating_add(length_ns);
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Takes out the time, in nanoseconds, that a seen wait of this length stands for.
+    pub(crate) fn take_share(&mut self, chance: Chance, length_ns: u64) -> u64 {
+        let share = match chance {
+            Chance::Look { before_ns } if length_ns < before_ns.saturating_mul(2) => self.ns,
+            Chance::Look { .. } => 0,
+            Chance::Switch => self.ns.min(length_ns.saturating_mul(self.count)),
+        };
+        *self = Self { ns: self.ns - share, count: 0 };
+        share
+    }
+}

@@ -1,0 +1,9 @@
+//! The mechanism that finds the parts of stacks which their copies lack. `()` is one that finds nothing.
+
+use super::outer_stacks::OuterStacks;
+
+/// The mechanism in use.
+pub(super) type Mechanism = super::deep_stacks::DeepStacks;
+
+/// Its part in the thread that drains the rings.
+pub(super) type Observer = <Mechanism as OuterStacks>::Observer;
