@@ -307,13 +307,14 @@ fn a_long_wait_names_the_thread_that_ended_it() {
             lines.push(format!("{}: {} {}", thread.tid, profile.string(marker.name), texts.join(" ")));
         }
     }
+    lines.sort_unstable();
     assert_eq!(
         lines,
         [
-            "108: Wake app.exe (100)",
-            "100: Wait: sleep sleep worker (108)",
             "100: Wait: CPU CPU",
             "100: Wait: sleep sleep an interrupt",
+            "100: Wait: sleep sleep worker (108)",
+            "108: Wake app.exe (100)",
         ]
     );
 }
