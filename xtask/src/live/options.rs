@@ -16,13 +16,16 @@ use super::rules;
 use super::stacks::is_truncated;
 use super::test::{SHARES, Test};
 
+/// Why some of these tests run alone.
+const BRIEF: &str = "records for a second, in which the program must get a CPU";
+
 pub(super) const TESTS: &[Test] = &[
     Test::new("several_runs_are_in_one_profile", iterations).in_pairs(SHARES),
     Test::new("a_failing_run_ends_the_runs_unless_ignored", failing_runs),
     Test::new("processes_of_one_name_are_merged", reuse).in_pairs(SHARES),
     Test::new("arguments_are_in_the_names_of_processes", arguments),
-    Test::new("only_main_threads_are_kept", main_threads).in_pairs(SHARES),
-    Test::new("each_cpu_has_a_thread", cpu_threads).in_pairs(SHARES),
+    Test::new("only_main_threads_are_kept", main_threads).exclusive(BRIEF),
+    Test::new("each_cpu_has_a_thread", cpu_threads).exclusive(BRIEF),
     Test::new("each_time_on_a_cpu_is_a_marker", switch_markers).in_pairs(SHARES),
     Test::new("the_first_function_of_a_jitdump_is_a_marker", first_jit_marker),
     Test::new("each_function_made_just_in_time_is_a_marker", jit_markers),
