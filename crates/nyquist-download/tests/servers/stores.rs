@@ -160,7 +160,7 @@ fn a_bad_compressed_file_leaves_nothing() {
     for (answer, reason) in [
         (cabinet(b"wrong"), "wrong"),
         (cut[..cut.len() - 1].to_vec(), "damaged"),
-        (b"MS".to_vec(), "no cabinet"),
+        (b"MS".to_vec(), "not a cabinet"),
         (cabinet(&[b"right".as_slice(), &[0; 3000]].concat()), "larger than 3000 bytes"),
     ] {
         let server = Server::with(&format!("/{PACKED}"), Answer::File(answer));

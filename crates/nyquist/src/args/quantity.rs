@@ -148,6 +148,6 @@ mod tests {
         check("1s-1s", "ends before");
         check("x-2s", "`x` is not a time");
         check("1h-2h", "`1h` is not a time");
-        check("nan-1s", "no time");
+        check("nan-1s", "`nan` is not a time of 0 or more");
     }
 }

@@ -58,7 +58,7 @@ fn with_unknown_mappings_no_base_is_recognised() {
 
 #[test]
 fn short_copies_of_occurrences_ask_for_no_more() {
-    let truncated = |beside: bool| {
+    let named = |beside: bool| {
         let EventKind::Sample(mut sample) = sample(1, 1, None, &[]) else { unreachable!() };
         let mut registers = [0; 17];
         (registers[7], registers[16]) = (0x7fff_0000_1000, 0x1234);
@@ -76,9 +76,10 @@ fn short_copies_of_occurrences_ask_for_no_more() {
             },
         ));
         converter.advance(Timestamp(100 * MS));
-        converter.take_stack_copy_feedback().truncated
+        let feedback = converter.take_stack_copy_feedback();
+        [feedback.truncated, feedback.complete].concat()
     };
-    assert_eq!([true, false].map(truncated), [vec![], vec![Tid(1)]]);
+    assert_eq!([true, false].map(named), [vec![], vec![Tid(1)]]);
 }
 
 #[test]
