@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::expect::{Stop, skip};
 use super::running_targets::is_alive;
 
+/// How many probes were made: tests that run at once make folders of different names.
+static PROBES: AtomicU32 = AtomicU32::new(0);
+
 /// The folder of this process's control group in the hierarchy of version 2.
 pub(super) fn own_group() -> Result<PathBuf, Stop> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
@@ -15,8 +18,6 @@ pub(super) fn own_group() -> Result<PathBuf, Stop> {
     let mount = mounts.into_iter().find(|mount| mount.join("cgroup.controllers").exists());
     let Some(mount) = mount else { return skip("no cgroup file system of version 2 is mounted") };
     let folder = mount.join(own);
-    // Tests beside this one also try it.
-    static PROBES: AtomicU32 = AtomicU32::new(0);
     let probe = PROBES.fetch_add(1, Ordering::Relaxed);
     let probe = folder.join(format!("probe-of-the-tests-{}-{probe}", std::process::id()));
     if fs::create_dir(&probe).is_err() {

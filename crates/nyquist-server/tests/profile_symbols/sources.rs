@@ -102,7 +102,9 @@ fn a_lib_without_a_file_is_one_short_sentence() {
     let message = symbols.assembly(&request).unwrap_err().to_string();
     assert_eq!(
         message,
-        format!("the file of lib prog/{ID} is not available on this machine: no file of this identity was found")
+        format!(
+            "the file of lib prog/{ID} is not available on this machine: no file of this identity was found"
+        )
     );
 }
 
