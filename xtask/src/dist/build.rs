@@ -25,6 +25,10 @@ pub(super) fn build(target: &Target, work: &Path) -> Result<PathBuf> {
     frameworks::write_into(&stubs)?;
     let flags = rust_flags(target.system, &stubs, &moved_folders());
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env_remove("RUSTFLAGS");
+    if target.system == System::MacOs {
+        // The compiler would strip the program after the linker has signed it, and so make the signature invalid.
+        command.env("CARGO_PROFILE_RELEASE_STRIP", "none");
+    }
     debian_rust::run(&mut command, target.triple)?;
     Ok(folder.join(target.triple).join("release"))
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 pub(crate) const AT_ONCE: usize = 2048;
 
 /// Sends addresses that occur for the first time from the converter to a
-/// [`Symbolicator`](super::Symbolicator).
+/// [`Symbolicator`](crate::Symbolicator).
 #[derive(Debug)]
 pub struct AddressSender {
     to: Sender<SeenAddresses>,

@@ -51,7 +51,7 @@ mod tests {
     use crate::linux::perf::deep_stacks::StackObserver;
 
     fn observer() -> StackObserver {
-        StackObserver { bases: Default::default(), reports: None }
+        StackObserver { bases: std::sync::Arc::default(), reports: None }
     }
 
     #[test]
