@@ -41,6 +41,7 @@ mod pace;
 mod reader;
 mod recording;
 mod ring_source;
+mod scope;
 mod sideband_throttle;
 mod stack_mechanism;
 mod totals;

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Instant;
 
 use nyquist_convert::event::Pid;
@@ -15,6 +15,7 @@ use super::open_error::{Hint, OpenError};
 use super::outcome::Attached;
 use super::pace::wake_at;
 use super::ring_source::RingSource;
+use super::scope::Scope;
 use super::sideband_throttle::SidebandPair;
 
 use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
@@ -26,48 +27,6 @@ use crate::linux::sys::event::{self, Subject};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
 use crate::pool::Need;
-
-/// The threads that are recorded.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Scope<'a> {
-    /// A process from its next exec on, with all its descendants.
-    Child(Pid),
-    /// All threads of running processes, of all their descendants, and of all future ones.
-    Running(&'a [Pid]),
-    /// A control group, identified by its folder.
-    Group(BorrowedFd<'a>),
-    /// All threads.
-    Everyone,
-}
-
-impl<'a> Scope<'a> {
-    pub(crate) fn reach(self) -> Reach {
-        match self {
-            Self::Child(_) => Reach::Thread { from_exec: true },
-            Self::Running(_) => Reach::Thread { from_exec: false },
-            Self::Group(_) | Self::Everyone => Reach::Cpu,
-        }
-    }
-
-    /// The subject of the events that own the rings. For running processes, this is the given thread of the
-    /// first.
-    fn first(self, thread: u32) -> Subject<'a> {
-        match self {
-            Self::Child(_) | Self::Running(_) => Subject::Thread(thread),
-            Self::Group(folder) => Subject::Group(folder),
-            Self::Everyone => Subject::Everyone,
-        }
-    }
-
-    /// The process that errors name.
-    fn pid(self) -> Pid {
-        match self {
-            Self::Child(pid) => pid,
-            Self::Running(pids) => pids.first().copied().unwrap_or(Pid(0)),
-            Self::Group(_) | Self::Everyone => Pid(0),
-        }
-    }
-}
 
 /// Events and rings.
 #[derive(Debug)]
