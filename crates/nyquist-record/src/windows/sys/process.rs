@@ -1,21 +1,25 @@
 //! Processes: opening them, their state, and the priority of our own threads.
 
+use std::ffi::c_void;
 use std::io;
+use std::mem;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use windows_sys::Win32::Foundation::{FILETIME, HANDLE, WAIT_OBJECT_0};
 use windows_sys::Win32::System::SystemInformation::{IMAGE_FILE_MACHINE, IMAGE_FILE_MACHINE_UNKNOWN};
 use windows_sys::Win32::System::Threading::{
     ALL_PROCESSOR_GROUPS, GetActiveProcessorCount, GetCurrentProcess, GetCurrentThread, GetExitCodeProcess,
-    GetProcessInformation, GetProcessTimes, GetThreadPriority, INFINITE, IsWow64Process2, OpenProcess,
+    GetProcessTimes, GetThreadPriority, INFINITE, IsWow64Process2, OpenProcess, PROCESS_INFORMATION_CLASS,
     PROCESS_MACHINE_INFORMATION, PROCESS_QUERY_INFORMATION, PROCESS_QUERY_LIMITED_INFORMATION,
     PROCESS_SYNCHRONIZE, PROCESS_VM_READ, ProcessMachineTypeInfo, QueryFullProcessImageNameW,
     SetThreadPriority, THREAD_PRIORITY_HIGHEST, THREAD_PRIORITY_TIME_CRITICAL, TerminateProcess,
     WaitForSingleObject,
 };
+use windows_sys::core::BOOL;
 
-use super::{as_debugger, check, owned, text};
+use super::{as_debugger, check, optional_function, owned, text};
 
 /// The longest path, in UTF-16 units, that the system has.
 const LONGEST_PATH: usize = 1 << 15;
@@ -102,21 +106,27 @@ pub(super) fn nanoseconds(time: FILETIME) -> u64 {
 /// The kind of processor that a process's code is for; `None` if the system does not tell. Translated programs are
 /// told from native ones only since Windows 11, which is the first that translates 64-bit programs.
 pub(crate) fn machine(process: &OwnedHandle) -> Option<IMAGE_FILE_MACHINE> {
-    let mut information = PROCESS_MACHINE_INFORMATION::default();
-    // SAFETY: the handle is open; the structure has the size that is passed, and lives through the call.
-    let known = unsafe {
-        GetProcessInformation(
-            process.as_raw_handle(),
-            ProcessMachineTypeInfo,
-            (&raw mut information).cast(),
-            size_of_val(&information) as u32,
-        )
-    };
-    let stated = Some(information.ProcessMachine).filter(|_| known != 0).and_then(is_known);
-    stated.or_else(|| {
+    stated_machine(process).or_else(|| {
         let [process, native] = emulated_and_native(process.as_raw_handle())?;
         is_known(process).or(is_known(native))
     })
+}
+
+/// The same as Windows 11 states it.
+fn stated_machine(process: &OwnedHandle) -> Option<IMAGE_FILE_MACHINE> {
+    type GetProcessInformation =
+        unsafe extern "system" fn(HANDLE, PROCESS_INFORMATION_CLASS, *mut c_void, u32) -> BOOL;
+    static FUNCTION: OnceLock<Option<GetProcessInformation>> = OnceLock::new();
+    let function = (*FUNCTION.get_or_init(|| {
+        let found = optional_function(c"GetProcessInformation")?;
+        // SAFETY: the function of this name has this type.
+        Some(unsafe { mem::transmute::<unsafe extern "system" fn() -> isize, GetProcessInformation>(found) })
+    }))?;
+    let mut information = PROCESS_MACHINE_INFORMATION::default();
+    let (out, size) = ((&raw mut information).cast(), size_of_val(&information) as u32);
+    // SAFETY: the handle is open; the structure has the size that is passed, and lives through the call.
+    let known = unsafe { function(process.as_raw_handle(), ProcessMachineTypeInfo, out, size) };
+    Some(information.ProcessMachine).filter(|_| known != 0).and_then(is_known)
 }
 
 /// The kind of processor that this machine has, whatever this program's code is for.
