@@ -46,14 +46,14 @@ pub(super) fn moved_folders() -> Vec<(String, &'static str)> {
 fn rust_flags(system: System, stubs: &Path, moved: &[(String, &str)]) -> Vec<String> {
     let linking = match system {
         // zig has musl and its start files; the compiler's package does not.
-        System::Linux => "-Clink-self-contained=no".to_owned(),
+        System::Linux => vec!["-Clink-self-contained=no".to_owned()],
         // Otherwise, the programs would need libraries of the linker's package.
-        System::Windows => "-Ctarget-feature=+crt-static".to_owned(),
-        // The frameworks are not here, but which functions they have.
-        System::MacOs => frameworks::flag(stubs),
+        System::Windows => vec!["-Ctarget-feature=+crt-static".to_owned()],
+        // The frameworks are not here, but which functions they have. The linker would name the object files.
+        System::MacOs => vec![frameworks::flag(stubs), "-Clink-arg=-Wl,-S".to_owned()],
     };
     let hiding = moved.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
-    std::iter::once(linking).chain(hiding).collect()
+    linking.into_iter().chain(hiding).collect()
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         let flags = rust_flags(System::Linux, Path::new("/stubs"), &moved);
         assert_eq!(flags, ["-Clink-self-contained=no", "--remap-path-prefix=/home/me/.cargo=/cargo"]);
         let flags = rust_flags(System::MacOs, Path::new("/stubs"), &[]);
-        assert_eq!(flags, ["-Lframework=/stubs"]);
+        assert_eq!(flags, ["-Lframework=/stubs", "-Clink-arg=-Wl,-S"]);
         assert!(moved_folders().iter().any(|(from, _)| Path::new(from) == crate::root()));
     }
 }

@@ -97,7 +97,7 @@ fn strangers_link(test: &Context<'_>) -> Verdict {
             let finished = call.run()?;
             expect_eq(&line, finished.code(), 1)?;
             expect_contains(&line, &finished.stderr, &format!("is a link of user {PLAIN_USER}"))?;
-            expect_contains(&line, &finished.stderr, "hint: links are followed that are yours")?;
+            expect_contains(&line, &finished.stderr, "hint: a link is followed if you own it")?;
             expect(!marker.exists(), format_args!("{line}: the command ran"))?;
             expect(!Path::new(&elsewhere).exists(), format_args!("{line}: a profile was left behind"))?;
             shared.expect_untouched()?;

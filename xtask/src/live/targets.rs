@@ -59,7 +59,7 @@ fn left_running(test: &Context<'_>) -> Verdict {
     expect(is_alive(pid), "the daemon was ended")?;
     expect(processes_of(&own)?.contains(&pid), "the daemon is not in the recorder's group")?;
     expect_eq("groups that are left", groups_of(recorders)?, Vec::new())?;
-    expect_contains("stderr", &finished.stderr, "run on")
+    expect_contains("stderr", &finished.stderr, "are still running, and are no longer recorded")
 }
 
 /// A command that ends at once, and leaves its work to a process that it has started.
