@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn shares_and_stacks() {
-        let (recorded, status) = record("3000 thread");
+        let (recorded, status) = record("400 thread");
         let profile = &recorded.profile;
         assert_eq!(status, ExitStatus::Code(CODE));
         assert_eq!(recorded.summary.reason, EndReason::Exited);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn children_are_recorded() {
-        let (recorded, status) = record("3000 child");
+        let (recorded, status) = record("400 child");
         assert_eq!(status, ExitStatus::Code(CODE));
         let profile = &recorded.profile;
         assert_eq!(profile.processes().len(), 2, "{:?}", profile.processes());
