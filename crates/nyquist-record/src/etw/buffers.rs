@@ -13,7 +13,6 @@ const PART_AT_ONCE: u64 = 64;
 const PART_IN_ALL: u64 = 16;
 
 /// The fewest and the most buffers of a session on a machine with this many CPUs and bytes of memory.
-#[cfg_attr(not(windows), allow(dead_code, reason = "only Windows has sessions"))]
 pub(crate) fn counts(cpus: usize, memory_bytes: u64) -> (u32, u32) {
     let cpus = (cpus as u64).max(1);
     let count = |wanted: u64, part: u64| {

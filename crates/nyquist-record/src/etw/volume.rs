@@ -4,7 +4,6 @@ use nyquist_etw::kernel::Volume;
 
 /// The volume of a drive letter that leads there (`QueryDosDevice`). Letters of folders (`subst`) lead to other
 /// paths, and those of shares to paths of other machines: no image has such a path.
-#[cfg_attr(not(windows), allow(dead_code, reason = "only Windows has drive letters"))]
 pub(crate) fn volume(letter: char, target: &str) -> Option<Volume> {
     let is_device = target.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(r"\Device\"));
     let is_volume = is_device && !target.contains(';');
