@@ -9,7 +9,7 @@ use super::markers::{Marker, markers};
 use super::profile::{Frame, Profile, Thread};
 use super::test::Test;
 use super::virtual_machine::{LIMIT, VirtualMachine};
-use crate::arm::machine::{Left, STEADY};
+use crate::arm::machine::{Left, STEADY, STEADY_AND_FAST};
 
 pub(super) const TESTS: &[Test] = &[
     test("cycles_give_shares_and_whole_stacks", by_cycles),
@@ -202,7 +202,7 @@ nyquist record -s -e instructions -o shares.json.gz -- shares 1000 2> recorded",
 fn deep_stacks(test: &Context<'_>) -> Verdict {
     // This machine is faster than the others, because reading the memory of a running program has a time
     // limit.
-    let machine = VirtualMachine::new(test)?.with_options(&["-icount", "shift=0"]);
+    let machine = VirtualMachine::new(test)?.with_options(STEADY_AND_FAST);
     let left = machine
         .with_workload("recursion", &[])?
         .run("nyquist record -s -o deep.json.gz -- recursion 1000 400")?;
