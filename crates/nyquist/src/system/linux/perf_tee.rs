@@ -1,6 +1,6 @@
 //! `record --perf-data`: keeps the kernel's records as a perf.data file, beside the profile.
 
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::output::{Destination, Output};
 use crate::printer::Printer;
 use nyquist_convert::Filter;
@@ -75,9 +75,7 @@ impl PerfTee {
             writer.note_build_ids(about.build_ids.iter().cloned());
             writer.finish(features(about.meta, about.start))?.flush()
         });
-        finished.and_then(|()| self.output.appear()).map_err(|error| {
-            Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)))
-        })?;
+        finished.and_then(|()| self.output.appear()).map_err(|error| Failure::cannot_write(&path, &error))?;
         printer.say(format_args!("Saved {}", path.display()));
         Ok(())
     }

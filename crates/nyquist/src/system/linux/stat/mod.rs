@@ -12,7 +12,7 @@ mod table;
 
 use crate::args::{NOT_UNDERSTOOD, StatArgs};
 use crate::control::Control;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::identity;
 use crate::output::Output;
 use crate::page;
@@ -192,7 +192,5 @@ fn write_json(value: &Value, intervals: Option<Text>, output: Option<Output>) ->
 fn save(output: Output, text: &str) -> Result<(), Failure> {
     let path = output.name().to_owned();
     let saved = output.save(|out| out.write_all(text.as_bytes()));
-    saved
-        .map(drop)
-        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))
+    saved.map(drop).map_err(|error| Failure::cannot_write(&path, &error))
 }
