@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_changes_while_it_is_read_is_not_used() {
+    fn a_list_that_changes_meanwhile_is_not_used() {
         let mut memory = Memory::default();
         memory.put(0x1000, infos(1, 0x2000, 0x9_0000));
         memory.put(0x2000, numbers(&[0x8_0000, 0x3ffc, 0]));

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_was_reported_is_not_reported_again() {
+    fn a_copy_is_reported_once() {
         let (mut threads, mut wanted) = (HashMap::new(), HashMap::new());
         threads.insert(2, Thread::default());
         let mut is_new = |time_ns: u64| {

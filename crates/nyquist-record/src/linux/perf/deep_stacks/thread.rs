@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_truncated_copies_is_read_to_a_near_end() {
+    fn a_thread_with_whole_copies_is_read_nearby() {
         let copy = 0x10_0000..0x11_0000;
         let read = |rest: u64, truncated_at: u64| {
             let mut thread = Thread { stack: 0x1000..copy.end + rest, truncated_at, ..Thread::default() };
