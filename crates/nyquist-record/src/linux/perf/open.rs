@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::{io, mem};
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
@@ -14,7 +15,7 @@ use nyquist_convert::perf::{CounterMeaning, EventsBeside, PerfEvents, Period, Su
 
 use super::attr::{Common, Features, Reach, Trigger, period_ns};
 use super::described::Described;
-use super::drain::{Drainer, Draining};
+use super::drain::{Drainer, Draining, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
 use super::event_pace::EventPace;
 use super::inherited_events::InheritedEventFilter;
@@ -23,7 +24,7 @@ use super::open_error::OpenError;
 use super::opener::{Opened, Opener, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, Outcome};
 use super::outer_stacks::OuterStacks as _;
-use super::reader::Reader;
+use super::reader::{End, Reader};
 use super::recording::{Initial, Recording};
 use super::scope::Scope;
 use super::sideband_throttle::SidebandThrottle;
@@ -127,40 +128,18 @@ impl Perf {
     }
 
     /// Starts recording: running processes at once, a child when it calls exec.
-    pub fn record(self) -> Result<Recording, OpenError> {
+    pub fn record(mut self) -> Result<Recording, OpenError> {
         let common = self.opened.common;
-        let format = common.format();
-        let watched = self.watched();
+        let format = self.perf_events();
+        let (watched, jitter) = (self.watched(), self.jitter());
         let totals = ThreadTotals::new(&self.threads_to_count(), are_all_cpus(&self.options.cpus)?);
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
-        let jitter = self.jitter();
-        let inherited_events = self.inherited_events()?;
-        let format = PerfEvents {
-            format,
-            architecture: arch::perf::ARCHITECTURE,
-            kernel: common.features.kernel,
-            period: match common.features.trigger {
-                Trigger::CpuClock => Period::Stated,
-                Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
-            },
-            cpus: self.opened.events.cpus(),
-            counters: CounterMeaning::CpuTime,
-            successors: Successors::default(),
-            beside: self.described_beside(),
-        };
-        let buffers = buffers_for(self.outcome.cpus);
-        let (out, chunks) = sync_channel(handed_over_at_most(buffers));
-        let reads_memory = self.options.call_graph == CallGraph::Auto;
-        let (outer_stacks, observer) = Mechanism::start(&self.opened.rings, &format.format, reads_memory)
-            .map_err(system("no thread can be started"))?;
-        let beside = format.beside.clone();
-        let draining = Draining { format: format.format, beside, buffers, out, observer };
-        let scheduler = DrainScheduler::new(Drainer::new(self.opened.rings, draining, inherited_events));
-        let pairs = self.opened.sidebands;
+        let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
+        let pairs = mem::take(&mut self.opened.sidebands);
         let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
         let events = Arc::new(self.opened.events);
         let event_pace = EventPace::new(events.paced(), monotonic_ns());
-        let reader = Reader {
+        let reader = start_thread(Reader {
             events: Arc::clone(&events),
             scheduler,
             stop: Arc::clone(&stop),
@@ -171,24 +150,16 @@ impl Perf {
             jitter,
             sideband_throttle,
             event_pace,
-        };
-        let thread = std::thread::Builder::new().name("nyquist-reader".into());
-        let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
+        })?;
         // The rings are drained before anything is written to them. What `/proc` contains is older than every
         // sample, but it is read when nothing can be missed any more.
         let time = Timestamp(monotonic_ns());
         let from_exec = matches!(common.reach, Reach::Thread { from_exec: true });
-        let switched_on = if from_exec { Ok(()) } else { events.enable() };
+        let enabled = if from_exec { Ok(()) } else { events.enable() };
         drop(self.preference);
-        let processes = match (&self.target, &self.group) {
-            (Target::Child(_), _) => Vec::new(),
-            (Target::Attach(pids), _) => proc::families(pids),
-            (_, Some(Group::Named(folder))) => cgroup::processes(folder),
-            _ => proc::all_processes().collect(),
-        };
-        let initial = Initial { time, processes: describe(&processes), kernel: common.features.kernel };
+        let processes = describe(&running_processes(&self.target, self.group.as_ref()));
         let recording = Recording {
-            initial: Some(initial),
+            initial: Some(Initial { time, processes, kernel: common.features.kernel }),
             chunks,
             format,
             reader: Some(reader),
@@ -203,8 +174,45 @@ impl Perf {
             announced: Timestamp(0),
             described: Described { common, outcome: self.outcome },
         };
-        switched_on.map_err(|source| open_error(source, Scope::Everyone))?;
+        enabled.map_err(|source| open_error(source, Scope::Everyone))?;
         Ok(recording)
+    }
+
+    /// The format of the records, and the meaning of the events.
+    fn perf_events(&self) -> PerfEvents {
+        let common = self.opened.common;
+        PerfEvents {
+            format: common.format(),
+            architecture: arch::perf::ARCHITECTURE,
+            kernel: common.features.kernel,
+            period: match common.features.trigger {
+                Trigger::CpuClock => Period::Stated,
+                Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
+            },
+            cpus: self.opened.events.cpus(),
+            counters: CounterMeaning::CpuTime,
+            successors: Successors::default(),
+            beside: self.described_beside(),
+        }
+    }
+
+    /// Takes the rings. Returns their scheduler for the reader, the receiver of their records, and the
+    /// mechanism that completes their stacks.
+    fn drain_scheduler(
+        &mut self,
+        events: &PerfEvents,
+    ) -> Result<(DrainScheduler, Receiver<Vec<FilledBuffer>>, Mechanism), OpenError> {
+        let inherited_events = self.inherited_events()?;
+        let rings = mem::take(&mut self.opened.rings);
+        let buffers = buffers_for(self.outcome.cpus);
+        let (out, chunks) = sync_channel(handed_over_at_most(buffers));
+        let reads_memory = self.options.call_graph == CallGraph::Auto;
+        let (outer_stacks, observer) = Mechanism::start(&rings, &events.format, reads_memory)
+            .map_err(system("no thread can be started"))?;
+        let (format, beside) = (events.format, events.beside.clone());
+        let draining = Draining { format, beside, buffers, out, observer };
+        let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
+        Ok((scheduler, chunks, outer_stacks))
     }
 
     /// The processes whose end ends the recording.
@@ -258,6 +266,21 @@ impl Group {
             Self::Leaf(leaf) => Some(leaf),
             Self::Named(_) => None,
         }
+    }
+}
+
+fn start_thread(reader: Reader) -> Result<JoinHandle<End>, OpenError> {
+    let thread = thread::Builder::new().name("nyquist-reader".into());
+    thread.spawn(move || reader.run()).map_err(system("no thread can be started"))
+}
+
+/// The processes that run before the first record.
+fn running_processes(target: &Target, group: Option<&Group>) -> Vec<u32> {
+    match (target, group) {
+        (Target::Child(_), _) => Vec::new(),
+        (Target::Attach(pids), _) => proc::families(pids),
+        (_, Some(Group::Named(folder))) => cgroup::processes(folder),
+        _ => proc::all_processes().collect(),
     }
 }
 
