@@ -258,7 +258,7 @@ pub struct Finished {
     pub profile: Profile,
     /// The counters.
     pub statistics: Statistics,
-    /// The counts of recorded events beside the clock.
+    /// The counts of recorded additional events.
     pub occurrences: OccurrenceCounts,
     /// Where each lib's symbols come from.
     pub libs: Libs,

@@ -30,7 +30,8 @@ use rustc_hash::FxHashSet;
 use crate::build::seen_addresses::AddressSender;
 use crate::converter::{Converter, Finished};
 use crate::decode::perf::{
-    CounterMeaning, EventCpus, EventsBeside, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
+    AdditionalEvents, CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie,
+    user_part,
 };
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::filter::Filter;
@@ -187,7 +188,7 @@ impl Import {
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
                 successors: successors.clone(),
-                beside: EventsBeside::default(),
+                additional_events: AdditionalEvents::default(),
             });
         }
         Ok(())

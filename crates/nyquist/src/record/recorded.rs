@@ -9,7 +9,7 @@ pub(crate) struct Recorded {
     pub(crate) finished: Finished,
     /// All runs together.
     pub(crate) runs: Run,
-    /// The names of the events beside the samples.
+    /// The names of the additional events.
     pub(crate) events: Vec<String>,
     /// The command lines of the attached processes.
     pub(crate) command_lines: String,

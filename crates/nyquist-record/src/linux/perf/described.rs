@@ -59,7 +59,7 @@ impl Described {
             Role::Clock => (clock(common), 0),
             Role::Totals => (totals(common, 1), 0),
             // They are not stored in files.
-            Role::Sideband | Role::LazySideband | Role::Beside(_) => (sideband(common, 1), 0),
+            Role::Sideband | Role::LazySideband | Role::Additional(_) => (sideband(common, 1), 0),
         })
     }
 }

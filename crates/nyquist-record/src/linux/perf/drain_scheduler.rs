@@ -95,7 +95,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, sync_channel};
 
     use bytes::Bytes;
-    use nyquist_convert::perf::EventsBeside;
+    use nyquist_convert::perf::AdditionalEvents;
     use nyquist_perf::abi::record;
     use nyquist_perf::{RecordFormat, SampleLayout};
 
@@ -169,7 +169,7 @@ mod tests {
     fn format() -> RecordFormat {
         let features = Features { trigger: Trigger::CpuClock, ..Features::ALL };
         let reach = Reach::Thread { from_exec: true };
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto, has_additional_events: false }
             .format()
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let format = format();
         let draining = Draining {
             format,
-            beside: EventsBeside::default(),
+            additional_events: AdditionalEvents::default(),
             buffers: BUFFERS,
             out,
             observer: Observer::default(),

@@ -1,4 +1,4 @@
-//! Selects which occurrences of events beside the clock are recorded: all of them if there are few, and one
+//! Selects which occurrences of additional events are recorded: all of them if there are few, and one
 //! of every N if there are many. The kernel's own method (`perf_event_attr.freq`) records a few in quick
 //! succession, computes a high rate from them, and then skips most of the following ones.
 

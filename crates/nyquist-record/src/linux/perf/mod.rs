@@ -20,8 +20,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod additional_events;
 mod attr;
-mod beside;
 mod compact_record;
 mod deep_stacks;
 mod described;

@@ -11,7 +11,7 @@ use std::{io, mem};
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
-use nyquist_convert::perf::{CounterMeaning, EventsBeside, PerfEvents, Period, Successors};
+use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfEvents, Period, Successors};
 
 use super::attr::{Common, Features, Reach, Trigger, period_ns};
 use super::described::Described;
@@ -192,7 +192,7 @@ impl Perf {
             cpus: self.opened.events.cpus(),
             counters: CounterMeaning::CpuTime,
             successors: Successors::default(),
-            beside: self.described_beside(),
+            additional_events: self.described_additional_events(),
         }
     }
 
@@ -209,8 +209,8 @@ impl Perf {
         let reads_memory = self.options.call_graph == CallGraph::Auto;
         let (outer_stacks, observer) = Mechanism::start(&rings, &events.format, reads_memory)
             .map_err(system("no thread can be started"))?;
-        let (format, beside) = (events.format, events.beside.clone());
-        let draining = Draining { format, beside, buffers, out, observer };
+        let (format, additional_events) = (events.format, events.additional_events.clone());
+        let draining = Draining { format, additional_events, buffers, out, observer };
         let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
         Ok((scheduler, chunks, outer_stacks))
     }
@@ -233,14 +233,14 @@ impl Perf {
         }
     }
 
-    /// The contents of the samples of events beside the clock, by the kernel's ids of these events.
-    fn described_beside(&self) -> EventsBeside {
+    /// The contents of the samples of additional events, by the kernel's ids of these events.
+    fn described_additional_events(&self) -> AdditionalEvents {
         let events = &self.options.events;
-        let counts = self.opened.common.counts_beside();
+        let counts = self.opened.common.has_additional_event_counts();
         let described: Vec<_> =
             events.iter().map(|event| Arc::new(event.described(events.len(), counts))).collect();
-        let opened = self.opened.events.beside().iter();
-        opened.filter_map(|beside| Some((beside.id, Arc::clone(described.get(beside.event)?)))).collect()
+        let opened = self.opened.events.additional().iter();
+        opened.filter_map(|opened| Some((opened.id, Arc::clone(described.get(opened.event)?)))).collect()
     }
 
     fn inherited_events(&self) -> Result<Option<InheritedEventFilter>, OpenError> {
@@ -287,7 +287,7 @@ fn running_processes(target: &Target, group: Option<&Group>) -> Vec<u32> {
 /// Whether the context switches of waiting threads are recorded.
 fn has_switch_stacks(options: &Options, opened: &Opened) -> bool {
     let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::may_be_left_out);
-    opened.events.beside().iter().any(|beside| of(beside.event))
+    opened.events.additional().iter().any(|additional| of(additional.event))
 }
 
 /// The names and mappings of processes, as far as they are readable.
@@ -310,8 +310,8 @@ struct Machine {
     context_switches: bool,
     call_graph: CallGraph,
     allowance: Allowance,
-    /// The events that are recorded beside the clock.
-    beside: Vec<RecordedEvent>,
+    /// The additional events.
+    additional_events: Vec<RecordedEvent>,
 }
 
 impl Machine {
@@ -325,11 +325,11 @@ impl Machine {
             rate_hz,
             copies: options.copies(),
             reader_at_once: limits::real_time_is_permitted(),
-            events_beside: !options.events.is_empty(),
+            has_additional_events: !options.events.is_empty(),
         };
         let (context_switches, call_graph) = (options.context_switches, options.call_graph);
-        let beside = options.events.clone();
-        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance, beside })
+        let additional_events = options.events.clone();
+        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance, additional_events })
     }
 
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
@@ -388,14 +388,19 @@ impl Machine {
         let opener = self.opener(Scope::Running(pids))?;
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
-        let clock_beside = opener.has_clock_beside();
-        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside, beside: self.beside.len() };
+        let separate_clock = opener.has_separate_clock();
+        let cost = AttachCost {
+            cpus: self.cpus.len(),
+            threads,
+            separate_clock,
+            additional_events: self.additional_events.len(),
+        };
         let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
         match cost.attaching(rights) {
             Some(Attaching::Threads) => {
                 let opened = opener.open_all(&self.allowance)?;
                 // Probes exist for all processes.
-                let has_probes = self.beside.iter().any(|recorded| recorded.event.is_probe());
+                let has_probes = self.additional_events.iter().any(|recorded| recorded.event.is_probe());
                 let family = || Filter::Family(family.iter().copied().map(Pid).collect());
                 let filter = if has_probes { family() } else { Filter::All };
                 Ok(Chosen { opened, filter, group: None, coverage: Coverage::Threads })
@@ -428,9 +433,9 @@ impl Machine {
             reach: scope.reach(),
             switches: self.context_switches,
             call_graph: self.call_graph,
-            events_beside: !self.beside.is_empty(),
+            has_additional_events: !self.additional_events.is_empty(),
         };
-        Opener::probe(scope, common, &self.cpus, (self.rate_hz, &self.beside))
+        Opener::probe(scope, common, &self.cpus, (self.rate_hz, &self.additional_events))
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {

@@ -1,4 +1,4 @@
-//! Why `perf_event_open` cannot record anything, or not an event beside the clock, and what the user can do
+//! Why `perf_event_open` cannot record anything, or not an additional event, and what the user can do
 //! about it.
 
 use std::fmt;
@@ -75,7 +75,7 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
-    /// An event beside the clock cannot be recorded.
+    /// An additional event cannot be recorded.
     #[error("the event `{event}` cannot be recorded: {refusal} ({source})")]
     Event {
         /// Its name.
@@ -116,7 +116,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The system's error, if it is about an event beside the clock.
+    /// The system's error, if it is about an additional event.
     pub(crate) fn into_source(self) -> io::Error {
         match self {
             Self::Event { source, .. } | Self::Filter { source, .. } => source,

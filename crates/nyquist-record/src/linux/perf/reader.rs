@@ -47,7 +47,7 @@ pub(crate) struct Reader {
     pub(crate) jitter: Option<Jitter>,
     /// Set if sideband records can be read in batches.
     pub(crate) sideband_throttle: Option<SidebandThrottle>,
-    /// Set if the periods of events beside the clock follow their rates.
+    /// Set if the periods of additional events follow their rates.
     pub(crate) event_pace: Option<EventPace>,
 }
 
@@ -154,7 +154,7 @@ impl Reader {
         let (ended, losses) = self.scheduler.into_reports();
         // Losses come first, because they are a part of the CPU time of threads.
         let mut unreported: Vec<_> = losses.unreported(self.events.lost_by_cpu(), now).collect();
-        unreported.extend(losses.unreported_beside(self.events.lost_beside(), now));
+        unreported.extend(losses.unreported_additional(self.events.lost_of_additional_events(), now));
         unreported.extend(self.totals.finish(&self.events, &ended, living, now));
         End { reason, unreported, threads_live }
     }

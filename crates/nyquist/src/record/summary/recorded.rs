@@ -78,7 +78,7 @@ pub(crate) struct Recorded<'a> {
     pub(crate) command_lines: &'a str,
     /// Whether the user requested the waits of threads.
     pub(crate) waits: bool,
-    /// The names of the events that were recorded beside the samples, and their numbers.
+    /// The names of the events that were recorded in addition to the samples, and their numbers.
     pub(crate) events: (&'a [String], &'a OccurrenceCounts),
     /// Whether the recorder could read all processes. This process may have given up that right since.
     pub(crate) may_read_other_processes: bool,

@@ -37,7 +37,7 @@ pub(super) struct Recorder<'a> {
     pub(super) control: &'a Control,
     /// The user that the command runs as, if it is another one.
     pub(super) user: Option<&'a Credentials>,
-    /// The events that are recorded beside the samples.
+    /// The events that are recorded in addition to the samples.
     pub(super) events: &'a [RecordedEvent],
     /// The receiver of snapshots, if a page shows them.
     pub(super) tap: Option<&'a Tap>,
