@@ -104,7 +104,7 @@ impl Common {
     }
 
     /// Whether a clock must count in addition to the sampling event, because cycles are not time.
-    pub(crate) fn separate_clock(self) -> bool {
+    pub(crate) fn needs_separate_clock(self) -> bool {
         self.features.trigger == Trigger::Cycles && matches!(self.reach, Reach::Thread { .. })
     }
 
@@ -133,7 +133,7 @@ impl Common {
         if self.features.lost {
             read_format = read_format.with(ReadFormat::LOST);
         }
-        if self.separate_clock() {
+        if self.needs_separate_clock() {
             read_format = read_format.with(ReadFormat::GROUP);
         }
         RecordFormat {
@@ -205,7 +205,7 @@ pub(crate) fn clock(common: Common) -> perf_event_attr {
 pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
     let mut attr = begin(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
-    attr.config = if common.separate_clock() {
+    attr.config = if common.needs_separate_clock() {
         u64::from(PERF_COUNT_SW_TASK_CLOCK)
     } else {
         u64::from(PERF_COUNT_SW_CPU_CLOCK)

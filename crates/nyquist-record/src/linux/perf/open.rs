@@ -85,7 +85,7 @@ impl Perf {
         let mut notices = Vec::new();
         let rate_hz = allowed_rate(options.rate_hz, &mut notices);
         let machine = Machine::new(&options, rate_hz)?;
-        let Chosen { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
+        let OpenTarget { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
         machine.notice_rings(opened.plan, &mut notices);
         let (features, plan) = (opened.common.features, opened.plan);
         if features.kernel && kernel::addresses_are_hidden() {
@@ -295,15 +295,15 @@ fn describe(pids: &[u32]) -> Vec<EventKind> {
     pids.iter().flat_map(|pid| proc::describe(Pid(*pid))).collect()
 }
 
-/// The chosen way of recording.
-struct Chosen {
+/// The open events of a target, and how the target's samples are selected.
+struct OpenTarget {
     opened: Opened,
     filter: Filter,
     group: Option<Group>,
     coverage: Coverage,
 }
 
-/// What is known of the machine before events are opened.
+/// The parameters of all events, and the limits of the machine.
 struct Machine {
     cpus: Vec<u32>,
     rate_hz: u32,
@@ -332,11 +332,11 @@ impl Machine {
         Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance, additional_events })
     }
 
-    fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
+    fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         match target {
             Target::Child(pid) => self.open_child(*pid, notices),
             Target::Attach(pids) => self.open_running(pids, notices),
-            Target::System => Ok(Chosen {
+            Target::System => Ok(OpenTarget {
                 opened: self.open_events(Scope::Everyone)?,
                 filter: Filter::All,
                 group: None,
@@ -351,10 +351,10 @@ impl Machine {
     /// descendants. Without the permission for either, opens the threads individually. It also does so if
     /// every user may see everything: a reader without priority cannot keep up with all events of a busy
     /// machine.
-    fn open_child(&self, pid: Pid, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
+    fn open_child(&self, pid: Pid, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         if self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu)) {
             let reason = match self.open_leaf(pid) {
-                Ok(chosen) => return Ok(chosen),
+                Ok(opened) => return Ok(opened),
                 Err(error @ (OpenError::Event { .. } | OpenError::Filter { .. })) => return Err(error),
                 Err(OpenError::System { source, .. }) => source.kind().to_string(),
                 Err(error) => error.to_string(),
@@ -364,22 +364,22 @@ impl Machine {
             {
                 notices.push(Notice::NoGroup { reason });
                 let filter = Filter::Family([pid].into());
-                return Ok(Chosen { opened, filter, group: None, coverage: Coverage::Cpus });
+                return Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus });
             }
         }
         let opened = self.open_events(Scope::Child(pid))?;
-        Ok(Chosen { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
+        Ok(OpenTarget { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
     }
 
-    fn open_leaf(&self, pid: Pid) -> Result<Chosen, OpenError> {
+    fn open_leaf(&self, pid: Pid) -> Result<OpenTarget, OpenError> {
         let made = Leaf::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf));
         let leaf = made.map_err(system("no control group can be made"))?;
         let opened = self.open_events(Scope::Group(leaf.file().as_fd()))?;
         let filter = Filter::FromExec(pid);
-        Ok(Chosen { opened, filter, group: Some(Group::Leaf(leaf)), coverage: Coverage::Group })
+        Ok(OpenTarget { opened, filter, group: Some(Group::Leaf(leaf)), coverage: Coverage::Group })
     }
 
-    fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
+    fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
             return Err(OpenError::NoSuchProcess { pid: *pid });
         }
@@ -403,24 +403,24 @@ impl Machine {
                 let has_probes = self.additional_events.iter().any(|recorded| recorded.event.is_probe());
                 let family = || Filter::Family(family.iter().copied().map(Pid).collect());
                 let filter = if has_probes { family() } else { Filter::All };
-                Ok(Chosen { opened, filter, group: None, coverage: Coverage::Threads })
+                Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Threads })
             }
             Some(Attaching::Cpus) => {
                 notices.push(Notice::ManyThreads { threads, events: cost.events() });
                 let opened = self.open_events(Scope::Everyone)?;
                 let filter = Filter::Family(family.into_iter().map(Pid).collect());
-                Ok(Chosen { opened, filter, group: None, coverage: Coverage::Cpus })
+                Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus })
             }
             None => Err(OpenError::TooFewDescriptors { threads, needed: cost.descriptors() }),
         }
     }
 
-    fn open_group(&self, path: &Path) -> Result<Chosen, OpenError> {
+    fn open_group(&self, path: &Path) -> Result<OpenTarget, OpenError> {
         let no_group = |source| OpenError::NoSuchGroup { path: path.to_owned(), source };
         let (folder, file): (PathBuf, File) = cgroup::open(path).map_err(no_group)?;
         let opened = self.open_events(Scope::Group(file.as_fd()))?;
         let group = Some(Group::Named(folder));
-        Ok(Chosen { opened, filter: Filter::All, group, coverage: Coverage::Group })
+        Ok(OpenTarget { opened, filter: Filter::All, group, coverage: Coverage::Group })
     }
 
     fn open_events(&self, scope: Scope<'_>) -> Result<Opened, OpenError> {

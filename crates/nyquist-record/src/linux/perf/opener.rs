@@ -106,7 +106,7 @@ impl<'a> Opener<'a> {
 
     /// Whether a clock counts in addition to each sampling event.
     pub(crate) fn has_separate_clock(&self) -> bool {
-        self.common.separate_clock()
+        self.common.needs_separate_clock()
     }
 
     /// Opens a CPU's events and closes them again.
@@ -134,7 +134,7 @@ impl<'a> Opener<'a> {
 
     /// `is_unlimited` is whether there is memory for all optional rings.
     fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<Opened, OpenError> {
-        let events = Events::new(self.common.separate_clock());
+        let events = Events::new(self.common.needs_separate_clock());
         let mut opened = Opened {
             events,
             rings: Vec::new(),
@@ -389,7 +389,7 @@ impl<'a> Opener<'a> {
 
     /// The separate clock of an event that is not a clock.
     fn open_clock(&self, subject: Subject<'_>, cpu: u32, leader: &OwnedFd) -> io::Result<Option<OwnedFd>> {
-        if !self.common.separate_clock() {
+        if !self.common.needs_separate_clock() {
             return Ok(None);
         }
         event::open(clock(self.common), subject, cpu, Some(leader.as_fd())).map(Some)
