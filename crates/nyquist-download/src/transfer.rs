@@ -42,7 +42,7 @@ impl Default for Limits {
 pub(crate) enum Failure {
     #[error("the server has no such file")]
     NotFound,
-    #[error("it was ended")]
+    #[error("it was cancelled")]
     Cancelled,
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),

@@ -218,7 +218,7 @@ fn print_stacks(
 /// only comes too late for some.
 fn why_mappings_are_unknown(may_read_other_processes: bool) -> &'static str {
     if may_read_other_processes {
-        "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
+        "The mappings of some processes could not be read, because they had ended, so their stacks have no roots and names"
     } else {
         "The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names"
     }
@@ -241,9 +241,7 @@ fn print_not_sampled(
         ));
         // Each thread of an attached process has a separate clock, which starts with the thread.
         if !ending.attached.is_empty() && not_sampled > cpu_time / SHORT_LIVED {
-            printer.say(
-                "hint: as root, `nyquist record -a --name PROGRAM` samples threads that live shortly, too",
-            );
+            printer.say("hint: as root, `nyquist record -a --name PROGRAM` samples short-lived threads, too");
         }
     }
 }

@@ -40,7 +40,7 @@ impl PerfTee {
     /// records do not come from the kernel.
     pub(crate) fn begin(output: Output, recording: &Recording, wanted: Filter) -> Result<Self, Failure> {
         let Recording::Perf(recording) = recording else {
-            return Err(Failure::new("of a recording by ptrace no perf.data file can be written")
+            return Err(Failure::new("a recording by ptrace cannot be saved as perf.data")
                 .hint("leave out --perf-data, or permit perf_event_open"));
         };
         let file = output.file();

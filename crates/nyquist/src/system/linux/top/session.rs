@@ -228,7 +228,7 @@ pub(super) fn name(args: &TopArgs) -> String {
 /// Starts reading where threads wait, if requested. The ptrace backend does this itself.
 fn watch_waits(args: &TopArgs, outcome: &Outcome) -> Result<Option<WaitStacks>, Failure> {
     let waits = (args.off_cpu && matches!(outcome, Outcome::Perf(_))).then(WaitStacks::start);
-    waits.transpose().map_err(|error| Failure::because("it cannot be watched where threads wait", &error))
+    waits.transpose().map_err(|error| Failure::because("cannot record where threads wait", &error))
 }
 
 fn converter(args: &TopArgs, about: &About, zero: Timestamp) -> Converter {
