@@ -182,7 +182,7 @@ pub(crate) struct Rights {
 
 /// How running threads are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attaching {
+pub(crate) enum AttachMethod {
     /// Each by its own events.
     Threads,
     /// By events of whole CPUs.
@@ -210,12 +210,12 @@ impl AttachCost {
 
     /// How a recorder with these rights records the threads. Each thread gets its own events if there are
     /// enough descriptors. `None` if neither that nor sampling whole CPUs is possible.
-    pub(crate) fn attaching(&self, rights: Rights) -> Option<Attaching> {
+    pub(crate) fn attaching(&self, rights: Rights) -> Option<AttachMethod> {
         let fits = self.descriptors() <= rights.descriptors;
         if rights.sees_cpus && !(fits && self.events() <= MOST_EVENTS_BY_CHOICE) {
-            return Some(Attaching::Cpus);
+            return Some(AttachMethod::Cpus);
         }
-        fits.then_some(Attaching::Threads)
+        fits.then_some(AttachMethod::Threads)
     }
 }
 
@@ -348,20 +348,20 @@ mod tests {
             let attaching = cost.attaching(Rights { descriptors, sees_cpus });
             assert_eq!(attaching, expected, "{cpus} CPUs, {threads} threads, {descriptors} descriptors");
         };
-        check(2, 500, 1 << 20, false, Some(Attaching::Threads));
+        check(2, 500, 1 << 20, false, Some(AttachMethod::Threads));
         check(2, 500, 4096, false, None);
-        check(2, 500, 4096, true, Some(Attaching::Cpus));
-        check(2, 400, 4096, true, Some(Attaching::Threads));
-        check(128, 150, 524_288, true, Some(Attaching::Threads));
-        check(128, 1000, 524_288, true, Some(Attaching::Cpus));
-        check(128, 1000, 524_288, false, Some(Attaching::Threads));
+        check(2, 500, 4096, true, Some(AttachMethod::Cpus));
+        check(2, 400, 4096, true, Some(AttachMethod::Threads));
+        check(128, 150, 524_288, true, Some(AttachMethod::Threads));
+        check(128, 1000, 524_288, true, Some(AttachMethod::Cpus));
+        check(128, 1000, 524_288, false, Some(AttachMethod::Threads));
         check(128, 1100, 524_288, false, None);
-        check(8192, usize::MAX, u64::MAX - 1, true, Some(Attaching::Cpus));
+        check(8192, usize::MAX, u64::MAX - 1, true, Some(AttachMethod::Cpus));
     }
 
     /// The result of attaching to 1,000 threads on 128 CPUs: how they are recorded, the kilobytes that each
     /// CPU's rings lock, and the kilobytes that are copied of each stack.
-    fn attached(rights: Rights, bytes: Option<u64>) -> Option<(Attaching, u64, u32)> {
+    fn attached(rights: Rights, bytes: Option<u64>) -> Option<(AttachMethod, u64, u32)> {
         let cost = AttachCost { cpus: 128, threads: 1000, separate_clock: true, additional_events: 0 };
         let attaching = cost.attaching(rights)?;
         let allowance = allowance(128, bytes, 1000);
@@ -375,12 +375,12 @@ mod tests {
     fn a_thousand_threads_attach_within_all_limits() {
         for descriptors in [1024, 524_288] {
             let root = attached(Rights { descriptors, sees_cpus: true }, None);
-            assert_eq!(root, Some((Attaching::Cpus, (8 << 10) + 4 + 20 + 2 * 516, 63)));
+            assert_eq!(root, Some((AttachMethod::Cpus, (8 << 10) + 4 + 20 + 2 * 516, 63)));
         }
         for (memlock_kb, locked_kb) in [(64, 256 + 4 + 20 + 132), (8192, 512 + 4 + 20 + 36)] {
             let bytes = Some((516 * 128 + memlock_kb) << 10);
             let plain = |descriptors| attached(Rights { descriptors, sees_cpus: false }, bytes);
-            assert_eq!(plain(524_288), Some((Attaching::Threads, locked_kb, 16)));
+            assert_eq!(plain(524_288), Some((AttachMethod::Threads, locked_kb, 16)));
             assert_eq!([1024, 512_511].map(plain), [None, None]);
             assert_eq!(plain(512_512), plain(524_288));
         }

@@ -19,7 +19,7 @@ const MOST_STACK_OF_FEW: u32 = 32 << 10;
 
 /// The parameters for opening additional events on a CPU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct OpenParameters {
     pub(crate) common: Common,
     pub(crate) cpu: u32,
     /// The size of the stack copies in the clock's samples.
@@ -28,7 +28,7 @@ pub(crate) struct Opening {
     pub(crate) wake_at: u32,
 }
 
-impl Opening {
+impl OpenParameters {
     /// Opens an event: once for each of its selectors. Skips a selector whose unit does not count on this
     /// CPU.
     pub(crate) fn open(

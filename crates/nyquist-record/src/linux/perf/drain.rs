@@ -41,7 +41,7 @@ const LONGEST_RECORD: usize = 1 << 16;
 
 /// The parameters for draining that are the same for all rings.
 #[derive(Debug)]
-pub(crate) struct Draining {
+pub(crate) struct DrainParameters {
     pub(crate) format: RecordFormat,
     /// The additional events. Some of their samples have another layout.
     pub(crate) additional_events: AdditionalEvents,
@@ -63,7 +63,7 @@ pub(crate) struct Drainer {
 /// Copies records out of rings.
 #[derive(Debug)]
 struct Copier {
-    draining: Draining,
+    draining: DrainParameters,
     layout: SampleLayout,
     /// The layouts of samples of additional events that contain fewer or more fields.
     other_layouts: [(SampleFields, SampleLayout); 2],
@@ -83,7 +83,7 @@ impl Drainer {
     /// Makes a drainer for these rings. `inherited_events` is set if threads have more events than their own.
     pub(crate) fn new(
         rings: Vec<RingSource>,
-        draining: Draining,
+        draining: DrainParameters,
         inherited_events: Option<InheritedEventFilter>,
     ) -> Self {
         let format = draining.format;
@@ -188,7 +188,7 @@ impl Copier {
                 None => return None,
             };
             fetch_next(ring, at, header, head);
-            let Draining { format, additional_events, observer, .. } = &self.draining;
+            let DrainParameters { format, additional_events, observer, .. } = &self.draining;
             let fields = match header.kind {
                 record::SAMPLE if is_additional => fields_at(ring, at, additional_events),
                 _ => SampleFields::Common,

@@ -103,7 +103,7 @@ mod tests {
     use crate::linux::arch;
     use crate::linux::options::CallGraph;
     use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
-    use crate::linux::perf::drain::{Draining, FilledBuffer};
+    use crate::linux::perf::drain::{DrainParameters, FilledBuffer};
     use crate::linux::perf::stack_mechanism::Observer;
     use crate::linux::sys::ring;
     use crate::pool::{BUFFER_BYTES, BUFFERS, BufferWriter, Need};
@@ -178,7 +178,7 @@ mod tests {
     fn scheduler(rings: Vec<RingSource>) -> (DrainScheduler, Receiver<Vec<FilledBuffer>>) {
         let (out, filled) = sync_channel(handed_over_at_most(BUFFERS));
         let format = format();
-        let draining = Draining {
+        let draining = DrainParameters {
             format,
             additional_events: AdditionalEvents::default(),
             buffers: BUFFERS,

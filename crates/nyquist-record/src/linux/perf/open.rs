@@ -14,14 +14,14 @@ use nyquist_convert::event::{EventKind, Pid, Timestamp};
 use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfEvents, Period, Successors};
 
 use super::attr::{Common, Features, Reach, Trigger, period_ns};
-use super::described::Described;
-use super::drain::{Drainer, Draining, FilledBuffer};
+use super::drain::{DrainParameters, Drainer, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
 use super::event_pace::EventPace;
+use super::event_parameters::EventParameters;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
 use super::open_error::OpenError;
-use super::opener::{Opened, Opener, cpus_may_be_watched, open_error};
+use super::opener::{OpenEvents, Opener, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, Outcome};
 use super::outer_stacks::OuterStacks as _;
 use super::reader::{End, Reader};
@@ -31,7 +31,7 @@ use super::sideband_throttle::SidebandThrottle;
 use super::stack_mechanism::Mechanism;
 use super::totals::ThreadTotals;
 use crate::cpu_list::format_cpu_list;
-use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
+use crate::linux::budget::{Allowance, AttachCost, AttachMethod, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::options::{CallGraph, Options, Target};
 use crate::linux::recorded_event::RecordedEvent;
@@ -53,7 +53,7 @@ pub struct Perf {
     target: Target,
     options: Options,
     outcome: Outcome,
-    opened: Opened,
+    opened: OpenEvents,
     filter: Filter,
     group: Option<Group>,
     /// Hundreds of busy threads would leave this one little time to attach to them, and their work until then
@@ -172,7 +172,7 @@ impl Perf {
             taken: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
-            described: Described { common, outcome: self.outcome },
+            parameters: EventParameters { common, outcome: self.outcome },
         };
         enabled.map_err(|source| open_error(source, Scope::Everyone))?;
         Ok(recording)
@@ -210,7 +210,7 @@ impl Perf {
         let (outer_stacks, observer) = Mechanism::start(&rings, &events.format, reads_memory)
             .map_err(system("no thread can be started"))?;
         let (format, additional_events) = (events.format, events.additional_events.clone());
-        let draining = Draining { format, additional_events, buffers, out, observer };
+        let draining = DrainParameters { format, additional_events, buffers, out, observer };
         let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
         Ok((scheduler, chunks, outer_stacks))
     }
@@ -285,7 +285,7 @@ fn running_processes(target: &Target, group: Option<&Group>) -> Vec<u32> {
 }
 
 /// Whether the context switches of waiting threads are recorded.
-fn has_switch_stacks(options: &Options, opened: &Opened) -> bool {
+fn has_switch_stacks(options: &Options, opened: &OpenEvents) -> bool {
     let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::may_be_left_out);
     opened.events.additional().iter().any(|additional| of(additional.event))
 }
@@ -297,7 +297,7 @@ fn describe(pids: &[u32]) -> Vec<EventKind> {
 
 /// The open events of a target, and how the target's samples are selected.
 struct OpenTarget {
-    opened: Opened,
+    opened: OpenEvents,
     filter: Filter,
     group: Option<Group>,
     coverage: Coverage,
@@ -397,7 +397,7 @@ impl Machine {
         };
         let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
         match cost.attaching(rights) {
-            Some(Attaching::Threads) => {
+            Some(AttachMethod::Threads) => {
                 let opened = opener.open_all(&self.allowance)?;
                 // Probes exist for all processes.
                 let has_probes = self.additional_events.iter().any(|recorded| recorded.event.is_probe());
@@ -405,7 +405,7 @@ impl Machine {
                 let filter = if has_probes { family() } else { Filter::All };
                 Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Threads })
             }
-            Some(Attaching::Cpus) => {
+            Some(AttachMethod::Cpus) => {
                 notices.push(Notice::ManyThreads { threads, events: cost.events() });
                 let opened = self.open_events(Scope::Everyone)?;
                 let filter = Filter::Family(family.into_iter().map(Pid).collect());
@@ -423,7 +423,7 @@ impl Machine {
         Ok(OpenTarget { opened, filter: Filter::All, group, coverage: Coverage::Group })
     }
 
-    fn open_events(&self, scope: Scope<'_>) -> Result<Opened, OpenError> {
+    fn open_events(&self, scope: Scope<'_>) -> Result<OpenEvents, OpenError> {
         self.opener(scope)?.open_all(&self.allowance)
     }
 

@@ -30,7 +30,7 @@ use crate::pool::Need;
 
 /// Events and rings.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenEvents {
     pub(crate) events: Events,
     pub(crate) rings: Vec<RingSource>,
     /// The sideband events that can alternate.
@@ -44,7 +44,7 @@ pub(crate) struct Opened {
     pub(crate) late_threads: bool,
 }
 
-impl Opened {
+impl OpenEvents {
     /// Redirects the records of an event into the ring of another event.
     fn redirect(&self, event: &OwnedFd, ring: usize) -> io::Result<()> {
         let owner = self.rings.get(ring).and_then(|ring| ring.wakers.first());
@@ -119,7 +119,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Opens all events and maps all rings. Tries smaller rings while there is not enough memory.
-    pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<Opened, OpenError> {
+    pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<OpenEvents, OpenError> {
         let mut plan = allowance.plan();
         loop {
             match self.open_with(plan, allowance.bytes.is_none()) {
@@ -133,9 +133,9 @@ impl<'a> Opener<'a> {
     }
 
     /// `is_unlimited` is whether there is memory for all optional rings.
-    fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<Opened, OpenError> {
+    fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<OpenEvents, OpenError> {
         let events = Events::new(self.common.needs_separate_clock());
-        let mut opened = Opened {
+        let mut opened = OpenEvents {
             events,
             rings: Vec::new(),
             sidebands: Vec::new(),
@@ -159,7 +159,7 @@ impl<'a> Opener<'a> {
     /// Opens the first events on a CPU, and maps that CPU's rings.
     fn open_cpu(
         &self,
-        opened: &mut Opened,
+        opened: &mut OpenEvents,
         cpu: u32,
         plan: RingPlan,
         batches: bool,
@@ -207,7 +207,7 @@ impl<'a> Opener<'a> {
     /// no room from the samples. Returns the index of the ring, if there is one.
     fn open_additional_events(
         &self,
-        opened: &mut Opened,
+        opened: &mut OpenEvents,
         cpu: u32,
         plan: RingPlan,
     ) -> Result<Option<usize>, OpenError> {
@@ -256,15 +256,15 @@ impl<'a> Opener<'a> {
         Ok(ring_at)
     }
 
-    fn additional_opening(&self, cpu: u32, plan: RingPlan) -> additional_events::Opening {
+    fn additional_opening(&self, cpu: u32, plan: RingPlan) -> additional_events::OpenParameters {
         let wake_at = (plan.sample_pages * page_size() / 2).min(WAKE_ADDITIONAL) as u32;
-        additional_events::Opening { common: self.common, cpu, stack_bytes: plan.stack_bytes, wake_at }
+        additional_events::OpenParameters { common: self.common, cpu, stack_bytes: plan.stack_bytes, wake_at }
     }
 
     /// Opens the event that replaces a CPU's sideband event during bursts, with a separate ring.
     fn open_lazy_sideband(
         &self,
-        opened: &mut Opened,
+        opened: &mut OpenEvents,
         (eager, cpu): (usize, u32),
         pages: usize,
     ) -> Result<(), OpenError> {
@@ -281,7 +281,12 @@ impl<'a> Opener<'a> {
 
     /// Opens the events of all other threads, including those of all descendants. Repeats this until it finds
     /// no new thread. Their records go into the existing rings.
-    fn open_threads(&self, opened: &mut Opened, pids: &[Pid], rings: &[CpuRings]) -> Result<(), OpenError> {
+    fn open_threads(
+        &self,
+        opened: &mut OpenEvents,
+        pids: &[Pid],
+        rings: &[CpuRings],
+    ) -> Result<(), OpenError> {
         let began = Instant::now();
         let mut known = HashSet::from([self.first]);
         // The events of the first thread are open already.
@@ -310,7 +315,7 @@ impl<'a> Opener<'a> {
         }
     }
 
-    fn open_thread(&self, opened: &mut Opened, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
+    fn open_thread(&self, opened: &mut OpenEvents, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
         let subject = Subject::Thread(tid);
         for ring in rings {
             let sampling = self.open_sampler(subject, ring.cpu, ring.plan)?;
@@ -335,7 +340,7 @@ impl<'a> Opener<'a> {
     /// Opens the additional events of another thread on a CPU. Probes exist for all threads already.
     fn open_additional_events_of_thread(
         &self,
-        opened: &mut Opened,
+        opened: &mut OpenEvents,
         tid: u32,
         ring: &CpuRings,
     ) -> io::Result<()> {
@@ -404,7 +409,7 @@ impl<'a> Opener<'a> {
         event::open(sideband(self.common, 1), subject, cpu, None)
     }
 
-    fn thread_error(&self, source: io::Error, opened: &Opened) -> OpenError {
+    fn thread_error(&self, source: io::Error, opened: &OpenEvents) -> OpenError {
         match source.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors { events: opened.events.len() },
             _ => open_error(source, self.scope),
