@@ -44,7 +44,7 @@ pub(crate) fn read(
 ) -> Result<Profile, Failure> {
     if let Some(option) = args.given_other_than(&OPTIONS) {
         return Err(Failure::new(format!(
-            "{option} is not for traces of Windows, as {} is one",
+            "{option} cannot be used with {}, which is a trace of Windows",
             path.display()
         )));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use nyquist_convert::event::Timestamp;
-use nyquist_convert::perf::{CounterMeaning, EventsBeside, PerfEvents, Period, Successors};
+use nyquist_convert::perf::{CounterMeaning, AdditionalEvents, PerfEvents, Period, Successors};
 use nyquist_convert::{AuxFiles, Converter, Finished, Options, RecordedFiles};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::file::{FileReader, Item};
@@ -67,7 +67,7 @@ impl Recording {
             cpus: reader.event_cpus().iter().copied().collect(),
             counters: CounterMeaning::CpuTime,
             successors: Successors::default(),
-            beside: EventsBeside::default(),
+            additional_events: AdditionalEvents::default(),
         };
         Ok(Self { format, chunks, start: Timestamp(start) })
     }

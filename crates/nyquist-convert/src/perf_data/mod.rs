@@ -30,7 +30,8 @@ use rustc_hash::FxHashSet;
 use crate::build::seen_addresses::AddressSender;
 use crate::converter::{Converter, Finished};
 use crate::decode::perf::{
-    CounterMeaning, EventCpus, EventsBeside, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
+    AdditionalEvents, CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie,
+    user_part,
 };
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::filter::Filter;
@@ -38,7 +39,7 @@ use crate::jit::aux_files::AuxFiles;
 use crate::selection::Selection;
 
 pub use choose::EventUse;
-use choose::{Chosen, Meaning, Recorder};
+use choose::{ImportedEvent, Meaning, Recorder};
 use conversion::Conversion;
 use deferred::Deferred;
 pub use error::ImportError;
@@ -128,7 +129,7 @@ fn copy_place(event: &Event, found: &FileRecord<'_>) -> Option<Place> {
 struct Import {
     options: ImportOptions,
     /// The use of each event's samples, by the index of the event.
-    chosen: Vec<Chosen>,
+    events: Vec<ImportedEvent>,
     /// Events that came before the profile's zero was known, and the places of their stack copies.
     before_start: Vec<(Event, Option<Place>)>,
     conversion: Option<Conversion>,
@@ -149,7 +150,7 @@ impl Import {
     fn new(options: ImportOptions) -> Self {
         Self {
             options,
-            chosen: Vec::new(),
+            events: Vec::new(),
             before_start: Vec::new(),
             conversion: None,
             aux: AuxFiles::default(),
@@ -166,7 +167,7 @@ impl Import {
 
     /// Decides the use of each event that has been described so far.
     fn prepare(&mut self, reader: &FileReader) -> Result<(), ImportError> {
-        if self.chosen.len() == reader.events().len() && !self.chosen.is_empty() {
+        if self.events.len() == reader.events().len() && !self.events.is_empty() {
             return Ok(());
         }
         let cpus: EventCpus = reader.event_cpus().iter().copied().collect();
@@ -176,30 +177,30 @@ impl Import {
         self.stated_paths = describe::stated_symbols(reader.features()).into_keys().collect();
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
         let recorder = Recorder { is_nyquist: by_us, is_of_threads: describe::is_of_threads(reader) };
-        self.chosen = choose::choose(reader.events(), &self.options.events, recorder)?;
+        self.events = choose::choose(reader.events(), &self.options.events, recorder)?;
         let successors = if by_us { successors(reader.events()) } else { Successors::default() };
-        for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
-            chosen.layout = Some(PerfEvents {
+        for (imported, event) in self.events.iter_mut().zip(reader.events()) {
+            imported.layout = Some(PerfEvents {
                 format: event.format,
                 architecture: describe::architecture(reader.features(), &self.options),
-                kernel: !chosen.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL),
-                period: chosen.period(),
+                kernel: !imported.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL),
+                period: imported.period(),
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
                 successors: successors.clone(),
-                beside: EventsBeside::default(),
+                additional_events: AdditionalEvents::default(),
             });
         }
         Ok(())
     }
 
     fn record(&mut self, found: &FileRecord<'_>) {
-        let Some(chosen) = self.chosen.get(found.event) else { return };
+        let Some(imported) = self.events.get(found.event) else { return };
         let is_sample = found.header.kind == SAMPLE;
-        if is_sample && !chosen.is_used() {
+        if is_sample && !imported.is_used() {
             return self.count(found.event);
         }
-        let Some(layout) = &chosen.layout else { return };
+        let Some(layout) = &imported.layout else { return };
         if found.header.kind == CALLCHAIN_DEFERRED {
             return self.complete_deferred(found);
         }
@@ -207,16 +208,16 @@ impl Import {
             return self.live_stack(found);
         }
         match self.understood(layout, found) {
-            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::OffCpuIntervals) => {
-                self.switch(event, found, chosen.attr().config);
+            Ok(Some(event)) if is_sample && imported.meaning() == Some(Meaning::OffCpuIntervals) => {
+                self.switch(event, found, imported.attr().config);
             }
-            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::OffCpu) => {
+            Ok(Some(event)) if is_sample && imported.meaning() == Some(Meaning::OffCpu) => {
                 self.off_cpu(event, found.time);
             }
-            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Marks) => {
-                self.mark(event, found, chosen.attr().config);
+            Ok(Some(event)) if is_sample && imported.meaning() == Some(Meaning::Marks) => {
+                self.mark(event, found, imported.attr().config);
             }
-            Ok(Some(event)) if is_sample && chosen.attr().flags.contains(AttrFlags::DEFER_CALLCHAIN) => {
+            Ok(Some(event)) if is_sample && imported.attr().flags.contains(AttrFlags::DEFER_CALLCHAIN) => {
                 self.hold(event, found);
             }
             Ok(Some(event)) => self.event_of(event, found),
@@ -313,7 +314,7 @@ impl Import {
 
     /// Completes samples that were held back with their user stack.
     fn complete_deferred(&mut self, found: &FileRecord<'_>) {
-        let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
+        let layout = self.events.get(found.event).and_then(|imported| imported.layout.as_ref());
         let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
         let Some(Record { id, body: Body::DeferredCallchain(deferred), .. }) = record else { return };
         let Some((_, tid)) = id.task else { return };
@@ -324,7 +325,7 @@ impl Import {
 
     /// Handles a part of a stack that was read while the program ran.
     fn live_stack(&mut self, found: &FileRecord<'_>) {
-        let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
+        let layout = self.events.get(found.event).and_then(|imported| imported.layout.as_ref());
         let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
         let Some(Record { id, body: Body::TextPoke(poke), .. }) = record else { return };
         if let Some(event) = self.live_stacks.decode(&poke, &id) {
@@ -333,7 +334,7 @@ impl Import {
     }
 
     fn sample_of<'a>(&self, found: &FileRecord<'a>) -> Option<Box<nyquist_perf::Sample<'a>>> {
-        let layout = self.chosen.get(found.event)?.layout.as_ref()?;
+        let layout = self.events.get(found.event)?.layout.as_ref()?;
         match parse_record(found.bytes, &layout.format).ok()?.body {
             Body::Sample(sample) => Some(sample),
             _ => None,
@@ -345,8 +346,8 @@ impl Import {
     }
 
     fn count(&mut self, event: usize) {
-        if let Some(chosen) = self.chosen.get_mut(event) {
-            chosen.samples += 1;
+        if let Some(imported) = self.events.get_mut(event) {
+            imported.samples += 1;
         }
     }
 
@@ -412,7 +413,7 @@ impl Import {
     fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion {
         let sender = self.options.sender.take();
         let mut converter =
-            describe::new_converter(reader, &self.options, &self.chosen, first).with_address_sender(sender);
+            describe::new_converter(reader, &self.options, &self.events, first).with_address_sender(sender);
         converter.keep_only(Filter::from_words(&reader.features().wanted));
         let walks_early = self.walks_early(&converter);
         Conversion::start(converter, walks_early)
@@ -421,11 +422,12 @@ impl Import {
     /// Whether stacks are walked ahead of the converter. They are not if the converter would drop most of
     /// them, or if threads first appear in events that only the converter follows.
     fn walks_early(&self, converter: &Converter) -> bool {
-        let has_copies =
-            |chosen: &Chosen| chosen.is_used() && chosen.attr().sample_type.contains(SampleType::STACK_USER);
+        let has_copies = |imported: &ImportedEvent| {
+            imported.is_used() && imported.attr().sample_type.contains(SampleType::STACK_USER)
+        };
         converter.converts_most()
-            && self.chosen.iter().any(has_copies)
-            && self.chosen.iter().all(|chosen| chosen.meaning() != Some(Meaning::OffCpuIntervals))
+            && self.events.iter().any(has_copies)
+            && self.events.iter().all(|imported| imported.meaning() != Some(Meaning::OffCpuIntervals))
     }
 
     fn finish(mut self, reader: &FileReader) -> Imported {
@@ -437,7 +439,7 @@ impl Import {
         notes.extend(finished.side_file_notes.iter().cloned());
         Imported {
             finished,
-            events: self.chosen.into_iter().map(Chosen::into_use).collect(),
+            events: self.events.into_iter().map(ImportedEvent::into_use).collect(),
             notes,
             other_machine: describe::other_machine(reader.features()),
         }

@@ -95,7 +95,7 @@ impl Reading {
             }
             match self.reader.read_next()? {
                 Item::CompleteBefore(time) => self.import.complete_before(Timestamp(time), &self.reader),
-                Item::Record(record) if record.event < self.import.chosen.len() => {
+                Item::Record(record) if record.event < self.import.events.len() => {
                     self.import.record(&record);
                 }
                 Item::Record(record) => {

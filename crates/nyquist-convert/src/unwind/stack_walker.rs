@@ -115,9 +115,9 @@ impl StackWalker {
         }
     }
 
-    /// The same for the stack of another event. It is not counted, because the source does not adapt the size
-    /// of these copies.
-    pub(crate) fn walk_beside(
+    /// The same for the stack of an additional event. It is not counted, because the source does not adapt the
+    /// size of these copies.
+    pub(crate) fn walk_uncounted(
         &mut self,
         sample: (&Sample, Timestamp),
         processes: &mut ProcessState,

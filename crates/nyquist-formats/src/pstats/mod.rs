@@ -37,7 +37,7 @@ pub(crate) fn is_pstats(start: &[u8]) -> bool {
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
     let Document { value, texts } = marshal::read(bytes)
-        .ok_or_else(|| malformed("it is cut off, or has values that such files have not"))?;
+        .ok_or_else(|| malformed("it is cut off, or has values that such files do not have"))?;
     let Value::Dictionary(functions) = value else { return Err(malformed("it is not a dictionary")) };
     let mut importer = Importer::new("Python", "pstats");
     importer.meta_mut().measure = Measure { name: "wall time".into(), unit: Unit::Time };

@@ -312,7 +312,7 @@ impl Reader<'_> {
 
     fn sampled(self, profile: &ProfileIn) -> Result<(), ReadError> {
         if !profile.weights.is_empty() && profile.weights.len() != profile.samples.len() {
-            return Err(malformed("it has not as many weights as samples".into()));
+            return Err(malformed("it has another number of weights than of samples".into()));
         }
         let mut time = nanoseconds(profile.start_value, self.unit);
         let weights = profile.weights.iter().copied().chain(std::iter::repeat(1.0));

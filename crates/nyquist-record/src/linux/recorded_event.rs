@@ -1,6 +1,7 @@
-//! Events that are recorded beside the clock.
+//! Additional events: those that are recorded besides the sampling event. The user requests them, or the
+//! recording of waits does.
 
-use nyquist_convert::perf::{Becomes, BesideEvent, Details, OccurrenceEvent, SampleFields};
+use nyquist_convert::perf::{AdditionalEvent, AdditionalEventKind, Details, OccurrenceEvent, SampleFields};
 use nyquist_perf::file::TracepointFormat;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_ALIGNMENT_FAULTS, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS,
@@ -45,7 +46,7 @@ enum Purpose {
     Wakeups,
 }
 
-/// An event that is recorded beside the clock.
+/// An event that is recorded in addition to the sampling event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
     /// The event.
@@ -105,13 +106,13 @@ impl RecordedEvent {
     }
 
     /// The description for the converter; `events` is the number of events.
-    pub(crate) fn described(&self, events: usize, counts: bool) -> BesideEvent {
-        let becomes = match (self.purpose, &self.format) {
-            (Purpose::SwitchStacks, _) => Becomes::SwitchStacks,
-            (Purpose::Wakeups, Some(format)) => Becomes::Wakeups(format.clone()),
-            _ => Becomes::Occurrences(self.occurrences(events)),
+    pub(crate) fn described(&self, events: usize, counts: bool) -> AdditionalEvent {
+        let kind = match (self.purpose, &self.format) {
+            (Purpose::SwitchStacks, _) => AdditionalEventKind::SwitchStacks,
+            (Purpose::Wakeups, Some(format)) => AdditionalEventKind::Wakeups(format.clone()),
+            _ => AdditionalEventKind::Occurrences(self.occurrences(events)),
         };
-        BesideEvent { becomes, fields: self.sample_fields(counts) }
+        AdditionalEvent { kind, fields: self.sample_fields(counts) }
     }
 
     /// How its recorded occurrences are selected. `counts` is whether its samples can contain its count.

@@ -1,4 +1,4 @@
-//! Tests of events beside the samples: their markers, their counts, and the limits.
+//! Tests of additional events: their markers, their counts, and the limits.
 
 use super::*;
 use crate::OccurrenceCount;

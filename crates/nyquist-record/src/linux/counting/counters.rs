@@ -142,7 +142,7 @@ impl Counters {
             Vec::new()
         };
         let group = Group::of(events, scope)?;
-        let opening = Opening { scope, events: events.len(), online: &online, group: group.as_ref() };
+        let opening = OpenParameters { scope, events: events.len(), online: &online, group: group.as_ref() };
         let mut rows = Vec::new();
         if matches!(scope, Scope::EachThread(_) | Scope::Thread { .. }) {
             for thread in threads {
@@ -221,14 +221,14 @@ impl Group {
 }
 
 /// The parameters that all counters share while they are opened.
-struct Opening<'a> {
+struct OpenParameters<'a> {
     scope: Scope<'a>,
     events: usize,
     online: &'a [u32],
     group: Option<&'a Group>,
 }
 
-impl Opening<'_> {
+impl OpenParameters<'_> {
     /// Opens one event for some threads, or for all CPUs.
     fn row(
         &self,

@@ -88,8 +88,8 @@ pub(crate) struct Common {
     /// Whether the event also reports context switches.
     pub(crate) switches: bool,
     pub(crate) call_graph: CallGraph,
-    /// Whether there are events beside the clock, whose samples contain more fields.
-    pub(crate) events_beside: bool,
+    /// Whether there are additional events, whose samples contain more fields.
+    pub(crate) has_additional_events: bool,
 }
 
 impl Common {
@@ -98,13 +98,13 @@ impl Common {
         self.features.read && matches!(self.reach, Reach::Thread { .. })
     }
 
-    /// Whether the samples of events beside the clock can contain the count of their event.
-    pub(crate) fn counts_beside(self) -> bool {
+    /// Whether the samples of additional events can contain the count of their event.
+    pub(crate) fn has_additional_event_counts(self) -> bool {
         self.reach == Reach::Cpu || self.reads_threads()
     }
 
-    /// Whether a clock must count beside the sampling event, because cycles are not time.
-    pub(crate) fn clock_beside(self) -> bool {
+    /// Whether a clock must count in addition to the sampling event, because cycles are not time.
+    pub(crate) fn needs_separate_clock(self) -> bool {
         self.features.trigger == Trigger::Cycles && matches!(self.reach, Reach::Thread { .. })
     }
 
@@ -122,7 +122,7 @@ impl Common {
         if self.call_graph.copies_stacks() {
             sample_type = sample_type.with(SampleType::REGS_USER).with(SampleType::STACK_USER);
         }
-        if self.events_beside {
+        if self.has_additional_events {
             // All events share one layout, so that a parser need not check which event a record is from.
             sample_type = sample_type.with(SampleType::ADDR).with(SampleType::RAW);
         }
@@ -133,7 +133,7 @@ impl Common {
         if self.features.lost {
             read_format = read_format.with(ReadFormat::LOST);
         }
-        if self.clock_beside() {
+        if self.needs_separate_clock() {
             read_format = read_format.with(ReadFormat::GROUP);
         }
         RecordFormat {
@@ -184,7 +184,7 @@ pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
     attr
 }
 
-/// The clock that counts beside cycles, in their group. It is enabled and disabled with them, and never
+/// The clock that counts in the same group as cycles. It is enabled and disabled with them, and never
 /// samples.
 pub(crate) fn clock(common: Common) -> perf_event_attr {
     let mut attr = begin(common);
@@ -205,7 +205,7 @@ pub(crate) fn clock(common: Common) -> perf_event_attr {
 pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
     let mut attr = begin(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
-    attr.config = if common.clock_beside() {
+    attr.config = if common.needs_separate_clock() {
         u64::from(PERF_COUNT_SW_TASK_CLOCK)
     } else {
         u64::from(PERF_COUNT_SW_CPU_CLOCK)
@@ -281,7 +281,7 @@ mod tests {
     use crate::linux::sys::event::wakeup_watermark;
 
     fn common(features: Features, reach: Reach) -> Common {
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto, has_additional_events: false }
     }
 
     /// Repeats a request until the kernel no longer refuses it with an errno. Returns the remaining features.
@@ -297,13 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn events_beside_have_the_layout_of_the_clock() {
+    fn additional_events_have_the_layout_of_the_clock() {
         let alone = common(Features::ALL, Reach::Cpu).format();
-        let beside = Common { events_beside: true, ..common(Features::ALL, Reach::Cpu) }.format();
+        let with_events =
+            Common { has_additional_events: true, ..common(Features::ALL, Reach::Cpu) }.format();
         let more = SampleType::ADDR.with(SampleType::RAW);
-        assert_eq!(beside.sample_type, alone.sample_type.with(more));
+        assert_eq!(with_events.sample_type, alone.sample_type.with(more));
         assert_eq!(
-            (beside.read_format, alone.sample_type.contains(SampleType::RAW)),
+            (with_events.read_format, alone.sample_type.contains(SampleType::RAW)),
             (alone.read_format, false)
         );
     }
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_counts_beside_threads_cycles_only() {
+    fn only_cycles_of_threads_have_a_separate_clock() {
         let group = |(trigger, reach)| {
             let format = common(Features { trigger, ..Features::ALL }, reach).format();
             format.read_format.contains(ReadFormat::GROUP)

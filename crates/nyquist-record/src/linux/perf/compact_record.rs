@@ -99,8 +99,14 @@ pub(super) mod tests {
         [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
             let features = Features { trigger, ..Features::ALL };
             let reach = Reach::Thread { from_exec: true };
-            Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
-                .format()
+            Common {
+                features,
+                reach,
+                switches: false,
+                call_graph: CallGraph::Auto,
+                has_additional_events: false,
+            }
+            .format()
         })
     }
 

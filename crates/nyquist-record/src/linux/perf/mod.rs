@@ -20,14 +20,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod additional_events;
 mod attr;
-mod beside;
 mod compact_record;
 mod deep_stacks;
-mod described;
 mod drain;
 mod drain_scheduler;
 mod event_pace;
+mod event_parameters;
 mod events;
 mod inherited_events;
 mod jitter;

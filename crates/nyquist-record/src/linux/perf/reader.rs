@@ -47,7 +47,7 @@ pub(crate) struct Reader {
     pub(crate) jitter: Option<Jitter>,
     /// Set if sideband records can be read in batches.
     pub(crate) sideband_throttle: Option<SidebandThrottle>,
-    /// Set if the periods of events beside the clock follow their rates.
+    /// Set if the periods of additional events follow their rates.
     pub(crate) event_pace: Option<EventPace>,
 }
 
@@ -56,7 +56,7 @@ struct Waiting {
     poll: PollSet,
     stop: usize,
     /// The processes that have not ended yet.
-    living: Vec<Living>,
+    living: Vec<LivingProcess>,
     /// For every ring its poll index, and the index of the event in `wakers` that is waited for.
     rings: Vec<(usize, usize)>,
     /// The longest time between two drains of the rings, in ms.
@@ -64,13 +64,13 @@ struct Waiting {
 }
 
 /// A process that is watched.
-struct Living {
+struct LivingProcess {
     pid: u32,
     /// Its poll index and its pidfd, which must stay open; `None` if the kernel has no pidfds.
     descriptor: Option<(usize, OwnedFd)>,
 }
 
-impl Living {
+impl LivingProcess {
     fn has_ended(&self, poll: &PollSet) -> bool {
         match &self.descriptor {
             Some((place, _)) => poll.ready(*place).readable,
@@ -154,7 +154,7 @@ impl Reader {
         let (ended, losses) = self.scheduler.into_reports();
         // Losses come first, because they are a part of the CPU time of threads.
         let mut unreported: Vec<_> = losses.unreported(self.events.lost_by_cpu(), now).collect();
-        unreported.extend(losses.unreported_beside(self.events.lost_beside(), now));
+        unreported.extend(losses.unreported_additional(self.events.lost_of_additional_events(), now));
         unreported.extend(self.totals.finish(&self.events, &ended, living, now));
         End { reason, unreported, threads_live }
     }
@@ -164,7 +164,7 @@ impl Reader {
         let stop = poll.add(self.stop.as_fd().as_raw_fd());
         let living = self.watched.iter().map(|pid| {
             let descriptor = process_descriptor(*pid).ok();
-            Living { pid: *pid, descriptor: descriptor.map(|fd| (poll.add(fd.as_raw_fd()), fd)) }
+            LivingProcess { pid: *pid, descriptor: descriptor.map(|fd| (poll.add(fd.as_raw_fd()), fd)) }
         });
         let living = living.collect();
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));

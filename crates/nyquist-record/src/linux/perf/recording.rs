@@ -12,8 +12,8 @@ use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
-use super::described::Described;
 use super::drain::FilledBuffer;
+use super::event_parameters::EventParameters;
 use super::events::Events;
 use super::outer_stacks::OuterStacks as _;
 use super::reader::End;
@@ -36,7 +36,7 @@ pub struct Recording {
     pub(crate) end: Option<(EndReason, bool)>,
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
-    pub(crate) described: Described,
+    pub(crate) parameters: EventParameters,
     /// Whether the counts of the events are the CPU time of the recorded processes.
     pub(crate) counts_time: bool,
     /// The command's own control group.
@@ -116,7 +116,7 @@ impl Recording {
 
     /// The events as a perf.data file describes them: sampling events come first.
     pub fn written_events(&self) -> io::Result<Vec<WrittenEvent>> {
-        self.described.events(&self.events)
+        self.parameters.events(&self.events)
     }
 
     /// The kernel's ids of the events that count CPU time, and the CPU of each.

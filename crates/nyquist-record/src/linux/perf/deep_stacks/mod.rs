@@ -7,13 +7,13 @@ mod duty_cycle;
 mod hot_pages;
 mod observer;
 mod pages;
+mod read_request;
 mod reader;
 mod ring_scanner;
 mod stack_bases;
 mod thread;
 mod truncated_stack;
 mod used_part;
-mod wanted;
 
 use std::io;
 use std::sync::Arc;

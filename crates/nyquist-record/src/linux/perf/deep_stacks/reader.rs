@@ -10,11 +10,11 @@ use nyquist_convert::event::Event;
 
 use super::duty_cycle::DutyCycle;
 use super::pages::Memory;
+use super::read_request::{FRESH_NS, ReadRequest, add};
 use super::ring_scanner::RingScanner;
 use super::stack_bases::StackBases;
 use super::thread::Thread;
 use super::truncated_stack::TruncatedStack;
-use super::wanted::{FRESH_NS, Wanted, add};
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 use crate::random::Random;
@@ -54,7 +54,7 @@ pub(crate) struct LiveReader {
     bases: Arc<StackBases>,
     threads: HashMap<u32, Thread>,
     /// What to read after the rest.
-    wanted: HashMap<u32, Wanted>,
+    wanted: HashMap<u32, ReadRequest>,
     /// The buffer that stacks are read into.
     memory: Memory,
     duty_cycle: DutyCycle,
@@ -197,7 +197,7 @@ impl LiveReader {
             let (pid, (start, end)) = (thread.pid, thread.last_copy);
             let (oldest_ns, newest_ns) = (now, now);
             let wanted =
-                Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: false };
+                ReadRequest { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: false };
             self.wanted.entry(*tid).or_insert(wanted);
         }
     }
@@ -230,7 +230,7 @@ impl LiveReader {
 /// reported by the ring reader, which comes later.
 fn note_truncated(
     threads: &mut HashMap<u32, Thread>,
-    wanted: &mut HashMap<u32, Wanted>,
+    wanted: &mut HashMap<u32, ReadRequest>,
     copy: TruncatedStack,
 ) {
     if let Some(thread) = threads.get_mut(&copy.tid) {

@@ -104,7 +104,7 @@ mod tests {
 
     fn format() -> RecordFormat {
         let (features, reach) = (Features::ALL, Reach::Cpu);
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto, has_additional_events: false }
             .format()
     }
 

@@ -7,7 +7,7 @@ use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 
 use super::hot_pages::HotPages;
 use super::pages::{MOST_READ, Memory, PAGE};
-use super::wanted::Wanted;
+use super::read_request::ReadRequest;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 
@@ -59,7 +59,7 @@ pub(super) struct Thread {
 
 impl Thread {
     /// Returns whether the memory that contains its stack is known, and the copy ends before the stack does.
-    pub(super) fn find_stack(&mut self, wanted: Wanted) -> bool {
+    pub(super) fn find_stack(&mut self, wanted: ReadRequest) -> bool {
         // A copy that reaches the end of the memory may begin far before it.
         let inside = wanted.end.saturating_sub(1);
         if !self.stack.contains(&inside) {
@@ -70,13 +70,13 @@ impl Thread {
 
     /// The end of the stack, as far as known: its base if that is on the copied stack, or else the end of its
     /// memory, which may extend far beyond the stack.
-    fn outer_end(&self, wanted: Wanted) -> u64 {
+    fn outer_end(&self, wanted: ReadRequest) -> u64 {
         let is_on_stack = wanted.start <= self.base && self.base < self.stack.end;
         if is_on_stack { (self.base + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }
     }
 
     /// Where to start reading, so that earlier and later readings overlap.
-    fn innermost_end(&mut self, wanted: Wanted) -> u64 {
+    fn innermost_end(&mut self, wanted: ReadRequest) -> u64 {
         let (end, at) = self.innermost;
         let is_recent = wanted.oldest_ns.saturating_sub(at) < INNERMOST_FOR;
         if !is_recent || wanted.end <= end || !self.stack.contains(&end) {
@@ -86,7 +86,7 @@ impl Thread {
     }
 
     /// The part of the stack that may be useful.
-    fn outer_part(&mut self, wanted: Wanted) -> Range<u64> {
+    fn outer_part(&mut self, wanted: ReadRequest) -> Range<u64> {
         let innermost = self.innermost_end(wanted);
         let start = innermost.saturating_sub(OVERLAP).max(self.stack.start) & !(PAGE - 1);
         let end = self.outer_end(wanted).next_multiple_of(PAGE);
@@ -98,7 +98,7 @@ impl Thread {
 
     /// Reads the pages of the outer part that may be useful, or all of it if these are not known. Returns
     /// whether there are any.
-    fn read_pages(&mut self, wanted: Wanted, memory: &mut Memory) -> bool {
+    fn read_pages(&mut self, wanted: ReadRequest, memory: &mut Memory) -> bool {
         let stack = self.outer_part(wanted);
         let inner_end = wanted.outermost_end.saturating_add(BEHIND).next_multiple_of(PAGE);
         let parts = self.hot_pages.parts(&stack, inner_end, monotonic_ns()).unwrap_or_else(|| vec![stack]);
@@ -106,7 +106,7 @@ impl Thread {
     }
 
     /// Reads the current content of the outer part of the stack.
-    pub(super) fn read(&mut self, tid: u32, wanted: Wanted, memory: &mut Memory) -> Option<Event> {
+    pub(super) fn read(&mut self, tid: u32, wanted: ReadRequest, memory: &mut Memory) -> Option<Event> {
         let is_there = self.read_pages(wanted, memory);
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
         let read_at = self.read_at;
@@ -128,9 +128,9 @@ mod tests {
     use super::*;
 
     /// A request to read beyond a copy.
-    fn wanted_up_to(end: u64) -> Wanted {
+    fn wanted_up_to(end: u64) -> ReadRequest {
         let pid = std::process::id();
-        Wanted {
+        ReadRequest {
             pid,
             start: end.saturating_sub(0x8000),
             end,
@@ -146,7 +146,7 @@ mod tests {
         let copy = 0x10_0000..0x11_0000;
         let read = |rest: u64, truncated_at: u64| {
             let mut thread = Thread { stack: 0x1000..copy.end + rest, truncated_at, ..Thread::default() };
-            let wanted = Wanted { start: copy.start, ..wanted_up_to(copy.end) };
+            let wanted = ReadRequest { start: copy.start, ..wanted_up_to(copy.end) };
             let part = thread.outer_part(wanted);
             assert_eq!(part.start, copy.end - OVERLAP);
             part.end - part.start
@@ -183,7 +183,7 @@ mod tests {
     fn a_stack_is_read_up_to_its_known_base() {
         let memory = vec![7_u8; 1 << 20];
         let begin = memory.as_ptr() as u64;
-        let wanted = |start: u64| Wanted {
+        let wanted = |start: u64| ReadRequest {
             pid: std::process::id(),
             start: begin + start,
             end: begin + start + 0x1_0000,
@@ -220,7 +220,7 @@ mod tests {
         let stack = 0x10_0000..0x80_0000;
         let outer_end = |base: u64| {
             let thread = Thread { base, stack: stack.clone(), ..Thread::default() };
-            thread.outer_end(Wanted { start: 0x20_0000, ..wanted_up_to(0x21_0000) })
+            thread.outer_end(ReadRequest { start: 0x20_0000, ..wanted_up_to(0x21_0000) })
         };
         assert_eq!([0, 0x1f_fff8, 0x80_0000].map(outer_end), [stack.end; 3]);
         assert_eq!([0x20_0000, 0x7f_fff8].map(outer_end), [0x20_1000, 0x80_0000]);
@@ -231,7 +231,7 @@ mod tests {
         let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
         let mut innermost = |ms: u64, end: u64| {
             let (oldest_ns, newest_ns) = (ms * 1_000_000, ms * 1_000_000);
-            thread.innermost_end(Wanted {
+            thread.innermost_end(ReadRequest {
                 pid: 1,
                 start: end - 0x8000,
                 end,
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_has_no_stack() {
-        let wanted = Wanted { pid: u32::MAX >> 1, ..wanted_up_to(0x5000) };
+        let wanted = ReadRequest { pid: u32::MAX >> 1, ..wanted_up_to(0x5000) };
         assert!(!Thread::default().find_stack(wanted));
     }
 }

@@ -56,7 +56,7 @@ mod tests {
 
     fn layout() -> SampleLayout {
         let common = Common {
-            events_beside: false,
+            has_additional_events: false,
             features: Features::ALL,
             reach: Reach::Cpu,
             switches: false,

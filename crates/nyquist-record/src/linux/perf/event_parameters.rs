@@ -12,12 +12,12 @@ use crate::linux::sys::event::perf_event_attr;
 
 /// The parameters with which the events were opened.
 #[derive(Debug)]
-pub(crate) struct Described {
+pub(crate) struct EventParameters {
     pub(crate) common: Common,
     pub(crate) outcome: Outcome,
 }
 
-impl Described {
+impl EventParameters {
     /// The events, with the ids of all that were opened. Queries the kernel for each.
     pub(crate) fn events(&self, events: &Events) -> io::Result<Vec<WrittenEvent>> {
         let mut written = Vec::new();
@@ -59,7 +59,7 @@ impl Described {
             Role::Clock => (clock(common), 0),
             Role::Totals => (totals(common, 1), 0),
             // They are not stored in files.
-            Role::Sideband | Role::LazySideband | Role::Beside(_) => (sideband(common, 1), 0),
+            Role::Sideband | Role::LazySideband | Role::Additional(_) => (sideband(common, 1), 0),
         })
     }
 }

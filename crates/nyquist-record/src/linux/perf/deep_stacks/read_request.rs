@@ -9,7 +9,7 @@ pub(super) const FRESH_NS: u64 = 8_000_000;
 
 /// What to read for a thread: from the innermost end of its copies, and everything up to their outermost end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct ReadRequest {
     pub(super) pid: u32,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -21,10 +21,10 @@ pub(super) struct Wanted {
 }
 
 /// Adds a copy to the request for its thread. Of old samples, only the thread is used.
-pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, copy: TruncatedStack) {
+pub(super) fn add(wanted: &mut HashMap<u32, ReadRequest>, copy: TruncatedStack) {
     let TruncatedStack { pid, start, end, time_ns, .. } = copy;
     let (oldest_ns, newest_ns) = (time_ns, time_ns);
-    let new = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: true };
+    let new = ReadRequest { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: true };
     wanted
         .entry(copy.tid)
         .and_modify(|known| {
@@ -32,7 +32,7 @@ pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, copy: TruncatedStack) {
             *known = if is_fresh && known.pid == copy.pid {
                 let (oldest_ns, newest_ns) = (known.oldest_ns.min(time_ns), known.newest_ns.max(time_ns));
                 let (start, outermost_end) = (known.start.min(start), known.outermost_end.max(end));
-                Wanted { start, end: known.end.min(end), outermost_end, oldest_ns, newest_ns, ..new }
+                ReadRequest { start, end: known.end.min(end), outermost_end, oldest_ns, newest_ns, ..new }
             } else {
                 new
             };
@@ -55,7 +55,7 @@ mod tests {
             for copy in copies {
                 add(&mut wanted, *copy);
             }
-            let Wanted { end, oldest_ns, .. } = wanted[&2];
+            let ReadRequest { end, oldest_ns, .. } = wanted[&2];
             assert_eq!((oldest_ns, end), expected, "{copies:?}");
         };
         check(&[truncated(100, 0x5000)], (100, 0x5000));

@@ -1,4 +1,4 @@
-//! Events beside the clock: their attributes, the CPUs on which they are opened, and the reasons for
+//! Additional events: their attributes, the CPUs on which they are opened, and the reasons for
 //! failures.
 
 use std::ffi::CString;
@@ -17,9 +17,9 @@ const MOST_STACK: u32 = 8 << 10;
 /// The same for events with a limited rate.
 const MOST_STACK_OF_FEW: u32 = 32 << 10;
 
-/// The parameters for opening events beside the clock on a CPU.
+/// The parameters for opening additional events on a CPU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct OpenParameters {
     pub(crate) common: Common,
     pub(crate) cpu: u32,
     /// The size of the stack copies in the clock's samples.
@@ -28,7 +28,7 @@ pub(crate) struct Opening {
     pub(crate) wake_at: u32,
 }
 
-impl Opening {
+impl OpenParameters {
     /// Opens an event: once for each of its selectors. Skips a selector whose unit does not count on this
     /// CPU.
     pub(crate) fn open(
@@ -73,7 +73,7 @@ impl Opening {
         attr.config = selector.config[0];
         attr.__bindgen_anon_3.config1 = selector.config[1];
         attr.__bindgen_anon_4.config2 = selector.config[2];
-        let counts = self.common.counts_beside();
+        let counts = self.common.has_additional_event_counts();
         match recorded.pacing(counts) {
             Pacing::Fixed(period) => attr.__bindgen_anon_1.sample_period = period,
             Pacing::ByReader(_) => attr.__bindgen_anon_1.sample_period = 1,
