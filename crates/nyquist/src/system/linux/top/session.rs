@@ -58,7 +58,10 @@ const PIDS_NAMED: usize = 4;
 pub(super) enum Message {
     /// A new snapshot.
     Snapshot(Box<Snapshot>),
-    /// The watched target has ended. The last snapshot follows. The status of a command is known.
+    /// The snapshot of the whole recording. It follows the end of the target.
+    LastSnapshot(Box<Snapshot>),
+    /// The watched target has ended. The last snapshot follows, perhaps after one that was begun before. The
+    /// status of a command is known.
     Ended(Option<ExitStatus>),
     /// Input from the terminal.
     Input(ratatui::crossterm::event::Event),
@@ -369,7 +372,11 @@ impl Refresher {
                 wait = pace.pause_after(made + page.show(snapshot.profile, snapshot.until));
                 continue;
             }
-            if !messages.tell(Message::Snapshot(snapshot)) || is_last {
+            if is_last {
+                messages.tell(Message::LastSnapshot(snapshot));
+                return;
+            }
+            if !messages.tell(Message::Snapshot(snapshot)) {
                 return;
             }
             wait = self.interval.max(began.elapsed() * PAUSE);

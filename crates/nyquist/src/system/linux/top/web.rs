@@ -32,7 +32,7 @@ pub(super) fn run(
                 return if end == QuitReason::Gone { QuitReason::Signal(signal) } else { end };
             }
             Message::Gone => return QuitReason::Gone,
-            Message::Snapshot(_) | Message::Input(_) => {}
+            Message::Snapshot(_) | Message::LastSnapshot(_) | Message::Input(_) => {}
         }
     }
     end
