@@ -4,7 +4,6 @@
 //! The rest of the recording knows it by the traits of [`outer_stacks`](super::outer_stacks) alone.
 
 mod duty_cycle;
-mod hot_pages;
 mod observer;
 mod pages;
 mod read_request;

@@ -150,12 +150,6 @@ impl LiveReader {
                     thread.leave_alone_until = now + LEAVE_ALONE_NS;
                 }
             }
-            for (tid, page) in feedback.hot_pages {
-                self.threads.entry(tid.0).and_modify(|thread| thread.hot_pages.note(page.0, now));
-            }
-            for tid in feedback.gaps {
-                self.threads.entry(tid.0).and_modify(|thread| thread.hot_pages.note_gap(now));
-            }
         }
         if self.threads.len() > MOST_THREADS {
             self.threads.retain(|_, thread| now.saturating_sub(thread.noted_at) < LEAVE_ALONE_NS);
@@ -196,8 +190,7 @@ impl LiveReader {
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
             let (pid, (start, end)) = (thread.pid, thread.last_copy);
             let (oldest_ns, newest_ns) = (now, now);
-            let wanted =
-                ReadRequest { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: false };
+            let wanted = ReadRequest { pid, start, end, oldest_ns, newest_ns, is_reported: false };
             self.wanted.entry(*tid).or_insert(wanted);
         }
     }
@@ -244,47 +237,13 @@ fn note_truncated(
 
 #[cfg(test)]
 mod tests {
-    use nyquist_convert::event::{EventKind, Tid};
-    use nyquist_object::Avma;
+    use nyquist_convert::event::Tid;
     use nyquist_perf::RecordFormat;
 
-    use super::super::pages::PAGE;
-    use super::super::thread::{BEHIND, OVERLAP};
     use super::*;
 
     fn truncated(time_ns: u64, end: u64) -> TruncatedStack {
         TruncatedStack { pid: 1, tid: 2, time_ns, start: end - 0x1000, end }
-    }
-
-    #[test]
-    fn unused_pages_are_left_out_until_one_is_missed() {
-        let memory = vec![7_u8; 1 << 20];
-        let begin = (memory.as_ptr() as u64).next_multiple_of(PAGE);
-        let (mut reader, reports, feedback_sender, events) = reader();
-        let start = begin + 0x1_0000;
-        let copy = TruncatedStack { pid: std::process::id(), tid: 2, time_ns: 0, start, end: start + 0x8000 };
-        reader.bases.set(2, Some(begin + 0x8_0000));
-        let mut pages_read = |feedback: StackCopyFeedback| {
-            feedback_sender.send(feedback).unwrap();
-            let now = monotonic_ns();
-            reports.send(TruncatedStack { time_ns: now, ..copy }).unwrap();
-            assert!(reader.wait());
-            reader.apply_feedback(now);
-            reader.note_wanted(now);
-            // Kept fresh, however long the machine stalls until it is read.
-            reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = u64::MAX);
-            reader.read_wanted();
-            let EventKind::LiveStack(live) = events.try_recv().unwrap().kind else { panic!() };
-            assert_eq!(live.start.0 + (live.pages.len() as u64 * PAGE), begin + 0x8_1000);
-            live.pages.iter().filter(|page| !page.is_empty()).count() as u64
-        };
-        let all = (begin + 0x8_1000 - (copy.end - OVERLAP)) / PAGE;
-        let hot_pages = [0x5_0000, 0x8_0000].map(|page| (Tid(2), Avma(begin + page))).into_iter().collect();
-        let few = (OVERLAP + BEHIND) / PAGE + 2;
-        assert_eq!(pages_read(StackCopyFeedback::default()), all);
-        assert_eq!(pages_read(StackCopyFeedback { hot_pages, ..StackCopyFeedback::default() }), few);
-        assert_eq!(pages_read(StackCopyFeedback::default()), few);
-        assert_eq!(pages_read(StackCopyFeedback { gaps: vec![Tid(2)], ..StackCopyFeedback::default() }), all);
     }
 
     #[test]

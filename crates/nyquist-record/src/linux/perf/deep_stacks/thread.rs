@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 
-use super::hot_pages::HotPages;
 use super::pages::{MOST_READ, Memory, PAGE};
 use super::read_request::ReadRequest;
 use crate::linux::proc;
@@ -13,7 +12,7 @@ use crate::linux::sys::clock::monotonic_ns;
 
 /// How much of the copied part is read again. Both can then be compared where they join, also if the stack of
 /// the next sample is somewhat deeper.
-pub(super) const OVERLAP: u64 = 8 << 10;
+const OVERLAP: u64 = 8 << 10;
 /// How far back a reading is used: for samples since the previous reading, but no further back than this.
 const USED_BACK_NS: u64 = 10_000_000;
 /// How old the innermost copy end may be that a reading begins at, in nanoseconds. A reading for one sample
@@ -21,9 +20,6 @@ const USED_BACK_NS: u64 = 10_000_000;
 const INNERMOST_FOR: u64 = 20_000_000;
 /// The maximum that is read for this comparison.
 const MOST_INNER: u64 = 32 << 10;
-/// At least this much is read beyond the outermost copy, even if no walk is known to have read a page there.
-/// The next copies may end there.
-pub(super) const BEHIND: u64 = 8 << 10;
 /// The limit for reading a stack up to the end of its memory while its base is unknown and no truncated copy
 /// is known.
 const NEAR_END: u64 = 256 << 10;
@@ -41,7 +37,6 @@ pub(super) struct Thread {
     pub(super) base: u64,
     /// The last reading.
     last: Option<Arc<LiveStack>>,
-    pub(super) hot_pages: HotPages,
     /// The innermost end of recent copies, and the time of that copy.
     innermost: (u64, u64),
     pub(super) leave_alone_until: u64,
@@ -96,18 +91,9 @@ impl Thread {
         start..end.clamp(start, start + most)
     }
 
-    /// Reads the pages of the outer part that may be useful, or all of it if these are not known. Returns
-    /// whether there are any.
-    fn read_pages(&mut self, wanted: ReadRequest, memory: &mut Memory) -> bool {
-        let stack = self.outer_part(wanted);
-        let inner_end = wanted.outermost_end.saturating_add(BEHIND).next_multiple_of(PAGE);
-        let parts = self.hot_pages.parts(&stack, inner_end, monotonic_ns()).unwrap_or_else(|| vec![stack]);
-        memory.read(wanted.pid, parts)
-    }
-
     /// Reads the current content of the outer part of the stack.
     pub(super) fn read(&mut self, tid: u32, wanted: ReadRequest, memory: &mut Memory) -> Option<Event> {
-        let is_there = self.read_pages(wanted, memory);
+        let is_there = memory.read(wanted.pid, self.outer_part(wanted));
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
         let read_at = self.read_at;
         let (start, pages) = is_there.then(|| memory.pages_since(self.last.as_deref()))?;
@@ -134,7 +120,6 @@ mod tests {
             pid,
             start: end.saturating_sub(0x8000),
             end,
-            outermost_end: end,
             oldest_ns: 1000,
             newest_ns: 1000,
             is_reported: true,
@@ -187,7 +172,6 @@ mod tests {
             pid: std::process::id(),
             start: begin + start,
             end: begin + start + 0x1_0000,
-            outermost_end: begin + start + 0x1_0000,
             oldest_ns: 1000,
             newest_ns: 1000,
             is_reported: true,
@@ -235,7 +219,6 @@ mod tests {
                 pid: 1,
                 start: end - 0x8000,
                 end,
-                outermost_end: end,
                 oldest_ns,
                 newest_ns,
                 is_reported: true,
