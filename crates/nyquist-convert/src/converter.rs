@@ -162,12 +162,7 @@ impl Converter {
     /// pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
         self.pipeline.processes.dumps.read_on();
-        self.order.release(complete_before, |event, coming| {
-            if let Some(coming) = coming {
-                self.pipeline.walker.prefetcher.fetch(&coming.kind);
-            }
-            self.pipeline.convert(event);
-        });
+        self.order.release(complete_before, |event| self.pipeline.convert(event));
         self.pipeline.release_waiting(false);
         self.pipeline.mark_jit_functions(complete_before);
         self.pipeline.sink.place_gaps();

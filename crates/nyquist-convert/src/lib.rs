@@ -8,6 +8,8 @@
 //! through the others: `processes` (with their mappings in `modules` and `jit`), `unwind`, `account` and
 //! `build`, which holds the profile. `symbolicate` comes last.
 
+#![forbid(unsafe_code)]
+
 mod account;
 mod build;
 mod converter;
@@ -31,7 +33,6 @@ mod selection;
 mod shape;
 mod statistics;
 mod symbolicate;
-pub mod sys;
 pub mod time_namespace;
 mod unwind;
 

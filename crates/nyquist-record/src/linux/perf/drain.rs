@@ -6,7 +6,6 @@ use std::sync::mpsc::SyncSender;
 
 use nyquist_convert::event::Timestamp;
 use nyquist_convert::perf::{AdditionalEvents, SampleFields};
-use nyquist_convert::sys::CACHE_LINE;
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
@@ -31,10 +30,6 @@ pub(crate) struct FilledBuffer {
 
 /// How many buffers are filled before they are sent on, also within a round.
 const HANDED_OVER_AT_ONCE: usize = 16;
-
-/// How much of a record is prefetched while the previous one is copied: its fixed fields, call chain,
-/// registers, and the innermost part of the stack. The hardware prefetcher handles the rest.
-const FETCHED_AHEAD: u64 = 1536;
 
 /// The longest record: its size is a `u16`.
 const LONGEST_RECORD: usize = 1 << 16;
@@ -187,7 +182,6 @@ impl Copier {
                 }
                 None => return None,
             };
-            fetch_next(ring, at, header, head);
             let DrainParameters { format, additional_events, observer, .. } = &self.draining;
             let fields = match header.kind {
                 record::SAMPLE if is_additional => fields_at(ring, at, additional_events),
@@ -265,17 +259,6 @@ impl Copier {
             // The channel has room for every buffer. If the receiver is gone, the buffers return to the pool.
             let _ = self.draining.out.try_send(std::mem::replace(&mut self.filled, next));
         }
-    }
-}
-
-/// Prefetches the parts of the record after the one at `at` that are read first: its beginning, and its last
-/// word if it is as long as this one. Another CPU has written it, so the copy would stall several times.
-fn fetch_next(ring: &Ring, at: u64, header: Header, head: u64) {
-    let len = u64::from(header.size);
-    let next = at + len;
-    if header.kind == record::SAMPLE && next < head {
-        (next..next + FETCHED_AHEAD).step_by(CACHE_LINE).for_each(|position| ring.fetch(position));
-        ring.fetch(next + len - 8);
     }
 }
 
