@@ -3,7 +3,7 @@
 //! events to the recording, which of them are kept, and how the recording ends.
 
 mod buffers;
-mod kept;
+mod event_filter;
 mod record_format;
 mod recorder;
 mod refusal;

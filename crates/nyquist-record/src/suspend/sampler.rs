@@ -17,8 +17,8 @@ use super::refused::RefusedProcesses;
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Tasks;
 use crate::Chunk;
+use crate::chunk_builder::ChunkBuilder;
 use crate::end_reason::EndReason;
-use crate::out::Out;
 use crate::pace::{Budget, HoldSummary, Holds, Ticks};
 
 /// How often the samples are sent on, and the images and names are read.
@@ -84,7 +84,7 @@ pub(crate) struct Sampler<S: System> {
     pub(super) family: Family,
     pub(super) processes: HashMap<u32, Process<S::Process>>,
     pub(super) tasks: Tasks<S::Thread>,
-    pub(super) out: Out,
+    pub(super) out: ChunkBuilder,
     pub(super) budget: Budget,
     pub(super) holds: Holds,
     /// The CPU time of threads that have ended.
@@ -125,7 +125,7 @@ impl<S: System> Sampler<S> {
             plan,
             processes,
             tasks: Tasks::default(),
-            out: Out::new(chunks, waiting),
+            out: ChunkBuilder::new(chunks, waiting),
             holds: Holds::new(),
             ended_cpu_ns: 0,
             refused: RefusedProcesses::default(),
