@@ -18,7 +18,7 @@ mod section_places;
 use crate::{AddressInfo, Finder, Frame, Origin, Reason, Symbol, SymbolFiles, demangle};
 pub use code::{KernelCode, KernelCodeError};
 pub use files::KernelFiles;
-use function_table::{Around, Function, FunctionTable};
+use function_table::{Function, FunctionTable, NearestFunction};
 use functions::Functions;
 use image::{Anchors, KernelImage};
 pub use kept::{read_kernel, sealed_kernel};
@@ -26,7 +26,7 @@ use lines::{for_each_line, parse_module};
 use modules::{ModuleFiles, PlacedModule};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
-use running::Unkept;
+use running::UncachedSymbols;
 use rustc_hash::FxHashMap;
 use std::io::{self, BufRead};
 use std::num::NonZeroUsize;
@@ -56,7 +56,7 @@ pub struct KernelSymbols {
     /// The file of each module, after one of its addresses was first looked up.
     pub(crate) placed: Vec<OnceLock<Option<PlacedModule>>>,
     /// The way to read all symbols, if these are cached ones.
-    pub(crate) unkept: Option<Unkept>,
+    pub(crate) uncached: Option<UncachedSymbols>,
 }
 
 /// A part of the kernel that was linked on its own.
@@ -188,13 +188,13 @@ impl KernelSymbols {
     /// The answer for an address in the kernel. The symbol's address is relative to its module's start.
     pub fn lookup(&self, address: Avma) -> AddressInfo {
         let around = self.functions.around(address.0);
-        match self.unkept.as_ref().filter(|_| !around.is_some_and(|around| around.is_inside_module())) {
-            Some(unkept) => unkept.lookup(address),
+        match self.uncached.as_ref().filter(|_| !around.is_some_and(|around| around.is_inside_module())) {
+            Some(uncached) => uncached.lookup(address),
             None => self.lookup_here(around, address),
         }
     }
 
-    fn lookup_here(&self, around: Option<Around<'_>>, address: Avma) -> AddressInfo {
+    fn lookup_here(&self, around: Option<NearestFunction<'_>>, address: Avma) -> AddressInfo {
         let found = self.module_of(address).zip(around);
         let Some((module, function)) = found.filter(|(module, found)| found.start >= module.range.start.0)
         else {

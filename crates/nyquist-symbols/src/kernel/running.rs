@@ -23,12 +23,12 @@ const HEAD: u64 = 64 << 10;
 /// while the kernel runs, such as compiled BPF programs and trampolines, or are in a damaged part of the
 /// file.
 #[derive(Debug)]
-pub(crate) struct Unkept {
+pub(crate) struct UncachedSymbols {
     kernel: RunningKernel,
     all: OnceLock<Option<Box<KernelSymbols>>>,
 }
 
-impl Unkept {
+impl UncachedSymbols {
     pub(crate) fn lookup(&self, address: Avma) -> AddressInfo {
         let all = self.all.get_or_init(|| self.kernel.read().ok().map(Box::new));
         all.as_ref().map_or_else(|| AddressInfo::unknown(Reason::NotCovered), |all| all.lookup(address))
@@ -75,8 +75,8 @@ impl RunningKernel {
         let kept = cache.kernel().and_then(|file| open(&file, &state.places, &state.identity));
         if let Some(kept) = kept {
             let build_id = build_id_in_notes(&self.notes(), cfg!(target_endian = "little"));
-            let unkept = Some(Unkept { kernel: self, all: OnceLock::new() });
-            return Ok(KernelSymbols { build_id, unkept, ..kept });
+            let uncached = Some(UncachedSymbols { kernel: self, all: OnceLock::new() });
+            return Ok(KernelSymbols { build_id, uncached, ..kept });
         }
         let symbols = self.read()?;
         // If modules were loaded or unloaded meanwhile, the symbols belong to neither state.
