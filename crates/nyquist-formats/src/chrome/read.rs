@@ -6,7 +6,7 @@ use nyquist_profile::{MarkerTiming, Measure, ThreadIndex, Unit};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::asynchronous::Asynchronous;
-use super::event::{Beside, Event, read_events};
+use super::event::{Event, OtherData, read_events};
 use super::markers::{Markers, TraceMarker};
 use super::profiles::CpuProfiles;
 use super::raw::ThreadId;
@@ -26,7 +26,7 @@ const FORMAT: &str = "a Chrome trace";
 /// If there is no event in it.
 pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     let mut reader = Reader::new();
-    let (Beside { samples, measure }, ended) = read_events(bytes, &mut |event| reader.read_event(&event));
+    let (OtherData { samples, measure }, ended) = read_events(bytes, &mut |event| reader.read_event(&event));
     if !reader.has_events && samples.is_empty() {
         return Err(match ended {
             Err(error) => ReadError::Json { format: FORMAT, error },
