@@ -3,6 +3,7 @@
 use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::build::seen_addresses::AddressSender;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
+use crate::event_selection::EventSelection;
 use crate::filter::Filter;
 use crate::modules::lib_source::LibSource;
 use crate::modules::recorded_files::{Files, RecordedFiles};
@@ -15,7 +16,6 @@ use crate::selection::Selection;
 use crate::shape::Shape;
 use crate::statistics::Statistics;
 use crate::unwind::stack_mechanism::StackCopyFeedback;
-use crate::wanted::Wanted;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
@@ -107,7 +107,7 @@ impl Converter {
     /// Whether most samples with copied stacks are converted, and threads appear only in events that other
     /// trackers can follow.
     pub(crate) fn converts_most(&self) -> bool {
-        let Wanted { selection, filter, .. } = &self.pipeline.wanted;
+        let EventSelection { selection, filter, .. } = &self.pipeline.wanted;
         let shape = &self.pipeline.sink.shape;
         *selection == Selection::default()
             && matches!(filter, Filter::All | Filter::FromExec(_))

@@ -14,6 +14,7 @@ mod converter;
 mod decode;
 pub mod etw;
 pub mod event;
+mod event_selection;
 mod files;
 mod filter;
 mod jit;
@@ -33,7 +34,6 @@ mod symbolicate;
 pub mod sys;
 pub mod time_namespace;
 mod unwind;
-mod wanted;
 
 pub use account::occurrence_counts::{OccurrenceCount, OccurrenceCounts};
 pub use build::seen_addresses::{AddressReceiver, AddressSender};

@@ -19,7 +19,7 @@ use code::Code;
 use events::{OFF_CPU_ID, SAMPLES_ID, events};
 pub use options::WriteOptions;
 pub use stand_in::StandIn;
-use tasks::{Happening, Task, tasks};
+use tasks::{Task, TaskEventKind, tasks};
 
 /// The profile's zero on the clock of the file, in nanoseconds. It is not 0, because no record may have the
 /// time 0.
@@ -96,12 +96,12 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
         let ids = (task.pid, task.tid);
         let at = at(task.time, Some(ids));
         match task.what {
-            Happening::Birth { parent } => {
+            TaskEventKind::Birth { parent } => {
                 let record = self.format.encode_fork(&kernel_task(ids, parent, task.time), &at);
                 self.put(&record)
             }
-            Happening::Name(name) => self.put(&self.format.encode_comm(ids, name.as_bytes(), false, &at)),
-            Happening::Mappings(process) => {
+            TaskEventKind::Name(name) => self.put(&self.format.encode_comm(ids, name.as_bytes(), false, &at)),
+            TaskEventKind::Mappings(process) => {
                 let images = self.chains.images_of(process);
                 let code = self.code;
                 for mapping in code.mappings(&images, task.pid) {
@@ -110,8 +110,8 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
                 }
                 Ok(())
             }
-            Happening::Sample(thread, place) => self.sample(task, thread as usize, place as usize),
-            Happening::End => {
+            TaskEventKind::Sample(thread, place) => self.sample(task, thread as usize, place as usize),
+            TaskEventKind::End => {
                 let record = self.format.encode_exit(&kernel_task(ids, ids, task.time), &at);
                 self.put(&record)
             }

@@ -10,12 +10,12 @@ pub(super) struct Task<'a> {
     pub(super) time: u64,
     pub(super) pid: u32,
     pub(super) tid: u32,
-    pub(super) what: Happening<'a>,
+    pub(super) what: TaskEventKind<'a>,
 }
 
 /// The kind of event. Events of the same time are written in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Happening<'a> {
+pub(super) enum TaskEventKind<'a> {
     /// It is born.
     Birth {
         /// The process and thread that it was born from.
@@ -31,7 +31,7 @@ pub(super) enum Happening<'a> {
     End,
 }
 
-impl Happening<'_> {
+impl TaskEventKind<'_> {
     fn rank(self) -> u8 {
         match self {
             Self::Birth { .. } => 0,
@@ -72,10 +72,10 @@ fn add_process<'a>(
     let at = |time, tid, what| Task { time, pid, tid, what };
     if process.start > 0 {
         // Its parent is not known.
-        tasks.push(at(process.start, pid, Happening::Birth { parent: (0, 0) }));
+        tasks.push(at(process.start, pid, TaskEventKind::Birth { parent: (0, 0) }));
     }
-    tasks.push(at(process.start, pid, Happening::Name(&process.name)));
-    tasks.push(at(process.start, pid, Happening::Mappings(index)));
+    tasks.push(at(process.start, pid, TaskEventKind::Name(&process.name)));
+    tasks.push(at(process.start, pid, TaskEventKind::Mappings(index)));
     let mut has_first = false;
     for (place, thread) in profile.threads().iter().enumerate().filter(|(_, thread)| thread.process == index)
     {
@@ -84,20 +84,20 @@ fn add_process<'a>(
         let tid = if is_first { pid } else { numbers.take(&thread.tid) };
         let start = thread.start.max(process.start);
         if tid != pid {
-            tasks.push(at(start, tid, Happening::Birth { parent: (pid, pid) }));
-            tasks.push(at(start, tid, Happening::Name(&thread.name)));
+            tasks.push(at(start, tid, TaskEventKind::Birth { parent: (pid, pid) }));
+            tasks.push(at(start, tid, TaskEventKind::Name(&thread.name)));
         }
         tasks.extend(samples(thread, place).map(|(time, what)| at(time.max(start), tid, what)));
-        tasks.extend(thread.end.or(process.end).map(|end| at(end.max(start), tid, Happening::End)));
+        tasks.extend(thread.end.or(process.end).map(|end| at(end.max(start), tid, TaskEventKind::End)));
     }
     if !has_first {
-        tasks.extend(process.end.map(|end| at(end, pid, Happening::End)));
+        tasks.extend(process.end.map(|end| at(end, pid, TaskEventKind::End)));
     }
 }
 
-fn samples(thread: &Thread, place: usize) -> impl Iterator<Item = (u64, Happening<'static>)> {
+fn samples(thread: &Thread, place: usize) -> impl Iterator<Item = (u64, TaskEventKind<'static>)> {
     let samples = thread.samples.iter().enumerate().filter(|(_, sample)| sample.weight > 0);
-    samples.map(move |(at, sample)| (sample.time, Happening::Sample(place as u32, at as u32)))
+    samples.map(move |(at, sample)| (sample.time, TaskEventKind::Sample(place as u32, at as u32)))
 }
 
 /// The numbers of processes and threads, each used once.
