@@ -5,17 +5,17 @@ pub(crate) mod ending;
 mod family;
 mod feed;
 mod launched;
-mod recorded;
+mod recording_result;
 mod run;
 mod subject;
 mod summary;
 
 pub(crate) use feed::{Feed, end_of, total_event};
 pub(crate) use launched::{Launched, enter_recording};
-pub(crate) use recorded::Recorded;
+pub(crate) use recording_result::RecordingResult;
 pub(crate) use run::{Run, record_runs};
 pub(crate) use subject::{describe, named_processes, program_name};
-pub(crate) use summary::Course;
+pub(crate) use summary::RunReport;
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};
@@ -23,7 +23,7 @@ use crate::failure::{FAILED, Failure, io_reason};
 use crate::live_page::{LivePage, Tap};
 use crate::output::Output;
 use crate::printer::{self, Printer};
-use crate::save::{Saved, Written, save};
+use crate::save::{SaveFormat, Saved, save};
 use crate::serve::{ServedProfile, serve};
 use crate::symbolicate::symbolicate;
 use crate::system::recording;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let (page, tap) = session.start_page()?.unzip();
     let recorded = session.record(&plan, page.as_ref(), tap);
     // The output that is no longer needed is removed by the process that created it.
-    let Recorded { finished, runs, events, command_lines, may_read_other_processes } =
+    let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let runs = runs.with_sums_of_the_asked(args);
     let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
@@ -68,8 +68,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let goes_on = wants_server(args) || page.is_some();
     let profile = session.symbolicate(profile, libs, goes_on)?;
     session.control.enter(Phase::Saving);
-    let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
-    let about = summary::Recorded {
+    let saved = save(&profile, output, SaveFormat { form, version: args.profile_version }, printer)?;
+    let about = summary::SummarizedRecording {
         profile: &profile,
         program: &target_name(args),
         command_lines: &command_lines,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         may_read_other_processes,
     };
     let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.pid };
-    summary::print(printer, &about, &runs.course, &statistics, &ending, saved.path.as_deref());
+    summary::print(printer, &about, &runs.report, &statistics, &ending, saved.path.as_deref());
     if let Some(picture) = picture {
         write_picture(&profile, picture, printer)?;
     }
@@ -113,7 +113,7 @@ impl Session<'_> {
         plan: &recording::Plan<'_>,
         page: Option<&LivePage>,
         tap: Option<Tap>,
-    ) -> Result<Recorded, Failure> {
+    ) -> Result<RecordingResult, Failure> {
         let recorded = plan.record((self.printer, self.control), tap.as_ref());
         // The page gets no snapshots after its last profile.
         if let Some(tap) = tap {

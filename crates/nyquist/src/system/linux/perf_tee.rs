@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 /// The facts about a recording at its end.
-pub(crate) struct About<'a> {
+pub(crate) struct RecordingFacts<'a> {
     pub(crate) meta: &'a Meta,
     pub(crate) start: Timestamp,
     /// The build ids of the mapped files, by path.
@@ -69,7 +69,7 @@ impl PerfTee {
     ///
     /// # Errors
     /// If it could not be written. The profile can still be saved.
-    pub(crate) fn finish(self, about: &About<'_>, printer: Printer) -> Result<(), Failure> {
+    pub(crate) fn finish(self, about: &RecordingFacts<'_>, printer: Printer) -> Result<(), Failure> {
         let path = self.output.name().to_owned();
         let finished = self.state.and_then(|mut writer| {
             writer.note_build_ids(about.build_ids.iter().cloned());

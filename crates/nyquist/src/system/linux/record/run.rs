@@ -10,11 +10,11 @@ use crate::live_page::Tap;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
-    Course, Feed, Launched, Run, describe, end_of, enter_recording, program_name, total_event,
+    Feed, Launched, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
 };
 use crate::system::linux::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
-use crate::system::linux::perf_tee::{About, PerfTee};
+use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
 use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
@@ -119,14 +119,14 @@ impl Recorder<'_> {
         if let Some(end) = end_of(summary.reason, (began, duration), self.control) {
             converter.note_end(end);
         }
-        let about = || About { meta: &meta, start, build_ids: converter.build_ids() };
+        let about = || RecordingFacts { meta: &meta, start, build_ids: converter.build_ids() };
         let not_kept = tee.and_then(|tee| tee.finish(&about(), self.printer).err());
         let ended = command.map(|command| command.finish(summary.reason, self.printer));
         let (status, used) = ended.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         companions.finish(converter, self.printer);
         let reason = summary.reason;
-        Ok(Run { course: course_of(&summary), reason, status, used, living, not_kept })
+        Ok(Run { report: report_of(&summary), reason, status, used, living, not_kept })
     }
 
     /// The companions of the run, which take notice from now on.
@@ -283,8 +283,8 @@ fn push_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Conv
 }
 
 /// How a run went.
-fn course_of(summary: &Summary) -> Course {
-    Course {
+fn report_of(summary: &Summary) -> RunReport {
+    RunReport {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
         holds: summary.holds,

@@ -23,7 +23,7 @@ use crate::system::linux::outcome_messages;
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::Requests;
 use quit_reason::{QuitReason, ended};
-use session::{About, Message, Session};
+use session::{Message, Session, WatchedTarget};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -82,7 +82,7 @@ fn forward_requests(requests: &Requests, messages: &Sender<Message>) {
     }
 }
 
-impl About {
+impl WatchedTarget {
     /// The sampling method, and reductions of the request, each in a line.
     fn notes(&self) -> Vec<String> {
         let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());

@@ -82,17 +82,17 @@ pub(super) enum Order {
 /// A watch session.
 pub(super) struct Session {
     /// The target and the sampling method.
-    pub(super) about: About,
+    pub(super) about: WatchedTarget,
     /// The command's output.
     pub(super) output: CommandOutput,
     pub(super) orders: Sender<Order>,
     stop: StopHandle,
     command: Option<Signaller>,
-    recorder: JoinHandle<Recorded>,
+    recorder: JoinHandle<RecorderEnd>,
 }
 
 /// The remaining state after the end of the recording.
-struct Recorded {
+struct RecorderEnd {
     /// The command, if it has not ended.
     running: Option<Running>,
     /// The number of waiting threads that may not be read.
@@ -101,13 +101,13 @@ struct Recorded {
 
 /// A watched target.
 #[derive(Clone, Debug)]
-pub(super) struct About {
+pub(super) struct WatchedTarget {
     pub(super) name: String,
     pub(super) pids: Vec<u32>,
     pub(super) outcome: Outcome,
 }
 
-impl About {
+impl WatchedTarget {
     /// The name and the processes, such as `app (17, 18)`, or the number of processes.
     pub(super) fn title(&self) -> String {
         let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
@@ -132,7 +132,7 @@ impl Session {
         };
         let backend = open_backend(args, child.as_ref(), &pids)?;
         let pids = pids.into_iter().map(|pid| pid.0).collect();
-        let about = About { name: name(args), pids, outcome: backend.outcome() };
+        let about = WatchedTarget { name: name(args), pids, outcome: backend.outcome() };
         let zero = now();
         let mut converter = converter(args, &about, zero);
         converter.keep_only(backend.filter());
@@ -231,7 +231,7 @@ fn watch_waits(args: &TopArgs, outcome: &Outcome) -> Result<Option<WaitStacks>, 
     waits.transpose().map_err(|error| Failure::because("cannot record where threads wait", &error))
 }
 
-fn converter(args: &TopArgs, about: &About, zero: Timestamp) -> Converter {
+fn converter(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> Converter {
     let outcome = &about.outcome;
     // With ptrace, samples themselves record how long their threads have waited.
     let waits = args.off_cpu && matches!(outcome, Outcome::Perf(_));
@@ -279,7 +279,12 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn run(self, mut recording: Recording, running: Option<Running>, messages: &MessageSender) -> Recorded {
+    fn run(
+        self,
+        mut recording: Recording,
+        running: Option<Running>,
+        messages: &MessageSender,
+    ) -> RecorderEnd {
         drive(&mut recording, &mut &self);
         let unread_waits = self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
@@ -287,7 +292,7 @@ impl Recorder {
         messages.tell(Message::Ended(ended.map(|ended| ended.status)));
         // A refresher that has ended makes no snapshot.
         let _ = self.orders.send(Order::Finish);
-        Recorded { running: running.filter(|_| ended.is_none()), unread_waits }
+        RecorderEnd { running: running.filter(|_| ended.is_none()), unread_waits }
     }
 
     fn with_live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {

@@ -4,7 +4,7 @@ use super::run::Run;
 use nyquist_convert::Finished;
 
 /// The result of the recording.
-pub(crate) struct Recorded {
+pub(crate) struct RecordingResult {
     /// The profile without names, and what was counted.
     pub(crate) finished: Finished,
     /// All runs together.

@@ -69,7 +69,7 @@ fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
 }
 
 /// The recording that the summary describes.
-pub(crate) struct Recorded<'a> {
+pub(crate) struct SummarizedRecording<'a> {
     /// The profile.
     pub(crate) profile: &'a Profile,
     /// The name of the recorded program.
@@ -86,7 +86,7 @@ pub(crate) struct Recorded<'a> {
 
 /// How a recording went, as its backend reports it.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct RunReport {
     /// The CPU time of all recorded threads together, in nanoseconds; `None` if it was counted together with
     /// others. The profile's is shown then.
     pub(crate) total_cpu_time_ns: Option<u64>,
@@ -98,7 +98,7 @@ pub(crate) struct Course {
     pub(crate) warnings: Vec<String>,
 }
 
-impl Course {
+impl RunReport {
     /// This course of a run with the sums and warnings of those before it.
     pub(crate) fn after(mut self, mut former: Self) -> Self {
         let sums = self.total_cpu_time_ns.zip(former.total_cpu_time_ns);
@@ -112,8 +112,8 @@ impl Course {
 /// Prints the summary of a recording.
 pub(crate) fn print(
     printer: Printer,
-    recorded: &Recorded<'_>,
-    course: &Course,
+    recorded: &SummarizedRecording<'_>,
+    report: &RunReport,
     statistics: &Statistics,
     ending: &Ending<'_>,
     saved: Option<&Path>,
@@ -121,12 +121,13 @@ pub(crate) fn print(
     if printer.is_silent() {
         return;
     }
-    let &Recorded { profile, program, command_lines, waits, events, may_read_other_processes } = recorded;
+    let &SummarizedRecording { profile, program, command_lines, waits, events, may_read_other_processes } =
+        recorded;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
     let (functions, scale) = (view.functions().functions, Scale::of(&view));
-    let cpu_time = course.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
+    let cpu_time = report.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
     printer.say(format_args!(
         "Recorded {} with {} of CPU time{}: {}",
         time_span(profile.meta().profiling_end.unwrap_or_default()),
@@ -134,7 +135,7 @@ pub(crate) fn print(
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
-    print_way(printer, course, ending, duration);
+    print_way(printer, report, ending, duration);
     print_losses(printer, statistics);
     print_stacks(printer, statistics, may_read_other_processes, &functions, scale);
     print_not_sampled(printer, profile, statistics, (cpu_time, ending));
@@ -164,14 +165,14 @@ fn seconds(nanoseconds: u64) -> f64 {
 }
 
 /// Prints how the recording proceeded.
-fn print_way(printer: Printer, course: &Course, ending: &Ending<'_>, duration: f64) {
-    if let Some(holds) = &course.holds {
+fn print_way(printer: Printer, report: &RunReport, ending: &Ending<'_>, duration: f64) {
+    if let Some(holds) = &report.holds {
         print_holds(printer, holds, duration);
     }
-    for notice in &course.warnings {
+    for notice in &report.warnings {
         printer.warn(notice);
     }
-    if course.left_running {
+    if report.left_running {
         printer.say(ending.line());
     }
 }
