@@ -15,7 +15,7 @@ use crate::{Chunk, Source};
 
 /// How threads are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum SamplingMethod {
     /// By suspending them, without more rights than those of the user.
     #[default]
     Suspend,
@@ -39,9 +39,11 @@ enum OpenedBackend {
 impl Backend {
     /// Opens what is to be recorded. It runs on meanwhile.
     pub fn open(target: &Target, options: &Options) -> Result<Self, OpenError> {
-        match options.way {
-            Way::Suspend => suspend::Backend::open(target, options).map(Box::new).map(OpenedBackend::Suspend),
-            Way::Etw { waits } => open_etw(target, options, waits),
+        match options.method {
+            SamplingMethod::Suspend => {
+                suspend::Backend::open(target, options).map(Box::new).map(OpenedBackend::Suspend)
+            }
+            SamplingMethod::Etw { waits } => open_etw(target, options, waits),
         }
         .map(Self)
     }

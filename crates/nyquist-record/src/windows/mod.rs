@@ -10,7 +10,7 @@ mod stop;
 mod sys;
 mod system;
 
-pub use backend::Way;
+pub use backend::SamplingMethod;
 pub use process::{has_ended as process_has_ended, named as processes_named};
 pub use stop::StopHandle;
 pub use sys::process::Preference;

@@ -251,7 +251,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         let readings = std::mem::take(&mut lock(&shared).readings);
-        let firsts = readings.iter().filter(|readings| readings.value.is_first_level).count();
+        let firsts = readings.iter().filter(|reading| reading.value.is_first_level).count();
         assert_eq!((reader.watched.len(), firsts), (1, 6));
         reader.read(&shared);
         assert!(reader.watched.is_empty() && lock(&shared).readings.is_empty());
