@@ -97,7 +97,7 @@ impl ProfileSymbols {
     }
 
     /// The code of a lib that is not a file; `None` for ordinary libs.
-    fn made(&self, key: &LibKey) -> Result<Option<&dyn MadeLib>, LookupError> {
+    fn generated_code(&self, key: &LibKey) -> Result<Option<&dyn MadeLib>, LookupError> {
         let lib = self.lib(key)?;
         match lib.made.get_or_init(|| self.made_code.open(&lib.lib)) {
             None => Ok(None),
@@ -109,7 +109,7 @@ impl ProfileSymbols {
     /// The path of the file in the lib's debug info, if it is there. Only this permits reading it, because
     /// a profile may name any file.
     fn named(&self, request: &SourceRequest) -> Option<String> {
-        if let Ok(Some(made)) = self.made(&request.lib) {
+        if let Ok(Some(made)) = self.generated_code(&request.lib) {
             return made.named_source(&request.file);
         }
         self.module(&request.lib).ok()?.named_source(&request.file, request.address)
@@ -217,7 +217,7 @@ impl SymbolSource for ProfileSymbols {
         let file = &request.file;
         // A file that neither of them names is refused, even in an allowed folder.
         if !self.lib(&request.lib)?.sources.contains(&*special_source_path(file)) {
-            let is_stated = match self.made(&request.lib)? {
+            let is_stated = match self.generated_code(&request.lib)? {
                 Some(_) => false,
                 None => self.module(&request.lib)?.states_source(file),
             };
@@ -237,7 +237,7 @@ impl SymbolSource for ProfileSymbols {
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
         let (start, size, whole) = (request.start, request.size, request.continue_until_function_end);
         let lib = self.lib(&request.lib)?;
-        let code = match self.made(&request.lib)? {
+        let code = match self.generated_code(&request.lib)? {
             Some(made) => made.disassemble(start, size, whole),
             None => match self.module(&request.lib) {
                 Ok(module) => module.disassemble(start, size, whole).map_err(|error| error.to_string()),

@@ -95,7 +95,7 @@ impl LivePage {
     }
 
     /// The profile that the page shows.
-    pub(crate) fn shown(&self) -> &Arc<PageProfile> {
+    pub(crate) fn profile(&self) -> &Arc<PageProfile> {
         &self.shown
     }
 
