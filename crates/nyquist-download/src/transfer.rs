@@ -217,7 +217,7 @@ impl<'a> Transfer<'a> {
         restart(file)?;
         loop {
             let event = self.events.recv_timeout(TICK);
-            let Some((number, total)) = self.shown() else { return Err(None) };
+            let Some((number, total)) = self.shown_server() else { return Err(None) };
             if pace.is_tick() && shall_end(number, self.received, total) {
                 return Err(Some(Failure::Cancelled));
             }
@@ -239,7 +239,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// The server whose progress is shown, and the file's size if it is known. `None` without servers.
-    fn shown(&self) -> Option<(usize, Option<u64>)> {
+    fn shown_server(&self) -> Option<(usize, Option<u64>)> {
         match &self.current {
             Some(sending) => Some((sending.number, sending.total)),
             None => self.servers.first().map(|first| (*first, None)),

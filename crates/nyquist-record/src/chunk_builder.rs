@@ -1,4 +1,4 @@
-//! The queue of events to the consumer. Their stacks are in memory that is bounded and reused.
+//! Builds the chunks of events for the consumer. Their stacks are in memory that is bounded and reused.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -149,7 +149,7 @@ impl<A: Architecture> Frame<A> {
     }
 
     /// All registers, of which only the tracked ones are known.
-    pub(crate) fn known(&self) -> FullRegisters<A> {
+    pub(crate) fn full_registers(&self) -> FullRegisters<A> {
         let mut registers = FullRegisters::none();
         registers.set(A::INSTRUCTION_POINTER, Some(self.ip));
         registers.set(A::STACK_POINTER, Some(self.sp));

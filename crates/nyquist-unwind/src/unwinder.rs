@@ -389,7 +389,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     ) -> Result<Frame<A>, Reason> {
         if let Some(caller) = A::lost_caller(rule, frame, self.mappings, self.memory, self.address_bits) {
             self.between = caller.function;
-            self.base = (caller.next.known(), false);
+            self.base = (caller.next.full_registers(), false);
             self.steps_since_base = 0;
             return Ok(caller.next);
         }
@@ -403,7 +403,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Err(Reason::RegisterUnknown);
         }
         let next = A::apply(rule, &frame, self.memory, self.address_bits)?;
-        self.base = (next.known(), false);
+        self.base = (next.full_registers(), false);
         self.steps_since_base = 0;
         Ok(next)
     }
@@ -470,7 +470,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         match rule.kind() {
             CfaKind::End => Err(Stop::Root),
             CfaKind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
-            _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.known(), false)),
+            _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.full_registers(), false)),
         }
     }
 

@@ -241,7 +241,7 @@ fn answer_about(
 }
 
 /// Waits for the next message: the oldest one. If a page is open (`prepares`), data for later requests is computed
-/// meanwhile, one part after each `idle` time without a message: a page that opens must not wait for that.
+/// meanwhile, one part after each `idle` time without a message, because a page that opens must not wait for it.
 /// `prepare_more` returns whether it has computed a part.
 fn next_message(
     messages: &Receiver<Message>,

@@ -115,11 +115,11 @@ fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
     for LibReport { lib, symbols_from, tried } in &symbolicated.libs {
         let name = lib_path(&symbolicated.profile, *lib);
         match symbols_from {
-            Some(path) => printer.detail(format_args!("{name}: symbols from {}", shown(path))),
+            Some(path) => printer.detail(format_args!("{name}: symbols from {}", display_path(path))),
             None => printer.detail(format_args!("{name}: no symbols")),
         }
         for attempt in tried {
-            printer.detail(format_args!("  {}: {}", shown(&attempt.path), attempt.outcome));
+            printer.detail(format_args!("  {}: {}", display_path(&attempt.path), attempt.outcome));
         }
     }
     if let Some(problem) = finder.cache().and_then(AnswerCache::problem) {
@@ -128,7 +128,7 @@ fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
 }
 
 /// A path for the user. A file that has been open since it was mapped has only a number here.
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     if path.starts_with("/proc/self/fd") {
         "the file that was mapped".to_owned()
     } else {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_file_held_open_is_not_called_by_its_number() {
-        let check = |path: &str, expected: &str| assert_eq!(shown(Path::new(path)), expected);
+        let check = |path: &str, expected: &str| assert_eq!(display_path(Path::new(path)), expected);
         check("/proc/self/fd/21", "the file that was mapped");
         check("/usr/lib/debug/x.debug", "/usr/lib/debug/x.debug");
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const MAX_SIZE: u64 = 1 << 32;
 
 /// A map that takes longer to read than this is not read again at once.
-const QUICK: Duration = Duration::from_millis(50);
+const QUICK_READ: Duration = Duration::from_millis(50);
 
 /// The ticks per second in `/proc/PID/stat` (`USER_HZ`, the same on every Linux).
 const TICKS: u64 = 100;
@@ -47,7 +47,7 @@ impl CachedNames {
     /// while their age is less than the time that reading took. Otherwise a huge map that the program still
     /// writes would be read again for each of its libs.
     fn is_current(&self, len: u64) -> bool {
-        self.len == len || (self.took > QUICK && self.read.elapsed() < self.took)
+        self.len == len || (self.took > QUICK_READ && self.read.elapsed() < self.took)
     }
 }
 

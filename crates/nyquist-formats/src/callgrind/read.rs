@@ -176,14 +176,14 @@ impl<'a> Reader<'a> {
         match number {
             Some((number, "")) => names.get(&number).copied(),
             Some((number, name)) => {
-                let id = known(name).map(|name| self.importer.builder().intern_string(name));
+                let id = known_name(name).map(|name| self.importer.builder().intern_string(name));
                 match id {
                     Some(id) => names.insert(number, id),
                     None => names.remove(&number),
                 };
                 id
             }
-            None => known(text).map(|name| self.importer.builder().intern_string(name)),
+            None => known_name(text).map(|name| self.importer.builder().intern_string(name)),
         }
     }
 
@@ -309,7 +309,7 @@ fn is_position(key: &str) -> bool {
 }
 
 /// `???` means an unknown name.
-fn known(name: &str) -> Option<&str> {
+fn known_name(name: &str) -> Option<&str> {
     Some(name).filter(|name| !name.is_empty() && *name != "???")
 }
 

@@ -75,7 +75,7 @@ impl MeasuredValue {
     }
 
     /// The name for `--event` that needs no quotes.
-    pub(super) fn asked(&self) -> &'static str {
+    pub(super) fn event_argument(&self) -> &'static str {
         if self.name.contains(' ') { self.short } else { self.name }
     }
 

@@ -26,9 +26,9 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     read_value(bytes, None)
 }
 
-/// Reads the events of a recording with the given name (`jdk.ThreadPark`, `ThreadPark`, or for short `cpu`,
-/// `wall`, `alloc`, `live`, `lock`, `wait`, `park`, `sleep`, `native`), or by default the first kind that
-/// exists. The order is samples of execution, samples of allocations, waits. Waits also become markers. Times
+/// Reads the events of a recording with the given name, such as `jdk.ThreadPark` or `ThreadPark`. Short names
+/// are `cpu`, `wall`, `alloc`, `live`, `lock`, `wait`, `park`, `sleep` and `native`. Without a name, it reads the
+/// first kind that exists. The order is samples of execution, samples of allocations, waits. Waits also become markers. Times
 /// in ns. O(bytes).
 ///
 /// # Errors
@@ -282,7 +282,7 @@ impl Reader {
         self.importer.note_left_out(self.without_thread, "events of threads that the file does not have");
         for other in VALUES.iter().filter(|value| value.name != self.measured_value.name && !value.is_wait())
         {
-            let what = format!("events {}: import --event {} reads them", other.name, other.asked());
+            let what = format!("events {}: import --event {} reads them", other.name, other.event_argument());
             self.importer.note_left_out(other.count(counts), what);
         }
         if self.first < u64::MAX {

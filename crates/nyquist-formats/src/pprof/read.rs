@@ -246,7 +246,8 @@ impl<'a> Reader<'a> {
     fn stack(&mut self, sample: &message::Sample, most_stacks: usize) -> Option<StackId> {
         let mut stack = None;
         let locations = || sample.location_id.iter().rev().filter_map(|id| self.locations.get(id));
-        let (whole, rest) = prune::kept(locations().map(|&(_, pruned)| pruned)).unwrap_or((usize::MAX, 0));
+        let (whole, rest) =
+            prune::kept_part(locations().map(|&(_, pruned)| pruned)).unwrap_or((usize::MAX, 0));
         for (place, (frames, _)) in (0..=whole).zip(locations()) {
             let frames = if place < whole { frames } else { &frames[..rest.min(frames.len())] };
             if self.importer.stack_count() > most_stacks {

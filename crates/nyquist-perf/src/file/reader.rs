@@ -57,7 +57,7 @@ struct Lane {
     due: VecDeque<(u64, u64)>,
 }
 
-/// The result of [`FileReader::take_turn`].
+/// The result of [`FileReader::next_stream`].
 enum NextStream {
     /// This stream is next.
     Stream(usize),
@@ -322,7 +322,7 @@ impl FileReader {
 
     fn record(&mut self, place: usize, next: Next) -> FileRecord<'_> {
         let lane = &mut self.lanes[place];
-        let StreamRecord { header, piece, bytes, offset } = lane.stream.found(next);
+        let StreamRecord { header, piece, bytes, offset } = lane.stream.record(next);
         let event = self.table.event_of(header, bytes, self.order);
         let time = self.table.time_of(event, header, bytes, self.order);
         lane.latest = lane.latest.max(time.unwrap_or_default());
@@ -335,7 +335,7 @@ impl FileReader {
     fn tool_record(&mut self, place: usize, next: Next) -> Option<u64> {
         let order = self.order;
         let lane = &mut self.lanes[place];
-        let bytes = lane.stream.found(next).bytes;
+        let bytes = lane.stream.record(next).bytes;
         let body = bytes.get(Header::LEN..).unwrap_or_default();
         match next.header().kind {
             tool_record::HEADER_ATTR => {

@@ -25,8 +25,8 @@ use crate::recording_thread::RecordingThread;
 const LOOK: Duration = Duration::from_millis(50);
 /// How often it asks for losses, in nanoseconds.
 const BETWEEN_LOSSES_NS: u64 = 1_000_000_000;
-/// Events come in the order of their times, but each CPU has buffers, of which one can be delivered this much
-/// later than others: the kernel delivers buffers that are not full once a second.
+/// How much later than others the buffer of a CPU can be delivered. The kernel delivers buffers that are not
+/// full once a second. Within a buffer, events are in the order of their times.
 const LATEST_NS: u64 = 2_000_000_000;
 /// How long the recorder waits for the events of a session that has stopped.
 const LONGEST_DELIVERY_NS: u64 = 10_000_000_000;
@@ -147,7 +147,7 @@ struct Recorder<S, M, D> {
 
 /// Whether more events can come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Delivery {
+enum DeliveryState {
     Part,
     All,
 }
@@ -185,7 +185,7 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     /// Records until the recording ends.
     fn run(mut self, delivering: JoinHandle<Result<(), Refusal>>) -> SessionResult {
         let (reason, was_cut) = loop {
-            if self.take_events() == Delivery::All {
+            if self.take_events() == DeliveryState::All {
                 break (EndReason::Stopped, true);
             }
             if let Some(reason) = self.end() {
@@ -196,12 +196,12 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
         self.ended = self.machine.now();
         let losses = self.session.stop();
         let deadline = self.ended.saturating_add(LONGEST_DELIVERY_NS);
-        let mut delivered = if was_cut { Delivery::All } else { Delivery::Part };
-        while delivered == Delivery::Part && self.machine.now() < deadline {
+        let mut delivered = if was_cut { DeliveryState::All } else { DeliveryState::Part };
+        while delivered == DeliveryState::Part && self.machine.now() < deadline {
             delivered = self.take_events();
         }
         // If the system never ends the delivery, its thread ends with the program.
-        let result = (delivered == Delivery::All).then(|| delivering.join());
+        let result = (delivered == DeliveryState::All).then(|| delivering.join());
         let failure = result.and_then(Result::ok).and_then(Result::err);
         self.finish(losses);
         let left_running = self.are_descendants_alive();
@@ -209,14 +209,14 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     }
 
     /// Waits for events for a while, and sends them on.
-    fn take_events(&mut self) -> Delivery {
+    fn take_events(&mut self) -> DeliveryState {
         match self.events.buffers.recv_timeout(LOOK) {
             Ok(buffer) => {
                 self.decode(&buffer);
-                Delivery::Part
+                DeliveryState::Part
             }
-            Err(RecvTimeoutError::Timeout) => Delivery::Part,
-            Err(RecvTimeoutError::Disconnected) => Delivery::All,
+            Err(RecvTimeoutError::Timeout) => DeliveryState::Part,
+            Err(RecvTimeoutError::Disconnected) => DeliveryState::All,
         }
     }
 

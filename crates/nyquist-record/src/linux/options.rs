@@ -78,7 +78,7 @@ impl Options {
 
     /// Whether the user requested additional events, so that a recording without them would be useless.
     pub(crate) fn asks_for_events(&self) -> bool {
-        self.events.iter().any(|event| !event.may_be_left_out())
+        self.events.iter().any(|event| !event.is_optional())
     }
 
     /// How much of each stack is copied.

@@ -96,7 +96,7 @@ impl RecordedEvent {
     }
 
     /// Whether the user did not request it, so that a recording can continue without it.
-    pub fn may_be_left_out(&self) -> bool {
+    pub fn is_optional(&self) -> bool {
         self.purpose != Purpose::Markers
     }
 
@@ -118,7 +118,7 @@ impl RecordedEvent {
     /// How its recorded occurrences are selected. `counts` is whether its samples can contain its count.
     pub(crate) fn pacing(&self, counts: bool) -> Pacing {
         match self.interval {
-            _ if self.may_be_left_out() => Pacing::ByReader(STACKS_HZ),
+            _ if self.is_optional() => Pacing::ByReader(STACKS_HZ),
             Interval::Period(period) => Pacing::Fixed(period),
             Interval::Frequency(hz) if counts && self.is_counted_by_kernel() => Pacing::ByReader(hz),
             Interval::Frequency(hz) => Pacing::ByKernel(hz),
@@ -129,7 +129,7 @@ impl RecordedEvent {
     pub(crate) fn sample_fields(&self, counts: bool) -> SampleFields {
         match self.pacing(counts) {
             // The number of switches per sample is not needed.
-            Pacing::ByReader(_) if self.may_be_left_out() => SampleFields::NoPeriod,
+            Pacing::ByReader(_) if self.is_optional() => SampleFields::NoPeriod,
             Pacing::ByReader(_) => SampleFields::Count,
             Pacing::ByKernel(_) if counts => SampleFields::Count,
             Pacing::ByKernel(_) | Pacing::Fixed(1) => SampleFields::Common,

@@ -129,7 +129,7 @@ impl KernelSymbols {
 
     /// The files that were found for the kernel's own debug info.
     pub fn debug_info(&self) -> Option<&SymbolFiles> {
-        self.image.as_ref().map(KernelImage::found)
+        self.image.as_ref().map(KernelImage::symbol_files)
     }
 
     /// The files that were found for the debug info of the module that contains an address, or of the kernel
@@ -137,7 +137,7 @@ impl KernelSymbols {
     pub fn debug_info_at(&self, address: Avma) -> Option<&SymbolFiles> {
         match self.module_number(address) {
             Some(number) if !self.is_kernel(number) => {
-                Some(self.placed.get(number)?.get()?.as_ref()?.found())
+                Some(self.placed.get(number)?.get()?.as_ref()?.symbol_files())
             }
             _ => self.debug_info(),
         }

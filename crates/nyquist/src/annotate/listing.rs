@@ -202,7 +202,7 @@ impl FileLines {
     }
 
     /// The lines that have samples, with those around them; `None` marks a gap.
-    pub(super) fn shown(&self, context: u32) -> Vec<Option<u32>> {
+    pub(super) fn shown_lines(&self, context: u32) -> Vec<Option<u32>> {
         // For a missing file, only the numbers of these lines are shown.
         let (context, last) = self.text.as_ref().map_or((0, u32::MAX), |text| (context, text.len()));
         let mut shown: Vec<Option<u32>> = Vec::new();
@@ -246,7 +246,7 @@ mod tests {
         let check = |lines: &[u32], text: Option<&SourceText>, expected: &[Option<u32>]| {
             let weights = lines.iter().map(|&line| (line, PlaceWeight { own: 1, total: 1 })).collect();
             let file = FileLines { text: text.cloned(), weights, ..FileLines::default() };
-            assert_eq!(file.shown(1), expected, "{lines:?}");
+            assert_eq!(file.shown_lines(1), expected, "{lines:?}");
         };
         check(&[1], Some(&text), &[Some(1), Some(2)]);
         check(&[5, 7], Some(&text), &[Some(4), Some(5), Some(6), Some(7), Some(8)]);

@@ -142,7 +142,7 @@ impl Annotated<'_> {
     /// The lines of a file that are shown; `None` where some are left out.
     fn lines(&self, file: &FileLines) -> Vec<Option<u32>> {
         if !self.args.hottest {
-            return file.shown(self.args.context);
+            return file.shown_lines(self.args.context);
         }
         let mut lines: Vec<_> = file.weights.iter().collect();
         lines.sort_by_key(|(_, weight)| Reverse(heat(**weight)));

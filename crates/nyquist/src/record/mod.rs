@@ -103,7 +103,7 @@ impl Session<'_> {
             return Ok(None);
         }
         let page = LivePage::start(&profile_name(args), &args.server, &args.symbols, printer)?;
-        let tap = Tap::of(page.shown(), &args.symbols)?;
+        let tap = Tap::of(page.profile(), &args.symbols)?;
         Ok(Some((page, tap)))
     }
 
@@ -120,7 +120,7 @@ impl Session<'_> {
             tap.finish();
         }
         if let Some(page) = page {
-            page.shown().note_saving();
+            page.profile().note_saving();
         }
         recorded
     }
@@ -147,7 +147,7 @@ impl Session<'_> {
         let Self { args, printer, control } = *self;
         if let Some(page) = page {
             give_up_privileges(printer);
-            page.shown().end(profile);
+            page.profile().end(profile);
             page.stay(printer, control)
         } else if goes_on && saved.path.is_some() {
             let bytes = saved.bytes(&profile)?;

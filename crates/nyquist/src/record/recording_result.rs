@@ -1,4 +1,4 @@
-//! What a recording hands on when it has ended.
+//! The result of a recording, for the steps that follow.
 
 use super::run::Run;
 use nyquist_convert::Finished;

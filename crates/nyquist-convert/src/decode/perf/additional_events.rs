@@ -91,7 +91,7 @@ impl AdditionalEvent {
     }
 
     /// Whether the user has asked for its samples.
-    pub(super) fn is_asked_for(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         matches!(self.kind, AdditionalEventKind::Occurrences(_))
     }
 }

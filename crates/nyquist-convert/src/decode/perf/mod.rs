@@ -104,9 +104,9 @@ impl PerfEvents {
             Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
             Body::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
             Body::Lost(lost) if self.is_additional_event(lost.id) => {
-                let is_asked_for =
-                    self.additional_events.get(Some(lost.id)).is_some_and(AdditionalEvent::is_asked_for);
-                is_asked_for.then_some(EventKind::OccurrencesLost { records: lost.records })?
+                let is_requested =
+                    self.additional_events.get(Some(lost.id)).is_some_and(AdditionalEvent::is_requested);
+                is_requested.then_some(EventKind::OccurrencesLost { records: lost.records })?
             }
             // The clock does not pause then.
             Body::Throttle(throttle) | Body::Unthrottle(throttle)

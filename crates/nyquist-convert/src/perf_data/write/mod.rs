@@ -19,7 +19,7 @@ use code::Code;
 use events::{OFF_CPU_ID, SAMPLES_ID, events};
 pub use options::WriteOptions;
 pub use stand_in::StandIn;
-use tasks::{Task, TaskEventKind, tasks};
+use tasks::{TaskEvent, TaskEventKind, task_events};
 
 /// The profile's zero on the clock of the file, in nanoseconds. It is not 0, because no record may have the
 /// time 0.
@@ -44,7 +44,7 @@ pub fn write_profile<W: Write + Seek>(
     out: W,
 ) -> io::Result<(W, Vec<StandIn>)> {
     let code = Code::of(profile, options);
-    let tasks = tasks(profile);
+    let tasks = task_events(profile);
     let events = events(profile, code.has_kernel());
     let writer = ProfileWriter {
         profile,
@@ -73,7 +73,7 @@ struct ProfileWriter<'a, W> {
 }
 
 impl<W: Write + Seek> ProfileWriter<'_, W> {
-    fn write(mut self, tasks: &[Task<'_>]) -> io::Result<W> {
+    fn write(mut self, tasks: &[TaskEvent<'_>]) -> io::Result<W> {
         if self.code.has_kernel() {
             for mapping in self.code.kernel_mappings() {
                 let record = self.format.encode_mmap(&mapping, 1, &at(0, None));
@@ -92,11 +92,11 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
         self.file.finish(&features)
     }
 
-    fn task(&mut self, task: &Task<'_>) -> io::Result<()> {
+    fn task(&mut self, task: &TaskEvent<'_>) -> io::Result<()> {
         let ids = (task.pid, task.tid);
         let at = at(task.time, Some(ids));
-        match task.what {
-            TaskEventKind::Birth { parent } => {
+        match task.kind {
+            TaskEventKind::Fork { parent } => {
                 let record = self.format.encode_fork(&kernel_task(ids, parent, task.time), &at);
                 self.put(&record)
             }
@@ -118,7 +118,7 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
         }
     }
 
-    fn sample(&mut self, task: &Task<'_>, thread: usize, place: usize) -> io::Result<()> {
+    fn sample(&mut self, task: &TaskEvent<'_>, thread: usize, place: usize) -> io::Result<()> {
         let Some(sample) = self.profile.threads().get(thread).and_then(|thread| thread.samples.get(place))
         else {
             return Ok(());

@@ -198,9 +198,9 @@ impl Row {
     }
 }
 
-/// The control group of a command whose calls are counted. A probe's counter cannot be inherited: the kernel
-/// would search for the path of its file in the memory of the forking process, not find it there, and refuse
-/// the fork (Linux 6.18, `perf_uprobe_init`).
+/// The control group of a command whose calls are counted. A probe's counter cannot be inherited.
+/// The kernel would search for the path of its file in the memory of the forking process, where it is not, and
+/// would refuse the fork (Linux 6.18, `perf_uprobe_init`).
 struct Group {
     /// `None` if it could not be made.
     leaf: Option<Leaf>,

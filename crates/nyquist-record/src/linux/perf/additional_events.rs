@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use super::attr::{Common, LEAST_STACK, Reach, begin};
+use super::attr::{CommonAttr, LEAST_STACK, Reach, base_attr};
 use super::open_error::{EventRefusal, OpenError};
 use crate::linux::event_names::Selector;
 use crate::linux::recorded_event::{Pacing, RecordedEvent};
@@ -20,7 +20,7 @@ const MOST_STACK_OF_FEW: u32 = 32 << 10;
 /// The parameters for opening additional events on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenParameters {
-    pub(crate) common: Common,
+    pub(crate) common: CommonAttr,
     pub(crate) cpu: u32,
     /// The size of the stack copies in the clock's samples.
     pub(crate) stack_bytes: u32,
@@ -68,7 +68,7 @@ impl OpenParameters {
 
     fn attr(&self, recorded: &RecordedEvent, selector: &Selector) -> perf_event_attr {
         let modifiers = recorded.event.modifiers;
-        let mut attr = begin(self.common);
+        let mut attr = base_attr(self.common);
         attr.type_ = selector.kind;
         attr.config = selector.config[0];
         attr.__bindgen_anon_3.config1 = selector.config[1];
@@ -89,7 +89,7 @@ impl OpenParameters {
         attr.set_exclude_guest(u64::from(modifiers.exclude_guest));
         attr.set_precise_ip(modifiers.precise.into());
         attr.sample_type = recorded.sample_fields(counts).format(self.common.format()).sample_type.0;
-        let most = if recorded.may_be_left_out() { MOST_STACK_OF_FEW } else { MOST_STACK };
+        let most = if recorded.is_optional() { MOST_STACK_OF_FEW } else { MOST_STACK };
         attr.sample_stack_user = self.stack_bytes.clamp(LEAST_STACK, most);
         attr.__bindgen_anon_2.wakeup_watermark = self.wake_at;
         attr
@@ -108,7 +108,7 @@ fn set_filter(event: &OwnedFd, recorded: &RecordedEvent, filter: &str) -> Result
 }
 
 /// Converts the kernel's refusal of an event into an error.
-fn event_error(recorded: &RecordedEvent, common: Common, source: io::Error) -> OpenError {
+fn event_error(recorded: &RecordedEvent, common: CommonAttr, source: io::Error) -> OpenError {
     let event = recorded.event.name.clone();
     let refusal = match source.raw_os_error().unwrap_or(0) {
         libc::EACCES | libc::EPERM if recorded.event.is_tracepoint() => EventRefusal::TracepointNotPermitted,

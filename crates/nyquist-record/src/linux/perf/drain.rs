@@ -9,7 +9,7 @@ use nyquist_convert::perf::{AdditionalEvents, SampleFields};
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
-use super::compact_record::{Compacted, compact};
+use super::compact_record::{CompactRecord, compact};
 use super::inherited_events::{InheritedEventFilter, task};
 use super::losses::Losses;
 use super::outer_stacks::StackCopyObserver as _;
@@ -190,7 +190,7 @@ impl Copier {
             let other = self.other_layouts.iter().find(|(of, _)| *of == fields);
             let layout = other.map_or(&self.layout, |(_, layout)| layout);
             let room = writer.room();
-            let Compacted { len, may_go_on } =
+            let CompactRecord { len, may_go_on } =
                 compact(|offset, out| ring.copy(at + offset as u64, out), header, (layout, observer), room);
             let copied = room.get(..len).unwrap_or_default();
             match header.kind {

@@ -5,7 +5,7 @@ use std::io;
 use nyquist_perf::file::WrittenEvent;
 use nyquist_perf::{AttrFlags, EventAttr, ReadFormat, SampleType};
 
-use super::attr::{Common, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::attr::{CommonAttr, Reach, SamplingParameters, Trigger, clock, sampling, sideband, totals};
 use super::events::{Events, Role};
 use super::outcome::Outcome;
 use crate::linux::sys::event::perf_event_attr;
@@ -13,7 +13,7 @@ use crate::linux::sys::event::perf_event_attr;
 /// The parameters with which the events were opened.
 #[derive(Debug)]
 pub(crate) struct EventParameters {
-    pub(crate) common: Common,
+    pub(crate) common: CommonAttr,
     pub(crate) outcome: Outcome,
 }
 
@@ -45,10 +45,10 @@ impl EventParameters {
             Reach::Thread { .. } => Reach::Thread { from_exec: false },
             reach @ Reach::Cpu => reach,
         };
-        let common = Common { reach, ..*common };
+        let common = CommonAttr { reach, ..*common };
         file_attr(&match role {
             Role::Sampling => {
-                let rate = Sampling {
+                let rate = SamplingParameters {
                     rate_hz: outcome.rate_hz,
                     stack_bytes: outcome.stack_bytes,
                     wake_at: 1,
@@ -65,7 +65,7 @@ impl EventParameters {
 }
 
 /// The period, or the frequency, of the sampling event.
-fn sample_period(common: Common, rate_hz: u32) -> u64 {
+fn sample_period(common: CommonAttr, rate_hz: u32) -> u64 {
     match common.features.trigger {
         Trigger::Cycles => u64::from(rate_hz),
         Trigger::CpuClock => super::attr::period_ns(rate_hz),

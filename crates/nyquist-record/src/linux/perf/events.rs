@@ -77,7 +77,7 @@ pub(crate) struct OpenAdditionalEvent {
     /// The thread that it was opened for; `None` if it is for all threads.
     tid: Option<u32>,
     /// Whether its losses are reported.
-    is_asked_for: bool,
+    is_requested: bool,
     /// How many samples to record per second, if the reader controls the rate.
     wanted_hz: Option<u64>,
 }
@@ -109,8 +109,8 @@ impl Events {
             Pacing::ByReader(hz) => Some(hz),
             Pacing::Fixed(_) | Pacing::ByKernel(_) => None,
         };
-        let is_asked_for = !recorded.may_be_left_out();
-        self.additional.push(OpenAdditionalEvent { place, event, id, tid, is_asked_for, wanted_hz });
+        let is_requested = !recorded.is_optional();
+        self.additional.push(OpenAdditionalEvent { place, event, id, tid, is_requested, wanted_hz });
         Ok(place)
     }
 
@@ -133,7 +133,7 @@ impl Events {
     /// How many requested samples the kernel dropped; 0 if the kernel does not count them (before Linux 6.0).
     pub(crate) fn lost_of_additional_events(&self) -> u64 {
         let lost = |event: &OpenAdditionalEvent| self.read_first(event.place).unwrap_or_default()[1];
-        self.additional.iter().filter(|event| event.is_asked_for).map(lost).fold(0, u64::saturating_add)
+        self.additional.iter().filter(|event| event.is_requested).map(lost).fold(0, u64::saturating_add)
     }
 
     /// Adds the events of a thread on a CPU: the sampling event, and the one that counts.

@@ -48,7 +48,7 @@ mod totals;
 
 pub use attr::Trigger;
 pub use open::Perf;
-pub(crate) use open::chosen_cpus;
+pub(crate) use open::requested_cpus;
 pub use open_error::{EventRefusal, OpenError};
 pub use outcome::{Attached, Coverage, Notice, Outcome};
 pub use recording::{Recording, Summary};

@@ -13,7 +13,7 @@ use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
 use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfEvents, Period, Successors};
 
-use super::attr::{Common, Features, Reach, Trigger, period_ns};
+use super::attr::{CommonAttr, Features, Reach, Trigger, period_ns};
 use super::drain::{DrainParameters, Drainer, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
 use super::event_pace::EventPace;
@@ -24,8 +24,8 @@ use super::open_error::OpenError;
 use super::opener::{OpenEvents, Opener, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, Outcome};
 use super::outer_stacks::OuterStacks as _;
-use super::reader::{End, Reader};
-use super::recording::{Initial, Recording};
+use super::reader::{Reader, ReaderEnd};
+use super::recording::{InitialState, Recording};
 use super::scope::Scope;
 use super::sideband_throttle::SidebandThrottle;
 use super::stack_mechanism::Mechanism;
@@ -80,7 +80,7 @@ impl Perf {
         let preference = matches!(target, Target::Attach(_)).then(Preference::of_this_thread);
         let mut options = options.clone();
         if !limits::tracepoints_are_permitted() {
-            options.events.retain(|event| !event.may_be_left_out());
+            options.events.retain(|event| !event.is_optional());
         }
         let mut notices = Vec::new();
         let rate_hz = allowed_rate(options.rate_hz, &mut notices);
@@ -133,7 +133,7 @@ impl Perf {
         let format = self.perf_events();
         let (watched, jitter) = (self.watched(), self.jitter());
         let totals = ThreadTotals::new(&self.threads_to_count(), are_all_cpus(&self.options.cpus)?);
-        let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
+        let stop = Arc::new(poll::event_counter().map_err(system_error("no event counter can be made"))?);
         let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
         let pairs = mem::take(&mut self.opened.sidebands);
         let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
@@ -159,7 +159,7 @@ impl Perf {
         drop(self.preference);
         let processes = describe(&running_processes(&self.target, self.group.as_ref()));
         let recording = Recording {
-            initial: Some(Initial { time, processes, kernel: common.features.kernel }),
+            initial: Some(InitialState { time, processes, kernel: common.features.kernel }),
             chunks,
             format,
             reader: Some(reader),
@@ -169,7 +169,7 @@ impl Perf {
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(Group::leaf),
             outer_stacks: Some(outer_stacks),
-            taken: VecDeque::new(),
+            received: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
             parameters: EventParameters { common, outcome: self.outcome },
@@ -208,7 +208,7 @@ impl Perf {
         let (out, chunks) = sync_channel(handed_over_at_most(buffers));
         let reads_memory = self.options.call_graph == CallGraph::Auto;
         let (outer_stacks, observer) = Mechanism::start(&rings, &events.format, reads_memory)
-            .map_err(system("no thread can be started"))?;
+            .map_err(system_error("no thread can be started"))?;
         let (format, additional_events) = (events.format, events.additional_events.clone());
         let draining = DrainParameters { format, additional_events, buffers, out, observer };
         let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
@@ -250,7 +250,7 @@ impl Perf {
         let sampled = self.opened.events.sampled_threads();
         sampled
             .map(|sampled| Some(InheritedEventFilter::new(sampled)))
-            .map_err(system("the events have no numbers"))
+            .map_err(system_error("the events have no numbers"))
     }
 
     /// A clock that ticks on whole CPUs would sample a program that works in the same rhythm always or never.
@@ -269,9 +269,9 @@ impl Group {
     }
 }
 
-fn start_thread(reader: Reader) -> Result<JoinHandle<End>, OpenError> {
+fn start_thread(reader: Reader) -> Result<JoinHandle<ReaderEnd>, OpenError> {
     let thread = thread::Builder::new().name("nyquist-reader".into());
-    thread.spawn(move || reader.run()).map_err(system("no thread can be started"))
+    thread.spawn(move || reader.run()).map_err(system_error("no thread can be started"))
 }
 
 /// The processes that run before the first record.
@@ -286,7 +286,7 @@ fn running_processes(target: &Target, group: Option<&Group>) -> Vec<u32> {
 
 /// Whether the context switches of waiting threads are recorded.
 fn has_switch_stacks(options: &Options, opened: &OpenEvents) -> bool {
-    let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::may_be_left_out);
+    let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::is_optional);
     opened.events.additional().iter().any(|additional| of(additional.event))
 }
 
@@ -316,7 +316,7 @@ struct Machine {
 
 impl Machine {
     fn new(options: &Options, rate_hz: u32) -> Result<Self, OpenError> {
-        let cpus = chosen_cpus(&options.cpus)?;
+        let cpus = requested_cpus(&options.cpus)?;
         let allowance = Allowance {
             cpus: cpus.len(),
             page: page_size(),
@@ -373,7 +373,7 @@ impl Machine {
 
     fn open_leaf(&self, pid: Pid) -> Result<OpenTarget, OpenError> {
         let made = Leaf::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf));
-        let leaf = made.map_err(system("no control group can be made"))?;
+        let leaf = made.map_err(system_error("no control group can be made"))?;
         let opened = self.open_events(Scope::Group(leaf.file().as_fd()))?;
         let filter = Filter::FromExec(pid);
         Ok(OpenTarget { opened, filter, group: Some(Group::Leaf(leaf)), coverage: Coverage::Group })
@@ -428,7 +428,7 @@ impl Machine {
     }
 
     fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
-        let common = Common {
+        let common = CommonAttr {
             features: Features::ALL,
             reach: scope.reach(),
             switches: self.context_switches,
@@ -459,8 +459,8 @@ impl Machine {
 }
 
 /// The requested CPUs, which must be online, or all online CPUs.
-pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
-    let online = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
+pub(crate) fn requested_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
+    let online = cpus::online().map_err(system_error("the list of CPUs cannot be read"))?;
     if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
         return Err(OpenError::NoSuchCpu { cpu: *cpu, online: format_cpu_list(&online) });
     }
@@ -469,8 +469,8 @@ pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
 
 /// Whether all online CPUs are included.
 fn are_all_cpus(wanted: &[u32]) -> Result<bool, OpenError> {
-    let chosen = chosen_cpus(wanted)?;
-    Ok(chosen_cpus(&[])?.iter().all(|cpu| chosen.contains(cpu)))
+    let chosen = requested_cpus(wanted)?;
+    Ok(requested_cpus(&[])?.iter().all(|cpu| chosen.contains(cpu)))
 }
 
 /// The rate, limited to what the kernel allows.
@@ -486,6 +486,6 @@ fn allowed_rate(asked_hz: u32, notices: &mut Vec<Notice>) -> u32 {
     asked_hz.clamp(1, allowed_hz)
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> OpenError {
+fn system_error(what: &'static str) -> impl Fn(io::Error) -> OpenError {
     move |source| OpenError::System { what, source }
 }

@@ -9,7 +9,9 @@ use std::time::Instant;
 use nyquist_convert::event::Pid;
 
 use super::additional_events;
-use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::attr::{
+    CommonAttr, Features, Reach, SamplingParameters, Trigger, clock, sampling, sideband, totals,
+};
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::open_error::{Hint, OpenError};
 use super::outcome::Attached;
@@ -36,7 +38,7 @@ pub(crate) struct OpenEvents {
     /// The sideband events that can alternate.
     pub(crate) sidebands: Vec<SidebandPair>,
     /// What the kernel granted.
-    pub(crate) common: Common,
+    pub(crate) common: CommonAttr,
     pub(crate) plan: RingPlan,
     /// What was attached to.
     pub(crate) attached: Option<Attached>,
@@ -72,7 +74,7 @@ pub(crate) struct Opener<'a> {
     scope: Scope<'a>,
     /// The thread whose events own the rings, if threads are recorded.
     first: u32,
-    common: Common,
+    common: CommonAttr,
     rate_hz: u32,
     cpus: &'a [u32],
     units: CoreUnits,
@@ -84,7 +86,7 @@ impl<'a> Opener<'a> {
     /// Probes what the kernel grants on all CPUs: requests everything, and less after every refusal.
     pub(crate) fn probe(
         scope: Scope<'a>,
-        common: Common,
+        common: CommonAttr,
         cpus: &'a [u32],
         (rate_hz, additional_events): (u32, &'a [RecordedEvent]),
     ) -> Result<Self, OpenError> {
@@ -219,7 +221,7 @@ impl<'a> Opener<'a> {
                 return Err(OpenError::ProbeWithoutGroup { event: recorded.event.name.clone() });
             }
             let opened_events = opening.open(recorded, subject);
-            if opened_events.is_err() && recorded.may_be_left_out() {
+            if opened_events.is_err() && recorded.is_optional() {
                 continue;
             }
             let events = opened_events.map_err(|error| match error {
@@ -349,7 +351,7 @@ impl<'a> Opener<'a> {
         for (index, recorded) in
             self.additional_events.iter().enumerate().filter(|(_, it)| !it.event.is_probe())
         {
-            if recorded.may_be_left_out()
+            if recorded.is_optional()
                 && !opened.events.additional().iter().any(|additional| additional.event == index)
             {
                 continue;
@@ -383,7 +385,7 @@ impl<'a> Opener<'a> {
         };
         sampling(
             self.common,
-            Sampling {
+            SamplingParameters {
                 rate_hz: self.rate_hz,
                 stack_bytes: plan.stack_bytes,
                 wake_at: wake_at as u32,
@@ -455,7 +457,7 @@ const NOTHING: Features =
 /// Whether this thread may at least count its own clock.
 fn own_events_are_allowed() -> bool {
     let reach = Reach::Thread { from_exec: false };
-    let common = Common {
+    let common = CommonAttr {
         features: NOTHING,
         reach,
         switches: false,
@@ -468,7 +470,7 @@ fn own_events_are_allowed() -> bool {
 /// Whether this process may record other processes on a CPU.
 pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
     let features = Features { kernel: true, ..NOTHING };
-    let common = Common {
+    let common = CommonAttr {
         features,
         reach: Reach::Cpu,
         switches: false,

@@ -1,4 +1,4 @@
-//! What needs no call of macOS: it is tested on every system.
+//! The parts that do not call macOS, so that they are tested on every system.
 
 pub(crate) mod images;
 pub(crate) mod launching;

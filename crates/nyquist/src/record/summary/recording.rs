@@ -99,7 +99,7 @@ pub(crate) struct RunReport {
 }
 
 impl RunReport {
-    /// This course of a run with the sums and warnings of those before it.
+    /// The report of a run with the sums and warnings of those before it.
     pub(crate) fn after(mut self, mut former: Self) -> Self {
         let sums = self.total_cpu_time_ns.zip(former.total_cpu_time_ns);
         self.total_cpu_time_ns = sums.map(|(time, before)| time + before);

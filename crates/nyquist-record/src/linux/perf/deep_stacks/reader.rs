@@ -93,7 +93,7 @@ impl LiveReader {
             let now = monotonic_ns();
             self.apply_feedback(now);
             self.note_wanted(now);
-            if self.duty_cycle.left(now) == 0 {
+            if self.duty_cycle.remaining_ns(now) == 0 {
                 self.read_wanted();
             }
         }
@@ -104,7 +104,7 @@ impl LiveReader {
     /// reader would come too late. Returns whether a sender is left.
     fn wait(&mut self) -> bool {
         let now = monotonic_ns();
-        let rest = self.duty_cycle.left(now).min(LONGEST_REST_NS);
+        let rest = self.duty_cycle.remaining_ns(now).min(LONGEST_REST_NS);
         if !self.wanted.is_empty() {
             std::thread::sleep(Duration::from_nanos(rest));
         } else if now < self.attentive_until {

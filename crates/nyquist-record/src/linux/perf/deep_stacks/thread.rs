@@ -63,8 +63,8 @@ impl Thread {
         wanted.end < self.outer_end(wanted)
     }
 
-    /// The end of the stack, as far as known: its base if that is on the copied stack, or else the end of its
-    /// memory, which may extend far beyond the stack.
+    /// The end of the stack, as far as known. This is its base, if the base is on the copied stack. Otherwise it is
+    /// the end of its memory, which may extend far beyond the stack.
     fn outer_end(&self, wanted: ReadRequest) -> u64 {
         let is_on_stack = wanted.start <= self.base && self.base < self.stack.end;
         if is_on_stack { (self.base + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }

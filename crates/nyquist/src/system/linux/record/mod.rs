@@ -64,7 +64,7 @@ impl<'a> Plan<'a> {
         if !args.target.is_command() {
             command_lines += &attached::command_lines_of_running(&finished.profile);
         }
-        let asked = events.iter().filter(|recorded| !recorded.may_be_left_out());
+        let asked = events.iter().filter(|recorded| !recorded.is_optional());
         let events = asked.map(|recorded| recorded.event.name.clone()).collect();
         let may_read_other_processes = self.may_read_other_processes;
         Ok(RecordingResult { finished, runs, events, command_lines, may_read_other_processes })

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     let summaries: Vec<_> = measured.iter().map(|runs| Summary::of(runs, &wanted)).collect();
     let commands = args.commands();
     let names = if args.is_command() {
-        [Some(commands.0), commands.1].map(|words| words.map(shown))
+        [Some(commands.0), commands.1].map(|words| words.map(format_command))
     } else {
         [Some(target(args)), None]
     };
@@ -137,7 +137,7 @@ fn target(args: &StatArgs) -> String {
 }
 
 /// A command as it was typed.
-fn shown(words: &[OsString]) -> String {
+fn format_command(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 

@@ -44,12 +44,12 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     let served =
         args.web.then(|| LivePage::start(&session::name(args), &args.server(), &args.symbols, printer));
     let served = served.transpose()?;
-    let session = Session::start(args, served.as_ref().map(|page| Arc::clone(page.shown())), &sender)?;
+    let session = Session::start(args, served.as_ref().map(|page| Arc::clone(page.profile())), &sender)?;
     let asked = sender.clone();
     thread::spawn(move || forward_requests(&requests, &asked));
     let end = if let Some(page) = &served {
         outcome_messages::print_outcome(printer, &session.about.outcome);
-        Ok(web::run(&session, page.shown(), &messages, printer))
+        Ok(web::run(&session, page.profile(), &messages, printer))
     } else if args.batch || !is_terminal() {
         outcome_messages::print_outcome(printer, &session.about.outcome);
         batch::run(args, &session, &messages)
