@@ -184,13 +184,13 @@ impl Converter {
     }
 
     /// The profile of all events that were converted so far. Its addresses have no names, like those of
-    /// [`Finished::profile`]. Copies the whole profile.
+    /// [`ConversionResult::profile`]. Copies the whole profile.
     pub fn snapshot(&self) -> Profile {
         self.pipeline.named_builder(self.pipeline.sink.builder.clone()).finish()
     }
 
     /// The profile of everything that was pushed.
-    pub fn finish(mut self) -> Finished {
+    pub fn finish(mut self) -> ConversionResult {
         self.advance(Timestamp(u64::MAX));
         self.sender = None;
         self.pipeline.end_all_waits();
@@ -207,7 +207,7 @@ impl Converter {
             std::mem::replace(&mut self.pipeline.sink.builder, ProfileBuilder::new(Meta::default()));
         let profile = self.pipeline.named_builder(builder).finish();
         let libs = Libs { sources: lib_sources, _modules: self.pipeline.processes.modules };
-        Finished { profile, statistics, occurrences, libs, side_file_notes }
+        ConversionResult { profile, statistics, occurrences, libs, side_file_notes }
     }
 
     /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had.
@@ -247,7 +247,7 @@ impl Converter {
 
 /// A profile whose frames are addresses, and the sources of their names.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ConversionResult {
     /// The profile. Addresses in libs have no names: [`symbolicate()`](crate::symbolicate) looks these up,
     /// and [`name_by_address()`](crate::name_by_address) uses the addresses as names.
     pub profile: Profile,

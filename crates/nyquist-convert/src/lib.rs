@@ -38,7 +38,7 @@ mod unwind;
 
 pub use account::occurrence_counts::{OccurrenceCount, OccurrenceCounts};
 pub use build::seen_addresses::{AddressReceiver, AddressSender};
-pub use converter::{Converter, Finished, Libs};
+pub use converter::{ConversionResult, Converter, Libs};
 pub use decode::{marker_file, marker_text, perf};
 pub use filter::{Filter, NamePattern};
 pub use jit::aux_files::AuxFiles;
@@ -52,6 +52,6 @@ pub use selection::Selection;
 pub use shape::Shape;
 pub use statistics::Statistics;
 pub use symbolicate::{
-    LibReport, Progress, Symbolicated, Symbolicator, Symbols, name_by_address, symbolicate,
+    LibReport, Progress, SymbolicatedProfile, Symbolicator, Symbols, name_by_address, symbolicate,
 };
 pub use unwind::stack_mechanism::StackCopyFeedback;

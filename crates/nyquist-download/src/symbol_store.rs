@@ -8,7 +8,7 @@ use crate::debuginfod::encoded;
 use crate::pointer::{self, Pointer};
 use crate::transfer::{Address, Client};
 use crate::{Limits, Observer, PathElement};
-use nyquist_symbols::{Fetched, Outcome, RemoteFile};
+use nyquist_symbols::{FetchResult, Outcome, RemoteFile};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
@@ -101,15 +101,15 @@ impl SymbolStores {
         file: &RemoteFile<'_>,
         check: &dyn Fn(&Path) -> Outcome,
         observer: &dyn Observer,
-    ) -> Fetched {
-        let Some(stored) = StoredFile::of(file) else { return Fetched::default() };
+    ) -> FetchResult {
+        let Some(stored) = StoredFile::of(file) else { return FetchResult::default() };
         let places = if stored.is_breakpad { &self.breakpad } else { &self.windows };
         let mut search = StoreSearch { stored: &stored, check, observer, tried: Vec::new() };
         let path = places.iter().find_map(|place| match place {
             StoreLocation::Folder(folder) => self.in_folder(folder, self.expanded.as_deref(), &mut search),
             StoreLocation::Server { url, caches } => self.on_server(url, caches, &mut search),
         });
-        Fetched { path, tried: search.tried }
+        FetchResult { path, tried: search.tried }
     }
 
     /// Searches a file in a folder: under its path in a store, under that in a two-tier store, and by its

@@ -55,7 +55,7 @@ use nyquist_profile::{Profile, SourceId};
 use std::borrow::Cow;
 
 pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
-pub use error::{Imported, Note, ReadError};
+pub use error::{ImportedProfile, Note, ReadError};
 pub use packed::{Packing, Unpacked};
 
 /// The names of a profile's source files in other formats: this path if there is one, otherwise the name in
@@ -79,7 +79,7 @@ fn source_path<'a>(profile: &'a Profile, source: SourceId, paths: SourcePaths<'_
 /// # Errors
 /// As for the format's own reader, and for formats that are not read here. Those of the Firefox Profiler, of
 /// perf and of Windows (event traces) have their own crates.
-pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(format: Format, bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(format, bytes, None)
 }
 
@@ -87,7 +87,7 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// As for [`read`], and if there is no value with this name.
-pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     read_wanted(format, bytes, name, &[])
 }
 
@@ -101,7 +101,7 @@ pub fn read_wanted(
     bytes: &[u8],
     name: Option<&str>,
     labels: &[String],
-) -> Result<Imported, ReadError> {
+) -> Result<ImportedProfile, ReadError> {
     let (mut bytes, note) = decompressed(bytes)?;
     if !format.is_binary() {
         bytes = recoded(bytes);

@@ -9,7 +9,7 @@ use crate::number::counted;
 use crate::printer::Printer;
 use crate::symbolicate::{finish, symbolicator};
 use crate::watch::Watch;
-use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
+use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, ImportedProfile, import};
 use nyquist_convert::{AddressSender, LibSource, Libs, Progress, name_by_address};
 use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
@@ -43,7 +43,7 @@ pub(crate) fn read(
         import(reader, ImportOptions { sender, ..options(path, args, symbols, printer) })
             .map_err(|error| import_failure(&error))
     });
-    let Imported { finished, events, notes, other_machine } = imported?;
+    let ImportedProfile { finished, events, notes, other_machine } = imported?;
     for note in notes {
         printer.warn(note);
     }

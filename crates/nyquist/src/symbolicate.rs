@@ -7,7 +7,7 @@ use crate::memory;
 use crate::printer::Printer;
 use crate::watch::{BARS, SHOW_AFTER, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
-use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbolicator, Symbols};
+use nyquist_convert::{LibReport, LibSource, Libs, Progress, SymbolicatedProfile, Symbolicator, Symbols};
 use nyquist_profile::{LibId, Profile};
 use nyquist_resources::spawn_helper;
 use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelFiles, KernelSymbols};
@@ -66,7 +66,7 @@ pub(crate) fn look_up(
     kernel: fn(&Finder) -> Result<KernelSymbols, KernelError>,
     printer: Printer,
     progress: &Progress,
-) -> Symbolicated {
+) -> SymbolicatedProfile {
     let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: threads() });
     look_up_with(&mut symbolicator, profile, sources, printer, progress)
 }
@@ -81,7 +81,7 @@ fn look_up_with(
     sources: &[(LibId, LibSource)],
     printer: Printer,
     progress: &Progress,
-) -> Symbolicated {
+) -> SymbolicatedProfile {
     let symbolicated = thread::scope(|scope| {
         let (finished, wait) = mpsc::channel::<()>();
         if printer.shows_progress() {
@@ -111,7 +111,7 @@ fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
 }
 
 /// Prints, with `--verbose`, the source of each lib's names and the searched places.
-fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
+fn explain(symbolicated: &SymbolicatedProfile, finder: &Finder, printer: Printer) {
     for LibReport { lib, symbols_from, tried } in &symbolicated.libs {
         let name = lib_path(&symbolicated.profile, *lib);
         match symbols_from {

@@ -28,7 +28,7 @@ use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
 
 use crate::build::seen_addresses::AddressSender;
-use crate::converter::{Converter, Finished};
+use crate::converter::{ConversionResult, Converter};
 use crate::decode::perf::{
     AdditionalEvents, CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie,
     user_part,
@@ -86,9 +86,9 @@ pub struct ImportOptions {
 
 /// A converted recording.
 #[derive(Debug)]
-pub struct Imported {
+pub struct ImportedProfile {
     /// The profile, and the sources of its names.
-    pub finished: Finished,
+    pub finished: ConversionResult,
     /// The recording's events, and the use of each.
     pub events: Vec<EventUse>,
     /// Notes about incomplete parts of the recording, a sentence each.
@@ -104,7 +104,7 @@ pub struct Imported {
 ///
 /// Threads take turns at reading and decoding records. Each thread then walks the stack copies that it has
 /// read. A thread that waits for its turn converts meanwhile.
-pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
+pub fn import(reader: FileReader, options: ImportOptions) -> Result<ImportedProfile, ImportError> {
     let threads = options.threads.or_else(|| thread::available_parallelism().ok());
     reading::read(reader, Import::new(options), threads.map_or(1, NonZeroUsize::get))
 }
@@ -430,14 +430,14 @@ impl Import {
             && self.events.iter().all(|imported| imported.meaning() != Some(Meaning::OffCpuIntervals))
     }
 
-    fn finish(mut self, reader: &FileReader) -> Imported {
+    fn finish(mut self, reader: &FileReader) -> ImportedProfile {
         for event in self.deferred.give_up() {
             self.push(event);
         }
         let finished = self.started(reader).finish();
         let mut notes = describe::notes(reader, self.not_understood, finished.statistics.late);
         notes.extend(finished.side_file_notes.iter().cloned());
-        Imported {
+        ImportedProfile {
             finished,
             events: self.events.into_iter().map(ImportedEvent::into_use).collect(),
             notes,

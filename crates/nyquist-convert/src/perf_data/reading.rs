@@ -10,7 +10,7 @@ use nyquist_resources::spawn_helper;
 
 use super::conversion::Walks;
 use super::converting::Converting;
-use super::{Import, ImportError, Imported, MOST_BEFORE_START};
+use super::{Import, ImportError, ImportedProfile, MOST_BEFORE_START};
 use crate::event::Timestamp;
 use crate::unwind::copy_walker::CopyWalker;
 
@@ -21,7 +21,11 @@ const MOST_THREADS: usize = 3;
 const MOST_THREADS_WITHOUT_WALKS: usize = 2;
 
 /// Reads a recording to its end, on as many threads as are allowed and useful.
-pub(super) fn read(reader: FileReader, import: Import, threads: usize) -> Result<Imported, ImportError> {
+pub(super) fn read(
+    reader: FileReader,
+    import: Import,
+    threads: usize,
+) -> Result<ImportedProfile, ImportError> {
     let reading = Mutex::new(Reading { reader, import, failed: None });
     thread::scope(|scope| {
         let mut at_work = 1;
@@ -124,7 +128,7 @@ impl Reading {
         None
     }
 
-    fn finish(mut self) -> Result<Imported, ImportError> {
+    fn finish(mut self) -> Result<ImportedProfile, ImportError> {
         if let Some(error) = self.failed {
             return Err(error);
         }

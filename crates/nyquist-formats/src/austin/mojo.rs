@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::events::{Event, Events, VERSIONS, version};
 use super::samples::{Mode, SampleValue, Samples, wanted};
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::Code;
 
 const FORMAT: &str = "a binary file of Austin";
@@ -23,7 +23,7 @@ pub(crate) fn is_mojo(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// As there, and if the file has an unknown version.
-pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let version = version(bytes).ok_or_else(|| ReadError::Malformed {
         format: FORMAT,
         problem: "it does not begin with MOJ and a version".into(),
@@ -248,7 +248,7 @@ impl Reader {
     }
 
     /// The profile of a file that is complete, or is damaged at this byte.
-    fn finish(mut self, broken_at: Option<usize>) -> Result<Imported, ReadError> {
+    fn finish(mut self, broken_at: Option<usize>) -> Result<ImportedProfile, ReadError> {
         let is_whole = self.current.as_ref().is_none_or(|current| current.amount(self.wanted).is_some());
         if !is_whole {
             self.current = None;

@@ -10,7 +10,7 @@ use super::chunk::{Chunk, extent};
 use super::measures::{Amount, MeasuredValue, Settings, VALUES, choose, measure};
 use super::names::{Names, Process};
 use super::values::Value;
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, ThreadName};
 
 const FORMAT: &str = "a JFR recording";
@@ -22,7 +22,7 @@ const NAME_BYTES_PER_BYTE: usize = 16;
 ///
 /// # Errors
 /// As for [`read_value`].
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
@@ -33,7 +33,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// If it is no JFR recording, or has no events of that name.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let (chunks, cut) = chunks(bytes)?;
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
     for (chunk, _) in &chunks {
@@ -274,7 +274,7 @@ impl Reader {
         );
     }
 
-    fn finish(mut self, counts: &FxHashMap<String, u64>, cut: Option<String>) -> Imported {
+    fn finish(mut self, counts: &FxHashMap<String, u64>, cut: Option<String>) -> ImportedProfile {
         if let Some(place) = cut {
             self.importer.note(Note::Cut { place });
         }

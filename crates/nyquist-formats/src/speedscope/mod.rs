@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use nyquist_profile::{Frame, FrameId, Measure, Profile, Sample, StackId, ThreadIndex, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::json::{nanoseconds, position, write_json};
 use crate::spans::Spans;
@@ -211,7 +211,7 @@ struct EventIn {
 ///
 /// # Errors
 /// It is no such JSON, or refers to frames that do not exist.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let file: FileIn =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     let name = file.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("speedscope profile");

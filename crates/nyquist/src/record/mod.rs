@@ -31,7 +31,7 @@ use crate::system::signals::Requests;
 use crate::{flamegraph, identity, page};
 use destinations::{Destinations, Outputs};
 use ending::Ending;
-use nyquist_convert::{Finished, LibSource, Libs};
+use nyquist_convert::{ConversionResult, LibSource, Libs};
 use nyquist_profile::Profile;
 use nyquist_symbols::KernelFiles;
 use std::io::{self, IsTerminal as _};
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let runs = runs.with_sums_of_the_asked(args);
-    let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
+    let ConversionResult { profile, statistics, occurrences, libs, side_file_notes } = finished;
     for note in &side_file_notes {
         printer.warn(note);
     }

@@ -1,12 +1,12 @@
 //! The result of a recording, for the steps that follow.
 
 use super::run::Run;
-use nyquist_convert::Finished;
+use nyquist_convert::ConversionResult;
 
 /// The result of the recording.
 pub(crate) struct RecordingResult {
     /// The profile without names, and what was counted.
-    pub(crate) finished: Finished,
+    pub(crate) finished: ConversionResult,
     /// All runs together.
     pub(crate) runs: Run,
     /// The names of the additional events.
