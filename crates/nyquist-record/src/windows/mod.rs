@@ -9,11 +9,12 @@ pub mod signals;
 mod stop;
 mod sys;
 mod system;
+mod way;
 
-pub use backend::Way;
 pub use process::{has_ended as process_has_ended, named as processes_named};
 pub use stop::StopHandle;
 pub use sys::process::Preference;
+pub use way::Way;
 
 pub use crate::end_reason::EndReason;
 pub use crate::etw::Refusal;
@@ -22,12 +23,10 @@ pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 
+pub(crate) use process::LISTING_COMMAND;
 pub(crate) use sys::process::cpus;
 pub(crate) use sys::timer::Flag;
 pub(crate) use system::Windows as ThisSystem;
-
-/// The command that lists processes.
-pub(crate) const LISTING_COMMAND: &str = "tasklist";
 
 /// The current time, on the clock of all events.
 pub fn now() -> nyquist_convert::event::Timestamp {
