@@ -17,10 +17,10 @@ pub use sign::{Entitlement, sign_file};
 pub use stop::StopHandle;
 pub use sys::preference::Preference;
 
+pub use crate::command::Command;
 pub use crate::end_reason::EndReason;
 pub use crate::pace::{BudgetSummary, HoldSummary};
 pub use crate::suspend::backend;
-pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 

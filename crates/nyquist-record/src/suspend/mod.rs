@@ -4,8 +4,6 @@
 #[cfg(any(windows, target_os = "macos"))]
 #[cfg_attr(windows, allow(unreachable_pub, reason = "the backend of Windows is around it"))]
 pub mod backend;
-#[cfg(any(windows, target_os = "macos"))]
-pub(crate) mod command;
 mod cpu_clock;
 mod events;
 mod family;

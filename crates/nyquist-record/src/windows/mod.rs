@@ -16,10 +16,10 @@ pub use stop::StopHandle;
 pub use sys::process::Preference;
 pub use way::Way;
 
+pub use crate::command::Command;
 pub use crate::end_reason::EndReason;
 pub use crate::etw::Refusal;
 pub use crate::pace::{BudgetSummary, HoldSummary};
-pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 
