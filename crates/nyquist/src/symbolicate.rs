@@ -9,9 +9,8 @@ use crate::watch::{BARS, SHOW_AFTER, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
 use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbolicator, Symbols};
 use nyquist_profile::{LibId, Profile};
-use nyquist_resources::spawn_helper;
+use nyquist_resources::{cpu_count, spawn_helper};
 use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelFiles, KernelSymbols};
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -36,7 +35,7 @@ pub(crate) fn symbolicate(
 
 /// The symbolicator of a recording of this machine.
 pub(crate) fn symbolicator(finder: &Finder) -> Symbolicator<'_> {
-    Symbolicator::new(Symbols { finder, kernel: KernelSymbols::running, threads: threads() })
+    Symbolicator::new(Symbols { finder, kernel: KernelSymbols::running, threads: cpu_count() })
 }
 
 /// Looks up the unknown names of a recording's frames, and prints notes about missing ones.
@@ -67,12 +66,8 @@ pub(crate) fn look_up(
     printer: Printer,
     progress: &Progress,
 ) -> Symbolicated {
-    let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: threads() });
+    let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: cpu_count() });
     look_up_with(&mut symbolicator, profile, sources, printer, progress)
-}
-
-fn threads() -> NonZeroUsize {
-    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 fn look_up_with(

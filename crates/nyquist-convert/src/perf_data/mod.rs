@@ -17,10 +17,8 @@ mod record;
 mod simpleperf;
 mod write;
 
-use std::num::NonZeroUsize;
-use std::thread;
-
 use nyquist_perf::file::FileReader;
+use nyquist_resources::cpu_count;
 
 use import::Import;
 
@@ -38,6 +36,6 @@ pub use write::{StandIn, WriteOptions, write_profile};
 /// Threads take turns at reading and decoding records. Each thread then walks the stack copies that it has
 /// read. A thread that waits for its turn converts meanwhile.
 pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
-    let threads = options.threads.or_else(|| thread::available_parallelism().ok());
-    reading::read(reader, Import::new(options), threads.map_or(1, NonZeroUsize::get))
+    let threads = options.threads.unwrap_or_else(cpu_count);
+    reading::read(reader, Import::new(options), threads.get())
 }
