@@ -3,7 +3,6 @@
 mod annotated;
 mod code;
 mod json;
-mod lib_symbols;
 mod listing;
 mod ratios;
 mod rows;
