@@ -14,6 +14,7 @@ mod universal;
 mod tests;
 
 use crate::compression::old_compressed;
+use crate::fields::u32_at;
 use crate::{Architecture, ByteSource, MachUuid, ObjectError, RelativeAddress, Svma};
 use commands::Commands;
 pub use exports::Export;
@@ -77,7 +78,7 @@ impl<S: ByteSource> MachO<S> {
     /// If it is not a Mach-O file, or is one of 32 bits or of a big-endian machine.
     pub fn open(source: S) -> Result<Self, ObjectError> {
         let mut header = [0; HEADER_SIZE as usize];
-        let magic = source.read_exact_at(0, &mut header[..4]).map(|()| number(&header, 0));
+        let magic = source.read_exact_at(0, &mut header[..4]).map(|()| u32_at(&header, 0));
         match magic {
             Ok(MAGIC_64) => {}
             Ok(magic) if OTHER_MAGIC.contains(&magic) => {
@@ -86,17 +87,17 @@ impl<S: ByteSource> MachO<S> {
             _ => return Err(ObjectError::NotAnObject),
         }
         header.copy_from_slice(&source.read_range(0, HEADER_SIZE)?);
-        let size = number(&header, 20);
+        let size = u32_at(&header, 20);
         if size > MAX_COMMANDS {
             return Err(ObjectError::malformed("Mach-O header", format!("{size} bytes of load commands")));
         }
         let available = source.len().saturating_sub(HEADER_SIZE).min(size.into());
-        let commands = Commands::parse(&source.read_range(HEADER_SIZE, available)?, number(&header, 16));
+        let commands = Commands::parse(&source.read_range(HEADER_SIZE, available)?, u32_at(&header, 16));
         Ok(Self {
             source,
-            architecture: architecture(number(&header, 4)),
-            cpu_subtype: number(&header, 8) & 0x00ff_ffff,
-            kind: file_kind(number(&header, 12)),
+            architecture: architecture(u32_at(&header, 4)),
+            cpu_subtype: u32_at(&header, 8) & 0x00ff_ffff,
+            kind: file_kind(u32_at(&header, 12)),
             commands,
         })
     }
@@ -291,9 +292,4 @@ fn file_kind(number: u32) -> FileKind {
         10 => FileKind::DebugSymbols,
         other => FileKind::Other(other),
     }
-}
-
-/// The little-endian number at an offset.
-fn number(bytes: &[u8; HEADER_SIZE as usize], at: usize) -> u32 {
-    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
