@@ -51,6 +51,7 @@ pub use options::Options;
 pub use selection::Selection;
 pub use shape::Shape;
 pub use statistics::Statistics;
+pub use symbolicate::lib_symbols::LibSymbols;
 pub use symbolicate::{
     LibReport, Progress, SymbolicatedProfile, Symbolicator, Symbols, name_by_address, symbolicate,
 };

@@ -5,6 +5,8 @@
 //! module with the same names where they mean the same.
 
 mod chunk;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod command;
 mod cpu_list;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod end_reason;

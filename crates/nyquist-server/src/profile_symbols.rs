@@ -6,10 +6,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
 use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
+use nyquist_resources::cpu_count;
 use nyquist_symbols::{
     Attempt, Disassembly, Finder, Frame, KERNEL_LIB, KernelCode, ModuleRequest, ModuleSymbols, Outcome,
     SourceFiles, SymbolFiles, special_source_path,
@@ -59,7 +59,7 @@ impl ProfileSymbols {
             finder,
             source_files,
             generated_code: Box::new(NoGeneratedCode),
-            threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            threads: cpu_count(),
         };
         symbols.take_libs(profile);
         symbols

@@ -2,16 +2,18 @@
 
 use crate::args::SymbolArgs;
 use crate::control::{Control, Phase};
+use crate::failure::Failure;
 use crate::finder::finder;
 use crate::memory;
 use crate::printer::Printer;
 use crate::watch::{BARS, SHOW_AFTER, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
-use nyquist_convert::{LibReport, LibSource, Libs, Progress, SymbolicatedProfile, Symbolicator, Symbols};
+use nyquist_convert::{
+    AddressSender, LibReport, LibSource, Libs, Progress, SymbolicatedProfile, Symbolicator, Symbols,
+};
 use nyquist_profile::{LibId, Profile};
-use nyquist_resources::spawn_helper;
+use nyquist_resources::{cpu_count, spawn_helper};
 use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelFiles, KernelSymbols};
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -36,7 +38,24 @@ pub(crate) fn symbolicate(
 
 /// The symbolicator of a recording of this machine.
 pub(crate) fn symbolicator(finder: &Finder) -> Symbolicator<'_> {
-    Symbolicator::new(Symbols { finder, kernel: KernelSymbols::running, threads: threads() })
+    Symbolicator::new(Symbols { finder, kernel: KernelSymbols::running, threads: cpu_count() })
+}
+
+/// Imports a recording while the symbolicator looks up the addresses in it. `import` receives the way to send
+/// them, unless no names are wanted.
+pub(crate) fn import_with_lookup<T>(
+    symbolicator: &mut Symbolicator<'_>,
+    no_symbols: bool,
+    import: impl FnOnce(Option<AddressSender>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    thread::scope(|scope| {
+        let (sender, receiver) = AddressSender::new();
+        let sender = Some(sender).filter(|_| !no_symbols);
+        // Starting the thread fails if there is no memory for its stack.
+        let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(receiver));
+        listening.map_err(|error| Failure::because("cannot start a thread", &error))?;
+        import(sender)
+    })
 }
 
 /// Looks up the unknown names of a recording's frames, and prints notes about missing ones.
@@ -67,12 +86,8 @@ pub(crate) fn look_up(
     printer: Printer,
     progress: &Progress,
 ) -> SymbolicatedProfile {
-    let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: threads() });
+    let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: cpu_count() });
     look_up_with(&mut symbolicator, profile, sources, printer, progress)
-}
-
-fn threads() -> NonZeroUsize {
-    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 fn look_up_with(

@@ -10,8 +10,8 @@ use nyquist_perf::file::{Features, FileBuildId, FileEvent, FileReader, Place, Si
 use nyquist_profile::{ExtraInfo, Measure, Meta};
 use rustc_hash::FxHashMap;
 
-use super::ImportOptions;
 use super::choose::{ImportedEvent, Meaning};
+use super::options::ImportOptions;
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;

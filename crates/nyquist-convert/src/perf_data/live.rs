@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use nyquist_object::Avma;
+use nyquist_perf::abi::misc;
 use nyquist_perf::{RecordFormat, RecordId, TextPoke};
 use rustc_hash::FxHashMap;
 
@@ -54,7 +55,7 @@ impl LiveStackRecords {
             let left = (runs.len() - 1 - index) as u64;
             let about = [live.read_at.0, live.start.0, bytes, left];
             let about: Vec<u8> = about.into_iter().flat_map(u64::to_le_bytes).collect();
-            format.encode_text_poke(USER, &TextPoke { address: address.0, old: &about, new }, &id)
+            format.encode_text_poke(misc::USER, &TextPoke { address: address.0, old: &about, new }, &id)
         };
         runs.iter().enumerate().flat_map(record).collect()
     }
@@ -84,9 +85,6 @@ impl LiveStackRecords {
         Some(Event { time: Timestamp(id.time?), cpu: None, kind: EventKind::LiveStack(live) })
     }
 }
-
-/// `PERF_RECORD_MISC_USER`.
-const USER: u16 = 2;
 
 /// The contiguous runs of pages of a reading that meet a condition.
 fn runs_of(live: &LiveStack, is_so: impl Fn(&(Avma, &Bytes)) -> bool) -> Vec<Vec<(Avma, &Bytes)>> {

@@ -10,10 +10,14 @@ use nyquist_resources::spawn_helper;
 
 use super::conversion::Walks;
 use super::converting::Converting;
-use super::{Import, ImportError, ImportedProfile, MOST_BEFORE_START};
+use super::error::ImportError;
+use super::import::Import;
+use super::options::ImportedProfile;
 use crate::event::Timestamp;
 use crate::unwind::copy_walker::CopyWalker;
 
+/// The most events that are held back before the profile's zero is decided.
+const MOST_BEFORE_START: usize = 1 << 20;
 /// The most threads that work. More are of no use, because the sequential part is more than a third of the
 /// work.
 const MOST_THREADS: usize = 3;

@@ -3,6 +3,7 @@
 
 mod ahead;
 mod answers;
+pub(crate) mod lib_symbols;
 mod rebuild;
 
 use crate::jit::symbols::JitSymbols;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
-use crate::json::{nanoseconds, position, write_json};
+use crate::json::{nanoseconds, position, separate, write_json};
 use crate::spans::Spans;
 use crate::{SourcePaths, source_path};
 use events::write_events;
@@ -54,10 +54,6 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
         write_thread(profile, out, thread, off_cpu)?;
     }
     out.write_all(b"]}\n")
-}
-
-fn separate(out: &mut impl Write, index: usize) -> io::Result<()> {
-    if index > 0 { out.write_all(b",") } else { Ok(()) }
 }
 
 #[derive(Serialize)]

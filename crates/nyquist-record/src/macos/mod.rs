@@ -17,19 +17,17 @@ pub use sign::{Entitlement, sign_file};
 pub use stop::StopHandle;
 pub use sys::preference::Preference;
 
+pub use crate::command::Command;
 pub use crate::end_reason::EndReason;
 pub use crate::pace::{BudgetSummary, HoldSummary};
 pub use crate::suspend::backend;
-pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 
+pub(crate) use process::LISTING_COMMAND;
 pub(crate) use sys::preference::cpus;
 pub(crate) use sys::queue::Flag;
 pub(crate) use system::MacOs as ThisSystem;
-
-/// The command that lists processes.
-pub(crate) const LISTING_COMMAND: &str = "ps -ax";
 
 /// The current time, on the clock of all events.
 pub fn now() -> nyquist_convert::event::Timestamp {

@@ -4,6 +4,9 @@ use nyquist_convert::event::Pid;
 
 use super::sys::process;
 
+/// The command that lists processes.
+pub(crate) const LISTING_COMMAND: &str = "ps -ax";
+
 /// The processes with a wanted name, except this one. The name is that of the program's file, or the one that
 /// the process goes by.
 pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::etw::{EtwRecording, EtwSession};
+use super::sampling_method::SamplingMethod;
 use super::sys::timer::Flag;
 use super::{Options, StopHandle, Target};
 use crate::end_reason::EndReason;
@@ -12,19 +13,6 @@ pub use crate::suspend::backend::Summary;
 use crate::suspend::outcome::Sampled;
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
 use crate::{Chunk, Source};
-
-/// How threads are sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SamplingMethod {
-    /// By suspending them, without more rights than those of the user.
-    #[default]
-    Suspend,
-    /// By the kernel's events (ETW), for which Windows asks for an administrator.
-    Etw {
-        /// Whether context switches are recorded.
-        waits: bool,
-    },
-}
 
 /// A backend that is ready to record. Dropping it leaves the processes as they are.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use super::markers::{MarkerMatch, fields, matching_markers};
 
 /// The maximum width of a chart, in pixels.

@@ -4,7 +4,7 @@ use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, 
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::parameters::pattern;
 
 /// The maximum number of rows of a response.

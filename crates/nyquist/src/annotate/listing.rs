@@ -1,11 +1,12 @@
 //! The contents of an annotated function: the lines of its files, and its instructions.
 
 use super::code::{self, Code, Instruction};
-use super::lib_symbols::LibSymbols;
 use super::source::SourceText;
 use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::finder::{offline, source_files};
+use crate::module_request::module_request;
 use nyquist_analysis::{PlaceWeight, Places};
+use nyquist_convert::LibSymbols;
 use nyquist_object::BuildId;
 use nyquist_profile::{Func, FuncId, LibId, Profile, SourceId};
 use nyquist_symbols::{Finder, SourceFiles, short_source_path, special_source_path};
@@ -99,7 +100,7 @@ impl Listing {
     }
 
     fn read_source(&mut self, profile: &Profile, symbols: &SymbolArgs, finder: &Finder) {
-        let (allowed, named) = (source_files(symbols), LibSymbols::new(profile, finder));
+        let (allowed, named) = (source_files(symbols), LibSymbols::new(profile, finder, module_request));
         let recorded = profile.meta().start_time;
         self.read_files(|file| {
             let read = SourceText::read(&allowed, file, recorded, || named.spelling(file));

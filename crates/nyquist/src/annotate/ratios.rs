@@ -48,7 +48,7 @@ pub(super) fn run(args: &AnnotateArgs, text: &str) -> Result<(), Failure> {
     if let Some(others) = chosen.others(args.format.names()) {
         printer.say(others);
     }
-    let chosen: BTreeSet<_> = chosen.funcs.into_iter().collect();
+    let chosen: BTreeSet<_> = chosen.funcs().iter().copied().collect();
     let other = same_functions(&views[side], &chosen, &views[1 - side]);
     let funcs = if side == 0 { [&chosen, &other] } else { [&other, &chosen] };
     let ratios = line_ratios([(&views[0], funcs[0]), (&views[1], funcs[1])]);

@@ -1,8 +1,7 @@
 //! Compares two commands, and determines whether their difference is significant.
 
-use super::CONFIDENCE;
 use super::format::value;
-use super::measured::{Row, Summary};
+use super::measured::{CONFIDENCE, Row, Summary};
 use crate::number::counted;
 use crate::text::{Cell, Column, Screen, Style, Table, Text, one_line};
 use nyquist_analysis::Change;

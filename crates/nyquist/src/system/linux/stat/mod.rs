@@ -27,9 +27,6 @@ use std::ffi::OsString;
 /// The default number of runs of each side of a comparison.
 const RUNS_OF_A_COMPARISON: u32 = 5;
 
-/// The confidence of the intervals of differences.
-const CONFIDENCE: f64 = 0.95;
-
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);

@@ -20,6 +20,7 @@ use crate::live_page::LivePage;
 use crate::page::is_terminal;
 use crate::printer::Printer;
 use crate::system::linux::outcome_messages;
+use command_output::LINES_REPEATED;
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::Requests;
 use quit_reason::{QuitReason, ended};
@@ -27,9 +28,6 @@ use session::{Message, Session, WatchedTarget};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
-
-/// The number of last lines of a failed command that are repeated.
-const LINES_REPEATED: usize = 10;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {

@@ -25,9 +25,9 @@ use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspen
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::wait_stacks::WaitStacks;
 use nyquist_record::linux::{self, EndReason, RecordedEvent, StopHandle, Target, now};
+use nyquist_resources::cpu_count;
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -347,7 +347,7 @@ impl Refresher {
     }
 
     fn run(mut self, messages: &MessageSender) {
-        let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = cpu_count();
         let finder = std::mem::take(&mut self.finder);
         let mut symbolicator =
             Symbolicator::new(Symbols { finder: &finder, kernel: KernelSymbols::running, threads });

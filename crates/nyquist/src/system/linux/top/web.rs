@@ -1,6 +1,6 @@
 //! Watches in a browser: the page gets the snapshots, and this thread waits for the end.
 
-use super::LINES_REPEATED;
+use super::command_output::LINES_REPEATED;
 use super::quit_reason::{QuitReason, ended};
 use super::session::{Message, Session};
 use crate::live_page::PageProfile;
