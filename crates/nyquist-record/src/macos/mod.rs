@@ -1,8 +1,6 @@
 //! macOS: launching the command, and sampling it by suspending its threads.
 
-mod copies;
 pub mod launch;
-mod listing;
 mod process;
 mod pure;
 mod sign;
@@ -12,8 +10,9 @@ mod sys;
 mod system;
 
 pub use process::{has_ended as process_has_ended, named as processes_named};
+pub use pure::signing::DEBUGGER_ENTITLEMENTS;
 pub use pure::status::ExitStatus;
-pub use sign::{Entitlement, sign_file};
+pub use sign::sign_debugger;
 pub use stop::StopHandle;
 pub use sys::preference::Preference;
 

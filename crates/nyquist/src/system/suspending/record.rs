@@ -61,6 +61,7 @@ impl Recorder<'_> {
     /// Records one run into the converter of the runs before it, if there are any.
     fn run(&self, duration: Option<Duration>, converter: &mut Option<Converter>) -> Result<Run, Failure> {
         let (child, target) = self.subject()?;
+        let notice = child.as_ref().and_then(Suspended::notice).map(str::to_owned);
         let options = options::of(self.args, duration);
         let backend = Backend::open(&target, &options).map_err(|error| open_failure(&error))?;
         let outcome = backend.outcome();
@@ -72,7 +73,7 @@ impl Recorder<'_> {
         let is_recorded = matches!(target, Target::Child(_));
         let command = command.map(|running| Launched::new(running, program_name(self.args), is_recorded));
         if is_first {
-            print_outcome(self.printer, &outcome);
+            print_outcome(self.printer, &outcome, notice.as_deref());
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
         let mut feed = Feed::new(converter, self.tap.map(|tap| (tap, began)));
@@ -167,8 +168,12 @@ fn ancestors(target: &Target) -> Vec<u32> {
     }
 }
 
-fn print_outcome(printer: Printer, outcome: &Outcome) {
+/// Prints how is sampled, and what differs from what was asked for. `notice` is that of launching.
+fn print_outcome(printer: Printer, outcome: &Outcome, notice: Option<&str>) {
     printer.say(format_args!("Sampling {}", outcome.way()));
+    if let Some(notice) = notice {
+        printer.warn(notice);
+    }
     for notice in &outcome.notices {
         printer.warn(notice);
     }
