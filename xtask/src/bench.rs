@@ -10,6 +10,7 @@ mod cost;
 mod counters;
 mod events;
 mod holds;
+mod install;
 mod measure;
 mod perf_data;
 mod program;
@@ -64,6 +65,8 @@ enum Benchmark {
     Waits(waits::Options),
     /// Instructions for unwinding a warm frame, and for compiling a large library's tables
     Unwind(unwind::Options),
+    /// How long `cargo install` takes, and the size of the program, beside samply
+    Install(install::Options),
     /// Instructions of the recorder for a sample, beside perf, in a virtual machine with a 64-bit ARM processor
     Arm(arm::Options),
     /// The built-in viewer in a browser: time until it is drawn, time of interactions, memory of the tab,
@@ -87,6 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Benchmark::Trace(options) => trace::run(options).map(|()| true),
         Benchmark::Tracing(options) => tracing::run(options).map(|()| true),
         Benchmark::Unwind(options) => unwind::run(options).map(|()| true),
+        Benchmark::Install(options) => install::run(options).map(|()| true),
         Benchmark::Arm(options) => arm::run(options),
         Benchmark::Viewer(options) => viewer::run(options).map(|()| true),
     }

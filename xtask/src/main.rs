@@ -22,6 +22,8 @@ mod packages;
 mod packaging;
 mod platforms;
 mod rotation;
+#[cfg(test)]
+mod sources;
 mod steps;
 mod sys;
 mod tally;

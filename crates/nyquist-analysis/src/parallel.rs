@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use nyquist_resources::{join, on_threads};
+use nyquist_resources::{cpu_count, join, on_threads};
 
 /// Fewer rows than this are sorted, or made, by one CPU.
 pub(crate) const ROWS_WORTH_SHARING: usize = 5000;
@@ -17,7 +16,7 @@ pub(crate) fn pieces<T: Send + Sync>(
     least: usize,
     work: impl Fn(Range<usize>) -> T + Sync,
 ) -> Vec<T> {
-    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    let cpus = cpu_count().get();
     let count = cpus.min(len / least.max(1)).max(1);
     let piece = |number: usize| work(len * number / count..len * (number + 1) / count);
     let (results, next) = (slots(count), AtomicUsize::new(0));

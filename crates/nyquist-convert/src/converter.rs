@@ -3,6 +3,7 @@
 use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::build::seen_addresses::AddressSender;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
+use crate::event_selection::EventSelection;
 use crate::filter::Filter;
 use crate::modules::lib_source::LibSource;
 use crate::modules::recorded_files::{Files, RecordedFiles};
@@ -15,7 +16,6 @@ use crate::selection::Selection;
 use crate::shape::Shape;
 use crate::statistics::Statistics;
 use crate::unwind::stack_mechanism::StackCopyFeedback;
-use crate::wanted::Wanted;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
@@ -107,7 +107,7 @@ impl Converter {
     /// Whether most samples with copied stacks are converted, and threads appear only in events that other
     /// trackers can follow.
     pub(crate) fn converts_most(&self) -> bool {
-        let Wanted { selection, filter, .. } = &self.pipeline.wanted;
+        let EventSelection { selection, filter, .. } = &self.pipeline.wanted;
         let shape = &self.pipeline.sink.shape;
         *selection == Selection::default()
             && matches!(filter, Filter::All | Filter::FromExec(_))
@@ -162,12 +162,7 @@ impl Converter {
     /// pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
         self.pipeline.processes.dumps.read_on();
-        self.order.release(complete_before, |event, coming| {
-            if let Some(coming) = coming {
-                self.pipeline.walker.prefetcher.fetch(&coming.kind);
-            }
-            self.pipeline.convert(event);
-        });
+        self.order.release(complete_before, |event| self.pipeline.convert(event));
         self.pipeline.release_waiting(false);
         self.pipeline.mark_jit_functions(complete_before);
         self.pipeline.sink.place_gaps();
@@ -189,13 +184,13 @@ impl Converter {
     }
 
     /// The profile of all events that were converted so far. Its addresses have no names, like those of
-    /// [`Finished::profile`]. Copies the whole profile.
+    /// [`ConversionResult::profile`]. Copies the whole profile.
     pub fn snapshot(&self) -> Profile {
         self.pipeline.named_builder(self.pipeline.sink.builder.clone()).finish()
     }
 
     /// The profile of everything that was pushed.
-    pub fn finish(mut self) -> Finished {
+    pub fn finish(mut self) -> ConversionResult {
         self.advance(Timestamp(u64::MAX));
         self.sender = None;
         self.pipeline.end_all_waits();
@@ -212,7 +207,7 @@ impl Converter {
             std::mem::replace(&mut self.pipeline.sink.builder, ProfileBuilder::new(Meta::default()));
         let profile = self.pipeline.named_builder(builder).finish();
         let libs = Libs { sources: lib_sources, _modules: self.pipeline.processes.modules };
-        Finished { profile, statistics, occurrences, libs, side_file_notes }
+        ConversionResult { profile, statistics, occurrences, libs, side_file_notes }
     }
 
     /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had.
@@ -252,13 +247,13 @@ impl Converter {
 
 /// A profile whose frames are addresses, and the sources of their names.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ConversionResult {
     /// The profile. Addresses in libs have no names: [`symbolicate()`](crate::symbolicate) looks these up,
     /// and [`name_by_address()`](crate::name_by_address) uses the addresses as names.
     pub profile: Profile,
     /// The counters.
     pub statistics: Statistics,
-    /// The counts of recorded events beside the clock.
+    /// The counts of recorded additional events.
     pub occurrences: OccurrenceCounts,
     /// Where each lib's symbols come from.
     pub libs: Libs,

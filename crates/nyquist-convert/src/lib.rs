@@ -8,12 +8,15 @@
 //! through the others: `processes` (with their mappings in `modules` and `jit`), `unwind`, `account` and
 //! `build`, which holds the profile. `symbolicate` comes last.
 
+#![forbid(unsafe_code)]
+
 mod account;
 mod build;
 mod converter;
 mod decode;
 pub mod etw;
 pub mod event;
+mod event_selection;
 mod files;
 mod filter;
 mod jit;
@@ -30,14 +33,12 @@ mod selection;
 mod shape;
 mod statistics;
 mod symbolicate;
-pub mod sys;
 pub mod time_namespace;
 mod unwind;
-mod wanted;
 
 pub use account::occurrence_counts::{OccurrenceCount, OccurrenceCounts};
 pub use build::seen_addresses::{AddressReceiver, AddressSender};
-pub use converter::{Converter, Finished, Libs};
+pub use converter::{ConversionResult, Converter, Libs};
 pub use decode::{marker_file, marker_text, perf};
 pub use filter::{Filter, NamePattern};
 pub use jit::aux_files::AuxFiles;
@@ -50,7 +51,8 @@ pub use options::Options;
 pub use selection::Selection;
 pub use shape::Shape;
 pub use statistics::Statistics;
+pub use symbolicate::lib_symbols::LibSymbols;
 pub use symbolicate::{
-    LibReport, Progress, Symbolicated, Symbolicator, Symbols, name_by_address, symbolicate,
+    LibReport, Progress, SymbolicatedProfile, Symbolicator, Symbols, name_by_address, symbolicate,
 };
 pub use unwind::stack_mechanism::StackCopyFeedback;

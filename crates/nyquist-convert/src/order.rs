@@ -2,10 +2,6 @@
 
 use crate::event::{Event, Timestamp};
 
-/// How many events ahead an event is passed to the caller before its turn, so that its memory is prefetched
-/// in time. One event ahead is too late.
-const AHEAD: usize = 2;
-
 /// Holds events back until no older ones can come.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
@@ -30,30 +26,20 @@ impl Order {
     }
 
     /// Releases all events older than `complete_before`, by time. The caller guarantees that it has pushed
-    /// all of them. Events of the same time keep the order in which they came. Each comes with the event that
-    /// is released [`AHEAD`] later.
+    /// all of them. Events of the same time keep the order in which they came.
     ///
     /// Sorting the waiting events costs O(n log n) at worst, and O(n) for the few sorted runs that ring
     /// buffers deliver.
-    pub(crate) fn release(
-        &mut self,
-        complete_before: Timestamp,
-        mut take: impl FnMut(Event, Option<&Event>),
-    ) {
+    pub(crate) fn release(&mut self, complete_before: Timestamp, mut take: impl FnMut(Event)) {
         self.released = self.released.max(complete_before);
         self.by_time.clear();
         let is_ready = |event: &Event| event.time < complete_before;
         let places = (0..).zip(self.waiting.iter().flatten()).filter(|(_, event)| is_ready(event));
         self.by_time.extend(places.map(|(place, event)| (event.time, place)));
         self.by_time.sort_by_key(|(time, _)| *time);
-        let waiting = &mut self.waiting;
-        let places = self.by_time.iter().map(|(_, place)| *place as usize);
-        let mut ahead = places.clone().skip(AHEAD);
-        for place in places {
-            let event = waiting.get_mut(place).and_then(Option::take);
-            let coming = ahead.next().and_then(|place| waiting.get(place)?.as_ref());
-            if let Some(event) = event {
-                take(event, coming);
+        for (_, place) in &self.by_time {
+            if let Some(event) = self.waiting.get_mut(*place as usize).and_then(Option::take) {
+                take(event);
             }
         }
         // The next events use the memory of the removed ones.
@@ -77,7 +63,7 @@ mod tests {
 
     fn released(order: &mut Order, complete_before: u64) -> Vec<Event> {
         let mut events = Vec::new();
-        order.release(Timestamp(complete_before), |event, _| events.push(event));
+        order.release(Timestamp(complete_before), |event| events.push(event));
         events
     }
 
@@ -96,18 +82,6 @@ mod tests {
         order.push(event(8, 0));
         assert_eq!(times(&mut order, u64::MAX), [7, 8, 9]);
         assert_eq!(order.late(), 0);
-    }
-
-    #[test]
-    fn what_comes_soon_is_shown() {
-        let mut order = Order::default();
-        for time in [3, 1, 2, 4, 9] {
-            order.push(event(time, 0));
-        }
-        let mut shown = Vec::new();
-        let number = |event: &Event| event.time.0;
-        order.release(Timestamp(5), |event, coming| shown.push((number(&event), coming.map(number))));
-        assert_eq!(shown, [(1, Some(3)), (2, Some(4)), (3, None), (4, None)]);
     }
 
     #[test]

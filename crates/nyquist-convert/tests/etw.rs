@@ -279,7 +279,7 @@ fn waiting() -> [Buffer; 2] {
 }
 
 #[test]
-fn a_wait_has_the_stack_of_the_switch_that_ends_it() {
+fn a_wait_has_the_stack_of_its_last_switch() {
     let profile = imported(&waiting()).finished.profile;
     assert_eq!(
         samples(&profile),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nyquist_convert::event::{Event, EventKind, Timestamp};
-use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, RecordingWriter, import};
-use nyquist_convert::{Finished, name_by_address};
+use nyquist_convert::perf_data::{ImportError, ImportOptions, ImportedProfile, RecordingWriter, import};
+use nyquist_convert::{ConversionResult, name_by_address};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::{context, x86};
 use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record, tool_record};
@@ -55,7 +55,7 @@ fn imported(
     events: &[WrittenEvent],
     records: &[Vec<u8>],
     options: ImportOptions,
-) -> Result<Imported, ImportError> {
+) -> Result<ImportedProfile, ImportError> {
     let path = written(events, records, &Features::default());
     let reader = FileReader::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -501,19 +501,19 @@ fn piped(records: &[Vec<u8>]) -> Vec<u8> {
     [&b"PERFILE2"[..], &16_u64.to_le_bytes(), &attr, &records.concat()].concat()
 }
 
-fn converted(reader: FileReader, threads: usize) -> Finished {
+fn converted(reader: FileReader, threads: usize) -> ConversionResult {
     let (threads, architecture) = (NonZeroUsize::new(threads), Some(Architecture::X86_64));
     import(reader, ImportOptions { threads, architecture, ..ImportOptions::default() }).unwrap().finished
 }
 
-fn of_file(records: &[Vec<u8>], threads: usize) -> Finished {
+fn of_file(records: &[Vec<u8>], threads: usize) -> ConversionResult {
     let path = written(&[copying()], records, &Features::default());
     let reader = FileReader::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     converted(reader, threads)
 }
 
-fn of_stream(records: &[Vec<u8>], threads: usize) -> Finished {
+fn of_stream(records: &[Vec<u8>], threads: usize) -> ConversionResult {
     converted(FileReader::open_stream(Cursor::new(piped(records))).unwrap(), threads)
 }
 
@@ -525,7 +525,7 @@ fn stacks_are_walked_by_the_mappings_at_the_time() {
     assert!(in_order.statistics.truncated > 100, "{:?}", in_order.statistics);
     assert_eq!(in_order.statistics.walked_again, 0);
     let by_cpu = busy_recording();
-    let check = |finished: Finished| {
+    let check = |finished: ConversionResult| {
         assert_eq!(samples(&finished.profile), samples(&in_order.profile));
         assert!(finished.profile == in_order.profile);
         assert!(finished.statistics.walked_again > 100, "{:?}", finished.statistics);

@@ -4,7 +4,7 @@
 use crate::cache_file::{self, PendingFile, entries, is_abandoned, renew};
 use crate::transfer::{Address, Client, Failure};
 use crate::{Limits, Observer};
-use nyquist_symbols::{Fetched, Outcome, RemoteFile};
+use nyquist_symbols::{FetchResult, Outcome, RemoteFile};
 use nyquist_system::{Access, create_private_folder};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -83,16 +83,16 @@ impl Debuginfod {
         file: &RemoteFile<'_>,
         check: &dyn Fn(&Path) -> Outcome,
         observer: &dyn Observer,
-    ) -> Fetched {
-        let Some(wanted) = RequestedFile::of(file) else { return Fetched::default() };
+    ) -> FetchResult {
+        let Some(wanted) = RequestedFile::of(file) else { return FetchResult::default() };
         let target = self.cache.join(&wanted.id).join(&wanted.file_name);
-        let mut fetched = Fetched::default();
+        let mut fetched = FetchResult::default();
         match self.in_cache(&target, check) {
             Cached::Unknown => {}
             Cached::Useless(outcome) => fetched.tried.push((target.clone(), outcome)),
             Cached::Known(outcome) => {
                 let path = (outcome == Outcome::Used).then(|| target.clone());
-                return Fetched { path, tried: vec![(target, outcome)] };
+                return FetchResult { path, tried: vec![(target, outcome)] };
             }
         }
         // A cache that cannot be cleaned can still be used.
@@ -127,7 +127,7 @@ impl Debuginfod {
         target: &Path,
         check: &dyn Fn(&Path) -> Outcome,
         observer: &dyn Observer,
-        fetched: &mut Fetched,
+        fetched: &mut FetchResult,
     ) {
         let mut open: Vec<Address> = self.servers.iter().map(|server| wanted.address(server)).collect();
         while !open.is_empty() {

@@ -8,7 +8,7 @@ use crate::debuginfod::encoded;
 use crate::pointer::{self, Pointer};
 use crate::transfer::{Address, Client};
 use crate::{Limits, Observer, PathElement};
-use nyquist_symbols::{Fetched, Outcome, RemoteFile};
+use nyquist_symbols::{FetchResult, Outcome, RemoteFile};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub struct SymbolStores {
 }
 
 /// The context of fetching one file: the check, the observer of progress, and the attempts.
-struct Asking<'a> {
+struct StoreSearch<'a> {
     stored: &'a StoredFile,
     check: &'a dyn Fn(&Path) -> Outcome,
     observer: &'a dyn Observer,
@@ -101,28 +101,33 @@ impl SymbolStores {
         file: &RemoteFile<'_>,
         check: &dyn Fn(&Path) -> Outcome,
         observer: &dyn Observer,
-    ) -> Fetched {
-        let Some(stored) = StoredFile::of(file) else { return Fetched::default() };
+    ) -> FetchResult {
+        let Some(stored) = StoredFile::of(file) else { return FetchResult::default() };
         let places = if stored.is_breakpad { &self.breakpad } else { &self.windows };
-        let mut asking = Asking { stored: &stored, check, observer, tried: Vec::new() };
+        let mut search = StoreSearch { stored: &stored, check, observer, tried: Vec::new() };
         let path = places.iter().find_map(|place| match place {
-            StoreLocation::Folder(folder) => self.in_folder(folder, self.expanded.as_deref(), &mut asking),
-            StoreLocation::Server { url, caches } => self.on_server(url, caches, &mut asking),
+            StoreLocation::Folder(folder) => self.in_folder(folder, self.expanded.as_deref(), &mut search),
+            StoreLocation::Server { url, caches } => self.on_server(url, caches, &mut search),
         });
-        Fetched { path, tried: asking.tried }
+        FetchResult { path, tried: search.tried }
     }
 
     /// Searches a file in a folder: under its path in a store, under that in a two-tier store, and by its
     /// name alone. Then it searches its compressed form, which is expanded into the folder `expanded`, and
     /// a pointer to its path.
-    fn in_folder(&self, folder: &Path, expanded: Option<&Path>, asking: &mut Asking<'_>) -> Option<PathBuf> {
-        let stored = asking.stored;
+    fn in_folder(
+        &self,
+        folder: &Path,
+        expanded: Option<&Path>,
+        search: &mut StoreSearch<'_>,
+    ) -> Option<PathBuf> {
+        let stored = search.stored;
         let mut in_store = vec![folder.join(&stored.path)];
         if folder.join("index2.txt").exists() {
             in_store.extend(stored.in_two_tiers().map(|path| folder.join(path)));
         }
         let by_name = folder.join(&stored.name);
-        if let Some(path) = in_store.iter().chain([&by_name]).find_map(|path| asking.check_file(path)) {
+        if let Some(path) = in_store.iter().chain([&by_name]).find_map(|path| search.check_file(path)) {
             return Some(path);
         }
         if stored.is_breakpad {
@@ -130,29 +135,29 @@ impl SymbolStores {
         }
         let packed = in_store.iter().chain([&by_name]).filter_map(|path| compressed(path));
         let packed: Vec<_> = packed.filter(|path| path.is_file()).collect();
-        if let Some(path) = packed.iter().find_map(|packed| self.expand(packed, expanded, asking)) {
+        if let Some(path) = packed.iter().find_map(|packed| self.expand(packed, expanded, search)) {
             return Some(path);
         }
         let pointer = in_store.iter().map(|path| path.with_file_name(POINTER)).find(|path| path.is_file())?;
         let text = read_pointer(&File::open(&pointer).ok()?);
-        asking.follow(pointer, &text)
+        search.follow(pointer, &text)
     }
 
     /// Expands a compressed file into a cache, unless the cache already has it.
-    fn expand(&self, packed: &Path, cache: Option<&Path>, asking: &mut Asking<'_>) -> Option<PathBuf> {
+    fn expand(&self, packed: &Path, cache: Option<&Path>, search: &mut StoreSearch<'_>) -> Option<PathBuf> {
         let Some(cache) = cache else {
             let text = "it is compressed, and there is no folder to expand it to (--windows-symbol-cache)";
-            asking.tried.push((packed.to_owned(), Outcome::Unreadable(text.to_owned())));
+            search.tried.push((packed.to_owned(), Outcome::Unreadable(text.to_owned())));
             return None;
         };
-        let target = cache.join(&asking.stored.path);
-        if target.is_file() && (asking.check)(&target) == Outcome::Used {
-            return asking.check_file(&target);
+        let target = cache.join(&search.stored.path);
+        if target.is_file() && (search.check)(&target) == Outcome::Used {
+            return search.check_file(&target);
         }
         let opened = File::open(packed).map_err(|error| Outcome::Unreadable(error.to_string()));
         let expanded = opened.and_then(|packed| self.expanded(&packed, &target));
-        let outcome = expanded.map_or_else(|outcome| outcome, |pending| asking.keep(pending));
-        self.settle(packed.to_owned(), outcome, &target, cache, asking)
+        let outcome = expanded.map_or_else(|outcome| outcome, |pending| search.keep(pending));
+        self.settle(packed.to_owned(), outcome, &target, cache, search)
     }
 
     /// Records the outcome for a file that was to become `target` in a cache, and frees space there.
@@ -163,10 +168,10 @@ impl SymbolStores {
         outcome: Outcome,
         target: &Path,
         cache: &Path,
-        asking: &mut Asking<'_>,
+        search: &mut StoreSearch<'_>,
     ) -> Option<PathBuf> {
         let is_used = outcome == Outcome::Used;
-        asking.tried.push((from, outcome));
+        search.tried.push((from, outcome));
         if !is_used {
             // Folders that were created for it are removed.
             remove_empty_folders(target, cache);
@@ -179,13 +184,13 @@ impl SymbolStores {
         Some(target.to_owned())
     }
 
-    fn on_server(&self, server: &str, caches: &[PathBuf], asking: &mut Asking<'_>) -> Option<PathBuf> {
-        let found = caches.iter().find_map(|cache| self.in_folder(cache, Some(cache), asking));
+    fn on_server(&self, server: &str, caches: &[PathBuf], search: &mut StoreSearch<'_>) -> Option<PathBuf> {
+        let found = caches.iter().find_map(|cache| self.in_folder(cache, Some(cache), search));
         if found.is_some() {
             return found;
         }
         let cache = caches.first()?;
-        let stored = asking.stored;
+        let stored = search.stored;
         let target = cache.join(&stored.path);
         let mut forms = vec![(stored.path.clone(), Form::Plain)];
         if !stored.is_breakpad {
@@ -194,20 +199,20 @@ impl SymbolStores {
         }
         for (path, form) in forms {
             let url = format!("{server}/{}", encoded(&path));
-            let pending = match self.download(server, url.clone(), &target, asking.observer) {
+            let pending = match self.download(server, url.clone(), &target, search.observer) {
                 Ok(pending) => pending,
                 // Only if a server has no file under one name, another name is requested.
                 Err(Outcome::Missing) => {
-                    self.settle(url.into(), Outcome::Missing, &target, cache, asking);
+                    self.settle(url.into(), Outcome::Missing, &target, cache, search);
                     continue;
                 }
-                Err(outcome) => return self.settle(url.into(), outcome, &target, cache, asking),
+                Err(outcome) => return self.settle(url.into(), outcome, &target, cache, search),
             };
             if form == Form::Pointer {
                 let text = read_pointer(&pending.file);
                 drop(pending);
                 remove_empty_folders(&target, cache);
-                return asking.follow(url.into(), &text);
+                return search.follow(url.into(), &text);
             }
             let whole = match form {
                 Form::Compressed => {
@@ -217,8 +222,8 @@ impl SymbolStores {
                 }
                 _ => Ok(pending),
             };
-            let outcome = whole.map_or_else(|outcome| outcome, |whole| asking.keep(whole));
-            return self.settle(url.into(), outcome, &target, cache, asking);
+            let outcome = whole.map_or_else(|outcome| outcome, |whole| search.keep(whole));
+            return self.settle(url.into(), outcome, &target, cache, search);
         }
         None
     }
@@ -253,7 +258,7 @@ impl SymbolStores {
     }
 }
 
-impl Asking<'_> {
+impl StoreSearch<'_> {
     /// Checks a file, if it exists, and records the outcome.
     fn check_file(&mut self, path: &Path) -> Option<PathBuf> {
         let outcome = if path.is_file() { (self.check)(path) } else { Outcome::Missing };

@@ -5,7 +5,7 @@ use crate::request::{self, Event, Refusal};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use ureq::Agent;
@@ -42,7 +42,7 @@ impl Default for Limits {
 pub(crate) enum Failure {
     #[error("the server has no such file")]
     NotFound,
-    #[error("it was ended")]
+    #[error("it was cancelled")]
     Cancelled,
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
@@ -136,10 +136,10 @@ impl Client {
     }
 
     fn race(&self, addresses: &[Address], open: &[usize], file: &mut File, observer: &dyn Observer) -> Race {
-        let mut race = Race::default();
         let url = |number: usize| addresses.get(number).map_or("", |address| &*address.url);
         let mut shown = open.first().copied().unwrap_or_default();
-        let result = self.run(addresses, open, &mut race, file, &mut |number, bytes, total| {
+        let mut transfer = Transfer::start(self, addresses, open);
+        let result = transfer.run(file, &mut |number, bytes, total| {
             if number != shown {
                 observer.ended(url(shown));
                 shown = number;
@@ -148,6 +148,7 @@ impl Client {
             observer.is_cancelled()
         });
         observer.ended(url(shown));
+        let mut race = Race { winner: None, failures: transfer.failures };
         match result {
             Ok(winner) => race.winner = Some(winner),
             Err(Some(failure)) => {
@@ -160,79 +161,6 @@ impl Client {
         race
     }
 
-    /// Requests a file until one server has sent it. The error applies to all remaining servers; `None` if
-    /// each server has failed separately.
-    fn run(
-        &self,
-        addresses: &[Address],
-        open: &[usize],
-        race: &mut Race,
-        file: &mut File,
-        shall_end: &mut dyn FnMut(usize, u64, Option<u64>) -> bool,
-    ) -> Result<usize, Option<Failure>> {
-        let (sender, events) = sync_channel(WAITING);
-        let mut waiting: HashMap<usize, SyncSender<()>> = HashMap::new();
-        for &number in open {
-            let url = &addresses[number].url;
-            waiting.insert(number, request::start(&self.agent, url, &self.headers, number, sender.clone()));
-        }
-        drop(sender);
-        let mut pace = Pace::new(self.limits);
-        let mut current: Option<(usize, SyncSender<()>, Option<u64>)> = None;
-        let mut received = 0_u64;
-        restart(file)?;
-        loop {
-            let event = events.recv_timeout(TICK);
-            let (number, total) = match (&current, open.first()) {
-                (Some((number, _, total)), _) => (*number, *total),
-                (None, Some(first)) => (*first, None),
-                (None, None) => return Err(None),
-            };
-            if pace.is_tick() && shall_end(number, received, total) {
-                return Err(Some(Failure::Cancelled));
-            }
-            pace.check(received)?;
-            match event {
-                Ok((number, Event::Found(size))) => {
-                    let Some(go) = waiting.remove(&number).filter(|_| current.is_none()) else { continue };
-                    if size.is_some_and(|size| size > self.limits.max_bytes) {
-                        race.failures.push((number, Failure::TooLarge(self.limits.max_bytes)));
-                        continue;
-                    }
-                    // The other requests are abandoned. They end when they find that no caller waits.
-                    waiting.clear();
-                    let _ = go.send(());
-                    current = Some((number, go, size));
-                }
-                Ok((number, Event::Bytes(bytes))) => {
-                    received += bytes.len() as u64;
-                    if received > self.limits.max_bytes {
-                        race.failures.push((number, Failure::TooLarge(self.limits.max_bytes)));
-                        return Err(None);
-                    }
-                    write(file, &bytes)?;
-                }
-                Ok((number, Event::End)) => return Ok(number),
-                Ok((number, Event::Failed(refusal))) => {
-                    let was_current = current.as_ref().is_some_and(|(current, ..)| *current == number);
-                    if was_current || waiting.remove(&number).is_some() {
-                        race.failures.push((number, self.failure(refusal)));
-                    }
-                    if was_current {
-                        return Err(None);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Some(Failure::Broken("no answer".to_owned())));
-                }
-            }
-            if current.is_none() && waiting.is_empty() {
-                return Err(None);
-            }
-        }
-    }
-
     fn failure(&self, refusal: Refusal) -> Failure {
         match refusal {
             Refusal::NotFound => Failure::NotFound,
@@ -241,6 +169,114 @@ impl Client {
             Refusal::Unreachable(reason) => Failure::Unreachable(reason),
             Refusal::Broken(reason) => Failure::Broken(reason),
         }
+    }
+}
+
+/// The requests of one file from several servers, until one of them has sent it.
+struct Transfer<'a> {
+    client: &'a Client,
+    /// The numbers of the servers.
+    servers: &'a [usize],
+    events: Receiver<(usize, Event)>,
+    /// The requests without a response, by their servers. A message lets a request receive the file.
+    waiting: HashMap<usize, SyncSender<()>>,
+    current: Option<Sending>,
+    /// The number of bytes of the file so far.
+    received: u64,
+    failures: Vec<(usize, Failure)>,
+}
+
+/// The server that sends the file.
+struct Sending {
+    number: usize,
+    /// The size of the file, if the server has stated it.
+    total: Option<u64>,
+    /// The request ends when this is dropped.
+    _go: SyncSender<()>,
+}
+
+impl<'a> Transfer<'a> {
+    fn start(client: &'a Client, addresses: &[Address], servers: &'a [usize]) -> Self {
+        let (sender, events) = sync_channel(WAITING);
+        let request = |number: usize| {
+            let url = &addresses[number].url;
+            (number, request::start(&client.agent, url, &client.headers, number, sender.clone()))
+        };
+        let waiting = servers.iter().copied().map(request).collect();
+        Self { client, servers, events, waiting, current: None, received: 0, failures: Vec::new() }
+    }
+
+    /// Receives the file, and returns the number of its server. The error applies to all remaining servers;
+    /// `None` if each server has failed separately.
+    fn run(
+        &mut self,
+        file: &mut File,
+        shall_end: &mut dyn FnMut(usize, u64, Option<u64>) -> bool,
+    ) -> Result<usize, Option<Failure>> {
+        let mut pace = Pace::new(self.client.limits);
+        restart(file)?;
+        loop {
+            let event = self.events.recv_timeout(TICK);
+            let Some((number, total)) = self.shown_server() else { return Err(None) };
+            if pace.is_tick() && shall_end(number, self.received, total) {
+                return Err(Some(Failure::Cancelled));
+            }
+            pace.check(self.received)?;
+            match event {
+                Ok((number, Event::Found(size))) => self.choose(number, size),
+                Ok((number, Event::Bytes(bytes))) => self.append(number, &bytes, file)?,
+                Ok((number, Event::End)) => return Ok(number),
+                Ok((number, Event::Failed(refusal))) => self.note_refusal(number, refusal)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Some(Failure::Broken("no answer".to_owned())));
+                }
+            }
+            if self.current.is_none() && self.waiting.is_empty() {
+                return Err(None);
+            }
+        }
+    }
+
+    /// The server whose progress is shown, and the file's size if it is known. `None` without servers.
+    fn shown_server(&self) -> Option<(usize, Option<u64>)> {
+        match &self.current {
+            Some(sending) => Some((sending.number, sending.total)),
+            None => self.servers.first().map(|first| (*first, None)),
+        }
+    }
+
+    /// Chooses a server that has the file, if it is the first one.
+    fn choose(&mut self, number: usize, size: Option<u64>) {
+        let Some(go) = self.waiting.remove(&number).filter(|_| self.current.is_none()) else { return };
+        let max_bytes = self.client.limits.max_bytes;
+        if size.is_some_and(|size| size > max_bytes) {
+            self.failures.push((number, Failure::TooLarge(max_bytes)));
+            return;
+        }
+        // The other requests are abandoned. They end when they find that no caller waits.
+        self.waiting.clear();
+        let _ = go.send(());
+        self.current = Some(Sending { number, total: size, _go: go });
+    }
+
+    fn append(&mut self, number: usize, bytes: &[u8], file: &mut File) -> Result<(), Option<Failure>> {
+        let max_bytes = self.client.limits.max_bytes;
+        self.received += bytes.len() as u64;
+        if self.received > max_bytes {
+            self.failures.push((number, Failure::TooLarge(max_bytes)));
+            return Err(None);
+        }
+        write(file, bytes)
+    }
+
+    /// Notes that a server does not send the file. Fails if it had begun to.
+    fn note_refusal(&mut self, number: usize, refusal: Refusal) -> Result<(), Option<Failure>> {
+        let was_current = self.current.as_ref().is_some_and(|sending| sending.number == number);
+        if was_current || self.waiting.remove(&number).is_some() {
+            self.failures.push((number, self.client.failure(refusal)));
+        }
+        if was_current { Err(None) } else { Ok(()) }
     }
 }
 

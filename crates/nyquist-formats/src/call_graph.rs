@@ -34,14 +34,14 @@ pub(crate) struct CallGraph {
 
 #[derive(Default)]
 struct Function {
-    own: Vec<Own>,
+    own: Vec<SelfCost>,
     calls: Vec<Call>,
     /// The totals of the function, after the graph is complete.
     flow: Flow,
 }
 
 /// The own cost of a function at a place.
-struct Own {
+struct SelfCost {
     frame: FrameId,
     cost: u64,
     /// The part that is on stacks.
@@ -96,7 +96,7 @@ impl CallGraph {
     /// Adds an own cost of a function at a place.
     pub(crate) fn add_own(&mut self, function: usize, frame: FrameId, cost: u64) {
         if let Some(function) = self.functions.get_mut(function).filter(|_| cost > 0) {
-            function.own.push(Own { frame, cost, given: 0.0, last: None });
+            function.own.push(SelfCost { frame, cost, given: 0.0, last: None });
         }
     }
 

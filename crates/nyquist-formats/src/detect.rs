@@ -1,198 +1,20 @@
 //! Detects the format of a file by its first bytes and its name.
 
+mod format;
 mod json;
 mod lines;
 mod protobuf;
 
 use std::borrow::Cow;
-use std::fmt;
 
 use crate::{encoding, gzip, pstats, zstd};
 use json::by_json;
 use lines::by_lines;
 
+pub use format::Format;
+
 /// The number of bytes of a file that [`detect`] needs, or fewer if the file is shorter.
 pub const PREFIX_BYTES: usize = 1024 * 1024;
-
-/// A known format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Format {
-    /// The Firefox Profiler's, read by `nyquist-profile`.
-    Firefox,
-    /// `perf.data` of perf or simpleperf.
-    PerfData,
-    /// The output of `perf script`.
-    PerfScript,
-    /// pprof.
-    Pprof,
-    /// Folded stacks.
-    Folded,
-    /// speedscope.
-    Speedscope,
-    /// A CPU profile of V8.
-    V8CpuProfile,
-    /// A Chrome trace.
-    ChromeTrace,
-    /// A table of Instruments from `xctrace export`.
-    Instruments,
-    /// A recording of Java Flight Recorder.
-    Jfr,
-    /// Profiles of OpenTelemetry.
-    Otlp,
-    /// A trace of Perfetto.
-    Perfetto,
-    /// A CPU profile of gperftools.
-    GperftoolsCpu,
-    /// A profile of Go or gperftools as text.
-    PprofText,
-    /// A Windows event trace, read by `nyquist-etw`.
-    Etl,
-    /// Costs of callgrind or cachegrind.
-    Callgrind,
-    /// A sampled heap profile of V8.
-    V8HeapProfile,
-    /// Austin's text.
-    Austin,
-    /// Austin's binary form.
-    AustinMojo,
-    /// stackprof's JSON.
-    Stackprof,
-    /// A file of Python's cProfile.
-    Pstats,
-    /// pyinstrument's JSON.
-    Pyinstrument,
-    /// The output of macOS' `sample`.
-    MacSample,
-    /// The output of DTrace: stacks with counts.
-    Dtrace,
-    /// The output of bpftrace: stacks with counts.
-    Bpftrace,
-    /// heaptrack's data.
-    Heaptrack,
-    /// DHAT's JSON.
-    Dhat,
-    /// A list of Go's goroutines (`debug=2`), which is not read.
-    GoText,
-    /// The output of `ls -l`, which is no profile.
-    FileList,
-}
-
-impl fmt::Display for Format {
-    /// The name with its article, such as `a pprof profile`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Firefox => "a profile of the Firefox Profiler",
-            Self::PerfData => "a perf.data file",
-            Self::PerfScript => "the output of perf script",
-            Self::Pprof => "a pprof profile",
-            Self::Folded => "a file of folded stacks",
-            Self::Speedscope => "a speedscope profile",
-            Self::V8CpuProfile => "a CPU profile of V8",
-            Self::ChromeTrace => "a Chrome trace",
-            Self::Instruments => "an export of Instruments",
-            Self::Jfr => "a JFR recording",
-            Self::Otlp => "a profile of OpenTelemetry",
-            Self::Perfetto => "a trace of Perfetto",
-            Self::GperftoolsCpu => "a CPU profile of gperftools",
-            Self::PprofText => "a profile as text",
-            Self::Etl => "a Windows event trace (.etl)",
-            Self::Callgrind => "a file of callgrind",
-            Self::V8HeapProfile => "a heap profile of V8",
-            Self::Austin => "a file of Austin",
-            Self::AustinMojo => "a binary file of Austin",
-            Self::Stackprof => "a profile of stackprof",
-            Self::Pstats => "a file of Python's cProfile",
-            Self::Pyinstrument => "a profile of pyinstrument",
-            Self::MacSample => "the output of sample",
-            Self::Dtrace => "the output of DTrace",
-            Self::Bpftrace => "the output of bpftrace",
-            Self::Heaptrack => "data of heaptrack",
-            Self::Dhat => "a file of DHAT",
-            Self::GoText => "a list of goroutines",
-            Self::FileList => "a list of files",
-        })
-    }
-}
-
-impl Format {
-    /// The formats that [`read`](crate::read) supports.
-    pub const READ: &[Self] = &[
-        Self::PerfScript,
-        Self::Pprof,
-        Self::Folded,
-        Self::Speedscope,
-        Self::V8CpuProfile,
-        Self::ChromeTrace,
-        Self::Instruments,
-        Self::Callgrind,
-        Self::V8HeapProfile,
-        Self::Austin,
-        Self::Stackprof,
-        Self::Pstats,
-        Self::Pyinstrument,
-        Self::MacSample,
-        Self::Dtrace,
-        Self::Bpftrace,
-        Self::Heaptrack,
-        Self::Dhat,
-        Self::Jfr,
-        Self::Otlp,
-        Self::Perfetto,
-        Self::GperftoolsCpu,
-        Self::PprofText,
-        Self::AustinMojo,
-    ];
-
-    /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads one by its
-    /// name.
-    pub fn has_values(self) -> bool {
-        matches!(
-            self,
-            Self::Pprof
-                | Self::PerfScript
-                | Self::Jfr
-                | Self::Otlp
-                | Self::Perfetto
-                | Self::PprofText
-                | Self::Callgrind
-                | Self::Austin
-                | Self::AustinMojo
-                | Self::Bpftrace
-                | Self::Heaptrack
-                | Self::Dhat
-        )
-    }
-
-    /// Whether its samples can have labels, by which they can be selected.
-    pub fn has_labels(self) -> bool {
-        matches!(self, Self::Pprof | Self::Otlp)
-    }
-
-    /// Whether its files are binary. Text files might have another encoding.
-    pub(crate) fn is_binary(self) -> bool {
-        matches!(
-            self,
-            Self::Pprof
-                | Self::Jfr
-                | Self::Otlp
-                | Self::Perfetto
-                | Self::GperftoolsCpu
-                | Self::Pstats
-                | Self::AustinMojo
-        )
-    }
-
-    /// Why a file of this format is not read by [`read`](crate::read), and what to do instead.
-    pub(crate) fn refusal(self) -> String {
-        let advice = match self {
-            Self::GoText => "with each on its own: get it with debug=1, or without it, then it is a profile",
-            Self::FileList => "as ls -l prints it, and no profile",
-            _ => "which cannot be read here",
-        };
-        format!("it is {self}, {advice}")
-    }
-}
 
 /// The format of a file that begins with `prefix` and has this name. `None` if it is unknown. Contents take
 /// precedence over names. Text may be in UTF-16, or have a byte order mark.

@@ -6,7 +6,7 @@
 use nyquist_profile::{FrameId, Unit};
 use serde::Deserialize;
 
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::values::{Queue, Value, choose};
 
@@ -60,7 +60,7 @@ const VALUES: [(&str, Unit, Member); 8] = [
 ///
 /// # Errors
 /// If it is no such JSON.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
@@ -69,7 +69,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// As there, and if there is no such value.
-pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let file: FileIn =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     // A program that counts something else states its unit.

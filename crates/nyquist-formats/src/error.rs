@@ -7,7 +7,7 @@ use nyquist_profile::Profile;
 
 /// A profile that was read from another profiler's format.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
+pub struct ImportedProfile {
     /// The profile. Its times begin at 0 with the first sample or marker.
     pub profile: Profile,
     /// Notes about the profile, each a sentence for the user.

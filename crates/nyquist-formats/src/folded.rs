@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use nyquist_profile::{Frame, FrameId, Measure, Profile, Samples, StackId, ThreadIndex, Unit, well_known};
 use rustc_hash::FxHashMap;
 
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::hidden;
 use crate::import::{Code, Importer, JIT, MILLISECOND, ThreadName};
 use crate::select;
@@ -158,7 +158,7 @@ fn harmless(name: &str) -> String {
 ///
 /// # Errors
 /// If no line is a stack.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let mut importer = Importer::new("Folded stacks", IMPORTED);
     let mut others = 0;
     let mut stacks = Vec::new();

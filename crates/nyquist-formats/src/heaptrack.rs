@@ -5,7 +5,7 @@
 
 use nyquist_profile::{FrameId, LibId, StackId, StringId, Unit};
 
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::values::{Queue, Value, choose};
 
@@ -36,7 +36,7 @@ pub(crate) fn is_heaptrack(text: &str) -> bool {
 ///
 /// # Errors
 /// If it has no allocations.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
@@ -45,7 +45,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// As there, and if there is no such value.
-pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let values = [
         Value::new("peak", Unit::Bytes),
         Value::new("leaked", Unit::Bytes),
@@ -222,7 +222,7 @@ impl Reader {
     }
 
     /// Adds the value with this number.
-    fn finish(mut self, value: usize) -> Imported {
+    fn finish(mut self, value: usize) -> ImportedProfile {
         let until = if value == 0 { self.peak.1 } else { self.events.len() };
         for &(info, is_allocation) in &self.events[..until] {
             let in_use = &mut self.infos[info as usize].in_use;

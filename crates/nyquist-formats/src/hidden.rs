@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character must not be shown unescaped: controls (C0, DEL, C1), controls of the direction,
-/// separators of lines and paragraphs, and characters that are invisible according to Unicode if they are not
-/// supported (`Default_Ignorable_Code_Point`: joiners, fillers, variation selectors, tags). O(1).
+/// Whether a character must not be shown unescaped. These are controls (C0, DEL, C1), controls of the direction,
+/// and separators of lines and paragraphs. They are also the characters that Unicode calls invisible where they
+/// are not supported (`Default_Ignorable_Code_Point`: joiners, fillers, variation selectors, tags). O(1).
 pub fn is_hidden(letter: char) -> bool {
     matches!(
         letter,

@@ -8,7 +8,7 @@ use nyquist_profile::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::error::{Imported, Note};
+use crate::error::{ImportedProfile, Note};
 
 /// A millisecond in ns, which is the interval of a file without times.
 pub(crate) const MILLISECOND: u64 = 1_000_000;
@@ -254,7 +254,7 @@ impl Importer {
 
     /// The profile. The interval is the one that the file states, if all durations are multiples of it.
     /// Otherwise it is the longest time of which all are multiples.
-    pub(crate) fn finish(mut self, stated: Option<u64>) -> Imported {
+    pub(crate) fn finish(mut self, stated: Option<u64>) -> ImportedProfile {
         let common = common_interval(self.durations.iter().flatten().copied());
         let longest = self.durations.iter().flatten().max().copied().unwrap_or(0);
         let fits = |stated: &u64| {
@@ -290,7 +290,7 @@ impl Importer {
         }
         self.builder.meta_mut().profiling_end = Some(end);
         self.builder.meta_mut().extra = self.notes.iter().map(information).collect();
-        Imported { profile: self.builder.finish(), notes: self.notes }
+        ImportedProfile { profile: self.builder.finish(), notes: self.notes }
     }
 }
 

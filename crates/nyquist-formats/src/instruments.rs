@@ -8,7 +8,7 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader as XmlReader, XmlVersion};
 use rustc_hash::FxHashMap;
 
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 
 const FORMAT: &str = "an export of Instruments";
@@ -18,7 +18,7 @@ const FORMAT: &str = "an export of Instruments";
 ///
 /// # Errors
 /// If there is no row with a backtrace in it.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut importer = Importer::new("Instruments", "Instruments");
     let mut reader = Reader::default();

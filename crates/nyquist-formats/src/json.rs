@@ -10,6 +10,11 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     serde_json::to_writer(out, value).map_err(io::Error::from)
 }
 
+/// Writes the comma before an element of an array, by the element's index.
+pub(crate) fn separate(out: &mut impl Write, index: usize) -> io::Result<()> {
+    if index > 0 { out.write_all(b",") } else { Ok(()) }
+}
+
 /// An id that is a number in one file and a string in another.
 pub(crate) fn id_text(value: &Value) -> String {
     match value {

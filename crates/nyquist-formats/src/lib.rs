@@ -39,6 +39,7 @@ pub mod pstats;
 pub mod pyinstrument;
 pub mod samply_sidecar;
 mod select;
+mod source_paths;
 mod spans;
 pub mod speedscope;
 pub mod stack_counts;
@@ -51,35 +52,21 @@ pub mod v8_heap;
 mod values;
 mod zstd;
 
-use nyquist_profile::{Profile, SourceId};
 use std::borrow::Cow;
 
 pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
-pub use error::{Imported, Note, ReadError};
+pub use error::{ImportedProfile, Note, ReadError};
 pub use packed::{Packing, Unpacked};
+pub use source_paths::{SourcePaths, as_named};
 
-/// The names of a profile's source files in other formats: this path if there is one, otherwise the name in
-/// the profile. The Firefox Profiler has names for published files that other tools would treat as paths
-/// (`cargo:REGISTRY:NAME-VERSION:PATH`).
-pub type SourcePaths<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// Keeps the profile's names of source files.
-pub fn as_named(_: &str) -> Option<String> {
-    None
-}
-
-/// The path of a source file of a profile.
-fn source_path<'a>(profile: &'a Profile, source: SourceId, paths: SourcePaths<'_>) -> Cow<'a, str> {
-    let named = profile.string(profile.source(source).filename);
-    paths(named).map_or(Cow::Borrowed(named), Cow::Owned)
-}
+pub(crate) use source_paths::source_path;
 
 /// Reads a file of a format that was [detected](detect), compressed with gzip, zstd or not.
 ///
 /// # Errors
 /// As for the format's own reader, and for formats that are not read here. Those of the Firefox Profiler, of
 /// perf and of Windows (event traces) have their own crates.
-pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(format: Format, bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(format, bytes, None)
 }
 
@@ -87,7 +74,7 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// As for [`read`], and if there is no value with this name.
-pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(format: Format, bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     read_wanted(format, bytes, name, &[])
 }
 
@@ -101,7 +88,7 @@ pub fn read_wanted(
     bytes: &[u8],
     name: Option<&str>,
     labels: &[String],
-) -> Result<Imported, ReadError> {
+) -> Result<ImportedProfile, ReadError> {
     let (mut bytes, note) = decompressed(bytes)?;
     if !format.is_binary() {
         bytes = recoded(bytes);

@@ -7,7 +7,7 @@
 use nyquist_profile::{FrameId, LibId, Measure, StackId, Unit};
 use rustc_hash::FxHashMap;
 
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::values::Queue;
 
@@ -26,7 +26,7 @@ pub(crate) fn is_sample(first: &str) -> bool {
 ///
 /// # Errors
 /// If it has no tree of calls.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let (process, pid, interval) = heading(&text);
     let mut importer = Importer::new(process, "macOS sample");

@@ -4,7 +4,7 @@
 
 use nyquist_profile::{Measure, StackId, Unit};
 
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::json::{nanoseconds, position};
 use crate::json_tree::{self, Document, Shape};
@@ -22,7 +22,7 @@ const SHAPE: Shape = Shape {
 ///
 /// # Errors
 /// If it is no such JSON.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
     let document = json_tree::read(bytes, &SHAPE).ok_or_else(|| malformed("it is cut off or no JSON"))?;
     if document.nodes.is_empty() {

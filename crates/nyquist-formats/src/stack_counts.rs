@@ -8,7 +8,7 @@
 use nyquist_profile::{StackId, Unit};
 use rustc_hash::FxHashMap;
 
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::values::{Queue, Value, choose};
 
@@ -66,7 +66,7 @@ fn split_end(line: &str) -> Option<(&str, u64)> {
 ///
 /// # Errors
 /// If there is no stack with a count.
-pub fn read_dtrace(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read_dtrace(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut reader = Reader::new("DTrace", &Value::new("count", Unit::Count));
     let mut entry = Entry::default();
@@ -93,7 +93,7 @@ pub fn read_dtrace(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// If there is no stack with a count, or no map of that name.
-pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut names: Vec<Value> = Vec::new();
     for (name, _) in text.lines().filter_map(begins_map) {
@@ -214,7 +214,7 @@ impl Reader {
         self.importer.stack(prefix, frame)
     }
 
-    fn finish(self, format: &'static str) -> Result<Imported, ReadError> {
+    fn finish(self, format: &'static str) -> Result<ImportedProfile, ReadError> {
         if self.stacks == 0 { Err(malformed(format)) } else { Ok(self.importer.finish(None)) }
     }
 }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
 use crate::call_graph::CallGraph;
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::json::position;
 use crate::values::{Queue, Value};
@@ -47,7 +47,7 @@ struct FrameIn {
 ///
 /// # Errors
 /// If it is no such JSON.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let file: FileIn =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     let mut importer = Importer::new("Ruby", "stackprof");

@@ -5,7 +5,7 @@ use nyquist_profile::{FuncKind, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::json::nanoseconds;
 
@@ -71,7 +71,7 @@ pub(crate) struct CallFrame {
 ///
 /// # Errors
 /// If it is no such JSON, or its nodes are no tree.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let file: FileIn =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     let mut importer = Importer::new("JavaScript", "V8 CPU profile");

@@ -25,3 +25,13 @@ impl Fields<'_> {
         self.bytes(at).map(u64::from_le_bytes)
     }
 }
+
+/// The number of 4 bytes at an offset; 0 past the end.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    Fields(bytes).u32(at).unwrap_or_default()
+}
+
+/// The number of 8 bytes at an offset; 0 past the end.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    Fields(bytes).u64(at).unwrap_or_default()
+}

@@ -1,5 +1,5 @@
-//! Basic types of the other crates: the four kinds of address, the identity of a module, the translation of
-//! mapped addresses to module-relative ones, and bounded access to the sections of object files.
+//! Basic types of the other crates: the four kinds of address, and the identity of a module. It also translates
+//! mapped addresses to module-relative ones, and gives bounded access to the sections of object files.
 //!
 //! This crate does not trust its input. A length field is compared with the number of existing bytes
 //! before it is used. A file is read through [`ByteSource`], so a file that shrinks while it is read

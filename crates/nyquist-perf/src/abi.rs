@@ -28,6 +28,11 @@ pub mod record {
 pub mod misc {
     #![allow(missing_docs, reason = "the names are the kernel's own, and its header documents them")]
     pub const CPUMODE_MASK: u16 = 7;
+    pub const KERNEL: u16 = 1;
+    pub const USER: u16 = 2;
+    pub const HYPERVISOR: u16 = 3;
+    pub const GUEST_KERNEL: u16 = 4;
+    pub const GUEST_USER: u16 = 5;
     pub const MMAP_DATA: u16 = 1 << 13;
     pub const COMM_EXEC: u16 = 1 << 13;
     pub const SWITCH_OUT: u16 = 1 << 13;

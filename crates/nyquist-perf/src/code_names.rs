@@ -56,7 +56,7 @@ impl CodeNames {
     /// If the input cannot be read.
     pub fn read(input: impl Read, budget: &Budget) -> io::Result<Self> {
         let mut input = BufReader::with_capacity(PIECE, input);
-        let mut room = Room { charge: budget.charge(), rows: Vec::new(), names: String::new() };
+        let mut room = BudgetedNames { charge: budget.charge(), rows: Vec::new(), names: String::new() };
         let (mut line, mut is_whole) = (Vec::new(), true);
         while is_whole {
             line.clear();
@@ -70,7 +70,7 @@ impl CodeNames {
                 is_whole = room.add(start, end, name);
             }
         }
-        let Room { mut charge, mut rows, mut names } = room;
+        let BudgetedNames { mut charge, mut rows, mut names } = room;
         rows.sort_unstable_by_key(|row| (row.start, row.name_at));
         keep_latest(&mut rows);
         rows.shrink_to_fit();
@@ -114,13 +114,13 @@ impl CodeNames {
 }
 
 /// The data read so far, and its budget.
-struct Room {
+struct BudgetedNames {
     charge: Charge,
     rows: Vec<Row>,
     names: String,
 }
 
-impl Room {
+impl BudgetedNames {
     /// Adds a row. Returns whether the budget permitted it.
     fn add(&mut self, start: u64, end: u64, name: &str) -> bool {
         let (Ok(name_at), Ok(name_len)) = (u32::try_from(self.names.len()), u32::try_from(name.len())) else {

@@ -131,7 +131,7 @@ impl<'a> JitDumpRecord<'a> {
         if kind != 0 {
             return None;
         }
-        let made = Made::read(&mut cursor).ok()?;
+        let made = CodeLoadFields::read(&mut cursor).ok()?;
         let name = cursor.terminated("name").ok()?;
         let code_size = u32::try_from(made.code_size).ok()?;
         let code_offset = size.checked_sub(code_size)?;
@@ -177,13 +177,13 @@ impl<'a> JitDumpRecord<'a> {
 }
 
 /// The fields before the name of generated code.
-struct Made {
+struct CodeLoadFields {
     address: u64,
     code_size: u64,
     index: u64,
 }
 
-impl Made {
+impl CodeLoadFields {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
         let _threads = (cursor.u32("pid")?, cursor.u32("tid")?);
         let (_vma, address) = (cursor.u64("vma")?, cursor.u64("address")?);
@@ -196,7 +196,7 @@ impl Made {
 }
 
 fn load<'a>(cursor: &mut Cursor<'a>, size: u32) -> Result<JitDumpBody<'a>, RecordError> {
-    let made = Made::read(cursor)?;
+    let made = CodeLoadFields::read(cursor)?;
     // The code comes last, so its position is computed from the end; a name may contain any byte except zero.
     let code = usize::try_from(made.code_size).unwrap_or(usize::MAX);
     let code_size = cursor.split_tail(code, "code")?.remaining() as u32;

@@ -42,11 +42,11 @@ impl Header {
     /// The CPU mode of the thread when the record was written.
     pub fn cpu_mode(&self) -> CpuMode {
         match self.misc & misc::CPUMODE_MASK {
-            1 => CpuMode::Kernel,
-            2 => CpuMode::User,
-            3 => CpuMode::Hypervisor,
-            4 => CpuMode::GuestKernel,
-            5 => CpuMode::GuestUser,
+            misc::KERNEL => CpuMode::Kernel,
+            misc::USER => CpuMode::User,
+            misc::HYPERVISOR => CpuMode::Hypervisor,
+            misc::GUEST_KERNEL => CpuMode::GuestKernel,
+            misc::GUEST_USER => CpuMode::GuestUser,
             _ => CpuMode::Unknown,
         }
     }

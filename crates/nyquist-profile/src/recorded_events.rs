@@ -1,4 +1,4 @@
-//! Events recorded beside the samples, as markers: their names, and a profile with an event's samples.
+//! Events recorded in addition to the samples, as markers: their names, and a profile with an event's samples.
 
 use crate::id::MarkerSchemaId;
 use crate::marker::{Marker, MarkerValue};
@@ -8,7 +8,7 @@ use crate::sample::Sample;
 use crate::well_known;
 
 impl Profile {
-    /// The names of the events recorded beside the samples. O(kinds of markers).
+    /// The names of the events recorded in addition to the samples. O(kinds of markers).
     pub fn recorded_events(&self) -> Vec<&str> {
         let schemas = self.marker_schemas.iter();
         let counts = schemas

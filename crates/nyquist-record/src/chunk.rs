@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf::PerfEvents;
-use nyquist_convert::sys::{CACHE_LINE, fetch};
 use nyquist_perf::Header;
 
 /// A recording backend: an iterator over chunks. It blocks until the next chunk, and ends when the recording
@@ -62,14 +61,10 @@ impl Chunk {
     }
 }
 
-/// The bytes of a sample before its stack: its fields and the registers.
-const FIELDS: usize = 384;
-
 fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -> u64 {
     let mut not_understood = 0;
     let mut at = 0;
     while let Some(len) = record_len(&bytes[at..]) {
-        fetch_next(&bytes[at + len..], len);
         match format.event(bytes, &bytes[at..at + len]) {
             Ok(event) => events.extend(event),
             Err(_) => not_understood += 1,
@@ -77,13 +72,6 @@ fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -
         at += len;
     }
     not_understood + u64::from(at < bytes.len())
-}
-
-/// Prefetches the parts of the next record, at the start of `bytes`, that will be read: another CPU has
-/// written it. If it is as long as the previous one, its last word is the size of the used stack copy.
-fn fetch_next(bytes: &[u8], len: usize) {
-    let fields = bytes.iter().take(FIELDS).step_by(CACHE_LINE);
-    fields.chain(bytes.get(len.saturating_sub(1))).for_each(|byte| fetch(byte));
 }
 
 /// The length of the record at the start of `bytes`, if it is complete.

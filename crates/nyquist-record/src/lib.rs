@@ -5,6 +5,8 @@
 //! module with the same names where they mean the same.
 
 mod chunk;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod command;
 mod cpu_list;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod end_reason;
@@ -19,12 +21,12 @@ pub mod linux;
 #[cfg(target_os = "macos")]
 pub mod macos;
 // Tested on every system.
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod chunk_builder;
 #[cfg(all(test, not(target_os = "macos")))]
 #[path = "macos/pure/mod.rs"]
 #[allow(unreachable_pub, reason = "other modules of that system export it")]
 mod macos_pure;
-#[cfg(any(target_os = "linux", target_os = "macos", windows))]
-mod out;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod pace;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]

@@ -25,7 +25,7 @@ pub(crate) fn buffers_for(cpus: usize) -> usize {
 /// The buffers that samples may not use.
 const KEPT_FOR_SIDEBAND: usize = 16;
 
-/// The buffers that events beside the clock may not use: a burst of them must leave room for the samples.
+/// The buffers that additional events may not use: a burst of them must leave room for the samples.
 const KEPT_FOR_SAMPLES: usize = BUFFERS / 2;
 
 /// The buffers that are reserved for the oldest records.
@@ -45,7 +45,7 @@ pub(crate) struct Pool {
 /// The priority for the last buffers: each may use more of them than the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
-    /// Events beside the clock: if there is no buffer for them, they are dropped.
+    /// Additional events: if there is no buffer for them, they are dropped.
     Occurrences,
     /// Samples: a loss of some is tolerable.
     Samples,

@@ -104,7 +104,7 @@ mod tests {
     use nyquist_profile::{Meta, Profile, Thread};
     use nyquist_record::windows::backend::{Backend, Recording, Summary};
     use nyquist_record::windows::launch::{self, ExitStatus};
-    use nyquist_record::windows::{self, Command, EndReason, OpenError, Options, Target, Way};
+    use nyquist_record::windows::{self, Command, EndReason, OpenError, Options, SamplingMethod, Target};
     use nyquist_symbols::{Finder, KernelError};
 
     use super::work::CODE;
@@ -325,7 +325,7 @@ mod tests {
 
     fn events() {
         let child = launch::prepare(&own_command("300")).unwrap();
-        let options = Options { way: Way::Etw { waits: false }, ..Options::default() };
+        let options = Options { method: SamplingMethod::Etw { waits: false }, ..Options::default() };
         match Backend::open(&Target::Child(child.pid()), &options) {
             Ok(backend) => {
                 let recording = backend.record().unwrap();

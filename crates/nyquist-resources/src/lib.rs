@@ -1,7 +1,9 @@
 //! Resources of the machine for a task: a budget of memory, and threads.
 
+#![forbid(unsafe_code)]
+
 mod budget;
 mod threads;
 
 pub use budget::{Budget, Charge, limit_files, of_files};
-pub use threads::{join, on_threads, spawn_helper};
+pub use threads::{cpu_count, join, on_threads, spawn_helper};

@@ -4,9 +4,16 @@
 //! Starting a thread can fail at any time, because of a limit of processes, or of memory, which includes
 //! its stack.
 
+use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder, Scope, ScopedJoinHandle};
+
+/// The number of CPUs that this process may use, and so of threads that can work at once. 1 if the system does
+/// not state it.
+pub fn cpu_count() -> NonZeroUsize {
+    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
 
 /// Starts a helper thread, if the system allows it. Otherwise the work must be done without it.
 pub fn spawn_helper<'scope, T: Send + 'scope>(

@@ -32,9 +32,9 @@ mod config;
 mod cors;
 mod endpoints;
 mod error;
+mod generated_code;
 mod hosts;
 mod links;
-mod made_code;
 mod one_time;
 mod peer_user;
 mod profile_symbols;
@@ -49,7 +49,7 @@ mod viewer;
 
 pub use config::{Config, Limits, PortChoice};
 pub use error::ServerError;
-pub use made_code::{MadeCode, MadeLib};
+pub use generated_code::{GeneratedCode, GeneratedLib};
 pub use profile_symbols::ProfileSymbols;
 pub use server::{Page, Server, ShutdownHandle};
 pub use symbol_source::{

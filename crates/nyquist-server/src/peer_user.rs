@@ -4,6 +4,7 @@
 //! socket is the one whose own address is the connection's peer. Some kernels support queries for one
 //! socket. All of them can list all sockets.
 
+mod canonical;
 #[cfg(target_os = "linux")]
 mod socket_query;
 mod table;
@@ -65,11 +66,6 @@ pub(crate) fn of(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>>
         return Ok(Some(user));
     }
     table::owner(peer, local)
-}
-
-/// A common form of both protocols' addresses, because an IPv4 connection may belong to an IPv6 socket.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(test)]

@@ -6,16 +6,16 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
 use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
+use nyquist_resources::cpu_count;
 use nyquist_symbols::{
     Attempt, Disassembly, Finder, Frame, KERNEL_LIB, KernelCode, ModuleRequest, ModuleSymbols, Outcome,
     SourceFiles, SymbolFiles, special_source_path,
 };
 
-use crate::made_code::{MadeCode, MadeLib, NoMadeCode};
+use crate::generated_code::{GeneratedCode, GeneratedLib, NoGeneratedCode};
 use crate::symbol_source::{
     AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
     SymbolSource,
@@ -30,7 +30,7 @@ pub struct ProfileSymbols {
     libs: BTreeMap<LibKey, LibFiles>,
     finder: Finder,
     source_files: SourceFiles,
-    made_code: Box<dyn MadeCode>,
+    generated_code: Box<dyn GeneratedCode>,
     threads: NonZeroUsize,
 }
 
@@ -43,7 +43,7 @@ struct LibFiles {
     /// The error is text, because it is sent to every request.
     module: OnceLock<Result<ModuleSymbols, String>>,
     /// The same for code generated at run time; `None` for all other libs.
-    made: OnceLock<Option<Result<Box<dyn MadeLib>, String>>>,
+    made: OnceLock<Option<Result<Box<dyn GeneratedLib>, String>>>,
     /// The same for the kernel's code in memory.
     kernel: OnceLock<Result<KernelCode, String>>,
 }
@@ -58,8 +58,8 @@ impl ProfileSymbols {
             libs: BTreeMap::new(),
             finder,
             source_files,
-            made_code: Box::new(NoMadeCode),
-            threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            generated_code: Box::new(NoGeneratedCode),
+            threads: cpu_count(),
         };
         symbols.take_libs(profile);
         symbols
@@ -78,8 +78,8 @@ impl ProfileSymbols {
 
     /// The same, with a finder for the code of libs that are not files.
     #[must_use]
-    pub fn with_made_code(self, made_code: impl MadeCode + 'static) -> Self {
-        Self { made_code: Box::new(made_code), ..self }
+    pub fn with_generated_code(self, generated_code: impl GeneratedCode + 'static) -> Self {
+        Self { generated_code: Box::new(generated_code), ..self }
     }
 
     fn lib(&self, key: &LibKey) -> Result<&LibFiles, LookupError> {
@@ -90,16 +90,16 @@ impl ProfileSymbols {
         let lib = self.lib(key)?;
         let no_binary = |reason: &str| LookupError::NoBinary { lib: key.clone(), reason: reason.to_owned() };
         // No file of it is searched.
-        if self.made_code.is_made(&lib.lib) {
+        if self.generated_code.is_generated(&lib.lib) {
             return Err(no_binary("its code was made while the program ran"));
         }
         lib.open(&self.finder).map_err(no_binary)
     }
 
     /// The code of a lib that is not a file; `None` for ordinary libs.
-    fn made(&self, key: &LibKey) -> Result<Option<&dyn MadeLib>, LookupError> {
+    fn generated_lib(&self, key: &LibKey) -> Result<Option<&dyn GeneratedLib>, LookupError> {
         let lib = self.lib(key)?;
-        match lib.made.get_or_init(|| self.made_code.open(&lib.lib)) {
+        match lib.made.get_or_init(|| self.generated_code.open(&lib.lib)) {
             None => Ok(None),
             Some(Ok(made)) => Ok(Some(&**made)),
             Some(Err(reason)) => Err(LookupError::NoBinary { lib: key.clone(), reason: reason.clone() }),
@@ -109,7 +109,7 @@ impl ProfileSymbols {
     /// The path of the file in the lib's debug info, if it is there. Only this permits reading it, because
     /// a profile may name any file.
     fn named(&self, request: &SourceRequest) -> Option<String> {
-        if let Ok(Some(made)) = self.made(&request.lib) {
+        if let Ok(Some(made)) = self.generated_lib(&request.lib) {
             return made.named_source(&request.file);
         }
         self.module(&request.lib).ok()?.named_source(&request.file, request.address)
@@ -217,7 +217,7 @@ impl SymbolSource for ProfileSymbols {
         let file = &request.file;
         // A file that neither of them names is refused, even in an allowed folder.
         if !self.lib(&request.lib)?.sources.contains(&*special_source_path(file)) {
-            let is_stated = match self.made(&request.lib)? {
+            let is_stated = match self.generated_lib(&request.lib)? {
                 Some(_) => false,
                 None => self.module(&request.lib)?.states_source(file),
             };
@@ -237,7 +237,7 @@ impl SymbolSource for ProfileSymbols {
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
         let (start, size, whole) = (request.start, request.size, request.continue_until_function_end);
         let lib = self.lib(&request.lib)?;
-        let code = match self.made(&request.lib)? {
+        let code = match self.generated_lib(&request.lib)? {
             Some(made) => made.disassemble(start, size, whole),
             None => match self.module(&request.lib) {
                 Ok(module) => module.disassemble(start, size, whole).map_err(|error| error.to_string()),

@@ -16,7 +16,7 @@ use crate::one_time::OneTimeLink;
 use crate::reply::{ApiError, Reply};
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
-use crate::unauthenticated::Standing;
+use crate::unauthenticated::ClientAuthentication;
 use crate::viewer::{Client, Viewer};
 use crate::{body, cors, reply};
 
@@ -44,7 +44,7 @@ pub(crate) struct Site {
 
 /// The client of a connection.
 pub(crate) struct Sender {
-    pub(crate) standing: Standing,
+    pub(crate) authentication: ClientAuthentication,
     /// The remote and the local address of the connection.
     pub(crate) between: Option<(SocketAddr, SocketAddr)>,
 }
@@ -59,7 +59,7 @@ pub(crate) async fn answer(site: &Site, request: Request<Incoming>, sender: &Sen
         return link.answer(request.method(), sender.between).await;
     }
     let Some(path) = site.token.strip_from(&path) else { return ApiError::not_found().into() };
-    sender.standing.authenticate();
+    sender.authentication.authenticate();
     let mut reply = answer_trusted(site, path, request).await;
     cors::allow_origin(&mut reply, site.front_end_origin.as_ref());
     reply

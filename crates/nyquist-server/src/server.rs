@@ -279,8 +279,8 @@ async fn serve_connection(
     let between = stream.peer_addr().ok().zip(stream.local_addr().ok());
     let stream = TokioIo::new(StallGuard::new(stream, site.limits.stall_timeout));
     let header_timeout = site.limits.header_timeout;
-    let (standing, eviction) = admission.split();
-    let sender = Arc::new(Sender { standing, between });
+    let (authentication, eviction) = admission.split();
+    let sender = Arc::new(Sender { authentication, between });
     let service = service_fn(move |request| {
         let (site, sender) = (Arc::clone(&site), Arc::clone(&sender));
         async move { Ok::<_, Infallible>(router::answer(&site, request, &sender).await) }

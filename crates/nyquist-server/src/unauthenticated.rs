@@ -76,7 +76,7 @@ impl Unauthenticated {
         connections.0.insert(number, evict);
         connections.evict_above(self.limit);
         Admission {
-            standing: Standing { number, owner, all: Arc::clone(self) },
+            authentication: ClientAuthentication { number, owner, all: Arc::clone(self) },
             eviction: Eviction { receiver: eviction, timeout_after: self.timeout_after },
         }
     }
@@ -98,32 +98,32 @@ impl Unauthenticated {
 
 /// An accepted connection.
 pub(crate) struct Admission {
-    standing: Standing,
+    authentication: ClientAuthentication,
     eviction: Eviction,
 }
 
 impl Admission {
     /// One half authenticates it, the other one ends it.
-    pub(crate) fn split(self) -> (Standing, Eviction) {
-        (self.standing, self.eviction)
+    pub(crate) fn split(self) -> (ClientAuthentication, Eviction) {
+        (self.authentication, self.eviction)
     }
 }
 
 /// The authentication state of a connection's client.
-pub(crate) struct Standing {
+pub(crate) struct ClientAuthentication {
     number: u64,
     owner: Owner,
     all: Arc<Unauthenticated>,
 }
 
-impl Standing {
+impl ClientAuthentication {
     /// A request with the token has arrived, so the connection is authenticated.
     pub(crate) fn authenticate(&self) {
         self.all.state().of(self.owner).0.remove(&self.number);
     }
 }
 
-impl Drop for Standing {
+impl Drop for ClientAuthentication {
     fn drop(&mut self) {
         self.authenticate();
     }

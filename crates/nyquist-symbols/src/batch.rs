@@ -73,7 +73,7 @@ impl ModuleSymbols {
     /// because each unit of debug info is walked once for all of its addresses. New answers are not cached;
     /// [`ModuleSymbols::keep`] does that.
     pub fn symbolicate_ahead(&self, addresses: &[RelativeAddress]) -> Vec<Option<EarlyAnswer>> {
-        let known = self.known(addresses).into_iter();
+        let known = self.available_answers(addresses).into_iter();
         let mut early: Vec<_> = known.map(|info| Some(EarlyAnswer { info: info?, was_kept: true })).collect();
         let is_open = |(address, early): (&RelativeAddress, &Option<EarlyAnswer>)| {
             early.is_none().then(|| self.svma(*address).0)
@@ -143,7 +143,7 @@ impl<'a> Prepared<'a> {
             }
             numbers[position as usize] = addresses.len() as u32 - 1;
         }
-        let known = batch.module.known(&addresses);
+        let known = batch.module.available_answers(&addresses);
         let (module, units, functions) = (batch.module, OnceLock::new(), OnceLock::new());
         Self { module, addresses, numbers, known, units, functions }
     }

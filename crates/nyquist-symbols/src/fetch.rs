@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub trait Fetch: fmt::Debug + Send + Sync {
     /// Fetches a file. `check` reads a fetched file and returns whether it is the wanted one. Any other file
     /// must neither be returned nor stored.
-    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> Fetched;
+    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> FetchResult;
 }
 
 /// The description of a file to be fetched.
@@ -53,7 +53,7 @@ pub enum RemoteFile<'a> {
 
 /// The result of fetching a file.
 #[derive(Clone, Debug, Default)]
-pub struct Fetched {
+pub struct FetchResult {
     /// Where it is now.
     pub path: Option<PathBuf>,
     /// The paths and addresses on servers that were tried, in order.

@@ -75,7 +75,7 @@ pub use contents::{Contents, Language};
 pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction, disassemble_code};
 pub use error::SymbolsError;
-pub use fetch::{Fetch, Fetched, RemoteFile};
+pub use fetch::{Fetch, FetchResult, RemoteFile};
 pub use find::{Attempt, FileRole, Finder, ModuleRequest, OpenFile, Outcome, SearchPaths, SymbolFiles};
 pub use frame_pointers::FramePointers;
 pub use kernel::{

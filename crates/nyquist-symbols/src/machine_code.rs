@@ -1,10 +1,9 @@
 //! The machine code of one function as text, with the debug info of each instruction.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
 use nyquist_object::RelativeAddress;
+use nyquist_resources::cpu_count;
 
 use crate::answer::AddressInfo;
 use crate::disassemble::{Disassembly, DisassemblyError};
@@ -81,8 +80,7 @@ impl MachineCode {
     fn new(module: &ModuleSymbols, code: Disassembly) -> Self {
         let at = |offset| RelativeAddress(code.start.0.saturating_add(offset));
         let addresses: Vec<_> = code.instructions.iter().map(|one| at(one.offset)).collect();
-        let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let infos = module.symbolicate(&addresses, threads, &AtomicBool::new(false));
+        let infos = module.symbolicate(&addresses, cpu_count(), &AtomicBool::new(false));
         let end = at(code.size);
         let parts = code.instructions.into_iter().zip(addresses).zip(infos);
         let instructions =

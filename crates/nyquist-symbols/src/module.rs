@@ -160,7 +160,7 @@ impl ModuleSymbols {
 
     /// Answers for one address.
     pub fn lookup(&self, address: RelativeAddress) -> AddressInfo {
-        if let Some(known) = self.known(&[address]).pop().flatten() {
+        if let Some(known) = self.available_answers(&[address]).pop().flatten() {
             return Arc::unwrap_or_clone(known);
         }
         let svma = address.to_svma(self.image_base);
@@ -262,7 +262,7 @@ impl ModuleSymbols {
 
     /// The available answers to `wanted`, which are sorted, without a look-up: those that came with the
     /// profile, and cached ones.
-    pub(crate) fn known(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
+    pub(crate) fn available_answers(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
         let mut known = match &self.kept {
             Some(kept) => kept.find(wanted),
             None => vec![None; wanted.len()],

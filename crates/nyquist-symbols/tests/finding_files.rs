@@ -2,7 +2,7 @@
 
 use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
 use nyquist_symbols::{
-    Fetch, Fetched, FileRole, Finder, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths,
+    Fetch, FetchResult, FileRole, Finder, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths,
     SymbolFiles,
 };
 use nyquist_system::OpenRoot;
@@ -283,7 +283,7 @@ impl OneFile {
 }
 
 impl Fetch for OneFile {
-    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> Fetched {
+    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> FetchResult {
         let asked = match file {
             RemoteFile::Binary(id) => format!("binary {id}"),
             RemoteFile::DebugFile(id) => format!("debug file {id}"),
@@ -293,7 +293,7 @@ impl Fetch for OneFile {
         self.asked.lock().unwrap().push(asked);
         let outcome = check(&self.path);
         let path = (outcome == Outcome::Used).then(|| self.path.clone());
-        Fetched { path, tried: vec![("https://server/file".into(), outcome)] }
+        FetchResult { path, tried: vec![("https://server/file".into(), outcome)] }
     }
 }
 

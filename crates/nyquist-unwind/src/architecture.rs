@@ -2,8 +2,7 @@
 
 use crate::cfi::State;
 use crate::rule::Rule;
-use crate::space::Mapping;
-use crate::{AddressSpace, FrameAddress, Reason, StackMemory};
+use crate::{FrameAddress, Reason, StackMemory};
 use nyquist_object::Avma;
 use std::fmt::Debug;
 
@@ -49,8 +48,9 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// Sets the registers that are known from the tracked state.
     fn set_link(registers: &mut FullRegisters<Self>, link: Self::Link);
 
-    /// The bits of a return address that are an address.
-    fn address_bits(space: &AddressSpace) -> u64;
+    /// The bits of a return address that are an address: `mask` if that is known. `code_end` is the end of the
+    /// process's highest code.
+    fn address_bits(mask: Option<u64>, code_end: u64) -> u64;
 
     /// The caller of a frame whose rule only needs the tracked registers.
     fn apply(
@@ -93,16 +93,6 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its
     /// instructions from the first one on.
     fn frame_pointer_above(code: &[u8]) -> Option<u64>;
-
-    /// The caller of a frame whose return address is in an unknown register, if this can occur on the
-    /// architecture.
-    fn lost_caller(
-        rule: Rule,
-        frame: &Frame<Self>,
-        mappings: &[Mapping],
-        memory: &impl StackMemory,
-        address_bits: u64,
-    ) -> Option<LostCaller<Self>>;
 }
 
 /// The caller of a frame whose return address is not known, found by the caller's own saved registers.
@@ -149,7 +139,7 @@ impl<A: Architecture> Frame<A> {
     }
 
     /// All registers, of which only the tracked ones are known.
-    pub(crate) fn known(&self) -> FullRegisters<A> {
+    pub(crate) fn full_registers(&self) -> FullRegisters<A> {
         let mut registers = FullRegisters::none();
         registers.set(A::INSTRUCTION_POINTER, Some(self.ip));
         registers.set(A::STACK_POINTER, Some(self.sp));

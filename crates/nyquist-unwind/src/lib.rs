@@ -87,6 +87,7 @@ mod frame;
 mod frames;
 mod go;
 mod indexed;
+mod lost_caller;
 mod macho;
 mod memory;
 mod module;

@@ -312,7 +312,7 @@ impl Module {
     pub(crate) fn uncovered_around(&self, address: u32) -> Option<CodeAround<'_>> {
         let is_covered = |address| self.frames.piece_before(address).is_some_and(|piece| address < piece.end);
         // Nothing is read for code that is known to be covered.
-        let (is_unread, is_linkage) = (self.uncovered.known().is_none(), self.uncovered.is_linkage(address));
+        let (is_unread, is_linkage) = (self.uncovered.cache().is_none(), self.uncovered.is_linkage(address));
         if (is_unread || is_linkage) && is_covered(address) && address.checked_sub(1).is_some_and(is_covered)
         {
             return None;
@@ -474,7 +474,7 @@ mod tests {
             for piece in pieces.iter().filter(|piece| piece.end - piece.start > 1) {
                 same(piece.start + 1);
             }
-            assert!(later.uncovered.known().is_none(), "nobody has asked for uncovered code");
+            assert!(later.uncovered.cache().is_none(), "nobody has asked for uncovered code");
             for range in &parts {
                 for address in [range.start.saturating_sub(1), range.start, range.start + 1, range.end] {
                     same(address);
@@ -483,7 +483,7 @@ mod tests {
                     assert_eq!(rules[0], rules[1], "{address:#x}");
                 }
             }
-            assert!(later.uncovered.known().is_some());
+            assert!(later.uncovered.cache().is_some());
         }
     }
 
@@ -504,7 +504,7 @@ mod tests {
                 assert_eq!(alone, among_others, "{address:#x}");
             }
         }
-        assert!(later.uncovered.known().is_none(), "small gaps alone are asked for");
+        assert!(later.uncovered.cache().is_none(), "small gaps alone are asked for");
         for around in gaps.iter().filter_map(|gap| later.uncovered_around(gap.start + 1)) {
             assert_eq!(around.extent, Extent::LoneGap);
         }
@@ -541,6 +541,6 @@ mod tests {
         expect_start_files_are_left(&Arc::new(Module::from_elf(&this_program()).unwrap()));
         let indexed = Arc::new(indexed());
         expect_start_files_are_left(&indexed);
-        assert!(indexed.uncovered.known().is_none(), "all uncovered code was read for one gap");
+        assert!(indexed.uncovered.cache().is_none(), "all uncovered code was read for one gap");
     }
 }

@@ -27,11 +27,6 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// The address after the last byte.
-    pub(crate) fn end(&self) -> u64 {
-        self.end
-    }
-
     /// The module of this code. `None` for code without tables.
     #[inline]
     pub(crate) fn module(&self) -> Option<&Module> {
@@ -111,6 +106,11 @@ impl AddressSpace {
         let after = after.map(|mapping| Mapping { start: end, ..mapping.clone() });
         let new = with.map(|(base, module)| Mapping { start, end, base, module });
         mappings.splice(first..last.max(first), before.into_iter().chain(new).chain(after));
+    }
+
+    /// The end of the highest mapping.
+    pub(crate) fn code_end(&self) -> u64 {
+        self.mappings.last().map_or(0, |mapping| mapping.end)
     }
 
     /// All mappings, by address.

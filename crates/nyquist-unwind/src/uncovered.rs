@@ -19,7 +19,7 @@ const MOST_SMALL_GAPS: u32 = 1000;
 #[derive(Default)]
 pub(crate) struct Uncovered {
     known: OnceLock<UncoveredCache>,
-    later: Option<Box<dyn Later + Send + Sync>>,
+    later: Option<Box<dyn DeferredReader + Send + Sync>>,
     /// The ranges of code that is read later, by address.
     code: Vec<CodeRange>,
     /// The entry point of a program that is read later.
@@ -45,9 +45,9 @@ pub(crate) struct UncoveredCache {
 }
 
 /// Reads uncovered code later.
-trait Later {
+trait DeferredReader {
     /// Reads the code outside of these ranges, which are in order.
-    fn known(&self, covered: &[Range<u32>]) -> UncoveredCache;
+    fn read_cache(&self, covered: &[Range<u32>]) -> UncoveredCache;
 
     /// Reads the tables of jumps to other modules.
     fn linkage_code(&self) -> UncoveredCode;
@@ -56,8 +56,8 @@ trait Later {
     fn gap(&self, gap: &CodeRange) -> Option<Vec<u8>>;
 }
 
-impl<S: ByteSource> Later for Arc<Elf<S>> {
-    fn known(&self, covered: &[Range<u32>]) -> UncoveredCache {
+impl<S: ByteSource> DeferredReader for Arc<Elf<S>> {
+    fn read_cache(&self, covered: &[Range<u32>]) -> UncoveredCache {
         UncoveredCache::read::<S, S>(self, None, covered)
     }
 
@@ -121,11 +121,11 @@ impl Uncovered {
     /// The uncovered code. If it was not read so far, `covered` returns the code to leave out.
     pub(crate) fn get(&self, covered: impl FnOnce() -> Vec<Range<u32>>) -> &UncoveredCache {
         self.known
-            .get_or_init(|| self.later.as_ref().map(|later| later.known(&covered())).unwrap_or_default())
+            .get_or_init(|| self.later.as_ref().map(|later| later.read_cache(&covered())).unwrap_or_default())
     }
 
     /// The uncovered code, if it was read.
-    pub(crate) fn known(&self) -> Option<&UncoveredCache> {
+    pub(crate) fn cache(&self) -> Option<&UncoveredCache> {
         self.known.get()
     }
 
@@ -133,7 +133,7 @@ impl Uncovered {
     /// because guessing walks look up arbitrary numbers on the stack.
     pub(crate) fn is_elsewhere(&self, address: u32) -> bool {
         let holds = |Range { start, end }: &Range<u32>| *start <= address && address <= *end;
-        self.known().is_none() && !self.code.iter().any(|code| holds(&code.range))
+        self.cache().is_none() && !self.code.iter().any(|code| holds(&code.range))
     }
 
     /// The range of code that is read later and that contains a relative address.
@@ -170,7 +170,7 @@ impl Uncovered {
 
     /// How many bytes of memory it takes.
     pub(crate) fn size(&self) -> usize {
-        let known = self.known().map_or(0, |known| known.code.size() + known.followed.size());
+        let known = self.cache().map_or(0, |known| known.code.size() + known.followed.size());
         known + self.linkage_code.get().map_or(0, UncoveredCode::size)
     }
 }

@@ -1,9 +1,10 @@
 //! The walk from the innermost frame to the outermost.
 
 use crate::aarch64::Aarch64;
-use crate::architecture::{Architecture, Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
+use crate::architecture::{Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
 use crate::code::{CodeAround, Extent};
+use crate::lost_caller::FindLostCaller;
 use crate::rule::{CfaKind, Rule};
 use crate::slow::Evaluator;
 use crate::space::{Mapping, find};
@@ -82,7 +83,7 @@ impl Unwinder {
         }
     }
 
-    fn walk_from<A: Architecture, M: StackMemory>(
+    fn walk_from<A: FindLostCaller, M: StackMemory>(
         &mut self,
         space: &AddressSpace,
         base: FullRegisters<A>,
@@ -98,7 +99,7 @@ impl Unwinder {
             mappings: space.mappings(),
             mapping: None,
             memory,
-            address_bits: A::address_bits(space),
+            address_bits: A::address_bits(space.address_mask(), space.code_end()),
             base: (base, true),
             steps_since_base: 0,
             begins: false,
@@ -124,7 +125,7 @@ impl Unwinder {
 }
 
 /// The state of a walk.
-struct Walk<'a, A: Architecture, M> {
+struct Walk<'a, A: FindLostCaller, M> {
     unwinder: &'a mut Unwinder,
     mappings: &'a [Mapping],
     /// The mapping of the last frame's code, which is often the next frame's too.
@@ -144,7 +145,7 @@ struct Walk<'a, A: Architecture, M> {
     between: Option<Avma>,
 }
 
-impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
+impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     /// The address of a frame whose caller was looked for.
     #[inline]
     fn address_of(&mut self, frame: &Frame<A>) -> FrameAddress {
@@ -389,7 +390,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     ) -> Result<Frame<A>, Reason> {
         if let Some(caller) = A::lost_caller(rule, frame, self.mappings, self.memory, self.address_bits) {
             self.between = caller.function;
-            self.base = (caller.next.known(), false);
+            self.base = (caller.next.full_registers(), false);
             self.steps_since_base = 0;
             return Ok(caller.next);
         }
@@ -403,7 +404,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Err(Reason::RegisterUnknown);
         }
         let next = A::apply(rule, &frame, self.memory, self.address_bits)?;
-        self.base = (next.known(), false);
+        self.base = (next.full_registers(), false);
         self.steps_since_base = 0;
         Ok(next)
     }
@@ -470,7 +471,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         match rule.kind() {
             CfaKind::End => Err(Stop::Root),
             CfaKind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
-            _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.known(), false)),
+            _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.full_registers(), false)),
         }
     }
 

@@ -206,7 +206,7 @@ fn answer_about(
     let began = Instant::now();
     let index = Index::new(&subject.profile);
     let before = subject.before.as_ref().map(Index::new);
-    let mut desk = Desk {
+    let mut handler = RequestHandler {
         subject,
         index: &index,
         categories: FunctionCategories::new(&subject.profile),
@@ -214,9 +214,9 @@ fn answer_about(
         before: before.as_ref().map(Views::new),
         symbols,
         until_ns: subject.until_ns,
-        is_live: progress.is_some(),
+        progress,
+        answers: Answers::default(),
     };
-    let mut answers = Answers::default();
     // The profiles of a recording are replaced too early for data of later requests.
     let prepares = progress.is_none();
     let mut is_open = false;
@@ -225,41 +225,23 @@ fn answer_about(
         let _ = taken.send(began.elapsed() + answering);
     }
     loop {
-        let job = match next_message(messages, IDLE, prepares && is_open, || index.prepare_more())? {
-            Message::Question(job) => job,
+        match next_message(messages, IDLE, prepares && is_open, || index.prepare_more())? {
+            Message::Question(job) => {
+                is_open = true;
+                handler.handle(&job);
+            }
             Message::ViewedProfile(next, taken) => return Some((Next::ViewedProfile(next), taken)),
             Message::Other(profile, compares, taken) => return Some((Next::Other(profile, compares), taken)),
             Message::Time(until_ns, taken) => {
-                desk.until_ns = Some(until_ns);
-                answers = Answers::default();
+                handler.pass_time(until_ns);
                 let _ = taken.send(progress.map_or(Duration::ZERO, Progress::count_version));
-                continue;
             }
-        };
-        is_open = true;
-        if job.client.has_gone() {
-            continue;
         }
-        let key = format!("{}?{}", job.question, job.query);
-        if let Some(known) = answers.get(&key) {
-            let _ = job.answer.send(Ok(known.clone()));
-            continue;
-        }
-        let began = Instant::now();
-        let answer = catch_unwind(AssertUnwindSafe(|| desk.answer(&job)));
-        let answer = answer.unwrap_or_else(|_| Err(internal()));
-        if let Some(progress) = progress {
-            progress.add_answering(began.elapsed());
-        }
-        if let Ok(answer) = &answer {
-            answers.keep(key, answer);
-        }
-        let _ = job.answer.send(answer);
     }
 }
 
 /// Waits for the next message: the oldest one. If a page is open (`prepares`), data for later requests is computed
-/// meanwhile, one part after each `idle` time without a message: a page that opens must not wait for that.
+/// meanwhile, one part after each `idle` time without a message, because a page that opens must not wait for it.
 /// `prepare_more` returns whether it has computed a part.
 fn next_message(
     messages: &Receiver<Message>,
@@ -278,8 +260,8 @@ fn next_message(
     messages.recv().ok()
 }
 
-/// The data for handling a request.
-struct Desk<'a> {
+/// Handles requests about one profile.
+struct RequestHandler<'a> {
     subject: &'a ViewedProfile,
     index: &'a Index<'a>,
     categories: FunctionCategories,
@@ -288,16 +270,46 @@ struct Desk<'a> {
     symbols: &'a dyn SymbolSource,
     /// The time up to which a running recording is complete.
     until_ns: Option<u64>,
-    is_live: bool,
+    /// For a running recording.
+    progress: Option<&'a Progress>,
+    /// The answers so far. They are valid until the profile is complete up to a later time.
+    answers: Answers,
 }
 
-impl Desk<'_> {
+impl RequestHandler<'_> {
+    fn pass_time(&mut self, until_ns: u64) {
+        self.until_ns = Some(until_ns);
+        self.answers = Answers::default();
+    }
+
+    /// Answers a request, unless its client has gone. Measures the time for a running recording.
+    fn handle(&mut self, job: &Job) {
+        if job.client.has_gone() {
+            return;
+        }
+        let key = format!("{}?{}", job.question, job.query);
+        if let Some(known) = self.answers.get(&key) {
+            let _ = job.answer.send(Ok(known.clone()));
+            return;
+        }
+        let began = Instant::now();
+        let answer = catch_unwind(AssertUnwindSafe(|| self.answer(job)));
+        let answer = answer.unwrap_or_else(|_| Err(internal()));
+        if let Some(progress) = self.progress {
+            progress.add_answering(began.elapsed());
+        }
+        if let Ok(answer) = &answer {
+            self.answers.keep(key, answer);
+        }
+        let _ = job.answer.send(answer);
+    }
+
     fn answer(&mut self, job: &Job) -> Result<Answer, Refusal> {
         let profile = &self.subject.profile;
         let parameters = Parameters::parse(&job.query);
         let selection = selection(&parameters, profile, self.until_ns)?;
         let (categories, symbols) = (&self.categories, self.symbols);
-        let live = self.is_live.then(|| self.until_ns.unwrap_or_else(|| end_of(profile)));
+        let live = self.progress.is_some().then(|| self.until_ns.unwrap_or_else(|| end_of(profile)));
         if let Some(parts) = with_parts_of_range(profile, &selection) {
             let index = Index::new(&parts);
             let view = View::new(&index, &selection);

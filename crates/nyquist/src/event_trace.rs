@@ -6,17 +6,16 @@ use crate::finder::finder;
 use crate::number::counted;
 use crate::perf_data::with_its_files;
 use crate::printer::Printer;
-use crate::symbolicate::{finish, symbolicator};
+use crate::symbolicate::{finish, import_with_lookup, symbolicator};
 use crate::watch::Watch;
 use crate::watched_file::WatchedFile;
 use nyquist_convert::etw::{EtwCounts, EtwError, EtwImported, EtwOptions, import};
-use nyquist_convert::{AddressSender, Progress, name_by_address};
+use nyquist_convert::{Progress, name_by_address};
 use nyquist_etw::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 
 /// The options for recordings that traces have, too.
 const OPTIONS: [&str; 12] = [
@@ -44,7 +43,7 @@ pub(crate) fn read(
 ) -> Result<Profile, Failure> {
     if let Some(option) = args.given_other_than(&OPTIONS) {
         return Err(Failure::new(format!(
-            "{option} is not for traces of Windows, as {} is one",
+            "{option} cannot be used with {}, which is a trace of Windows",
             path.display()
         )));
     }
@@ -56,12 +55,7 @@ pub(crate) fn read(
     let progress = Arc::new(Progress::default());
     let finder = finder(symbols, Watch::new(printer, Some(Arc::clone(&progress))));
     let mut symbolicator = symbolicator(&finder);
-    let imported = thread::scope(|scope| {
-        let (sender, receiver) = AddressSender::new();
-        let sender = Some(sender).filter(|_| !args.no_symbols);
-        // Starting the thread fails if there is no memory for its stack.
-        let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(receiver));
-        listening.map_err(|error| Failure::because("cannot start a thread", &error))?;
+    let imported = import_with_lookup(&mut symbolicator, args.no_symbols, |sender| {
         let options = EtwOptions { sender, ..options(path, args, symbols, printer) };
         import(reader, options).map_err(|error| failure(path, &error))
     });

@@ -1,12 +1,13 @@
 //! `nyquist export`: a profile, or a part of it, in another profiler's format.
 
 use crate::args::{ExportArgs, ExportFormat};
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::form::FormatOfName;
 use crate::output::{Destination, Refused};
 use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
 use crate::{export_perf_data, flamegraph, form, input, page, selection};
+use clap::ValueEnum;
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{
     SourcePaths, callgrind, chrome, csv, folded, otlp, perf_script, perfetto, pprof, speedscope,
@@ -50,9 +51,6 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let Some(destination) = destination else {
         return page::write_file_with(format.is_json(), |out| write(&profile, format, options, out));
     };
-    let cannot_write = |error: &io::Error| {
-        Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(error)))
-    };
     let output = destination.open().map_err(refused)?;
     if format.is_binary() && output.is_terminal() {
         return Err(not_for_terminals());
@@ -63,7 +61,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     match output.save(|out| write(&profile, format, options, out)) {
         // The reader has closed the pipe early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(cannot_write(&error)),
+        Err(error) => Err(Failure::cannot_write(&args.output, &error)),
         Ok(_) => {
             printer.say(format_args!("Wrote {}", args.output.display()));
             Ok(())
@@ -94,9 +92,9 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
             } else {
                 format!("the name {} does not say which format is wanted", args.output.display())
             };
-            Err(Failure::new(message).hint(
-                "choose one: --format pprof|otlp|perfetto|folded|speedscope|chrome|firefox|perf-script|perf.data|callgrind|csv|html|viewer",
-            ))
+            let formats = ExportFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+            let names: Vec<_> = formats.map(|format| format.get_name().to_owned()).collect();
+            Err(Failure::new(message).hint(format!("choose one: --format {}", names.join("|"))))
         }
     }
 }

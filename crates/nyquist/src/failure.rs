@@ -2,7 +2,8 @@
 
 use std::error::Error;
 use std::fmt::Display;
-use std::iter;
+use std::path::Path;
+use std::{io, iter};
 
 /// The status of a failed command.
 pub(crate) const FAILED: u8 = 1;
@@ -28,6 +29,11 @@ impl Failure {
         }
         let hints = limit_hint(&message).map(str::to_owned).into_iter().collect();
         Self { message, hints, status: FAILED }
+    }
+
+    /// A file could not be written.
+    pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Self {
+        Self::new(format!("cannot write {}: {}", path.display(), io_reason(error)))
     }
 
     /// `what` failed because of `error` and everything that caused it.
@@ -78,7 +84,7 @@ pub(crate) fn without_error_numbers(message: String) -> String {
 }
 
 /// The error of a file, worded as in a shell.
-pub(crate) fn io_reason(error: &std::io::Error) -> String {
+pub(crate) fn io_reason(error: &io::Error) -> String {
     let text = error.to_string();
     // The messages of Windows are sentences.
     let text = text.split(" (os error").next().unwrap_or_default().trim_end_matches('.');

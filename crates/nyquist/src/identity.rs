@@ -104,27 +104,27 @@ pub(crate) enum Rights {
     /// The rights of the served user.
     Users,
     /// Rights of this process beyond those. They stay as long as this value does.
-    Own(Kept),
+    Own(RootGuard),
 }
 
 /// Prevents this process from giving up root while it exists.
 #[derive(Debug)]
-pub(crate) struct Kept(());
+pub(crate) struct RootGuard(());
 
-impl Kept {
+impl RootGuard {
     fn new() -> Self {
         KEEPS_ROOT.fetch_add(1, Ordering::Relaxed);
         Self(())
     }
 }
 
-impl Clone for Kept {
+impl Clone for RootGuard {
     fn clone(&self) -> Self {
         Self::new()
     }
 }
 
-impl Drop for Kept {
+impl Drop for RootGuard {
     fn drop(&mut self) {
         KEEPS_ROOT.fetch_sub(1, Ordering::Relaxed);
     }
@@ -147,7 +147,7 @@ impl Rights {
     pub(crate) fn to_open<T, E: Refusal>(open: impl Fn() -> Result<T, E>) -> Result<(T, Self), E> {
         match as_invoking_user(&open)? {
             Err(error) if error.takes_rights() && !has_users_rights() => {
-                Ok((open()?, Self::Own(Kept::new())))
+                Ok((open()?, Self::Own(RootGuard::new())))
             }
             opened => Ok((opened?, Self::Users)),
         }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn root_stays_as_long_as_something_takes_it() {
         let count = || KEEPS_ROOT.load(Ordering::Relaxed);
-        let rights = Rights::Own(Kept::new());
+        let rights = Rights::Own(RootGuard::new());
         assert_eq!(count(), 1);
         let other = rights.clone();
         drop(rights);

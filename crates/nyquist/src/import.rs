@@ -9,7 +9,7 @@ use crate::input;
 use crate::output::Destination;
 use crate::perf_data;
 use crate::printer::Printer;
-use crate::save::{Written, save};
+use crate::save::{SaveFormat, save};
 use crate::serve::{ServedProfile, serve};
 use crate::sidecar;
 use crate::system::signals::Requests;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             .hint(format!("`nyquist report --threads {}` shows what is in it", args.file.display())));
     }
     let output = destination.open().map_err(|refused| refused.failure(&args.output, "-o"))?;
-    let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
+    let saved = save(&profile, output, SaveFormat { form, version: args.profile_version }, printer)?;
     if let Some(path) = &saved.path {
         printer.say(format_args!("Saved {}", path.display()));
         if !args.save_only {

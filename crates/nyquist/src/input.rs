@@ -12,7 +12,7 @@ use crate::source_paths::{DiskPaths, name_specially};
 use crate::symbolicate;
 use crate::text::one_line;
 use crate::watch::Watch;
-use nyquist_convert::{LibSource, Progress, Symbolicated};
+use nyquist_convert::{LibSource, Progress, SymbolicatedProfile};
 use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::KernelError;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ fn is_stand_in(name: &str) -> bool {
 }
 
 /// Warns about libs whose functions have no names.
-fn warn_of_missing(symbolicated: &Symbolicated, printer: Printer) {
+fn warn_of_missing(symbolicated: &SymbolicatedProfile, printer: Printer) {
     let missing = symbolicated.libs.iter().filter(|report| report.symbols_from.is_none());
     let names: Vec<_> = missing.map(|report| one_line(&symbolicated.profile.lib(report.lib).name)).collect();
     if names.is_empty() {

@@ -7,10 +7,10 @@ use crate::folders::UserFolders;
 use crate::memory;
 use crate::number::counted;
 use crate::printer::Printer;
-use crate::symbolicate::{finish, symbolicator};
+use crate::symbolicate::{finish, import_with_lookup, symbolicator};
 use crate::watch::Watch;
-use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
-use nyquist_convert::{AddressSender, LibSource, Libs, Progress, name_by_address};
+use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, ImportedProfile, import};
+use nyquist_convert::{LibSource, Libs, Progress, name_by_address};
 use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
@@ -18,7 +18,6 @@ use nyquist_symbols::KernelFiles;
 use nyquist_system::{open_regular, ownership};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::UNIX_EPOCH;
 
 /// Reads a recording, looks up names, and prints notes about incomplete parts.
@@ -34,16 +33,11 @@ pub(crate) fn read(
     let progress = Arc::new(Progress::default());
     let finder = finder(symbols, Watch::new(printer, Some(Arc::clone(&progress)))).with_kernel_files(kernel);
     let mut symbolicator = symbolicator(&finder);
-    let imported = thread::scope(|scope| {
-        let (sender, receiver) = AddressSender::new();
-        let sender = Some(sender).filter(|_| !args.no_symbols);
-        // Starting the thread fails if there is no memory for its stack.
-        let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(receiver));
-        listening.map_err(|error| Failure::because("cannot start a thread", &error))?;
+    let imported = import_with_lookup(&mut symbolicator, args.no_symbols, |sender| {
         import(reader, ImportOptions { sender, ..options(path, args, symbols, printer) })
             .map_err(|error| import_failure(&error))
     });
-    let Imported { finished, events, notes, other_machine } = imported?;
+    let ImportedProfile { finished, events, notes, other_machine } = imported?;
     for note in notes {
         printer.warn(note);
     }

@@ -196,7 +196,7 @@ fn of_event(path: &Path, profile: Profile, event: Option<&str>) -> Result<Profil
         let (path, event) = (path.display(), one_line(event));
         if known.is_empty() {
             return Failure::new(format!("{path} holds no events, and so no {event}"))
-                .hint("`nyquist record -e EVENT` records events beside the samples");
+                .hint("`nyquist record -e EVENT` records events in addition to the samples");
         }
         Failure::new(format!("{path} holds no event {event}: its events are {known}"))
     })

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// The form of a written profile.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
+pub(crate) struct SaveFormat {
     pub(crate) form: Form,
     pub(crate) version: FormatVersion,
 }
@@ -56,7 +56,7 @@ impl Saved {
 pub(crate) fn save(
     profile: &Profile,
     output: Output,
-    written: Written,
+    written: SaveFormat,
     printer: Printer,
 ) -> Result<Saved, Failure> {
     let wanted = output.name().to_owned();
@@ -73,7 +73,7 @@ pub(crate) fn save(
         });
         let saved = opened.and_then(|(form, output)| {
             let cannot_write = |error: io::Error| cannot_write(&place, &io_reason(&error));
-            write(profile, output, Written { form, ..written }).map_err(cannot_write)
+            write(profile, output, SaveFormat { form, ..written }).map_err(cannot_write)
         });
         match saved {
             Ok(saved) => {
@@ -106,7 +106,7 @@ fn cannot_write(place: &Path, reason: &str) -> Failure {
     Failure::new(format!("cannot write {}: {reason}", place.display()))
 }
 
-fn write(profile: &Profile, output: Output, written: Written) -> io::Result<Saved> {
+fn write(profile: &Profile, output: Output, written: SaveFormat) -> io::Result<Saved> {
     let path = output.name().to_owned();
     let file = output.save(|out| write_as(profile, written, out))?;
     Ok(Saved {
@@ -116,8 +116,8 @@ fn write(profile: &Profile, output: Output, written: Written) -> io::Result<Save
     })
 }
 
-fn write_as(profile: &Profile, written: Written, out: &mut dyn Write) -> io::Result<()> {
-    let Written { form, version } = written;
+fn write_as(profile: &Profile, written: SaveFormat, out: &mut dyn Write) -> io::Result<()> {
+    let SaveFormat { form, version } = written;
     match form {
         Form::Profile { gzip } => firefox::write(profile, WriteOptions { version, gzip }, out),
         Form::Export(format) => {

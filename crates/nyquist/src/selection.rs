@@ -3,7 +3,7 @@
 use crate::args::FilterArgs;
 use crate::failure::Failure;
 use crate::text::one_line;
-use nyquist_analysis::{Index, Pattern, SampleState, Selection, View};
+use nyquist_analysis::{Index, Pattern, PatternError, SampleState, Selection, View};
 use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, ThreadIndex};
 
 /// The number of names that are listed if a filter matches none of them.
@@ -88,13 +88,16 @@ fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
 
 /// A regular expression. The error shows the position.
 pub(crate) fn pattern(text: &str) -> Result<Pattern, Failure> {
-    Pattern::regex(text).map_err(|error| {
-        let failure = Failure::new(error.to_string());
-        match error.position {
-            Some(position) => failure.hint(format!("{text}\n      {}^", " ".repeat(position))),
-            None => failure,
-        }
-    })
+    Pattern::regex(text).map_err(|error| not_a_pattern(&error))
+}
+
+/// The failure of a text that is no regular expression.
+pub(crate) fn not_a_pattern(error: &PatternError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error.position {
+        Some(position) => failure.hint(format!("{}\n      {}^", error.pattern, " ".repeat(position))),
+        None => failure,
+    }
 }
 
 fn threads(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ThreadIndex>>, Failure> {

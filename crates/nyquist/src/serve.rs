@@ -6,8 +6,8 @@ use crate::control::{Control, Phase};
 use crate::dropped;
 use crate::failure::Failure;
 use crate::finder::{finder, source_files};
+use crate::generated_code::SideFiles;
 use crate::live_page::GrowingSymbols;
-use crate::made_code::SideFiles;
 use crate::printer::Printer;
 use crate::server_config::server_config;
 use crate::source_paths::name_specially;
@@ -48,7 +48,7 @@ pub(crate) fn serve(
     let ServedProfile { bytes, profile, before, stated } = served;
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
-    let known = Arc::new(GrowingSymbols::new(symbols.with_made_code(SideFiles)));
+    let known = Arc::new(GrowingSymbols::new(symbols.with_generated_code(SideFiles)));
     let symbols: Arc<dyn SymbolSource> = Arc::<GrowingSymbols>::clone(&known);
     let viewer = match before {
         Some(before) => BuiltinViewer::comparing(before, profile, Arc::clone(&symbols)),

@@ -2,16 +2,18 @@
 
 use crate::args::SymbolArgs;
 use crate::control::{Control, Phase};
+use crate::failure::Failure;
 use crate::finder::finder;
 use crate::memory;
 use crate::printer::Printer;
 use crate::watch::{BARS, SHOW_AFTER, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
-use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbolicator, Symbols};
+use nyquist_convert::{
+    AddressSender, LibReport, LibSource, Libs, Progress, SymbolicatedProfile, Symbolicator, Symbols,
+};
 use nyquist_profile::{LibId, Profile};
-use nyquist_resources::spawn_helper;
+use nyquist_resources::{cpu_count, spawn_helper};
 use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelFiles, KernelSymbols};
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -36,7 +38,24 @@ pub(crate) fn symbolicate(
 
 /// The symbolicator of a recording of this machine.
 pub(crate) fn symbolicator(finder: &Finder) -> Symbolicator<'_> {
-    Symbolicator::new(Symbols { finder, kernel: KernelSymbols::running, threads: threads() })
+    Symbolicator::new(Symbols { finder, kernel: KernelSymbols::running, threads: cpu_count() })
+}
+
+/// Imports a recording while the symbolicator looks up the addresses in it. `import` receives the way to send
+/// them, unless no names are wanted.
+pub(crate) fn import_with_lookup<T>(
+    symbolicator: &mut Symbolicator<'_>,
+    no_symbols: bool,
+    import: impl FnOnce(Option<AddressSender>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    thread::scope(|scope| {
+        let (sender, receiver) = AddressSender::new();
+        let sender = Some(sender).filter(|_| !no_symbols);
+        // Starting the thread fails if there is no memory for its stack.
+        let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(receiver));
+        listening.map_err(|error| Failure::because("cannot start a thread", &error))?;
+        import(sender)
+    })
 }
 
 /// Looks up the unknown names of a recording's frames, and prints notes about missing ones.
@@ -66,13 +85,9 @@ pub(crate) fn look_up(
     kernel: fn(&Finder) -> Result<KernelSymbols, KernelError>,
     printer: Printer,
     progress: &Progress,
-) -> Symbolicated {
-    let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: threads() });
+) -> SymbolicatedProfile {
+    let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: cpu_count() });
     look_up_with(&mut symbolicator, profile, sources, printer, progress)
-}
-
-fn threads() -> NonZeroUsize {
-    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 fn look_up_with(
@@ -81,7 +96,7 @@ fn look_up_with(
     sources: &[(LibId, LibSource)],
     printer: Printer,
     progress: &Progress,
-) -> Symbolicated {
+) -> SymbolicatedProfile {
     let symbolicated = thread::scope(|scope| {
         let (finished, wait) = mpsc::channel::<()>();
         if printer.shows_progress() {
@@ -111,15 +126,15 @@ fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
 }
 
 /// Prints, with `--verbose`, the source of each lib's names and the searched places.
-fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
+fn explain(symbolicated: &SymbolicatedProfile, finder: &Finder, printer: Printer) {
     for LibReport { lib, symbols_from, tried } in &symbolicated.libs {
         let name = lib_path(&symbolicated.profile, *lib);
         match symbols_from {
-            Some(path) => printer.detail(format_args!("{name}: symbols from {}", shown(path))),
+            Some(path) => printer.detail(format_args!("{name}: symbols from {}", display_path(path))),
             None => printer.detail(format_args!("{name}: no symbols")),
         }
         for attempt in tried {
-            printer.detail(format_args!("  {}: {}", shown(&attempt.path), attempt.outcome));
+            printer.detail(format_args!("  {}: {}", display_path(&attempt.path), attempt.outcome));
         }
     }
     if let Some(problem) = finder.cache().and_then(AnswerCache::problem) {
@@ -128,7 +143,7 @@ fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
 }
 
 /// A path for the user. A file that has been open since it was mapped has only a number here.
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     if path.starts_with("/proc/self/fd") {
         "the file that was mapped".to_owned()
     } else {
@@ -146,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_file_held_open_is_not_called_by_its_number() {
-        let check = |path: &str, expected: &str| assert_eq!(shown(Path::new(path)), expected);
+        let check = |path: &str, expected: &str| assert_eq!(display_path(Path::new(path)), expected);
         check("/proc/self/fd/21", "the file that was mapped");
         check("/usr/lib/debug/x.debug", "/usr/lib/debug/x.debug");
     }

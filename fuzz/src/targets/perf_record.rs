@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use nyquist_convert::perf::{
-    Becomes, BesideEvent, CounterMeaning, Details, EventCpus, EventsBeside, OccurrenceEvent, PerfEvents,
+    AdditionalEventKind, AdditionalEvent, CounterMeaning, Details, EventCpus, AdditionalEvents, OccurrenceEvent, PerfEvents,
     Period, SampleFields,
 };
 use nyquist_object::elf::Architecture;
@@ -11,22 +11,22 @@ use nyquist_perf::file::TracepointFormat;
 use nyquist_perf::{Body, ByteOrder, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
 
 /// Events 3 to 7 are not clocks.
-fn events_beside() -> EventsBeside {
+fn additional_events() -> AdditionalEvents {
     const FORMAT: &str = "name: b\nID: 7\n\tfield:int pid;\toffset:8;\tsize:4;\tsigned:1;
 \tfield:char b[4];\toffset:12;\tsize:4;\tsigned:0;\n\tfield:__data_loc char[] c;\toffset:16;\tsize:4;\tsigned:0;\n";
     let format = TracepointFormat::parse("a", FORMAT);
     let occurrences =
-        |details, period| Becomes::Occurrences(OccurrenceEvent::new("a:b", details, period, 10));
+        |details, period| AdditionalEventKind::Occurrences(OccurrenceEvent::new("a:b", details, period, 10));
     let fields = format.clone().map_or(Details::None, Details::Fields);
-    let wakeups = format.map_or(Becomes::SwitchStacks, Becomes::Wakeups);
+    let wakeups = format.map_or(AdditionalEventKind::SwitchStacks, AdditionalEventKind::Wakeups);
     let events = [
         (3, occurrences(Details::Address, Some(1)), SampleFields::Common),
         (4, occurrences(fields, None), SampleFields::NoPeriod),
-        (5, Becomes::SwitchStacks, SampleFields::NoPeriod),
+        (5, AdditionalEventKind::SwitchStacks, SampleFields::NoPeriod),
         (6, wakeups, SampleFields::NoPeriod),
         (7, occurrences(Details::None, None), SampleFields::Count),
     ];
-    let event = |(id, becomes, fields)| (id, BesideEvent { becomes, fields }.into());
+    let event = |(id, kind, fields)| (id, AdditionalEvent { kind, fields }.into());
     events.map(event).into_iter().collect()
 }
 
@@ -54,7 +54,7 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
         cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
         counters: CounterMeaning::CpuTime,
         successors: [2].into_iter().collect(),
-        beside: events_beside(),
+        additional_events: additional_events(),
     };
     let record = Bytes::copy_from_slice(input.bytes(input.len())?);
     let _ = events.event(&record, &record);

@@ -73,12 +73,20 @@ impl Recorder {
 /// How many bytes of each stack samply copies.
 const SAMPLYS_COPIES: &str = "32768";
 
-/// All recorders. A recorder that this machine lacks has no program.
+/// All recorders, in the order of the tables. A recorder that this machine lacks has no program.
 pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
+    let [nyquist, as_samply, by_ptrace, by_frame_pointers] = nyquist_recorders(nyquist);
+    let [perf, perf_dwarf] = perf_recorders(&nyquist);
+    let [samply, samply_symbols] = samply_recorders(&nyquist);
+    vec![nyquist, as_samply, samply_symbols, samply, perf_dwarf, by_frame_pointers, perf, by_ptrace]
+}
+
+/// nyquist with its defaults, with samply's stack copies, with ptrace, and with frame pointers.
+fn nyquist_recorders(program: &Path) -> [Recorder; 4] {
     let nyquist = Recorder {
         name: "nyquist",
         mode: "copies, names",
-        program: Some(nyquist.to_owned()),
+        program: Some(program.to_owned()),
         arguments: &["record", "--quiet", "--save-only"],
         rate_option: "--rate",
         extension: ".json.gz",
@@ -112,6 +120,11 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         arguments: &["record", "--quiet", "--save-only", "--call-graph", "fp"],
         ..nyquist.clone()
     };
+    [nyquist, as_samply, by_ptrace, by_frame_pointers]
+}
+
+/// perf with frame pointers, and with stack copies.
+fn perf_recorders(nyquist: &Recorder) -> [Recorder; 2] {
     let perf = Recorder {
         name: "perf -g",
         mode: "frame pointers",
@@ -129,6 +142,11 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         arguments: &["record", "-q", "--call-graph", "dwarf"],
         ..perf.clone()
     };
+    [perf, perf_dwarf]
+}
+
+/// samply without names, and with names.
+fn samply_recorders(nyquist: &Recorder) -> [Recorder; 2] {
     let samply = Recorder {
         name: "samply",
         mode: "copies",
@@ -145,7 +163,7 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         presymbolicates: true,
         ..samply.clone()
     };
-    vec![nyquist, as_samply, samply_symbols, samply, perf_dwarf, by_frame_pointers, perf, by_ptrace]
+    [samply, samply_symbols]
 }
 
 /// `perf script` unwinds copied stacks and names all frames. It may take minutes over

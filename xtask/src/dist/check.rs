@@ -52,7 +52,9 @@ pub(super) fn programs(
         match target.system {
             System::Linux => expect_static(&bytes).with_context(|| format!("{name} is not static"))?,
             System::MacOs => {
-                expect_startable(&bytes).with_context(|| format!("macOS would not start {name}"))?;
+                let signature = expect_startable(&bytes);
+                let signature = signature.with_context(|| format!("macOS would not start {name}"))?;
+                checked.push(format!("{name} has an identity, unwind information and {signature}"));
             }
             System::Windows => {}
         }

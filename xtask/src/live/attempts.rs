@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn where_cpus_were_always_held_there_is_no_result() {
+    fn there_is_no_result_if_cpus_were_always_held() {
         assert_eq!(judged("OOOO"), (Outcome::Inconclusive(messages(4)), 4));
     }
 }

@@ -20,9 +20,9 @@ const CPU: &str = "how much is read of a deep stack depends on how soon the reco
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("stacks_of_40_kb_are_copied_whole", copied).quick().exclusive(CPU),
-    Test::new("stacks_of_40_kb_are_copied_whole_at_high_rates", copied_at_high_rate).exclusive(CPU),
-    Test::new("a_plain_users_stacks_of_40_kb_are_copied_whole", copied_for_plain_user).exclusive(CPU),
-    Test::new("stacks_of_40_kb_are_copied_whole_when_attached", |test| copied_while_it_runs(test, false))
+    Test::new("stacks_of_40_kb_are_whole_at_high_rates", copied_at_high_rate).exclusive(CPU),
+    Test::new("a_plain_users_stacks_of_40_kb_are_whole", copied_for_plain_user).exclusive(CPU),
+    Test::new("stacks_of_40_kb_are_whole_when_attached", |test| copied_while_it_runs(test, false))
         .exclusive(CPU),
     Test::new("stacks_of_40_kb_are_copied_whole_system_wide", |test| copied_while_it_runs(test, true))
         .exclusive(CPU),

@@ -1,4 +1,4 @@
-//! `record -e`: events beside the samples. Their counts are compared with those of the program, the kernel
+//! `record -e`: additional events. Their counts are compared with those of the program, the kernel
 //! and perf.
 
 use std::collections::BTreeMap;

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_does_not_run_beside_others_says_why() {
+    fn tests_that_run_alone_say_why() {
         let why = |beside| match beside {
             Beside::Others => None,
             Beside::OneOther(why) | Beside::None(why) => Some(why),

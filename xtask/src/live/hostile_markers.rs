@@ -76,7 +76,7 @@ fn end(target: Running<'_>) -> Verdict {
 
 fn changed(test: &Context<'_>) -> Verdict {
     for (what, warning) in [
-        ("cut", "made a file shorter"),
+        ("cut", "shortened a file"),
         ("rings", "could not be understood"),
         ("grow", ""),
         ("holes", ""),

@@ -117,8 +117,17 @@ fn chosen_backend(test: &Context<'_>) -> Verdict {
 /// A recording of some CPUs must not contain other CPUs.
 fn chosen_cpus(test: &Context<'_>) -> Verdict {
     for (is_refused, cpu, says) in [
-        (false, "0", &["by ptrace, CPUs cannot be chosen", "hint: ", "taskset -c"][..]),
-        (true, "0", &["perf_event_open is refused", "CPUs cannot be chosen", "hint: ", "--cap-add=PERFMON"]),
+        (false, "0", &["--cpu cannot be used with ptrace", "hint: ", "taskset -c"][..]),
+        (
+            true,
+            "0",
+            &[
+                "perf_event_open is refused",
+                "--cpu cannot be used with ptrace",
+                "hint: ",
+                "--cap-add=PERFMON",
+            ],
+        ),
         (false, "4095", &["there is no CPU 4095"]),
         (true, "4095", &["there is no CPU 4095"]),
     ] {

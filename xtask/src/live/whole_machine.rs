@@ -215,7 +215,7 @@ fn not_permitted(test: &Context<'_>) -> Verdict {
 fn few_descriptors(test: &Context<'_>) -> Verdict {
     need_root()?;
     let _held = super::permissions::at_paranoid(2)?;
-    for (plain, says) in [(false, "whole CPUs are sampled"), (true, "open files, and fewer are allowed")] {
+    for (plain, says) in [(false, "whole CPUs are sampled"), (true, "open files, but the limit is lower")] {
         let call = test.program(test.workload("many_threads")).args(&["1000000", "200"]);
         // Otherwise, a plain user's recorder would get only a two-hundredth of the CPU time.
         let target = if plain { call.under(&["nice", "-n", "19"]).by_plain_user() } else { call }.start()?;

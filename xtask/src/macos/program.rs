@@ -1,10 +1,12 @@
 //! What a program of macOS needs to start, and what profilers need of it.
 
+use std::fmt;
+
 use anyhow::{Context as _, Result, bail, ensure};
 use object::Endianness;
 use object::macho::{
-    BuildVersionCommand, CPU_TYPE_ARM64, LC_BUILD_VERSION, LC_CODE_SIGNATURE, LC_UUID, LinkeditDataCommand,
-    MH_EXECUTE, MH_PIE, MachHeader64,
+    BuildVersionCommand, CPU_TYPE_ARM64, CpuType, LC_BUILD_VERSION, LC_CODE_SIGNATURE, LC_UUID,
+    LinkeditDataCommand, MH_EXECUTE, MH_PIE, MachHeader64,
 };
 use object::read::macho::{LoadCommandData, MachHeader as _, Section as _, Segment as _};
 
@@ -16,10 +18,35 @@ const SYSTEM: [&str; 2] = ["/usr/lib/", "/System/Library/Frameworks/"];
 /// The newest version that programs may ask for: 11.0, the first for Apple's processors.
 const VERSION: u32 = 11 << 16;
 
-/// Fails unless a program needs only libraries of the system and no new version of it, can be at any address, has an identity and unwind
-/// information. A signature has to be of nobody and to fit all pages. Macs with Apple's processors start nothing
-/// without one.
-pub(crate) fn expect_startable(program: &[u8]) -> Result<()> {
+/// The signature of a program that can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signature {
+    /// It is of nobody ("ad hoc"), and fits all pages.
+    Valid,
+    /// There is none. Macs with Intel's processors start such a program, too.
+    NotDemanded,
+}
+
+impl Signature {
+    /// The signature of a program for a processor. Macs with Apple's processors start nothing without one.
+    fn of(is_signed: bool, processor: CpuType) -> Result<Self> {
+        ensure!(is_signed || processor != CPU_TYPE_ARM64, "it has no signature");
+        Ok(if is_signed { Self::Valid } else { Self::NotDemanded })
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Valid => "a valid ad-hoc signature",
+            Self::NotDemanded => "no signature, which Intel's processors do not demand",
+        })
+    }
+}
+
+/// Fails unless a program needs only libraries of the system and no new version of it, can be at any address, has
+/// an identity and unwind information, and a signature if its processor demands one.
+pub(crate) fn expect_startable(program: &[u8]) -> Result<Signature> {
     let header = MachHeader64::<Endianness>::parse(program, 0).context("it is not a 64-bit Mach-O file")?;
     let endian = header.endian()?;
     ensure!(header.filetype(endian) == MH_EXECUTE, "it is not a program");
@@ -46,13 +73,10 @@ pub(crate) fn expect_startable(program: &[u8]) -> Result<()> {
             unwind_info |= found.any(|section| section.size.get(endian) > 0);
         }
     }
-    let needs_none = header.cputype(endian) != CPU_TYPE_ARM64;
-    for (is_there, what) in
-        [(uuid, "identity"), (unwind_info, "unwind information"), (signed || needs_none, "signature")]
-    {
+    for (is_there, what) in [(uuid, "identity"), (unwind_info, "unwind information")] {
         ensure!(is_there, "it has no {what}");
     }
-    Ok(())
+    Signature::of(signed, header.cputype(endian))
 }
 
 /// Fails if a command loads a library that not every macOS has.
@@ -67,11 +91,23 @@ fn expect_system_library(endian: Endianness, command: LoadCommandData<'_, Endian
 
 #[cfg(test)]
 mod tests {
-    use super::expect_startable;
+    use super::*;
+    use object::macho::CPU_TYPE_X86_64;
 
     #[test]
     fn a_program_of_linux_is_none_of_macos() {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(expect_startable(&own).unwrap_err().to_string(), "it is not a 64-bit Mach-O file");
+    }
+
+    #[test]
+    fn only_apples_processors_demand_a_signature() {
+        let of =
+            |is_signed, processor| Signature::of(is_signed, processor).map_err(|error| error.to_string());
+        for processor in [CPU_TYPE_ARM64, CPU_TYPE_X86_64] {
+            assert_eq!(of(true, processor), Ok(Signature::Valid));
+        }
+        assert_eq!(of(false, CPU_TYPE_ARM64), Err("it has no signature".to_owned()));
+        assert_eq!(of(false, CPU_TYPE_X86_64), Ok(Signature::NotDemanded));
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use nyquist_convert::event::Timestamp;
-use nyquist_convert::perf::{CounterMeaning, EventsBeside, PerfEvents, Period, Successors};
-use nyquist_convert::{AuxFiles, Converter, Finished, Options, RecordedFiles};
+use nyquist_convert::perf::{CounterMeaning, AdditionalEvents, PerfEvents, Period, Successors};
+use nyquist_convert::{AuxFiles, Converter, ConversionResult, Options, RecordedFiles};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::file::{FileReader, Item};
 use nyquist_perf_data_bench::timed;
@@ -67,7 +67,7 @@ impl Recording {
             cpus: reader.event_cpus().iter().copied().collect(),
             counters: CounterMeaning::CpuTime,
             successors: Successors::default(),
-            beside: EventsBeside::default(),
+            additional_events: AdditionalEvents::default(),
         };
         Ok(Self { format, chunks, start: Timestamp(start) })
     }
@@ -87,7 +87,7 @@ impl Recording {
         Ok(())
     }
 
-    fn converted(&self) -> Finished {
+    fn converted(&self) -> ConversionResult {
         let files = RecordedFiles {
             finder: Finder::default(),
             build_ids: std::iter::empty().collect(),

@@ -9,7 +9,7 @@ use crate::event::{Sample, SampleState, Tid, Timestamp};
 use crate::options::Options;
 use crate::processes::process::Process;
 use crate::processes::remainder::{CpuTimeRemainder, ProgramRemainders};
-use crate::processes::thread::{Thread, Used};
+use crate::processes::thread::{Thread, UsedCpuTime};
 use crate::statistics::Statistics;
 
 /// The time of threads, and of the recording, that samples stand for.
@@ -55,15 +55,15 @@ impl Accounting {
         let used = match sample.cpu_time_ns {
             Some(since) if sample.counts_anew => thread.later_cpu_delta(cpu, since, now),
             Some(total) => thread.cpu_delta(cpu, total, now),
-            None => Used { ns: period, since: now },
+            None => UsedCpuTime { ns: period, since: now },
         };
-        let beyond = Used { ns: used.ns.saturating_sub(period), ..used };
+        let beyond = UsedCpuTime { ns: used.ns.saturating_sub(period), ..used };
         let (lost_ns, lost) = self.take_lost(cpu, beyond);
         (used.ns - lost_ns, lost)
     }
 
     /// The part of a thread's CPU time whose samples were lost, in nanoseconds and in intervals.
-    fn take_lost(&mut self, cpu: Option<u32>, used: Used) -> (u64, u32) {
+    fn take_lost(&mut self, cpu: Option<u32>, used: UsedCpuTime) -> (u64, u32) {
         let intervals = self.losses.take_intervals(cpu, used, self.interval);
         ((u64::from(intervals) * self.interval).min(used.ns), intervals)
     }

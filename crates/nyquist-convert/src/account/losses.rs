@@ -2,7 +2,7 @@
 
 use super::gap::Gap;
 use crate::event::Timestamp;
-use crate::processes::thread::Used;
+use crate::processes::thread::UsedCpuTime;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct Lost {
 impl Losses {
     /// Takes as many of a CPU's lost records as fit a thread's time without a sample: the nearest number of
     /// intervals. A thread can have lost them only if its last record is older than the loss record.
-    pub(crate) fn take_intervals(&mut self, cpu: Option<u32>, used: Used, interval_ns: u64) -> u32 {
+    pub(crate) fn take_intervals(&mut self, cpu: Option<u32>, used: UsedCpuTime, interval_ns: u64) -> u32 {
         let Some(lost) = self.on_cpus.get_mut(&cpu).filter(|lost| used.since < lost.until) else { return 0 };
         let due = used.ns.saturating_add(interval_ns / 2) / interval_ns;
         let taken = u32::try_from(due.min(lost.unshown)).unwrap_or(u32::MAX);

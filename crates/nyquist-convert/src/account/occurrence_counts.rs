@@ -4,7 +4,7 @@ use crate::event::{Occurrence, OccurrenceCounter, Tid};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The counts of an event beside the clock.
+/// The counts of an additional event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OccurrenceCount {
     /// How many times it has happened, as far as this was recorded.
@@ -15,7 +15,7 @@ pub struct OccurrenceCount {
     pub left_out: u64,
 }
 
-/// The counts of all events beside the clock.
+/// The counts of all additional events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OccurrenceCounts {
     by_name: FxHashMap<Arc<str>, OccurrenceCount>,

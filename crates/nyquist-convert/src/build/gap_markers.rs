@@ -27,7 +27,7 @@ static SAMPLING_PAUSED: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
         "SamplingPaused",
         &[("cpu", "CPU", MarkerFormat::String)],
         "{marker.data.cpu}",
-        "The kernel took no samples on this CPU, as they cost too much time (kernel.perf_event_max_sample_rate).",
+        "The kernel took no samples on this CPU, because they cost too much time (kernel.perf_event_max_sample_rate).",
     )
 });
 

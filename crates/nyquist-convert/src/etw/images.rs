@@ -44,7 +44,7 @@ impl Images {
             start: Avma(image.base),
             len: image.size.min(u64::MAX - image.base),
             offset: FileOffset(0),
-            path: self.volumes.shown(&image.path),
+            path: self.volumes.display_path(&image.path),
             identity: MappedFile::Stated(Arc::new(self.stated(image))),
         }
     }

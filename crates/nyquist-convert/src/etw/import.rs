@@ -3,7 +3,7 @@
 use super::events::{EtwCounts, EtwEvents};
 use super::survey::Survey;
 use crate::build::seen_addresses::AddressSender;
-use crate::converter::{Converter, Finished};
+use crate::converter::{ConversionResult, Converter};
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;
@@ -37,7 +37,7 @@ pub struct EtwOptions {
 #[derive(Debug)]
 pub struct EtwImported {
     /// The profile, and the sources of its names.
-    pub finished: Finished,
+    pub finished: ConversionResult,
     /// How many events could not be used, and why.
     pub counts: EtwCounts,
     /// Notes about incomplete parts of the trace, a sentence each.

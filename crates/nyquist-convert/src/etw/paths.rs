@@ -46,7 +46,7 @@ impl Volumes {
 
     /// The path as users see it. Volumes without a known letter keep the kernel's name, with the prefix by which
     /// programs can open it.
-    pub(super) fn shown(&self, path: &str) -> String {
+    pub(super) fn display_path(&self, path: &str) -> String {
         if let Some(rest) = without_prefix(path, r"\SystemRoot\") {
             return format!("{}{rest}", self.windows_folder());
         }
@@ -88,7 +88,8 @@ mod tests {
         let mut volumes = Volumes::default();
         let volume = |device: &str, drive: &str| Volume { device: device.into(), drive: drive.into() };
         volumes.add(volume(r"\Device\HarddiskVolume3\", r"D:\"));
-        let shown = |volumes: &Volumes, path: &str, expected: &str| assert_eq!(volumes.shown(path), expected);
+        let shown =
+            |volumes: &Volumes, path: &str, expected: &str| assert_eq!(volumes.display_path(path), expected);
         shown(&volumes, r"\Device\harddiskVolume3\a\b.exe", r"D:\a\b.exe");
         shown(&volumes, r"\SystemRoot\system32\ntoskrnl.exe", r"C:\Windows\system32\ntoskrnl.exe");
         shown(&volumes, r"\Device\HarddiskVolume5\b.dll", r"\\?\GLOBALROOT\Device\HarddiskVolume5\b.dll");

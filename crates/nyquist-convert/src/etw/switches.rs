@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_comes_back_with_what_it_has_waited_for() {
+    fn a_thread_comes_back_with_its_reason() {
         const WAITS: u8 = 5;
         const IS_READY: u8 = 1;
         let mut switches = Switches::default();

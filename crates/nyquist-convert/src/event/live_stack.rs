@@ -17,7 +17,7 @@ pub struct LiveStack {
     pub read_at: Timestamp,
     /// The first address, that of a page.
     pub start: Avma,
-    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes, or empty if it was not read.
+    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes.
     pub pages: Vec<Bytes>,
 }
 
@@ -34,7 +34,7 @@ impl LiveStack {
         Some(u64::from_le_bytes(*bytes))
     }
 
-    /// The page that begins at an address, which is empty if it was not read.
+    /// The page that begins at an address, if it was read.
     pub fn page_at(&self, address: Avma) -> Option<&Bytes> {
         let offset = self.offset(address)?;
         self.pages.get(offset / Self::PAGE).filter(|_| offset.is_multiple_of(Self::PAGE))
@@ -43,12 +43,6 @@ impl LiveStack {
     /// The first address of the page that an address is in.
     pub const fn page_of(address: Avma) -> Avma {
         Avma(address.0 & !(Self::PAGE as u64 - 1))
-    }
-
-    /// Whether an address is in a page that was not read, between others that were read.
-    pub fn is_gap(&self, address: Avma) -> bool {
-        let page = self.offset(address).and_then(|offset| self.pages.get(offset / Self::PAGE));
-        page.is_some_and(Bytes::is_empty)
     }
 
     /// The distance of an address from the first one.

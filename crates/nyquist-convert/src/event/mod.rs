@@ -332,17 +332,6 @@ pub enum UserStack {
     PreUnwound(Box<PreUnwound>),
 }
 
-impl UserStack {
-    /// The registers and the copy of the stack, if the copy is still in memory.
-    pub(crate) fn copy(&self) -> Option<(&Registers, &Bytes)> {
-        match self {
-            Self::Copied { registers, stack, .. } => Some((registers, stack)),
-            Self::PreUnwound(unwound) => Some((&unwound.registers, unwound.copy_here()?)),
-            _ => None,
-        }
-    }
-}
-
 /// A point or an interval that has a name. [`Event::time`] is its time or, for an interval, the time of its
 /// end.
 #[derive(Clone, Debug, PartialEq)]

@@ -55,14 +55,6 @@ impl PreUnwound {
         }
     }
 
-    /// The copy, if it is still in memory.
-    pub(crate) fn copy_here(&self) -> Option<&Bytes> {
-        match &self.copy {
-            KeptCopy::Memory(bytes) => Some(bytes),
-            KeptCopy::File(_) => None,
-        }
-    }
-
     /// The copy. It may be read from these files again, and then has as much as the file still has.
     pub(crate) fn copy(&self, files: &PlacedFiles) -> Cow<'_, [u8]> {
         match &self.copy {

@@ -1,4 +1,4 @@
-//! Files of other processes: opened safely, and whose they are.
+//! Opens files of other processes safely, and determines their owners.
 
 pub(crate) mod identity;
 pub(crate) mod macho;

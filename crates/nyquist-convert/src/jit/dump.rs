@@ -18,14 +18,14 @@ use std::sync::Arc;
 const CHUNK: usize = 1 << 20;
 
 /// The largest record that is read as a whole. Of the record of a piece of code, the beginning is enough.
-const LARGEST: usize = 16 << 20;
+const LARGEST_RECORD: usize = 16 << 20;
 
 /// The most memory that a record takes beside its contents: its code in two lists, its place, and its number.
-const KEPT: u64 = 320;
+const RECORD_OVERHEAD: u64 = 320;
 
 /// How often a record's contents may be kept: names in two lists, lines and unwind information in a form for
 /// look-ups.
-const KEPT_TIMES: u64 = 4;
+const MAX_COPIES: u64 = 4;
 
 /// A jitdump.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(crate) struct Dump {
     /// The unwind information of the next piece of code.
     unwinding: Option<Vec<u8>>,
     /// Where code with unwind information has appeared, in the file's order.
-    unwindable: Vec<MadeCode>,
+    unwindable: Vec<UnwindableCode>,
     /// Changes that are not yet in `ranges`, by time. Those of one time are in the file's order.
     upcoming: BTreeMap<(Timestamp, u64), Change>,
     /// How many changes there were.
@@ -97,7 +97,7 @@ pub(crate) struct Line {
 
 /// Code with unwind information.
 #[derive(Clone, Debug)]
-pub(crate) struct MadeCode {
+pub(crate) struct UnwindableCode {
     /// The first address.
     pub(crate) start: Avma,
     /// Its size in bytes.
@@ -151,7 +151,7 @@ impl Dump {
     }
 
     /// Sets where the id of the lib is written.
-    pub(crate) fn telling(self, id: DumpId) -> Self {
+    pub(crate) fn with_id(self, id: DumpId) -> Self {
         Self { id, ..self }
     }
 
@@ -171,7 +171,7 @@ impl Dump {
     }
 
     /// Where code with unwind information has appeared, in the file's order.
-    pub(crate) fn unwindable(&self) -> &[MadeCode] {
+    pub(crate) fn unwindable(&self) -> &[UnwindableCode] {
         &self.unwindable
     }
 
@@ -228,7 +228,7 @@ impl Dump {
         }
         if let Some(record) = JitDumpRecord::parse_start(start, size) {
             self.take(&record, self.offset);
-        } else if size as usize <= LARGEST {
+        } else if size as usize <= LARGEST_RECORD {
             return self.read(size as usize).map_or(0, |bytes| self.take_records(&bytes) as u64);
         } else {
             self.is_too_large = true;
@@ -288,7 +288,7 @@ impl Dump {
             JitDumpBody::Load { code_offset, .. } => code_offset,
             _ => record.size,
         };
-        if !self.charge.take(KEPT + KEPT_TIMES * u64::from(kept)) {
+        if !self.charge.take(RECORD_OVERHEAD + MAX_COPIES * u64::from(kept)) {
             (self.is_too_large, self.is_ended) = (true, true);
             return;
         }
@@ -308,7 +308,11 @@ impl Dump {
                 self.codes.push(Code { name, offset, size: code_size, lines, made: time });
                 if let Some(section) = self.unwinding.take() {
                     let module = Arc::new(Module::from_made_code(self.architecture(), code_size, section));
-                    self.unwindable.push(MadeCode { start: Avma(address), len: code_size.into(), module });
+                    self.unwindable.push(UnwindableCode {
+                        start: Avma(address),
+                        len: code_size.into(),
+                        module,
+                    });
                 }
                 let end = address.saturating_add(code_size.into());
                 self.add_change(time, Change { start: address, end, place, moved_from: None });

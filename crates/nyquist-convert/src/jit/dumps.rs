@@ -1,6 +1,6 @@
 //! All jitdumps of a recording: which code is at an address, at a time.
 
-use super::dump::{Dump, MadeCode};
+use super::dump::{Dump, UnwindableCode};
 use super::symbols::JitSymbols;
 use crate::event::{Pid, Timestamp};
 use crate::mappings::Range;
@@ -62,7 +62,7 @@ impl JitDumps {
     }
 
     /// The code with unwind information that has appeared in a jitdump after the first `known` pieces.
-    pub(crate) fn unwindable(&self, dump: DumpIndex, known: usize) -> &[MadeCode] {
+    pub(crate) fn unwindable(&self, dump: DumpIndex, known: usize) -> &[UnwindableCode] {
         self.dumps.get(dump.0).and_then(|dump| dump.unwindable().get(known..)).unwrap_or_default()
     }
 

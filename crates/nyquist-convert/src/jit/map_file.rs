@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const MAX_SIZE: u64 = 1 << 32;
 
 /// A map that takes longer to read than this is not read again at once.
-const QUICK: Duration = Duration::from_millis(50);
+const QUICK_READ: Duration = Duration::from_millis(50);
 
 /// The ticks per second in `/proc/PID/stat` (`USER_HZ`, the same on every Linux).
 const TICKS: u64 = 100;
@@ -28,12 +28,12 @@ pub(crate) struct MapFile {
     path: PathBuf,
     source: Source,
     /// The names that were read. Each lib that is made of the file gets its names from here.
-    known: Mutex<Option<Known>>,
+    cached: Mutex<Option<CachedNames>>,
 }
 
 /// The contents of a perf map, at the time when it was read.
 #[derive(Debug)]
-struct Known {
+struct CachedNames {
     /// How long the file was.
     len: u64,
     names: Arc<CodeNames>,
@@ -42,12 +42,12 @@ struct Known {
     took: Duration,
 }
 
-impl Known {
-    /// Whether these are the contents of the file, which has `len` bytes now. Older contents are also used
+impl CachedNames {
+    /// Whether the names need not be read again from the file, which has `len` bytes now. Old names are also used
     /// while their age is less than the time that reading took. Otherwise a huge map that the program still
     /// writes would be read again for each of its libs.
-    fn holds(&self, len: u64) -> bool {
-        self.len == len || (self.took > QUICK && self.read.elapsed() < self.took)
+    fn is_current(&self, len: u64) -> bool {
+        self.len == len || (self.took > QUICK_READ && self.read.elapsed() < self.took)
     }
 }
 
@@ -89,12 +89,12 @@ impl MapFile {
             (None, Some(folder)) if maps_at_end && !why.deserves_message() => Source::Expected(folder, user),
             _ => return Err(why),
         };
-        Ok(Self { path, source, known: Mutex::default() })
+        Ok(Self { path, source, cached: Mutex::default() })
     }
 
     /// The perf map that a process has left behind, for a recording that is read later.
     pub(crate) fn left_behind(file: File, path: PathBuf) -> Self {
-        Self { path, source: Source::Open(file), known: Mutex::default() }
+        Self { path, source: Source::Open(file), cached: Mutex::default() }
     }
 
     /// The map's path.
@@ -122,17 +122,17 @@ impl MapFile {
             }
         };
         let len = file.metadata().map_err(Refusal::Unreadable)?.len();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.as_ref().filter(|known| known.holds(len)) {
-            return Ok(Arc::clone(&known.names));
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = cached.as_ref().filter(|cached| cached.is_current(len)) {
+            return Ok(Arc::clone(&current.names));
         }
         // The memory of the old ones is freed first, if nothing else holds them.
-        *known = None;
+        *cached = None;
         let began = Instant::now();
         let text = FromStart { file, at: 0 }.take(len.min(MAX_SIZE));
         let names = Arc::new(CodeNames::read(text, budget).map_err(Refusal::Unreadable)?);
         let took = began.elapsed();
-        *known = Some(Known { len, names: Arc::clone(&names), read: Instant::now(), took });
+        *cached = Some(CachedNames { len, names: Arc::clone(&names), read: Instant::now(), took });
         Ok(names)
     }
 }
@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn a_huge_changing_map_is_not_read_for_each_lib() {
         let no_names = || Arc::new(CodeNames::read(io::empty(), &Budget::default()).unwrap());
-        let known = |took| Known { len: 7, names: no_names(), read: Instant::now(), took };
-        assert!(known(Duration::from_mins(1)).holds(8));
-        assert!(!known(Duration::ZERO).holds(8) && known(Duration::ZERO).holds(7));
+        let read = |took| CachedNames { len: 7, names: no_names(), read: Instant::now(), took };
+        assert!(read(Duration::from_mins(1)).is_current(8));
+        assert!(!read(Duration::ZERO).is_current(8) && read(Duration::ZERO).is_current(7));
     }
 }

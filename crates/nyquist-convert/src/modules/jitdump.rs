@@ -33,6 +33,6 @@ pub(crate) fn open(
     }
     let ahead_ns = mapping.pid.filter(|_| modules.are_live()).map_or(0, |pid| ahead_ns(pid.0));
     let dump = Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge());
-    dumps.add(dump.with_clock_ahead(ahead_ns).telling(id));
+    dumps.add(dump.with_clock_ahead(ahead_ns).with_id(id));
     Some(index)
 }

@@ -104,7 +104,7 @@ impl SharedModules {
     }
 
     /// The module of a file that was opened for all processes that have our own view.
-    pub(super) fn known(&self, mapping: &Mapping) -> Option<Arc<Module>> {
+    pub(super) fn find_opened(&self, mapping: &Mapping) -> Option<Arc<Module>> {
         self.modules().by_key.get(&key_of(mapping, MountView::Ours, Users::All)).cloned()
     }
 

@@ -181,8 +181,8 @@ impl ModuleStore {
     }
 
     /// The module of the file of a mapping, if it was looked for before.
-    pub(crate) fn known(&self, mapping: &Mapping) -> Option<ModuleIndex> {
-        let module = self.shared.known(mapping)?;
+    pub(crate) fn find_opened(&self, mapping: &Mapping) -> Option<ModuleIndex> {
+        let module = self.shared.find_opened(mapping)?;
         self.places.get(&Arc::as_ptr(&module).addr()).copied()
     }
 

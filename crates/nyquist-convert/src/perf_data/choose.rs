@@ -39,7 +39,7 @@ pub(crate) enum Meaning {
 
 /// An event, what it counts, and whether it is wanted.
 #[derive(Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct ImportedEvent {
     name: String,
     attr: EventAttr,
     used: Option<Meaning>,
@@ -49,7 +49,7 @@ pub(crate) struct Chosen {
     pub(crate) layout: Option<PerfEvents>,
 }
 
-impl Chosen {
+impl ImportedEvent {
     pub(crate) fn is_used(&self) -> bool {
         self.used.is_some()
     }
@@ -146,7 +146,7 @@ pub(crate) fn choose(
     events: &[FileEvent],
     wanted: &[String],
     recorder: Recorder,
-) -> Result<Vec<Chosen>, ImportError> {
+) -> Result<Vec<ImportedEvent>, ImportError> {
     for name in wanted {
         if !events.iter().any(|event| is_named(event, name)) {
             let there =
@@ -155,7 +155,7 @@ pub(crate) fn choose(
         }
     }
     let uses = Uses::of(events, wanted, recorder);
-    let chosen = |event: &FileEvent| Chosen {
+    let imported = |event: &FileEvent| ImportedEvent {
         name: event.name.clone(),
         attr: event.attr,
         used: uses.of_event(event),
@@ -163,9 +163,9 @@ pub(crate) fn choose(
         samples: 0,
         layout: None,
     };
-    let chosen: Vec<Chosen> = events.iter().map(chosen).collect();
-    of_one_measure(&chosen)?;
-    Ok(chosen)
+    let imported: Vec<ImportedEvent> = events.iter().map(imported).collect();
+    check_measures(&imported)?;
+    Ok(imported)
 }
 
 /// The facts that determine the use of each event.
@@ -215,12 +215,12 @@ impl<'a> Uses<'a> {
 }
 
 /// Fails if samples of different units would be added up.
-fn of_one_measure(chosen: &[Chosen]) -> Result<(), ImportError> {
-    let counting = |chosen: &&Chosen| chosen.used.is_some_and(|used| used != Meaning::Marks);
-    let mut counting = chosen.iter().filter(counting);
+fn check_measures(events: &[ImportedEvent]) -> Result<(), ImportError> {
+    let counting = |event: &&ImportedEvent| event.used.is_some_and(|used| used != Meaning::Marks);
+    let mut counting = events.iter().filter(counting);
     let Some(first) = counting.next() else { return Ok(()) };
-    let measure = |chosen: &Chosen| match chosen.used {
-        Some(Meaning::Samples) => chosen.measure(),
+    let measure = |event: &ImportedEvent| match event.used {
+        Some(Meaning::Samples) => event.measure(),
         _ => Measure::default(),
     };
     match counting.find(|other| measure(other) != measure(first)) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nyquist_perf::file::Place;
 
 use super::converting::Converting;
-use crate::converter::{Converter, Finished};
+use crate::converter::{ConversionResult, Converter};
 use crate::event::{Event, EventKind, Sample, Timestamp};
 use crate::recycler::{RecycledSamples, recycler};
 use crate::unwind::ahead::batch::{Batch, Step};
@@ -92,7 +92,7 @@ impl Conversion {
     }
 
     /// The profile of all events. It is complete when all batches that were handed over have been walked.
-    pub(super) fn finish(mut self) -> Finished {
+    pub(super) fn finish(mut self) -> ConversionResult {
         let mut walker = CopyWalker::default();
         while let Some(walks) = self.walks(true) {
             walks.walk(&mut walker);

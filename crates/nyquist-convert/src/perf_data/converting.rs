@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::converter::{Converter, Finished};
+use crate::converter::{ConversionResult, Converter};
 use crate::unwind::ahead::batch::Step;
 
 /// How many batches may wait. It is enough for the batches of a large round of a recording with stack copies.
@@ -88,7 +88,7 @@ impl Converting {
     }
 
     /// The profile of all batches.
-    pub(super) fn finish(self) -> Finished {
+    pub(super) fn finish(self) -> ConversionResult {
         while self.convert_next() {}
         self.converter.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
     }
@@ -118,7 +118,7 @@ mod tests {
         vec![Step::Push(event), Step::Advance(Timestamp(time + 1))]
     }
 
-    fn times(finished: &Finished) -> Vec<u64> {
+    fn times(finished: &ConversionResult) -> Vec<u64> {
         assert_eq!(finished.statistics.late, 0);
         finished.profile.threads()[0].samples.iter().map(|sample| sample.time).collect()
     }

@@ -10,8 +10,8 @@ use nyquist_perf::file::{Features, FileBuildId, FileEvent, FileReader, Place, Si
 use nyquist_profile::{ExtraInfo, Measure, Meta};
 use rustc_hash::FxHashMap;
 
-use super::ImportOptions;
-use super::choose::{Chosen, Meaning};
+use super::choose::{ImportedEvent, Meaning};
+use super::options::ImportOptions;
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
@@ -67,15 +67,16 @@ fn stated_architecture(features: &Features) -> Architecture {
 pub(crate) fn new_converter(
     reader: &FileReader,
     options: &ImportOptions,
-    chosen: &[Chosen],
+    events: &[ImportedEvent],
     first: &[(Event, Option<Place>)],
 ) -> Converter {
     let features = reader.features();
     let start = Timestamp(zero(features, first));
-    let mut used: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.is_used()).collect();
+    let mut used: Vec<&ImportedEvent> = events.iter().filter(|imported| imported.is_used()).collect();
     // Waits and marks are not units of the profile.
-    used.sort_by_key(|chosen| chosen.meaning() != Some(Meaning::Samples));
-    let kernel_permitted = !used.iter().all(|chosen| chosen.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL));
+    used.sort_by_key(|imported| imported.meaning() != Some(Meaning::Samples));
+    let kernel_permitted =
+        !used.iter().all(|imported| imported.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL));
     let meta = meta(features, options, &used, start);
     let files = RecordedFiles {
         finder: options.finder.clone(),
@@ -117,12 +118,12 @@ fn zero(features: &Features, first: &[(Event, Option<Place>)]) -> u64 {
     stated.into_iter().chain(in_events).min().unwrap_or_default()
 }
 
-fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: Timestamp) -> Meta {
+fn meta(features: &Features, options: &ImportOptions, used: &[&ImportedEvent], start: Timestamp) -> Meta {
     let words = &features.command_line;
-    let main = used.first().filter(|chosen| chosen.meaning() == Some(Meaning::Samples));
+    let main = used.first().filter(|imported| imported.meaning() == Some(Meaning::Samples));
     let line =
         |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
-    let mut names: Vec<_> = used.iter().map(|chosen| chosen.name()).collect();
+    let mut names: Vec<_> = used.iter().map(|imported| imported.name()).collect();
     names.dedup();
     let mut extra = vec![line("Event", names.join(", "))];
     extra.extend(features.hostname.clone().map(|name| line("Machine", name)));
@@ -137,10 +138,10 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
             .name
             .clone()
             .unwrap_or_else(|| android.and_then(app_title).unwrap_or_else(|| title(words))),
-        interval: used.first().map_or(1_000_000, |chosen| chosen.interval()),
-        measure: main.map_or_else(Measure::default, |chosen| chosen.measure()),
+        interval: used.first().map_or(1_000_000, |imported| imported.interval()),
+        measure: main.map_or_else(Measure::default, |imported| imported.measure()),
         start_time: start_time(features, options, start),
-        has_cpu_deltas: used.first().is_some_and(|chosen| chosen.is_clock()) || is_by_nyquist(features),
+        has_cpu_deltas: used.first().is_some_and(|imported| imported.is_clock()) || is_by_nyquist(features),
         arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
         oscpu: system(features),
         platform: Some(if android.is_some() { "Android" } else { "Linux" }.to_owned()),

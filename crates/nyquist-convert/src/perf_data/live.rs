@@ -4,15 +4,14 @@
 //! record states which bytes are at an address. The kernel writes it only for its own code, and perf ignores
 //! others. Its new bytes are pages that have changed since the thread's stack was read before. Its old bytes
 //! are four numbers of 64 bits, the lowest byte first: the time of the reading, its first address, its number
-//! of bytes, and how many records of the same reading follow. The last record also has the first address of
-//! each gap in the reading, and the address after the gap. The thread and the event's time are in the
+//! of bytes, and how many records of the same reading follow. The thread and the event's time are in the
 //! record's trailer.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use nyquist_object::Avma;
+use nyquist_perf::abi::misc;
 use nyquist_perf::{RecordFormat, RecordId, TextPoke};
 use rustc_hash::FxHashMap;
 
@@ -41,10 +40,9 @@ impl LiveStackRecords {
     ) -> Vec<u8> {
         let last = self.last.insert(live.tid, Arc::clone(live)).filter(|last| last.pid == live.pid);
         let is_new = |(address, page): &(Avma, &Bytes)| {
-            !page.is_empty() && last.as_ref().and_then(|last| last.page_at(*address)) != Some(*page)
+            last.as_ref().and_then(|last| last.page_at(*address)) != Some(*page)
         };
-        let (changed, gaps) = (runs_of(live, is_new), runs_of(live, |(_, page)| page.is_empty()));
-        let runs: Vec<_> = changed
+        let runs: Vec<_> = runs_of(live, is_new)
             .iter()
             .flat_map(|run| run.chunks(PAGES_A_RECORD))
             .map(|run| (run[0].0, run.iter().flat_map(|(_, page)| page.iter().copied()).collect::<Vec<u8>>()))
@@ -55,11 +53,9 @@ impl LiveStackRecords {
         let bytes = (live.pages.len() * LiveStack::PAGE) as u64;
         let record = |(index, (address, new)): (usize, &(Avma, Vec<u8>))| {
             let left = (runs.len() - 1 - index) as u64;
-            let gaps = gaps.iter().filter(|_| left == 0).filter_map(|gap| Some([gap.first()?, gap.last()?]));
-            let gaps = gaps.flat_map(|[(first, _), (last, _)]| [first.0, last.0 + LiveStack::PAGE as u64]);
-            let about = [live.read_at.0, live.start.0, bytes, left].into_iter().chain(gaps);
-            let about: Vec<u8> = about.flat_map(u64::to_le_bytes).collect();
-            format.encode_text_poke(USER, &TextPoke { address: address.0, old: &about, new }, &id)
+            let about = [live.read_at.0, live.start.0, bytes, left];
+            let about: Vec<u8> = about.into_iter().flat_map(u64::to_le_bytes).collect();
+            format.encode_text_poke(misc::USER, &TextPoke { address: address.0, old: &about, new }, &id)
         };
         runs.iter().enumerate().flat_map(record).collect()
     }
@@ -67,9 +63,8 @@ impl LiveStackRecords {
     /// Decodes a record, and returns the reading that it completes.
     pub(crate) fn decode(&mut self, poke: &TextPoke<'_>, id: &RecordId) -> Option<Event> {
         let (pid, tid) = id.task.map(|(pid, tid)| (Pid(pid), Tid(tid)))?;
-        let (about, []) = poke.old.as_chunks::<8>() else { return None };
-        let (numbers, gaps) = about.split_first_chunk::<4>()?;
-        let [read_at, start, bytes, left] = numbers.map(u64::from_le_bytes);
+        let (numbers, []) = poke.old.as_chunks::<8>() else { return None };
+        let [read_at, start, bytes, left] = <[[u8; 8]; 4]>::try_from(numbers).ok()?.map(u64::from_le_bytes);
         let pending = self.pending.entry(tid).or_default();
         if pending.len() > MOST_BYTES as usize / LiveStack::PAGE {
             pending.clear();
@@ -83,16 +78,13 @@ impl LiveStackRecords {
         }
         let new = std::mem::take(pending);
         let last = self.last.get(&tid).map(|last| &**last).filter(|last| last.pid == pid);
-        let pages = pages_of((start, bytes), &gaps_of(gaps)?, &new, last)?;
+        let pages = pages_of((start, bytes), &new, last)?;
         let live = LiveStack { pid, tid, read_at: Timestamp(read_at), start: Avma(start), pages };
         let live = Arc::new(live);
         self.last.insert(tid, Arc::clone(&live));
         Some(Event { time: Timestamp(id.time?), cpu: None, kind: EventKind::LiveStack(live) })
     }
 }
-
-/// `PERF_RECORD_MISC_USER`.
-const USER: u16 = 2;
 
 /// The contiguous runs of pages of a reading that meet a condition.
 fn runs_of(live: &LiveStack, is_so: impl Fn(&(Avma, &Bytes)) -> bool) -> Vec<Vec<(Avma, &Bytes)>> {
@@ -102,33 +94,17 @@ fn runs_of(live: &LiveStack, is_so: impl Fn(&(Avma, &Bytes)) -> bool) -> Vec<Vec
     runs.map(<[_]>::to_vec).collect()
 }
 
-/// The gaps that a record names, in order.
-fn gaps_of(numbers: &[[u8; 8]]) -> Option<Vec<Range<u64>>> {
-    let (pairs, []) = numbers.as_chunks::<2>() else { return None };
-    let gaps: Vec<_> =
-        pairs.iter().map(|pair| pair.map(u64::from_le_bytes)).map(|[start, end]| start..end).collect();
-    gaps.is_sorted_by(|one, next| one.end <= next.start).then_some(gaps)
-}
-
-/// All pages of a reading: the new pages, and the former contents of the others. Pages in gaps are empty.
+/// All pages of a reading: the new pages, and the former contents of the others.
 fn pages_of(
     (start, bytes): (u64, u64),
-    gaps: &[Range<u64>],
     new: &[(u64, Bytes)],
     last: Option<&LiveStack>,
 ) -> Option<Vec<Bytes>> {
-    let is_gap = |address: u64| {
-        let next = gaps.partition_point(|gap| gap.end <= address);
-        gaps.get(next).is_some_and(|gap| gap.contains(&address))
-    };
     let new: FxHashMap<u64, &Bytes> = new.iter().map(|(address, page)| (*address, page)).collect();
     let page = |index: u64| {
         let address = start.checked_add(index * LiveStack::PAGE as u64)?;
-        if is_gap(address) {
-            return Some(Bytes::new());
-        }
         let known = || last.and_then(|last| last.page_at(Avma(address)));
-        new.get(&address).copied().or_else(known).filter(|page| !page.is_empty()).cloned()
+        new.get(&address).copied().or_else(known).cloned()
     };
     (0..bytes.min(MOST_BYTES) / LiveStack::PAGE as u64).map(page).collect()
 }
@@ -143,11 +119,8 @@ mod tests {
         RecordFormat { sample_type, sample_id_all: true, ..RecordFormat::default() }
     }
 
-    /// A page that was not read.
-    const GAP: u8 = 0xff;
-
     fn live(read_at: u64, start: u64, pages: &[u8]) -> Arc<LiveStack> {
-        let page = |byte: &u8| Bytes::from(vec![*byte; if *byte == GAP { 0 } else { LiveStack::PAGE }]);
+        let page = |byte: &u8| Bytes::from(vec![*byte; LiveStack::PAGE]);
         let pages = pages.iter().map(page).collect();
         let (pid, tid, read_at) = (Pid(7), Tid(9), Timestamp(read_at));
         Arc::new(LiveStack { pid, tid, read_at, start: Avma(start), pages })
@@ -188,18 +161,6 @@ mod tests {
     }
 
     #[test]
-    fn gaps_stay_gaps_and_what_was_in_one_is_new() {
-        let readings = [
-            live(100, 0x10000, &[1, GAP, GAP, 4, GAP]),
-            live(200, 0x10000, &[1, GAP, GAP, 4, GAP]),
-            live(300, 0x10000, &[1, 2, 3, 4, 5]),
-            live(400, 0xf000, &[GAP, 1, GAP, 7, GAP, 5]),
-            live(500, 0x10000, &[GAP, 2, 7, 4, 5]),
-        ];
-        assert_eq!(through(&readings), [2, 1, 2, 1, 2]);
-    }
-
-    #[test]
     fn a_reading_of_which_pages_are_missing_is_none() {
         let mut reader = LiveStackRecords::default();
         let id = RecordId { task: Some((7, 9)), time: Some(1), ..RecordId::default() };
@@ -215,9 +176,6 @@ mod tests {
         check(&[5, u64::MAX, 0x2000, 0], &page, false);
         check(&[5, 0x1000], &page, false);
         check(&[5, 0x1000, 0x1000, 0, 0x1000], &page, false);
-        check(&[5, 0x1000, 0x3000, 0, 0x3000, 0x4000, 0x2000, 0x3000], &page, false);
-        check(&[5, 0x1000, 0x3000, 0, 0x3000, 0x4000], &page, false);
-        check(&[5, 0x1000, 0x3000, 0, 0x2000, u64::MAX], &page, true);
         check(&[5, 0x1000, 0x3000, 0], &page, false);
         check(&[5, 0x1000, 0x1000, 0], &page, true);
     }

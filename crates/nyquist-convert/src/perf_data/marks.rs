@@ -6,7 +6,7 @@ use nyquist_perf::file::{self, TracepointFormat, Tracepoints};
 use nyquist_profile::{CounterGraph, GraphColor, MarkerDisplay, MarkerField, MarkerSchema};
 use rustc_hash::FxHashMap;
 
-use crate::decode::perf::{marker_format, shown, value};
+use crate::decode::perf::{field_value, marker_format, shown_fields};
 use crate::event::{Counter, CounterKind, EventKind, Marker, MarkerTiming, Pid, Tid, Track};
 
 /// The marker kinds that were made for tracepoints so far.
@@ -32,7 +32,7 @@ impl Marks {
             return self.memory(tracepoints, format, raw, pid);
         }
         let (schema, name) = self.kinds.entry(tracepoint).or_insert_with(|| kind(format));
-        let values = shown(format).map(|field| value(tracepoints.value(field, raw))).collect();
+        let values = shown_fields(format).map(|field| field_value(tracepoints.value(field, raw))).collect();
         Some(EventKind::Marker(Box::new(Marker {
             pid,
             track: Track::Thread(tid),
@@ -92,7 +92,7 @@ fn kind(format: &TracepointFormat) -> (Arc<MarkerSchema>, Arc<str>) {
     let schema = MarkerSchema {
         name: name.clone(),
         display: vec![MarkerDisplay::Chart, MarkerDisplay::Table, MarkerDisplay::TimelineOverview],
-        fields: shown(format).map(field).collect(),
+        fields: shown_fields(format).map(field).collect(),
         ..MarkerSchema::default()
     };
     (Arc::new(schema), name.into())

@@ -10,10 +10,14 @@ use nyquist_resources::spawn_helper;
 
 use super::conversion::Walks;
 use super::converting::Converting;
-use super::{Import, ImportError, Imported, MOST_BEFORE_START};
+use super::error::ImportError;
+use super::import::Import;
+use super::options::ImportedProfile;
 use crate::event::Timestamp;
 use crate::unwind::copy_walker::CopyWalker;
 
+/// The most events that are held back before the profile's zero is decided.
+const MOST_BEFORE_START: usize = 1 << 20;
 /// The most threads that work. More are of no use, because the sequential part is more than a third of the
 /// work.
 const MOST_THREADS: usize = 3;
@@ -21,7 +25,11 @@ const MOST_THREADS: usize = 3;
 const MOST_THREADS_WITHOUT_WALKS: usize = 2;
 
 /// Reads a recording to its end, on as many threads as are allowed and useful.
-pub(super) fn read(reader: FileReader, import: Import, threads: usize) -> Result<Imported, ImportError> {
+pub(super) fn read(
+    reader: FileReader,
+    import: Import,
+    threads: usize,
+) -> Result<ImportedProfile, ImportError> {
     let reading = Mutex::new(Reading { reader, import, failed: None });
     thread::scope(|scope| {
         let mut at_work = 1;
@@ -95,7 +103,7 @@ impl Reading {
             }
             match self.reader.read_next()? {
                 Item::CompleteBefore(time) => self.import.complete_before(Timestamp(time), &self.reader),
-                Item::Record(record) if record.event < self.import.chosen.len() => {
+                Item::Record(record) if record.event < self.import.events.len() => {
                     self.import.record(&record);
                 }
                 Item::Record(record) => {
@@ -124,7 +132,7 @@ impl Reading {
         None
     }
 
-    fn finish(mut self) -> Result<Imported, ImportError> {
+    fn finish(mut self) -> Result<ImportedProfile, ImportError> {
         if let Some(error) = self.failed {
             return Err(error);
         }

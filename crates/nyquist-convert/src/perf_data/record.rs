@@ -4,6 +4,7 @@
 use std::io::{self, Seek, Write};
 
 use nyquist_object::BuildId;
+use nyquist_perf::abi::misc;
 use nyquist_perf::file::{Features, FileBuildId, FileWriter, WrittenEvent};
 use nyquist_perf::{ByteOrder, MappedIdentity, Mmap, RecordFormat, RecordId};
 use rustc_hash::FxHashMap;
@@ -94,7 +95,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
     pub fn note_build_ids(&mut self, files: impl IntoIterator<Item = (String, BuildId)>) {
         for (path, id) in files {
             let build_id = id.as_bytes().to_vec();
-            self.build_ids.push(FileBuildId { misc: USER, pid: -1, build_id, path });
+            self.build_ids.push(FileBuildId { misc: misc::USER, pid: -1, build_id, path });
         }
     }
 
@@ -162,12 +163,8 @@ impl<W: Write + Seek> RecordingWriter<W> {
 
 /// The bits of a mapping's record for its owner: the kernel or a program.
 fn mode(mapping: &Mapping) -> u16 {
-    if mapping.pid.is_none() { KERNEL } else { USER }
+    if mapping.pid.is_none() { misc::KERNEL } else { misc::USER }
 }
-
-/// `PERF_RECORD_MISC_KERNEL` and `PERF_RECORD_MISC_USER`.
-const KERNEL: u16 = 1;
-const USER: u16 = 2;
 
 fn mmap(mapping: &Mapping, pid: u32) -> Mmap<'_> {
     /// `PROT_READ | PROT_EXEC` and `MAP_PRIVATE` of mmap(2).

@@ -19,13 +19,13 @@ use crate::account::wait_functions::WaitFunctions;
 use crate::build::seen_addresses::AddressSender;
 use crate::build::sink::ProfileSink;
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
+use crate::event_selection::EventSelection;
 use crate::modules::lib_source::LibSource;
 use crate::options::Options;
 use crate::processes::state::ProcessState;
 use crate::recycler::SampleRecycler;
 use crate::statistics::Statistics;
 use crate::unwind::stack_walker::StackWalker;
-use crate::wanted::Wanted;
 use nyquist_profile::{LibId, ProfileBuilder};
 use nyquist_symbols::KernelSymbols;
 
@@ -33,7 +33,7 @@ use nyquist_symbols::KernelSymbols;
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     pub(crate) processes: ProcessState,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: EventSelection,
     pub(crate) walker: StackWalker,
     account: Accounting,
     pub(crate) occurrences: OccurrenceCounts,
@@ -51,7 +51,7 @@ impl Pipeline {
         let start = options.start;
         Self {
             processes: ProcessState::default(),
-            wanted: Wanted::all(start),
+            wanted: EventSelection::all(start),
             walker: StackWalker::new(options.interval()),
             account: Accounting::new(&options),
             occurrences: OccurrenceCounts::default(),

@@ -16,7 +16,7 @@ impl Pipeline {
             && self.occurrences.note(&occurrence)
         {
             let sample = &occurrence.sample;
-            let truncated = self.walker.walk_beside((sample, now), &mut self.processes);
+            let truncated = self.walker.walk_uncounted((sample, now), &mut self.processes);
             self.place_frames(now, sample, truncated);
             let stack = self.sink.intern_stack(id.1, &self.processes.modules);
             let row = self.sink.thread_row(now, id, &mut self.processes);

@@ -18,15 +18,15 @@ impl Pipeline {
     pub(super) fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         if self.selects((sample.pid, sample.tid), cpu, now) {
-            let stack = self.stack_beside(now, sample);
+            let stack = self.intern_stack_only(now, sample);
             let wait = OffCpuInterval { stack, ..OffCpuInterval::new(sample.pid, now, Cause::AtStack) };
             self.account.off_cpu.begin(sample.tid, wait);
         }
     }
 
-    /// The stack of a sample that is not added to the profile.
-    fn stack_beside(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
-        let truncated = self.walker.walk_beside((sample, now), &mut self.processes);
+    /// Interns the stack of a sample that is not added to the profile.
+    fn intern_stack_only(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
+        let truncated = self.walker.walk_uncounted((sample, now), &mut self.processes);
         self.place_frames(now, sample, truncated);
         self.sink.intern_stack(sample.tid, &self.processes.modules)
     }
@@ -45,7 +45,7 @@ impl Pipeline {
         if !self.sink.shape.waits || !self.wants_waits(id, cpu, now) {
             return;
         }
-        let stack = self.stack_beside(now, &sample);
+        let stack = self.intern_stack_only(now, &sample);
         let reason = self.account.wait_functions.reason(&sample.kernel_stack);
         let kernel_stack = sample.kernel_stack;
         self.account.off_cpu.leave(id.1, LeavingStack { at: now, reason, stack, kernel_stack });
@@ -66,7 +66,7 @@ impl Pipeline {
         } else {
             let label = self.thread_label(id.0, id.1).into();
             let is_wanted = self.wants_waits(id, None, now);
-            let stack = if is_wanted { self.stack_beside(now, &sample) } else { None };
+            let stack = if is_wanted { self.intern_stack_only(now, &sample) } else { None };
             Waker { at: now, thread: is_wanted.then_some((id, stack)), label }
         };
         if let Some(wait) = self.account.off_cpu.current_mut(woken) {
@@ -119,7 +119,7 @@ impl Pipeline {
             _ => Chance::Look { before_ns: checked_before_ns },
         };
         let holder = holder.map(|holder| self.thread_label(id.0, holder).into());
-        let stack = self.stack_beside(now, &sample);
+        let stack = self.intern_stack_only(now, &sample);
         if let Some(wait) = self.account.off_cpu.current_mut(id.1) {
             wait.stack = stack;
             if let Some(reason) = reason {

@@ -1,7 +1,7 @@
 //! The state of one process's just-in-time compilers.
 
 use crate::event::{Mapping, Pid, Timestamp};
-use crate::jit::dump::MadeCode;
+use crate::jit::dump::UnwindableCode;
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::instructions::ReadInstructions;
 use crate::jit::map_file::MapFile;
@@ -68,7 +68,7 @@ impl ProcessJit {
         for (&dump, mapped) in self.dumps.iter().zip(&mut self.mapped) {
             let new = dumps.unwindable(dump, *mapped);
             *mapped += new.len();
-            for MadeCode { start, len, module } in new {
+            for UnwindableCode { start, len, module } in new {
                 space.map(*start, *len, *start, Arc::clone(module));
             }
         }

@@ -44,7 +44,7 @@ struct CpuTime {
 
 /// CPU time that a thread has used since its last event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Used {
+pub(crate) struct UsedCpuTime {
     /// In nanoseconds.
     pub(crate) ns: u64,
     /// The time of its last event.
@@ -72,7 +72,7 @@ impl Thread {
 
     /// The CPU time that the thread has used on a CPU since its last event there, given its total there, in
     /// nanoseconds. Without a CPU, the total is that of all CPUs.
-    pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64, now: Timestamp) -> Used {
+    pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64, now: Timestamp) -> UsedCpuTime {
         let known = self.cpu_times.iter().chain(&self.later_cpu_times);
         let known = known.filter(|known| cpu.is_none() || known.cpu == cpu);
         let used = self.used_since(known, total_ns);
@@ -82,7 +82,7 @@ impl Thread {
 
     /// The same, given its CPU time on a CPU since another event has taken over. The time between the first
     /// event's last sample and the take-over becomes known with the total.
-    pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64, now: Timestamp) -> Used {
+    pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64, now: Timestamp) -> UsedCpuTime {
         let known = self.later_cpu_times.iter().filter(|known| known.cpu == cpu);
         let used = self.used_since(known, since_ns);
         add_time(&mut self.later_cpu_times, CpuTime { cpu, ns: used.ns, at: now });
@@ -117,11 +117,11 @@ impl Thread {
 
     /// The part of a sum that is not known yet. The arithmetic saturates, because files can state impossible
     /// times.
-    fn used_since<'a>(&self, known: impl Iterator<Item = &'a CpuTime>, total_ns: u64) -> Used {
+    fn used_since<'a>(&self, known: impl Iterator<Item = &'a CpuTime>, total_ns: u64) -> UsedCpuTime {
         let (known_ns, since) = known.fold((0, self.start), |(sum, since): (u64, _), known| {
             (sum.saturating_add(known.ns), since.max(known.at))
         });
-        Used { ns: total_ns.saturating_sub(known_ns), since }
+        UsedCpuTime { ns: total_ns.saturating_sub(known_ns), since }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod ahead;
 mod answers;
+pub(crate) mod lib_symbols;
 mod rebuild;
 
 use crate::jit::symbols::JitSymbols;
@@ -48,7 +49,7 @@ pub struct Progress {
 
 /// A profile with names, and the files of its libs.
 #[derive(Debug)]
-pub struct Symbolicated {
+pub struct SymbolicatedProfile {
     /// The profile.
     pub profile: Profile,
     /// The files of each lib that is a file.
@@ -77,7 +78,7 @@ pub fn symbolicate(
     sources: &[(LibId, LibSource)],
     symbols: Symbols<'_>,
     progress: &Progress,
-) -> Symbolicated {
+) -> SymbolicatedProfile {
     Symbolicator::new(symbols).symbolicate(profile, sources, progress)
 }
 
@@ -134,14 +135,14 @@ impl<'a> Symbolicator<'a> {
     }
 
     /// Gives the frames of a snapshot their names, as [`symbolicate()`] does. Libs must have the ids that
-    /// they had in the snapshots before. [`Symbolicated::libs`] are the libs that were looked for since the
+    /// they had in the snapshots before. [`SymbolicatedProfile::libs`] are the libs that were looked for since the
     /// last snapshot.
     pub fn symbolicate(
         &mut self,
         profile: Profile,
         sources: &[(LibId, LibSource)],
         progress: &Progress,
-    ) -> Symbolicated {
+    ) -> SymbolicatedProfile {
         let frames = FramesByAddress::of(&profile);
         let mut unknown = self.answers.unknown(&frames);
         let total = sources.iter().map(|(lib, _)| unknown.count(*lib)).sum();
@@ -174,7 +175,7 @@ impl<'a> Symbolicator<'a> {
         let is_complete = !progress.cancel.load(Ordering::Relaxed);
         let rebuild = || self.rebuild(profile, sources, frames, is_complete);
         let profile = if unkept.is_empty() { rebuild() } else { join(|| self.keep(&unkept), rebuild).1 };
-        Symbolicated { profile, libs, kernel_error }
+        SymbolicatedProfile { profile, libs, kernel_error }
     }
 
     /// Stores early answers in the cache.

@@ -1,10 +1,9 @@
 //! Walks copies of stacks of any processes, without asking the processes for more data.
 
-use super::prefetcher::StackPrefetcher;
 use super::registers::{code_32, unwindable};
 use super::walk::{Watched, settled};
+use crate::event::PreUnwound;
 use crate::event::pre_unwound::{KeptCopy, Walked};
-use crate::event::{EventKind, PreUnwound, Tid};
 use nyquist_object::Avma;
 use nyquist_unwind::{AddressSpace, FrameAddress, StackCopy, Unwinder};
 use std::cell::Cell;
@@ -13,19 +12,13 @@ use std::cell::Cell;
 #[derive(Debug, Default)]
 pub(crate) struct CopyWalker {
     unwinder: Unwinder,
-    prefetcher: StackPrefetcher,
     /// The frames of the current walk. Kept to reuse its memory.
     frames: Vec<FrameAddress>,
 }
 
 impl CopyWalker {
-    /// Prefetches the memory that the walk of a later stack will probably read.
-    pub(crate) fn fetch(&self, coming: &EventKind) {
-        self.prefetcher.fetch(coming);
-    }
-
     /// Walks the copy of a thread's stack, if it is still in memory, given the mappings.
-    pub(crate) fn walk(&mut self, tid: Tid, space: &AddressSpace, unwound: &mut PreUnwound) {
+    pub(crate) fn walk(&mut self, space: &AddressSpace, unwound: &mut PreUnwound) {
         let PreUnwound { frames, walked, outermost, registers, copy, .. } = unwound;
         let Some(registers) = unwindable(registers) else {
             frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
@@ -34,7 +27,7 @@ impl CopyWalker {
         };
         let KeptCopy::Memory(bytes) = copy else { return };
         let copy = StackCopy { start: registers.stack_pointer(), bytes };
-        let copy = Watched { memory: copy, outermost: Cell::new(0), read_lines: self.prefetcher.begin(tid) };
+        let copy = Watched { memory: copy, outermost: Cell::new(0) };
         self.frames.clear();
         let mut push = |frame| self.frames.push(frame);
         let end = self.unwinder.walk(space, &registers, &copy, &mut push);

@@ -3,7 +3,6 @@
 pub(crate) mod ahead;
 pub(crate) mod copy_walker;
 mod deep_stacks;
-pub(crate) mod prefetcher;
 pub(crate) mod registers;
 mod stack_completion;
 pub(crate) mod stack_mechanism;

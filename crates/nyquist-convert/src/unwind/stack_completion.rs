@@ -62,7 +62,7 @@ pub(crate) struct WalkedCopy<'a> {
     pub(crate) outermost: Avma,
     /// How many frames the walk has found.
     pub(crate) found: usize,
-    /// Whether it counts: copies of events beside the clock do not.
+    /// Whether it counts: copies of additional events do not.
     pub(crate) is_counted: bool,
 }
 

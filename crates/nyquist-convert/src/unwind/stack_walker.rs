@@ -1,6 +1,5 @@
 //! Walks the stacks of samples in order, and finds the user frames.
 
-use super::prefetcher::StackPrefetcher;
 use super::stack_completion::{StackCompletion as _, WalkedCopy};
 use super::stack_mechanism::{Completion, StackCopyFeedback};
 use super::truncation::{Truncation, truncation};
@@ -20,7 +19,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct StackWalker {
     unwinder: Unwinder,
-    pub(crate) prefetcher: StackPrefetcher,
     /// Completes stacks beyond the ends of their copies.
     completion: Completion,
     /// The files from which stack copies are read again if they were walked ahead of their turn.
@@ -40,7 +38,6 @@ impl StackWalker {
     pub(crate) fn new(interval: u64) -> Self {
         Self {
             unwinder: Unwinder::new(),
-            prefetcher: StackPrefetcher::default(),
             completion: Completion::with_interval(interval),
             copies_in: PlacedFiles::default(),
             frames: Vec::new(),
@@ -115,9 +112,9 @@ impl StackWalker {
         }
     }
 
-    /// The same for the stack of another event. It is not counted, because the source does not adapt the size
-    /// of these copies.
-    pub(crate) fn walk_beside(
+    /// The same for the stack of an additional event. It is not counted, because the source does not adapt the
+    /// size of these copies.
+    pub(crate) fn walk_uncounted(
         &mut self,
         sample: (&Sample, Timestamp),
         processes: &mut ProcessState,
@@ -200,7 +197,6 @@ impl StackWalker {
             process: processes.tracker.process(sample.pid, now),
             modules: &processes.modules,
             dumps: &processes.dumps,
-            read_lines: self.prefetcher.begin(sample.tid),
         };
         let (walked, outermost) = walker.walk((sample, now), registers, stack, &mut self.frames);
         let walk = WalkedCopy {

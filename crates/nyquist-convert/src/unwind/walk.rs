@@ -1,6 +1,5 @@
 //! Walks the copy of a thread's stack, in the same way on all our threads.
 
-use super::prefetcher::ReadLines;
 use super::registers::{code_32, unwindable};
 use crate::event::pre_unwound::Walked;
 use crate::event::{Pid, Registers, Sample, Timestamp};
@@ -18,8 +17,6 @@ pub(crate) struct Walker<'a> {
     pub(crate) process: &'a mut Process,
     pub(crate) modules: &'a ModuleStore,
     pub(crate) dumps: &'a JitDumps,
-    /// Receives the addresses that the walk reads.
-    pub(crate) read_lines: &'a ReadLines,
 }
 
 impl Walker<'_> {
@@ -40,7 +37,7 @@ impl Walker<'_> {
             return (Walked::BetweenPrograms, Avma(0));
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-        let copy = Watched { memory: copy, outermost: Cell::new(0), read_lines: self.read_lines };
+        let copy = Watched { memory: copy, outermost: Cell::new(0) };
         let before = frames.len();
         loop {
             let end = self.walk_known(&registers, &copy, frames);
@@ -55,7 +52,7 @@ impl Walker<'_> {
     fn walk_known(
         &mut self,
         registers: &unwind::Registers,
-        copy: &Watched<'_, StackCopy<'_>>,
+        copy: &Watched<StackCopy<'_>>,
         frames: &mut Vec<FrameAddress>,
     ) -> WalkEnd {
         let Self { unwinder, process, modules, dumps, .. } = self;
@@ -78,18 +75,16 @@ impl Walker<'_> {
     }
 }
 
-/// A stack that records which addresses a walk reads, and the outermost of them.
-pub(super) struct Watched<'a, M> {
+/// A stack that records the outermost address that a walk reads.
+pub(super) struct Watched<M> {
     pub(super) memory: M,
     pub(super) outermost: Cell<u64>,
-    pub(super) read_lines: &'a ReadLines,
 }
 
-impl<M: StackMemory> StackMemory for Watched<'_, M> {
+impl<M: StackMemory> StackMemory for Watched<M> {
     #[inline]
     fn read_u64(&self, address: Avma) -> Option<u64> {
         let word = self.memory.read_u64(address)?;
-        self.read_lines.note(address);
         self.outermost.set(self.outermost.get().max(address.0));
         Some(word)
     }
@@ -97,7 +92,7 @@ impl<M: StackMemory> StackMemory for Watched<'_, M> {
 
 /// A copy of a stack, and the code of the files that are mapped.
 struct CopyAndCode<'a> {
-    copy: &'a Watched<'a, StackCopy<'a>>,
+    copy: &'a Watched<StackCopy<'a>>,
     mappings: Mappings,
     modules: &'a ModuleStore,
 }

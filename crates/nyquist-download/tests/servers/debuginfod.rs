@@ -4,7 +4,7 @@ use crate::server::{Answer, Server};
 use crate::{Folder, Impatient, check};
 use nyquist_download::{Debuginfod, Downloads, Observer, Unobserved};
 use nyquist_object::BuildId;
-use nyquist_symbols::{Fetch as _, Fetched, Outcome, RemoteFile};
+use nyquist_symbols::{Fetch as _, FetchResult, Outcome, RemoteFile};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,7 @@ fn fetch_with(
     file: &RemoteFile<'_>,
     variables: &[(&str, &str)],
     observer: Arc<dyn Observer>,
-) -> Fetched {
+) -> FetchResult {
     let urls: Vec<_> = servers.iter().map(|server| format!("{}/", server.url)).collect();
     let var = |name: &str| match name {
         "DEBUGINFOD_URLS" => Some(OsString::from(urls.join(" "))),
@@ -36,7 +36,7 @@ fn fetch_with(
     downloads.fetch(file, &check)
 }
 
-fn fetch(folder: &Folder, servers: &[&Server]) -> Fetched {
+fn fetch(folder: &Folder, servers: &[&Server]) -> FetchResult {
     let variables = [("DEBUGINFOD_TIMEOUT", "20"), ("DEBUGINFOD_RETRY_LIMIT", "1")];
     fetch_with(folder, servers, &RemoteFile::DebugFile(&id()), &variables, Arc::new(Unobserved))
 }
@@ -241,7 +241,7 @@ fn whoever_watches_ends_it() {
     let observer = Arc::new(Impatient::default());
     let file = RemoteFile::DebugFile(&id());
     let fetched = fetch_with(&folder, &[&server], &file, &[], observer.clone());
-    assert!(fetched.tried[0].1.to_string().contains("it was ended"), "{fetched:?}");
+    assert!(fetched.tried[0].1.to_string().contains("it was cancelled"), "{fetched:?}");
     assert_eq!(observer.seen.lock().unwrap()[0], format!("{}{DEBUG}", server.url));
     assert!(kept(&folder).is_empty());
 }

@@ -4,7 +4,7 @@ use crate::server::{Answer, Server};
 use crate::{Folder, check};
 use nyquist_download::{Downloads, StoreConfig, SymbolStores, Unobserved, parse_symbol_path};
 use nyquist_object::DebugId;
-use nyquist_symbols::{Fetch as _, Fetched, RemoteFile};
+use nyquist_symbols::{Fetch as _, FetchResult, RemoteFile};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn id() -> DebugId {
     DebugId::from_breakpad("0123456789ABCDEF0123456789ABCDEF1").unwrap()
 }
 
-fn fetch(config: &StoreConfig, file: &RemoteFile<'_>) -> Fetched {
+fn fetch(config: &StoreConfig, file: &RemoteFile<'_>) -> FetchResult {
     let stores = SymbolStores::new(config);
     Downloads::new(None, stores, Arc::new(Unobserved)).unwrap().fetch(file, &check)
 }

@@ -111,8 +111,8 @@ fn of_thread(bytes: &[u8], provider: Guid, (opcode, version): (u8, u8), len: usi
         opcode,
         version,
         pointer_size: PointerSize::Eight,
-        process: known(u32_at(bytes, 12)?),
-        thread: known(u32_at(bytes, 8)?),
+        process: known_id(u32_at(bytes, 12)?),
+        thread: known_id(u32_at(bytes, 8)?),
         time: u64_at(bytes, 16)?,
         cpu: 0,
         payload: bytes.get(len..)?,
@@ -144,7 +144,7 @@ fn without_extended(mut bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// A process or thread, if it is known.
-fn known(number: u32) -> Option<u32> {
+fn known_id(number: u32) -> Option<u32> {
     Some(number).filter(|number| *number != u32::MAX)
 }
 

@@ -47,7 +47,7 @@ impl Stream {
         most: usize,
     ) -> io::Result<Option<u64>> {
         loop {
-            while let Some(EventInBuffer { event, size }) = self.found() {
+            while let Some(EventInBuffer { event, size }) = self.current_event() {
                 if let Some(event) = event {
                     return Ok(Some(event.time));
                 }
@@ -63,15 +63,15 @@ impl Stream {
 
     /// The event that was looked at.
     pub(super) fn current(&self) -> Option<crate::Event<'_>> {
-        self.found()?.event
+        self.current_event()?.event
     }
 
     /// Goes on behind it.
     pub(super) fn step(&mut self) {
-        self.at += self.found().map_or(0, |found| found.size);
+        self.at += self.current_event().map_or(0, |found| found.size);
     }
 
-    fn found(&self) -> Option<EventInBuffer<'_>> {
+    fn current_event(&self) -> Option<EventInBuffer<'_>> {
         header::event(self.events.get(self.at..)?, self.cpu).filter(|found| found.size > 0)
     }
 }

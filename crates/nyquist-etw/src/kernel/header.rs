@@ -1,7 +1,6 @@
 //! What a trace says of itself: the class `EventTraceEvent` (MOF `EventTrace_Header`; `TRACE_LOGFILE_HEADER` in
 //! evntrace.h).
 
-use super::KernelEvent;
 use crate::{Clock, Event, PayloadError, PointerSize, fields::Fields};
 
 const HEADER: u8 = 0;
@@ -48,7 +47,7 @@ impl TraceHeader {
     }
 }
 
-pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+pub(super) fn decode(event: &Event<'_>) -> Result<Option<TraceHeader>, PayloadError> {
     if event.opcode != HEADER {
         return Ok(None);
     }
@@ -78,7 +77,7 @@ pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, P
         _ => Clock::performance_counter(frequency),
     };
     let buffers_lost = fields.u32("lost buffers")?;
-    Ok(Some(KernelEvent::Header(TraceHeader {
+    Ok(Some(TraceHeader {
         buffer_size,
         system_version,
         build,
@@ -91,5 +90,5 @@ pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, P
         start_time,
         clock,
         buffers_lost,
-    })))
+    }))
 }

@@ -1,14 +1,14 @@
 //! Files that are mapped for their code: the class `Image` (MOF `Image_Load` of the versions 0 to 3), and what
 //! KernelTraceControl adds about them (PerfView's `ImageIDTraceData` and `DbgIDRSDSTraceData`).
 
-use super::{Change, KernelEvent};
+use super::change::Change;
 use crate::{Event, Guid, PayloadError, fields::Fields};
 
 /// The one change whose number differs from other classes.
 const LOAD: u8 = 10;
 
-const IMAGE_ID: u8 = 0;
-const DEBUG_ID: u8 = 36;
+pub(super) const IMAGE_ID: u8 = 0;
+pub(super) const DEBUG_ID: u8 = 36;
 
 /// A file that is mapped for its code. Drivers and the kernel are images of process 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct PdbId {
     pub path: String,
 }
 
-pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+pub(super) fn decode(event: &Event<'_>) -> Result<Option<Image>, PayloadError> {
     let change = match event.opcode {
         LOAD => Some(Change::Start),
         // The class has no event of that number.
@@ -69,7 +69,7 @@ pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, P
     change.map(|change| image(change, event)).transpose()
 }
 
-fn image<'a>(change: Change, event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+fn image(change: Change, event: &Event<'_>) -> Result<Image, PayloadError> {
     let mut fields = Fields::of(event, "Image");
     let base = fields.pointer("base")?;
     let size = if event.version == 0 { fields.u32("size")?.into() } else { fields.pointer("size")? };
@@ -83,33 +83,25 @@ fn image<'a>(change: Change, event: &Event<'a>) -> Result<KernelEvent<'a>, Paylo
         fields.skip(16, "reserved fields")?;
     }
     let path = fields.utf16();
-    Ok(KernelEvent::Image(Image { change, base, size, pid, checksum, timestamp, path }))
+    Ok(Image { change, base, size, pid, checksum, timestamp, path })
 }
 
-pub(super) fn decode_identity<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
-    match event.opcode {
-        IMAGE_ID => image_id(event).map(Some),
-        DEBUG_ID => pdb_id(event).map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn image_id<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn image_id(event: &Event<'_>) -> Result<ImageId, PayloadError> {
     let mut fields = Fields::of(event, "ImageID Info");
     let base = fields.pointer("base")?;
     let size = fields.pointer("size")?;
     let pid = process(event, fields.u32("process")?);
     let timestamp = fields.u32("timestamp")?;
-    Ok(KernelEvent::ImageId(ImageId { base, size, pid, timestamp, original_name: fields.utf16() }))
+    Ok(ImageId { base, size, pid, timestamp, original_name: fields.utf16() })
 }
 
-fn pdb_id<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn pdb_id(event: &Event<'_>) -> Result<PdbId, PayloadError> {
     let mut fields = Fields::of(event, "ImageID DbgID_RSDS");
     let base = fields.pointer("base")?;
     let pid = process(event, fields.u32("process")?);
     let guid = fields.guid("identifier")?;
     let age = fields.u32("age")?;
-    Ok(KernelEvent::PdbId(PdbId { base, pid, guid, age, path: fields.text() }))
+    Ok(PdbId { base, pid, guid, age, path: fields.text() })
 }
 
 /// The process of an identity: the one that its payload states, or else the one in the event's header.

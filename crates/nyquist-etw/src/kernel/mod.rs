@@ -1,5 +1,6 @@
 //! The events of the Windows kernel that a profile is made of.
 
+mod change;
 pub mod classes;
 mod header;
 mod image;
@@ -11,6 +12,7 @@ mod volume;
 
 pub use crate::fields::Addresses;
 use crate::{Event, PayloadError};
+pub use change::Change;
 pub use header::TraceHeader;
 pub use image::{Image, ImageId, PdbId};
 pub use perf_info::{ProfileInterval, SampledProfile};
@@ -54,47 +56,59 @@ pub enum KernelEvent<'a> {
     Volume(Volume),
 }
 
-/// What a process, a thread, or an image did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
-    /// It began.
-    Start,
-    /// It ended.
-    End,
-    /// It was there when the trace began ("data collection start").
-    ThereAtStart,
-    /// It was there when the trace ended ("data collection end"). Traces that keep the newest events only, and
-    /// some others, have these events alone.
-    ThereAtEnd,
-}
-
-impl Change {
-    /// By the opcode of the classes `Process`, `Thread` and, but for its start, `Image`.
-    fn of(opcode: u8) -> Option<Self> {
-        match opcode {
-            1 => Some(Self::Start),
-            2 => Some(Self::End),
-            3 => Some(Self::ThereAtStart),
-            4 => Some(Self::ThereAtEnd),
-            _ => None,
-        }
-    }
-}
-
 /// Reads an event, if it is one of those that a profile is made of.
 ///
 /// # Errors
 /// The payload ends before its fields do.
 pub fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
     match event.provider {
-        classes::PERF_INFO => perf_info::decode(event),
-        classes::STACK_WALK => stack_walk::decode(event),
-        classes::THREAD => thread::decode(event),
-        classes::PROCESS => process::decode(event),
-        classes::IMAGE => image::decode(event),
-        classes::IMAGE_ID => image::decode_identity(event),
-        classes::SYSTEM_CONFIG_EX => Ok(volume::decode(event)),
-        classes::EVENT_TRACE => header::decode(event),
+        classes::PERF_INFO => of_perf_info(event),
+        classes::STACK_WALK => of_stack_walk(event),
+        classes::THREAD => of_thread(event),
+        classes::PROCESS => Ok(process::decode(event)?.map(KernelEvent::Process)),
+        classes::IMAGE => Ok(image::decode(event)?.map(KernelEvent::Image)),
+        classes::IMAGE_ID => of_image_id(event),
+        classes::SYSTEM_CONFIG_EX => Ok(volume::decode(event).map(KernelEvent::Volume)),
+        classes::EVENT_TRACE => Ok(header::decode(event)?.map(KernelEvent::Header)),
         _ => Ok(None),
     }
+}
+
+fn of_perf_info<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+    use perf_info::{COLLECTION_END, COLLECTION_START, SAMPLED_PROFILE, SET_INTERVAL};
+    Ok(match event.opcode {
+        SAMPLED_PROFILE => Some(KernelEvent::Sample(perf_info::sample(event)?)),
+        SET_INTERVAL | COLLECTION_START | COLLECTION_END => {
+            perf_info::interval(event)?.map(KernelEvent::Interval)
+        }
+        _ => None,
+    })
+}
+
+fn of_stack_walk<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+    use stack_walk::{KEY_CREATE, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, STACK};
+    Ok(match event.opcode {
+        STACK => Some(KernelEvent::Stack(stack_walk::stack(event)?)),
+        KEY_KERNEL | KEY_USER => Some(KernelEvent::StackKey(stack_walk::key(event)?)),
+        KEY_CREATE | KEY_DELETE | KEY_RUNDOWN => Some(KernelEvent::KeyedStack(stack_walk::keyed(event)?)),
+        _ => None,
+    })
+}
+
+fn of_thread<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+    use thread::{CONTEXT_SWITCH, READY_THREAD, SET_NAME};
+    Ok(match event.opcode {
+        CONTEXT_SWITCH => Some(KernelEvent::ContextSwitch(thread::switch(event)?)),
+        READY_THREAD => Some(KernelEvent::ReadyThread(thread::ready(event)?)),
+        SET_NAME => Some(KernelEvent::ThreadName(thread::set_name(event)?)),
+        _ => thread::change(event)?.map(KernelEvent::Thread),
+    })
+}
+
+fn of_image_id<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+    Ok(match event.opcode {
+        image::IMAGE_ID => Some(KernelEvent::ImageId(image::image_id(event)?)),
+        image::DEBUG_ID => Some(KernelEvent::PdbId(image::pdb_id(event)?)),
+        _ => None,
+    })
 }

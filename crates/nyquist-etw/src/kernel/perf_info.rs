@@ -1,13 +1,12 @@
 //! Samples of CPUs, and how often they are taken: the class `PerfInfo` (MOF `SampledProfile` and
 //! `SampledProfileInterval_V3`).
 
-use super::KernelEvent;
 use crate::{Event, PayloadError, fields::Fields};
 
-const SAMPLED_PROFILE: u8 = 46;
-const SET_INTERVAL: u8 = 72;
-const COLLECTION_START: u8 = 73;
-const COLLECTION_END: u8 = 74;
+pub(super) const SAMPLED_PROFILE: u8 = 46;
+pub(super) const SET_INTERVAL: u8 = 72;
+pub(super) const COLLECTION_START: u8 = 73;
+pub(super) const COLLECTION_END: u8 = 74;
 
 /// The source of samples that is the timer. Others are counters of the CPU, whose intervals are events.
 const TIMER: u32 = 0;
@@ -34,34 +33,25 @@ pub struct ProfileInterval {
     pub interval_100ns: u32,
 }
 
-pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
-    match event.opcode {
-        SAMPLED_PROFILE => sample(event).map(Some),
-        SET_INTERVAL | COLLECTION_START | COLLECTION_END => interval(event),
-        _ => Ok(None),
-    }
-}
-
-fn sample<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn sample(event: &Event<'_>) -> Result<SampledProfile, PayloadError> {
     let mut fields = Fields::of(event, "PerfInfo SampledProfile");
     let address = fields.pointer("address")?;
     let thread = fields.u32("thread")?;
     let count = fields.u16("count")?;
     // The meaning of these bits is that of Microsoft's reader PerfView (`SampledProfileTraceData`).
     let flags = fields.u16("flags")?;
-    Ok(KernelEvent::Sample(SampledProfile {
+    Ok(SampledProfile {
         address,
         thread,
         count,
         in_deferred_call: flags & 1 != 0,
         in_interrupt: flags & 2 != 0,
-    }))
+    })
 }
 
-fn interval<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+pub(super) fn interval(event: &Event<'_>) -> Result<Option<ProfileInterval>, PayloadError> {
     let mut fields = Fields::of(event, "PerfInfo SampledProfileInterval");
     let source = fields.u32("source")?;
     let interval_100ns = fields.u32("interval")?;
-    Ok((source == TIMER && interval_100ns != 0)
-        .then_some(KernelEvent::Interval(ProfileInterval { interval_100ns })))
+    Ok((source == TIMER && interval_100ns != 0).then_some(ProfileInterval { interval_100ns }))
 }

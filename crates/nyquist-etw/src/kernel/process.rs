@@ -1,7 +1,7 @@
 //! Processes: the class `Process` (MOF `Process_TypeGroup1` of the versions 0 to 4; later ones add fields at
 //! the end).
 
-use super::{Change, KernelEvent};
+use super::change::Change;
 use crate::{Event, PayloadError, fields::Fields};
 
 /// A process.
@@ -21,12 +21,12 @@ pub struct Process {
     pub command_line: String,
 }
 
-pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
+pub(super) fn decode(event: &Event<'_>) -> Result<Option<Process>, PayloadError> {
     let Some(change) = Change::of(event.opcode) else { return Ok(None) };
     let mut fields = Fields::of(event, "Process");
     let process =
         if event.version == 0 { oldest(change, fields)? } else { process(change, event, &mut fields)? };
-    Ok(Some(KernelEvent::Process(process)))
+    Ok(Some(process))
 }
 
 /// Version 0, whose numbers are as wide as pointers.

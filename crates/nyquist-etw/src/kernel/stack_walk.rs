@@ -4,15 +4,15 @@
 //! The kernel part and the user part of a stack are separate events. The user part is walked when the thread
 //! returns to user code, so that other events come before it.
 
-use super::{Addresses, KernelEvent};
-use crate::{Event, PayloadError, fields::Fields};
+use crate::fields::{Addresses, Fields};
+use crate::{Event, PayloadError};
 
-const STACK: u8 = 32;
-const KEY_CREATE: u8 = 34;
-const KEY_DELETE: u8 = 35;
-const KEY_RUNDOWN: u8 = 36;
-const KEY_KERNEL: u8 = 37;
-const KEY_USER: u8 = 38;
+pub(super) const STACK: u8 = 32;
+pub(super) const KEY_CREATE: u8 = 34;
+pub(super) const KEY_DELETE: u8 = 35;
+pub(super) const KEY_RUNDOWN: u8 = 36;
+pub(super) const KEY_KERNEL: u8 = 37;
+pub(super) const KEY_USER: u8 = 38;
 
 /// A stack, or its kernel or user part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,41 +53,26 @@ pub struct KeyedStack<'a> {
     pub ends: bool,
 }
 
-pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
-    match event.opcode {
-        STACK => stack(event).map(Some),
-        KEY_KERNEL | KEY_USER => key(event).map(Some),
-        KEY_CREATE | KEY_DELETE | KEY_RUNDOWN => keyed(event).map(Some),
-        _ => Ok(None),
-    }
-}
-
-fn stack<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn stack<'a>(event: &Event<'a>) -> Result<Stack<'a>, PayloadError> {
     let mut fields = Fields::of(event, "StackWalk Stack");
     let event_time = fields.u64("time")?;
     let process = fields.u32("process")?;
     let thread = fields.u32("thread")?;
-    Ok(KernelEvent::Stack(Stack { event_time, process, thread, addresses: fields.addresses() }))
+    Ok(Stack { event_time, process, thread, addresses: fields.addresses() })
 }
 
-fn key<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn key(event: &Event<'_>) -> Result<StackKey, PayloadError> {
     let mut fields = Fields::of(event, "StackWalk Key");
     let event_time = fields.u64("time")?;
     let process = fields.u32("process")?;
     let thread = fields.u32("thread")?;
     let key = fields.pointer("key")?;
-    Ok(KernelEvent::StackKey(StackKey {
-        event_time,
-        process,
-        thread,
-        key,
-        is_user: event.opcode == KEY_USER,
-    }))
+    Ok(StackKey { event_time, process, thread, key, is_user: event.opcode == KEY_USER })
 }
 
-fn keyed<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn keyed<'a>(event: &Event<'a>) -> Result<KeyedStack<'a>, PayloadError> {
     let mut fields = Fields::of(event, "StackWalk KeyRundown");
     let key = fields.pointer("key")?;
     let ends = event.opcode == KEY_DELETE;
-    Ok(KernelEvent::KeyedStack(KeyedStack { key, addresses: fields.addresses(), ends }))
+    Ok(KeyedStack { key, addresses: fields.addresses(), ends })
 }

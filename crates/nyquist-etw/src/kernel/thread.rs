@@ -1,12 +1,12 @@
 //! Threads, and which of them run: the class `Thread` (MOF `Thread_TypeGroup1` of the versions 0 to 4,
 //! `ThreadSetName`, `CSwitch`, `ReadyThread`).
 
-use super::{Change, KernelEvent};
+use super::change::Change;
 use crate::{Event, PayloadError, fields::Fields};
 
-const CONTEXT_SWITCH: u8 = 36;
-const READY_THREAD: u8 = 50;
-const SET_NAME: u8 = 72;
+pub(super) const CONTEXT_SWITCH: u8 = 36;
+pub(super) const READY_THREAD: u8 = 50;
+pub(super) const SET_NAME: u8 = 72;
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,22 +74,18 @@ pub struct ReadyThread {
     pub in_deferred_call: bool,
 }
 
-pub(super) fn decode<'a>(event: &Event<'a>) -> Result<Option<KernelEvent<'a>>, PayloadError> {
-    match event.opcode {
-        CONTEXT_SWITCH => switch(event).map(Some),
-        READY_THREAD => ready(event).map(Some),
-        SET_NAME => set_name(event).map(Some),
-        opcode => Change::of(opcode).map(|change| thread(change, event)).transpose(),
-    }
+/// What a thread did, of the events that say nothing else.
+pub(super) fn change(event: &Event<'_>) -> Result<Option<Thread>, PayloadError> {
+    Change::of(event.opcode).map(|change| thread(change, event)).transpose()
 }
 
-fn thread<'a>(change: Change, event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+fn thread(change: Change, event: &Event<'_>) -> Result<Thread, PayloadError> {
     let mut fields = Fields::of(event, "Thread");
     let (first, second) = (fields.u32("process")?, fields.u32("thread")?);
     // Version 0 has them the other way round.
     let (pid, tid) = if event.version == 0 { (second, first) } else { (first, second) };
     let name = if event.version >= 3 { name(fields) } else { String::new() };
-    Ok(KernelEvent::Thread(Thread { change, pid, tid, name }))
+    Ok(Thread { change, pid, tid, name })
 }
 
 /// The name at the end of a thread's event. Only some systems with version 3 have it.
@@ -99,14 +95,14 @@ fn name(mut fields: Fields<'_>) -> String {
     skipped.map_or_else(|_| String::new(), |()| fields.utf16())
 }
 
-fn set_name<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn set_name(event: &Event<'_>) -> Result<ThreadName, PayloadError> {
     let mut fields = Fields::of(event, "Thread SetName");
     let pid = fields.u32("process")?;
     let tid = fields.u32("thread")?;
-    Ok(KernelEvent::ThreadName(ThreadName { pid, tid, name: fields.utf16() }))
+    Ok(ThreadName { pid, tid, name: fields.utf16() })
 }
 
-fn switch<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn switch(event: &Event<'_>) -> Result<ContextSwitch, PayloadError> {
     let mut fields = Fields::of(event, "Thread CSwitch");
     let new_thread = fields.u32("new thread")?;
     let old_thread = fields.u32("old thread")?;
@@ -114,13 +110,13 @@ fn switch<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
     let old_wait_reason = WaitReason(fields.u8("wait reason")?);
     fields.skip(1, "wait mode")?;
     let old_state = ThreadState(fields.u8("state")?);
-    Ok(KernelEvent::ContextSwitch(ContextSwitch { new_thread, old_thread, old_wait_reason, old_state }))
+    Ok(ContextSwitch { new_thread, old_thread, old_wait_reason, old_state })
 }
 
-fn ready<'a>(event: &Event<'a>) -> Result<KernelEvent<'a>, PayloadError> {
+pub(super) fn ready(event: &Event<'_>) -> Result<ReadyThread, PayloadError> {
     let mut fields = Fields::of(event, "Thread ReadyThread");
     let thread = fields.u32("thread")?;
     fields.skip(2, "adjustment")?;
     let in_deferred_call = fields.u8("flags")? & 1 != 0;
-    Ok(KernelEvent::ReadyThread(ReadyThread { thread, in_deferred_call }))
+    Ok(ReadyThread { thread, in_deferred_call })
 }

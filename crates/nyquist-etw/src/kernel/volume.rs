@@ -1,6 +1,5 @@
 //! Volumes and their drive letters: KernelTraceControl's `SysConfigEx` (PerfView's `VolumeMappingTraceData`).
 
-use super::KernelEvent;
 use crate::{Event, fields::Fields};
 
 const VOLUME_MAPPING: u8 = 35;
@@ -14,10 +13,10 @@ pub struct Volume {
     pub drive: String,
 }
 
-pub(super) fn decode<'a>(event: &Event<'a>) -> Option<KernelEvent<'a>> {
+pub(super) fn decode(event: &Event<'_>) -> Option<Volume> {
     if event.opcode != VOLUME_MAPPING {
         return None;
     }
     let mut fields = Fields::of(event, "SysConfigEx VolumeMapping");
-    Some(KernelEvent::Volume(Volume { device: fields.utf16(), drive: fields.utf16() }))
+    Some(Volume { device: fields.utf16(), drive: fields.utf16() })
 }

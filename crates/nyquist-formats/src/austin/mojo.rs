@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::events::{Event, Events, VERSIONS, version};
 use super::samples::{Mode, SampleValue, Samples, wanted};
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::Code;
 
 const FORMAT: &str = "a binary file of Austin";
@@ -23,7 +23,7 @@ pub(crate) fn is_mojo(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// As there, and if the file has an unknown version.
-pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let version = version(bytes).ok_or_else(|| ReadError::Malformed {
         format: FORMAT,
         problem: "it does not begin with MOJ and a version".into(),
@@ -84,7 +84,7 @@ struct Text {
 
 /// A frame that the file has defined.
 #[derive(Clone, Copy)]
-struct Defined {
+struct DefinedFrame {
     frame: FrameId,
     /// Whether it is a frame of the program's own machine code. A repeated stack loses such frames.
     is_native: bool,
@@ -95,7 +95,7 @@ struct Current {
     pid: u64,
     tid: String,
     /// Its own frames, outermost first.
-    frames: Vec<Defined>,
+    frames: Vec<DefinedFrame>,
     /// Whether the frames of the thread's previous sample are outside of these.
     is_repeat: bool,
     is_collecting: bool,
@@ -120,7 +120,7 @@ struct Reader {
     wanted: SampleValue,
     /// By process and key.
     texts: FxHashMap<(u64, u64), Text>,
-    frames: FxHashMap<(u64, u64), Defined>,
+    frames: FxHashMap<(u64, u64), DefinedFrame>,
     /// The start of a repeated stack of each thread: its last stack up to the innermost frame of Python.
     bases: FxHashMap<(u64, String), Option<StackId>>,
     current: Option<Current>,
@@ -198,7 +198,7 @@ impl Reader {
         let key = (current.pid, current.tid);
         let before = current.is_repeat.then(|| self.bases.get(&key).copied().flatten()).flatten();
         let (mut stack, mut base) = (before, before);
-        for Defined { frame, is_native } in current.frames {
+        for DefinedFrame { frame, is_native } in current.frames {
             stack = Some(self.samples.importer.stack(stack, frame));
             base = if is_native { base } else { stack };
         }
@@ -220,7 +220,7 @@ impl Reader {
     /// Adds a frame that only the sample has.
     fn push(&mut self, code: &Code<'_>) -> Option<()> {
         let frame = self.samples.importer.frame(code);
-        self.current.as_mut()?.frames.push(Defined { frame, is_native: true });
+        self.current.as_mut()?.frames.push(DefinedFrame { frame, is_native: true });
         Some(())
     }
 
@@ -239,16 +239,16 @@ impl Reader {
         }
     }
 
-    fn define(&mut self, file: Text, name: Text, (line, column): (u64, u64)) -> Defined {
+    fn define(&mut self, file: Text, name: Text, (line, column): (u64, u64)) -> DefinedFrame {
         let place = |number: u64| u32::try_from(number).ok();
         let code =
             Code { line: place(line), column: place(column), is_kernel: file.is_kernel, ..Code::default() };
         let frame = self.samples.importer.frame_of(name.id, file.id, &code);
-        Defined { frame, is_native: !file.is_python }
+        DefinedFrame { frame, is_native: !file.is_python }
     }
 
     /// The profile of a file that is complete, or is damaged at this byte.
-    fn finish(mut self, broken_at: Option<usize>) -> Result<Imported, ReadError> {
+    fn finish(mut self, broken_at: Option<usize>) -> Result<ImportedProfile, ReadError> {
         let is_whole = self.current.as_ref().is_none_or(|current| current.amount(self.wanted).is_some());
         if !is_whole {
             self.current = None;

@@ -3,7 +3,7 @@
 use nyquist_profile::{Measure, StackId, Unit};
 use rustc_hash::FxHashMap;
 
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, ThreadName};
 use crate::values::{Queue, Value, choose};
 
@@ -105,7 +105,7 @@ impl Samples {
         format: &'static str,
         cut: Option<String>,
         others: &[(u64, &str)],
-    ) -> Result<Imported, ReadError> {
+    ) -> Result<ImportedProfile, ReadError> {
         let Self { mut importer, count, freed, .. } = self;
         if count == 0 {
             let problem = match cut {

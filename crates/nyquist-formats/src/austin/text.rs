@@ -5,7 +5,7 @@
 use nyquist_profile::StackId;
 
 use super::samples::{Mode, SampleValue, Samples, wanted};
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::Code;
 
 const FORMAT: &str = "a file of Austin";
@@ -23,7 +23,7 @@ pub(crate) fn is_sample(line: &str) -> bool {
 ///
 /// # Errors
 /// If no line is a sample.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
@@ -31,7 +31,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// As there, and if there is no such value.
-pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let lines = || bytes.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
     let mode = mode(lines());
     let (wanted, measure) = wanted(mode, name)?;

@@ -4,7 +4,7 @@ use nyquist_profile::{FrameId, LibId, Measure, StringId, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::call_graph::CallGraph;
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::pprof::factor_of;
 use crate::values::{Value, choose};
@@ -21,7 +21,7 @@ pub(super) const CPU_TIME: &str = "CPU_time";
 ///
 /// # Errors
 /// If it has no events or no costs.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
@@ -29,7 +29,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// As there, and if there is no such event.
-pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut reader = Reader::new(name);
     for line in bytes.split(|&byte| byte == b'\n') {
         reader.read_line(String::from_utf8_lossy(line).trim())?;
@@ -176,14 +176,14 @@ impl<'a> Reader<'a> {
         match number {
             Some((number, "")) => names.get(&number).copied(),
             Some((number, name)) => {
-                let id = known(name).map(|name| self.importer.builder().intern_string(name));
+                let id = known_name(name).map(|name| self.importer.builder().intern_string(name));
                 match id {
                     Some(id) => names.insert(number, id),
                     None => names.remove(&number),
                 };
                 id
             }
-            None => known(text).map(|name| self.importer.builder().intern_string(name)),
+            None => known_name(text).map(|name| self.importer.builder().intern_string(name)),
         }
     }
 
@@ -276,7 +276,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn finish(mut self) -> Result<Imported, ReadError> {
+    fn finish(mut self) -> Result<ImportedProfile, ReadError> {
         let malformed = |problem: &str| Err(ReadError::Malformed { format: FORMAT, problem: problem.into() });
         let Some((_, value)) = self.event.take() else {
             return malformed("no line says which events it has");
@@ -309,7 +309,7 @@ fn is_position(key: &str) -> bool {
 }
 
 /// `???` means an unknown name.
-fn known(name: &str) -> Option<&str> {
+fn known_name(name: &str) -> Option<&str> {
     Some(name).filter(|name| !name.is_empty() && *name != "???")
 }
 

@@ -61,7 +61,7 @@ fn plain_name(name: &str) -> &str {
 
 /// The data of a trace besides its events.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct OtherData {
     /// Samples that refer to a table of frames.
     pub samples: Samples,
     /// The measure of durations, if the file states it as our own files do.
@@ -74,11 +74,11 @@ pub(super) struct Beside {
 pub(super) fn read_events<'a>(
     bytes: &'a [u8],
     take: &mut impl FnMut(Event<'a>),
-) -> (Beside, Result<(), serde_json::Error>) {
+) -> (OtherData, Result<(), serde_json::Error>) {
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let mut beside = Beside::default();
-    let read = Document { take, beside: &mut beside }.deserialize(&mut json);
-    (beside, read.and_then(|()| json.end()))
+    let mut other_data = OtherData::default();
+    let read = Document { take, other_data: &mut other_data }.deserialize(&mut json);
+    (other_data, read.and_then(|()| json.end()))
 }
 
 /// The measure in `otherData`.
@@ -91,7 +91,7 @@ fn measure(other: Raw<'_>) -> Option<Measure> {
 
 struct Document<'s, Take> {
     take: &'s mut Take,
-    beside: &'s mut Beside,
+    other_data: &'s mut OtherData,
 }
 
 impl<'de, Take: FnMut(Event<'de>)> DeserializeSeed<'de> for Document<'_, Take> {
@@ -120,11 +120,14 @@ impl<'de, Take: FnMut(Event<'de>)> Visitor<'de> for Document<'_, Take> {
         while let Some(key) = members.next_key::<Cow<'de, str>>()? {
             match &*key {
                 "traceEvents" => {
-                    members.next_value_seed(Document { take: &mut *self.take, beside: &mut *self.beside })?;
+                    members.next_value_seed(Document {
+                        take: &mut *self.take,
+                        other_data: &mut *self.other_data,
+                    })?;
                 }
-                "samples" => self.beside.samples.read_samples(members.next_value()?),
-                "stackFrames" => self.beside.samples.read_frames(members.next_value()?),
-                "otherData" => self.beside.measure = measure(members.next_value()?),
+                "samples" => self.other_data.samples.read_samples(members.next_value()?),
+                "stackFrames" => self.other_data.samples.read_frames(members.next_value()?),
+                "otherData" => self.other_data.measure = measure(members.next_value()?),
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
         }

@@ -6,12 +6,12 @@ use nyquist_profile::{MarkerTiming, Measure, ThreadIndex, Unit};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::asynchronous::Asynchronous;
-use super::event::{Beside, Event, read_events};
+use super::event::{Event, OtherData, read_events};
 use super::markers::{Markers, TraceMarker};
 use super::profiles::CpuProfiles;
 use super::raw::ThreadId;
 use super::slices::{Args, Slice, SliceKind, add_samples};
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, ThreadName};
 
 const FORMAT: &str = "a Chrome trace";
@@ -24,9 +24,9 @@ const FORMAT: &str = "a Chrome trace";
 ///
 /// # Errors
 /// If there is no event in it.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let mut reader = Reader::new();
-    let (Beside { samples, measure }, ended) = read_events(bytes, &mut |event| reader.read_event(&event));
+    let (OtherData { samples, measure }, ended) = read_events(bytes, &mut |event| reader.read_event(&event));
     if !reader.has_events && samples.is_empty() {
         return Err(match ended {
             Err(error) => ReadError::Json { format: FORMAT, error },
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::test_profile::{stacks_of, waits_of};
 
-    fn imported(text: &str) -> Imported {
+    fn imported(text: &str) -> ImportedProfile {
         read(text.as_bytes()).unwrap()
     }
 

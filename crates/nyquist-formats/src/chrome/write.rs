@@ -11,9 +11,9 @@ use super::{OFF_CPU, written_name};
 use crate::json::write_json;
 use crate::{SourcePaths, source_path};
 
-/// Writes each thread's samples as functions that begin and end (`B`, `E`), its markers as instants (`i`) and
-/// asynchronous intervals (`b`, `e`), which need not be nested in functions, and the names of processes and
-/// threads. A sample lasts for its weight, and the functions that it shares with the previous sample
+/// Writes the names of processes and threads, and each thread's samples as functions that begin and end (`B`,
+/// `E`). Markers are instants (`i`) and asynchronous intervals (`b`, `e`), which need not be nested in
+/// functions. A sample lasts for its weight, and the functions that it shares with the previous sample
 /// continue. If a thread ran on several CPUs at a time, overlapping samples are on additional threads, called
 /// `NAME (2)` and so on. Each end has its function's name and category, because the Firefox Profiler and
 /// speedscope match them. Waiting has the category `off-cpu`, and CPU time has `cpu`. The measure is in

@@ -1,6 +1,6 @@
 //! Detects the format of a JSON document by the keys at its beginning.
 
-use super::Format;
+use super::format::Format;
 
 /// The keys that may precede the decisive ones in each format, because large members may come first.
 const OF_V8: [&str; 4] = ["samples", "timeDeltas", "startTime", "endTime"];

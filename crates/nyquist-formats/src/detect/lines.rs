@@ -1,6 +1,6 @@
 //! Detects the format of a text by its lines.
 
-use super::Format;
+use super::format::Format;
 use crate::{austin, folded, heaptrack, legacy, mac_sample, perf_script, stack_counts};
 
 /// The number of lines that are checked.

@@ -102,7 +102,7 @@ impl<'a> Chunk<'a> {
                 class => *counts.entry(class).or_default() += 1,
             }
         }
-        chunk.is_damaged = events.cursor.left() > 0;
+        chunk.is_damaged = events.cursor.remaining() > 0;
         chunk.counts = counts;
         let mut cursor = metadata?.cursor;
         // Its time, its duration and its number.
@@ -126,7 +126,7 @@ impl<'a> Chunk<'a> {
     fn find_constants(&mut self, mut cursor: Cursor<'a>) -> Option<()> {
         // Its time, its duration, where the checkpoint before it is, and its kind.
         let _head = (cursor.long()?, cursor.long()?, cursor.long()?, cursor.byte()?);
-        let mut decoder = Decoder::new(&self.metadata, cursor.left());
+        let mut decoder = Decoder::new(&self.metadata, cursor.remaining());
         for _ in 0..cursor.int()? {
             let class = cursor.long()?;
             for _ in 0..cursor.count()? {

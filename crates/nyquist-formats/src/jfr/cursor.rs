@@ -30,7 +30,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The number of remaining bytes.
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
     /// The number of elements that follow. Each has at least one byte.
     pub(super) fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.int()?).ok()?;
-        (count <= self.left()).then_some(count)
+        (count <= self.remaining()).then_some(count)
     }
 
     /// LEB128, in which a ninth byte has eight bits.

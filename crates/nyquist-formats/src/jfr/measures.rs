@@ -21,7 +21,7 @@ pub(super) enum Amount {
 }
 
 /// A value that can be read from a recording.
-pub(super) struct Value {
+pub(super) struct MeasuredValue {
     pub(super) name: &'static str,
     /// Its short name.
     short: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Value {
 }
 
 /// All values. By default, the first one that a recording has is read.
-pub(super) static VALUES: [Value; 11] = [
+pub(super) static VALUES: [MeasuredValue; 11] = [
     value("jdk.CPUTimeSample", "cpu", &[("jdk.CPUTimeSample", Amount::CpuTime("samplingPeriod"))]),
     value("jdk.ExecutionSample", "cpu", &[("jdk.ExecutionSample", Amount::Sample)]),
     value("wall time", "wall", &[("profiler.WallClockSample", Amount::WallSamples("samples"))]),
@@ -50,11 +50,15 @@ pub(super) static VALUES: [Value; 11] = [
     value("jdk.ThreadSleep", "sleep", &[("jdk.ThreadSleep", Amount::Duration)]),
 ];
 
-const fn value(name: &'static str, short: &'static str, events: &'static [(&'static str, Amount)]) -> Value {
-    Value { name, short, events }
+const fn value(
+    name: &'static str,
+    short: &'static str,
+    events: &'static [(&'static str, Amount)],
+) -> MeasuredValue {
+    MeasuredValue { name, short, events }
 }
 
-impl Value {
+impl MeasuredValue {
     /// Whether its events are waits, which also become markers.
     pub(super) fn is_wait(&self) -> bool {
         self.events.iter().any(|&(_, amount)| amount == Amount::Duration)
@@ -71,7 +75,7 @@ impl Value {
     }
 
     /// The name for `--event` that needs no quotes.
-    pub(super) fn asked(&self) -> &'static str {
+    pub(super) fn event_argument(&self) -> &'static str {
         if self.name.contains(' ') { self.short } else { self.name }
     }
 
@@ -85,7 +89,7 @@ impl Value {
 pub(super) fn choose(
     counts: &FxHashMap<String, u64>,
     wanted: Option<&str>,
-) -> Result<&'static Value, ReadError> {
+) -> Result<&'static MeasuredValue, ReadError> {
     let mut there = VALUES.iter().filter(|value| value.count(counts) > 0);
     let names = || there.clone().map(|value| value.name).collect::<Vec<_>>().join(", ");
     let problem = match wanted {
@@ -114,7 +118,7 @@ const CPU_INTERVAL: u64 = 10_000_000;
 const WALL_INTERVAL: u64 = 50_000_000;
 
 /// The measure, and the amount of one sample.
-pub(super) fn measure(value: &Value, settings: &Settings) -> (Measure, u64) {
+pub(super) fn measure(value: &MeasuredValue, settings: &Settings) -> (Measure, u64) {
     let named = |name: &str, unit| Measure { name: name.to_owned(), unit };
     let stated =
         |interval: Option<u64>, default| interval.filter(|&interval| interval > 0).unwrap_or(default);

@@ -7,10 +7,10 @@ use nyquist_profile::{
 use rustc_hash::FxHashMap;
 
 use super::chunk::{Chunk, extent};
-use super::measures::{Amount, Settings, VALUES, Value as Chosen, choose, measure};
+use super::measures::{Amount, MeasuredValue, Settings, VALUES, choose, measure};
 use super::names::{Names, Process};
 use super::values::Value;
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, ThreadName};
 
 const FORMAT: &str = "a JFR recording";
@@ -22,18 +22,18 @@ const NAME_BYTES_PER_BYTE: usize = 16;
 ///
 /// # Errors
 /// As for [`read_value`].
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
-/// Reads the events of a recording with the given name (`jdk.ThreadPark`, `ThreadPark`, or for short `cpu`,
-/// `wall`, `alloc`, `live`, `lock`, `wait`, `park`, `sleep`, `native`), or by default the first kind that
-/// exists. The order is samples of execution, samples of allocations, waits. Waits also become markers. Times
+/// Reads the events of a recording with the given name, such as `jdk.ThreadPark` or `ThreadPark`. Short names
+/// are `cpu`, `wall`, `alloc`, `live`, `lock`, `wait`, `park`, `sleep` and `native`. Without a name, it reads the
+/// first kind that exists. The order is samples of execution, samples of allocations, waits. Waits also become markers. Times
 /// in ns. O(bytes).
 ///
 /// # Errors
 /// If it is no JFR recording, or has no events of that name.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let (chunks, cut) = chunks(bytes)?;
     let mut counts: FxHashMap<String, u64> = FxHashMap::default();
     for (chunk, _) in &chunks {
@@ -117,7 +117,7 @@ impl<'a> Fields<'_, 'a> {
 
 struct Reader {
     importer: Importer,
-    chosen: &'static Chosen,
+    measured_value: &'static MeasuredValue,
     settings: Settings,
     process: Process,
     /// The amount of one sample.
@@ -131,10 +131,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(chosen: &'static Chosen, length: usize) -> Self {
+    fn new(measured_value: &'static MeasuredValue, length: usize) -> Self {
         Self {
             importer: Importer::new("Java", "JFR"),
-            chosen,
+            measured_value,
             settings: Settings::default(),
             process: Process { pid: "0".into(), name: "java".into() },
             factor: 1,
@@ -180,7 +180,7 @@ impl Reader {
 
     /// The measure is known from here on.
     fn begin(&mut self) {
-        let (measure, factor) = measure(self.chosen, &self.settings);
+        let (measure, factor) = measure(self.measured_value, &self.settings);
         self.factor = factor;
         let meta = self.importer.meta_mut();
         meta.measure = measure;
@@ -194,7 +194,7 @@ impl Reader {
         let mut decoder = chunk.decoder();
         // The wanted classes are looked up once, because there are many events.
         let wanted: FxHashMap<u64, (Option<Amount>, bool)> = (chunk.metadata.names())
-            .map(|(id, name)| (id, (self.chosen.amount(name), is_wait(name))))
+            .map(|(id, name)| (id, (self.measured_value.amount(name), is_wait(name))))
             .filter(|(_, (amount, is_wait))| amount.is_some() || *is_wait)
             .collect();
         for mut event in chunk.events() {
@@ -274,14 +274,15 @@ impl Reader {
         );
     }
 
-    fn finish(mut self, counts: &FxHashMap<String, u64>, cut: Option<String>) -> Imported {
+    fn finish(mut self, counts: &FxHashMap<String, u64>, cut: Option<String>) -> ImportedProfile {
         if let Some(place) = cut {
             self.importer.note(Note::Cut { place });
         }
         self.importer.note_left_out(self.damaged, "events whose fields cannot be read");
         self.importer.note_left_out(self.without_thread, "events of threads that the file does not have");
-        for other in VALUES.iter().filter(|value| value.name != self.chosen.name && !value.is_wait()) {
-            let what = format!("events {}: import --event {} reads them", other.name, other.asked());
+        for other in VALUES.iter().filter(|value| value.name != self.measured_value.name && !value.is_wait())
+        {
+            let what = format!("events {}: import --event {} reads them", other.name, other.event_argument());
             self.importer.note_left_out(other.count(counts), what);
         }
         if self.first < u64::MAX {

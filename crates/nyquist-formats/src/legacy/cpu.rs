@@ -3,7 +3,7 @@
 
 use super::maps::Maps;
 use super::stacks::{Samples, Stack};
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::Importer;
 
 const FORMAT: &str = "a CPU profile of gperftools";
@@ -56,7 +56,7 @@ pub(crate) fn is_cpu(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// The file does not begin like a CPU profile.
-pub fn read_cpu(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read_cpu(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let malformed = || ReadError::Malformed { format: FORMAT, problem: "it does not begin as one".into() };
     let (words, period) = Words::of(bytes).ok_or_else(malformed)?;
     let first = words.get(bytes, 1).and_then(|length| usize::try_from(length).ok()).unwrap_or(0) + 2;

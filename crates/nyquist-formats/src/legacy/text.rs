@@ -5,7 +5,7 @@ use nyquist_profile::{Measure, Unit};
 
 use super::maps::Maps;
 use super::stacks::{Samples, Stack, named};
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::Importer;
 
 const FORMAT: &str = "a profile as text";
@@ -85,7 +85,7 @@ const CONTENTION: [&str; 2] = ["contentions", "delay"];
 ///
 /// # Errors
 /// If it is none, or has no value of that name.
-pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.lines().skip_while(|line| line.trim().is_empty());
     let kind = lines.next().and_then(kind);
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn finish(mut self, name: &str) -> Imported {
+    fn finish(mut self, name: &str) -> ImportedProfile {
         let unit = match self.kind {
             ProfileKind::Heap(_) if self.place % 2 == 1 => Unit::Bytes,
             ProfileKind::Contention if self.place == 1 => Unit::Time,

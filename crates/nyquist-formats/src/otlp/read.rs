@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::label_filter::{self, LabelFilter};
 use super::message;
 use super::{KERNEL, OFF_CPU, key};
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::pprof::factor_of;
 use crate::strings::{FunctionLine, Strings};
@@ -27,7 +27,7 @@ const MAX_NAME: usize = 1024;
 ///
 /// # Errors
 /// As for [`read_value`].
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// The file is no such profile, or has no value with this name.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     read_labelled(bytes, wanted, &[])
 }
 
@@ -48,7 +48,11 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadEr
 ///
 /// # Errors
 /// As there, and if no sample has a label with such a key.
-pub fn read_labelled(bytes: &[u8], wanted: Option<&str>, labels: &[String]) -> Result<Imported, ReadError> {
+pub fn read_labelled(
+    bytes: &[u8],
+    wanted: Option<&str>,
+    labels: &[String],
+) -> Result<ImportedProfile, ReadError> {
     let mut file = message::ProfilesData::default();
     let cut = file.merge(bytes).is_err();
     if file.resource_profiles.is_empty() {
@@ -443,7 +447,7 @@ impl Reader<'_> {
         lib
     }
 
-    fn finish(mut self) -> Imported {
+    fn finish(mut self) -> ImportedProfile {
         self.importer.note_left_out(self.negative, "negative values");
         self.importer.note_left_out(self.unread, "samples, because their stacks are out of all proportion");
         self.importer.note_left_out(self.left_out, "samples of other values: import --event NAME reads them");

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::line::{FrameLine, Header, parse_frame, parse_header, parse_source_line, parse_timeless_header};
 use super::{OFF_CPU_EVENT, UNKNOWN};
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::values::{self, Value};
 
@@ -26,7 +26,7 @@ const FORMAT: &str = "the output of perf script";
 ///
 /// # Errors
 /// The text has no sample, or none of the wanted event.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut reader = Reader::default();
     let mut importer = Importer::new("perf script", "perf script");
     for line in bytes.split(|&byte| byte == b'\n') {

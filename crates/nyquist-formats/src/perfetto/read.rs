@@ -12,7 +12,7 @@ use super::packets;
 use super::sequence::{Sequence, text};
 use super::tracks::Tracks;
 use crate::chrome::{Args, Markers, Slice, SliceKind, TraceMarker, add_samples};
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, MILLISECOND};
 use crate::pprof::factor_of;
 
@@ -26,7 +26,7 @@ const STATE_CLEARED: u32 = 1;
 ///
 /// # Errors
 /// As for [`read_value`].
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// The trace has none of these.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut reader = Reader::new(bytes.len());
     let (cut, damaged) = packets::for_each(bytes, &mut |packet| reader.read_packet(packet));
     let kind = reader.choose(wanted)?;
@@ -215,7 +215,7 @@ impl Reader {
         })
     }
 
-    fn finish(mut self, kind: SampleSource) -> Imported {
+    fn finish(mut self, kind: SampleSource) -> ImportedProfile {
         let raw = match kind {
             SampleSource::Samples => std::mem::take(&mut self.samples),
             SampleSource::Streaming => std::mem::take(&mut self.streaming),

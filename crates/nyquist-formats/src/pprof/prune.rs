@@ -57,7 +57,7 @@ fn without_arguments(name: &str) -> &str {
 /// Given the drops of a stack's locations, from the outermost to the innermost: how many locations are kept
 /// completely, and how many frames of the next one. Nothing is dropped before the first location that is
 /// kept, so that no stack is dropped completely.
-pub(super) fn kept(locations: impl Iterator<Item = Pruned>) -> Option<(usize, usize)> {
+pub(super) fn kept_part(locations: impl Iterator<Item = Pruned>) -> Option<(usize, usize)> {
     let mut has_kept = false;
     for (place, pruned) in locations.enumerate() {
         match pruned {
@@ -90,7 +90,8 @@ mod tests {
     #[test]
     fn callees_of_a_dropped_function_are_dropped_too() {
         use Pruned::{From, None};
-        let check = |locations: &[Pruned], expected| assert_eq!(kept(locations.iter().copied()), expected);
+        let check =
+            |locations: &[Pruned], expected| assert_eq!(kept_part(locations.iter().copied()), expected);
         check(&[None, None], Option::None);
         check(&[None, From(0), None], Some((1, 0)));
         check(&[None, None, From(2)], Some((2, 2)));

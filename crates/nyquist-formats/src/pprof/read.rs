@@ -8,7 +8,7 @@ use super::label_filter::LabelFilter;
 use super::prune::{self, Prune, Pruned};
 use super::values::{Value, Values, cpu_period, values};
 use super::{label, message};
-use crate::error::{Imported, Note, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::gzip;
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::strings::{FunctionLine, Strings};
@@ -30,7 +30,7 @@ const STACKS_PER_BYTE: usize = 16;
 ///
 /// # Errors
 /// It is no pprof profile.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     read_value(bytes, None)
 }
 
@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
 ///
 /// # Errors
 /// As there, and if there is no such value.
-pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadError> {
+pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     read_labelled(bytes, name, &[])
 }
 
@@ -47,7 +47,11 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<Imported, ReadErro
 ///
 /// # Errors
 /// As there, and if no sample has a label with such a key.
-pub fn read_labelled(bytes: &[u8], name: Option<&str>, labels: &[String]) -> Result<Imported, ReadError> {
+pub fn read_labelled(
+    bytes: &[u8],
+    name: Option<&str>,
+    labels: &[String],
+) -> Result<ImportedProfile, ReadError> {
     let decompressed;
     let mut note = None;
     let mut plain = bytes;
@@ -134,7 +138,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn read(mut self, length: usize, filter: &LabelFilter<'_>, note: Option<Note>) -> Imported {
+    fn read(mut self, length: usize, filter: &LabelFilter<'_>, note: Option<Note>) -> ImportedProfile {
         self.read_locations();
         let most_stacks = length.saturating_mul(STACKS_PER_BYTE);
         let (mut negative, mut unread) = (0, 0);
@@ -246,7 +250,8 @@ impl<'a> Reader<'a> {
     fn stack(&mut self, sample: &message::Sample, most_stacks: usize) -> Option<StackId> {
         let mut stack = None;
         let locations = || sample.location_id.iter().rev().filter_map(|id| self.locations.get(id));
-        let (whole, rest) = prune::kept(locations().map(|&(_, pruned)| pruned)).unwrap_or((usize::MAX, 0));
+        let (whole, rest) =
+            prune::kept_part(locations().map(|&(_, pruned)| pruned)).unwrap_or((usize::MAX, 0));
         for (place, (frames, _)) in (0..=whole).zip(locations()) {
             let frames = if place < whole { frames } else { &frames[..rest.min(frames.len())] };
             if self.importer.stack_count() > most_stacks {

@@ -10,7 +10,7 @@ use nyquist_profile::{FrameId, Measure, StringId, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::call_graph::CallGraph;
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::json::nanoseconds;
 use marshal::{Document, Value};
@@ -34,10 +34,10 @@ pub(crate) fn is_pstats(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// If it is no such file.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
     let Document { value, texts } = marshal::read(bytes)
-        .ok_or_else(|| malformed("it is cut off, or has values that such files have not"))?;
+        .ok_or_else(|| malformed("it is cut off, or has values that such files do not have"))?;
     let Value::Dictionary(functions) = value else { return Err(malformed("it is not a dictionary")) };
     let mut importer = Importer::new("Python", "pstats");
     importer.meta_mut().measure = Measure { name: "wall time".into(), unit: Unit::Time };

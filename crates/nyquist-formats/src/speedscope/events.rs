@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use nyquist_profile::{FrameId, Sample};
 
-use super::separate;
+use crate::json::separate;
 
 /// Writes the events of samples in the order of time. `frames` has the frames of each from the outermost on.
 /// Frames that a sample shares with an immediately preceding one stay open. O(samples × depth).

@@ -10,9 +10,9 @@ use std::io::{self, Write};
 use nyquist_profile::{Frame, FrameId, Measure, Profile, Sample, StackId, ThreadIndex, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Imported, ReadError};
+use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
-use crate::json::{nanoseconds, position, write_json};
+use crate::json::{nanoseconds, position, separate, write_json};
 use crate::spans::Spans;
 use crate::{SourcePaths, source_path};
 use events::write_events;
@@ -54,10 +54,6 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
         write_thread(profile, out, thread, off_cpu)?;
     }
     out.write_all(b"]}\n")
-}
-
-fn separate(out: &mut impl Write, index: usize) -> io::Result<()> {
-    if index > 0 { out.write_all(b",") } else { Ok(()) }
 }
 
 #[derive(Serialize)]
@@ -211,7 +207,7 @@ struct EventIn {
 ///
 /// # Errors
 /// It is no such JSON, or refers to frames that do not exist.
-pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let file: FileIn =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     let name = file.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("speedscope profile");
@@ -312,7 +308,7 @@ impl Reader<'_> {
 
     fn sampled(self, profile: &ProfileIn) -> Result<(), ReadError> {
         if !profile.weights.is_empty() && profile.weights.len() != profile.samples.len() {
-            return Err(malformed("it has not as many weights as samples".into()));
+            return Err(malformed("it has another number of weights than of samples".into()));
         }
         let mut time = nanoseconds(profile.start_value, self.unit);
         let weights = profile.weights.iter().copied().chain(std::iter::repeat(1.0));

@@ -1,6 +1,6 @@
 //! The load commands: segments, sections and the tables at the end of the file.
 
-use super::{FileRange, Section, Segment, SymbolTable};
+use super::parts::{FileRange, Section, Segment, SymbolTable};
 use crate::fields::Fields;
 use crate::{FileOffset, MachUuid, Svma};
 

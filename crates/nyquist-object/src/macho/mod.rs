@@ -5,6 +5,7 @@
 
 mod commands;
 mod exports;
+mod parts;
 pub mod shared_cache;
 mod symbols;
 mod universal;
@@ -13,9 +14,11 @@ mod universal;
 mod tests;
 
 use crate::compression::old_compressed;
-use crate::{Architecture, ByteSource, FileOffset, MachUuid, ObjectError, RelativeAddress, Svma};
+use crate::fields::u32_at;
+use crate::{Architecture, ByteSource, MachUuid, ObjectError, RelativeAddress, Svma};
 use commands::Commands;
 pub use exports::Export;
+pub use parts::{FileRange, Section, Segment, SymbolTable};
 pub use symbols::{Stab, Symbol};
 pub use universal::{SourceRange, Universal, UniversalSlice};
 
@@ -56,74 +59,6 @@ pub enum FileKind {
     Other(u32),
 }
 
-/// A range of bytes of a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileRange {
-    /// The start.
-    pub offset: FileOffset,
-    /// The size in bytes, as stated by the file.
-    pub size: u64,
-}
-
-/// A segment (`LC_SEGMENT_64`): a range of the file that the loader maps.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// The name, such as `__TEXT`.
-    pub name: String,
-    /// Its stated address in memory.
-    pub address: Svma,
-    /// The number of bytes in memory.
-    pub memory_size: u64,
-    /// Its bytes in the file; empty if they are in another file, as for a `.dSYM`.
-    pub bytes: FileRange,
-    /// Whether it is mapped as code.
-    pub executable: bool,
-}
-
-/// A section of a segment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
-    /// The name of the segment that it belongs to in a linked file.
-    pub segment: String,
-    /// Its own name, such as `__text`.
-    pub name: String,
-    /// Its address in memory.
-    pub address: Svma,
-    /// The number of bytes in memory.
-    pub size: u64,
-    /// The start of its bytes in the file; `None` if there are none, such as for zeros, or for the code in a
-    /// `.dSYM`.
-    pub offset: Option<FileOffset>,
-    /// Its type and attributes.
-    pub flags: u32,
-    /// The index of its first stub among the indirect symbols (`reserved1`).
-    pub first_indirect: u32,
-    /// The size of one stub, if the section consists of stubs (`reserved2`).
-    pub stub_size: u32,
-}
-
-impl Section {
-    /// Whether the section is code.
-    pub fn is_code(&self) -> bool {
-        const INSTRUCTIONS: u32 = 0x8000_0400;
-        self.flags & INSTRUCTIONS != 0
-    }
-
-    /// Whether the section consists of stubs that jump to functions of other libraries (`S_SYMBOL_STUBS`).
-    pub fn is_stubs(&self) -> bool {
-        self.flags & 0xff == 8
-    }
-}
-
-/// The position of the symbol table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SymbolTable {
-    /// Entries of 16 bytes each (`nlist_64`).
-    pub symbols: FileRange,
-    /// Their names.
-    pub strings: FileRange,
-}
-
 /// A Mach-O file for one architecture. Opening it reads only the header and the load commands.
 ///
 /// A universal file contains several; see [`MachO::open_for`].
@@ -143,7 +78,7 @@ impl<S: ByteSource> MachO<S> {
     /// If it is not a Mach-O file, or is one of 32 bits or of a big-endian machine.
     pub fn open(source: S) -> Result<Self, ObjectError> {
         let mut header = [0; HEADER_SIZE as usize];
-        let magic = source.read_exact_at(0, &mut header[..4]).map(|()| number(&header, 0));
+        let magic = source.read_exact_at(0, &mut header[..4]).map(|()| u32_at(&header, 0));
         match magic {
             Ok(MAGIC_64) => {}
             Ok(magic) if OTHER_MAGIC.contains(&magic) => {
@@ -152,17 +87,17 @@ impl<S: ByteSource> MachO<S> {
             _ => return Err(ObjectError::NotAnObject),
         }
         header.copy_from_slice(&source.read_range(0, HEADER_SIZE)?);
-        let size = number(&header, 20);
+        let size = u32_at(&header, 20);
         if size > MAX_COMMANDS {
             return Err(ObjectError::malformed("Mach-O header", format!("{size} bytes of load commands")));
         }
         let available = source.len().saturating_sub(HEADER_SIZE).min(size.into());
-        let commands = Commands::parse(&source.read_range(HEADER_SIZE, available)?, number(&header, 16));
+        let commands = Commands::parse(&source.read_range(HEADER_SIZE, available)?, u32_at(&header, 16));
         Ok(Self {
             source,
-            architecture: architecture(number(&header, 4)),
-            cpu_subtype: number(&header, 8) & 0x00ff_ffff,
-            kind: file_kind(number(&header, 12)),
+            architecture: architecture(u32_at(&header, 4)),
+            cpu_subtype: u32_at(&header, 8) & 0x00ff_ffff,
+            kind: file_kind(u32_at(&header, 12)),
             commands,
         })
     }
@@ -357,9 +292,4 @@ fn file_kind(number: u32) -> FileKind {
         10 => FileKind::DebugSymbols,
         other => FileKind::Other(other),
     }
-}
-
-/// The little-endian number at an offset.
-fn number(bytes: &[u8; HEADER_SIZE as usize], at: usize) -> u32 {
-    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }

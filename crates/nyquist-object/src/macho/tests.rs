@@ -1,6 +1,7 @@
 //! Tests with generated files.
 
 use super::*;
+use crate::FileOffset;
 
 const UUID: [u8; 16] = [0x4c, 0x4c, 0x44, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
 const TEXT_ADDRESS: u64 = 0x1_0000_0000;

@@ -57,14 +57,14 @@ struct Lane {
     due: VecDeque<(u64, u64)>,
 }
 
-/// The result of [`FileReader::take_turn`].
-enum Turn {
+/// The result of [`FileReader::next_stream`].
+enum NextStream {
     /// This stream is next.
-    Of(usize),
+    Stream(usize),
     /// Another stream is next; all records up to this time have been returned.
-    Given(u64),
+    OtherStream(u64),
     /// All streams have ended.
-    Over,
+    End,
 }
 
 /// The next item of a recording.
@@ -281,10 +281,10 @@ impl FileReader {
     /// The next record, or the time up to which records are complete; `None` at the end.
     pub fn read_next(&mut self) -> Option<Item<'_>> {
         loop {
-            let place = match self.take_turn() {
-                Turn::Of(place) => place,
-                Turn::Given(complete) => return Some(Item::CompleteBefore(complete)),
-                Turn::Over => return None,
+            let place = match self.next_stream() {
+                NextStream::Stream(place) => place,
+                NextStream::OtherStream(complete) => return Some(Item::CompleteBefore(complete)),
+                NextStream::End => return None,
             };
             let lane = self.lanes.get_mut(place)?;
             let Some(next) = lane.stream.next() else {
@@ -303,26 +303,26 @@ impl FileReader {
     }
 
     /// The stream to read next: the current one or, when its turn is over, the one that is furthest behind.
-    fn take_turn(&mut self) -> Turn {
+    fn next_stream(&mut self) -> NextStream {
         let (place, left) = self.turn;
         if left > 0 {
             self.turn.1 -= 1;
-            return Turn::Of(place);
+            return NextStream::Stream(place);
         }
         let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.ended);
-        let Some((place, lane)) = lanes.min_by_key(|(_, lane)| lane.latest) else { return Turn::Over };
+        let Some((place, lane)) = lanes.min_by_key(|(_, lane)| lane.latest) else { return NextStream::End };
         let complete = lane.latest;
         self.turn = (place, RECORDS_IN_TURN);
         // A single stream is not in order; its rounds show up to which time it is complete.
         if self.lanes.len() > 1 {
-            return Turn::Given(complete);
+            return NextStream::OtherStream(complete);
         }
-        Turn::Of(place)
+        NextStream::Stream(place)
     }
 
     fn record(&mut self, place: usize, next: Next) -> FileRecord<'_> {
         let lane = &mut self.lanes[place];
-        let StreamRecord { header, piece, bytes, offset } = lane.stream.found(next);
+        let StreamRecord { header, piece, bytes, offset } = lane.stream.record(next);
         let event = self.table.event_of(header, bytes, self.order);
         let time = self.table.time_of(event, header, bytes, self.order);
         lane.latest = lane.latest.max(time.unwrap_or_default());
@@ -335,7 +335,7 @@ impl FileReader {
     fn tool_record(&mut self, place: usize, next: Next) -> Option<u64> {
         let order = self.order;
         let lane = &mut self.lanes[place];
-        let bytes = lane.stream.found(next).bytes;
+        let bytes = lane.stream.record(next).bytes;
         let body = bytes.get(Header::LEN..).unwrap_or_default();
         match next.header().kind {
             tool_record::HEADER_ATTR => {

@@ -193,7 +193,7 @@ impl RecordStream {
     }
 
     /// The record that [`next`](Self::next) found.
-    pub(crate) fn found(&self, next: Next) -> StreamRecord<'_> {
+    pub(crate) fn record(&self, next: Next) -> StreamRecord<'_> {
         let (pieces, offset) = match &self.inflated {
             Some(inflated) if next.inflated => (&inflated.pieces, None),
             _ => (&self.raw, self.offset.checked_sub((self.raw.piece.len() - next.at) as u64)),

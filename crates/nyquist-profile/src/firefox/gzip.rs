@@ -5,13 +5,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
 use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
-use nyquist_resources::spawn_helper;
+use nyquist_resources::{cpu_count, spawn_helper};
 
 /// The size of a separately compressed block. A block cannot refer to earlier text, which costs some size.
 const BLOCK_SIZE: usize = 512 * 1024;
@@ -97,7 +96,7 @@ impl Block {
 
 impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
     fn new(scope: &'scope Scope<'scope, 'env>, queue: &'env Queue, output: W) -> Self {
-        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads = cpu_count().get();
         Self {
             scope,
             queue,

@@ -1,9 +1,9 @@
 //! Recording by the kernel's events of Windows (Event Tracing for Windows, ETW). This module has the parts that
-//! do not call the system, so that they are tested on every system: the options of a session, the way of its
-//! events to the recording, which of them are kept, and how the recording ends.
+//! do not call the system, so that they are tested on every system. They are the options of a session, the
+//! delivery and the filter of its events, and the end of the recording.
 
 mod buffers;
-mod kept;
+mod event_filter;
 mod record_format;
 mod recorder;
 mod refusal;

@@ -11,22 +11,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 
-use super::kept::Kept;
+use super::event_filter::EventFilter;
 use super::record_format;
 use super::refusal::Refusal;
 use super::session::{Delivery, Losses, Machine, Session, Settings};
 use super::sink::{EventSink, SunkEvents};
 use crate::Chunk;
+use crate::chunk_builder::ChunkBuilder;
 use crate::end_reason::EndReason;
-use crate::out::Out;
 use crate::recording_thread::RecordingThread;
 
 /// How often the recorder looks whether the recording ends.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often it asks for losses, in nanoseconds.
 const BETWEEN_LOSSES_NS: u64 = 1_000_000_000;
-/// Events come in the order of their times, but each CPU has buffers, of which one can be delivered this much
-/// later than others: the kernel delivers buffers that are not full once a second.
+/// How much later than others the buffer of a CPU can be delivered. The kernel delivers buffers that are not
+/// full once a second. Within a buffer, events are in the order of their times.
 const LATEST_NS: u64 = 2_000_000_000;
 /// How long the recorder waits for the events of a session that has stopped.
 const LONGEST_DELIVERY_NS: u64 = 10_000_000_000;
@@ -130,9 +130,9 @@ struct Recorder<S, M, D> {
     machine: M,
     decoder: D,
     plan: Plan,
-    kept: Kept,
+    kept: EventFilter,
     events: SunkEvents,
-    out: Out,
+    out: ChunkBuilder,
     began: u64,
     /// The time of the latest event.
     latest: u64,
@@ -147,7 +147,7 @@ struct Recorder<S, M, D> {
 
 /// Whether more events can come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Delivered {
+enum DeliveryState {
     Part,
     All,
 }
@@ -162,7 +162,8 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     ) -> Self {
         let began = machine.now();
         // The session runs, so that it reports the processes that start from now on.
-        let mut kept = if plan.named.is_empty() { Kept::All } else { Kept::family(machine.family()) };
+        let mut kept =
+            if plan.named.is_empty() { EventFilter::All } else { EventFilter::family(machine.family()) };
         kept.begin(Timestamp(began));
         Self {
             session,
@@ -171,7 +172,7 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
             plan,
             kept,
             events,
-            out: Out::new(chunks, waiting),
+            out: ChunkBuilder::new(chunks, waiting),
             began,
             latest: began,
             next_losses: began.saturating_add(BETWEEN_LOSSES_NS),
@@ -184,7 +185,7 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     /// Records until the recording ends.
     fn run(mut self, delivering: JoinHandle<Result<(), Refusal>>) -> SessionResult {
         let (reason, was_cut) = loop {
-            if self.take_events() == Delivered::All {
+            if self.take_events() == DeliveryState::All {
                 break (EndReason::Stopped, true);
             }
             if let Some(reason) = self.end() {
@@ -195,12 +196,12 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
         self.ended = self.machine.now();
         let losses = self.session.stop();
         let deadline = self.ended.saturating_add(LONGEST_DELIVERY_NS);
-        let mut delivered = if was_cut { Delivered::All } else { Delivered::Part };
-        while delivered == Delivered::Part && self.machine.now() < deadline {
+        let mut delivered = if was_cut { DeliveryState::All } else { DeliveryState::Part };
+        while delivered == DeliveryState::Part && self.machine.now() < deadline {
             delivered = self.take_events();
         }
         // If the system never ends the delivery, its thread ends with the program.
-        let result = (delivered == Delivered::All).then(|| delivering.join());
+        let result = (delivered == DeliveryState::All).then(|| delivering.join());
         let failure = result.and_then(Result::ok).and_then(Result::err);
         self.finish(losses);
         let left_running = self.are_descendants_alive();
@@ -208,14 +209,14 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     }
 
     /// Waits for events for a while, and sends them on.
-    fn take_events(&mut self) -> Delivered {
+    fn take_events(&mut self) -> DeliveryState {
         match self.events.buffers.recv_timeout(LOOK) {
             Ok(buffer) => {
                 self.decode(&buffer);
-                Delivered::Part
+                DeliveryState::Part
             }
-            Err(RecvTimeoutError::Timeout) => Delivered::Part,
-            Err(RecvTimeoutError::Disconnected) => Delivered::All,
+            Err(RecvTimeoutError::Timeout) => DeliveryState::Part,
+            Err(RecvTimeoutError::Disconnected) => DeliveryState::All,
         }
     }
 

@@ -184,7 +184,7 @@ impl Backend {
             return Err(OpenError::CallGraphNeedsPerf);
         }
         // A CPU that does not exist cannot be chosen, with any backend.
-        perf::chosen_cpus(&options.cpus)?;
+        perf::requested_cpus(&options.cpus)?;
         Ok(Self::Ptrace(Box::new(ptrace::Ptrace::open(subject, options, circumstances)?)))
     }
 

@@ -16,8 +16,8 @@ pub(crate) struct Allowance {
     pub(crate) copies: Copies,
     /// Whether the reader gets a CPU as soon as it is woken.
     pub(crate) reader_at_once: bool,
-    /// Whether events beside the clock get a ring as large as the one for samples.
-    pub(crate) events_beside: bool,
+    /// Whether additional events get a ring as large as the one for samples.
+    pub(crate) has_additional_events: bool,
 }
 
 /// How much of a stack is copied.
@@ -85,7 +85,7 @@ impl Allowance {
         let totals = (TOTALS_PAGES as u64 + 1) * page;
         let each = self.bytes.map_or(u64::MAX, |bytes| (bytes / cpus).saturating_sub(totals));
         let largest = self.wanted_ring().min(LARGEST_TOTAL / cpus);
-        let sample_rings = 1 + u64::from(self.events_beside);
+        let sample_rings = 1 + u64::from(self.has_additional_events);
         // Each ring has a control page besides its records.
         let room = each.saturating_sub(SMALLEST_SIDEBAND + page) / sample_rings;
         let sample = power_of_two_within(room.saturating_sub(page), SMALLEST_RING, largest);
@@ -165,10 +165,10 @@ pub(crate) struct AttachCost {
     /// The CPUs on which each thread gets its events.
     pub(crate) cpus: usize,
     pub(crate) threads: usize,
-    /// Whether a clock counts beside the sampling event.
-    pub(crate) clock_beside: bool,
-    /// The number of events beside the clock.
-    pub(crate) beside: usize,
+    /// Whether a clock counts in addition to the sampling event.
+    pub(crate) separate_clock: bool,
+    /// The number of additional events.
+    pub(crate) additional_events: usize,
 }
 
 /// The rights of a recorder that attaches to threads.
@@ -182,7 +182,7 @@ pub(crate) struct Rights {
 
 /// How running threads are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attaching {
+pub(crate) enum AttachMethod {
     /// Each by its own events.
     Threads,
     /// By events of whole CPUs.
@@ -196,10 +196,10 @@ const OTHER_DESCRIPTORS: u64 = 512;
 const MOST_EVENTS_BY_CHOICE: u64 = 100_000;
 
 impl AttachCost {
-    /// The number of events. Each thread has these on each CPU: one that samples, with a clock beside it if
-    /// it is none, one that counts, one for mappings and names, and those beside the clock.
+    /// The number of events. Each thread has these on each CPU: one that samples, with a separate clock if it
+    /// is none, one that counts, one for mappings and names, and the additional ones.
     pub(crate) fn events(&self) -> u64 {
-        let each = 3 + u64::from(self.clock_beside) + self.beside as u64;
+        let each = 3 + u64::from(self.separate_clock) + self.additional_events as u64;
         each.saturating_mul(self.cpus as u64).saturating_mul(self.threads as u64)
     }
 
@@ -210,12 +210,12 @@ impl AttachCost {
 
     /// How a recorder with these rights records the threads. Each thread gets its own events if there are
     /// enough descriptors. `None` if neither that nor sampling whole CPUs is possible.
-    pub(crate) fn attaching(&self, rights: Rights) -> Option<Attaching> {
+    pub(crate) fn attaching(&self, rights: Rights) -> Option<AttachMethod> {
         let fits = self.descriptors() <= rights.descriptors;
         if rights.sees_cpus && !(fits && self.events() <= MOST_EVENTS_BY_CHOICE) {
-            return Some(Attaching::Cpus);
+            return Some(AttachMethod::Cpus);
         }
-        fits.then_some(Attaching::Threads)
+        fits.then_some(AttachMethod::Threads)
     }
 }
 
@@ -237,7 +237,7 @@ mod tests {
             rate_hz,
             copies: Copies::Largest,
             reader_at_once: false,
-            events_beside: false,
+            has_additional_events: false,
         }
     }
 
@@ -251,16 +251,19 @@ mod tests {
     }
 
     #[test]
-    fn events_beside_get_a_ring_within_the_limit() {
+    fn additional_events_get_a_ring_within_the_limit() {
         for cpus in [1, 2, 16] {
             for bytes in [Some(516_u64 << 10), Some(8 << 20), None] {
                 let bytes = bytes.map(|bytes| bytes * cpus as u64);
                 let alone = allowance(cpus, bytes, 1000);
-                let beside = Allowance { events_beside: true, ..alone };
-                let plan = beside.plan();
-                let more = (cpus * (plan.sample_pages + 1) * beside.page) as u64;
+                let with_events = Allowance { has_additional_events: true, ..alone };
+                let plan = with_events.plan();
+                let more = (cpus * (plan.sample_pages + 1) * with_events.page) as u64;
                 assert!(plan.sample_pages <= alone.plan().sample_pages, "{plan:?}");
-                assert!(bytes.is_none_or(|bytes| locked(&beside, plan) + more <= bytes), "{cpus} {plan:?}");
+                assert!(
+                    bytes.is_none_or(|bytes| locked(&with_events, plan) + more <= bytes),
+                    "{cpus} {plan:?}"
+                );
             }
         }
     }
@@ -341,25 +344,25 @@ mod tests {
     #[test]
     fn threads_get_own_events_while_descriptors_last() {
         let check = |cpus, threads, descriptors, sees_cpus, expected| {
-            let cost = AttachCost { cpus, threads, clock_beside: true, beside: 0 };
+            let cost = AttachCost { cpus, threads, separate_clock: true, additional_events: 0 };
             let attaching = cost.attaching(Rights { descriptors, sees_cpus });
             assert_eq!(attaching, expected, "{cpus} CPUs, {threads} threads, {descriptors} descriptors");
         };
-        check(2, 500, 1 << 20, false, Some(Attaching::Threads));
+        check(2, 500, 1 << 20, false, Some(AttachMethod::Threads));
         check(2, 500, 4096, false, None);
-        check(2, 500, 4096, true, Some(Attaching::Cpus));
-        check(2, 400, 4096, true, Some(Attaching::Threads));
-        check(128, 150, 524_288, true, Some(Attaching::Threads));
-        check(128, 1000, 524_288, true, Some(Attaching::Cpus));
-        check(128, 1000, 524_288, false, Some(Attaching::Threads));
+        check(2, 500, 4096, true, Some(AttachMethod::Cpus));
+        check(2, 400, 4096, true, Some(AttachMethod::Threads));
+        check(128, 150, 524_288, true, Some(AttachMethod::Threads));
+        check(128, 1000, 524_288, true, Some(AttachMethod::Cpus));
+        check(128, 1000, 524_288, false, Some(AttachMethod::Threads));
         check(128, 1100, 524_288, false, None);
-        check(8192, usize::MAX, u64::MAX - 1, true, Some(Attaching::Cpus));
+        check(8192, usize::MAX, u64::MAX - 1, true, Some(AttachMethod::Cpus));
     }
 
     /// The result of attaching to 1,000 threads on 128 CPUs: how they are recorded, the kilobytes that each
     /// CPU's rings lock, and the kilobytes that are copied of each stack.
-    fn attached(rights: Rights, bytes: Option<u64>) -> Option<(Attaching, u64, u32)> {
-        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, beside: 0 };
+    fn attached(rights: Rights, bytes: Option<u64>) -> Option<(AttachMethod, u64, u32)> {
+        let cost = AttachCost { cpus: 128, threads: 1000, separate_clock: true, additional_events: 0 };
         let attaching = cost.attaching(rights)?;
         let allowance = allowance(128, bytes, 1000);
         let plan = allowance.plan();
@@ -372,12 +375,12 @@ mod tests {
     fn a_thousand_threads_attach_within_all_limits() {
         for descriptors in [1024, 524_288] {
             let root = attached(Rights { descriptors, sees_cpus: true }, None);
-            assert_eq!(root, Some((Attaching::Cpus, (8 << 10) + 4 + 20 + 2 * 516, 63)));
+            assert_eq!(root, Some((AttachMethod::Cpus, (8 << 10) + 4 + 20 + 2 * 516, 63)));
         }
         for (memlock_kb, locked_kb) in [(64, 256 + 4 + 20 + 132), (8192, 512 + 4 + 20 + 36)] {
             let bytes = Some((516 * 128 + memlock_kb) << 10);
             let plain = |descriptors| attached(Rights { descriptors, sees_cpus: false }, bytes);
-            assert_eq!(plain(524_288), Some((Attaching::Threads, locked_kb, 16)));
+            assert_eq!(plain(524_288), Some((AttachMethod::Threads, locked_kb, 16)));
             assert_eq!([1024, 512_511].map(plain), [None, None]);
             assert_eq!(plain(512_512), plain(524_288));
         }
@@ -385,8 +388,9 @@ mod tests {
 
     #[test]
     fn a_thread_costs_three_events_a_cpu_or_four() {
-        let cost = |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside, beside: 0 };
-        assert_eq!([false, true].map(|beside| cost(beside).events()), [384_000, 512_000]);
+        let cost =
+            |separate_clock| AttachCost { cpus: 128, threads: 1000, separate_clock, additional_events: 0 };
+        assert_eq!([false, true].map(|separate_clock| cost(separate_clock).events()), [384_000, 512_000]);
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn ring_kb(cpus: usize) -> u64 {
         rate_hz: Options::default().rate_hz,
         copies: Copies::Largest,
         reader_at_once: false,
-        events_beside: false,
+        has_additional_events: false,
     }
     .plan();
     let pages = plan.sample_pages + plan.sideband_pages.unwrap_or(0) + TOTALS_PAGES + RINGS;

@@ -9,6 +9,7 @@ mod companion;
 pub mod counters;
 pub mod counting;
 mod cpus;
+mod credentials;
 pub mod event_names;
 mod identity;
 mod kernel;
@@ -33,8 +34,8 @@ mod thread_state;
 mod wait_reason;
 pub mod wait_stacks;
 
-pub use command::{Command, Credentials};
 pub use companion::Companion;
+pub use credentials::Credentials;
 pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_rights_of};
 pub use options::{CallGraph, Options, Target};
 pub use privileges::are_kept_under_ptrace as may_read_other_processes;
@@ -45,6 +46,8 @@ pub use recorded_event::RecordedEvent;
 pub use stop::{EndReason, StopHandle};
 pub use sudo::{invoking_environment, invoking_user};
 pub use sys::process::Preference;
+
+pub use crate::command::Command;
 
 /// The current time, on the clock of all events.
 pub fn now() -> nyquist_convert::event::Timestamp {

@@ -68,7 +68,7 @@ pub struct Options {
     /// The size of each stack copy in bytes, if stacks are copied. `None` starts with 32 kB, and changes to
     /// the kernel's maximum if many stacks are deeper.
     pub stack_bytes: Option<u32>,
-    /// The events that are recorded beside the clock.
+    /// The events that are recorded in addition to the sampling event.
     pub events: Vec<RecordedEvent>,
 }
 
@@ -76,9 +76,9 @@ impl Options {
     /// The largest stack copy that the kernel makes.
     pub const MOST_STACK_BYTES: u32 = LARGEST_STACK;
 
-    /// Whether the user requested events beside the clock, so that a recording without them would be useless.
+    /// Whether the user requested additional events, so that a recording without them would be useless.
     pub(crate) fn asks_for_events(&self) -> bool {
-        self.events.iter().any(|event| !event.may_be_left_out())
+        self.events.iter().any(|event| !event.is_optional())
     }
 
     /// How much of each stack is copied.

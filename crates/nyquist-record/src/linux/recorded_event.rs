@@ -1,6 +1,7 @@
-//! Events that are recorded beside the clock.
+//! Additional events: those that are recorded besides the sampling event. The user requests them, or the
+//! recording of waits does.
 
-use nyquist_convert::perf::{Becomes, BesideEvent, Details, OccurrenceEvent, SampleFields};
+use nyquist_convert::perf::{AdditionalEvent, AdditionalEventKind, Details, OccurrenceEvent, SampleFields};
 use nyquist_perf::file::TracepointFormat;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_ALIGNMENT_FAULTS, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS,
@@ -45,7 +46,7 @@ enum Purpose {
     Wakeups,
 }
 
-/// An event that is recorded beside the clock.
+/// An event that is recorded in addition to the sampling event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
     /// The event.
@@ -95,7 +96,7 @@ impl RecordedEvent {
     }
 
     /// Whether the user did not request it, so that a recording can continue without it.
-    pub fn may_be_left_out(&self) -> bool {
+    pub fn is_optional(&self) -> bool {
         self.purpose != Purpose::Markers
     }
 
@@ -105,19 +106,19 @@ impl RecordedEvent {
     }
 
     /// The description for the converter; `events` is the number of events.
-    pub(crate) fn described(&self, events: usize, counts: bool) -> BesideEvent {
-        let becomes = match (self.purpose, &self.format) {
-            (Purpose::SwitchStacks, _) => Becomes::SwitchStacks,
-            (Purpose::Wakeups, Some(format)) => Becomes::Wakeups(format.clone()),
-            _ => Becomes::Occurrences(self.occurrences(events)),
+    pub(crate) fn described(&self, events: usize, counts: bool) -> AdditionalEvent {
+        let kind = match (self.purpose, &self.format) {
+            (Purpose::SwitchStacks, _) => AdditionalEventKind::SwitchStacks,
+            (Purpose::Wakeups, Some(format)) => AdditionalEventKind::Wakeups(format.clone()),
+            _ => AdditionalEventKind::Occurrences(self.occurrences(events)),
         };
-        BesideEvent { becomes, fields: self.sample_fields(counts) }
+        AdditionalEvent { kind, fields: self.sample_fields(counts) }
     }
 
     /// How its recorded occurrences are selected. `counts` is whether its samples can contain its count.
     pub(crate) fn pacing(&self, counts: bool) -> Pacing {
         match self.interval {
-            _ if self.may_be_left_out() => Pacing::ByReader(STACKS_HZ),
+            _ if self.is_optional() => Pacing::ByReader(STACKS_HZ),
             Interval::Period(period) => Pacing::Fixed(period),
             Interval::Frequency(hz) if counts && self.is_counted_by_kernel() => Pacing::ByReader(hz),
             Interval::Frequency(hz) => Pacing::ByKernel(hz),
@@ -128,7 +129,7 @@ impl RecordedEvent {
     pub(crate) fn sample_fields(&self, counts: bool) -> SampleFields {
         match self.pacing(counts) {
             // The number of switches per sample is not needed.
-            Pacing::ByReader(_) if self.may_be_left_out() => SampleFields::NoPeriod,
+            Pacing::ByReader(_) if self.is_optional() => SampleFields::NoPeriod,
             Pacing::ByReader(_) => SampleFields::Count,
             Pacing::ByKernel(_) if counts => SampleFields::Count,
             Pacing::ByKernel(_) | Pacing::Fixed(1) => SampleFields::Common,

@@ -2,8 +2,9 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, io, thread};
 
@@ -11,21 +12,20 @@ use nyquist_convert::event::Pid;
 use thiserror::Error;
 
 use super::Command;
-use super::copies::Copy;
-use super::pure::launching::{self, Launched, Machine, NotLaunched};
+use super::pure::child::{Child, ChildCalls, Reaped};
+use super::pure::copies::Copy;
+use super::pure::launching::{self, Launched, Machine, NotLaunched, SignedCopy};
+use super::pure::program_file::{self, Files};
 use super::pure::refusal::Facts;
 use super::pure::status;
-pub use super::pure::status::ExitStatus;
-use super::sign::{Entitlement, sign_file};
-use super::signals::KILL;
-use super::sys::spawn::{self, Reaped};
-use super::sys::{file, task};
+use super::sign::sign_copy;
+use super::sys::{file, spawn, task};
 use super::system::facts;
 use crate::suspend::system::Refusal;
 
-/// How often, and at which interval, a process that must end is signalled.
-const MOST_ATTEMPTS: u32 = 100;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
+pub use super::pure::child::ChildExit;
+pub use super::pure::status::ExitStatus;
+
 /// The folders in which programs are found if there is no PATH (`_PATH_DEFPATH`).
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
@@ -91,20 +91,18 @@ impl LaunchError {
 pub struct Suspended {
     process: Arc<Process>,
     program: String,
-    is_started: bool,
+    notice: Option<String>,
 }
 
 /// Makes the process of the command, which waits. It has this process's terminal and standard streams.
 pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
     let exec = |source| LaunchError::Exec { program: program.clone(), source };
-    let path = find(command).map_err(exec)?;
+    let path = program_file::find(&command.program, &search_path(command), &Runnable).map_err(exec)?;
     let mut launcher = Launcher::of(command).map_err(exec)?;
     match launching::launch(&mut launcher, &path) {
-        Ok(Launched { child, copy }) => {
-            let process =
-                Process { pid: child.take(), ended: Mutex::new(None), _copy: copy.map(|(_, copy)| copy) };
-            Ok(Suspended { process: Arc::new(process), program, is_started: false })
+        Ok(Launched { child, copy, notice }) => {
+            Ok(Suspended { process: Arc::new(Process { child, _copy: copy }), program, notice })
         }
         Err(NotLaunched::Exec(source)) => Err(exec(source)),
         Err(NotLaunched::Refused(Refusal::Refused { reason, advice })) => {
@@ -114,65 +112,60 @@ pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
     }
 }
 
-/// The file of a program. A name without a slash is searched in the folders of the command's PATH.
-fn find(command: &Command) -> io::Result<PathBuf> {
-    let program = Path::new(&command.program);
-    if command.program.as_bytes().contains(&b'/') {
-        file::may_be_run(program)?;
-        return Ok(program.to_owned());
-    }
-    let own = || env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+/// The folders in which a command's program is searched.
+fn search_path(command: &Command) -> OsString {
     let given = command.env.iter().rfind(|(name, _)| name == "PATH");
-    let folders = given.map_or_else(own, |(_, value)| value.clone());
-    let mut error = io::Error::from(io::ErrorKind::NotFound);
-    for folder in env::split_paths(&folders) {
-        let path = folder.join(program);
-        match file::may_be_run(&path) {
-            Ok(()) if path.is_file() => return Ok(path),
-            Err(refused) if refused.kind() == io::ErrorKind::PermissionDenied && path.is_file() => {
-                error = refused;
-            }
-            _ => {}
-        }
+    let own = || env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    given.map_or_else(own, |(_, value)| value.clone())
+}
+
+/// The files of the system.
+struct Runnable;
+
+impl Files for Runnable {
+    fn may_be_run(&self, path: &Path) -> io::Result<()> {
+        file::may_be_run(path)
     }
-    Err(error)
+
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+}
+
+/// The system's calls for children.
+#[derive(Debug)]
+struct Calls;
+
+impl ChildCalls for Calls {
+    fn signal(&self, pid: u32, number: i32) -> io::Result<()> {
+        spawn::signal(pid, number)
+    }
+
+    fn resume(&self, pid: u32) -> io::Result<()> {
+        spawn::resume(pid)
+    }
+
+    fn await_end(&self, pid: u32) -> io::Result<()> {
+        spawn::await_end(pid)
+    }
+
+    fn reap(&self, pid: u32) -> io::Result<Reaped> {
+        spawn::reap(pid)
+    }
+
+    fn reap_if_ended(&self, pid: u32) -> io::Result<Option<Reaped>> {
+        spawn::reap_if_ended(pid)
+    }
+
+    fn pause(&self, time: Duration) {
+        thread::sleep(time);
+    }
 }
 
 /// Starts the program of a command.
 struct Launcher {
     arguments: Vec<CString>,
     environment: Vec<CString>,
-}
-
-/// A process that waits. It is ended when it is dropped.
-struct Child(u32);
-
-impl Child {
-    /// The process, which lives on.
-    fn take(self) -> u32 {
-        let pid = self.0;
-        std::mem::forget(self);
-        pid
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        end(self.0);
-    }
-}
-
-/// Ends a process that has not run, so that nothing is lost. It is not waited for for ever, because a suspended
-/// process may be slow to end.
-fn end(pid: u32) {
-    for _ in 0..MOST_ATTEMPTS {
-        let _ = spawn::signal(pid, KILL);
-        let _ = spawn::resume(pid);
-        match spawn::reap_if_ended(pid) {
-            Ok(None) => thread::sleep(BETWEEN_ATTEMPTS),
-            Ok(Some(_)) | Err(_) => return,
-        }
-    }
 }
 
 impl Launcher {
@@ -196,60 +189,59 @@ fn assignment(name: OsString, value: &OsStr) -> io::Result<CString> {
 }
 
 impl Machine for Launcher {
-    type Child = Child;
+    type Child = Child<Calls>;
     type Copy = Copy;
 
-    fn spawn(&mut self, program: &Path) -> io::Result<Child> {
+    fn spawn(&mut self, program: &Path) -> io::Result<Child<Calls>> {
         let program = CString::new(program.as_os_str().as_bytes())?;
-        spawn::suspended(&program, &self.arguments, &self.environment).map(Child)
+        let pid = spawn::suspended(&program, &self.arguments, &self.environment)?;
+        Ok(Child::new(pid, Calls))
     }
 
-    fn may_sample(&mut self, child: &Child) -> bool {
-        task::of_process(child.0).is_some()
+    fn may_sample(&mut self, child: &Child<Calls>) -> bool {
+        task::of_process(child.pid).is_some()
     }
 
-    fn facts(&mut self, child: &Child) -> Facts {
-        facts(child.0)
+    fn has_ended(&mut self, child: &Child<Calls>) -> bool {
+        super::process_has_ended(child.pid)
     }
 
-    fn end(&mut self, child: Child) {
-        drop(child);
+    fn facts(&mut self, child: &Child<Calls>) -> Facts {
+        facts(child.pid)
     }
 
-    fn signed_copy(&mut self, program: &Path) -> Result<(PathBuf, Copy), String> {
+    fn signed_copy(&mut self, program: &Path) -> Result<SignedCopy<Copy>, String> {
         let (path, copy) = Copy::of(program).map_err(|error| format!("it cannot be made: {error}"))?;
-        sign_file(&path, Entitlement::GetTaskAllow)?;
-        Ok((path, copy))
+        let lost = sign_copy(&path)?;
+        Ok(SignedCopy { path, copy, lost })
     }
 
     fn is_same(&mut self, path: &str, program: &Path) -> bool {
         let real = |path: &Path| fs::canonicalize(path).ok();
         real(Path::new(path)).is_some_and(|path| real(program) == Some(path))
     }
+
+    fn mode(&mut self, program: &Path) -> Option<u32> {
+        fs::metadata(program).ok().map(|file| file.mode())
+    }
 }
 
 impl Suspended {
     /// The process.
     pub fn pid(&self) -> Pid {
-        Pid(self.process.pid)
+        Pid(self.process.child.pid)
+    }
+
+    /// What differs from the program that was named, to be shown to the user.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
     }
 
     /// Lets the command run.
-    pub fn start(mut self) -> Result<Running, LaunchError> {
-        match spawn::resume(self.process.pid) {
-            Ok(()) => {
-                self.is_started = true;
-                Ok(Running { process: Arc::clone(&self.process) })
-            }
-            Err(source) => Err(LaunchError::Start { program: self.program.clone(), source }),
-        }
-    }
-}
-
-impl Drop for Suspended {
-    fn drop(&mut self) {
-        if !self.is_started {
-            end(self.process.pid);
+    pub fn start(self) -> Result<Running, LaunchError> {
+        match self.process.child.start() {
+            Ok(()) => Ok(Running { process: self.process }),
+            Err(source) => Err(LaunchError::Start { program: self.program, source }),
         }
     }
 }
@@ -263,12 +255,12 @@ pub struct Running {
 impl Running {
     /// The process.
     pub fn pid(&self) -> Pid {
-        Pid(self.process.pid)
+        Pid(self.process.child.pid)
     }
 
     /// Waits until the command has ended.
     pub fn wait(&self) -> io::Result<ChildExit> {
-        self.process.wait()
+        self.process.child.wait()
     }
 
     /// A handle that signals the command from any thread.
@@ -286,52 +278,13 @@ pub struct Signaller {
 impl Signaller {
     /// Sends a signal. It is no error if the command has ended already.
     pub fn send(&self, signal: i32) -> io::Result<()> {
-        self.process.signal(signal)
+        self.process.child.signal(signal)
     }
 }
 
-/// How a command ended, and its CPU time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChildExit {
-    /// How it ended.
-    pub status: ExitStatus,
-    /// Its CPU time in user code, with that of the children that it has waited for.
-    pub user: Duration,
-    /// Its CPU time in the kernel, with that of the children that it has waited for.
-    pub system: Duration,
-}
-
-/// A child, whose number is not used again until it is reaped.
+/// The process, and the file that it runs, if that is a copy.
 #[derive(Debug)]
 struct Process {
-    pid: u32,
-    /// Its end, when it is reaped.
-    ended: Mutex<Option<Reaped>>,
-    /// The file that it runs, if that is a copy.
+    child: Child<Calls>,
     _copy: Option<Copy>,
-}
-
-impl Process {
-    fn wait(&self) -> io::Result<ChildExit> {
-        // Nobody is kept from signalling it meanwhile. If another thread has reaped it, the wait fails.
-        let _ = spawn::await_end(self.pid);
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let reaped = match *ended {
-            Some(reaped) => reaped,
-            None => *ended.insert(spawn::reap(self.pid)?),
-        };
-        let status = ExitStatus::of_wait(reaped.status);
-        Ok(ChildExit { status, user: reaped.user, system: reaped.system })
-    }
-
-    fn signal(&self, signal: i32) -> io::Result<()> {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if ended.is_some() {
-            return Ok(());
-        }
-        match spawn::signal(self.pid, signal) {
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-            result => result,
-        }
-    }
 }

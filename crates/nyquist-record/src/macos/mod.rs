@@ -1,8 +1,6 @@
 //! macOS: launching the command, and sampling it by suspending its threads.
 
-mod copies;
 pub mod launch;
-mod listing;
 mod process;
 mod pure;
 mod sign;
@@ -12,24 +10,23 @@ mod sys;
 mod system;
 
 pub use process::{has_ended as process_has_ended, named as processes_named};
+pub use pure::signing::DEBUGGER_ENTITLEMENTS;
 pub use pure::status::ExitStatus;
-pub use sign::{Entitlement, sign_file};
+pub use sign::sign_debugger;
 pub use stop::StopHandle;
 pub use sys::preference::Preference;
 
+pub use crate::command::Command;
 pub use crate::end_reason::EndReason;
 pub use crate::pace::{BudgetSummary, HoldSummary};
 pub use crate::suspend::backend;
-pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 
+pub(crate) use process::LISTING_COMMAND;
 pub(crate) use sys::preference::cpus;
 pub(crate) use sys::queue::Flag;
 pub(crate) use system::MacOs as ThisSystem;
-
-/// The command that lists processes.
-pub(crate) const LISTING_COMMAND: &str = "ps -ax";
 
 /// The current time, on the clock of all events.
 pub fn now() -> nyquist_convert::event::Timestamp {

@@ -61,10 +61,9 @@ impl Requests {
         let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(received) = signals::next(&self.pipe)? {
             let Some(signal) = EndSignal::of(received.number) else { continue };
-            // The terminal signals the group in its foreground alone.
-            let typed = signal != EndSignal::Terminate
-                && signals::is_in_foreground()
-                && senders::is_of_terminal(received.sender, std::process::id(), &Running);
+            let own = std::process::id();
+            let foreground = signals::is_in_foreground;
+            let typed = senders::is_typed(signal, received.sender, own, foreground, &Running);
             return Ok(Some(Request { signal, typed }));
         }
         Ok(None)

@@ -1,19 +1,21 @@
 //! What sampling by suspending threads needs of macOS.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
+use std::{fs, io};
 
-use nyquist_convert::event::{MappedFile, Registers};
+use nyquist_convert::event::Registers;
 
-use super::copies;
-use super::listing::Listing;
-use super::process::file_name;
-use super::pure::images::{self, ListedImage};
-use super::pure::refusal::{self, Facts};
+use super::pure::listing::{Listing, ProcessTree};
+use super::pure::names::file_name;
+use super::pure::opening::{self, Opened, Tasks};
+use super::pure::process_status::ProcessStatus;
+use super::pure::refusal::Facts;
+use super::pure::{copies, modules};
 use super::sys::port::Port;
 use super::sys::queue::Flag;
 use super::sys::thread::ThreadRegisters;
@@ -22,8 +24,6 @@ use crate::suspend::system::{ListedProcess, ListedThread, LoadedModule, Refusal,
 
 /// The steps in which the system's times of threads advance: they are in microseconds.
 const CLOCK_STEP_NS: u64 = 1000;
-/// The library whose code makes system calls.
-const CALLING_LIBRARY: &str = "/usr/lib/system/libsystem_kernel.dylib";
 /// The size of an instruction that makes a system call, with what is read before it.
 const CALL: usize = 4;
 
@@ -34,17 +34,6 @@ pub(crate) struct MacOs {
     stop: Arc<Flag>,
     /// The threads that the last listing has found, by their numbers.
     threads: HashMap<u32, Port>,
-}
-
-/// A process that is sampled.
-#[derive(Debug)]
-pub(crate) struct Sampled {
-    pid: u32,
-    began: u64,
-    /// Its task. The process gets another one when it executes another program.
-    task: RefCell<Arc<Port>>,
-    /// Whether its task has become another one since that was last asked, or why that one is refused.
-    has_new_program: RefCell<Result<bool, Refusal>>,
 }
 
 /// A thread that is sampled.
@@ -63,42 +52,48 @@ impl MacOs {
     }
 }
 
-impl Sampled {
-    fn task(&self) -> Arc<Port> {
-        Arc::clone(&self.task.borrow())
+/// Reads the memory of a process: all of the bytes, or none.
+fn reader(process: &Opened<Port>) -> impl Fn(u64, &mut [u8]) -> bool + use<> {
+    let task = process.task();
+    move |address, out| memory::read(&task, address, out) == out.len()
+}
+
+/// The system's calls for processes and tasks.
+struct Calls;
+
+impl Tasks for Calls {
+    type Task = Port;
+    type Thread = Port;
+
+    fn known(&self, pid: u32) -> Option<ProcessStatus> {
+        process::known(pid)
     }
 
-    /// The threads of its task. If the task is gone and the process lives, the process executes another program,
-    /// whose task is opened.
-    fn threads(&self) -> Vec<Port> {
-        if let Some(threads) = task::threads(&self.task()) {
-            return threads;
-        }
-        match open_task(self.pid) {
-            Ok((began, task)) if began == self.began => {
-                let threads = task::threads(&task).unwrap_or_default();
-                self.task.replace(Arc::new(task));
-                *self.has_new_program.borrow_mut() = Ok(true);
-                threads
-            }
-            Err(refusal @ Refusal::Refused { .. }) => {
-                *self.has_new_program.borrow_mut() = Err(refusal);
-                Vec::new()
-            }
-            // It has ended.
-            Ok(_) | Err(Refusal::Gone) => Vec::new(),
-        }
+    fn task(&self, pid: u32) -> Option<Port> {
+        task::of_process(pid)
     }
 
-    /// Reads its memory: all of the bytes, or none.
-    fn reader(&self) -> impl Fn(u64, &mut [u8]) -> bool + use<> {
-        let task = self.task();
-        move |address, out| memory::read(&task, address, out) == out.len()
+    fn threads(&self, task: &Port) -> Option<Vec<Port>> {
+        task::threads(task)
+    }
+
+    fn facts(&self, pid: u32) -> Facts {
+        facts(pid)
+    }
+}
+
+impl ProcessTree for Calls {
+    fn known(&self, pid: u32) -> Option<ProcessStatus> {
+        process::known(pid)
+    }
+
+    fn children(&self, pid: u32) -> Vec<u32> {
+        process::children(pid)
     }
 }
 
 impl System for MacOs {
-    type Process = Sampled;
+    type Process = Opened<Port>;
     type Thread = SampledThread;
     type Registers = ThreadRegisters;
 
@@ -112,12 +107,12 @@ impl System for MacOs {
 
     fn list_processes(&mut self, out: &mut Vec<ListedProcess>) -> bool {
         self.threads.clear();
-        self.listing.refresh(out);
+        self.listing.refresh(&Calls, out);
         true
     }
 
-    fn list_threads(&mut self, _: u32, process: &Sampled, out: &mut Vec<ListedThread>) {
-        for port in process.threads() {
+    fn list_threads(&mut self, _: u32, process: &Opened<Port>, out: &mut Vec<ListedThread>) {
+        for port in process.threads(&Calls) {
             let Some(id) = thread::id(&port) else { continue };
             // Numbers count up from the system's start, and 32 bits of them are enough to tell threads apart.
             let tid = id as u32;
@@ -126,8 +121,8 @@ impl System for MacOs {
         }
     }
 
-    fn has_new_program(&mut self, process: &Sampled) -> Result<bool, Refusal> {
-        process.has_new_program.replace(Ok(false))
+    fn has_new_program(&mut self, process: &Opened<Port>) -> Result<bool, Refusal> {
+        process.take_new_program()
     }
 
     /// The path and the signature of its program. They change when it executes another one.
@@ -137,42 +132,32 @@ impl System for MacOs {
         Some(hasher.finish())
     }
 
-    fn open_process(&mut self, pid: u32) -> Result<Sampled, Refusal> {
-        let known = process::known(pid).filter(|known| !known.has_ended).ok_or(Refusal::Gone)?;
+    fn open_process(&mut self, pid: u32) -> Result<Opened<Port>, Refusal> {
         // Its children may be sampled, even if it may not.
-        self.listing.follow(pid, known.began);
-        if process::known(std::process::id()).is_some_and(|own| own.is_translated) {
-            return Err(refusal::of_translated_nyquist());
-        }
-        let (began, task) = open_task(pid)?;
-        let has_new_program = RefCell::new(Ok(false));
-        Ok(Sampled { pid, began, task: RefCell::new(Arc::new(task)), has_new_program })
+        self.listing.follow(pid, opening::living(&Calls, pid)?.began);
+        opening::open(&Calls, std::process::id(), pid)
     }
 
-    fn process_name(&mut self, process: &Sampled) -> Option<String> {
+    fn process_name(&mut self, process: &Opened<Port>) -> Option<String> {
         let path = copies::original(process::path(process.pid)?);
         let name = file_name(&path);
         (!name.is_empty()).then(|| name.to_owned())
     }
 
-    fn has_ended(&mut self, process: &Sampled) -> bool {
-        process::known(process.pid).is_none_or(|known| known.has_ended || known.began != process.began)
+    fn has_ended(&mut self, process: &Opened<Port>) -> bool {
+        process.has_ended(&Calls)
     }
 
     fn modules(
         &mut self,
-        process: &Sampled,
+        process: &Opened<Port>,
         known: &dyn Fn(u64) -> bool,
     ) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
-        let read = process.reader();
-        let images = images::list(&read, task::image_list(&process.task())?)?;
-        let starts: Vec<u64> = images.iter().map(|image| image.start).collect();
-        let new = images.iter().filter(|image| !known(image.start));
-        let new = new.filter_map(|image| loaded_module(image, &read)).collect();
-        (!starts.is_empty()).then_some((starts, new))
+        let list_at = task::image_list(&process.task())?;
+        modules::loaded(&reader(process), list_at, known, copies::original)
     }
 
-    fn open_thread(&mut self, _: &Sampled, tid: u32) -> Option<SampledThread> {
+    fn open_thread(&mut self, _: &Opened<Port>, tid: u32) -> Option<SampledThread> {
         let port = self.threads.remove(&tid)?;
         Some(SampledThread { port, was_active: Cell::new(true) })
     }
@@ -195,8 +180,8 @@ impl System for MacOs {
         CLOCK_STEP_NS
     }
 
-    fn stack(&mut self, process: &Sampled, _: &SampledThread, pointer: u64) -> Option<Range<u64>> {
-        memory::region(&process.task.borrow(), pointer)
+    fn stack(&mut self, process: &Opened<Port>, _: &SampledThread, pointer: u64) -> Option<Range<u64>> {
+        memory::region(&process.task(), pointer)
     }
 
     fn suspend(&mut self, thread: &SampledThread) -> bool {
@@ -207,18 +192,18 @@ impl System for MacOs {
         ThreadRegisters::read(&thread.port)
     }
 
-    fn read_memory(&mut self, process: &Sampled, address: u64, out: &mut [u8]) -> usize {
-        memory::read(&process.task.borrow(), address, out)
+    fn read_memory(&mut self, process: &Opened<Port>, address: u64, out: &mut [u8]) -> usize {
+        memory::read(&process.task(), address, out)
     }
 
     fn resume(&mut self, thread: &SampledThread) {
         thread::resume(&thread.port);
     }
 
-    fn is_at_call(&mut self, process: &Sampled, instruction_pointer: u64) -> bool {
+    fn is_at_call(&mut self, process: &Opened<Port>, instruction_pointer: u64) -> bool {
         let mut before = [0; CALL];
         let Some(at) = instruction_pointer.checked_sub(CALL as u64) else { return false };
-        memory::read(&process.task.borrow(), at, &mut before) == before.len() && ends_with_call(before)
+        memory::read(&process.task(), at, &mut before) == before.len() && ends_with_call(before)
     }
 }
 
@@ -248,35 +233,11 @@ fn ends_with_call(code: [u8; CALL]) -> bool {
     u32::from_le_bytes(code) & 0xffe0_001f == 0xd400_0001
 }
 
-/// The task of a process, and when the process was started.
-fn open_task(pid: u32) -> Result<(u64, Port), Refusal> {
-    let known = process::known(pid).filter(|known| !known.has_ended).ok_or(Refusal::Gone)?;
-    if known.is_translated || !known.has_64_bits {
-        return Err(refusal::of_other_code(pid, known.is_translated));
-    }
-    match task::of_process(pid) {
-        Some(task) => Ok((known.began, task)),
-        None if super::process_has_ended(pid) => Err(Refusal::Gone),
-        None => Err(refusal::of_process(pid, &facts(pid))),
-    }
-}
-
 /// What is known of a process that may not be sampled.
 pub(super) fn facts(pid: u32) -> Facts {
-    Facts { path: process::path(pid).map(copies::original), code_flags: process::code_flags(pid) }
-}
-
-/// Describes an image.
-fn loaded_module(image: &ListedImage, read: images::Read<'_>) -> Option<LoadedModule> {
-    let path = copies::original(image.path(read)?);
-    let header = image.header(read)?;
-    Some(LoadedModule {
-        start: image.start,
-        len: header.text_len,
-        makes_calls: path == CALLING_LIBRARY,
-        identity: header.uuid.map_or(MappedFile::Unknown, MappedFile::MachO),
-        path,
-    })
+    let path = process::path(pid).map(copies::original);
+    let mode = path.as_deref().and_then(|path| fs::metadata(path).ok()).map(|file| file.mode());
+    Facts { path, code_flags: process::code_flags(pid), mode }
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use nyquist_convert::event::{EventKind, Pid, Tid};
 use super::cpu_clock::CpuClock;
 use super::events::{fork, name, total};
 use super::images::Images;
-use super::sampler::{Process, Sampler};
+use super::process::Process;
+use super::sampler::{SHORTEST_LISTING_NS, Sampler};
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Task;
 
-/// The shortest and the longest time between two listings, in nanoseconds.
-pub(super) const SHORTEST_LISTING_NS: u64 = 10_000_000;
+/// The longest time between two listings, in nanoseconds.
 const LONGEST_LISTING_NS: u64 = 100_000_000;
 /// Listings may take one of this many parts of the time.
 const PART_OF_LISTINGS: u64 = 20;

@@ -4,8 +4,6 @@
 #[cfg(any(windows, target_os = "macos"))]
 #[cfg_attr(windows, allow(unreachable_pub, reason = "the backend of Windows is around it"))]
 pub mod backend;
-#[cfg(any(windows, target_os = "macos"))]
-pub(crate) mod command;
 mod cpu_clock;
 mod events;
 mod family;
@@ -15,6 +13,7 @@ mod life;
 pub(crate) mod options;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod outcome;
+mod process;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod recording;
 mod refused;
@@ -35,6 +34,8 @@ use crate::windows as here;
 #[cfg(windows)]
 pub(crate) use family::Family;
 #[cfg(any(windows, target_os = "macos"))]
-pub(crate) use sampler::{LeftOut, Plan, SamplerResult};
+pub(crate) use process::LeftOut;
+#[cfg(any(windows, target_os = "macos"))]
+pub(crate) use sampler::{Plan, SamplerResult};
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) use sampling::LARGEST_COPY;

@@ -41,7 +41,7 @@ pub struct Options {
     pub stack_bytes: Option<u32>,
     /// How threads are sampled.
     #[cfg(windows)]
-    pub way: crate::windows::Way,
+    pub method: crate::windows::SamplingMethod,
 }
 
 impl Options {
@@ -56,7 +56,7 @@ impl Default for Options {
             duration: None,
             stack_bytes: None,
             #[cfg(windows)]
-            way: crate::windows::Way::default(),
+            method: crate::windows::SamplingMethod::default(),
         }
     }
 }

@@ -118,12 +118,12 @@ impl fmt::Display for Notice {
         match self {
             Self::RateLowered { asked_hz, allowed_hz } => write!(
                 f,
-                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, for a program that is stopped more often would not get to run"
+                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, because a program that is stopped more often would hardly run"
             ),
             #[cfg(windows)]
             Self::LeastInterval { asked_hz, allowed_hz, least_ns } => write!(
                 f,
-                "the rate is lowered from {asked_hz} to {allowed_hz} Hz: the shortest interval between samples is {} ms on this machine",
+                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, because the shortest interval between samples is {} ms on this machine",
                 *least_ns as f64 / 1e6
             ),
             #[cfg(windows)]

@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use nyquist_convert::event::Pid;
 
-use super::sampler::{LeftOut, Plan, Sampler, SamplerResult};
+use super::process::LeftOut;
+use super::sampler::{Plan, Sampler, SamplerResult};
 use super::system::{Refusal, System};
 use crate::Chunk;
 use crate::recording_thread::RecordingThread;

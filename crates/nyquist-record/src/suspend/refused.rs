@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use nyquist_convert::event::Pid;
 
-use super::sampler::LeftOut;
+use super::process::LeftOut;
 use super::system::{ListedProcess, Refusal};
 
 /// The most processes that are remembered.

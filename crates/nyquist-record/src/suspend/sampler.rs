@@ -11,20 +11,22 @@ use nyquist_convert::event::Pid;
 
 use super::events;
 use super::family::Family;
-use super::images::Images;
-use super::life::SHORTEST_LISTING_NS;
+use super::process::{LeftOut, Process};
 use super::refused::RefusedProcesses;
 use super::system::{ListedProcess, ListedThread, Refusal, System};
 use super::task::Tasks;
 use crate::Chunk;
+use crate::chunk_builder::ChunkBuilder;
 use crate::end_reason::EndReason;
-use crate::out::Out;
 use crate::pace::{Budget, HoldSummary, Holds, Ticks};
 
 /// How often the samples are sent on, and the images and names are read.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
 /// How often the images of a process are read at least, if it runs.
 const BETWEEN_IMAGES_NS: u64 = 100_000_000;
+
+/// The shortest time between two listings of processes and threads, in nanoseconds.
+pub(super) const SHORTEST_LISTING_NS: u64 = 10_000_000;
 
 /// What to sample, and how.
 #[derive(Debug)]
@@ -53,29 +55,6 @@ pub(crate) struct SamplerResult {
     pub(crate) left_out: Vec<LeftOut>,
 }
 
-/// A process that descends from the recorded ones and cannot be sampled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LeftOut {
-    pub(crate) pid: Pid,
-    pub(crate) reason: String,
-    pub(crate) advice: Option<String>,
-}
-
-/// A recorded process.
-#[derive(Debug)]
-pub(super) struct Process<P> {
-    pub(super) handle: P,
-    pub(super) images: Images,
-    /// Whether it was sampled since its images were last read.
-    pub(super) has_samples: bool,
-    /// How often it was sampled.
-    pub(super) samples: u64,
-    /// The addresses in code that makes system calls, and whether threads that are there are in a call.
-    pub(super) calls: HashMap<u64, bool>,
-    /// Whether it executes a program that may not be sampled.
-    pub(super) is_refused: bool,
-}
-
 /// The state of the sampling thread.
 #[derive(Debug)]
 pub(crate) struct Sampler<S: System> {
@@ -84,7 +63,7 @@ pub(crate) struct Sampler<S: System> {
     pub(super) family: Family,
     pub(super) processes: HashMap<u32, Process<S::Process>>,
     pub(super) tasks: Tasks<S::Thread>,
-    pub(super) out: Out,
+    pub(super) out: ChunkBuilder,
     pub(super) budget: Budget,
     pub(super) holds: Holds,
     /// The CPU time of threads that have ended.
@@ -125,7 +104,7 @@ impl<S: System> Sampler<S> {
             plan,
             processes,
             tasks: Tasks::default(),
-            out: Out::new(chunks, waiting),
+            out: ChunkBuilder::new(chunks, waiting),
             holds: Holds::new(),
             ended_cpu_ns: 0,
             refused: RefusedProcesses::default(),
@@ -277,19 +256,6 @@ impl<S: System> Sampler<S> {
             holds: self.holds.summary(&self.budget),
             left_running,
             left_out: self.refused.left_out(),
-        }
-    }
-}
-
-impl<P> Process<P> {
-    pub(super) fn new(process: P) -> Self {
-        Self {
-            handle: process,
-            images: Images::default(),
-            has_samples: false,
-            samples: 0,
-            calls: HashMap::new(),
-            is_refused: false,
         }
     }
 }

@@ -113,8 +113,8 @@ pub(crate) trait System {
     fn was_active(&self, _thread: &Self::Thread) -> bool {
         false
     }
-    /// How long a thread has run, in nanoseconds, between the last two times that its CPU time was read, if a
-    /// finer clock shows each run and its rate is about known. How much that is in all, the CPU time says.
+    /// How long a thread has run, in nanoseconds, between the last two readings of its CPU time. `None` unless a
+    /// finer clock shows each run and its rate is about known. The CPU time is the exact sum.
     fn about_ran_ns(&self, _thread: &Self::Thread) -> Option<u64> {
         None
     }

@@ -151,7 +151,7 @@ fn cycles_of_an_unknown_rate_change_no_sum() {
 }
 
 #[test]
-fn a_thread_that_cannot_be_suspended_does_not_hurry_the_listings() {
+fn a_refused_thread_does_not_hurry_listings() {
     let mut program = forever(&[(11, Does::Runs), (12, Does::Runs)]);
     program.threads.get_mut(&12).unwrap().is_protected = true;
     let machine = machine(0, &[(10, program)]);
@@ -163,7 +163,7 @@ fn a_thread_that_cannot_be_suspended_does_not_hurry_the_listings() {
 }
 
 #[test]
-fn a_thread_whose_stack_has_no_room_is_not_suspended() {
+fn a_thread_without_room_is_not_suspended() {
     let machine = machine(0, &[(10, forever(&[(11, Does::Runs)]))]);
     // The chunks are taken at the end, so that the pool runs out of buffers.
     let recorded = record(&machine, plan(&[10], 13_000));

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::etw::{EtwRecording, EtwSession};
+use super::sampling_method::SamplingMethod;
 use super::sys::timer::Flag;
 use super::{Options, StopHandle, Target};
 use crate::end_reason::EndReason;
@@ -12,19 +13,6 @@ pub use crate::suspend::backend::Summary;
 use crate::suspend::outcome::Sampled;
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
 use crate::{Chunk, Source};
-
-/// How threads are sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
-    /// By suspending them, without more rights than those of the user.
-    #[default]
-    Suspend,
-    /// By the kernel's events (ETW), for which Windows asks for an administrator.
-    Etw {
-        /// Whether context switches are recorded.
-        waits: bool,
-    },
-}
 
 /// A backend that is ready to record. Dropping it leaves the processes as they are.
 #[derive(Debug)]
@@ -39,9 +27,11 @@ enum OpenedBackend {
 impl Backend {
     /// Opens what is to be recorded. It runs on meanwhile.
     pub fn open(target: &Target, options: &Options) -> Result<Self, OpenError> {
-        match options.way {
-            Way::Suspend => suspend::Backend::open(target, options).map(Box::new).map(OpenedBackend::Suspend),
-            Way::Etw { waits } => open_etw(target, options, waits),
+        match options.method {
+            SamplingMethod::Suspend => {
+                suspend::Backend::open(target, options).map(Box::new).map(OpenedBackend::Suspend)
+            }
+            SamplingMethod::Etw { waits } => open_etw(target, options, waits),
         }
         .map(Self)
     }

@@ -115,6 +115,12 @@ impl Suspended {
         Pid(self.process.pid)
     }
 
+    /// What differs from the program that was named, to be shown to the user: nothing on this system.
+    #[expect(clippy::unused_self, reason = "it depends on the process on macOS")]
+    pub fn notice(&self) -> Option<&str> {
+        None
+    }
+
     /// Lets the command run.
     pub fn start(mut self) -> Result<Running, LaunchError> {
         let released = self.leash.take().map_or(Ok(()), Leash::release);

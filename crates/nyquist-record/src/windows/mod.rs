@@ -5,29 +5,28 @@ mod etw;
 pub mod launch;
 mod listing;
 mod process;
+mod sampling_method;
 pub mod signals;
 mod stop;
 mod sys;
 mod system;
 
-pub use backend::Way;
 pub use process::{has_ended as process_has_ended, named as processes_named};
+pub use sampling_method::SamplingMethod;
 pub use stop::StopHandle;
 pub use sys::process::Preference;
 
+pub use crate::command::Command;
 pub use crate::end_reason::EndReason;
 pub use crate::etw::Refusal;
 pub use crate::pace::{BudgetSummary, HoldSummary};
-pub use crate::suspend::command::Command;
 pub use crate::suspend::options::{Options, Target};
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
 
+pub(crate) use process::LISTING_COMMAND;
 pub(crate) use sys::process::cpus;
 pub(crate) use sys::timer::Flag;
 pub(crate) use system::Windows as ThisSystem;
-
-/// The command that lists processes.
-pub(crate) const LISTING_COMMAND: &str = "tasklist";
 
 /// The current time, on the clock of all events.
 pub fn now() -> nyquist_convert::event::Timestamp {

@@ -5,6 +5,9 @@ use nyquist_convert::event::Pid;
 use super::listing::Listing;
 use super::sys::process;
 
+/// The command that lists processes.
+pub(crate) const LISTING_COMMAND: &str = "tasklist";
+
 /// The processes with a wanted name, except this one. The name is that of the program's file, with and without
 /// `.exe`.
 pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {

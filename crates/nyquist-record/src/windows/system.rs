@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_or_thread_that_was_not_listed_is_not_opened() {
+    fn what_was_not_listed_is_not_opened() {
         let mut system = Windows::new(Arc::new(Flag::new().unwrap())).unwrap();
         system.list_processes(&mut Vec::new());
         let pid = std::process::id();

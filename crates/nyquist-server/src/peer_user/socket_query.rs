@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use super::canonical;
+use super::canonical::canonical;
 
 /// `struct nlmsghdr`.
 const HEADER: usize = 16;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::canonical;
+use super::canonical::canonical;
 
 /// The tables of the sockets of both protocols.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];

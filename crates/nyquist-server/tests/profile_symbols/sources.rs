@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{Func, Lib, Meta, Profile, ProfileBuilder, Source};
 use nyquist_server::{
-    AssemblyRequest, LibKey, MadeCode, MadeLib, ProfileSymbols, SourceRequest, SymbolSource as _,
+    AssemblyRequest, GeneratedCode, GeneratedLib, LibKey, ProfileSymbols, SourceRequest, SymbolSource as _,
 };
 use nyquist_symbols::{Disassembly, Finder, SourceFiles, special_source_path};
 
@@ -173,17 +173,17 @@ fn in_crate(home: &Path, registry: &str) -> (String, String) {
 /// Names one file, like debug info on this machine.
 struct Naming(Option<String>);
 
-impl MadeCode for Naming {
-    fn open(&self, _: &Lib) -> Option<Result<Box<dyn MadeLib>, String>> {
+impl GeneratedCode for Naming {
+    fn open(&self, _: &Lib) -> Option<Result<Box<dyn GeneratedLib>, String>> {
         Some(Ok(Box::new(Self(self.0.clone()))))
     }
 
-    fn is_made(&self, _: &Lib) -> bool {
+    fn is_generated(&self, _: &Lib) -> bool {
         true
     }
 }
 
-impl MadeLib for Naming {
+impl GeneratedLib for Naming {
     fn named_source(&self, file: &str) -> Option<String> {
         self.0.clone().filter(|named| special_source_path(named) == special_source_path(file))
     }
@@ -196,7 +196,7 @@ impl MadeLib for Naming {
 /// Requests a file that the profile names, and debug info too if `named` is given.
 fn ask_named(named: Option<&str>, file: &str, files: SourceFiles) -> Result<String, String> {
     let symbols = ProfileSymbols::new(&profile(&[file]), Finder::default(), files);
-    let symbols = symbols.with_made_code(Naming(named.map(str::to_owned)));
+    let symbols = symbols.with_generated_code(Naming(named.map(str::to_owned)));
     let lib = LibKey { debug_name: "prog".to_owned(), breakpad_id: ID.to_owned() };
     let request = SourceRequest { lib, address: RelativeAddress(0), file: file.to_owned() };
     symbols.source(&request).map_err(|error| error.to_string())

@@ -127,10 +127,10 @@ impl<'a> Block<'a> {
         self.decode(part(self.answers, self.answer_ends, at)?, strings).ok()
     }
 
-    fn decode(&self, answer: &[u8], strings: &mut Strings) -> Result<AddressInfo, Damaged> {
+    fn decode(&self, answer: &[u8], strings: &mut Strings) -> Result<AddressInfo, DamagedBlock> {
         let mut reader = Reader(answer);
         let origin = usize::try_from(reader.number()?).ok().and_then(|at| ORIGINS.get(at));
-        let origin = *origin.ok_or(Damaged)?;
+        let origin = *origin.ok_or(DamagedBlock)?;
         let symbol = match self.string(reader.number()?, strings)? {
             Some(name) => {
                 let address = reader.address()?;
@@ -141,7 +141,7 @@ impl<'a> Block<'a> {
         let count = reader.number()?;
         // Each frame takes at least five bytes, so a false count uses no memory.
         let most = (reader.0.len() / 5) as u64;
-        let count = usize::try_from(count).ok().filter(|_| count <= most).ok_or(Damaged)?;
+        let count = usize::try_from(count).ok().filter(|_| count <= most).ok_or(DamagedBlock)?;
         let mut frames = Vec::with_capacity(count);
         for _ in 0..count {
             frames.push(Frame {
@@ -156,16 +156,16 @@ impl<'a> Block<'a> {
     }
 
     /// The string that is stored as `number`: its own number plus one, or 0 if there is none.
-    fn string(&self, number: u64, strings: &mut Strings) -> Result<Option<Arc<str>>, Damaged> {
+    fn string(&self, number: u64, strings: &mut Strings) -> Result<Option<Arc<str>>, DamagedBlock> {
         let Some(at) = number.checked_sub(1) else { return Ok(None) };
-        let at = usize::try_from(at).ok().filter(|at| *at < self.string_ends.len()).ok_or(Damaged)?;
+        let at = usize::try_from(at).ok().filter(|at| *at < self.string_ends.len()).ok_or(DamagedBlock)?;
         if strings.is_empty() {
             strings.resize(self.string_ends.len(), None);
         }
-        let known = strings.get_mut(at).ok_or(Damaged)?;
+        let known = strings.get_mut(at).ok_or(DamagedBlock)?;
         if known.is_none() {
-            let text = part(self.strings, self.string_ends, at).ok_or(Damaged)?;
-            *known = Some(Arc::from(std::str::from_utf8(text).map_err(|_| Damaged)?));
+            let text = part(self.strings, self.string_ends, at).ok_or(DamagedBlock)?;
+            *known = Some(Arc::from(std::str::from_utf8(text).map_err(|_| DamagedBlock)?));
         }
         Ok(known.clone())
     }
@@ -192,13 +192,13 @@ fn part<'a>(bytes: &'a [u8], ends: &[[u8; 4]], at: usize) -> Option<&'a [u8]> {
 }
 
 /// An answer with invalid bytes, although their checksum is valid.
-struct Damaged;
+struct DamagedBlock;
 
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
     #[inline]
-    fn number(&mut self) -> Result<u64, Damaged> {
+    fn number(&mut self) -> Result<u64, DamagedBlock> {
         match self.0.split_first() {
             Some((&byte, rest)) if byte < 0x80 => {
                 self.0 = rest;
@@ -208,27 +208,27 @@ impl Reader<'_> {
         }
     }
 
-    fn long_number(&mut self) -> Result<u64, Damaged> {
+    fn long_number(&mut self) -> Result<u64, DamagedBlock> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.0.split_first().ok_or(Damaged)?;
+            let (&byte, rest) = self.0.split_first().ok_or(DamagedBlock)?;
             self.0 = rest;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(value);
             }
         }
-        Err(Damaged)
+        Err(DamagedBlock)
     }
 
-    fn address(&mut self) -> Result<RelativeAddress, Damaged> {
-        u32::try_from(self.number()?).map(RelativeAddress).map_err(|_| Damaged)
+    fn address(&mut self) -> Result<RelativeAddress, DamagedBlock> {
+        u32::try_from(self.number()?).map(RelativeAddress).map_err(|_| DamagedBlock)
     }
 
     /// A number that is stored plus one, or 0 if it is missing.
-    fn optional(&mut self) -> Result<Option<u32>, Damaged> {
+    fn optional(&mut self) -> Result<Option<u32>, DamagedBlock> {
         let value = self.number()?.checked_sub(1).map(u32::try_from);
-        value.transpose().map_err(|_| Damaged)
+        value.transpose().map_err(|_| DamagedBlock)
     }
 }
 

@@ -32,7 +32,7 @@ impl DebugInfoFile {
 
 /// The attributes of one entry that concern its name.
 #[derive(Default)]
-struct Said {
+struct NameAttributes {
     linkage: Option<StringRef>,
     name: Option<StringRef>,
     origin: Option<Value>,
@@ -61,7 +61,7 @@ pub(super) enum NameForm {
     Plain,
 }
 
-impl Said {
+impl NameAttributes {
     fn take(&mut self, name: DwAt, value: Value) {
         let string = if let Value::String(string) = value { Some(string) } else { None };
         match name {
@@ -133,7 +133,7 @@ impl<'a> Origins<'a> {
         place: DebugInfoFile,
         offset: u64,
         kind: NameForm,
-    ) -> Option<(u64, Said, Option<FunctionName>)> {
+    ) -> Option<(u64, NameAttributes, Option<FunctionName>)> {
         let own = self.view.unit.header;
         if place == DebugInfoFile::Own && (own.offset..own.end).contains(&offset) {
             let said = read_names(self.view.unit, self.entries, (offset - own.offset) as usize)?;
@@ -167,7 +167,7 @@ fn text(
     place: DebugInfoFile,
     unit: &Unit,
     entries: &[u8],
-    said: &Said,
+    said: &NameAttributes,
     kind: NameForm,
 ) -> Option<FunctionName> {
     let linkage = said.linkage.filter(|_| kind == NameForm::Linkage || said.name.is_none());
@@ -189,11 +189,12 @@ fn target((place, unit): (DebugInfoFile, u64), reference: Value) -> Option<(Debu
 }
 
 /// Reads the attributes of an entry that concern its name.
-fn read_names(unit: &Unit, entries: &[u8], entry: usize) -> Option<Said> {
+fn read_names(unit: &Unit, entries: &[u8], entry: usize) -> Option<NameAttributes> {
     let encoding = unit.header.encoding;
     let mut cursor = Cursor::new(entries, entry, encoding.little_endian);
     let abbreviation = unit.abbreviations.get(cursor.uleb()?)?;
-    let mut said = Said { is_call: abbreviation.role == Role::Inlined, ..Said::default() };
+    let mut said =
+        NameAttributes { is_call: abbreviation.role == Role::Inlined, ..NameAttributes::default() };
     for attribute in unit.abbreviations.attributes(abbreviation) {
         let value = Value::read(&mut cursor, attribute, encoding)?;
         said.take(attribute.name, value);

@@ -15,16 +15,16 @@ const MAX_DEPTH: usize = 64;
 const MAX_LEN: usize = 16 << 10;
 
 /// An entry that contains others.
-type Around = (DebugInfoFile, u64, Qualifier);
+type ParentScope = (DebugInfoFile, u64, Qualifier);
 
 /// The attributes of such an entry.
 #[derive(Clone, Debug)]
-struct Enclosing {
+struct ScopeEntry {
     name: Option<Arc<str>>,
     /// The line that it is declared at.
     line: Option<u64>,
     /// The entry around it. `None` if its name is complete.
-    around: Option<Around>,
+    around: Option<ParentScope>,
 }
 
 /// Qualifies the names of functions of one unit.
@@ -32,7 +32,7 @@ struct Enclosing {
 pub(super) struct Qualifiers {
     /// The nesting of the unit's entries, as far as it was needed.
     nesting: Nesting,
-    enclosing: FxHashMap<(DebugInfoFile, u64), Enclosing>,
+    enclosing: FxHashMap<(DebugInfoFile, u64), ScopeEntry>,
 }
 
 impl Qualifiers {
@@ -57,7 +57,7 @@ impl Qualifiers {
         let mut next = self.around(origins, place, entry);
         let mut parts: Vec<Arc<str>> = Vec::new();
         while let Some(around) = next {
-            let Enclosing { name: own, line, around: outer } = self.enclosing(origins, around);
+            let ScopeEntry { name: own, line, around: outer } = self.enclosing(origins, around);
             let inner = parts.last().map_or(name, |part| part);
             parts.push(own.unwrap_or_else(|| unnamed(around.2, inner, line).into()));
             if parts.len() > MAX_DEPTH || parts.iter().map(|part| part.len()).sum::<usize>() > MAX_LEN {
@@ -70,7 +70,7 @@ impl Qualifiers {
 
     /// The attributes of an entry that contains others. They are cached, because many functions need the same
     /// entries.
-    fn enclosing(&mut self, origins: &mut Origins<'_>, (place, entry, _): Around) -> Enclosing {
+    fn enclosing(&mut self, origins: &mut Origins<'_>, (place, entry, _): ParentScope) -> ScopeEntry {
         if let Some(known) = self.enclosing.get(&(place, entry)) {
             return known.clone();
         }
@@ -79,13 +79,13 @@ impl Qualifiers {
         let is_complete = name.as_ref().is_some_and(|name| name.is_complete);
         let around = declaration.filter(|_| !is_complete);
         let around = around.and_then(|(place, entry)| self.around(origins, place, entry));
-        let enclosing = Enclosing { name: name.map(|name| name.text), line, around };
+        let enclosing = ScopeEntry { name: name.map(|name| name.text), line, around };
         self.enclosing.insert((place, entry), enclosing.clone());
         enclosing
     }
 
     /// The entry around one.
-    fn around(&mut self, origins: &Origins<'_>, place: DebugInfoFile, entry: u64) -> Option<Around> {
+    fn around(&mut self, origins: &Origins<'_>, place: DebugInfoFile, entry: u64) -> Option<ParentScope> {
         let own = origins.view.unit;
         let (start, found) = if place == DebugInfoFile::Own
             && (own.header.offset..own.header.end).contains(&entry)

@@ -217,12 +217,12 @@ impl Sections {
             }
             StringRef::Str(offset) => offset,
             StringRef::Index(index) => self.string_offset(bases, index)?,
-            _ => return self.string(bases, string, entries, supplementary).map(|name| shown(&name)),
+            _ => return self.string(bases, string, entries, supplementary).map(|name| lossy_text(&name)),
         };
         if let Some(known) = self.names.get(offset) {
             return Some(known);
         }
-        Some(self.names.keep(offset, shown(&self.str.string(offset)?)))
+        Some(self.names.keep(offset, lossy_text(&self.str.string(offset)?)))
     }
 
     /// The position in `.debug_str` of a unit's string number `index`.
@@ -265,7 +265,7 @@ impl Sections {
     }
 }
 
-fn shown(name: &[u8]) -> Arc<str> {
+fn lossy_text(name: &[u8]) -> Arc<str> {
     // This is much faster than the check with replacements.
     match str::from_utf8(name) {
         Ok(name) => readable(name).into(),

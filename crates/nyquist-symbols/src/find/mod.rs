@@ -17,7 +17,7 @@ pub use request::{ModuleRequest, OpenFile};
 pub use symbol_files::{Attempt, FileRole, Outcome, SymbolFiles};
 
 use crate::{
-    AnswerCache, Fetch, Fetched, KernelFiles, ModuleSymbols, RemoteFile, StatedAnswers, SymbolsError,
+    AnswerCache, Fetch, FetchResult, KernelFiles, ModuleSymbols, RemoteFile, StatedAnswers, SymbolsError,
 };
 use nyquist_object::{BuildId, FileSource};
 use std::collections::HashSet;
@@ -112,7 +112,7 @@ impl Finder {
 
     /// Fetches a source file that the debug info of the file with this build id names. It cannot be checked
     /// whether it is the right one.
-    pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> Fetched {
+    pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> FetchResult {
         let check = |path: &Path| match nyquist_system::open_regular(path) {
             Ok(_) => Outcome::Used,
             Err(error) => Outcome::Unreadable(error.to_string()),

@@ -2,7 +2,7 @@
 //! functions is first needed.
 
 use super::block_index::{FUNCTION_LEN, Index, PER_BLOCK, entry_parts};
-use super::function_table::{Around, Function, FunctionTable};
+use super::function_table::{Function, FunctionTable, NearestFunction};
 use crate::cache::block_file::{CHECKSUM_LEN, FileBlocks};
 use nyquist_object::Cursor;
 use std::fmt;
@@ -54,11 +54,11 @@ impl KeptFunctions {
     }
 
     /// The function at or before an address. `None` before the first function, and if the block is damaged.
-    pub(crate) fn around(&self, address: u64) -> Option<Around<'_>> {
+    pub(crate) fn around(&self, address: u64) -> Option<NearestFunction<'_>> {
         let after = self.blocks.partition_point(|block| block.first.0 <= address);
         let around = self.table(after.checked_sub(1)?)?.around(address)?;
         let next = around.next.or_else(|| self.blocks.get(after).map(|block| block.first));
-        Some(Around { next, ..around })
+        Some(NearestFunction { next, ..around })
     }
 
     /// The functions of a block.

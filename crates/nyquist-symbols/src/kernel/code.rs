@@ -3,8 +3,9 @@
 //!
 //! Sources: Linux's `fs/proc/kcore.c`; the System V ABI, "Program Header".
 
+use super::kallsyms::{KERNEL, KernelError, Line};
 use super::lines::for_each_line;
-use super::{KERNEL, KernelError, KernelSymbols, Line};
+use super::symbols::KernelSymbols;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::{Disassembly, DisassemblyError};
 use nyquist_object::elf::{Architecture, build_id_in_notes};

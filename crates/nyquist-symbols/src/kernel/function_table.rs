@@ -19,7 +19,7 @@ pub(crate) struct Function {
 
 /// The function at or before an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Around<'a> {
+pub(crate) struct NearestFunction<'a> {
     pub(crate) start: u64,
     pub(crate) name: &'a [u8],
     /// Its module's number.
@@ -29,11 +29,16 @@ pub(crate) struct Around<'a> {
 }
 
 impl FunctionTable {
-    pub(crate) fn around(&self, address: u64) -> Option<Around<'_>> {
+    pub(crate) fn around(&self, address: u64) -> Option<NearestFunction<'_>> {
         let after = self.functions.partition_point(|function| function.start <= address);
         let function = self.functions.get(after.checked_sub(1)?)?;
         let next = self.functions.get(after).map(|next| (next.start, next.module));
-        Some(Around { start: function.start, name: self.name(function), module: function.module, next })
+        Some(NearestFunction {
+            start: function.start,
+            name: self.name(function),
+            module: function.module,
+            next,
+        })
     }
 
     pub(crate) fn name(&self, function: &Function) -> &[u8] {
@@ -42,7 +47,7 @@ impl FunctionTable {
     }
 }
 
-impl Around<'_> {
+impl NearestFunction<'_> {
     /// Whether functions of the same module are on both sides, so that no other module can be between them.
     pub(crate) fn is_inside_module(&self) -> bool {
         self.next.is_some_and(|(_, module)| module == self.module)

@@ -2,7 +2,7 @@
 //! they are needed.
 
 use super::blocks::KeptFunctions;
-use super::function_table::{Around, FunctionTable};
+use super::function_table::{FunctionTable, NearestFunction};
 
 /// The places, modules and names of functions.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum Functions {
 impl Functions {
     /// The function at or before an address. `None` before the first one, and if the cached data cannot be
     /// read.
-    pub(crate) fn around(&self, address: u64) -> Option<Around<'_>> {
+    pub(crate) fn around(&self, address: u64) -> Option<NearestFunction<'_>> {
         match self {
             Self::Read(table) => table.around(address),
             Self::Kept(kept) => kept.around(address),

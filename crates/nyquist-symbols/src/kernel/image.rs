@@ -88,7 +88,7 @@ impl KernelImage {
         Some(Self { symbols, found, slide })
     }
 
-    pub(crate) fn found(&self) -> &SymbolFiles {
+    pub(crate) fn symbol_files(&self) -> &SymbolFiles {
         &self.found
     }
 

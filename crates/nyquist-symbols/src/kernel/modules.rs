@@ -122,7 +122,7 @@ impl ModuleFiles {
 }
 
 impl PlacedModule {
-    pub(crate) fn found(&self) -> &SymbolFiles {
+    pub(crate) fn symbol_files(&self) -> &SymbolFiles {
         &self.found
     }
 

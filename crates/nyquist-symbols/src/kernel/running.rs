@@ -1,39 +1,24 @@
 //! The symbols of the running kernel. It takes the kernel 30 ms to print the hundred thousand lines of
 //! `/proc/kallsyms`, so the symbols are cached for as long as it runs with the same modules.
 
+use super::kallsyms::{KERNEL, KernelError};
 use super::kept::{Places, encode, open};
 use super::lines::{for_each_line, parse_module};
-use super::{KERNEL, KernelError, KernelFiles, KernelSymbols};
+use super::lists::RunningKernel;
+use super::symbols::{KernelSymbols, UncachedSymbols};
+use crate::Finder;
 use crate::cache::{AnswerCache, MAKER};
-use crate::{AddressInfo, Finder, Reason};
 use nyquist_object::Avma;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_system::path_id;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
 
 /// How much of the list of all symbols is searched for the kernel's first code, because some kernels list
 /// per-CPU variables before it.
 const HEAD: u64 = 64 << 10;
-
-/// The way to read all symbols, for addresses without a cached answer. These are of code that comes and goes
-/// while the kernel runs, such as compiled BPF programs and trampolines, or are in a damaged part of the
-/// file.
-#[derive(Debug)]
-pub(crate) struct Unkept {
-    kernel: RunningKernel,
-    all: OnceLock<Option<Box<KernelSymbols>>>,
-}
-
-impl Unkept {
-    pub(crate) fn lookup(&self, address: Avma) -> AddressInfo {
-        let all = self.all.get_or_init(|| self.kernel.read().ok().map(Box::new));
-        all.as_ref().map_or_else(|| AddressInfo::unknown(Reason::NotCovered), |all| all.lookup(address))
-    }
-}
 
 impl KernelSymbols {
     /// The symbols of the running kernel, with its debug info and that of its modules, if they are on this
@@ -50,17 +35,8 @@ impl KernelSymbols {
     /// The functions of the running kernel, without lines and inlined calls. Only the kernel's own files are
     /// read, and no file is written. It takes some 30 ms.
     pub fn running_functions() -> Result<Self, KernelError> {
-        RunningKernel { root: "/".into(), files: None }.read()
+        Self::read(&RunningKernel { root: "/".into(), files: None })
     }
-}
-
-/// The running kernel, as its files describe it.
-#[derive(Debug)]
-struct RunningKernel {
-    /// The folder that contains `proc` and `sys`.
-    root: PathBuf,
-    /// The files that show more to privileged readers, if they were opened before.
-    files: Option<Arc<KernelFiles>>,
 }
 
 /// The identity of the running kernel and its modules, and the places of the modules.
@@ -71,42 +47,20 @@ struct State {
 
 impl RunningKernel {
     fn symbols(self, cache: Option<&AnswerCache>) -> Result<KernelSymbols, KernelError> {
-        let Some((cache, state)) = cache.zip(self.state()) else { return self.read() };
+        let Some((cache, state)) = cache.zip(self.state()) else { return KernelSymbols::read(&self) };
         let kept = cache.kernel().and_then(|file| open(&file, &state.places, &state.identity));
         if let Some(kept) = kept {
             let build_id = build_id_in_notes(&self.notes(), cfg!(target_endian = "little"));
-            let unkept = Some(Unkept { kernel: self, all: OnceLock::new() });
-            return Ok(KernelSymbols { build_id, unkept, ..kept });
+            let uncached = Some(UncachedSymbols::new(self));
+            return Ok(KernelSymbols { build_id, uncached, ..kept });
         }
-        let symbols = self.read()?;
+        let symbols = KernelSymbols::read(&self)?;
         // If modules were loaded or unloaded meanwhile, the symbols belong to neither state.
         let is_same = self.state().is_some_and(|now| now.identity == state.identity);
         if let Some(bytes) = encode(&symbols, &state.places, &state.identity).filter(|_| is_same) {
             cache.keep_kernel(&bytes);
         }
         Ok(symbols)
-    }
-
-    fn read(&self) -> Result<KernelSymbols, KernelError> {
-        KernelSymbols::parse(BufReader::new(self.kallsyms()?), self.modules().as_slice(), &self.notes())
-    }
-
-    fn kallsyms(&self) -> io::Result<Box<dyn Read + '_>> {
-        match &self.files {
-            Some(files) => Ok(Box::new(files.kallsyms())),
-            None => Ok(Box::new(File::open(self.path("proc/kallsyms"))?)),
-        }
-    }
-
-    fn modules(&self) -> Vec<u8> {
-        match &self.files {
-            Some(files) => files.modules(),
-            None => fs::read(self.path("proc/modules")).unwrap_or_default(),
-        }
-    }
-
-    fn notes(&self) -> Vec<u8> {
-        fs::read(self.path("sys/kernel/notes")).unwrap_or_default()
     }
 
     /// `None` if the kernel hides a part of it.
@@ -143,18 +97,17 @@ impl RunningKernel {
         let address = lines.find_map(|line| Some(line.strip_suffix(" T _stext")?.to_owned()))?;
         u64::from_str_radix(&address, 16).ok().filter(|address| *address != 0)
     }
-
-    fn path(&self, below: impl AsRef<Path>) -> PathBuf {
-        self.root.join(below)
-    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use crate::KernelFiles;
     use crate::cache::checksum::checksum;
     use nyquist_object::Svma;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::PathBuf;
+    use std::sync::Arc;
 
     const BOOT: &str = "proc/sys/kernel/random/boot_id";
     const KALLSYMS: &str = "\

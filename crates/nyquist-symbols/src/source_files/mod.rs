@@ -100,8 +100,8 @@ impl SourceFiles {
         }
     }
 
-    /// Reads a crate's file that is not at its own path, because it was built with another home of cargo, or
-    /// is of an unpublished crate and was built on another machine. Debug info must name it.
+    /// Reads a crate's file that is not at its own path. It was built with another home of cargo, or it is of an
+    /// unpublished crate and was built on another machine. Debug info must name it.
     fn read_crate_of<'a>(&self, file: &str, named: impl FnOnce() -> Option<&'a str>) -> Option<SourceFile> {
         if !matches!(RustPath::of(file)?, RustPath::Crate { .. }) {
             return None;

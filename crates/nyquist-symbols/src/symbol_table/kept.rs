@@ -49,12 +49,12 @@ struct Block {
     /// Where its first row begins.
     first: u64,
     /// Its rows, after they were first needed.
-    rows: OnceLock<Result<Box<RowTable>, Damaged>>,
+    rows: OnceLock<Result<Box<RowTable>, DamagedBlock>>,
 }
 
 /// A damaged block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damaged;
+pub(super) struct DamagedBlock;
 
 /// The most bytes that the file of a table with this many symbols has. `None` if the table is not worth a
 /// file, or has too many for one.
@@ -109,7 +109,7 @@ impl KeptRows {
     }
 
     /// The row with this index. `None` after the last one.
-    pub(super) fn row(&self, index: usize) -> Result<Option<Row>, Damaged> {
+    pub(super) fn row(&self, index: usize) -> Result<Option<Row>, DamagedBlock> {
         match self.blocks.get(index / PER_BLOCK).filter(|_| index < self.len) {
             Some(_) => Ok(self.block(index / PER_BLOCK)?.row(index % PER_BLOCK)),
             None => Ok(None),
@@ -117,7 +117,7 @@ impl KeptRows {
     }
 
     /// How many rows begin at or before an address.
-    pub(super) fn after(&self, address: u64) -> Result<usize, Damaged> {
+    pub(super) fn after(&self, address: u64) -> Result<usize, DamagedBlock> {
         let blocks = self.blocks.partition_point(|block| block.first <= address);
         match blocks.checked_sub(1) {
             Some(last) => Ok(last * PER_BLOCK + self.block(last)?.after(address)),
@@ -126,9 +126,9 @@ impl KeptRows {
     }
 
     /// The rows of a block.
-    fn block(&self, number: usize) -> Result<&RowTable, Damaged> {
-        let block = self.blocks.get(number).ok_or(Damaged)?;
-        let rows = block.rows.get_or_init(|| self.read(number).map(Box::new).ok_or(Damaged));
+    fn block(&self, number: usize) -> Result<&RowTable, DamagedBlock> {
+        let block = self.blocks.get(number).ok_or(DamagedBlock)?;
+        let rows = block.rows.get_or_init(|| self.read(number).map(Box::new).ok_or(DamagedBlock));
         rows.as_deref().map_err(|damaged| *damaged)
     }
 

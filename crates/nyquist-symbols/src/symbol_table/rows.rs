@@ -1,7 +1,7 @@
 //! Functions by address: all of them in memory, or in blocks of a cached file that are read when they are
 //! needed.
 
-use super::kept::{Damaged, KeptRows};
+use super::kept::{DamagedBlock, KeptRows};
 use super::row_table::{Row, RowTable};
 use std::fmt;
 use std::sync::OnceLock;
@@ -58,7 +58,7 @@ impl KeptTable {
     /// Uses the cached rows, or the whole table after one of their blocks was found to be damaged.
     fn ask<T>(
         &self,
-        kept: impl FnOnce(&KeptRows) -> Result<T, Damaged>,
+        kept: impl FnOnce(&KeptRows) -> Result<T, DamagedBlock>,
         whole: impl FnOnce(&RowTable) -> T,
     ) -> T {
         if self.whole.get().is_none()

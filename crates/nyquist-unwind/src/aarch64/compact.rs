@@ -4,7 +4,7 @@
 //! An encoding describes the body of a function. Its prologue and epilogues are read from the instructions.
 
 use super::instructions::{Effect, effect, is_return, rule_at, word};
-use super::{X29, X30};
+use super::registers::{X29, X30};
 use crate::rule::{CfaKind, Rule};
 
 const MODE: u32 = 0x0f00_0000;

@@ -8,10 +8,10 @@
 //! caller's frame, where GCC puts it, is used.
 
 use super::instructions::{call_target, is_call};
-use super::{Aarch64, Link};
+use super::registers::{Aarch64, Link};
 use crate::StackMemory;
 use crate::architecture::{Frame, LostCaller};
-use crate::rule::CfaKind;
+use crate::rule::{CfaKind, Rule};
 use crate::space::{Mapping, find};
 use nyquist_object::{Avma, RelativeAddress};
 
@@ -24,8 +24,23 @@ const LARGEST_FRAME: u64 = 1 << 20;
 /// The most instructions of a function before its frame is set up.
 const LONGEST_PROLOGUE: u32 = 32;
 
+/// Looks for the caller of an interrupted frame, if only the link register has its return address, and that
+/// register is not known.
+pub(crate) fn lost_caller(
+    rule: Rule,
+    frame: &Frame<Aarch64>,
+    mappings: &[Mapping],
+    memory: &impl StackMemory,
+    address_bits: u64,
+) -> Option<LostCaller<Aarch64>> {
+    let is_lost = rule.kind() == CfaKind::StackPointer && rule.saved_registers().return_address.is_none();
+    let cfa = frame.sp.wrapping_add_signed(rule.operand());
+    let is_lost = is_lost && frame.interrupted && frame.link.register.is_none();
+    if is_lost { find_caller(cfa, mappings, memory, address_bits) } else { None }
+}
+
 /// Looks for the caller of a function whose frame ends at `cfa`.
-pub(super) fn find_caller(
+fn find_caller(
     cfa: u64,
     mappings: &[Mapping],
     memory: &impl StackMemory,

@@ -2,42 +2,18 @@
 
 mod compact;
 pub(crate) mod instructions;
-mod lost_link;
+pub(crate) mod lost_link;
+mod registers;
 mod rows;
 mod step;
 
-use crate::architecture::{Architecture, Frame, FullRegisters, LostCaller};
+use crate::architecture::{Architecture, Frame, FullRegisters};
 use crate::cfi::State;
-use crate::rule::{CfaKind, Rule};
-use crate::space::Mapping;
-use crate::{AddressSpace, Reason, StackMemory};
+use crate::rule::Rule;
+use crate::{Reason, StackMemory};
+use registers::{Link, PC, REGISTERS, SP, X29, X30};
 
-/// DWARF's number of the frame pointer (DWARF for the Arm 64-bit Architecture, section 4.1).
-const X29: usize = 29;
-/// DWARF's number of the link register, which a call sets to the address that it will return to.
-const X30: usize = 30;
-/// DWARF's number of the stack pointer.
-const SP: usize = 31;
-/// DWARF's number of the instruction pointer.
-const PC: usize = 32;
-/// How many registers there are.
-const REGISTERS: usize = 33;
-
-/// 64-bit ARM. A call leaves the return address in the link register, and functions that make calls save it.
-/// Machines with pointer authentication sign it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Aarch64;
-
-/// The state that a walk tracks in addition to the three registers of all architectures.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    /// The link register, if it can hold the return address. In a frame that has made a call, the call has
-    /// replaced it.
-    register: Option<u64>,
-    /// Whether the stack pointer is known. It is not known after a frame record, whose distance from its
-    /// frame's end is not known.
-    knows_stack_pointer: bool,
-}
+pub(crate) use registers::Aarch64;
 
 impl Architecture for Aarch64 {
     type Values = [u64; REGISTERS];
@@ -73,9 +49,8 @@ impl Architecture for Aarch64 {
 
     /// Signatures are above the highest bit of user addresses. That is at least the highest bit of the
     /// addresses of the process's code.
-    fn address_bits(space: &AddressSpace) -> u64 {
-        let end = space.mappings().last().map_or(0, Mapping::end);
-        space.address_mask().unwrap_or_else(|| end.checked_next_power_of_two().unwrap_or(0).wrapping_sub(1))
+    fn address_bits(mask: Option<u64>, code_end: u64) -> u64 {
+        mask.unwrap_or_else(|| code_end.checked_next_power_of_two().unwrap_or(0).wrapping_sub(1))
     }
 
     fn apply(
@@ -117,18 +92,5 @@ impl Architecture for Aarch64 {
 
     fn frame_pointer_above(code: &[u8]) -> Option<u64> {
         instructions::frame_pointer_above(code)
-    }
-
-    fn lost_caller(
-        rule: Rule,
-        frame: &Frame<Self>,
-        mappings: &[Mapping],
-        memory: &impl StackMemory,
-        address_bits: u64,
-    ) -> Option<LostCaller<Self>> {
-        let is_lost = rule.kind() == CfaKind::StackPointer && rule.saved_registers().return_address.is_none();
-        let cfa = frame.sp.wrapping_add_signed(rule.operand());
-        let is_lost = is_lost && frame.interrupted && frame.link.register.is_none();
-        if is_lost { lost_link::find_caller(cfa, mappings, memory, address_bits) } else { None }
     }
 }

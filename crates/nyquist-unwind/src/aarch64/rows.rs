@@ -1,6 +1,6 @@
 //! Converts rows of call frame information to rules.
 
-use super::{SP, X29};
+use super::registers::{SP, X29};
 use crate::cfi::{Form, Saved, State};
 use crate::rule::{CfaKind, Rule};
 

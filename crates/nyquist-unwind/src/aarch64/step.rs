@@ -1,6 +1,6 @@
 //! Steps from a frame to its caller by the frame's rule.
 
-use super::{Aarch64, Link, REGISTERS};
+use super::registers::{Aarch64, Link, REGISTERS};
 use crate::architecture::{Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::rule::{CfaKind, Rule, SavedRegisters};
 use crate::{Reason, StackMemory};

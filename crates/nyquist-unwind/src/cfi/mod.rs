@@ -7,11 +7,13 @@ mod expression;
 mod header;
 mod interpreter;
 mod reader;
+mod state;
 
 pub(crate) use entry::{Entries, Fde, SectionKind};
 pub(crate) use expression::Form;
 pub(crate) use header::{HeaderTable, find_eh_frame};
-pub(crate) use interpreter::{Interpreter, Rows, Saved, State};
+pub(crate) use interpreter::{Interpreter, Rows};
+pub(crate) use state::{Saved, State};
 
 /// The bytes of one section of call frame information, and the bases of its encoded pointers.
 #[derive(Debug)]

@@ -2,8 +2,7 @@
 //! and the caller's frame pointer is in the word below ("Go internal ABI specification", "arm64
 //! architecture", "Stack layout").
 
-use super::Rows;
-use super::functions::Entry;
+use super::functions::{Entry, Rows};
 use crate::aarch64::instructions::{is_call, is_signal_return, word};
 use crate::rule::{CfaKind, Rule};
 use std::ops::Range;

@@ -1,5 +1,6 @@
 //! The functions of Go's own table, each with its stack depth at each instruction.
 
+use crate::rule::Rule;
 use nyquist_object::go::{Header, ListEntry, Record, Values, Version};
 use std::ops::Range;
 
@@ -22,6 +23,9 @@ const STACK_SWITCHES: [&[u8]; 3] =
 /// The functions that the runtime makes interrupted code call, as if at any of its instructions
 /// (`isAsyncSafePoint` and `preparePanic` in `runtime/preempt.go` and `runtime/signal_arm64.go` of Go 1.19).
 const INJECTED: [&[u8]; 3] = [b"runtime.asyncPreempt", b"runtime.sigpanic", b"runtime.debugCallV2"];
+
+/// The offset in a function at which each of its rules begins to hold, in ascending order, and the rule.
+pub(super) type Rows = Vec<(u32, Rule)>;
 
 /// The table of functions.
 pub(super) struct Functions<'a> {

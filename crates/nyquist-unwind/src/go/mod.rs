@@ -11,7 +11,7 @@ use crate::Damage;
 use crate::code::AllCode;
 use crate::compile::{Description, Function};
 use crate::rule::Rule;
-use functions::{Entry, Functions};
+use functions::{Entry, Functions, Rows};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, ObjectError};
 use std::ops::Range;
 
@@ -21,9 +21,6 @@ const SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
 /// The segments of the table's section in Mach-O files.
 const MACHO_SEGMENTS: [&str; 2] = ["__TEXT", "__DATA_CONST"];
 const MACHO_SECTION: &str = "__gopclntab";
-
-/// The offset in a function at which each of its rules begins to hold, in ascending order, and the rule.
-type Rows = Vec<(u32, Rule)>;
 
 /// How an architecture uses the table.
 struct Machine {

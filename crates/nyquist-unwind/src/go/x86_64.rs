@@ -1,7 +1,6 @@
 //! The rows of a Go function for 64-bit x86.
 
-use super::Rows;
-use super::functions::Entry;
+use super::functions::{Entry, Rows};
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use crate::x86_64::instructions::{calls, is_signal_return};
 

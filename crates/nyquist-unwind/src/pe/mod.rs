@@ -5,16 +5,17 @@
 //! location of the table.
 
 mod aarch64;
+mod compiled;
 mod image;
 mod x86_64;
 
 use crate::architecture::{Architecture, FullRegisters};
 use crate::rule::Rule;
-use crate::table::Table;
 use crate::{Damage, Reason, StackMemory};
-use nyquist_object::pe::Directory;
 use nyquist_object::{ByteSource, Pe};
 use std::ops::Range;
+
+pub(crate) use compiled::Compiled;
 
 /// The functions of an image, kept for steps that need all registers.
 #[derive(Debug)]
@@ -62,38 +63,15 @@ impl Undo<'_> {
     }
 }
 
-/// The compiled table of functions of an image.
-#[derive(Debug)]
-pub(crate) struct Compiled {
-    pub(crate) table: Table,
-    pub(crate) functions: Functions,
-    /// The described ranges by address.
-    pub(crate) covered: Vec<Range<u32>>,
-}
-
 /// Compiles the table of functions of an image whose code is at the addresses `code`. Images of other
 /// architectures are rejected before.
-pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Compiled {
+pub(crate) fn compile<S: ByteSource>(
+    pe: &Pe<S>,
+    code: &[Range<u32>],
+    damage: &mut Damage,
+) -> Compiled<Functions> {
     match pe.architecture() {
-        nyquist_object::Architecture::Aarch64 => aarch64::compile(pe, code, damage),
-        _ => x86_64::compile(pe, code, damage),
+        nyquist_object::Architecture::Aarch64 => aarch64::compile(pe, code, damage).map(Functions::Aarch64),
+        _ => x86_64::compile(pe, code, damage).map(Functions::X86_64),
     }
-}
-
-/// The words of the table of functions.
-fn table_of_functions<S: ByteSource>(pe: &Pe<S>, damage: &mut Damage) -> Vec<u32> {
-    let Some((address, size)) = pe.directory(Directory::Exceptions) else { return Vec::new() };
-    let room = pe.file_range(address).map_or(0, |(_, room)| room);
-    let bytes = pe.read_at(address, size.min(room)).unwrap_or_else(|error| {
-        damage.add(|| format!("the table of functions is unreadable: {error}"));
-        Vec::new()
-    });
-    bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
-}
-
-/// The size of the code from its first to its last byte, limited to the size for which memory is reserved.
-fn extent(code: &[Range<u32>]) -> usize {
-    let extent =
-        code.first().zip(code.last()).map_or(0, |(first, last)| last.end.saturating_sub(first.start));
-    extent.min(1 << 28) as usize
 }

@@ -4,35 +4,17 @@ mod compact;
 pub(crate) mod flow;
 pub(crate) mod instructions;
 mod length;
+mod registers;
 mod rows;
 mod step;
 
-use crate::architecture::{Architecture, Frame, FullRegisters, LostCaller};
+use crate::architecture::{Architecture, Frame, FullRegisters};
 use crate::cfi::State;
 use crate::rule::Rule;
-use crate::space::Mapping;
-use crate::{AddressSpace, Reason, StackMemory};
+use crate::{Reason, StackMemory};
+use registers::{RBP, REGISTERS, RIP, RSP};
 
-/// DWARF's number of the register that `syscall` leaves its return address in.
-pub(crate) const RCX: usize = 2;
-/// DWARF's number of the frame pointer (System V ABI for AMD64, figure 3.36).
-const RBP: usize = 6;
-/// DWARF's number of the stack pointer.
-const RSP: usize = 7;
-/// DWARF's number of the return address column; in [`Registers`](crate::Registers) the instruction pointer.
-const RIP: usize = 16;
-/// How many registers there are.
-const REGISTERS: usize = 17;
-
-/// The offsets at which the kernel saves each register when it delivers a signal, from the stack pointer of
-/// the signal frame. The `ucontext` begins there, and `uc_mcontext` is 40 bytes into it
-/// (`arch/x86/include/uapi/asm/sigcontext.h`, `struct sigcontext_64`).
-const SIGNAL_CONTEXT: [u64; REGISTERS] =
-    [0x90, 0x88, 0x98, 0x80, 0x70, 0x68, 0x78, 0xa0, 0x28, 0x30, 0x38, 0x40, 0x48, 0x50, 0x58, 0x60, 0xa8];
-
-/// 64-bit x86: the return address is always on the stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct X86_64;
+pub(crate) use registers::{RCX, X86_64};
 
 impl Architecture for X86_64 {
     type Values = [u64; REGISTERS];
@@ -59,7 +41,7 @@ impl Architecture for X86_64 {
 
     fn set_link(_: &mut FullRegisters<Self>, (): ()) {}
 
-    fn address_bits(_: &AddressSpace) -> u64 {
+    fn address_bits(_: Option<u64>, _: u64) -> u64 {
         u64::MAX
     }
 
@@ -105,16 +87,5 @@ impl Architecture for X86_64 {
 
     fn frame_pointer_above(code: &[u8]) -> Option<u64> {
         instructions::frame_pointer_above(code)
-    }
-
-    /// A return address is always on the stack.
-    fn lost_caller(
-        _: Rule,
-        _: &Frame<Self>,
-        _: &[Mapping],
-        _: &impl StackMemory,
-        _: u64,
-    ) -> Option<LostCaller<Self>> {
-        None
     }
 }

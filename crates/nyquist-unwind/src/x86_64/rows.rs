@@ -1,6 +1,6 @@
 //! Converts rows of call frame information to rules.
 
-use super::{RBP, RIP, RSP, SIGNAL_CONTEXT};
+use super::registers::{RBP, RIP, RSP, SIGNAL_CONTEXT};
 use crate::cfi::{Form, Saved, State};
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 

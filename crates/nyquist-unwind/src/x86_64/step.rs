@@ -1,6 +1,6 @@
 //! Steps from a frame to its caller by the frame's rule.
 
-use super::{REGISTERS, SIGNAL_CONTEXT, X86_64};
+use super::registers::{REGISTERS, SIGNAL_CONTEXT, X86_64};
 use crate::architecture::{Frame, FullRegisters};
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use crate::{Reason, StackMemory};

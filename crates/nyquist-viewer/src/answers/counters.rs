@@ -4,7 +4,7 @@ use nyquist_profile::{Counter, CounterGraph};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use std::ops::Range;
 
 /// The most parts of a graph.

@@ -6,7 +6,7 @@ use nyquist_analysis::{Comparison, DiffOptions, DiffUnit, comparable_name};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::refusal::bad_request;
 

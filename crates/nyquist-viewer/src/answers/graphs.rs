@@ -4,7 +4,7 @@ use nyquist_analysis::{FlameChartOptions, FlameOptions};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::selection::thread;
 

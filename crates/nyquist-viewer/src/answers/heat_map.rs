@@ -6,7 +6,7 @@ use nyquist_analysis::{Selection, View};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 
 /// The maximum number of cells of a heat map, because all threads are read for each of them.
 const MOST_CELLS: usize = 50_000;

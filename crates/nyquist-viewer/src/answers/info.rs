@@ -4,7 +4,7 @@ use nyquist_analysis::{ThreadRow, Transform, own_functions};
 use nyquist_profile::Profile;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::function_table::FunctionTable;
 
 #[derive(Debug, Serialize)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
-use super::markers::{MarkerMatch, fields, found};
+use super::context::QueryContext;
+use super::markers::{MarkerMatch, fields, matching_markers};
 
 /// The maximum width of a chart, in pixels.
 const WIDEST: usize = 16_384;
@@ -47,7 +47,7 @@ pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Chart<'a>, Refu
     let times = asked.view.times();
     let pixel = (times.end - times.start) / width;
     let profile = asked.view.profile();
-    let found = found(asked)?;
+    let found = matching_markers(asked)?;
     let mut by_row: BTreeMap<(usize, &str), Vec<Bar>> = BTreeMap::new();
     for (start, duration, thread, marker) in &found {
         let bars = by_row.entry((thread.index(), profile.string(marker.name))).or_default();

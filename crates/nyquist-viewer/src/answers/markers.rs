@@ -4,7 +4,7 @@ use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, 
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::parameters::pattern;
 
 /// The maximum number of rows of a response.
@@ -28,7 +28,7 @@ struct MarkerTotals<'a> {
 pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Refusal> {
     let limit = asked.parameters.at_most("limit", 500, MOST_ROWS)?;
     let profile = asked.view.profile();
-    let found = found(asked)?;
+    let found = matching_markers(asked)?;
     let rows = found.iter().take(limit).map(|(start, duration, thread, marker)| {
         (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker))
     });
@@ -45,7 +45,7 @@ pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Re
 pub(super) type MarkerMatch<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 
 /// The matching markers, by time.
-pub(super) fn found<'a>(asked: &QueryContext<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
+pub(super) fn matching_markers<'a>(asked: &QueryContext<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
     let search = asked.parameters.get("search").map(pattern).transpose()?;
     let kind = asked.parameters.get("kind");
     let (profile, times) = (asked.view.profile(), asked.view.times());

@@ -1,5 +1,6 @@
 //! One file per request, or for a few similar ones.
 
+mod context;
 mod counters;
 mod diff;
 mod functions;
@@ -14,46 +15,12 @@ mod source;
 mod timeline;
 mod tree;
 
-use nyquist_analysis::{Index, View};
-use nyquist_profile::FuncId;
-use nyquist_server::{Refusal, SymbolSource};
+use nyquist_server::Refusal;
 use serde::Serialize;
 
-use crate::function_table::{FunctionCategories, FunctionTable};
-use crate::parameters::Parameters;
-use crate::refusal::{bad_request, internal, unknown_question};
+use crate::refusal::{internal, unknown_question};
 
-/// A request and its selection.
-#[derive(Clone, Copy)]
-pub(crate) struct QueryContext<'q, 'a> {
-    pub(crate) index: &'a Index<'a>,
-    pub(crate) view: &'q View<'a>,
-    /// The same selection of the other run.
-    pub(crate) before: Option<&'q View<'a>>,
-    pub(crate) parameters: &'q Parameters,
-    pub(crate) categories: &'q FunctionCategories,
-    pub(crate) symbols: &'q dyn SymbolSource,
-    /// For a recording that is shown since it was running: its end so far, in ns since the profile's zero.
-    pub(crate) live: Option<u64>,
-}
-
-impl<'a> QueryContext<'_, 'a> {
-    /// The number of a function in a table, which then includes it.
-    fn number(&self, table: &mut FunctionTable<'a>, func: FuncId) -> usize {
-        table.number(self.view, self.categories, func)
-    }
-
-    /// The other run of a comparison.
-    fn before(&self) -> Result<&View<'a>, Refusal> {
-        let missing = "no other profile is here to compare with: nyquist load BEFORE AFTER";
-        self.before.ok_or_else(|| bad_request(missing))
-    }
-
-    /// The time of a weight of 1, in ns.
-    fn interval_ns(&self) -> u64 {
-        self.view.profile().meta().interval
-    }
-}
+pub(crate) use context::QueryContext;
 
 /// Answers a request of the page.
 pub(crate) fn json_answer(question: &str, asked: &QueryContext<'_, '_>) -> Result<Vec<u8>, Refusal> {

@@ -5,7 +5,7 @@ use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox, 
 use nyquist_profile::{CategoryId, Unit};
 use nyquist_server::{Answer, Refusal};
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::refusal::{bad_request, internal};
 
 /// The width of the picture in pixels, before a browser fits it to its window.

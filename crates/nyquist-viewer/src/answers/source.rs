@@ -8,7 +8,7 @@ use nyquist_profile::{FuncId, Lib, NativeSymbolId, Profile};
 use nyquist_server::{AssemblyRequest, LibKey, Refusal, SourceRequest};
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::selection::function;
 

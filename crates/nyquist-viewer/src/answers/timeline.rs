@@ -5,7 +5,7 @@ use nyquist_profile::{CategoryId, FuncId};
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::refusal::bad_request;
 use crate::selection::{function, thread};
 

@@ -5,7 +5,7 @@ use nyquist_profile::FuncId;
 use nyquist_server::Refusal;
 use serde::Serialize;
 
-use super::QueryContext;
+use super::context::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::selection::{number_of, path};
 

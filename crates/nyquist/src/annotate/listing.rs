@@ -1,11 +1,12 @@
 //! The contents of an annotated function: the lines of its files, and its instructions.
 
 use super::code::{self, Code, Instruction};
-use super::lib_symbols::LibSymbols;
 use super::source::SourceText;
 use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::finder::{offline, source_files};
+use crate::module_request::module_request;
 use nyquist_analysis::{PlaceWeight, Places};
+use nyquist_convert::LibSymbols;
 use nyquist_object::BuildId;
 use nyquist_profile::{Func, FuncId, LibId, Profile, SourceId};
 use nyquist_symbols::{Finder, SourceFiles, short_source_path, special_source_path};
@@ -99,7 +100,7 @@ impl Listing {
     }
 
     fn read_source(&mut self, profile: &Profile, symbols: &SymbolArgs, finder: &Finder) {
-        let (allowed, named) = (source_files(symbols), LibSymbols::new(profile, finder));
+        let (allowed, named) = (source_files(symbols), LibSymbols::new(profile, finder, module_request));
         let recorded = profile.meta().start_time;
         self.read_files(|file| {
             let read = SourceText::read(&allowed, file, recorded, || named.spelling(file));
@@ -202,7 +203,7 @@ impl FileLines {
     }
 
     /// The lines that have samples, with those around them; `None` marks a gap.
-    pub(super) fn shown(&self, context: u32) -> Vec<Option<u32>> {
+    pub(super) fn shown_lines(&self, context: u32) -> Vec<Option<u32>> {
         // For a missing file, only the numbers of these lines are shown.
         let (context, last) = self.text.as_ref().map_or((0, u32::MAX), |text| (context, text.len()));
         let mut shown: Vec<Option<u32>> = Vec::new();
@@ -246,7 +247,7 @@ mod tests {
         let check = |lines: &[u32], text: Option<&SourceText>, expected: &[Option<u32>]| {
             let weights = lines.iter().map(|&line| (line, PlaceWeight { own: 1, total: 1 })).collect();
             let file = FileLines { text: text.cloned(), weights, ..FileLines::default() };
-            assert_eq!(file.shown(1), expected, "{lines:?}");
+            assert_eq!(file.shown_lines(1), expected, "{lines:?}");
         };
         check(&[1], Some(&text), &[Some(1), Some(2)]);
         check(&[5, 7], Some(&text), &[Some(4), Some(5), Some(6), Some(7), Some(8)]);

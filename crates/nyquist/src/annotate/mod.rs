@@ -3,7 +3,6 @@
 mod annotated;
 mod code;
 mod json;
-mod lib_symbols;
 mod listing;
 mod ratios;
 mod rows;
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     if let Some(others) = chosen.others(args.format.names()) {
         printer.say(others);
     }
-    let annotated = Annotated::new(&view, &chosen.funcs, args);
+    let annotated = Annotated::new(&view, chosen.funcs(), args);
     if args.format.json {
         page::print_json(&json::json(&annotated))
     } else {

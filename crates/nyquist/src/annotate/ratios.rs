@@ -48,7 +48,7 @@ pub(super) fn run(args: &AnnotateArgs, text: &str) -> Result<(), Failure> {
     if let Some(others) = chosen.others(args.format.names()) {
         printer.say(others);
     }
-    let chosen: BTreeSet<_> = chosen.funcs.into_iter().collect();
+    let chosen: BTreeSet<_> = chosen.funcs().iter().copied().collect();
     let other = same_functions(&views[side], &chosen, &views[1 - side]);
     let funcs = if side == 0 { [&chosen, &other] } else { [&other, &chosen] };
     let ratios = line_ratios([(&views[0], funcs[0]), (&views[1], funcs[1])]);
@@ -142,7 +142,7 @@ impl Annotated<'_> {
     /// The lines of a file that are shown; `None` where some are left out.
     fn lines(&self, file: &FileLines) -> Vec<Option<u32>> {
         if !self.args.hottest {
-            return file.shown(self.args.context);
+            return file.shown_lines(self.args.context);
         }
         let mut lines: Vec<_> = file.weights.iter().collect();
         lines.sort_by_key(|(_, weight)| Reverse(heat(**weight)));

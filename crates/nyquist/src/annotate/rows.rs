@@ -47,7 +47,7 @@ fn source_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines], context: u32)
     let mut rows = Vec::new();
     for file in files {
         rows.push(Row::Heading(short_source_path(&file.file).into_owned()));
-        rows.extend(file.shown(context).into_iter().map(|line| match line {
+        rows.extend(file.shown_lines(context).into_iter().map(|line| match line {
             Some(line) => line_row(file, line, line.to_string()),
             None => Row::Gap,
         }));

@@ -32,7 +32,7 @@ impl SourceText {
     fn of(file: &SourceFile, recorded: u64) -> Self {
         let changed = file.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let is_newer = recorded > 0 && changed.is_some_and(|time| time > Duration::from_micros(recorded));
-        Self { lines: file.text.lines().map(shown).collect(), is_newer }
+        Self { lines: file.text.lines().map(display_line).collect(), is_newer }
     }
 
     /// A line, counted from 1; `None` beyond the end.
@@ -48,7 +48,7 @@ impl SourceText {
 }
 
 /// A line for display: tabs become four spaces, other control characters are escaped.
-fn shown(line: &str) -> String {
+fn display_line(line: &str) -> String {
     let line = line.replace('\t', "    ");
     crate::text::one_line(line.trim_end()).into_owned()
 }

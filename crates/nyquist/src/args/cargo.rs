@@ -211,7 +211,7 @@ fn passed_on() -> Vec<Arg> {
 
 /// Options that were typed, to be handed to another program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Typed(Vec<TypedOption>);
+struct TypedOptions(Vec<TypedOption>);
 
 /// An option as it was typed, with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,7 +225,7 @@ struct TypedOption {
     is_path: bool,
 }
 
-impl Typed {
+impl TypedOptions {
     fn collect(arguments: impl IntoIterator<Item = Arg>, matches: &ArgMatches) -> Self {
         let typed = |arg: &Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
         let found = arguments.into_iter().filter(typed);
@@ -289,7 +289,7 @@ impl TypedOption {
 
 /// Options of cargo, as they were typed.
 #[derive(Clone, Debug)]
-pub(crate) struct CargoWords(Typed);
+pub(crate) struct CargoWords(TypedOptions);
 
 impl CargoWords {
     /// All of them.
@@ -328,7 +328,7 @@ impl CargoWords {
 
 impl FromArgMatches for CargoWords {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self(Typed::collect(passed_on(), matches)))
+        Ok(Self(TypedOptions::collect(passed_on(), matches)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -349,7 +349,7 @@ impl Args for CargoWords {
 
 /// Options of `nyquist record`, as they were typed.
 #[derive(Clone, Debug)]
-pub(crate) struct RecordWords(Typed);
+pub(crate) struct RecordWords(TypedOptions);
 
 impl RecordWords {
     /// The words for a recorder that runs in `folder`, when they were typed in `typed_in`. The profile is
@@ -398,7 +398,7 @@ fn record_options() -> Vec<Arg> {
 
 impl FromArgMatches for RecordWords {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self(Typed::collect(record_options(), matches)))
+        Ok(Self(TypedOptions::collect(record_options(), matches)))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -1,4 +1,4 @@
-//! The events that `nyquist record` records beside the samples.
+//! The events that `nyquist record` records in addition to the samples.
 
 use crate::args::quantity::whole;
 use clap::builder::NonEmptyStringValueParser;

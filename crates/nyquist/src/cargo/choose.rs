@@ -35,8 +35,15 @@ pub(super) fn one<T>(mut candidates: Vec<Candidate<T>>, what: &str, none: &str) 
     let number = ask(&candidates, what).filter(|number| (1..=candidates.len()).contains(number));
     match number {
         Some(number) => Ok(candidates.swap_remove(number - 1).value),
-        None => Err(Failure::new("nothing was chosen").status(CARGO_FAILED)),
+        None => Err(not_chosen(&candidates)),
     }
+}
+
+fn not_chosen<T>(candidates: &[Candidate<T>]) -> Failure {
+    let example = candidates.first().map_or("", |first| &first.words);
+    Failure::new("nothing was chosen")
+        .hint(format!("type a number from 1 to {}, or name one, such as: {example}", candidates.len()))
+        .status(CARGO_FAILED)
 }
 
 fn ambiguous<T>(candidates: &[Candidate<T>], what: &str) -> Failure {

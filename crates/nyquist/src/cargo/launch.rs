@@ -44,7 +44,8 @@ pub(super) fn report(words: Vec<OsString>) -> Result<u8, Failure> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let launch = Launch { words, folder: current_folder()?, variables: variables.collect() };
     let line = serde_json::to_string(&Message { reason: REASON.to_owned(), launch });
-    let line = line.map_err(|error| Failure::because("how cargo runs the program cannot be said", &error))?;
+    let line =
+        line.map_err(|error| Failure::because("cannot find out how cargo runs the program", &error))?;
     page::write_json_with(|out| writeln!(out, "{line}"))?;
     Ok(0)
 }

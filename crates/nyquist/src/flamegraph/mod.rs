@@ -6,7 +6,7 @@ mod picture;
 mod title;
 
 use crate::args::{FlamegraphArgs, PictureArgs};
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::output::Destination;
 use crate::printer::Printer;
 use crate::scale::Scale;
@@ -100,12 +100,10 @@ fn write(
     picture: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let Some(output) = output else { return page::write_file_with(false, picture) };
-    let cannot_write =
-        |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
     let output = output.open().map_err(|refused| refused.failure(file, "-o"))?;
     match output.save(picture) {
         // The reader has closed the pipe early.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        saved => saved.map(|_| ()).map_err(|error| cannot_write(&error)),
+        saved => saved.map(|_| ()).map_err(|error| Failure::cannot_write(file, &error)),
     }
 }

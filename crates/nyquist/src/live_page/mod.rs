@@ -13,8 +13,8 @@ use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
 use crate::finder::{finder, source_files};
+use crate::generated_code::SideFiles;
 use crate::identity;
-use crate::made_code::SideFiles;
 use crate::printer::Printer;
 use crate::server_config::server_config;
 use crate::system::users::give_up_capabilities;
@@ -95,7 +95,7 @@ impl LivePage {
     }
 
     /// The profile that the page shows.
-    pub(crate) fn shown(&self) -> &Arc<PageProfile> {
+    pub(crate) fn profile(&self) -> &Arc<PageProfile> {
         &self.shown
     }
 
@@ -128,7 +128,7 @@ fn bind(
     let meta = Meta { product: name.to_owned(), profiling_start: Some(0), ..Meta::default() };
     let profile = ProfileBuilder::new(meta).finish();
     let finder = finder(symbols, Watch::new(printer, None));
-    let known = ProfileSymbols::new(&profile, finder, source_files(symbols)).with_made_code(SideFiles);
+    let known = ProfileSymbols::new(&profile, finder, source_files(symbols)).with_generated_code(SideFiles);
     let symbols = Arc::new(GrowingSymbols::new(known));
     let source: Arc<dyn SymbolSource> = Arc::<GrowingSymbols>::clone(&symbols);
     let (viewer, feed) = BuiltinViewer::live(profile, Arc::clone(&source));

@@ -21,21 +21,21 @@ impl GrowingSymbols {
         self.0.write().unwrap_or_else(PoisonError::into_inner).take_libs(profile);
     }
 
-    fn known(&self) -> RwLockReadGuard<'_, ProfileSymbols> {
+    fn read(&self) -> RwLockReadGuard<'_, ProfileSymbols> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SymbolSource for GrowingSymbols {
     fn symbolicate(&self, lib: &LibKey, addresses: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>> {
-        self.known().symbolicate(lib, addresses)
+        self.read().symbolicate(lib, addresses)
     }
 
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
-        self.known().source(request)
+        self.read().source(request)
     }
 
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
-        self.known().assembly(request)
+        self.read().assembly(request)
     }
 }

@@ -1,4 +1,4 @@
-//! The place for output: opened before the recording starts, and written completely or not at all when it
+//! Output files: they are opened before the recording starts, and written completely or not at all when it
 //! ends.
 
 mod refused;
@@ -113,7 +113,7 @@ impl Output {
     /// Its name for messages.
     pub(crate) fn name(&self) -> &Path {
         match self {
-            Self::File(pending) => pending.shown(),
+            Self::File(pending) => pending.display_path(),
             Self::Stream(stream) => &stream.path,
         }
     }

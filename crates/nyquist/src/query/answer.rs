@@ -73,7 +73,7 @@ impl Answer {
         let mut text = String::new();
         let facts = self.facts.iter().filter(|(_, value)| !value.is_null());
         text.extend(
-            facts.map(|(name, value)| format!("{}: {}\n", name.replace('_', " "), shown(name, value))),
+            facts.map(|(name, value)| format!("{}: {}\n", name.replace('_', " "), format_value(name, value))),
         );
         text.extend(self.notes.iter().map(|note| format!("note: {}\n", one_line(note))));
         let mut text = Text::from(text);
@@ -104,7 +104,7 @@ impl Rows {
         });
         let mut table = Table::new(columns.collect());
         for row in &self.shown {
-            let cells = self.columns.iter().zip(row).map(|(name, value)| shown(name, value).into());
+            let cells = self.columns.iter().zip(row).map(|(name, value)| format_value(name, value).into());
             table.add(cells.collect());
         }
         let more = self.count.saturating_sub(self.shown.len());
@@ -115,7 +115,7 @@ impl Rows {
 }
 
 /// A value as text: shares in per cent.
-fn shown(name: &str, value: &Value) -> String {
+fn format_value(name: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => one_line(text).into_owned(),

@@ -137,7 +137,7 @@ pub(super) fn lines(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
 pub(super) fn source(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let choice = chosen(asked, &mut answer)?;
-    let (lines, notes) = hot_lines(asked.view, &choice.funcs, &asked.args.read.symbols);
+    let (lines, notes) = hot_lines(asked.view, choice.funcs(), &asked.args.read.symbols);
     let row = |line: &HotLine| {
         vec![
             asked.share(line.own),

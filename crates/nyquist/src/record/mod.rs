@@ -5,17 +5,17 @@ pub(crate) mod ending;
 mod family;
 mod feed;
 mod launched;
-mod recorded;
+mod recording_result;
 mod run;
 mod subject;
 mod summary;
 
 pub(crate) use feed::{Feed, end_of, total_event};
 pub(crate) use launched::{Launched, enter_recording};
-pub(crate) use recorded::Recorded;
+pub(crate) use recording_result::RecordingResult;
 pub(crate) use run::{Run, record_runs};
 pub(crate) use subject::{describe, named_processes, program_name};
-pub(crate) use summary::Course;
+pub(crate) use summary::RunReport;
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};
@@ -23,7 +23,7 @@ use crate::failure::{FAILED, Failure, io_reason};
 use crate::live_page::{LivePage, Tap};
 use crate::output::Output;
 use crate::printer::{self, Printer};
-use crate::save::{Written, save};
+use crate::save::{SaveFormat, Saved, save};
 use crate::serve::{ServedProfile, serve};
 use crate::symbolicate::symbolicate;
 use crate::system::recording;
@@ -31,7 +31,7 @@ use crate::system::signals::Requests;
 use crate::{flamegraph, identity, page};
 use destinations::{Destinations, Outputs};
 use ending::Ending;
-use nyquist_convert::{Finished, LibSource, Libs};
+use nyquist_convert::{ConversionResult, LibSource, Libs};
 use nyquist_profile::Profile;
 use nyquist_symbols::KernelFiles;
 use std::io::{self, IsTerminal as _};
@@ -41,53 +41,35 @@ use subject::{profile_name, target_name};
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
-    if let Some(pids) = args.pids_in_words() {
-        let first = args.command.first().map(|word| word.display().to_string()).unwrap_or_default();
-        return Err(Failure::new(format!("`{first}` is not a command"))
-            .hint(format!("-p {pids} records these processes"))
-            .status(NOT_UNDERSTOOD));
-    }
+    refuse_pids_with_spaces(args)?;
     recording::check_limits()?;
     if args.as_root {
         identity::serve_root();
     }
     // Before signal handling starts, because this may wait for the reader of a FIFO.
-    let outputs = Destinations::find(args)?;
+    let destinations = Destinations::find(args)?;
     // Before any thread starts, so that all threads block these signals and one thread receives them.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
-    let control = Control::start(requests);
-    let Outputs { output, form, picture } = outputs.open(args)?;
+    let session = Session { args, printer, control: &Control::start(requests) };
+    let Outputs { output, form, picture } = destinations.open(args)?;
     let plan = recording::Plan::of(args)?;
     // The links exist before the program prints anything.
-    let page = args.live.then(|| LivePage::start(&profile_name(args), &args.server, &args.symbols, printer));
-    let page = page.transpose()?;
-    let tap = page.as_ref().map(|page| Tap::of(page.shown(), &args.symbols)).transpose()?;
-    let recorded = plan.record((printer, &control), tap.as_ref());
-    // The page gets no snapshots after its last profile.
-    if let Some(tap) = tap {
-        tap.finish();
-    }
-    if let Some(page) = &page {
-        page.shown().note_saving();
-    }
+    let (page, tap) = session.start_page()?.unzip();
+    let recorded = session.record(&plan, page.as_ref(), tap);
     // The output that is no longer needed is removed by the process that created it.
-    let Recorded { finished, runs, events, command_lines, may_read_other_processes } =
+    let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let runs = runs.with_sums_of_the_asked(args);
-    let Finished { profile, statistics, occurrences, libs, side_file_notes } = finished;
+    let ConversionResult { profile, statistics, occurrences, libs, side_file_notes } = finished;
     for note in &side_file_notes {
         printer.warn(note);
     }
-    let kernel = kernel_files(&libs);
-    give_up_privileges(printer);
-    let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);
-    let profile = identity::as_invoking_user(look_up)?;
     let goes_on = wants_server(args) || page.is_some();
-    free_or_forget(libs, goes_on);
-    control.enter(Phase::Saving);
-    let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
-    let about = summary::Recorded {
+    let profile = session.symbolicate(profile, libs, goes_on)?;
+    session.control.enter(Phase::Saving);
+    let saved = save(&profile, output, SaveFormat { form, version: args.profile_version }, printer)?;
+    let about = summary::SummarizedRecording {
         profile: &profile,
         program: &target_name(args),
         command_lines: &command_lines,
@@ -95,32 +77,97 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         events: (&events, &occurrences),
         may_read_other_processes,
     };
-    summary::print(
-        printer,
-        &about,
-        &runs.course,
-        &statistics,
-        &Ending { used: runs.used, living: &runs.living, attached: &args.target.pid },
-        saved.path.as_deref(),
-    );
+    let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.pid };
+    summary::print(printer, &about, &runs.report, &statistics, &ending, saved.path.as_deref());
     if let Some(picture) = picture {
         write_picture(&profile, picture, printer)?;
     }
     runs.not_kept.map_or(Ok(()), Err)?;
-    if let Some(page) = page {
-        give_up_privileges(printer);
-        page.shown().end(profile);
-        page.stay(printer, &control)?;
-    } else if goes_on && saved.path.is_some() {
-        let bytes = saved.bytes(&profile)?;
-        // No remaining output needs root.
-        give_up_privileges(printer);
-        serve(ServedProfile::new(bytes, profile, None), &args.server, &args.symbols, printer, &control)?;
-    } else {
-        free_or_forget(profile, goes_on);
-    }
+    session.present(profile, &saved, page, goes_on)?;
     // A script must get an error status if its requested file is missing.
     Ok(if saved.as_asked { runs.status } else { runs.status.max(FAILED) })
+}
+
+/// The parameters of all steps of the subcommand.
+struct Session<'a> {
+    args: &'a RecordArgs,
+    printer: Printer,
+    control: &'a Control,
+}
+
+impl Session<'_> {
+    /// Starts to serve the page of the recording and to make its snapshots, if it is requested.
+    fn start_page(&self) -> Result<Option<(LivePage, Tap)>, Failure> {
+        let Self { args, printer, .. } = *self;
+        if !args.live {
+            return Ok(None);
+        }
+        let page = LivePage::start(&profile_name(args), &args.server, &args.symbols, printer)?;
+        let tap = Tap::of(page.profile(), &args.symbols)?;
+        Ok(Some((page, tap)))
+    }
+
+    /// Records, and shows snapshots on the page meanwhile.
+    fn record(
+        &self,
+        plan: &recording::Plan<'_>,
+        page: Option<&LivePage>,
+        tap: Option<Tap>,
+    ) -> Result<RecordingResult, Failure> {
+        let recorded = plan.record((self.printer, self.control), tap.as_ref());
+        // The page gets no snapshots after its last profile.
+        if let Some(tap) = tap {
+            tap.finish();
+        }
+        if let Some(page) = page {
+            page.profile().note_saving();
+        }
+        recorded
+    }
+
+    /// Gives up the privileges that only the recording needed, looks up names, and frees what that has used.
+    fn symbolicate(&self, profile: Profile, libs: Libs, goes_on: bool) -> Result<Profile, Failure> {
+        let Self { args, printer, control } = *self;
+        let kernel = kernel_files(&libs);
+        give_up_privileges(printer);
+        let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, control);
+        let profile = identity::as_invoking_user(look_up)?;
+        free_or_forget(libs, goes_on);
+        Ok(profile)
+    }
+
+    /// Shows the saved profile on the page of the recording, or serves it, if either is requested.
+    fn present(
+        &self,
+        profile: Profile,
+        saved: &Saved,
+        page: Option<LivePage>,
+        goes_on: bool,
+    ) -> Result<(), Failure> {
+        let Self { args, printer, control } = *self;
+        if let Some(page) = page {
+            give_up_privileges(printer);
+            page.profile().end(profile);
+            page.stay(printer, control)
+        } else if goes_on && saved.path.is_some() {
+            let bytes = saved.bytes(&profile)?;
+            // No remaining output needs root.
+            give_up_privileges(printer);
+            serve(ServedProfile::new(bytes, profile, None), &args.server, &args.symbols, printer, control)
+        } else {
+            free_or_forget(profile, goes_on);
+            Ok(())
+        }
+    }
+}
+
+/// Fails if process ids are separated by spaces, because those behind the first would be the command.
+fn refuse_pids_with_spaces(args: &RecordArgs) -> Result<(), Failure> {
+    let Some(pids) = args.pids_in_words() else { return Ok(()) };
+    let first = args.command.first().map(|word| word.display().to_string()).unwrap_or_default();
+    Err(Failure::new(format!("`{first}` is not a command"))
+        .hint(format!("-p {pids} records these processes"))
+        .status(NOT_UNDERSTOOD))
 }
 
 /// Facts that the running kernel shows only to root, if a recording has kernel addresses. They are used after

@@ -4,14 +4,14 @@ use crate::args::RecordArgs;
 use crate::failure::Failure;
 use crate::number::counted;
 use crate::printer::Printer;
-use crate::record::summary::Course;
+use crate::record::summary::RunReport;
 use crate::system::launch::EndReason;
 use std::time::{Duration, Instant};
 
 /// The result of a run, or of several runs.
 pub(crate) struct Run {
     /// How it went.
-    pub(crate) course: Course,
+    pub(crate) report: RunReport,
     /// Why the last run ended.
     pub(crate) reason: EndReason,
     /// The exit status of this program, if nothing fails from now on.
@@ -30,13 +30,13 @@ impl Run {
     pub(super) fn with_sums_of_the_asked(mut self, args: &RecordArgs) -> Self {
         let has_all_threads = !args.shape.rows.main_thread_only;
         self.used = self.used.filter(|_| has_all_threads && args.cpu.is_none());
-        self.course.total_cpu_time_ns = self.course.total_cpu_time_ns.filter(|_| has_all_threads);
+        self.report.total_cpu_time_ns = self.report.total_cpu_time_ns.filter(|_| has_all_threads);
         self
     }
 
     /// This run with the sums and warnings of those before it.
     fn after(mut self, former: Self) -> Self {
-        self.course = self.course.after(former.course);
+        self.report = self.report.after(former.report);
         self.used = self.used.zip(former.used).map(|(used, before)| used + before);
         self
     }

@@ -101,3 +101,10 @@ pub(crate) fn summary_json(view: &View<'_>) -> Value {
         "thread_count": summary.threads,
     })
 }
+
+/// Adds the members of one object to another.
+pub(super) fn add_members(json: &mut Value, members: Value) {
+    if let (Some(json), Value::Object(members)) = (json.as_object_mut(), members) {
+        json.extend(members);
+    }
+}

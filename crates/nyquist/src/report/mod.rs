@@ -83,13 +83,6 @@ fn json_of(report: &Report<'_>) -> Value {
     json["schema"] = json!("nyquist-report/1");
     json["view"] = json!(name);
     json["counters"] = usage::json(report.view);
-    merge(&mut json, members);
+    heading::add_members(&mut json, members);
     json
-}
-
-/// Adds the members of one object to another.
-fn merge(json: &mut Value, members: Value) {
-    if let (Some(json), Value::Object(members)) = (json.as_object_mut(), members) {
-        json.extend(members);
-    }
 }

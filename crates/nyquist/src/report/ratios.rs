@@ -29,7 +29,7 @@ pub(super) fn run(args: &ReportArgs, text: &str) -> Result<(), Failure> {
     json["schema"] = json!("nyquist-report/1");
     json["view"] = json!("ratio");
     json["counters"] = usage::json(&views[0]);
-    super::merge(&mut json, members(args, &events, &ratios));
+    heading::add_members(&mut json, members(args, &events, &ratios));
     page::print_json(&json)
 }
 

@@ -38,8 +38,8 @@ impl TreeOptions {
 pub(crate) fn tree_nodes<'v>(view: &'v View<'v>, options: &TreeOptions) -> Vec<(usize, TreeNode<'v>)> {
     let rows = chosen(view, options).rows.into_iter();
     rows.filter_map(|row| match row.what {
-        What::Node(node) => Some((row.depth, node)),
-        What::Others { .. } => None,
+        LineSubject::Node(node) => Some((row.depth, node)),
+        LineSubject::Others { .. } => None,
     })
     .collect()
 }
@@ -51,8 +51,8 @@ pub(super) fn text(report: &Report<'_>, inverted: bool) -> Text {
 pub(super) fn json(report: &Report<'_>, inverted: bool) -> Value {
     let nodes = chosen(report.view, &options(report, inverted));
     let rows = nodes.rows.iter().filter_map(|row| match &row.what {
-        What::Node(node) => Some(node_json(row, node, report.scale)),
-        What::Others { .. } => None,
+        LineSubject::Node(node) => Some(node_json(row, node, report.scale)),
+        LineSubject::Others { .. } => None,
     });
     json!({ "nodes": rows.collect::<Vec<_>>(), "is_cut": nodes.is_cut })
 }
@@ -86,7 +86,7 @@ fn node_json(row: &TreeRow<'_>, node: &TreeNode<'_>, scale: Scale) -> Value {
 /// A line of a tree.
 struct TreeRow<'v> {
     depth: usize,
-    what: What<'v>,
+    what: LineSubject<'v>,
     branch: Branch,
     /// The vertical lines at its left.
     guides: String,
@@ -95,7 +95,7 @@ struct TreeRow<'v> {
 }
 
 /// The subject of a line.
-enum What<'v> {
+enum LineSubject<'v> {
     Node(TreeNode<'v>),
     /// Children that are too light to show.
     Others {
@@ -123,7 +123,7 @@ struct ShownNodes<'v> {
 }
 
 /// A candidate node.
-struct Kept<'v> {
+struct Candidate<'v> {
     node: TreeNode<'v>,
     depth: usize,
     parent: Option<usize>,
@@ -143,7 +143,7 @@ struct Children {
 /// Expands nodes from the heaviest on, until the limit is reached.
 #[derive(Default)]
 struct Heaviest<'v> {
-    nodes: Vec<Kept<'v>>,
+    nodes: Vec<Candidate<'v>>,
     roots: Children,
     /// The nodes that are not expanded yet. Among nodes of the same weight, the one found first is next.
     ahead: BinaryHeap<(u64, Reverse<usize>)>,
@@ -181,7 +181,13 @@ impl<'v> Heaviest<'v> {
             let index = self.nodes.len();
             children.kept.push(index);
             self.ahead.push((weight, Reverse(index)));
-            self.nodes.push(Kept { node, depth, parent, is_shown: false, children: Children::default() });
+            self.nodes.push(Candidate {
+                node,
+                depth,
+                parent,
+                is_shown: false,
+                children: Children::default(),
+            });
         }
         children
     }
@@ -219,15 +225,15 @@ fn chosen<'v>(view: &'v View<'v>, options: &TreeOptions) -> ShownNodes<'v> {
 /// The lines of the children of a node, each with its own children, in reverse order.
 fn children_rows<'v>(
     children: &Children,
-    nodes: &mut [Option<Kept<'v>>],
+    nodes: &mut [Option<Candidate<'v>>],
     parent: Option<&TreeRow<'v>>,
     options: &TreeOptions,
 ) -> Vec<(TreeRow<'v>, Children)> {
     let shown = children.kept.iter().filter_map(|&index| nodes[index].take()).filter(|kept| kept.is_shown);
-    let mut what: Vec<_> = shown.map(|kept| (What::Node(kept.node), kept.children)).collect();
+    let mut what: Vec<_> = shown.map(|kept| (LineSubject::Node(kept.node), kept.children)).collect();
     // Below a node without shown children, others would only repeat its weight.
     if !what.is_empty() && children.others_weight >= options.min_weight.max(1) {
-        let others = What::Others { count: children.others, weight: children.others_weight };
+        let others = LineSubject::Others { count: children.others, weight: children.others_weight };
         what.push((others, Children::default()));
     }
     let count = what.len();
@@ -235,7 +241,7 @@ fn children_rows<'v>(
     let rows = what.into_iter().enumerate().map(|(index, (what, children))| {
         let row = TreeRow {
             depth: parent.map_or(0, |parent| parent.depth + 1),
-            is_of_same_lib: matches!((&what, parent), (What::Node(node), Some(_)) if node.lib == lib),
+            is_of_same_lib: matches!((&what, parent), (LineSubject::Node(node), Some(_)) if node.lib == lib),
             what,
             branch: match index + 1 {
                 _ if count == 1 => Branch::Chain,
@@ -254,8 +260,8 @@ fn children_rows<'v>(
 impl<'v> TreeRow<'v> {
     fn node(&self) -> Option<&TreeNode<'v>> {
         match &self.what {
-            What::Node(node) => Some(node),
-            What::Others { .. } => None,
+            LineSubject::Node(node) => Some(node),
+            LineSubject::Others { .. } => None,
         }
     }
 
@@ -279,8 +285,8 @@ impl<'v> TreeRow<'v> {
 
     fn weights(&self) -> (u64, u64) {
         match &self.what {
-            What::Node(node) => (node.total.weight, node.self_amount.weight),
-            What::Others { weight, .. } => (*weight, 0),
+            LineSubject::Node(node) => (node.total.weight, node.self_amount.weight),
+            LineSubject::Others { weight, .. } => (*weight, 0),
         }
     }
 }
@@ -340,8 +346,8 @@ fn ascii(guides: &str) -> String {
 
 fn label(row: &TreeRow<'_>, options: &TreeOptions, room: Option<usize>, screen: Screen) -> Text {
     let node = match &row.what {
-        What::Node(node) => node,
-        What::Others { count, .. } => {
+        LineSubject::Node(node) => node,
+        LineSubject::Others { count, .. } => {
             return Style::Dim.paint(&format!("({})", counted(*count as u64, "other")), screen);
         }
     };

@@ -7,6 +7,9 @@ mod asking;
 pub(crate) mod linux;
 #[cfg(target_os = "macos")]
 pub(crate) mod macos;
+// Tested on every Unix.
+#[cfg(any(target_os = "macos", all(test, unix)))]
+mod replaced_program;
 #[cfg(any(target_os = "macos", windows))]
 mod suspending;
 #[cfg(windows)]

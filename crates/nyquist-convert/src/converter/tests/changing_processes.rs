@@ -136,7 +136,7 @@ fn map_dump(pid: u32) -> EventKind {
 }
 
 /// The profile of the events, and the feedback on their copies.
-pub(crate) fn converted() -> (Finished, Vec<StackCopyFeedback>) {
+pub(crate) fn converted() -> (ConversionResult, Vec<StackCopyFeedback>) {
     let mut converter = converter(true);
     let mut feedback = Vec::new();
     for (time, event) in (1..).zip(events()) {

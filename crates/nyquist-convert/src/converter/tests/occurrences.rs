@@ -1,4 +1,4 @@
-//! Tests of events beside the samples: their markers, their counts, and the limits.
+//! Tests of additional events: their markers, their counts, and the limits.
 
 use super::*;
 use crate::OccurrenceCount;
@@ -42,7 +42,7 @@ fn markers(profile: &Profile) -> Vec<String> {
     lines
 }
 
-fn finished(filter: Filter, events: impl IntoIterator<Item = EventKind>) -> Finished {
+fn finished(filter: Filter, events: impl IntoIterator<Item = EventKind>) -> ConversionResult {
     let mut converter = converter(true);
     converter.keep_only(filter);
     converter.push(at(0, name(1, 1, "app", true)));

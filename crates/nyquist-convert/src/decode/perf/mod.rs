@@ -1,11 +1,13 @@
 //! Converts perf records to events. The records come from the kernel's ring buffers or from a perf.data file.
 
-mod beside;
+mod additional_events;
 mod counters;
 mod stack;
 
-pub use beside::{Becomes, BesideEvent, Details, EventsBeside, OccurrenceEvent, SampleFields};
-pub(crate) use beside::{marker_format, shown, value};
+pub use additional_events::{
+    AdditionalEvent, AdditionalEventKind, AdditionalEvents, Details, OccurrenceEvent, SampleFields,
+};
+pub(crate) use additional_events::{field_value, marker_format, shown_fields};
 pub use counters::{CounterMeaning, EventCpus, Period, Successors};
 pub(crate) use stack::{deferred_cookie, user_part};
 
@@ -50,8 +52,8 @@ pub struct PerfEvents {
     pub counters: CounterMeaning,
     /// The events that have taken over from others. Their counters begin at that time.
     pub successors: Successors,
-    /// The events whose samples are not observations of a running thread, but occurrences of the event.
-    pub beside: EventsBeside,
+    /// The events whose samples are occurrences of the event, and not observations of a running thread.
+    pub additional_events: AdditionalEvents,
 }
 
 impl PerfEvents {
@@ -86,8 +88,8 @@ impl PerfEvents {
         Some(match &record.body {
             Body::Sample(sample) => {
                 let observed = self.sample(record, sample, piece)?;
-                match self.beside.get(record.id.id) {
-                    Some(event) => event.kind(observed, sample, self.counter(record, sample))?,
+                match self.additional_events.get(record.id.id) {
+                    Some(event) => event.event_kind(observed, sample, self.counter(record, sample))?,
                     None => EventKind::Sample(observed),
                 }
             }
@@ -102,8 +104,9 @@ impl PerfEvents {
             Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
             Body::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
             Body::Lost(lost) if self.is_additional_event(lost.id) => {
-                let is_asked_for = self.beside.get(Some(lost.id)).is_some_and(BesideEvent::is_asked_for);
-                is_asked_for.then_some(EventKind::OccurrencesLost { records: lost.records })?
+                let is_requested =
+                    self.additional_events.get(Some(lost.id)).is_some_and(AdditionalEvent::is_requested);
+                is_requested.then_some(EventKind::OccurrencesLost { records: lost.records })?
             }
             // The clock does not pause then.
             Body::Throttle(throttle) | Body::Unthrottle(throttle)
@@ -124,10 +127,10 @@ impl PerfEvents {
     /// The layout of a record. A sample begins with the number of its event (`PERF_SAMPLE_IDENTIFIER`).
     fn format_of(&self, bytes: &[u8]) -> RecordFormat {
         let is_sample = || Header::parse(bytes).is_ok_and(|header| header.kind == record::SAMPLE);
-        if self.beside.is_empty() || !is_sample() {
+        if self.additional_events.is_empty() || !is_sample() {
             return self.format;
         }
-        let fields = SampleLayout::event_in(bytes).map(|id| self.beside.fields(id));
+        let fields = SampleLayout::event_in(bytes).map(|id| self.additional_events.fields(id));
         fields.unwrap_or_default().format(self.format)
     }
 
@@ -140,9 +143,9 @@ impl PerfEvents {
         Some(OccurrenceCounter { id, tid, value })
     }
 
-    /// Whether the event with this number is recorded beside the clock.
+    /// Whether the event with this id is an additional one.
     fn is_additional_event(&self, id: u64) -> bool {
-        self.beside.get(Some(id)).is_some()
+        self.additional_events.get(Some(id)).is_some()
     }
 
     fn sample(

@@ -33,7 +33,7 @@ fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
         cpus,
         counters,
         successors,
-        beside: EventsBeside::default(),
+        additional_events: AdditionalEvents::default(),
     }
 }
 
@@ -285,10 +285,10 @@ fn losses_and_pauses_are_on_their_events_cpu() {
     assert_eq!(of_cpu(bare, record::LOST, &[99, 7]), None);
 }
 
-/// An event beside the clock whose samples become occurrences.
-fn occurrences(name: &str, details: Details) -> Arc<BesideEvent> {
-    let becomes = Becomes::Occurrences(OccurrenceEvent::new(name, details, None, 10));
-    Arc::new(BesideEvent { becomes, fields: SampleFields::Common })
+/// An additional event whose samples become occurrences.
+fn occurrences(name: &str, details: Details) -> Arc<AdditionalEvent> {
+    let kind = AdditionalEventKind::Occurrences(OccurrenceEvent::new(name, details, None, 10));
+    Arc::new(AdditionalEvent { kind, fields: SampleFields::Common })
 }
 
 /// The tracepoint that is event 100, with fields from the kernel.
@@ -298,7 +298,7 @@ fn tracepoint() -> PerfEvents {
     let format = nyquist_perf::file::TracepointFormat::parse("a", text).unwrap();
     let event = occurrences("a:b", Details::Fields(format));
     PerfEvents {
-        beside: [(100, event)].into_iter().collect(),
+        additional_events: [(100, event)].into_iter().collect(),
         ..events(SampleType::RAW, Architecture::X86_64)
     }
 }
@@ -338,7 +338,7 @@ fn data_too_short_or_misdirected_has_no_values() {
 fn an_address_is_a_field() {
     let event = occurrences("faults", Details::Address);
     let events = PerfEvents {
-        beside: [(100, event)].into_iter().collect(),
+        additional_events: [(100, event)].into_iter().collect(),
         ..events(SampleType::ADDR, Architecture::X86_64)
     };
     let words = [100, pair(11, 12), 1000, 0xadd4, 3, 50];
@@ -360,9 +360,10 @@ fn another_events_losses_are_no_sample_losses() {
 #[test]
 fn a_sample_without_its_period_is_read() {
     let occurs = OccurrenceEvent::new("faults", Details::Address, Some(50), 10);
-    let event = BesideEvent { becomes: Becomes::Occurrences(occurs), fields: SampleFields::NoPeriod };
+    let event =
+        AdditionalEvent { kind: AdditionalEventKind::Occurrences(occurs), fields: SampleFields::NoPeriod };
     let events = PerfEvents {
-        beside: [(100, Arc::new(event))].into_iter().collect(),
+        additional_events: [(100, Arc::new(event))].into_iter().collect(),
         ..events(SampleType::ADDR.with(SampleType::RAW), Architecture::X86_64)
     };
     let words = [100, pair(11, 12), 1000, 0xadd4, 3, 4];
@@ -376,9 +377,10 @@ fn a_wakeup_says_which_thread_and_context() {
     let text = "name: sched_waking\nID: 7\nformat:\n\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;
 \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n";
     let format = nyquist_perf::file::TracepointFormat::parse("sched", text).unwrap();
-    let event = BesideEvent { becomes: Becomes::Wakeups(format), fields: SampleFields::NoPeriod };
+    let event =
+        AdditionalEvent { kind: AdditionalEventKind::Wakeups(format), fields: SampleFields::NoPeriod };
     let events = PerfEvents {
-        beside: [(100, Arc::new(event))].into_iter().collect(),
+        additional_events: [(100, Arc::new(event))].into_iter().collect(),
         ..events(SampleType::RAW, Architecture::X86_64)
     };
     let woken = |flags: u64| {
@@ -398,9 +400,10 @@ fn a_wakeup_says_which_thread_and_context() {
 #[test]
 fn an_occurrence_has_the_events_counter() {
     let occurs = OccurrenceEvent::new("faults", Details::None, None, 10);
-    let event = BesideEvent { becomes: Becomes::Occurrences(occurs), fields: SampleFields::Count };
+    let event =
+        AdditionalEvent { kind: AdditionalEventKind::Occurrences(occurs), fields: SampleFields::Count };
     let mut events = PerfEvents {
-        beside: [(100, Arc::new(event))].into_iter().collect(),
+        additional_events: [(100, Arc::new(event))].into_iter().collect(),
         ..events(SampleType::RAW, Architecture::X86_64)
     };
     events.format.read_format = ReadFormat::ID;

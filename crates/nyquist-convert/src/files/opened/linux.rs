@@ -1,4 +1,5 @@
-//! The same on Linux: descriptors of folders, so that nothing on the way can be replaced meanwhile.
+//! Files at the paths of processes, on Linux: folders are held by descriptors, so that nothing on the way can be
+//! replaced meanwhile.
 
 use super::Refusal;
 use crate::event::Pid;

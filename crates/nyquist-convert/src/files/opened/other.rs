@@ -1,4 +1,4 @@
-//! The same on systems on which nothing is recorded: files beside a recording that the user has named.
+//! Files at the paths of processes, on systems other than Linux: paths are followed without links.
 
 use super::Refusal;
 use crate::event::Pid;
@@ -22,7 +22,7 @@ impl From<io::Error> for Refusal {
 pub(crate) struct Root(PathBuf);
 
 impl Root {
-    /// A process's own root folder: none can be recorded.
+    /// A process's own root folder: processes of these systems have none.
     pub(crate) fn of_process(_pid: Pid) -> Option<Self> {
         None
     }

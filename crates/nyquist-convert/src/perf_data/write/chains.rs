@@ -1,14 +1,10 @@
 //! The call chains of a profile's stacks in perf's form.
 
-use nyquist_perf::abi::context;
+use nyquist_perf::abi::{context, misc};
 use nyquist_profile::{ProcessIndex, Profile, StackId};
 use rustc_hash::FxHashSet;
 
 use super::code::{Code, FramePlace, ImageIndex};
-
-/// `PERF_RECORD_MISC_KERNEL` and `PERF_RECORD_MISC_USER`.
-const KERNEL_MODE: u16 = 1;
-const USER_MODE: u16 = 2;
 
 /// Makes call chains.
 pub(super) struct Chains<'a> {
@@ -38,13 +34,13 @@ impl<'a> Chains<'a> {
     pub(super) fn chain(&mut self, stack: Option<StackId>) -> Chain<'_> {
         self.words.clear();
         let mut mode = None;
-        let (mut ip, mut innermost_mode) = (0, USER_MODE);
+        let (mut ip, mut innermost_mode) = (0, misc::USER);
         let places = frames(self.profile, self.code, stack);
         for place in places {
             let is_innermost = self.words.is_empty();
-            let in_mode = if place.image.is_none() { KERNEL_MODE } else { USER_MODE };
+            let in_mode = if place.image.is_none() { misc::KERNEL } else { misc::USER };
             if mode.replace(in_mode) != Some(in_mode) {
-                let context = if in_mode == KERNEL_MODE { context::KERNEL } else { context::USER };
+                let context = if in_mode == misc::KERNEL { context::KERNEL } else { context::USER };
                 self.words.push(context);
             }
             if is_innermost {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, Elf, FileOffset, ModuleId};
+use nyquist_perf::abi::misc;
 use nyquist_perf::file::FileBuildId;
 use nyquist_perf::{MappedIdentity, Mmap};
 use nyquist_profile::{Frame, FuncId, Lib, LibId, Profile, well_known};
@@ -176,11 +177,9 @@ impl Code {
 
     /// The build ids of all mapped files that have one.
     pub(super) fn build_ids(&self) -> Vec<FileBuildId> {
-        /// `PERF_RECORD_MISC_USER`.
-        const USER: u16 = 2;
         let entry = |image: &Image| {
             let build_id = image.build_id.as_ref()?.as_bytes().to_vec();
-            Some(FileBuildId { misc: USER, pid: -1, build_id, path: image.path.clone() })
+            Some(FileBuildId { misc: misc::USER, pid: -1, build_id, path: image.path.clone() })
         };
         self.images.iter().filter(|image| !image.ranges.is_empty()).filter_map(entry).collect()
     }

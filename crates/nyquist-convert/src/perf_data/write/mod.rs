@@ -19,7 +19,7 @@ use code::Code;
 use events::{OFF_CPU_ID, SAMPLES_ID, events};
 pub use options::WriteOptions;
 pub use stand_in::StandIn;
-use tasks::{Happening, Task, tasks};
+use tasks::{TaskEvent, TaskEventKind, task_events};
 
 /// The profile's zero on the clock of the file, in nanoseconds. It is not 0, because no record may have the
 /// time 0.
@@ -44,7 +44,7 @@ pub fn write_profile<W: Write + Seek>(
     out: W,
 ) -> io::Result<(W, Vec<StandIn>)> {
     let code = Code::of(profile, options);
-    let tasks = tasks(profile);
+    let tasks = task_events(profile);
     let events = events(profile, code.has_kernel());
     let writer = ProfileWriter {
         profile,
@@ -73,7 +73,7 @@ struct ProfileWriter<'a, W> {
 }
 
 impl<W: Write + Seek> ProfileWriter<'_, W> {
-    fn write(mut self, tasks: &[Task<'_>]) -> io::Result<W> {
+    fn write(mut self, tasks: &[TaskEvent<'_>]) -> io::Result<W> {
         if self.code.has_kernel() {
             for mapping in self.code.kernel_mappings() {
                 let record = self.format.encode_mmap(&mapping, 1, &at(0, None));
@@ -92,16 +92,16 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
         self.file.finish(&features)
     }
 
-    fn task(&mut self, task: &Task<'_>) -> io::Result<()> {
+    fn task(&mut self, task: &TaskEvent<'_>) -> io::Result<()> {
         let ids = (task.pid, task.tid);
         let at = at(task.time, Some(ids));
-        match task.what {
-            Happening::Birth { parent } => {
+        match task.kind {
+            TaskEventKind::Fork { parent } => {
                 let record = self.format.encode_fork(&kernel_task(ids, parent, task.time), &at);
                 self.put(&record)
             }
-            Happening::Name(name) => self.put(&self.format.encode_comm(ids, name.as_bytes(), false, &at)),
-            Happening::Mappings(process) => {
+            TaskEventKind::Name(name) => self.put(&self.format.encode_comm(ids, name.as_bytes(), false, &at)),
+            TaskEventKind::Mappings(process) => {
                 let images = self.chains.images_of(process);
                 let code = self.code;
                 for mapping in code.mappings(&images, task.pid) {
@@ -110,15 +110,15 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
                 }
                 Ok(())
             }
-            Happening::Sample(thread, place) => self.sample(task, thread as usize, place as usize),
-            Happening::End => {
+            TaskEventKind::Sample(thread, place) => self.sample(task, thread as usize, place as usize),
+            TaskEventKind::End => {
                 let record = self.format.encode_exit(&kernel_task(ids, ids, task.time), &at);
                 self.put(&record)
             }
         }
     }
 
-    fn sample(&mut self, task: &Task<'_>, thread: usize, place: usize) -> io::Result<()> {
+    fn sample(&mut self, task: &TaskEvent<'_>, thread: usize, place: usize) -> io::Result<()> {
         let Some(sample) = self.profile.threads().get(thread).and_then(|thread| thread.samples.get(place))
         else {
             return Ok(());

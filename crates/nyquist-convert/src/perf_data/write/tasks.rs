@@ -1,40 +1,40 @@
-//! The events of a written recording, by time: births, names, samples and ends of threads.
+//! The events of a written recording, by time: forks, names, samples and ends of threads.
 
 use nyquist_profile::{ProcessIndex, Profile, Thread};
 use rustc_hash::FxHashSet;
 
 /// An event of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Task<'a> {
+pub(super) struct TaskEvent<'a> {
     /// In nanoseconds since the profile's zero.
     pub(super) time: u64,
     pub(super) pid: u32,
     pub(super) tid: u32,
-    pub(super) what: Happening<'a>,
+    pub(super) kind: TaskEventKind<'a>,
 }
 
 /// The kind of event. Events of the same time are written in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Happening<'a> {
-    /// It is born.
-    Birth {
-        /// The process and thread that it was born from.
+pub(super) enum TaskEventKind<'a> {
+    /// It is forked.
+    Fork {
+        /// The process and thread that it was forked from.
         parent: (u32, u32),
     },
     /// It takes a name.
     Name(&'a str),
     /// Its process has mapped all its files.
     Mappings(ProcessIndex),
-    /// It was observed: the places of the thread and of the sample.
+    /// It is sampled: the indexes of the thread and of the sample.
     Sample(u32, u32),
     /// It ends.
     End,
 }
 
-impl Happening<'_> {
+impl TaskEventKind<'_> {
     fn rank(self) -> u8 {
         match self {
-            Self::Birth { .. } => 0,
+            Self::Fork { .. } => 0,
             Self::Name(_) => 1,
             Self::Mappings(_) => 2,
             Self::Sample(..) => 3,
@@ -45,7 +45,7 @@ impl Happening<'_> {
 
 /// Everything that happens, in order. A sample takes 40 bytes. Samples of the rows of CPUs are left out,
 /// because they are copies.
-pub(super) fn tasks(profile: &Profile) -> Vec<Task<'_>> {
+pub(super) fn task_events(profile: &Profile) -> Vec<TaskEvent<'_>> {
     let mut numbers = Numbers::default();
     let processes: Vec<_> = (0..profile.processes().len())
         .map(ProcessIndex::from_index)
@@ -58,7 +58,7 @@ pub(super) fn tasks(profile: &Profile) -> Vec<Task<'_>> {
     for (index, pid) in pids {
         add_process(profile, (index, pid), &mut numbers, &mut tasks);
     }
-    tasks.sort_by_key(|task| (task.time, task.what.rank()));
+    tasks.sort_by_key(|task| (task.time, task.kind.rank()));
     tasks
 }
 
@@ -66,16 +66,16 @@ fn add_process<'a>(
     profile: &'a Profile,
     (index, pid): (ProcessIndex, u32),
     numbers: &mut Numbers,
-    tasks: &mut Vec<Task<'a>>,
+    tasks: &mut Vec<TaskEvent<'a>>,
 ) {
     let process = profile.process(index);
-    let at = |time, tid, what| Task { time, pid, tid, what };
+    let at = |time, tid, kind| TaskEvent { time, pid, tid, kind };
     if process.start > 0 {
         // Its parent is not known.
-        tasks.push(at(process.start, pid, Happening::Birth { parent: (0, 0) }));
+        tasks.push(at(process.start, pid, TaskEventKind::Fork { parent: (0, 0) }));
     }
-    tasks.push(at(process.start, pid, Happening::Name(&process.name)));
-    tasks.push(at(process.start, pid, Happening::Mappings(index)));
+    tasks.push(at(process.start, pid, TaskEventKind::Name(&process.name)));
+    tasks.push(at(process.start, pid, TaskEventKind::Mappings(index)));
     let mut has_first = false;
     for (place, thread) in profile.threads().iter().enumerate().filter(|(_, thread)| thread.process == index)
     {
@@ -84,20 +84,20 @@ fn add_process<'a>(
         let tid = if is_first { pid } else { numbers.take(&thread.tid) };
         let start = thread.start.max(process.start);
         if tid != pid {
-            tasks.push(at(start, tid, Happening::Birth { parent: (pid, pid) }));
-            tasks.push(at(start, tid, Happening::Name(&thread.name)));
+            tasks.push(at(start, tid, TaskEventKind::Fork { parent: (pid, pid) }));
+            tasks.push(at(start, tid, TaskEventKind::Name(&thread.name)));
         }
-        tasks.extend(samples(thread, place).map(|(time, what)| at(time.max(start), tid, what)));
-        tasks.extend(thread.end.or(process.end).map(|end| at(end.max(start), tid, Happening::End)));
+        tasks.extend(samples(thread, place).map(|(time, kind)| at(time.max(start), tid, kind)));
+        tasks.extend(thread.end.or(process.end).map(|end| at(end.max(start), tid, TaskEventKind::End)));
     }
     if !has_first {
-        tasks.extend(process.end.map(|end| at(end, pid, Happening::End)));
+        tasks.extend(process.end.map(|end| at(end, pid, TaskEventKind::End)));
     }
 }
 
-fn samples(thread: &Thread, place: usize) -> impl Iterator<Item = (u64, Happening<'static>)> {
+fn samples(thread: &Thread, place: usize) -> impl Iterator<Item = (u64, TaskEventKind<'static>)> {
     let samples = thread.samples.iter().enumerate().filter(|(_, sample)| sample.weight > 0);
-    samples.map(move |(at, sample)| (sample.time, Happening::Sample(place as u32, at as u32)))
+    samples.map(move |(at, sample)| (sample.time, TaskEventKind::Sample(place as u32, at as u32)))
 }
 
 /// The numbers of processes and threads, each used once.

@@ -36,9 +36,6 @@ impl Step {
     }
 }
 
-/// How many walks ahead a stack is prefetched.
-const AHEAD: usize = 2;
-
 /// Steps, and the data for walking their stacks.
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -111,16 +108,12 @@ impl Batch {
 
     /// Walks the stacks. Returns the steps, without the copies that can be read again.
     pub(crate) fn walked(mut self, walker: &mut CopyWalker) -> Vec<Step> {
-        for (at, walk) in self.walks.iter().enumerate() {
-            let coming = self.walks.get(at + AHEAD).and_then(|walk| self.steps.get_mut(walk.step));
-            if let Some(Step::Push(event)) = coming {
-                walker.fetch(&event.kind);
-            }
+        for walk in &self.walks {
             let sample = self.steps.get_mut(walk.step).and_then(Step::sample);
             if let Some((sample, (_, space))) = sample.zip(self.spaces.get(walk.space))
                 && let UserStack::PreUnwound(unwound) = &mut sample.user
             {
-                walker.walk(sample.tid, space, unwound);
+                walker.walk(space, unwound);
                 if let Some(place) = walk.copy_at {
                     unwound.copy = KeptCopy::File(place);
                 }

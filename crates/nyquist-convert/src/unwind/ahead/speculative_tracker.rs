@@ -34,7 +34,7 @@ impl SpeculativeTracker {
 
     /// Whether the file of a mapping was in no mapping before.
     pub(crate) fn is_new(&self, mapping: &Mapping) -> bool {
-        self.modules.known(mapping).is_none()
+        self.modules.find_opened(mapping).is_none()
     }
 
     /// Processes an event, and adds it to a batch. If it has a stack copy, the copy will be walked, and is at

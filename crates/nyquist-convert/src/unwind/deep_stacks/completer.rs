@@ -146,7 +146,6 @@ impl StackCompleter {
             modules: &processes.modules,
             unwinder,
             calls: &mut self.calls,
-            feedback: &mut self.feedback,
         };
         let mut all: Vec<Completed> = Vec::new();
         let mut before = Err(Incomplete::UnreadBefore);
@@ -155,17 +154,16 @@ impl StackCompleter {
             let side = if live.read_at < time { &mut before } else { &mut after };
             match walker.walk_on(sample, live) {
                 Ok(completed) => {
-                    *side = if completed.ends_at_gap { side.or(Err(Incomplete::Gap)) } else { Ok(()) };
+                    *side = Ok(());
                     all.push(completed);
                 }
                 Err(why) => *side = side.or(Err(why)),
             }
         }
-        if all.iter().any(|one| all.iter().any(|other| one.contradicts(other))) {
+        if all.windows(2).any(|pair| pair[0].frames != pair[1].frames) {
             self.live_stacks.contradict(tid, time);
             return Err(Incomplete::Contradicted);
         }
-        all.retain(|completed| !completed.ends_at_gap);
         let last = all.first().map(|last| last.read_at).filter(|_| all.len() > 1);
         let is_tested = last.is_some_and(|read_at| self.live_stacks.agree(tid, time, read_at));
         before.and(after)?;

@@ -4,7 +4,7 @@
 use crate::event::LiveStack;
 use nyquist_object::Avma;
 use nyquist_unwind::{StackCopy, StackMemory};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 /// A copy, and behind it a later reading.
 pub(super) struct CopyThenLive<'a> {
@@ -17,21 +17,11 @@ pub(super) struct CopyThenLive<'a> {
     pub(super) differs: Cell<bool>,
     /// The outermost word that the walk has read.
     pub(super) outermost: Cell<u64>,
-    /// The pages behind the copy that the walk has read.
-    pub(super) pages: RefCell<Vec<Avma>>,
-    /// Whether the walk has come to a page that is missing in the reading.
-    pub(super) has_met_gap: Cell<bool>,
 }
 
 impl CopyThenLive<'_> {
     /// The value of a word behind the copy.
     fn read_live(&self, address: Avma) -> Option<u64> {
-        let page = LiveStack::page_of(address);
-        if self.live.is_gap(address) {
-            self.has_met_gap.set(true);
-        } else if self.pages.borrow().last() != Some(&page) {
-            self.pages.borrow_mut().push(page);
-        }
         let word = self.live.read_u64(address)?;
         self.outermost.set(self.outermost.get().max(address.0));
         Some(word)
@@ -61,36 +51,29 @@ mod tests {
     #[test]
     fn a_word_behind_the_copy_is_read_from_its_page() {
         let page = |byte: u8| Bytes::from(vec![byte; LiveStack::PAGE]);
-        let pages = vec![page(1), page(2), Bytes::new(), page(3)];
+        let pages = vec![page(1), page(2)];
         let (pid, tid, read_at, start) = (Pid(1), Tid(1), Timestamp(5), Avma(0x1000));
         let live = LiveStack { pid, tid, read_at, start, pages };
         let copied = [1; 0x800];
-        let joined = || CopyThenLive {
+        let memory = CopyThenLive {
             copy: StackCopy { start: Avma(0x1000), bytes: &copied },
             end: 0x1800,
             live: &live,
             in_both: Cell::new(0),
             differs: Cell::new(false),
             outermost: Cell::new(0),
-            pages: RefCell::default(),
-            has_met_gap: Cell::new(false),
         };
-        let check = |addresses: &[u64], words: &[Option<u8>], pages: &[u64], has_met_gap: bool| {
-            let memory = joined();
-            let read: Vec<_> = addresses.iter().map(|address| memory.read_u64(Avma(*address))).collect();
-            let words: Vec<_> =
-                words.iter().map(|word| word.map(|byte| u64::from_le_bytes([byte; 8]))).collect();
-            assert_eq!(read, words, "{addresses:x?}");
-            assert_eq!(memory.pages.take(), pages.iter().copied().map(Avma).collect::<Vec<_>>());
-            assert_eq!(memory.has_met_gap.get(), has_met_gap, "{addresses:x?}");
+        let check = |address: u64, byte: Option<u8>| {
+            let word = byte.map(|byte| u64::from_le_bytes([byte; 8]));
+            assert_eq!(memory.read_u64(Avma(address)), word, "{address:x}");
         };
-        check(
-            &[0x17f8, 0x1800, 0x2008, 0x2010],
-            &[Some(1), Some(1), Some(2), Some(2)],
-            &[0x1000, 0x2000],
-            false,
-        );
-        check(&[0x4000, 0x3000], &[Some(3), None], &[0x4000], true);
-        check(&[0xff8, 0x1000], &[None, Some(1)], &[], false);
+        check(0xff8, None);
+        check(0x1000, Some(1));
+        check(0x17f8, Some(1));
+        assert_eq!((memory.in_both.get(), memory.outermost.get()), (2, 0));
+        check(0x1800, Some(1));
+        check(0x2008, Some(2));
+        check(0x3000, None);
+        assert_eq!((memory.in_both.get(), memory.outermost.get()), (2, 0x2008));
     }
 }

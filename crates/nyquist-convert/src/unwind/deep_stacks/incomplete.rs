@@ -14,8 +14,6 @@ pub(crate) enum Incomplete {
     UnreadAfter,
     /// The readings do not agree with the copy's end, because the thread had moved on by then.
     Misfit,
-    /// The walk came to a page that the reading left out, because no walk had read that page shortly before.
-    Gap,
     /// The walk through the reading does not reach the root.
     Rootless,
     /// A frame in the reading has no unwind information, or no call precedes its return address.
@@ -29,13 +27,12 @@ pub(crate) enum Incomplete {
 
 impl Incomplete {
     /// All of them, in their order.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Distrusted,
         Self::Contradicted,
         Self::UnreadBefore,
         Self::UnreadAfter,
         Self::Misfit,
-        Self::Gap,
         Self::Rootless,
         Self::Uncalled,
         Self::Untested,
@@ -52,7 +49,6 @@ impl Incomplete {
             Self::UnreadBefore => "not read shortly before",
             Self::UnreadAfter => "not read shortly after",
             Self::Misfit => "changed when read",
-            Self::Gap => "where part of it was not read",
             Self::Rootless => "without a way to the root in what was read",
             Self::Uncalled => "through code that nothing describes",
             Self::Untested => "before enough readings had agreed",

@@ -3,7 +3,6 @@
 use super::copy_then_live::CopyThenLive;
 use super::incomplete::Incomplete;
 use super::live_stacks::fits;
-use super::stack_copy_feedback::StackCopyFeedback;
 use crate::event::{LiveStack, Pid, Tid, Timestamp};
 use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
@@ -12,7 +11,7 @@ use crate::unwind::walk::settled;
 use nyquist_object::Avma;
 use nyquist_unwind::{AddressSpace, Call, FrameAddress, Registers, StackCopy, Unwinder, WalkEnd};
 use rustc_hash::FxHashMap;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 /// The most calls that are remembered.
 const MOST_CALLS: usize = 1 << 16;
@@ -37,8 +36,6 @@ pub(super) type Code = (ModuleIndex, Avma, Avma);
 /// A stack that was walked beyond its copy.
 pub(crate) struct Completed {
     pub(crate) frames: Vec<FrameAddress>,
-    /// Whether frames are missing, because a page was not read.
-    pub(super) ends_at_gap: bool,
     /// The outermost word of the stack that the walk has read.
     pub(super) outermost: Avma,
     pub(super) read_at: Timestamp,
@@ -48,19 +45,6 @@ pub(crate) struct Completed {
     pub(super) is_joined: bool,
 }
 
-impl Completed {
-    /// Whether the earlier reading is of a different stack.
-    pub(super) fn contradicts(&self, other: &Self) -> bool {
-        let both = match (self.ends_at_gap, other.ends_at_gap) {
-            (false, false) => usize::MAX,
-            (true, false) => self.frames.len(),
-            (false, true) => other.frames.len(),
-            (true, true) => self.frames.len().min(other.frames.len()),
-        };
-        self.frames.iter().take(both).ne(other.frames.iter().take(both))
-    }
-}
-
 /// The state for walking beyond a copy.
 pub(super) struct LiveWalker<'a> {
     pub(super) space: AddressSpace,
@@ -68,8 +52,6 @@ pub(super) struct LiveWalker<'a> {
     pub(super) modules: &'a ModuleStore,
     pub(super) unwinder: &'a mut Unwinder,
     pub(super) calls: &'a mut Calls,
-    /// Receives the pages that walks read.
-    pub(super) feedback: &'a mut StackCopyFeedback,
 }
 
 impl LiveWalker<'_> {
@@ -91,8 +73,6 @@ impl LiveWalker<'_> {
             in_both: Cell::new(0),
             differs: Cell::new(false),
             outermost: Cell::new(0),
-            pages: RefCell::default(),
-            has_met_gap: Cell::new(false),
         };
         let mut frames = Vec::new();
         let walked =
@@ -101,15 +81,13 @@ impl LiveWalker<'_> {
         if memory.differs.get() {
             return Err(Incomplete::Misfit);
         }
-        let (pages, ends_at_gap) = (memory.pages.take(), memory.has_met_gap.get());
-        if walked != WalkEnd::Root && !ends_at_gap {
+        if walked != WalkEnd::Root {
             return Err(Incomplete::Rootless);
         }
-        self.feedback.note_pages(sample.id.1, &pages, ends_at_gap);
         let all_are_called = self.are_called(&frames, sample.found).ok_or(Incomplete::Uncalled)?;
         let is_joined = memory.in_both.get() > 0 || all_are_called;
         let outermost = Avma(memory.outermost.get());
-        Ok(Completed { frames, ends_at_gap, outermost, read_at: live.read_at, is_joined })
+        Ok(Completed { frames, outermost, read_at: live.read_at, is_joined })
     }
 
     /// Whether each frame's function is the one that the next outer frame calls, from the last frame of the
@@ -174,31 +152,5 @@ impl LiveWalker<'_> {
         let module = self.modules.get(module);
         let read = module.read_code(base, start, &mut code);
         if read == code.len() { Call::before(module.architecture()?, &code) } else { None }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn readings_contradict_only_where_both_walked() {
-        let walked = |frames: &[u64], ends_at_gap: bool| Completed {
-            frames: frames.iter().map(|frame| FrameAddress::ReturnAddress(Avma(*frame))).collect(),
-            ends_at_gap,
-            outermost: Avma(0),
-            read_at: Timestamp(0),
-            is_joined: true,
-        };
-        let check = |one: Completed, other: Completed, expected: bool| {
-            assert_eq!([one.contradicts(&other), other.contradicts(&one)], [expected; 2]);
-        };
-        check(walked(&[1, 2, 3], false), walked(&[1, 2, 3], false), false);
-        check(walked(&[1, 2, 3], false), walked(&[1, 2], false), true);
-        check(walked(&[1, 2, 3], false), walked(&[1, 2], true), false);
-        check(walked(&[1, 2, 3], false), walked(&[1, 4], true), true);
-        check(walked(&[1, 2], false), walked(&[1, 2, 3], true), true);
-        check(walked(&[1, 2, 3], true), walked(&[1, 2], true), false);
-        check(walked(&[1, 2, 3], true), walked(&[1, 4], true), true);
     }
 }

@@ -1,7 +1,8 @@
 //! Makes a Mach-O file from a library in the cache.
 
 use super::space::{From, string};
-use super::{CachedImage, LocalSymbols, SharedCache, u32_at, u64_at};
+use super::{CachedImage, LocalSymbols, SharedCache};
+use crate::fields::{u32_at, u64_at};
 use crate::macho::{FileRange, HEADER_SIZE, MachO, Section, Segment};
 use crate::{ByteSource, ObjectError};
 use std::io;

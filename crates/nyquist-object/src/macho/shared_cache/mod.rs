@@ -10,6 +10,7 @@ mod space;
 
 pub use extract::Extracted;
 
+use crate::fields::{u32_at, u64_at};
 use crate::{ByteSource, FileOffset, MachUuid, ObjectError, Svma};
 use space::{Mapping, Space};
 
@@ -202,14 +203,6 @@ fn table<S: ByteSource>(source: &S, at: u64, count: u32, size: u64) -> Result<Ve
         return Err(ObjectError::malformed("shared cache", format!("{count} entries of a table")));
     }
     source.read_range(at, u64::from(count) * size)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 fn text_of(bytes: &[u8]) -> Option<String> {

@@ -42,13 +42,13 @@ pub struct Counters {
 #[derive(Debug, Default)]
 struct Shared {
     new: Vec<WatchedProcess>,
-    seen: Vec<Seen>,
+    readings: Vec<CounterReading>,
 }
 
 /// A value that was read. It is stored instead of an event, which is ten times as large. While a program
 /// sleeps, values are not collected for a long time.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct CounterReading {
     pid: Pid,
     time: Timestamp,
     value: Value,
@@ -61,7 +61,7 @@ impl Counters {
     pub fn of(pids: &[Pid], are_new: bool) -> io::Result<Self> {
         let subject = |pid: &Pid| WatchedProcess { pid: *pid, born: None, is_new: are_new };
         let new = pids.iter().map(subject).collect();
-        let shared = Arc::new(Mutex::new(Shared { new, seen: Vec::new() }));
+        let shared = Arc::new(Mutex::new(Shared { new, readings: Vec::new() }));
         let stop = Arc::new(event_counter()?);
         let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("nyquist-counters".to_owned());
@@ -107,8 +107,8 @@ impl Companion for Counters {
     }
 
     fn collect(&mut self, events: &mut Vec<Event>) {
-        let seen = std::mem::take(&mut lock(&self.shared).seen);
-        for Seen { pid, time, value: Value { quantity, amount, is_first_level } } in seen {
+        let readings = std::mem::take(&mut lock(&self.shared).readings);
+        for CounterReading { pid, time, value: Value { quantity, amount, is_first_level } } in readings {
             // A front end draws the changes of a level, so the first value is a change from zero.
             let before = Timestamp(time.0.saturating_sub(1));
             events.extend(is_first_level.then(|| self.event(pid, before, quantity, 0)).flatten());
@@ -178,7 +178,7 @@ impl CounterReader {
             let mut shared = lock(shared);
             // Under the lock, so that it is among the events that are collected next.
             let time = Timestamp(monotonic_ns());
-            shared.seen.extend(values.into_iter().map(|value| Seen { pid, time, value }));
+            shared.readings.extend(values.into_iter().map(|value| CounterReading { pid, time, value }));
             !watched.has_ended()
         });
         self.quiet_readings = if anybody_ran { 0 } else { self.quiet_readings.saturating_add(1) };
@@ -250,11 +250,11 @@ mod tests {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        let seen = std::mem::take(&mut lock(&shared).seen);
-        let firsts = seen.iter().filter(|seen| seen.value.is_first_level).count();
+        let readings = std::mem::take(&mut lock(&shared).readings);
+        let firsts = readings.iter().filter(|reading| reading.value.is_first_level).count();
         assert_eq!((reader.watched.len(), firsts), (1, 6));
         reader.read(&shared);
-        assert!(reader.watched.is_empty() && lock(&shared).seen.is_empty());
+        assert!(reader.watched.is_empty() && lock(&shared).readings.is_empty());
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl Counters {
             Vec::new()
         };
         let group = Group::of(events, scope)?;
-        let opening = Opening { scope, events: events.len(), online: &online, group: group.as_ref() };
+        let opening = OpenParameters { scope, events: events.len(), online: &online, group: group.as_ref() };
         let mut rows = Vec::new();
         if matches!(scope, Scope::EachThread(_) | Scope::Thread { .. }) {
             for thread in threads {
@@ -198,9 +198,9 @@ impl Row {
     }
 }
 
-/// The control group of a command whose calls are counted. A probe's counter cannot be inherited: the kernel
-/// would search for the path of its file in the memory of the forking process, not find it there, and refuse
-/// the fork (Linux 6.18, `perf_uprobe_init`).
+/// The control group of a command whose calls are counted. A probe's counter cannot be inherited.
+/// The kernel would search for the path of its file in the memory of the forking process, where it is not, and
+/// would refuse the fork (Linux 6.18, `perf_uprobe_init`).
 struct Group {
     /// `None` if it could not be made.
     leaf: Option<Leaf>,
@@ -221,14 +221,14 @@ impl Group {
 }
 
 /// The parameters that all counters share while they are opened.
-struct Opening<'a> {
+struct OpenParameters<'a> {
     scope: Scope<'a>,
     events: usize,
     online: &'a [u32],
     group: Option<&'a Group>,
 }
 
-impl Opening<'_> {
+impl OpenParameters<'_> {
     /// Opens one event for some threads, or for all CPUs.
     fn row(
         &self,

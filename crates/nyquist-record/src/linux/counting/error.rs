@@ -14,7 +14,7 @@ pub enum CountError {
     #[error("there is no process {}", .0.0)]
     NoProcess(Pid),
     /// More descriptors are needed than this process may have.
-    #[error("{0} events on {1} threads or CPUs take more open files than are allowed here")]
+    #[error("{0} events on {1} threads or CPUs need more open files than the limit allows")]
     TooManyFiles(usize, usize),
     /// The kernel returned an unexpected error.
     #[error("the event `{event}` cannot be opened: {source}")]
@@ -25,7 +25,7 @@ pub enum CountError {
         source: io::Error,
     },
     /// The command cannot be traced, which is required to count each of its threads.
-    #[error("the command's threads cannot be counted each: {0}")]
+    #[error("the command's threads cannot be counted separately: {0}")]
     Trace(#[from] OpenError),
     /// The CPUs or threads cannot be listed.
     #[error("the kernel does not list {0}: {1}")]

@@ -41,7 +41,7 @@ const TURNS_OF_A_REPEATED_CALL: u64 = 2;
 const LONGEST_TO_STOP_NS: u64 = 1_000_000_000;
 
 /// A live thread.
-struct Living {
+struct CountedThread {
     pid: u32,
     /// How many threads were born before it.
     number: usize,
@@ -69,7 +69,7 @@ pub(super) struct ThreadTracer {
     /// Whether the process has not called exec for the command yet.
     awaits_exec: bool,
     /// By their thread ids.
-    living: HashMap<u32, Living>,
+    living: HashMap<u32, CountedThread>,
     born: usize,
     ended: Vec<(usize, ThreadCounts)>,
     /// The live threads that are not counted, because there are too many.
@@ -178,7 +178,7 @@ impl ThreadTracer {
         if !from_exec {
             counters.enable();
         }
-        let living = Living {
+        let living = CountedThread {
             pid,
             number: self.born,
             name: name_of(pid, tid).unwrap_or_default(),
@@ -272,7 +272,7 @@ impl ThreadTracer {
     /// Reads the counters of a thread for the last time.
     fn close(&mut self, tid: u32) {
         let Some(thread) = self.living.remove(&tid) else { return };
-        let Living { pid, number, name, counters, account, .. } = thread;
+        let CountedThread { pid, number, name, counters, account, .. } = thread;
         let counts = ThreadCounts { pid, tid, name, readings: counters.read(), account };
         self.ended.push((number, counts));
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use nyquist_convert::event::Pid;
 use nyquist_tracing::protocol::{CAPACITY, control};
 
-use super::rings::{MAX_FILES, Rings, Taken};
+use super::rings::{MAX_FILES, RingState, Rings};
 use crate::linux::proc;
 use crate::linux::sys::beneath::{PathHandle, Status, at_once, memory_file};
 use crate::linux::sys::{futex, limits};
@@ -85,7 +85,7 @@ impl Control {
         if at.saturating_add(control::STRIDE) > limits::file_size() {
             // Writing the read position back would end this process.
             rings.refuse();
-        } else if rings.take(Arc::clone(&self.file), at, CAPACITY as u64) == Taken::NotYet {
+        } else if rings.take(Arc::clone(&self.file), at, CAPACITY as u64) == RingState::NotYet {
             self.waiting.push_back(number);
         }
     }

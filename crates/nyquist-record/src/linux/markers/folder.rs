@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use nyquist_tracing::protocol::{EXTENSION, MAX_CAPACITY};
 
 use super::held_folder::{HeldFolder, MAX_ENTRIES};
-use super::rings::{MAX_FILES, Rings, Taken};
+use super::rings::{MAX_FILES, RingState, Rings};
 use super::stale;
 use crate::linux::now;
 use crate::linux::sys::beneath::{self, PathHandle, at_once};
@@ -121,21 +121,21 @@ impl Folder {
             if !is_marker_file || self.seen.len() >= MAX_FILES || self.seen.contains(&name) {
                 continue;
             }
-            if self.take(&name, rings) == Taken::Settled {
+            if self.take(&name, rings) == RingState::Settled {
                 self.seen.insert(name);
             }
         }
     }
 
     /// Takes a file. It must belong to the owner and must not be a link, because it is written to.
-    fn take(&self, name: &OsStr, rings: &mut Rings) -> Taken {
+    fn take(&self, name: &OsStr, rings: &mut Rings) -> RingState {
         let found = match PathHandle::in_folder(self.held.folder.as_fd(), name) {
             Ok(found) => found,
             Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::EXDEV)) => {
                 rings.refuse();
-                return Taken::Settled;
+                return RingState::Settled;
             }
-            Err(_) => return Taken::NotYet,
+            Err(_) => return RingState::NotYet,
         };
         let status = found.status;
         let is_own = status.is_file()
@@ -144,11 +144,11 @@ impl Folder {
             && status.device == self.held.status.device;
         if !is_own {
             rings.refuse();
-            return Taken::Settled;
+            return RingState::Settled;
         }
         match found.open(&at_once(true)) {
             Ok(file) => rings.take(Arc::new(file), 0, MAX_CAPACITY),
-            Err(_) => Taken::NotYet,
+            Err(_) => RingState::NotYet,
         }
     }
 }
@@ -261,10 +261,10 @@ mod tests {
         fs::hard_link(&canary, path.join("hard.nyqmark")).unwrap();
         fs::create_dir(path.join("folder.nyqmark")).unwrap();
         for name in ["link.nyqmark", "hard.nyqmark", "folder.nyqmark"] {
-            assert_eq!(folder.take(name.as_ref(), &mut rings), Taken::Settled, "{name}");
+            assert_eq!(folder.take(name.as_ref(), &mut rings), RingState::Settled, "{name}");
         }
         fs::write(path.join("empty.nyqmark"), b"").unwrap();
-        assert_eq!(folder.take("empty.nyqmark".as_ref(), &mut rings), Taken::NotYet);
+        assert_eq!(folder.take("empty.nyqmark".as_ref(), &mut rings), RingState::NotYet);
         assert_eq!(rings.finish(&mut Vec::new()).unreadable, 3);
         assert_eq!(fs::read(&canary).unwrap(), b"as it was");
         fs::remove_dir(path.join("folder.nyqmark")).unwrap();

@@ -40,7 +40,7 @@ pub(super) struct Rings {
 
 /// What happened to a ring that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum RingState {
     /// It is read, or will never be read.
     Settled,
     /// It must be checked again.
@@ -82,17 +82,17 @@ impl Rings {
     }
 
     /// Reads the ring at an offset in a file from now on, if its capacity is at most `most` bytes.
-    pub(super) fn take(&mut self, file: Arc<File>, at: u64, most: u64) -> Taken {
+    pub(super) fn take(&mut self, file: Arc<File>, at: u64, most: u64) -> RingState {
         if self.read.len() >= MAX_FILES {
-            return Taken::Settled;
+            return RingState::Settled;
         }
         match Ring::open(file, at, most, &mut self.ids) {
             Ok(ring) => self.read.push(ring),
-            Err(Refusal::NotYet) => return Taken::NotYet,
+            Err(Refusal::NotYet) => return RingState::NotYet,
             Err(Refusal::NoMarkers) => self.refuse(),
             Err(Refusal::UnknownProcess) => self.unknown_processes += 1,
         }
-        Taken::Settled
+        RingState::Settled
     }
 
     /// Counts a file without valid markers.

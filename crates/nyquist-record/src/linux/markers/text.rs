@@ -108,8 +108,8 @@ impl TextFile {
     }
 }
 
-/// Whether reading a file reveals nothing new to the program's user: it is the very file that the program has
-/// mapped, or belongs to that user, or belongs to root and is readable by everyone.
+/// Whether reading a file reveals nothing new to the program's user. It must be the file that the program has
+/// mapped, or belong to that user, or belong to root and be readable by everyone.
 fn may_read(status: &Status, mapped: &MappedFile, user: Option<u32>) -> bool {
     let is_mapped = match *mapped {
         MappedFile::Inode { major, minor, inode, .. } => {

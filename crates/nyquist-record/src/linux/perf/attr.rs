@@ -82,29 +82,29 @@ pub(crate) enum Reach {
 
 /// What all events of a recording have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Common {
+pub(crate) struct CommonAttr {
     pub(crate) features: Features,
     pub(crate) reach: Reach,
     /// Whether the event also reports context switches.
     pub(crate) switches: bool,
     pub(crate) call_graph: CallGraph,
-    /// Whether there are events beside the clock, whose samples contain more fields.
-    pub(crate) events_beside: bool,
+    /// Whether there are additional events, whose samples contain more fields.
+    pub(crate) has_additional_events: bool,
 }
 
-impl Common {
+impl CommonAttr {
     /// Whether samples contain the CPU time of their thread. The count of a CPU is not that of a thread.
     pub(crate) fn reads_threads(self) -> bool {
         self.features.read && matches!(self.reach, Reach::Thread { .. })
     }
 
-    /// Whether the samples of events beside the clock can contain the count of their event.
-    pub(crate) fn counts_beside(self) -> bool {
+    /// Whether the samples of additional events can contain the count of their event.
+    pub(crate) fn has_additional_event_counts(self) -> bool {
         self.reach == Reach::Cpu || self.reads_threads()
     }
 
-    /// Whether a clock must count beside the sampling event, because cycles are not time.
-    pub(crate) fn clock_beside(self) -> bool {
+    /// Whether a clock must count in addition to the sampling event, because cycles are not time.
+    pub(crate) fn needs_separate_clock(self) -> bool {
         self.features.trigger == Trigger::Cycles && matches!(self.reach, Reach::Thread { .. })
     }
 
@@ -122,7 +122,7 @@ impl Common {
         if self.call_graph.copies_stacks() {
             sample_type = sample_type.with(SampleType::REGS_USER).with(SampleType::STACK_USER);
         }
-        if self.events_beside {
+        if self.has_additional_events {
             // All events share one layout, so that a parser need not check which event a record is from.
             sample_type = sample_type.with(SampleType::ADDR).with(SampleType::RAW);
         }
@@ -133,7 +133,7 @@ impl Common {
         if self.features.lost {
             read_format = read_format.with(ReadFormat::LOST);
         }
-        if self.clock_beside() {
+        if self.needs_separate_clock() {
             read_format = read_format.with(ReadFormat::GROUP);
         }
         RecordFormat {
@@ -148,7 +148,7 @@ impl Common {
 
 /// The parameters of the sampling event besides its features.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sampling {
+pub(crate) struct SamplingParameters {
     pub(crate) rate_hz: u32,
     pub(crate) stack_bytes: u32,
     /// The fill level of the ring in bytes at which its reader is woken.
@@ -158,8 +158,8 @@ pub(crate) struct Sampling {
 }
 
 /// The sampling event. One with larger stack copies is enabled later and replaces the first.
-pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
-    let mut attr = begin(common);
+pub(crate) fn sampling(common: CommonAttr, sampling: SamplingParameters) -> perf_event_attr {
+    let mut attr = base_attr(common);
     match common.features.trigger {
         Trigger::Cycles => {
             attr.type_ = PERF_TYPE_HARDWARE;
@@ -184,10 +184,10 @@ pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
     attr
 }
 
-/// The clock that counts beside cycles, in their group. It is enabled and disabled with them, and never
+/// The clock that counts in the same group as cycles. It is enabled and disabled with them, and never
 /// samples.
-pub(crate) fn clock(common: Common) -> perf_event_attr {
-    let mut attr = begin(common);
+pub(crate) fn clock(common: CommonAttr) -> perf_event_attr {
+    let mut attr = base_attr(common);
     attr.set_enable_on_exec(0);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_TASK_CLOCK);
@@ -202,10 +202,10 @@ pub(crate) fn clock(common: Common) -> perf_event_attr {
 /// It is a separate event with a separate ring. When a thread ends, the kernel writes these records from its
 /// CPU into the rings of all CPUs. But a ring does not support writers on other CPUs. Such a ring can stop
 /// for good, and all later samples of that ring would be lost.
-pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
-    let mut attr = begin(common);
+pub(crate) fn totals(common: CommonAttr, wake_at: u32) -> perf_event_attr {
+    let mut attr = base_attr(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
-    attr.config = if common.clock_beside() {
+    attr.config = if common.needs_separate_clock() {
         u64::from(PERF_COUNT_SW_TASK_CLOCK)
     } else {
         u64::from(PERF_COUNT_SW_CPU_CLOCK)
@@ -218,8 +218,8 @@ pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
 
 /// The event that counts nothing and reports mappings, names and tasks. If `wake_at` is 1, every record wakes
 /// its reader, so that files can be opened while the process that maps them lives.
-pub(crate) fn sideband(common: Common, wake_at: u32) -> perf_event_attr {
-    let mut attr = begin(common);
+pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
+    let mut attr = base_attr(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_DUMMY);
     attr.sample_stack_user = LEAST_STACK;
@@ -250,8 +250,8 @@ pub(crate) fn period_ns(rate_hz: u32) -> u64 {
 }
 
 /// The attributes that all events have in common.
-pub(super) fn begin(common: Common) -> perf_event_attr {
-    let Common { features, reach, call_graph, .. } = common;
+pub(super) fn base_attr(common: CommonAttr) -> perf_event_attr {
+    let CommonAttr { features, reach, call_graph, .. } = common;
     let format = common.format();
     let mut attr = perf_event_attr {
         sample_type: format.sample_type.0,
@@ -280,8 +280,14 @@ mod tests {
     use super::*;
     use crate::linux::sys::event::wakeup_watermark;
 
-    fn common(features: Features, reach: Reach) -> Common {
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
+    fn common(features: Features, reach: Reach) -> CommonAttr {
+        CommonAttr {
+            features,
+            reach,
+            switches: false,
+            call_graph: CallGraph::Auto,
+            has_additional_events: false,
+        }
     }
 
     /// Repeats a request until the kernel no longer refuses it with an errno. Returns the remaining features.
@@ -297,13 +303,14 @@ mod tests {
     }
 
     #[test]
-    fn events_beside_have_the_layout_of_the_clock() {
+    fn additional_events_have_the_layout_of_the_clock() {
         let alone = common(Features::ALL, Reach::Cpu).format();
-        let beside = Common { events_beside: true, ..common(Features::ALL, Reach::Cpu) }.format();
+        let with_events =
+            CommonAttr { has_additional_events: true, ..common(Features::ALL, Reach::Cpu) }.format();
         let more = SampleType::ADDR.with(SampleType::RAW);
-        assert_eq!(beside.sample_type, alone.sample_type.with(more));
+        assert_eq!(with_events.sample_type, alone.sample_type.with(more));
         assert_eq!(
-            (beside.read_format, alone.sample_type.contains(SampleType::RAW)),
+            (with_events.read_format, alone.sample_type.contains(SampleType::RAW)),
             (alone.read_format, false)
         );
     }
@@ -311,7 +318,7 @@ mod tests {
     #[test]
     fn without_the_right_no_kernel_data_is_requested() {
         let excludes = |kernel| {
-            let attr = begin(common(Features { kernel, ..Features::ALL }, Reach::Cpu));
+            let attr = base_attr(common(Features { kernel, ..Features::ALL }, Reach::Cpu));
             (attr.exclude_kernel(), attr.exclude_callchain_kernel())
         };
         assert_eq!([true, false].map(excludes), [(0, 0), (1, 1)]);
@@ -340,7 +347,8 @@ mod tests {
     #[test]
     fn no_event_asks_for_build_ids() {
         let common = common(Features::ALL, Reach::Cpu);
-        let wanted = Sampling { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
+        let wanted =
+            SamplingParameters { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
         let events = [sampling(common, wanted), sideband(common, 1), totals(common, 1), clock(common)];
         assert_eq!(events.map(|attr| attr.build_id()), [0; 4]);
         assert_eq!(events[1].mmap2(), 1);
@@ -360,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_counts_beside_threads_cycles_only() {
+    fn only_cycles_of_threads_have_a_separate_clock() {
         let group = |(trigger, reach)| {
             let format = common(Features { trigger, ..Features::ALL }, reach).format();
             format.read_format.contains(ReadFormat::GROUP)
@@ -383,7 +391,7 @@ mod tests {
     #[test]
     fn only_what_finds_the_callers_is_asked_for() {
         let asked = |call_graph| {
-            let format = Common { call_graph, ..common(Features::ALL, Reach::Cpu) }.format();
+            let format = CommonAttr { call_graph, ..common(Features::ALL, Reach::Cpu) }.format();
             let bits = [SampleType::CALLCHAIN, SampleType::REGS_USER, SampleType::STACK_USER];
             (bits.map(|bit| format.sample_type.contains(bit)), format.user_registers != 0)
         };
@@ -396,7 +404,8 @@ mod tests {
     #[test]
     fn readers_are_woken_by_bytes_and_not_by_samples() {
         let common = common(Features::ALL, Reach::Cpu);
-        let wanted = Sampling { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
+        let wanted =
+            SamplingParameters { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
         for (attr, wake_at) in
             [(sampling(common, wanted), 4 << 20), (sideband(common, 1), 1), (totals(common, 4096), 4096)]
         {

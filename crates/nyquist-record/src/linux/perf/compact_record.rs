@@ -10,7 +10,7 @@ use super::outer_stacks::{StackCopyObserver, UsedPart};
 
 /// A record that was copied out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Compacted {
+pub(crate) struct CompactRecord {
     /// The length of the copied record.
     pub(crate) len: usize,
     /// Whether it is a sample whose stack may continue beyond its copy.
@@ -24,15 +24,15 @@ pub(super) fn compact(
     header: Header,
     (layout, observer): (&SampleLayout, &impl StackCopyObserver),
     out: &mut [u8],
-) -> Compacted {
+) -> CompactRecord {
     let size = usize::from(header.size).min(out.len());
     let stack = if header.kind == record::SAMPLE { layout.stack(&read, size) } else { None };
     let Some(stack) = stack else {
         read(0, &mut out[..size]);
-        return Compacted { len: size, may_go_on: false };
+        return CompactRecord { len: size, may_go_on: false };
     };
     let UsedPart { len, may_go_on } = observer.used_part(&read, &stack, layout);
-    Compacted { len: stack.copy_shortened(read, len, out), may_go_on }
+    CompactRecord { len: stack.copy_shortened(read, len, out), may_go_on }
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ pub(super) mod tests {
     use super::*;
     use crate::linux::arch;
     use crate::linux::options::CallGraph;
-    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
+    use crate::linux::perf::attr::{CommonAttr, Features, Reach, Trigger};
 
     /// The number of registers in samples.
     pub(crate) const REGISTERS: u32 = arch::perf::USER_REGISTERS.count_ones();
@@ -77,7 +77,7 @@ pub(super) mod tests {
         let mut out = vec![0xee; 1 << 16];
         let header = Header::parse(bytes).unwrap();
         let layout = SampleLayout::new(format, arch::perf::STACK_POINTER);
-        let Compacted { len, may_go_on } = compact(read, header, (&layout, observer), &mut out);
+        let CompactRecord { len, may_go_on } = compact(read, header, (&layout, observer), &mut out);
         out.truncate(len);
         (out, may_go_on)
     }
@@ -99,8 +99,14 @@ pub(super) mod tests {
         [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
             let features = Features { trigger, ..Features::ALL };
             let reach = Reach::Thread { from_exec: true };
-            Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
-                .format()
+            CommonAttr {
+                features,
+                reach,
+                switches: false,
+                call_graph: CallGraph::Auto,
+                has_additional_events: false,
+            }
+            .format()
         })
     }
 

@@ -5,12 +5,11 @@
 use std::sync::mpsc::SyncSender;
 
 use nyquist_convert::event::Timestamp;
-use nyquist_convert::perf::{EventsBeside, SampleFields};
-use nyquist_convert::sys::CACHE_LINE;
+use nyquist_convert::perf::{AdditionalEvents, SampleFields};
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
-use super::compact_record::{Compacted, compact};
+use super::compact_record::{CompactRecord, compact};
 use super::inherited_events::{InheritedEventFilter, task};
 use super::losses::Losses;
 use super::outer_stacks::StackCopyObserver as _;
@@ -32,19 +31,15 @@ pub(crate) struct FilledBuffer {
 /// How many buffers are filled before they are sent on, also within a round.
 const HANDED_OVER_AT_ONCE: usize = 16;
 
-/// How much of a record is prefetched while the previous one is copied: its fixed fields, call chain,
-/// registers, and the innermost part of the stack. The hardware prefetcher handles the rest.
-const FETCHED_AHEAD: u64 = 1536;
-
 /// The longest record: its size is a `u16`.
 const LONGEST_RECORD: usize = 1 << 16;
 
 /// The parameters for draining that are the same for all rings.
 #[derive(Debug)]
-pub(crate) struct Draining {
+pub(crate) struct DrainParameters {
     pub(crate) format: RecordFormat,
-    /// The events beside the clock. Some of their samples have another layout.
-    pub(crate) beside: EventsBeside,
+    /// The additional events. Some of their samples have another layout.
+    pub(crate) additional_events: AdditionalEvents,
     /// The size of the pool that records are copied into.
     pub(crate) buffers: usize,
     pub(crate) out: SyncSender<Vec<FilledBuffer>>,
@@ -63,9 +58,9 @@ pub(crate) struct Drainer {
 /// Copies records out of rings.
 #[derive(Debug)]
 struct Copier {
-    draining: Draining,
+    draining: DrainParameters,
     layout: SampleLayout,
-    /// The layouts of samples of events beside the clock that contain fewer or more fields.
+    /// The layouts of samples of additional events that contain fewer or more fields.
     other_layouts: [(SampleFields, SampleLayout); 2],
     pool: Pool,
     inherited_events: Option<InheritedEventFilter>,
@@ -83,7 +78,7 @@ impl Drainer {
     /// Makes a drainer for these rings. `inherited_events` is set if threads have more events than their own.
     pub(crate) fn new(
         rings: Vec<RingSource>,
-        draining: Draining,
+        draining: DrainParameters,
         inherited_events: Option<InheritedEventFilter>,
     ) -> Self {
         let format = draining.format;
@@ -177,31 +172,30 @@ impl Copier {
                 return Some(());
             };
             self.make_room(need);
-            let is_beside = need == Need::Occurrences;
+            let is_additional = need == Need::Occurrences;
             let writer = match self.writer.as_mut() {
                 Some(writer) => writer,
-                None if is_beside => {
-                    self.drop_beside(ring, at, header);
+                None if is_additional => {
+                    self.drop_additional(ring, at, header);
                     at += u64::from(header.size);
                     continue;
                 }
                 None => return None,
             };
-            fetch_next(ring, at, header, head);
-            let Draining { format, beside, observer, .. } = &self.draining;
+            let DrainParameters { format, additional_events, observer, .. } = &self.draining;
             let fields = match header.kind {
-                record::SAMPLE if is_beside => fields_at(ring, at, beside),
+                record::SAMPLE if is_additional => fields_at(ring, at, additional_events),
                 _ => SampleFields::Common,
             };
             let other = self.other_layouts.iter().find(|(of, _)| *of == fields);
             let layout = other.map_or(&self.layout, |(_, layout)| layout);
             let room = writer.room();
-            let Compacted { len, may_go_on } =
+            let CompactRecord { len, may_go_on } =
                 compact(|offset, out| ring.copy(at + offset as u64, out), header, (layout, observer), room);
             let copied = room.get(..len).unwrap_or_default();
             match header.kind {
                 record::READ => self.ended.note(copied),
-                record::LOST if is_beside => self.losses.note_beside(copied),
+                record::LOST if is_additional => self.losses.note_additional(copied),
                 record::LOST => self.losses.note(copied),
                 _ => {}
             }
@@ -211,7 +205,7 @@ impl Copier {
                 .as_mut()
                 .is_none_or(|inherited_events| inherited_events.keeps(header, copied, task))
             {
-                if may_go_on && !is_beside {
+                if may_go_on && !is_additional {
                     observer.report(copied, &self.layout);
                 }
                 writer.advance(len);
@@ -222,11 +216,11 @@ impl Copier {
         Some(())
     }
 
-    /// Drops and counts a record of an event beside the clock, because there is no memory for it.
-    fn drop_beside(&mut self, ring: &mut Ring, at: u64, header: Header) {
+    /// Drops and counts a record of an additional event, because there is no memory for it.
+    fn drop_additional(&mut self, ring: &mut Ring, at: u64, header: Header) {
         // The losses in a record of losses are counted at the end, from the events themselves.
         if header.kind == record::SAMPLE {
-            self.losses.drop_beside();
+            self.losses.drop_additional();
         }
         ring.release(at + u64::from(header.size));
     }
@@ -268,20 +262,9 @@ impl Copier {
     }
 }
 
-/// Prefetches the parts of the record after the one at `at` that are read first: its beginning, and its last
-/// word if it is as long as this one. Another CPU has written it, so the copy would stall several times.
-fn fetch_next(ring: &Ring, at: u64, header: Header, head: u64) {
-    let len = u64::from(header.size);
-    let next = at + len;
-    if header.kind == record::SAMPLE && next < head {
-        (next..next + FETCHED_AHEAD).step_by(CACHE_LINE).for_each(|position| ring.fetch(position));
-        ring.fetch(next + len - 8);
-    }
-}
-
 /// The layout of the sample at a place in a ring.
-fn fields_at(ring: &Ring, at: u64, beside: &EventsBeside) -> SampleFields {
-    beside.fields(SampleLayout::event(&|offset, out| ring.copy(at + offset as u64, out)))
+fn fields_at(ring: &Ring, at: u64, additional_events: &AdditionalEvents) -> SampleFields {
+    additional_events.fields(SampleLayout::event(&|offset, out| ring.copy(at + offset as u64, out)))
 }
 
 /// The time of the first record in a ring.

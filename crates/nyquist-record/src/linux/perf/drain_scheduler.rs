@@ -95,15 +95,15 @@ mod tests {
     use std::sync::mpsc::{Receiver, sync_channel};
 
     use bytes::Bytes;
-    use nyquist_convert::perf::EventsBeside;
+    use nyquist_convert::perf::AdditionalEvents;
     use nyquist_perf::abi::record;
     use nyquist_perf::{RecordFormat, SampleLayout};
 
     use super::*;
     use crate::linux::arch;
     use crate::linux::options::CallGraph;
-    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
-    use crate::linux::perf::drain::{Draining, FilledBuffer};
+    use crate::linux::perf::attr::{CommonAttr, Features, Reach, Trigger};
+    use crate::linux::perf::drain::{DrainParameters, FilledBuffer};
     use crate::linux::perf::stack_mechanism::Observer;
     use crate::linux::sys::ring;
     use crate::pool::{BUFFER_BYTES, BUFFERS, BufferWriter, Need};
@@ -169,8 +169,14 @@ mod tests {
     fn format() -> RecordFormat {
         let features = Features { trigger: Trigger::CpuClock, ..Features::ALL };
         let reach = Reach::Thread { from_exec: true };
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
-            .format()
+        CommonAttr {
+            features,
+            reach,
+            switches: false,
+            call_graph: CallGraph::Auto,
+            has_additional_events: false,
+        }
+        .format()
     }
 
     /// Rounds over rings, without a receiver of truncated stacks and without a thread filter; and the channel
@@ -178,9 +184,9 @@ mod tests {
     fn scheduler(rings: Vec<RingSource>) -> (DrainScheduler, Receiver<Vec<FilledBuffer>>) {
         let (out, filled) = sync_channel(handed_over_at_most(BUFFERS));
         let format = format();
-        let draining = Draining {
+        let draining = DrainParameters {
             format,
-            beside: EventsBeside::default(),
+            additional_events: AdditionalEvents::default(),
             buffers: BUFFERS,
             out,
             observer: Observer::default(),

@@ -1,4 +1,4 @@
-//! Selects which occurrences of events beside the clock are recorded: all of them if there are few, and one
+//! Selects which occurrences of additional events are recorded: all of them if there are few, and one
 //! of every N if there are many. The kernel's own method (`perf_event_attr.freq`) records a few in quick
 //! succession, computes a high rate from them, and then skips most of the following ones.
 
@@ -17,7 +17,7 @@ const FIRST_NS: u64 = 10_000_000;
 /// Changes the periods of events with the rate of what they count.
 #[derive(Debug)]
 pub(crate) struct EventPace {
-    paced: Vec<Paced>,
+    paced: Vec<PacedEvent>,
     random: Random,
     changed_ns: u64,
     next_ns: u64,
@@ -25,7 +25,7 @@ pub(crate) struct EventPace {
 
 /// An event whose period is changed.
 #[derive(Debug)]
-struct Paced {
+struct PacedEvent {
     /// The index of the event.
     place: usize,
     /// How many samples to record per second.
@@ -39,7 +39,7 @@ impl EventPace {
     /// Paces the events with these indices, if there are any, each with its samples per second. At first,
     /// everything that they count is recorded. `now_ns` is the time of the monotonic clock.
     pub(crate) fn new(events: impl Iterator<Item = (usize, u64)>, now_ns: u64) -> Option<Self> {
-        let paced = events.map(|(place, wanted_hz)| Paced { place, wanted_hz, count: 0, period: 1 });
+        let paced = events.map(|(place, wanted_hz)| PacedEvent { place, wanted_hz, count: 0, period: 1 });
         let paced: Vec<_> = paced.collect();
         let next_ns = now_ns.saturating_add(FIRST_NS);
         (!paced.is_empty()).then(|| Self { paced, random: Random::new(now_ns), changed_ns: now_ns, next_ns })

@@ -17,12 +17,12 @@ pub(crate) struct Events {
     /// The role of each event.
     roles: Vec<Role>,
     counters: Vec<Counter>,
-    beside: Vec<Beside>,
+    additional: Vec<OpenAdditionalEvent>,
     /// Whether the events are read as groups of one or more members.
     grouped: bool,
 }
 
-/// An event that samples, with the clock beside it if the event itself is not a clock.
+/// An event that samples, with a separate clock if the event itself is not a clock.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     pub(crate) event: OwnedFd,
@@ -41,7 +41,7 @@ pub(crate) struct ThreadEvents {
 pub(crate) enum Role {
     /// It samples.
     Sampling,
-    /// It counts beside the sampling event.
+    /// It counts the time of a sampling event that is not a clock.
     Clock,
     /// It reports the CPU time of threads that end.
     Totals,
@@ -49,8 +49,8 @@ pub(crate) enum Role {
     Sideband,
     /// It replaces `Sideband` while the sideband has many records, and reports the same.
     LazySideband,
-    /// It samples beside the clock. The number is the index of the event in the list of requested events.
-    Beside(usize),
+    /// It samples in addition to the sampling event. The number is the index of the event in the list of requested events.
+    Additional(usize),
 }
 
 /// An event that counts the CPU time of a thread on a CPU, including all its descendants.
@@ -66,9 +66,9 @@ pub(crate) struct Counter {
     pub(crate) cpu: u32,
 }
 
-/// An event beside the clock, of one thread on one CPU, or of a CPU.
+/// An additional event, of one thread on one CPU, or of a CPU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Beside {
+pub(crate) struct OpenAdditionalEvent {
     place: usize,
     /// Its index in the list of requested events.
     pub(crate) event: usize,
@@ -77,7 +77,7 @@ pub(crate) struct Beside {
     /// The thread that it was opened for; `None` if it is for all threads.
     tid: Option<u32>,
     /// Whether its losses are reported.
-    is_asked_for: bool,
+    is_requested: bool,
     /// How many samples to record per second, if the reader controls the rate.
     wanted_hz: Option<u64>,
 }
@@ -95,34 +95,34 @@ impl Events {
         self.fds.len() - 1
     }
 
-    /// Adds an event beside the clock, with the thread that it was opened for, if any. `counts` is whether
+    /// Adds an additional event, with the thread that it was opened for, if any. `counts` is whether
     /// samples can contain its count.
-    pub(crate) fn add_beside(
+    pub(crate) fn add_additional(
         &mut self,
         fd: OwnedFd,
         (event, recorded): (usize, &RecordedEvent),
         (tid, counts): (Option<u32>, bool),
     ) -> io::Result<usize> {
         let id = event::id(fd.as_fd())?;
-        let place = self.add(fd, Role::Beside(event));
+        let place = self.add(fd, Role::Additional(event));
         let wanted_hz = match recorded.pacing(counts) {
             Pacing::ByReader(hz) => Some(hz),
             Pacing::Fixed(_) | Pacing::ByKernel(_) => None,
         };
-        let is_asked_for = !recorded.may_be_left_out();
-        self.beside.push(Beside { place, event, id, tid, is_asked_for, wanted_hz });
+        let is_requested = !recorded.is_optional();
+        self.additional.push(OpenAdditionalEvent { place, event, id, tid, is_requested, wanted_hz });
         Ok(place)
     }
 
-    /// The events beside the clock.
-    pub(crate) fn beside(&self) -> &[Beside] {
-        &self.beside
+    /// The additional events.
+    pub(crate) fn additional(&self) -> &[OpenAdditionalEvent] {
+        &self.additional
     }
 
-    /// The indices of the events beside the clock whose periods follow their rates, with the wanted samples
+    /// The indices of the additional events whose periods follow their rates, with the wanted samples
     /// per second.
     pub(crate) fn paced(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.beside.iter().filter_map(|beside| Some((beside.place, beside.wanted_hz?)))
+        self.additional.iter().filter_map(|event| Some((event.place, event.wanted_hz?)))
     }
 
     /// The count of an event.
@@ -131,9 +131,9 @@ impl Events {
     }
 
     /// How many requested samples the kernel dropped; 0 if the kernel does not count them (before Linux 6.0).
-    pub(crate) fn lost_beside(&self) -> u64 {
-        let lost = |beside: &Beside| self.read_first(beside.place).unwrap_or_default()[1];
-        self.beside.iter().filter(|beside| beside.is_asked_for).map(lost).fold(0, u64::saturating_add)
+    pub(crate) fn lost_of_additional_events(&self) -> u64 {
+        let lost = |event: &OpenAdditionalEvent| self.read_first(event.place).unwrap_or_default()[1];
+        self.additional.iter().filter(|event| event.is_requested).map(lost).fold(0, u64::saturating_add)
     }
 
     /// Adds the events of a thread on a CPU: the sampling event, and the one that counts.
@@ -216,8 +216,8 @@ impl Events {
             let fd = self.fds.get(place).ok_or(io::ErrorKind::NotFound)?;
             Ok((event::id(fd.as_fd())?, tid))
         };
-        let beside = self.beside.iter().filter_map(|beside| Some(Ok((beside.id, beside.tid?))));
-        places.map(sampled).chain(beside).collect()
+        let additional = self.additional.iter().filter_map(|event| Some(Ok((event.id, event.tid?))));
+        places.map(sampled).chain(additional).collect()
     }
 
     /// The events that sample now.

@@ -43,7 +43,7 @@ impl InheritedEventFilter {
             record::SAMPLE => self.keeps_sample(bytes).unwrap_or(true),
             record::FORK => {
                 if let Some(task) = task() {
-                    self.note_birth(task.tid, task.parent_tid);
+                    self.note_fork(task.tid, task.parent_tid);
                 }
                 true
             }
@@ -64,7 +64,7 @@ impl InheritedEventFilter {
         Some(*self.owners.entry(thread).or_insert(opened_for) == opened_for)
     }
 
-    fn note_birth(&mut self, thread: u32, parent: u32) {
+    fn note_fork(&mut self, thread: u32, parent: u32) {
         match self.owners.get(&parent).copied() {
             Some(owner) => self.owners.insert(thread, owner),
             None => self.owners.remove(&thread),

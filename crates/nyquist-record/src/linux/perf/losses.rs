@@ -14,16 +14,16 @@ use nyquist_perf::{Body, RecordFormat, parse_record};
 pub(crate) struct Losses {
     format: RecordFormat,
     reported: BTreeMap<u32, u64>,
-    /// The losses of events beside the clock: those in records, and those dropped because there was no
+    /// The losses of additional events: those in records, and those dropped because there was no
     /// memory.
-    beside_reported: u64,
-    beside_dropped: u64,
+    additional_reported: u64,
+    additional_dropped: u64,
 }
 
 impl Losses {
     /// Nothing was lost so far.
     pub(crate) fn new(format: RecordFormat) -> Self {
-        Self { format, reported: BTreeMap::new(), beside_reported: 0, beside_dropped: 0 }
+        Self { format, reported: BTreeMap::new(), additional_reported: 0, additional_dropped: 0 }
     }
 
     /// Notes a record of losses.
@@ -35,23 +35,24 @@ impl Losses {
         }
     }
 
-    /// Notes a record of losses of events beside the clock.
-    pub(crate) fn note_beside(&mut self, lost: &[u8]) {
+    /// Notes a record of losses of additional events.
+    pub(crate) fn note_additional(&mut self, lost: &[u8]) {
         let Ok(record) = parse_record(lost, &self.format) else { return };
         if let Body::Lost(lost) = record.body {
-            self.beside_reported = self.beside_reported.saturating_add(lost.records);
+            self.additional_reported = self.additional_reported.saturating_add(lost.records);
         }
     }
 
-    /// Counts a dropped record of an event beside the clock.
-    pub(crate) fn drop_beside(&mut self) {
-        self.beside_dropped = self.beside_dropped.saturating_add(1);
+    /// Counts a dropped record of an additional event.
+    pub(crate) fn drop_additional(&mut self) {
+        self.additional_dropped = self.additional_dropped.saturating_add(1);
     }
 
-    /// The number of dropped records of events beside the clock that no record reports, given the kernel's
+    /// The number of dropped records of additional events that no record reports, given the kernel's
     /// total.
-    pub(crate) fn unreported_beside(&self, counted: u64, now: Timestamp) -> Option<Event> {
-        let records = counted.saturating_sub(self.beside_reported).saturating_add(self.beside_dropped);
+    pub(crate) fn unreported_additional(&self, counted: u64, now: Timestamp) -> Option<Event> {
+        let records =
+            counted.saturating_sub(self.additional_reported).saturating_add(self.additional_dropped);
         let kind = EventKind::OccurrencesLost { records };
         (records > 0).then_some(Event { time: now, cpu: None, kind })
     }
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_events_beside_have_lost_is_counted_once() {
+    fn what_additional_events_have_lost_is_counted_once() {
         let mut losses = Losses::new(RecordFormat::default());
         let lost = |records: u64| {
             let header = [&record::LOST.to_le_bytes()[..], &[0, 0], &24_u16.to_le_bytes()].concat();
@@ -88,12 +89,12 @@ mod tests {
                 .chain([100, records].into_iter().flat_map(u64::to_le_bytes))
                 .collect::<Vec<u8>>()
         };
-        assert_eq!(losses.unreported_beside(0, Timestamp(9)), None);
-        losses.note_beside(&lost(7));
-        losses.drop_beside();
-        losses.note_beside(&lost(2));
-        losses.drop_beside();
-        let lost = losses.unreported_beside(12, Timestamp(9)).unwrap();
+        assert_eq!(losses.unreported_additional(0, Timestamp(9)), None);
+        losses.note_additional(&lost(7));
+        losses.drop_additional();
+        losses.note_additional(&lost(2));
+        losses.drop_additional();
+        let lost = losses.unreported_additional(12, Timestamp(9)).unwrap();
         // Records reported nine of twelve, and the reader dropped two.
         assert_eq!(lost.kind, EventKind::OccurrencesLost { records: 5 });
         assert_eq!(losses.unreported(BTreeMap::new(), Timestamp(9)).count(), 0);

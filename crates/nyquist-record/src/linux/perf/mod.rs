@@ -20,14 +20,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod additional_events;
 mod attr;
-mod beside;
 mod compact_record;
 mod deep_stacks;
-mod described;
 mod drain;
 mod drain_scheduler;
 mod event_pace;
+mod event_parameters;
 mod events;
 mod inherited_events;
 mod jitter;
@@ -48,7 +48,7 @@ mod totals;
 
 pub use attr::Trigger;
 pub use open::Perf;
-pub(crate) use open::chosen_cpus;
+pub(crate) use open::requested_cpus;
 pub use open_error::{EventRefusal, OpenError};
 pub use outcome::{Attached, Coverage, Notice, Outcome};
 pub use recording::{Recording, Summary};

@@ -2,35 +2,36 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::{io, mem};
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
-use nyquist_convert::perf::{CounterMeaning, EventsBeside, PerfEvents, Period, Successors};
+use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfEvents, Period, Successors};
 
-use super::attr::{Common, Features, Reach, Trigger, period_ns};
-use super::described::Described;
-use super::drain::{Drainer, Draining};
+use super::attr::{CommonAttr, Features, Reach, Trigger, period_ns};
+use super::drain::{DrainParameters, Drainer, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
 use super::event_pace::EventPace;
+use super::event_parameters::EventParameters;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
 use super::open_error::OpenError;
-use super::opener::{Opened, Opener, cpus_may_be_watched, open_error};
+use super::opener::{OpenEvents, Opener, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, Outcome};
 use super::outer_stacks::OuterStacks as _;
-use super::reader::Reader;
-use super::recording::{Initial, Recording};
+use super::reader::{Reader, ReaderEnd};
+use super::recording::{InitialState, Recording};
 use super::scope::Scope;
 use super::sideband_throttle::SidebandThrottle;
 use super::stack_mechanism::Mechanism;
 use super::totals::ThreadTotals;
 use crate::cpu_list::format_cpu_list;
-use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, Rights, RingPlan};
+use crate::linux::budget::{Allowance, AttachCost, AttachMethod, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::options::{CallGraph, Options, Target};
 use crate::linux::recorded_event::RecordedEvent;
@@ -52,7 +53,7 @@ pub struct Perf {
     target: Target,
     options: Options,
     outcome: Outcome,
-    opened: Opened,
+    opened: OpenEvents,
     filter: Filter,
     group: Option<Group>,
     /// Hundreds of busy threads would leave this one little time to attach to them, and their work until then
@@ -79,12 +80,12 @@ impl Perf {
         let preference = matches!(target, Target::Attach(_)).then(Preference::of_this_thread);
         let mut options = options.clone();
         if !limits::tracepoints_are_permitted() {
-            options.events.retain(|event| !event.may_be_left_out());
+            options.events.retain(|event| !event.is_optional());
         }
         let mut notices = Vec::new();
         let rate_hz = allowed_rate(options.rate_hz, &mut notices);
         let machine = Machine::new(&options, rate_hz)?;
-        let Chosen { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
+        let OpenTarget { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
         machine.notice_rings(opened.plan, &mut notices);
         let (features, plan) = (opened.common.features, opened.plan);
         if features.kernel && kernel::addresses_are_hidden() {
@@ -127,40 +128,18 @@ impl Perf {
     }
 
     /// Starts recording: running processes at once, a child when it calls exec.
-    pub fn record(self) -> Result<Recording, OpenError> {
+    pub fn record(mut self) -> Result<Recording, OpenError> {
         let common = self.opened.common;
-        let format = common.format();
-        let watched = self.watched();
+        let format = self.perf_events();
+        let (watched, jitter) = (self.watched(), self.jitter());
         let totals = ThreadTotals::new(&self.threads_to_count(), are_all_cpus(&self.options.cpus)?);
-        let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
-        let jitter = self.jitter();
-        let inherited_events = self.inherited_events()?;
-        let format = PerfEvents {
-            format,
-            architecture: arch::perf::ARCHITECTURE,
-            kernel: common.features.kernel,
-            period: match common.features.trigger {
-                Trigger::CpuClock => Period::Stated,
-                Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
-            },
-            cpus: self.opened.events.cpus(),
-            counters: CounterMeaning::CpuTime,
-            successors: Successors::default(),
-            beside: self.described_beside(),
-        };
-        let buffers = buffers_for(self.outcome.cpus);
-        let (out, chunks) = sync_channel(handed_over_at_most(buffers));
-        let reads_memory = self.options.call_graph == CallGraph::Auto;
-        let (outer_stacks, observer) = Mechanism::start(&self.opened.rings, &format.format, reads_memory)
-            .map_err(system("no thread can be started"))?;
-        let beside = format.beside.clone();
-        let draining = Draining { format: format.format, beside, buffers, out, observer };
-        let scheduler = DrainScheduler::new(Drainer::new(self.opened.rings, draining, inherited_events));
-        let pairs = self.opened.sidebands;
+        let stop = Arc::new(poll::event_counter().map_err(system_error("no event counter can be made"))?);
+        let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
+        let pairs = mem::take(&mut self.opened.sidebands);
         let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
         let events = Arc::new(self.opened.events);
         let event_pace = EventPace::new(events.paced(), monotonic_ns());
-        let reader = Reader {
+        let reader = start_thread(Reader {
             events: Arc::clone(&events),
             scheduler,
             stop: Arc::clone(&stop),
@@ -171,24 +150,16 @@ impl Perf {
             jitter,
             sideband_throttle,
             event_pace,
-        };
-        let thread = std::thread::Builder::new().name("nyquist-reader".into());
-        let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
+        })?;
         // The rings are drained before anything is written to them. What `/proc` contains is older than every
         // sample, but it is read when nothing can be missed any more.
         let time = Timestamp(monotonic_ns());
         let from_exec = matches!(common.reach, Reach::Thread { from_exec: true });
-        let switched_on = if from_exec { Ok(()) } else { events.enable() };
+        let enabled = if from_exec { Ok(()) } else { events.enable() };
         drop(self.preference);
-        let processes = match (&self.target, &self.group) {
-            (Target::Child(_), _) => Vec::new(),
-            (Target::Attach(pids), _) => proc::families(pids),
-            (_, Some(Group::Named(folder))) => cgroup::processes(folder),
-            _ => proc::all_processes().collect(),
-        };
-        let initial = Initial { time, processes: describe(&processes), kernel: common.features.kernel };
+        let processes = describe(&running_processes(&self.target, self.group.as_ref()));
         let recording = Recording {
-            initial: Some(initial),
+            initial: Some(InitialState { time, processes, kernel: common.features.kernel }),
             chunks,
             format,
             reader: Some(reader),
@@ -198,13 +169,50 @@ impl Perf {
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(Group::leaf),
             outer_stacks: Some(outer_stacks),
-            taken: VecDeque::new(),
+            received: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
-            described: Described { common, outcome: self.outcome },
+            parameters: EventParameters { common, outcome: self.outcome },
         };
-        switched_on.map_err(|source| open_error(source, Scope::Everyone))?;
+        enabled.map_err(|source| open_error(source, Scope::Everyone))?;
         Ok(recording)
+    }
+
+    /// The format of the records, and the meaning of the events.
+    fn perf_events(&self) -> PerfEvents {
+        let common = self.opened.common;
+        PerfEvents {
+            format: common.format(),
+            architecture: arch::perf::ARCHITECTURE,
+            kernel: common.features.kernel,
+            period: match common.features.trigger {
+                Trigger::CpuClock => Period::Stated,
+                Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
+            },
+            cpus: self.opened.events.cpus(),
+            counters: CounterMeaning::CpuTime,
+            successors: Successors::default(),
+            additional_events: self.described_additional_events(),
+        }
+    }
+
+    /// Takes the rings. Returns their scheduler for the reader, the receiver of their records, and the
+    /// mechanism that completes their stacks.
+    fn drain_scheduler(
+        &mut self,
+        events: &PerfEvents,
+    ) -> Result<(DrainScheduler, Receiver<Vec<FilledBuffer>>, Mechanism), OpenError> {
+        let inherited_events = self.inherited_events()?;
+        let rings = mem::take(&mut self.opened.rings);
+        let buffers = buffers_for(self.outcome.cpus);
+        let (out, chunks) = sync_channel(handed_over_at_most(buffers));
+        let reads_memory = self.options.call_graph == CallGraph::Auto;
+        let (outer_stacks, observer) = Mechanism::start(&rings, &events.format, reads_memory)
+            .map_err(system_error("no thread can be started"))?;
+        let (format, additional_events) = (events.format, events.additional_events.clone());
+        let draining = DrainParameters { format, additional_events, buffers, out, observer };
+        let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
+        Ok((scheduler, chunks, outer_stacks))
     }
 
     /// The processes whose end ends the recording.
@@ -225,14 +233,14 @@ impl Perf {
         }
     }
 
-    /// The contents of the samples of events beside the clock, by the kernel's ids of these events.
-    fn described_beside(&self) -> EventsBeside {
+    /// The contents of the samples of additional events, by the kernel's ids of these events.
+    fn described_additional_events(&self) -> AdditionalEvents {
         let events = &self.options.events;
-        let counts = self.opened.common.counts_beside();
+        let counts = self.opened.common.has_additional_event_counts();
         let described: Vec<_> =
             events.iter().map(|event| Arc::new(event.described(events.len(), counts))).collect();
-        let opened = self.opened.events.beside().iter();
-        opened.filter_map(|beside| Some((beside.id, Arc::clone(described.get(beside.event)?)))).collect()
+        let opened = self.opened.events.additional().iter();
+        opened.filter_map(|opened| Some((opened.id, Arc::clone(described.get(opened.event)?)))).collect()
     }
 
     fn inherited_events(&self) -> Result<Option<InheritedEventFilter>, OpenError> {
@@ -242,7 +250,7 @@ impl Perf {
         let sampled = self.opened.events.sampled_threads();
         sampled
             .map(|sampled| Some(InheritedEventFilter::new(sampled)))
-            .map_err(system("the events have no numbers"))
+            .map_err(system_error("the events have no numbers"))
     }
 
     /// A clock that ticks on whole CPUs would sample a program that works in the same rhythm always or never.
@@ -261,10 +269,25 @@ impl Group {
     }
 }
 
+fn start_thread(reader: Reader) -> Result<JoinHandle<ReaderEnd>, OpenError> {
+    let thread = thread::Builder::new().name("nyquist-reader".into());
+    thread.spawn(move || reader.run()).map_err(system_error("no thread can be started"))
+}
+
+/// The processes that run before the first record.
+fn running_processes(target: &Target, group: Option<&Group>) -> Vec<u32> {
+    match (target, group) {
+        (Target::Child(_), _) => Vec::new(),
+        (Target::Attach(pids), _) => proc::families(pids),
+        (_, Some(Group::Named(folder))) => cgroup::processes(folder),
+        _ => proc::all_processes().collect(),
+    }
+}
+
 /// Whether the context switches of waiting threads are recorded.
-fn has_switch_stacks(options: &Options, opened: &Opened) -> bool {
-    let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::may_be_left_out);
-    opened.events.beside().iter().any(|beside| of(beside.event))
+fn has_switch_stacks(options: &Options, opened: &OpenEvents) -> bool {
+    let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::is_optional);
+    opened.events.additional().iter().any(|additional| of(additional.event))
 }
 
 /// The names and mappings of processes, as far as they are readable.
@@ -272,28 +295,28 @@ fn describe(pids: &[u32]) -> Vec<EventKind> {
     pids.iter().flat_map(|pid| proc::describe(Pid(*pid))).collect()
 }
 
-/// The chosen way of recording.
-struct Chosen {
-    opened: Opened,
+/// The open events of a target, and how the target's samples are selected.
+struct OpenTarget {
+    opened: OpenEvents,
     filter: Filter,
     group: Option<Group>,
     coverage: Coverage,
 }
 
-/// What is known of the machine before events are opened.
+/// The parameters of all events, and the limits of the machine.
 struct Machine {
     cpus: Vec<u32>,
     rate_hz: u32,
     context_switches: bool,
     call_graph: CallGraph,
     allowance: Allowance,
-    /// The events that are recorded beside the clock.
-    beside: Vec<RecordedEvent>,
+    /// The additional events.
+    additional_events: Vec<RecordedEvent>,
 }
 
 impl Machine {
     fn new(options: &Options, rate_hz: u32) -> Result<Self, OpenError> {
-        let cpus = chosen_cpus(&options.cpus)?;
+        let cpus = requested_cpus(&options.cpus)?;
         let allowance = Allowance {
             cpus: cpus.len(),
             page: page_size(),
@@ -302,18 +325,18 @@ impl Machine {
             rate_hz,
             copies: options.copies(),
             reader_at_once: limits::real_time_is_permitted(),
-            events_beside: !options.events.is_empty(),
+            has_additional_events: !options.events.is_empty(),
         };
         let (context_switches, call_graph) = (options.context_switches, options.call_graph);
-        let beside = options.events.clone();
-        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance, beside })
+        let additional_events = options.events.clone();
+        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance, additional_events })
     }
 
-    fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
+    fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         match target {
             Target::Child(pid) => self.open_child(*pid, notices),
             Target::Attach(pids) => self.open_running(pids, notices),
-            Target::System => Ok(Chosen {
+            Target::System => Ok(OpenTarget {
                 opened: self.open_events(Scope::Everyone)?,
                 filter: Filter::All,
                 group: None,
@@ -328,10 +351,10 @@ impl Machine {
     /// descendants. Without the permission for either, opens the threads individually. It also does so if
     /// every user may see everything: a reader without priority cannot keep up with all events of a busy
     /// machine.
-    fn open_child(&self, pid: Pid, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
+    fn open_child(&self, pid: Pid, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         if self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu)) {
             let reason = match self.open_leaf(pid) {
-                Ok(chosen) => return Ok(chosen),
+                Ok(opened) => return Ok(opened),
                 Err(error @ (OpenError::Event { .. } | OpenError::Filter { .. })) => return Err(error),
                 Err(OpenError::System { source, .. }) => source.kind().to_string(),
                 Err(error) => error.to_string(),
@@ -341,22 +364,22 @@ impl Machine {
             {
                 notices.push(Notice::NoGroup { reason });
                 let filter = Filter::Family([pid].into());
-                return Ok(Chosen { opened, filter, group: None, coverage: Coverage::Cpus });
+                return Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus });
             }
         }
         let opened = self.open_events(Scope::Child(pid))?;
-        Ok(Chosen { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
+        Ok(OpenTarget { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
     }
 
-    fn open_leaf(&self, pid: Pid) -> Result<Chosen, OpenError> {
+    fn open_leaf(&self, pid: Pid) -> Result<OpenTarget, OpenError> {
         let made = Leaf::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf));
-        let leaf = made.map_err(system("no control group can be made"))?;
+        let leaf = made.map_err(system_error("no control group can be made"))?;
         let opened = self.open_events(Scope::Group(leaf.file().as_fd()))?;
         let filter = Filter::FromExec(pid);
-        Ok(Chosen { opened, filter, group: Some(Group::Leaf(leaf)), coverage: Coverage::Group })
+        Ok(OpenTarget { opened, filter, group: Some(Group::Leaf(leaf)), coverage: Coverage::Group })
     }
 
-    fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
+    fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
             return Err(OpenError::NoSuchProcess { pid: *pid });
         }
@@ -365,49 +388,54 @@ impl Machine {
         let opener = self.opener(Scope::Running(pids))?;
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
-        let clock_beside = opener.has_clock_beside();
-        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside, beside: self.beside.len() };
+        let separate_clock = opener.has_separate_clock();
+        let cost = AttachCost {
+            cpus: self.cpus.len(),
+            threads,
+            separate_clock,
+            additional_events: self.additional_events.len(),
+        };
         let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
         match cost.attaching(rights) {
-            Some(Attaching::Threads) => {
+            Some(AttachMethod::Threads) => {
                 let opened = opener.open_all(&self.allowance)?;
                 // Probes exist for all processes.
-                let has_probes = self.beside.iter().any(|recorded| recorded.event.is_probe());
+                let has_probes = self.additional_events.iter().any(|recorded| recorded.event.is_probe());
                 let family = || Filter::Family(family.iter().copied().map(Pid).collect());
                 let filter = if has_probes { family() } else { Filter::All };
-                Ok(Chosen { opened, filter, group: None, coverage: Coverage::Threads })
+                Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Threads })
             }
-            Some(Attaching::Cpus) => {
+            Some(AttachMethod::Cpus) => {
                 notices.push(Notice::ManyThreads { threads, events: cost.events() });
                 let opened = self.open_events(Scope::Everyone)?;
                 let filter = Filter::Family(family.into_iter().map(Pid).collect());
-                Ok(Chosen { opened, filter, group: None, coverage: Coverage::Cpus })
+                Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus })
             }
             None => Err(OpenError::TooFewDescriptors { threads, needed: cost.descriptors() }),
         }
     }
 
-    fn open_group(&self, path: &Path) -> Result<Chosen, OpenError> {
+    fn open_group(&self, path: &Path) -> Result<OpenTarget, OpenError> {
         let no_group = |source| OpenError::NoSuchGroup { path: path.to_owned(), source };
         let (folder, file): (PathBuf, File) = cgroup::open(path).map_err(no_group)?;
         let opened = self.open_events(Scope::Group(file.as_fd()))?;
         let group = Some(Group::Named(folder));
-        Ok(Chosen { opened, filter: Filter::All, group, coverage: Coverage::Group })
+        Ok(OpenTarget { opened, filter: Filter::All, group, coverage: Coverage::Group })
     }
 
-    fn open_events(&self, scope: Scope<'_>) -> Result<Opened, OpenError> {
+    fn open_events(&self, scope: Scope<'_>) -> Result<OpenEvents, OpenError> {
         self.opener(scope)?.open_all(&self.allowance)
     }
 
     fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
-        let common = Common {
+        let common = CommonAttr {
             features: Features::ALL,
             reach: scope.reach(),
             switches: self.context_switches,
             call_graph: self.call_graph,
-            events_beside: !self.beside.is_empty(),
+            has_additional_events: !self.additional_events.is_empty(),
         };
-        Opener::probe(scope, common, &self.cpus, (self.rate_hz, &self.beside))
+        Opener::probe(scope, common, &self.cpus, (self.rate_hz, &self.additional_events))
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {
@@ -431,8 +459,8 @@ impl Machine {
 }
 
 /// The requested CPUs, which must be online, or all online CPUs.
-pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
-    let online = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
+pub(crate) fn requested_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
+    let online = cpus::online().map_err(system_error("the list of CPUs cannot be read"))?;
     if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
         return Err(OpenError::NoSuchCpu { cpu: *cpu, online: format_cpu_list(&online) });
     }
@@ -441,8 +469,8 @@ pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
 
 /// Whether all online CPUs are included.
 fn are_all_cpus(wanted: &[u32]) -> Result<bool, OpenError> {
-    let chosen = chosen_cpus(wanted)?;
-    Ok(chosen_cpus(&[])?.iter().all(|cpu| chosen.contains(cpu)))
+    let chosen = requested_cpus(wanted)?;
+    Ok(requested_cpus(&[])?.iter().all(|cpu| chosen.contains(cpu)))
 }
 
 /// The rate, limited to what the kernel allows.
@@ -458,6 +486,6 @@ fn allowed_rate(asked_hz: u32, notices: &mut Vec<Notice>) -> u32 {
     asked_hz.clamp(1, allowed_hz)
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> OpenError {
+fn system_error(what: &'static str) -> impl Fn(io::Error) -> OpenError {
     move |source| OpenError::System { what, source }
 }

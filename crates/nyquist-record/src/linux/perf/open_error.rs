@@ -1,5 +1,4 @@
-//! Why `perf_event_open` cannot record anything, or not an event beside the clock, and what the user can do
-//! about it.
+//! The errors of opening events: why `perf_event_open` fails, and what the user can do about it.
 
 use std::fmt;
 use std::io;
@@ -27,7 +26,7 @@ pub enum OpenError {
         pid: Pid,
     },
     /// There is no such CPU, or it is offline.
-    #[error("there is no CPU {cpu}: online are {online}")]
+    #[error("there is no CPU {cpu}: the online CPUs are {online}")]
     NoSuchCpu {
         /// The CPU.
         cpu: u32,
@@ -54,13 +53,13 @@ pub enum OpenError {
         hint: Hint,
     },
     /// There are not enough descriptors for an event for every thread and CPU.
-    #[error("{events} events are open and no more are allowed")]
+    #[error("no more than {events} events can be opened, because the limit of open files is reached")]
     Descriptors {
         /// How many could be opened.
         events: usize,
     },
     /// There are not enough descriptors to attach to this many threads.
-    #[error("attaching to {threads} threads takes {needed} open files, and fewer are allowed")]
+    #[error("attaching to {threads} threads needs {needed} open files, but the limit is lower")]
     TooFewDescriptors {
         /// The threads.
         threads: usize,
@@ -75,7 +74,7 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
-    /// An event beside the clock cannot be recorded.
+    /// An additional event cannot be recorded.
     #[error("the event `{event}` cannot be recorded: {refusal} ({source})")]
     Event {
         /// Its name.
@@ -86,7 +85,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The kernel does not understand the filter of a tracepoint.
-    #[error("the kernel does not take the filter `{filter}` for `{event}` ({source})")]
+    #[error("the kernel refuses the filter `{filter}` of the event `{event}` ({source})")]
     Filter {
         /// The tracepoint.
         event: String,
@@ -99,7 +98,7 @@ pub enum OpenError {
     },
     /// A probe of a command's children needs a control group, and none can be made.
     #[error(
-        "the event `{event}` cannot be recorded: the command cannot be given a control group, which calls are counted by"
+        "the event `{event}` cannot be recorded, because the command cannot be given a control group to count its calls in"
     )]
     ProbeWithoutGroup {
         /// The probe.
@@ -116,7 +115,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The system's error, if it is about an event beside the clock.
+    /// The system's error, if it is about an additional event.
     pub(crate) fn into_source(self) -> io::Error {
         match self {
             Self::Event { source, .. } | Self::Filter { source, .. } => source,
@@ -131,7 +130,7 @@ impl OpenError {
             Self::Event { refusal, .. } => refusal.advice(),
             Self::Filter { fields, .. } if fields.is_empty() => None,
             Self::Filter { fields, .. } => Some(format!(
-                "its fields are {}; as in `{} == 1 && {} != \"x\"`, texts in quotes",
+                "its fields are {}; a filter is such as `{} == 1 && {} != \"x\"`, with texts in quotes",
                 fields.join(", "),
                 fields.first().map_or("", String::as_str),
                 fields.last().map_or("", String::as_str),
@@ -252,7 +251,7 @@ impl fmt::Display for EventRefusal {
             Self::TracepointNotPermitted => "tracepoints are not permitted",
             Self::ProbeNotPermitted => "probes of programs are not permitted",
             Self::NotPermitted { .. } => "it is not permitted",
-            Self::WholeMachineOnly => "its counting unit counts whole CPUs only",
+            Self::WholeMachineOnly => "its PMU counts only whole CPUs",
             Self::NotSupported => "this machine cannot sample it",
             Self::Descriptors => "too many files are open",
             Self::Other => "the kernel refuses it",

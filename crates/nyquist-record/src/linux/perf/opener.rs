@@ -8,8 +8,10 @@ use std::time::Instant;
 
 use nyquist_convert::event::Pid;
 
-use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
-use super::beside;
+use super::additional_events;
+use super::attr::{
+    CommonAttr, Features, Reach, SamplingParameters, Trigger, clock, sampling, sideband, totals,
+};
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::open_error::{Hint, OpenError};
 use super::outcome::Attached;
@@ -30,13 +32,13 @@ use crate::pool::Need;
 
 /// Events and rings.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenEvents {
     pub(crate) events: Events,
     pub(crate) rings: Vec<RingSource>,
     /// The sideband events that can alternate.
     pub(crate) sidebands: Vec<SidebandPair>,
     /// What the kernel granted.
-    pub(crate) common: Common,
+    pub(crate) common: CommonAttr,
     pub(crate) plan: RingPlan,
     /// What was attached to.
     pub(crate) attached: Option<Attached>,
@@ -44,7 +46,7 @@ pub(crate) struct Opened {
     pub(crate) late_threads: bool,
 }
 
-impl Opened {
+impl OpenEvents {
     /// Redirects the records of an event into the ring of another event.
     fn redirect(&self, event: &OwnedFd, ring: usize) -> io::Result<()> {
         let owner = self.rings.get(ring).and_then(|ring| ring.wakers.first());
@@ -64,29 +66,29 @@ impl Opened {
 
 /// The fill level in bytes at which the reader of samples without stack copies is woken.
 const WAKE_WITHOUT_COPIES: usize = 256 << 10;
-/// The fill level in bytes at which the reader of events beside the clock is woken.
-const WAKE_BESIDE: usize = 1 << 20;
+/// The fill level in bytes at which the reader of additional events is woken.
+const WAKE_ADDITIONAL: usize = 1 << 20;
 
 /// Opens events with the features that the kernel grants.
 pub(crate) struct Opener<'a> {
     scope: Scope<'a>,
     /// The thread whose events own the rings, if threads are recorded.
     first: u32,
-    common: Common,
+    common: CommonAttr,
     rate_hz: u32,
     cpus: &'a [u32],
     units: CoreUnits,
-    /// The events that are recorded beside the clock.
-    beside: &'a [RecordedEvent],
+    /// The additional events.
+    additional_events: &'a [RecordedEvent],
 }
 
 impl<'a> Opener<'a> {
     /// Probes what the kernel grants on all CPUs: requests everything, and less after every refusal.
     pub(crate) fn probe(
         scope: Scope<'a>,
-        common: Common,
+        common: CommonAttr,
         cpus: &'a [u32],
-        (rate_hz, beside): (u32, &'a [RecordedEvent]),
+        (rate_hz, additional_events): (u32, &'a [RecordedEvent]),
     ) -> Result<Self, OpenError> {
         let first = match scope {
             // A process can live on when its main thread has ended.
@@ -94,7 +96,7 @@ impl<'a> Opener<'a> {
             _ => scope.pid().0,
         };
         let units = CoreUnits::of_machine();
-        let mut opener = Self { scope, first, common, rate_hz, cpus, units, beside };
+        let mut opener = Self { scope, first, common, rate_hz, cpus, units, additional_events };
         loop {
             let Err(error) = cpus.iter().try_for_each(|cpu| opener.try_cpu(*cpu)) else {
                 return Ok(opener);
@@ -104,9 +106,9 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// Whether a clock counts beside each sampling event.
-    pub(crate) fn has_clock_beside(&self) -> bool {
-        self.common.clock_beside()
+    /// Whether a clock counts in addition to each sampling event.
+    pub(crate) fn has_separate_clock(&self) -> bool {
+        self.common.needs_separate_clock()
     }
 
     /// Opens a CPU's events and closes them again.
@@ -119,7 +121,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Opens all events and maps all rings. Tries smaller rings while there is not enough memory.
-    pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<Opened, OpenError> {
+    pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<OpenEvents, OpenError> {
         let mut plan = allowance.plan();
         loop {
             match self.open_with(plan, allowance.bytes.is_none()) {
@@ -133,9 +135,9 @@ impl<'a> Opener<'a> {
     }
 
     /// `is_unlimited` is whether there is memory for all optional rings.
-    fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<Opened, OpenError> {
-        let events = Events::new(self.common.clock_beside());
-        let mut opened = Opened {
+    fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<OpenEvents, OpenError> {
+        let events = Events::new(self.common.needs_separate_clock());
+        let mut opened = OpenEvents {
             events,
             rings: Vec::new(),
             sidebands: Vec::new(),
@@ -159,7 +161,7 @@ impl<'a> Opener<'a> {
     /// Opens the first events on a CPU, and maps that CPU's rings.
     fn open_cpu(
         &self,
-        opened: &mut Opened,
+        opened: &mut OpenEvents,
         cpu: u32,
         plan: RingPlan,
         batches: bool,
@@ -198,23 +200,28 @@ impl<'a> Opener<'a> {
         let sample_at = opened.rings.len() - 1;
         opened.rings.push(RingSource { ring: totals_ring, need: Need::Sideband, wakers: vec![totals] });
         let totals_at = opened.rings.len() - 1;
-        let beside_at = self.open_beside(opened, cpu, plan)?;
+        let additional_at = self.open_additional_events(opened, cpu, plan)?;
         let sideband_at = sideband_at.unwrap_or(sample_at);
-        Ok(CpuRings { cpu, sample_at, totals_at, sideband_at, beside_at, plan })
+        Ok(CpuRings { cpu, sample_at, totals_at, sideband_at, additional_at, plan })
     }
 
-    /// Opens the events beside the clock on a CPU. They share a separate ring, so that a burst of them takes
+    /// Opens the additional events on a CPU. They share a separate ring, so that a burst of them takes
     /// no room from the samples. Returns the index of the ring, if there is one.
-    fn open_beside(&self, opened: &mut Opened, cpu: u32, plan: RingPlan) -> Result<Option<usize>, OpenError> {
+    fn open_additional_events(
+        &self,
+        opened: &mut OpenEvents,
+        cpu: u32,
+        plan: RingPlan,
+    ) -> Result<Option<usize>, OpenError> {
         let subject = self.scope.first(self.first);
-        let opening = self.opening_beside(cpu, plan);
+        let opening = self.additional_opening(cpu, plan);
         let mut ring_at = None;
-        for (index, recorded) in self.beside.iter().enumerate() {
+        for (index, recorded) in self.additional_events.iter().enumerate() {
             if matches!(self.scope, Scope::Child(_)) && recorded.event.is_probe() {
                 return Err(OpenError::ProbeWithoutGroup { event: recorded.event.name.clone() });
             }
             let opened_events = opening.open(recorded, subject);
-            if opened_events.is_err() && recorded.may_be_left_out() {
+            if opened_events.is_err() && recorded.is_optional() {
                 continue;
             }
             let events = opened_events.map_err(|error| match error {
@@ -238,9 +245,9 @@ impl<'a> Opener<'a> {
                         *ring_at.insert(opened.rings.len() - 1)
                     }
                 };
-                let counts = self.common.counts_beside();
+                let counts = self.common.has_additional_event_counts();
                 let of_thread = matches!(self.scope, Scope::Running(_)) && !recorded.event.is_probe();
-                let added = opened.events.add_beside(
+                let added = opened.events.add_additional(
                     event,
                     (index, recorded),
                     (of_thread.then_some(self.first), counts),
@@ -251,15 +258,15 @@ impl<'a> Opener<'a> {
         Ok(ring_at)
     }
 
-    fn opening_beside(&self, cpu: u32, plan: RingPlan) -> beside::Opening {
-        let wake_at = (plan.sample_pages * page_size() / 2).min(WAKE_BESIDE) as u32;
-        beside::Opening { common: self.common, cpu, stack_bytes: plan.stack_bytes, wake_at }
+    fn additional_opening(&self, cpu: u32, plan: RingPlan) -> additional_events::OpenParameters {
+        let wake_at = (plan.sample_pages * page_size() / 2).min(WAKE_ADDITIONAL) as u32;
+        additional_events::OpenParameters { common: self.common, cpu, stack_bytes: plan.stack_bytes, wake_at }
     }
 
     /// Opens the event that replaces a CPU's sideband event during bursts, with a separate ring.
     fn open_lazy_sideband(
         &self,
-        opened: &mut Opened,
+        opened: &mut OpenEvents,
         (eager, cpu): (usize, u32),
         pages: usize,
     ) -> Result<(), OpenError> {
@@ -276,7 +283,12 @@ impl<'a> Opener<'a> {
 
     /// Opens the events of all other threads, including those of all descendants. Repeats this until it finds
     /// no new thread. Their records go into the existing rings.
-    fn open_threads(&self, opened: &mut Opened, pids: &[Pid], rings: &[CpuRings]) -> Result<(), OpenError> {
+    fn open_threads(
+        &self,
+        opened: &mut OpenEvents,
+        pids: &[Pid],
+        rings: &[CpuRings],
+    ) -> Result<(), OpenError> {
         let began = Instant::now();
         let mut known = HashSet::from([self.first]);
         // The events of the first thread are open already.
@@ -305,7 +317,7 @@ impl<'a> Opener<'a> {
         }
     }
 
-    fn open_thread(&self, opened: &mut Opened, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
+    fn open_thread(&self, opened: &mut OpenEvents, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
         let subject = Subject::Thread(tid);
         for ring in rings {
             let sampling = self.open_sampler(subject, ring.cpu, ring.plan)?;
@@ -322,18 +334,25 @@ impl<'a> Opener<'a> {
             opened.redirect(&sideband, ring.sideband_at)?;
             let sideband = opened.events.add(sideband, Role::Sideband);
             opened.add_waker(sideband, ring.sideband_at);
-            self.open_beside_of_thread(opened, tid, ring)?;
+            self.open_additional_events_of_thread(opened, tid, ring)?;
         }
         Ok(())
     }
 
-    /// Opens the events beside the clock of another thread on a CPU. Probes exist for all threads already.
-    fn open_beside_of_thread(&self, opened: &mut Opened, tid: u32, ring: &CpuRings) -> io::Result<()> {
-        let Some(at) = ring.beside_at else { return Ok(()) };
-        let opening = self.opening_beside(ring.cpu, ring.plan);
-        for (index, recorded) in self.beside.iter().enumerate().filter(|(_, it)| !it.event.is_probe()) {
-            if recorded.may_be_left_out()
-                && !opened.events.beside().iter().any(|beside| beside.event == index)
+    /// Opens the additional events of another thread on a CPU. Probes exist for all threads already.
+    fn open_additional_events_of_thread(
+        &self,
+        opened: &mut OpenEvents,
+        tid: u32,
+        ring: &CpuRings,
+    ) -> io::Result<()> {
+        let Some(at) = ring.additional_at else { return Ok(()) };
+        let opening = self.additional_opening(ring.cpu, ring.plan);
+        for (index, recorded) in
+            self.additional_events.iter().enumerate().filter(|(_, it)| !it.event.is_probe())
+        {
+            if recorded.is_optional()
+                && !opened.events.additional().iter().any(|additional| additional.event == index)
             {
                 continue;
             }
@@ -341,8 +360,8 @@ impl<'a> Opener<'a> {
             let events = opening.open(recorded, Subject::Thread(tid)).map_err(OpenError::into_source)?;
             for event in events {
                 opened.redirect(&event, at)?;
-                let counts = self.common.counts_beside();
-                let place = opened.events.add_beside(event, (index, recorded), (Some(tid), counts))?;
+                let counts = self.common.has_additional_event_counts();
+                let place = opened.events.add_additional(event, (index, recorded), (Some(tid), counts))?;
                 opened.add_waker(place, at);
             }
         }
@@ -366,7 +385,7 @@ impl<'a> Opener<'a> {
         };
         sampling(
             self.common,
-            Sampling {
+            SamplingParameters {
                 rate_hz: self.rate_hz,
                 stack_bytes: plan.stack_bytes,
                 wake_at: wake_at as u32,
@@ -375,9 +394,9 @@ impl<'a> Opener<'a> {
         )
     }
 
-    /// The clock beside an event that counts something else.
+    /// The separate clock of an event that is not a clock.
     fn open_clock(&self, subject: Subject<'_>, cpu: u32, leader: &OwnedFd) -> io::Result<Option<OwnedFd>> {
-        if !self.common.clock_beside() {
+        if !self.common.needs_separate_clock() {
             return Ok(None);
         }
         event::open(clock(self.common), subject, cpu, Some(leader.as_fd())).map(Some)
@@ -392,7 +411,7 @@ impl<'a> Opener<'a> {
         event::open(sideband(self.common, 1), subject, cpu, None)
     }
 
-    fn thread_error(&self, source: io::Error, opened: &Opened) -> OpenError {
+    fn thread_error(&self, source: io::Error, opened: &OpenEvents) -> OpenError {
         match source.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors { events: opened.events.len() },
             _ => open_error(source, self.scope),
@@ -406,8 +425,8 @@ struct CpuRings {
     sample_at: usize,
     totals_at: usize,
     sideband_at: usize,
-    /// The ring of the events beside the clock, if there are any.
-    beside_at: Option<usize>,
+    /// The ring of the additional events, if there are any.
+    additional_at: Option<usize>,
     plan: RingPlan,
 }
 
@@ -438,12 +457,12 @@ const NOTHING: Features =
 /// Whether this thread may at least count its own clock.
 fn own_events_are_allowed() -> bool {
     let reach = Reach::Thread { from_exec: false };
-    let common = Common {
+    let common = CommonAttr {
         features: NOTHING,
         reach,
         switches: false,
         call_graph: CallGraph::Auto,
-        events_beside: false,
+        has_additional_events: false,
     };
     event::open(sideband(common, 1), Subject::Thread(0), 0, None).is_ok()
 }
@@ -451,12 +470,12 @@ fn own_events_are_allowed() -> bool {
 /// Whether this process may record other processes on a CPU.
 pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
     let features = Features { kernel: true, ..NOTHING };
-    let common = Common {
+    let common = CommonAttr {
         features,
         reach: Reach::Cpu,
         switches: false,
         call_graph: CallGraph::Auto,
-        events_beside: false,
+        has_additional_events: false,
     };
     event::open(sideband(common, 1), Subject::Everyone, cpu, None).is_ok()
 }

@@ -126,51 +126,57 @@ impl fmt::Display for Notice {
         match self {
             Self::RateLowered { asked_hz, allowed_hz, by_kernel } => {
                 let why = if *by_kernel {
-                    "as kernel.perf_event_max_sample_rate demands"
+                    "because kernel.perf_event_max_sample_rate is the limit"
                 } else {
-                    "for the program would not get to run"
+                    "because the program would hardly run at a higher one"
                 };
                 write!(f, "the rate is lowered from {asked_hz} to {allowed_hz} Hz, {why}")
             }
             Self::KernelNotPermitted { is_root: true, .. } => write!(
                 f,
-                "kernel code is not sampled: root has not the privilege here (CAP_PERFMON); `--cap-add=PERFMON` gives it to a container"
+                "kernel code is not sampled, because root lacks CAP_PERFMON here: `--cap-add=PERFMON` gives it to a container"
             ),
             Self::KernelNotPermitted { paranoid: Some(level), .. } => write!(
                 f,
-                "kernel code is not sampled, as kernel.perf_event_paranoid is {level}: `sudo sysctl kernel.perf_event_paranoid=1` allows it, or record with sudo"
+                "kernel code is not sampled, because kernel.perf_event_paranoid is {level}: `sudo sysctl kernel.perf_event_paranoid=1` allows it, or record with sudo"
             ),
             Self::KernelNotPermitted { paranoid: None, .. } => {
-                write!(f, "kernel code is not sampled: it takes root or CAP_PERFMON")
+                write!(
+                    f,
+                    "kernel code is not sampled, because that needs root or CAP_PERFMON: record with sudo"
+                )
             }
             Self::SmallerRings { wanted, given } => write!(
                 f,
-                "the buffers are {} kB instead of {} kB a CPU, as other programs hold locked memory: samples are lost sooner",
+                "each CPU's buffer has {} kB instead of {} kB, because other programs hold locked memory, so samples are lost sooner: raise `ulimit -l` or kernel.perf_event_mlock_kb",
                 given / 1024,
                 wanted / 1024
             ),
             Self::SharedRings => {
-                write!(f, "too little memory can be locked for buffers of their own for mappings and names")
+                write!(
+                    f,
+                    "samples, mappings and names share buffers, because too little memory can be locked: raise `ulimit -l` or kernel.perf_event_mlock_kb"
+                )
             }
             Self::StackLowered { asked, given } => write!(
                 f,
-                "{given} bytes of each stack are copied instead of {asked}: too little memory can be locked for buffers"
+                "{given} bytes of each stack are copied instead of {asked}, because too little memory can be locked for buffers: raise `ulimit -l` or kernel.perf_event_mlock_kb"
             ),
             Self::NoGroup { reason } => write!(
                 f,
-                "the command cannot be given a control group ({reason}), so whole CPUs are sampled and what is not the command's is left out: a program that works in the rhythm of the clock can get some percent too much or too little"
+                "whole CPUs are sampled and other processes are left out, because the command cannot be given a control group ({reason}): the time of a program that works in step with the clock can be off by some percent"
             ),
             Self::ManyThreads { threads, events } => write!(
                 f,
-                "{threads} threads would need {events} events, so whole CPUs are sampled and what is not theirs is left out"
+                "whole CPUs are sampled and other processes are left out, because {threads} threads would need {events} events"
             ),
             Self::KernelAddressesHidden { kptr_restrict: Some(0) } => write!(
                 f,
-                "kernel functions have no names, as kernel.perf_event_paranoid is above 1: `sudo sysctl kernel.perf_event_paranoid=1` shows their addresses, or record with sudo"
+                "kernel functions have no names, because kernel.perf_event_paranoid is above 1: `sudo sysctl kernel.perf_event_paranoid=1` shows their addresses, or record with sudo"
             ),
             Self::KernelAddressesHidden { .. } => write!(
                 f,
-                "kernel functions have no names: kernel.kptr_restrict hides their addresses; `sudo sysctl kernel.kptr_restrict=0` shows them, or record with sudo"
+                "kernel functions have no names, because kernel.kptr_restrict hides their addresses: `sudo sysctl kernel.kptr_restrict=0` shows them, or record with sudo"
             ),
         }
     }

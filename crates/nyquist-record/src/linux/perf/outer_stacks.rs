@@ -12,7 +12,7 @@ use nyquist_perf::{RecordFormat, SampleLayout, StackPlace};
 
 use super::ring_source::RingSource;
 
-/// Finds the parts of stacks that their copies lack, beside the thread that drains the rings.
+/// Finds the parts of stacks that their copies lack. It does not slow down the thread that drains the rings.
 pub(super) trait OuterStacks: Debug + Sized {
     /// The part in the thread that drains the rings.
     type Observer: StackCopyObserver;

@@ -21,7 +21,7 @@ use crate::linux::sys::process::Preference;
 
 /// The reader's result when it has ended.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct ReaderEnd {
     pub(crate) reason: EndReason,
     /// Losses and CPU time of threads that no record contains.
     pub(crate) unreported: Vec<Event>,
@@ -47,16 +47,16 @@ pub(crate) struct Reader {
     pub(crate) jitter: Option<Jitter>,
     /// Set if sideband records can be read in batches.
     pub(crate) sideband_throttle: Option<SidebandThrottle>,
-    /// Set if the periods of events beside the clock follow their rates.
+    /// Set if the periods of additional events follow their rates.
     pub(crate) event_pace: Option<EventPace>,
 }
 
 /// The poll indices of what the reader waits for.
-struct Waiting {
+struct WaitSet {
     poll: PollSet,
     stop: usize,
     /// The processes that have not ended yet.
-    living: Vec<Living>,
+    living: Vec<LivingProcess>,
     /// For every ring its poll index, and the index of the event in `wakers` that is waited for.
     rings: Vec<(usize, usize)>,
     /// The longest time between two drains of the rings, in ms.
@@ -64,13 +64,13 @@ struct Waiting {
 }
 
 /// A process that is watched.
-struct Living {
+struct LivingProcess {
     pid: u32,
     /// Its poll index and its pidfd, which must stay open; `None` if the kernel has no pidfds.
     descriptor: Option<(usize, OwnedFd)>,
 }
 
-impl Living {
+impl LivingProcess {
     fn has_ended(&self, poll: &PollSet) -> bool {
         match &self.descriptor {
             Some((place, _)) => poll.ready(*place).readable,
@@ -79,7 +79,7 @@ impl Living {
     }
 }
 
-impl Waiting {
+impl WaitSet {
     /// How long to wait at most: until the earliest moment (ns) and no longer than the shortest time (ms);
     /// `None` for no limit.
     fn timeout_ms(&self, until: [Option<u64>; 3], at_most: [Option<u32>; 2]) -> Option<u32> {
@@ -105,7 +105,7 @@ impl Waiting {
 
 impl Reader {
     /// Drains the rings until the recording ends, then switches the events off and drains what is left.
-    pub(crate) fn run(mut self) -> End {
+    pub(crate) fn run(mut self) -> ReaderEnd {
         // A late reader loses samples, and it needs the CPU for a moment only.
         let _preference = Preference::at_once();
         let mut waiting = self.prepare_to_wait();
@@ -143,7 +143,7 @@ impl Reader {
     }
 
     /// Disables the events, drains the rings, and returns what no record reports.
-    fn end(mut self, reason: EndReason) -> End {
+    fn end(mut self, reason: EndReason) -> ReaderEnd {
         let living = self.totals.of_living(&self.events);
         let threads_live = !self.events.all_have_ended();
         self.events.disable();
@@ -154,28 +154,28 @@ impl Reader {
         let (ended, losses) = self.scheduler.into_reports();
         // Losses come first, because they are a part of the CPU time of threads.
         let mut unreported: Vec<_> = losses.unreported(self.events.lost_by_cpu(), now).collect();
-        unreported.extend(losses.unreported_beside(self.events.lost_beside(), now));
+        unreported.extend(losses.unreported_additional(self.events.lost_of_additional_events(), now));
         unreported.extend(self.totals.finish(&self.events, &ended, living, now));
-        End { reason, unreported, threads_live }
+        ReaderEnd { reason, unreported, threads_live }
     }
 
-    fn prepare_to_wait(&self) -> Waiting {
+    fn prepare_to_wait(&self) -> WaitSet {
         let mut poll = PollSet::default();
         let stop = poll.add(self.stop.as_fd().as_raw_fd());
         let living = self.watched.iter().map(|pid| {
             let descriptor = process_descriptor(*pid).ok();
-            Living { pid: *pid, descriptor: descriptor.map(|fd| (poll.add(fd.as_raw_fd()), fd)) }
+            LivingProcess { pid: *pid, descriptor: descriptor.map(|fd| (poll.add(fd.as_raw_fd()), fd)) }
         });
         let living = living.collect();
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.scheduler.rings().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
         let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);
-        Waiting { poll, stop, living, rings, look_every }
+        WaitSet { poll, stop, living, rings, look_every }
     }
 
     /// An event whose threads have all ended stays hung up, and would wake the reader without end. Another
     /// event that writes to the same ring replaces it.
-    fn replace_ended_wakers(&self, waiting: &mut Waiting) {
+    fn replace_ended_wakers(&self, waiting: &mut WaitSet) {
         for (ring, (place, waker)) in self.scheduler.rings().zip(&mut waiting.rings) {
             if waiting.poll.ready(*place).hung_up {
                 *waker += 1;
@@ -186,7 +186,7 @@ impl Reader {
     }
 }
 
-fn end_reason(waiting: &mut Waiting, deadline: Option<u64>) -> Option<EndReason> {
+fn end_reason(waiting: &mut WaitSet, deadline: Option<u64>) -> Option<EndReason> {
     if waiting.forget_ended() {
         Some(EndReason::Exited)
     } else if waiting.poll.ready(waiting.stop).readable {

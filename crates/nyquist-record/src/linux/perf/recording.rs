@@ -12,11 +12,11 @@ use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
-use super::described::Described;
 use super::drain::FilledBuffer;
+use super::event_parameters::EventParameters;
 use super::events::Events;
 use super::outer_stacks::OuterStacks as _;
-use super::reader::End;
+use super::reader::ReaderEnd;
 use super::stack_mechanism::Mechanism;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
@@ -27,16 +27,16 @@ use crate::{Chunk, Source};
 /// A running recording: an iterator over the recorded chunks. Dropping it ends it.
 #[derive(Debug)]
 pub struct Recording {
-    pub(crate) initial: Option<Initial>,
+    pub(crate) initial: Option<InitialState>,
     pub(crate) chunks: Receiver<Vec<FilledBuffer>>,
     /// Buffers that were received from the reader and not returned yet.
-    pub(crate) taken: VecDeque<FilledBuffer>,
+    pub(crate) received: VecDeque<FilledBuffer>,
     pub(crate) format: PerfEvents,
-    pub(crate) reader: Option<JoinHandle<End>>,
+    pub(crate) reader: Option<JoinHandle<ReaderEnd>>,
     pub(crate) end: Option<(EndReason, bool)>,
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
-    pub(crate) described: Described,
+    pub(crate) parameters: EventParameters,
     /// Whether the counts of the events are the CPU time of the recorded processes.
     pub(crate) counts_time: bool,
     /// The command's own control group.
@@ -51,7 +51,7 @@ pub struct Recording {
 
 /// The state before the first record.
 #[derive(Debug, Default)]
-pub(crate) struct Initial {
+pub(crate) struct InitialState {
     pub(crate) time: Timestamp,
     /// The names and mappings of the processes that run already.
     pub(crate) processes: Vec<EventKind>,
@@ -59,7 +59,7 @@ pub(crate) struct Initial {
     pub(crate) kernel: bool,
 }
 
-impl Initial {
+impl InitialState {
     fn events(self) -> Vec<Event> {
         let kernel = if self.kernel { kernel::mappings() } else { Vec::new() };
         let kinds = kernel.into_iter().chain(self.processes);
@@ -116,7 +116,7 @@ impl Recording {
 
     /// The events as a perf.data file describes them: sampling events come first.
     pub fn written_events(&self) -> io::Result<Vec<WrittenEvent>> {
-        self.described.events(&self.events)
+        self.parameters.events(&self.events)
     }
 
     /// The kernel's ids of the events that count CPU time, and the CPU of each.
@@ -126,10 +126,10 @@ impl Recording {
 
     /// The next buffer that the reader has filled; `None` when it has ended.
     fn next_filled(&mut self) -> Option<FilledBuffer> {
-        while self.taken.is_empty() {
-            self.taken = self.chunks.recv().ok()?.into();
+        while self.received.is_empty() {
+            self.received = self.chunks.recv().ok()?.into();
         }
-        self.taken.pop_front()
+        self.received.pop_front()
     }
 
     /// The readings of stacks that are still useful: the samples that need them have not been returned yet.
@@ -160,11 +160,11 @@ impl Recording {
     }
 
     /// Ends the reader if it has not ended; `None` if it had been joined before.
-    fn join(&mut self) -> Option<End> {
+    fn join(&mut self) -> Option<ReaderEnd> {
         let reader = self.reader.take()?;
         self.stop.stop();
         // The reader may wait for memory in chunks that will not be taken.
-        self.taken.clear();
+        self.received.clear();
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
         if let Some(stacks) = self.outer_stacks.take() {

@@ -52,7 +52,7 @@ impl EndedThreads {
 
 /// The CPU time of a living thread since it was recorded, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Living {
+pub(crate) struct LivingThread {
     pid: Pid,
     tid: u32,
     cpu_time_ns: u64,
@@ -72,7 +72,7 @@ impl ThreadTotals {
 
     /// The CPU time of the threads that live now, if it can be determined. Call it before the events are
     /// disabled.
-    pub(crate) fn of_living(&self, events: &Events) -> Vec<Living> {
+    pub(crate) fn of_living(&self, events: &Events) -> Vec<LivingThread> {
         // Reading every process takes longer than all else at the end of a recording.
         if self.roots.is_empty() || !self.on_all_cpus || events.all_have_ended() {
             return Vec::new();
@@ -83,7 +83,7 @@ impl ThreadTotals {
         });
         let used = |(pid, tid, time): (Pid, u32, u64)| {
             let before = self.before.get(&tid).copied().unwrap_or_default();
-            Living { pid, tid, cpu_time_ns: time.saturating_sub(before) }
+            LivingThread { pid, tid, cpu_time_ns: time.saturating_sub(before) }
         };
         threads.map(used).collect()
     }
@@ -95,7 +95,7 @@ impl ThreadTotals {
         &self,
         events: &Events,
         ended_threads: &EndedThreads,
-        living: Vec<Living>,
+        living: Vec<LivingThread>,
         time: Timestamp,
     ) -> Vec<Event> {
         let total = |pid, tid, cpu, cpu_time_ns| Event {

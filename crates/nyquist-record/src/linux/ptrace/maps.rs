@@ -47,7 +47,7 @@ impl Signs {
 
 /// A reading of a process's memory. Reading takes a fraction of the time of parsing.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct MapsReading {
     /// The time of the reading.
     pub(crate) at: u64,
     /// The signs and the text of the mappings; `None` if they are unchanged or not readable.
@@ -85,16 +85,16 @@ impl Maps {
     }
 
     /// Reads the mappings if they may have changed.
-    pub(crate) fn refresh_if_touched(&mut self, pid: u32) -> Seen {
+    pub(crate) fn refresh_if_touched(&mut self, pid: u32) -> MapsReading {
         let signs = Signs::of(self.shown_by.unwrap_or(pid));
         let memory = if signs == self.signs { None } else { self.read(pid, signs) };
-        Seen { at: monotonic_ns(), memory }
+        MapsReading { at: monotonic_ns(), memory }
     }
 
     /// Reads the mappings.
-    pub(crate) fn refresh(&mut self, pid: u32) -> Seen {
+    pub(crate) fn refresh(&mut self, pid: u32) -> MapsReading {
         let memory = self.read(pid, Signs::of(self.shown_by.unwrap_or(pid)));
-        Seen { at: monotonic_ns(), memory }
+        MapsReading { at: monotonic_ns(), memory }
     }
 
     /// The mappings, with the signs from before they were read. A mapping made in between is found at the
@@ -115,7 +115,7 @@ impl Maps {
     }
 
     /// Applies a reading, and returns the changes of executable memory.
-    pub(crate) fn accept(&mut self, pid: u32, seen: &Seen) -> Changes {
+    pub(crate) fn accept(&mut self, pid: u32, seen: &MapsReading) -> Changes {
         let Some((signs, text)) = &seen.memory else { return Changes::default() };
         self.signs = *signs;
         self.update(Pid(pid), text)

@@ -45,7 +45,7 @@ impl Ptrace {
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
         if !options.cpus.is_empty() {
-            return Err(OpenError::CpusChosen);
+            return Err(OpenError::CpusRequested);
         }
         check_machine()?;
         // Each traced thread uses two descriptors while there are enough.

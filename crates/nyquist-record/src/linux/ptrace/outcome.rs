@@ -52,7 +52,7 @@ impl fmt::Display for Notice {
         match self {
             Self::RateLowered { asked_hz, allowed_hz } => write!(
                 f,
-                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, for a program that is stopped more often would not get to run"
+                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, because a program that is stopped more often would hardly run"
             ),
             Self::LeftOut { pids, reason } => match pids[..] {
                 [_] => write!(f, "a process that descends from what is recorded is left out: {reason}"),
@@ -64,7 +64,7 @@ impl fmt::Display for Notice {
             },
             Self::LosesPrivileges { program } => write!(
                 f,
-                "{} runs without the privileges that its file gives it (setuid or capabilities): the kernel does not give them to a program that is traced, unless root runs nyquist",
+                "{} runs without the privileges that its file gives it (setuid or capabilities), because the kernel does not give them to a traced program, unless root runs nyquist",
                 program.display()
             ),
         }
@@ -102,9 +102,9 @@ pub enum OpenError {
         /// The process.
         pid: Pid,
     },
-    /// The user chose CPUs, which this backend does not support.
-    #[error("by ptrace, CPUs cannot be chosen (--cpu): it looks at threads wherever they run")]
-    CpusChosen,
+    /// The user requests CPUs, which this backend does not support.
+    #[error("--cpu cannot be used with ptrace, which samples threads on all CPUs")]
+    CpusRequested,
     /// The kernel, or a seccomp filter, refuses ptrace.
     #[error("ptrace is refused: {source}")]
     Refused {
@@ -133,7 +133,7 @@ impl OpenError {
         let advice = match self {
             Self::Lacking { .. } | Self::System { .. } => return None,
             Self::NoSuchProcess { .. } => FIND_PROCESSES,
-            Self::CpusChosen => {
+            Self::CpusRequested => {
                 "leave out --cpu; `taskset -c LIST COMMAND` has a command run on some CPUs alone"
             }
             Self::TracedAlready { .. } => "a process has one tracer at a time: end the other one first",

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack, WaitReason};
 
-use super::maps::Seen;
+use super::maps::MapsReading;
 use super::task::{Activity, SampleStop, StopRequest, Waited};
 use super::tracer::{Process, Tracer};
 use crate::linux::arch::registers::Stopped;
@@ -279,7 +279,7 @@ impl Tracer {
 
     /// Reads the mappings of a process while its stopped thread cannot change them, if libraries replace each
     /// other. After the resume, another library may soon be mapped at the sampled address.
-    fn see_where_files_go(&mut self, pid: u32) -> Option<Seen> {
+    fn see_where_files_go(&mut self, pid: u32) -> Option<MapsReading> {
         let watched = |process: &&mut Process| process.files_go && process.watched_until > monotonic_ns();
         Some(self.processes.get_mut(&pid).filter(watched)?.maps.refresh_if_touched(pid))
     }

@@ -12,12 +12,13 @@ use std::time::Duration;
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::alertness::Alertness;
-use super::maps::{Maps, Seen};
+use super::maps::{Maps, MapsReading};
 use super::outcome::{Notice, OpenError};
 use super::privileges::Privileges;
 use super::subject::TracedTarget;
 use super::task::{Task, Tasks};
 use crate::Chunk;
+use crate::chunk_builder::ChunkBuilder;
 use crate::linux::proc;
 use crate::linux::stop::EndReason;
 use crate::linux::sys::clock::monotonic_ns;
@@ -25,7 +26,6 @@ use crate::linux::sys::poll::PollSet;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::{self, Patience, Ticker};
 use crate::linux::sys::suspend::Suspension;
-use crate::out::Out;
 use crate::pace::{Budget, HoldSummary, Holds, Ticks};
 
 /// How often the samples are sent on, and mappings and names are read.
@@ -100,7 +100,7 @@ pub(super) struct Tracer {
     stop: Arc<OwnedFd>,
     pub(super) tasks: Tasks,
     pub(super) processes: HashMap<u32, Process>,
-    pub(super) out: Out,
+    pub(super) out: ChunkBuilder,
     pub(super) budget: Budget,
     pub(super) holds: Holds,
     pub(super) alertness: Alertness,
@@ -144,7 +144,7 @@ impl Tracer {
             stop: plan.stop,
             tasks: Tasks::default(),
             processes: HashMap::new(),
-            out: Out::new(chunks, plan.waiting),
+            out: ChunkBuilder::new(chunks, plan.waiting),
             budget: Budget::new(plan.cpus, now),
             holds: Holds::new(),
             alertness: Alertness::default(),
@@ -302,7 +302,7 @@ impl Tracer {
     /// Records what a reading of a process's mappings has found. A new mapping gets the time just after the
     /// previous reading, and a removed one gets the time of this reading. The samples in between may be in
     /// either.
-    pub(super) fn note_maps(&mut self, pid: u32, seen: &Seen) {
+    pub(super) fn note_maps(&mut self, pid: u32, seen: &MapsReading) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let changed_at = self.sent_at.max(process.looked_at);
         let changes = process.maps.accept(pid, seen);

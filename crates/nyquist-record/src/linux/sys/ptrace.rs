@@ -1,7 +1,6 @@
 //! ptrace(2), waiting for traced threads, and reading their memory.
 
 use std::io;
-use std::ops::Range;
 use std::ptr;
 
 use super::clock::own_monotonic_ns;
@@ -143,21 +142,6 @@ pub(crate) fn read_memory(pid: u32, address: u64, out: &mut [u8]) -> usize {
     // SAFETY: the local iovec describes `out`, to which the call writes; the remote one is the other
     // process's memory, from which it reads, or fails.
     let len = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
-    usize::try_from(len).unwrap_or(0)
-}
-
-/// The same for several parts of its memory, which are concatenated.
-pub(crate) fn read_memory_parts(pid: u32, parts: &[Range<u64>], out: &mut [u8]) -> usize {
-    let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
-    let remote = |part: &Range<u64>| libc::iovec {
-        iov_base: part.start as *mut libc::c_void,
-        iov_len: part.end.saturating_sub(part.start) as usize,
-    };
-    let remote: Vec<libc::iovec> = parts.iter().map(remote).collect();
-    let (pid, count) = (pid as libc::pid_t, remote.len() as libc::c_ulong);
-    // SAFETY: the local iovec describes `out`, to which the call writes; the remote ones, which live while it reads them, are
-    // the other process's memory, from which it reads, or fails.
-    let len = unsafe { libc::process_vm_readv(pid, &raw const local, 1, remote.as_ptr(), count, 0) };
     usize::try_from(len).unwrap_or(0)
 }
 

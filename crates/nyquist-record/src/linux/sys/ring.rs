@@ -7,7 +7,6 @@ use std::ptr::{NonNull, copy_nonoverlapping};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use nyquist_convert::sys::fetch;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 use super::limits::page_size;
@@ -96,12 +95,6 @@ impl Ring {
         } else {
             self.copy_around_end(at, out);
         }
-    }
-
-    /// Prefetches the cache line at a position, which may be anywhere, without waiting for it.
-    #[inline]
-    pub(crate) fn fetch(&self, position: u64) {
-        fetch(self.data.as_ptr().wrapping_add(position as usize & (self.len - 1)));
     }
 
     /// Copies bytes that begin before the ring's end and continue at its start.

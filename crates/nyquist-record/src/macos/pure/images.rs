@@ -137,19 +137,19 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Memory of a process: pieces that are readable as a whole.
     #[derive(Default)]
-    struct Memory(Vec<(u64, Vec<u8>)>);
+    pub(in super::super) struct Memory(Vec<(u64, Vec<u8>)>);
 
     impl Memory {
-        fn put(&mut self, at: u64, bytes: Vec<u8>) {
+        pub(in super::super) fn put(&mut self, at: u64, bytes: Vec<u8>) {
             self.0.push((at, bytes));
         }
 
-        fn read(&self, at: u64, out: &mut [u8]) -> bool {
+        pub(in super::super) fn read(&self, at: u64, out: &mut [u8]) -> bool {
             let found = self.0.iter().find_map(|(start, bytes)| {
                 let from = usize::try_from(at.checked_sub(*start)?).ok()?;
                 bytes.get(from..from.checked_add(out.len())?)
@@ -158,11 +158,11 @@ mod tests {
         }
     }
 
-    fn numbers(numbers: &[u64]) -> Vec<u8> {
+    pub(in super::super) fn numbers(numbers: &[u64]) -> Vec<u8> {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    fn infos(count: u32, array: u64, linker: u64) -> Vec<u8> {
+    pub(in super::super) fn infos(count: u32, array: u64, linker: u64) -> Vec<u8> {
         numbers(&[u64::from(count) << 32 | 0x11, array, 0, 0, linker])
     }
 
@@ -171,12 +171,12 @@ mod tests {
     }
 
     /// A header with these load commands.
-    fn header(commands: &[u8]) -> Vec<u8> {
+    pub(in super::super) fn header(commands: &[u8]) -> Vec<u8> {
         let words = [0xfeed_facf_u32, 0x100_000c, 0, 2, 2, commands.len() as u32, 0, 0];
         words.iter().flat_map(|word| word.to_le_bytes()).chain(commands.iter().copied()).collect()
     }
 
-    fn segment(name: &[u8], len: u64) -> Vec<u8> {
+    pub(in super::super) fn segment(name: &[u8], len: u64) -> Vec<u8> {
         let mut command = [0x19_u32, 72].map(u32::to_le_bytes).concat();
         command.extend_from_slice(name);
         command.resize(24, 0);
@@ -185,7 +185,7 @@ mod tests {
         command
     }
 
-    fn uuid() -> Vec<u8> {
+    pub(in super::super) fn uuid() -> Vec<u8> {
         [0x1b_u32, 24].map(u32::to_le_bytes).concat().into_iter().chain(*b"0123456789abcdef").collect()
     }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_changes_while_it_is_read_is_not_used() {
+    fn a_list_that_changes_meanwhile_is_not_used() {
         let mut memory = Memory::default();
         memory.put(0x1000, infos(1, 0x2000, 0x9_0000));
         memory.put(0x2000, numbers(&[0x8_0000, 0x3ffc, 0]));

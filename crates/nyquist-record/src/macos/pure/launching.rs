@@ -11,7 +11,7 @@ use crate::suspend::system::Refusal;
 
 /// The calls of the system that launching needs.
 pub(crate) trait Machine {
-    /// A process that waits for its start.
+    /// A process that waits for its start. It is ended when this is dropped.
     type Child;
     /// A copy of a program, which is removed when this is dropped.
     type Copy;
@@ -20,21 +20,34 @@ pub(crate) trait Machine {
     fn spawn(&mut self, program: &Path) -> io::Result<Self::Child>;
     /// Whether the system gives the port of a process's task.
     fn may_sample(&mut self, child: &Self::Child) -> bool;
+    /// Whether a process has ended.
+    fn has_ended(&mut self, child: &Self::Child) -> bool;
     /// What is known of a process's program.
     fn facts(&mut self, child: &Self::Child) -> Facts;
-    /// Ends a process that has not run.
-    fn end(&mut self, child: Self::Child);
     /// Makes a copy of a program that allows debuggers. The error says why that is not possible.
-    fn signed_copy(&mut self, program: &Path) -> Result<(PathBuf, Self::Copy), String>;
+    fn signed_copy(&mut self, program: &Path) -> Result<SignedCopy<Self::Copy>, String>;
     /// Whether a path leads to the same file as a program's path.
     fn is_same(&mut self, path: &str, program: &Path) -> bool;
+    /// The mode of a program's file.
+    fn mode(&mut self, program: &Path) -> Option<u32>;
+}
+
+/// A copy of a program that allows debuggers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SignedCopy<K> {
+    pub(crate) path: PathBuf,
+    pub(crate) copy: K,
+    /// The names of the program's entitlements that it has not.
+    pub(crate) lost: Vec<String>,
 }
 
 /// A process that waits for its start, and the copy of the program that it runs, if it is one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Launched<C, K> {
     pub(crate) child: C,
-    pub(crate) copy: Option<(PathBuf, K)>,
+    pub(crate) copy: Option<K>,
+    /// What differs from the program that was named, to be shown to the user.
+    pub(crate) notice: Option<String>,
 }
 
 /// Why there is none.
@@ -46,48 +59,91 @@ pub(crate) enum NotLaunched {
     Refused(Refusal),
 }
 
+/// A program's process.
+enum Started<C> {
+    /// It may be sampled.
+    Granted(C),
+    /// It may not, and was ended.
+    Refused(Facts),
+    /// The system has ended it.
+    Ended,
+}
+
 /// Launches a program.
 pub(crate) fn launch<M: Machine>(
     machine: &mut M,
     program: &Path,
 ) -> Result<Launched<M::Child, M::Copy>, NotLaunched> {
     let facts = match start(machine, program)? {
-        Ok(child) => return Ok(Launched { child, copy: None }),
-        Err(facts) => facts,
+        Started::Granted(child) => return Ok(Launched { child, copy: None, notice: None }),
+        Started::Refused(facts) => Facts { mode: facts.mode.or_else(|| machine.mode(program)), ..facts },
+        // A copy would be signed validly and run, which the program does not.
+        Started::Ended => return refused(refusal::of_ended(&program.to_string_lossy())),
     };
-    // A copy of a program of the system would not be what the user has asked for. A script is run by another
-    // program, so that a copy of the script allows nothing.
+    // A copy of a program of the system would not be what the user has asked for. One of a program that gets the
+    // rights of its owner would run as the user and do something else. A script is run by another program, so
+    // that a copy of the script allows nothing.
     let is_it = facts.path.as_deref().is_none_or(|path| machine.is_same(path, program));
-    if facts.is_protected() || !is_it {
-        return Err(NotLaunched::Refused(refusal::of_program(&facts, None)));
+    if facts.is_protected() || facts.changes_rights() || !is_it {
+        return refused(refusal::of_program(&facts, None));
     }
-    let (path, copy) = match machine.signed_copy(program) {
+    let SignedCopy { path, copy, lost } = match machine.signed_copy(program) {
         Ok(copy) => copy,
-        Err(why) => return Err(NotLaunched::Refused(refusal::of_program(&facts, Some(&why)))),
+        Err(why) => return refused(refusal::of_program(&facts, Some(&why))),
     };
-    match start(machine, &path)? {
-        Ok(child) => Ok(Launched { child, copy: Some((path, copy)) }),
-        Err(_) => Err(NotLaunched::Refused(refusal::of_program(
-            &Facts { code_flags: None, ..facts },
-            Some("the system gives no access to it"),
-        ))),
-    }
+    let why = match start(machine, &path)? {
+        Started::Granted(child) => {
+            let notice = Some(notice_of_copy(&facts, &lost));
+            return Ok(Launched { child, copy: Some(copy), notice });
+        }
+        Started::Refused(_) => "the system gives no access to it",
+        Started::Ended => "the system has ended it before it ran",
+    };
+    // That the program is hardened is not what the copy fails for.
+    refused(refusal::of_program(&Facts { code_flags: None, ..facts }, Some(why)))
 }
 
-/// Starts a program. If it may not be sampled, ends it, and returns what is known of it.
-fn start<M: Machine>(machine: &mut M, program: &Path) -> Result<Result<M::Child, Facts>, NotLaunched> {
+fn refused<T>(refusal: Refusal) -> Result<T, NotLaunched> {
+    Err(NotLaunched::Refused(refusal))
+}
+
+/// Starts a program. If it may not be sampled, ends it.
+fn start<M: Machine>(machine: &mut M, program: &Path) -> Result<Started<M::Child>, NotLaunched> {
     let child = machine.spawn(program).map_err(NotLaunched::Exec)?;
-    if machine.may_sample(&child) {
-        return Ok(Ok(child));
-    }
-    let facts = machine.facts(&child);
-    machine.end(child);
-    Ok(Err(facts))
+    Ok(if machine.may_sample(&child) {
+        Started::Granted(child)
+    } else if machine.has_ended(&child) {
+        Started::Ended
+    } else {
+        Started::Refused(machine.facts(&child))
+    })
+}
+
+/// The sentence about what a copy lacks.
+fn notice_of_copy(facts: &Facts, lost: &[String]) -> String {
+    let (hardened, advice) = if facts.is_hardened() {
+        (", the copy has no hardened runtime", "")
+    } else {
+        ("", " (after `nyquist setup`, no copy is needed)")
+    };
+    let lost = match lost {
+        [] => String::new(),
+        [only] => format!(", and it lacks the entitlement {only}, which only the developer can give"),
+        [first, others @ ..] => format!(
+            ", and it lacks the entitlement {first} and {} more, which only the developer can give",
+            others.len()
+        ),
+    };
+    format!(
+        "a signed copy of the program in another folder is recorded, because the program itself may not be sampled: libraries, files and Info.plist beside the program are not found from there{hardened}{lost}{advice}"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
 
     const COPY: &str = "/private/tmp/copy/app";
     const RUNTIME: u32 = 0x1_0000;
@@ -103,40 +159,67 @@ mod tests {
         /// The program that runs instead of the one that is started: that of a script.
         interpreter: Option<&'static str>,
         signing_error: Option<&'static str>,
+        /// The mode of the program's file.
+        mode: Option<u32>,
+        /// The paths whose processes the system ends.
+        ended: Vec<&'static str>,
+        /// The entitlements that a copy has not.
+        lost: Vec<&'static str>,
         /// How many processes wait, and what was done.
-        waiting: usize,
+        waiting: Rc<Cell<usize>>,
         done: Vec<String>,
     }
 
+    /// A process that waits.
+    #[derive(Debug)]
+    struct SimulatedChild {
+        program: PathBuf,
+        waiting: Rc<Cell<usize>>,
+    }
+
+    impl Drop for SimulatedChild {
+        fn drop(&mut self) {
+            self.waiting.set(self.waiting.get() - 1);
+        }
+    }
+
     impl Machine for Simulated {
-        type Child = PathBuf;
+        type Child = SimulatedChild;
         type Copy = ();
 
-        fn spawn(&mut self, program: &Path) -> io::Result<PathBuf> {
+        fn spawn(&mut self, program: &Path) -> io::Result<SimulatedChild> {
             self.done.push(format!("start {}", program.display()));
             if let Some(error) = self.exec_error {
                 return Err(error.into());
             }
-            self.waiting += 1;
-            Ok(program.to_owned())
+            self.waiting.set(self.waiting.get() + 1);
+            Ok(SimulatedChild { program: program.to_owned(), waiting: Rc::clone(&self.waiting) })
         }
 
-        fn may_sample(&mut self, child: &PathBuf) -> bool {
-            self.granted.iter().any(|path| child == Path::new(path))
+        fn may_sample(&mut self, child: &SimulatedChild) -> bool {
+            self.granted.iter().any(|path| child.program == Path::new(path))
         }
 
-        fn facts(&mut self, child: &PathBuf) -> Facts {
-            let path = self.interpreter.map_or_else(|| child.display().to_string(), str::to_owned);
-            Facts { path: Some(path), code_flags: Some(self.code_flags) }
+        fn has_ended(&mut self, child: &SimulatedChild) -> bool {
+            self.ended.iter().any(|path| child.program == Path::new(path))
         }
 
-        fn end(&mut self, _: PathBuf) {
-            self.waiting -= 1;
+        fn facts(&mut self, child: &SimulatedChild) -> Facts {
+            let path = self.interpreter.map_or_else(|| child.program.display().to_string(), str::to_owned);
+            Facts { path: Some(path), code_flags: Some(self.code_flags), mode: None }
         }
 
-        fn signed_copy(&mut self, program: &Path) -> Result<(PathBuf, ()), String> {
+        fn signed_copy(&mut self, program: &Path) -> Result<SignedCopy<()>, String> {
             self.done.push(format!("sign {}", program.display()));
-            self.signing_error.map_or_else(|| Ok((COPY.into(), ())), |why| Err(why.to_owned()))
+            if let Some(why) = self.signing_error {
+                return Err(why.to_owned());
+            }
+            let lost = self.lost.iter().map(|name| (*name).to_owned()).collect();
+            Ok(SignedCopy { path: COPY.into(), copy: (), lost })
+        }
+
+        fn mode(&mut self, _: &Path) -> Option<u32> {
+            self.mode
         }
 
         fn is_same(&mut self, path: &str, program: &Path) -> bool {
@@ -147,7 +230,7 @@ mod tests {
     fn refusal(machine: &mut Simulated, program: &str) -> String {
         let result = launch(machine, Path::new(program));
         let Err(NotLaunched::Refused(Refusal::Refused { reason, .. })) = result else { panic!("{result:?}") };
-        assert_eq!(machine.waiting, 0, "a process that is not recorded is ended");
+        assert_eq!(machine.waiting.get(), 0, "a process that is not recorded is ended");
         reason
     }
 
@@ -155,7 +238,7 @@ mod tests {
     fn a_port_that_is_granted_at_once_needs_no_copy() {
         let mut machine = Simulated { granted: vec!["/home/app"], ..Simulated::default() };
         let launched = launch(&mut machine, Path::new("/home/app")).unwrap();
-        assert_eq!(launched, Launched { child: "/home/app".into(), copy: None });
+        assert_eq!((launched.copy, launched.notice), (None, None));
         assert_eq!(machine.done, ["start /home/app"]);
     }
 
@@ -163,9 +246,9 @@ mod tests {
     fn a_copy_is_recorded_if_the_program_is_refused() {
         let mut machine = Simulated { granted: vec![COPY], code_flags: RUNTIME, ..Simulated::default() };
         let launched = launch(&mut machine, Path::new("/home/app")).unwrap();
-        assert_eq!(launched, Launched { child: COPY.into(), copy: Some((COPY.into(), ())) });
+        assert_eq!((launched.child.program.to_str(), launched.copy), (Some(COPY), Some(())));
         assert_eq!(machine.done, ["start /home/app", "sign /home/app", &format!("start {COPY}")]);
-        assert_eq!(machine.waiting, 1, "the first process was ended");
+        assert_eq!(machine.waiting.get(), 1, "the first process was ended");
     }
 
     #[test]
@@ -203,7 +286,48 @@ mod tests {
         let result = launch(&mut machine, Path::new("/home/app"));
         let Err(NotLaunched::Refused(Refusal::Refused { advice, .. })) = result else { panic!("{result:?}") };
         assert!(advice.unwrap().contains("nyquist setup"));
-        assert_eq!(machine.waiting, 0);
+        assert_eq!(machine.waiting.get(), 0);
+    }
+
+    #[test]
+    fn the_notice_says_what_a_copy_lacks() {
+        let notice = |code_flags, lost: &[&'static str]| {
+            let mut machine = Simulated { granted: vec![COPY], code_flags, ..Simulated::default() };
+            machine.lost = lost.to_vec();
+            launch(&mut machine, Path::new("/home/app")).unwrap().notice.unwrap()
+        };
+        let plain = notice(0, &[]);
+        assert!(plain.contains("libraries, files and Info.plist") && !plain.contains("hardened"), "{plain}");
+        assert!(plain.contains("nyquist setup"), "{plain}");
+        let hardened = notice(RUNTIME, &[]);
+        assert!(hardened.contains("no hardened runtime") && !hardened.contains("setup"), "{hardened}");
+        assert!(notice(0, &["a.b"]).contains("lacks the entitlement a.b, which"));
+        assert!(notice(0, &["a.b", "c", "d"]).contains("a.b and 2 more, which"));
+    }
+
+    #[test]
+    fn a_program_with_the_rights_of_its_owner_is_never_copied() {
+        for mode in [0o4755, 0o2755] {
+            let mut machine = Simulated { mode: Some(mode), granted: vec![COPY], ..Simulated::default() };
+            let reason = refusal(&mut machine, "/home/app");
+            assert!(reason.contains("setuid") && reason.contains("/home/app"), "{reason}");
+            assert_eq!(machine.done, ["start /home/app"]);
+        }
+    }
+
+    #[test]
+    fn a_program_that_the_system_ends_is_not_repaired_by_a_copy() {
+        let mut machine = Simulated { ended: vec!["/home/app"], granted: vec![COPY], ..Simulated::default() };
+        let reason = refusal(&mut machine, "/home/app");
+        assert!(reason.contains("ended it before it ran"), "{reason}");
+        assert_eq!(machine.done, ["start /home/app"]);
+    }
+
+    #[test]
+    fn a_copy_that_the_system_ends_is_told() {
+        let mut machine = Simulated { ended: vec![COPY], ..Simulated::default() };
+        let reason = refusal(&mut machine, "/home/app");
+        assert!(reason.ends_with("because the system has ended it before it ran"), "{reason}");
     }
 
     #[test]

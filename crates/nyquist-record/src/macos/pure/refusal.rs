@@ -8,6 +8,10 @@ const GET_TASK_ALLOW: u32 = 0x4;
 const RUNTIME: u32 = 0x1_0000;
 const PLATFORM: u32 = 0x400_0000;
 
+/// The bits of a file's mode by which its program gets the rights of the file's owner or group (`S_ISUID`,
+/// `S_ISGID`).
+const SETUID_OR_SETGID: u32 = 0o6000;
+
 /// The folders whose programs System Integrity Protection keeps from debuggers, and those below them that it
 /// does not.
 const PROTECTED: [&str; 4] = ["/System/", "/usr/", "/bin/", "/sbin/"];
@@ -20,6 +24,8 @@ pub(crate) struct Facts {
     pub(crate) path: Option<String>,
     /// The kernel's flags of its code.
     pub(crate) code_flags: Option<u32>,
+    /// The mode of its file.
+    pub(crate) mode: Option<u32>,
 }
 
 impl Facts {
@@ -31,6 +37,11 @@ impl Facts {
     /// Whether it was signed so that no debugger may look at it (hardened runtime).
     pub(crate) fn is_hardened(&self) -> bool {
         self.has(RUNTIME) && !self.has(GET_TASK_ALLOW)
+    }
+
+    /// Whether it runs with the rights of its file's owner or group.
+    pub(crate) fn changes_rights(&self) -> bool {
+        self.mode.is_some_and(|mode| mode & SETUID_OR_SETGID != 0)
     }
 
     fn has(&self, flag: u32) -> bool {
@@ -58,7 +69,7 @@ pub(crate) fn of_process(pid: u32, facts: &Facts) -> Refusal {
 pub(crate) fn of_program(facts: &Facts, copying: Option<&str>) -> Refusal {
     let mut refusal = refused("the program", facts);
     if let (Refusal::Refused { reason, .. }, Some(why)) = (&mut refusal, copying) {
-        reason.push_str(": a copy of it that allows that cannot be recorded either, for ");
+        reason.push_str(": a copy of it that allows that cannot be recorded either, because ");
         reason.push_str(why);
     }
     refusal
@@ -70,6 +81,13 @@ fn refused(what: &str, facts: &Facts) -> Refusal {
         (
             format!("{what} may not be sampled: System Integrity Protection (SIP) protects {shown}"),
             "copy the program to a folder of your own and record the copy, or record a build of your own",
+        )
+    } else if facts.changes_rights() {
+        (
+            format!(
+                "{what} may not be sampled: {shown} runs with the rights of its owner or group (setuid), which a copy that allows sampling would not have"
+            ),
+            "sudo nyquist record COMMAND",
         )
     } else if facts.is_hardened() {
         (
@@ -85,6 +103,15 @@ fn refused(what: &str, facts: &Facts) -> Refusal {
         )
     };
     Refusal::Refused { reason, advice: Some(advice.to_owned()) }
+}
+
+/// The refusal of a program whose process the system has ended before it ran.
+pub(crate) fn of_ended(program: &str) -> Refusal {
+    Refusal::Refused {
+        reason: "the system has ended it before it ran, as it does with a signature that is not valid"
+            .to_owned(),
+        advice: Some(format!("codesign --verify --verbose {program}")),
+    }
 }
 
 /// The refusal of a process whose code is translated, or has 32 bits.
@@ -109,7 +136,7 @@ mod tests {
     use super::*;
 
     fn facts(path: &str, code_flags: u32) -> Facts {
-        Facts { path: Some(path.to_owned()), code_flags: Some(code_flags) }
+        Facts { path: Some(path.to_owned()), code_flags: Some(code_flags), mode: Some(0o755) }
     }
 
     fn texts(refusal: Refusal) -> (String, String) {
@@ -140,7 +167,12 @@ mod tests {
         let (reason, advice) = texts(of_process(7, &facts("/Users/x", RUNTIME | GET_TASK_ALLOW)));
         assert!(reason.contains("no access") && advice.contains("nyquist setup") && advice.contains("sudo"));
         let (reason, _) = texts(of_program(&Facts::default(), Some("codesign is not installed")));
-        assert!(reason.ends_with("for codesign is not installed"), "{reason}");
+        assert!(reason.ends_with("because codesign is not installed"), "{reason}");
+        let setuid = Facts { mode: Some(0o4755), ..facts("/opt/x", RUNTIME) };
+        let (reason, advice) = texts(of_process(7, &setuid));
+        assert!(reason.contains("setuid") && advice.contains("sudo"), "{reason}");
+        let (reason, advice) = texts(of_ended("/opt/x"));
+        assert!(reason.contains("before it ran") && advice.contains("codesign --verify"));
         let (reason, _) = texts(of_other_code(7, true));
         assert!(reason.contains("Rosetta"));
         assert!(texts(of_translated_nyquist()).0.contains("Rosetta"));

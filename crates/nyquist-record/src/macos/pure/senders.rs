@@ -1,5 +1,7 @@
 //! Whether a signal was typed on the terminal, which sends it to the command as well.
 
+use crate::request::EndSignal;
+
 /// The most ancestors that are looked at.
 const MOST_ANCESTORS: usize = 64;
 
@@ -25,6 +27,18 @@ pub(crate) fn is_of_terminal(sender: Option<u32>, own: u32, processes: &impl Pro
         processes.session(sender).is_some_and(|session| Some(session) != processes.session(own));
     let parent = |pid: &u32| processes.parent(*pid);
     is_elsewhere && std::iter::successors(parent(&own), parent).take(MOST_ANCESTORS).any(|pid| pid == sender)
+}
+
+/// Whether a request to end was typed on the terminal. The terminal sends signals to the group in its foreground
+/// alone, and none that asks for termination.
+pub(crate) fn is_typed(
+    signal: EndSignal,
+    sender: Option<u32>,
+    own: u32,
+    is_in_foreground: impl FnOnce() -> bool,
+    processes: &impl Processes,
+) -> bool {
+    signal != EndSignal::Terminate && is_in_foreground() && is_of_terminal(sender, own, processes)
 }
 
 #[cfg(test)]
@@ -56,6 +70,17 @@ mod tests {
         for other in [10, 11, 20, 99] {
             check(Some(other), false);
         }
+    }
+
+    #[test]
+    fn only_a_signal_to_the_foreground_was_typed() {
+        let all = Listed(&[(5, 1, 1), (10, 5, 10), (12, 10, 10)]);
+        let typed =
+            |signal, sender, is_in_foreground: bool| is_typed(signal, sender, 12, || is_in_foreground, &all);
+        assert!(typed(EndSignal::Interrupt, Some(5), true) && typed(EndSignal::Quit, None, true));
+        assert!(!typed(EndSignal::Interrupt, Some(5), false), "it was sent to a group in the background");
+        assert!(!typed(EndSignal::Terminate, Some(5), true), "no key sends it");
+        assert!(!typed(EndSignal::Interrupt, Some(10), true), "it comes from the shell");
     }
 
     #[test]

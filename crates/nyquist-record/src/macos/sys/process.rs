@@ -4,6 +4,8 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::mem::size_of;
 use std::ptr;
 
+use super::super::pure::process_status::ProcessStatus;
+
 /// `PROC_ALL_PIDS` and `PROC_PPID_ONLY` (`sys/proc_info.h`).
 const ALL: u32 = 1;
 const CHILDREN_OF: u32 = 6;
@@ -30,21 +32,6 @@ const CODE_STATUS: c_uint = 0;
 
 unsafe extern "C" {
     fn csops(pid: libc::pid_t, operation: c_uint, data: *mut c_void, size: usize) -> c_int;
-}
-
-/// What every user may know of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProcessStatus {
-    /// When it was started, in microseconds since 1970. It stays the same when the process executes another
-    /// program.
-    pub(crate) began: u64,
-    /// The process that has started it, or `launchd` (1) if that one has ended.
-    pub(crate) parent: u32,
-    /// Whether it has ended, and only its status is kept for its parent.
-    pub(crate) has_ended: bool,
-    pub(crate) has_64_bits: bool,
-    /// Whether its code is of another architecture and translated (Rosetta).
-    pub(crate) is_translated: bool,
 }
 
 /// What is known of a process; `None` if there is none.

@@ -6,16 +6,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::Duration;
 
+use super::super::pure::child::Reaped;
 use super::check;
-
-/// How a process of ours has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reaped {
-    /// The status as wait(2) describes it.
-    pub(crate) status: i32,
-    pub(crate) user: Duration,
-    pub(crate) system: Duration,
-}
 
 /// The attributes of a process to be started.
 struct Attributes(libc::posix_spawnattr_t);

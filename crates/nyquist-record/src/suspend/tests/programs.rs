@@ -95,7 +95,7 @@ fn a_refused_shell_may_become_a_program() {
 }
 
 #[test]
-fn a_process_in_the_middle_of_its_start_is_tried_again() {
+fn a_process_that_just_starts_is_tried_again() {
     let child = SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs)]);
     let child = SimProcess { refused: 0..SECOND + 65 * MS, ..child };
     let all = [(10, forever(&[(11, Does::Waits)])), (20, child)];
@@ -114,7 +114,7 @@ fn a_refused_process_is_not_asked_for_ever() {
 }
 
 #[test]
-fn a_process_that_becomes_a_refused_program_is_named() {
+fn a_process_that_becomes_refused_is_named() {
     let process = SimProcess { refused: SECOND + 200 * MS..u64::MAX, ..executing() };
     let recorded = record(&machine(FINE, &[(10, process)]), plan(&[10], 600));
     assert_eq!(recorded.end.reason, Some(EndReason::Duration), "it lives on");

@@ -27,15 +27,6 @@ fn check(result: BOOL) -> io::Result<()> {
     if result == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Does something again with the privilege to open what is of others, if it was refused without.
-fn as_debugger<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    work().or_else(|error| {
-        let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
-        let again = is_refused.then(|| privilege::with(privilege::Privilege::Debug, &work)).flatten();
-        again.unwrap_or(Err(error))
-    })
-}
-
 /// The handle that a call has returned, which is null on failure.
 fn owned(handle: HANDLE) -> io::Result<OwnedHandle> {
     if handle.is_null() {

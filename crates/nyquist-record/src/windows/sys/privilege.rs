@@ -46,6 +46,15 @@ pub(crate) fn with<T>(privilege: Privilege, work: impl FnOnce() -> T) -> Option<
     Some(result)
 }
 
+/// Does something again with the privilege to open what is of others, if it was refused without.
+pub(super) fn as_debugger<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    work().or_else(|error| {
+        let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
+        let again = is_refused.then(|| with(Privilege::Debug, &work)).flatten();
+        again.unwrap_or(Err(error))
+    })
+}
+
 fn set(privilege: Privilege, attributes: u32) -> io::Result<()> {
     let token = own_token()?;
     let mut wanted = LUID_AND_ATTRIBUTES { Attributes: attributes, ..Default::default() };

@@ -19,7 +19,8 @@ use windows_sys::Win32::System::Threading::{
 };
 use windows_sys::core::BOOL;
 
-use super::{as_debugger, check, optional_function, owned, text};
+use super::privilege::as_debugger;
+use super::{check, optional_function, owned, text};
 
 /// The longest path, in UTF-16 units, that the system has.
 const LONGEST_PATH: usize = 1 << 15;

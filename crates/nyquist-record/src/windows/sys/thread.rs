@@ -16,8 +16,9 @@ use windows_sys::Win32::System::Threading::{
 use windows_sys::Win32::System::WindowsProgramming::QueryThreadCycleTime;
 use windows_sys::core::HRESULT;
 
+use super::privilege::as_debugger;
 use super::process::nanoseconds;
-use super::{as_debugger, check, optional_function, owned};
+use super::{check, optional_function, owned};
 
 /// The longest name of a thread, in UTF-16 units, of which more is not read.
 const LONGEST_NAME: usize = 256;

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_volume_and_the_folder_of_windows_are_known() {
+    fn volumes_and_the_windows_folder_are_known() {
         let folder = windows_folder().unwrap();
         assert!(folder.join("system32").is_dir(), "{}", folder.display());
         let drive = folder.to_str().unwrap().get(..3).unwrap().to_owned();

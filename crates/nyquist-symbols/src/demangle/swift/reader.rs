@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Stores the text of a new node, within the limit.
-    pub(super) fn made(&mut self, text: String) -> Option<Rc<str>> {
+    pub(super) fn store_text(&mut self, text: String) -> Option<Rc<str>> {
         self.made += text.len();
         (self.made <= MAX_MADE).then(|| text.into())
     }

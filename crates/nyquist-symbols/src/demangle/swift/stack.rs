@@ -61,7 +61,7 @@ impl Reader<'_> {
 
     /// A new node with this text.
     pub(super) fn node(&mut self, kind: Kind, text: String) -> Option<Node> {
-        Some(Node::new(kind, self.made(text)?))
+        Some(Node::new(kind, self.store_text(text)?))
     }
 }
 

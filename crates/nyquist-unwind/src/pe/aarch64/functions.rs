@@ -4,8 +4,8 @@ use super::codes::Operation;
 use super::frame::rule;
 use super::record::{Epilogue, Record};
 use crate::Damage;
+use crate::pe::compiled::{Compiled, extent, table_of_functions};
 use crate::pe::image::Image;
-use crate::pe::{Compiled, extent, table_of_functions};
 use crate::table::TableBuilder;
 use nyquist_object::{ByteSource, Pe};
 use std::collections::HashMap;
@@ -109,7 +109,11 @@ fn skip(operations: &[Operation], instructions: u32) -> &[Operation] {
 }
 
 /// Compiles the table of functions of an image whose code is at the addresses `code`.
-pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Compiled {
+pub(crate) fn compile<S: ByteSource>(
+    pe: &Pe<S>,
+    code: &[Range<u32>],
+    damage: &mut Damage,
+) -> Compiled<Functions> {
     let mut entries = table_of_functions(pe, damage).as_chunks().0.to_vec();
     entries.sort_by_key(|&[start, _]| start);
     let mut compiler = Compiler {
@@ -127,8 +131,7 @@ pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &m
         }
     }
     let covered = compiler.functions.ranges.iter().map(|function| function.start..function.end).collect();
-    let functions = crate::pe::Functions::Aarch64(compiler.functions);
-    Compiled { table: compiler.builder.finish(), functions, covered }
+    Compiled { table: compiler.builder.finish(), functions: compiler.functions, covered }
 }
 
 struct Compiler<'a, S> {

@@ -4,8 +4,8 @@ use super::epilogue::Pattern;
 use super::frame::rule;
 use super::info::{FrameRegister, Info, Operation, Step};
 use crate::Damage;
+use crate::pe::compiled::{Compiled, extent, table_of_functions};
 use crate::pe::image::Image;
-use crate::pe::{Compiled, extent, table_of_functions};
 use crate::rule::{CfaKind, Rule};
 use crate::table::TableBuilder;
 use nyquist_object::{ByteSource, Pe};
@@ -85,7 +85,11 @@ fn popped_later(steps: &[Step], rule: Rule) -> &[Step] {
 }
 
 /// Compiles the table of functions of an image whose code is at the addresses `code`.
-pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Compiled {
+pub(crate) fn compile<S: ByteSource>(
+    pe: &Pe<S>,
+    code: &[Range<u32>],
+    damage: &mut Damage,
+) -> Compiled<Functions> {
     let entries = entries(pe, code, damage);
     let mut compiler = Compiler {
         image: Image::new(pe),
@@ -102,8 +106,7 @@ pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &m
         }
     }
     let covered = compiler.functions.ranges.iter().map(|function| function.start..function.end).collect();
-    let functions = crate::pe::Functions::X86_64(compiler.functions);
-    Compiled { table: compiler.builder.finish(), functions, covered }
+    Compiled { table: compiler.builder.finish(), functions: compiler.functions, covered }
 }
 
 /// An entry of the table ("struct RUNTIME_FUNCTION").

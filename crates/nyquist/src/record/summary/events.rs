@@ -1,4 +1,4 @@
-//! The events that were recorded beside the samples, and their numbers.
+//! The events that were recorded in addition to the samples, and their numbers.
 
 use crate::number::{counted, grouped};
 use crate::printer::Printer;

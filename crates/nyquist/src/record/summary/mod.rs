@@ -1,7 +1,7 @@
 //! The messages about a recording that has ended.
 
 mod events;
-mod recorded;
+mod recording;
 mod waits;
 
-pub(crate) use recorded::{Course, Recorded, print};
+pub(crate) use recording::{RunReport, SummarizedRecording, print};

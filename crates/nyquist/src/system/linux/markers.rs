@@ -55,7 +55,7 @@ pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Print
         ));
     }
     if summary.cut > 0 {
-        printer.warn("the program made a file shorter that its markers were in: some are missing");
+        printer.warn("the program shortened a file with its markers, so some are missing");
     }
     if summary.is_full {
         printer.warn("the program made more markers than memory was allowed for: later ones are missing (--max-memory)");

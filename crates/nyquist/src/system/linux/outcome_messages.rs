@@ -85,10 +85,9 @@ fn what_gives_more(outcome: &perf::Outcome) -> Option<String> {
     });
     let short = misses_short_processes(outcome);
     match kernel {
-        Some((_, true)) => Some(
-            "root lacks a privilege here (CAP_PERFMON), which `--cap-add=PERFMON` gives to a container"
-                .to_owned(),
-        ),
+        Some((_, true)) => {
+            Some("root lacks CAP_PERFMON here: `--cap-add=PERFMON` gives it to a container".to_owned())
+        }
         Some((paranoid, false)) => {
             let more = if short { "kernel code and such processes, too" } else { "kernel code, too" };
             let level = paranoid.map(|level| format!(" (kernel.perf_event_paranoid is {level})"));

@@ -1,6 +1,6 @@
 //! `record --perf-data`: keeps the kernel's records as a perf.data file, beside the profile.
 
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::output::{Destination, Output};
 use crate::printer::Printer;
 use nyquist_convert::Filter;
@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 /// The facts about a recording at its end.
-pub(crate) struct About<'a> {
+pub(crate) struct RecordingFacts<'a> {
     pub(crate) meta: &'a Meta,
     pub(crate) start: Timestamp,
     /// The build ids of the mapped files, by path.
@@ -40,7 +40,7 @@ impl PerfTee {
     /// records do not come from the kernel.
     pub(crate) fn begin(output: Output, recording: &Recording, wanted: Filter) -> Result<Self, Failure> {
         let Recording::Perf(recording) = recording else {
-            return Err(Failure::new("of a recording by ptrace no perf.data file can be written")
+            return Err(Failure::new("a recording by ptrace cannot be saved as perf.data")
                 .hint("leave out --perf-data, or permit perf_event_open"));
         };
         let file = output.file();
@@ -69,15 +69,13 @@ impl PerfTee {
     ///
     /// # Errors
     /// If it could not be written. The profile can still be saved.
-    pub(crate) fn finish(self, about: &About<'_>, printer: Printer) -> Result<(), Failure> {
+    pub(crate) fn finish(self, about: &RecordingFacts<'_>, printer: Printer) -> Result<(), Failure> {
         let path = self.output.name().to_owned();
         let finished = self.state.and_then(|mut writer| {
             writer.note_build_ids(about.build_ids.iter().cloned());
             writer.finish(features(about.meta, about.start))?.flush()
         });
-        finished.and_then(|()| self.output.appear()).map_err(|error| {
-            Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)))
-        })?;
+        finished.and_then(|()| self.output.appear()).map_err(|error| Failure::cannot_write(&path, &error))?;
         printer.say(format_args!("Saved {}", path.display()));
         Ok(())
     }

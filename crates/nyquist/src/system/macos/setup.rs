@@ -2,12 +2,13 @@
 //! without confirmation.
 
 use crate::args::SetupArgs;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::page;
 use crate::system::asking::agrees;
-use nyquist_record::macos::{Entitlement, sign_file};
-use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use crate::system::replaced_program::replace;
+use nyquist_record::macos::{DEBUGGER_ENTITLEMENTS, sign_debugger};
+use std::path::Path;
+use std::{env, fs};
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: SetupArgs) -> Result<u8, Failure> {
@@ -23,7 +24,7 @@ pub(crate) fn run(args: SetupArgs) -> Result<u8, Failure> {
     if args.dry_run {
         page::print("Nothing was changed (--dry-run).\n")?;
     } else if agrees(args.yes)? {
-        sign(&program)?;
+        replace(&program, sign_debugger)?;
         page::print("Done.\n")?;
     }
     Ok(0)
@@ -33,39 +34,10 @@ pub(crate) fn run(args: SetupArgs) -> Result<u8, Failure> {
 fn shown(program: &Path, dry_run: bool) -> String {
     let is = if dry_run { "would be" } else { "is" };
     format!(
-        "This file {is} signed on this machine, with the entitlement {}:\n  {}\n      \
+        "This file {is} signed on this machine, with the entitlements {}:\n  {}\n      \
          nyquist can then record your programs; the system may ask for an administrator's password once\n      \
          a signature that it has now is replaced, and a new version of the file has to be signed again\n",
-        Entitlement::Debugger.name(),
+        DEBUGGER_ENTITLEMENTS.join(" and "),
         program.display()
     )
-}
-
-/// Signs a copy beside the file, and puts it in its place: the system ends a program whose file is changed while
-/// it runs.
-fn sign(program: &Path) -> Result<(), Failure> {
-    let copy = temporary_path(program);
-    let cannot = |what: &str, error: &io::Error| {
-        Failure::new(format!("cannot {what} {}: {}", copy.display(), io_reason(error)))
-            .hint(format!("sudo {} setup", program.display()))
-    };
-    // It must be a new file: the copy follows no link that is there.
-    fs::File::create_new(&copy).map_err(|error| cannot("write", &error))?;
-    let replace = || {
-        fs::copy(program, &copy).map_err(|error| cannot("write", &error))?;
-        sign_file(&copy, Entitlement::Debugger)
-            .map_err(|why| Failure::new(format!("{} cannot be signed: {why}", program.display())))?;
-        fs::rename(&copy, program).map_err(|error| cannot("rename", &error))
-    };
-    let replaced = replace();
-    if replaced.is_err() {
-        let _ = fs::remove_file(&copy);
-    }
-    replaced
-}
-
-fn temporary_path(program: &Path) -> PathBuf {
-    let mut name = program.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    name.into()
 }

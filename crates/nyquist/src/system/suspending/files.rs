@@ -1,4 +1,4 @@
-//! Places for output: a file is written beside its place under a temporary name, and renamed at the end.
+//! Output files: they are written under a temporary name in the same folder, and renamed at the end.
 
 #[cfg(test)]
 pub(crate) use crate::system::current::special_files::NOWHERE;
@@ -109,7 +109,7 @@ impl PendingFile {
     }
 
     /// Its name for messages.
-    pub(crate) fn shown(&self) -> &Path {
+    pub(crate) fn display_path(&self) -> &Path {
         &self.shown
     }
 

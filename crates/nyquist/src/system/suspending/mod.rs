@@ -1,4 +1,4 @@
-//! What is the same on the systems where programs are recorded by suspending their threads.
+//! The common parts of the systems on which programs are recorded by suspending their threads.
 
 pub(crate) mod files;
 pub(crate) mod launch;

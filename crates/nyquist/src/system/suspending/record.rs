@@ -9,8 +9,8 @@ use crate::live_page::Tap;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
-    Course, Feed, Launched, Recorded, Run, describe, end_of, enter_recording, named_processes, program_name,
-    record_runs, total_event,
+    Feed, Launched, RecordingResult, Run, RunReport, describe, end_of, enter_recording, named_processes,
+    program_name, record_runs, total_event,
 };
 use crate::system::recorder::backend::{Backend, OpenError, Outcome, Recording, Summary};
 use crate::system::recorder::launch::{self, LaunchError, Suspended};
@@ -45,7 +45,7 @@ impl<'a> Plan<'a> {
         &self,
         (printer, control): (Printer, &Control),
         tap: Option<&Tap>,
-    ) -> Result<Recorded, Failure> {
+    ) -> Result<RecordingResult, Failure> {
         let args = self.args;
         let recorder = Recorder { args, printer, control, tap };
         let mut converter = None;
@@ -53,7 +53,7 @@ impl<'a> Plan<'a> {
         let finished =
             converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
         let (events, command_lines) = (Vec::new(), String::new());
-        Ok(Recorded { finished, runs, events, command_lines, may_read_other_processes: true })
+        Ok(RecordingResult { finished, runs, events, command_lines, may_read_other_processes: true })
     }
 }
 
@@ -61,6 +61,7 @@ impl Recorder<'_> {
     /// Records one run into the converter of the runs before it, if there are any.
     fn run(&self, duration: Option<Duration>, converter: &mut Option<Converter>) -> Result<Run, Failure> {
         let (child, target) = self.subject()?;
+        let notice = child.as_ref().and_then(Suspended::notice).map(str::to_owned);
         let options = options::of(self.args, duration);
         let backend = Backend::open(&target, &options).map_err(|error| open_failure(&error))?;
         let outcome = backend.outcome();
@@ -72,7 +73,7 @@ impl Recorder<'_> {
         let is_recorded = matches!(target, Target::Child(_));
         let command = command.map(|running| Launched::new(running, program_name(self.args), is_recorded));
         if is_first {
-            print_outcome(self.printer, &outcome);
+            print_outcome(self.printer, &outcome, notice.as_deref());
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
         let mut feed = Feed::new(converter, self.tap.map(|tap| (tap, began)));
@@ -90,7 +91,7 @@ impl Recorder<'_> {
         let (status, used) = ended.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         let reason = summary.reason;
-        Ok(Run { course: course_of(&summary), reason, status, used, living, not_kept: None })
+        Ok(Run { report: report_of(&summary), reason, status, used, living, not_kept: None })
     }
 
     /// The command, if there is one, and what is recorded.
@@ -140,8 +141,8 @@ fn convert(recording: &mut Recording, feed: &mut Feed<'_>) {
 }
 
 /// How a run went.
-fn course_of(summary: &Summary) -> Course {
-    Course {
+fn report_of(summary: &Summary) -> RunReport {
+    RunReport {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
         holds: summary.holds,
@@ -167,8 +168,12 @@ fn ancestors(target: &Target) -> Vec<u32> {
     }
 }
 
-fn print_outcome(printer: Printer, outcome: &Outcome) {
+/// Prints how is sampled, and what differs from what was asked for. `notice` is that of launching.
+fn print_outcome(printer: Printer, outcome: &Outcome, notice: Option<&str>) {
     printer.say(format_args!("Sampling {}", outcome.way()));
+    if let Some(notice) = notice {
+        printer.warn(notice);
+    }
     for notice in &outcome.notices {
         printer.warn(notice);
     }

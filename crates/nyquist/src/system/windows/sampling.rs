@@ -2,7 +2,7 @@
 
 use crate::args::{Backend, RecordArgs};
 use crate::failure::Failure;
-use nyquist_record::windows::{Options, Target, Way};
+use nyquist_record::windows::{Options, SamplingMethod, Target};
 use std::time::Duration;
 
 /// Whether the kernel's events are recorded: they are asked for, or only they show what is asked for.
@@ -39,6 +39,6 @@ pub(crate) fn whole_machine(args: &RecordArgs) -> Option<Target> {
 /// The options of a recording.
 pub(crate) fn options(args: &RecordArgs, duration: Option<Duration>) -> Options {
     let waits = args.off_cpu || args.shape.rows.cswitch_markers;
-    let way = if is_by_events(args) { Way::Etw { waits } } else { Way::Suspend };
-    Options { rate_hz: args.rate, duration, stack_bytes: args.stacks.stack_size, way }
+    let method = if is_by_events(args) { SamplingMethod::Etw { waits } } else { SamplingMethod::Suspend };
+    Options { rate_hz: args.rate, duration, stack_bytes: args.stacks.stack_size, method }
 }

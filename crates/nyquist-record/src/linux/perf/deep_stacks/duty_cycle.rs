@@ -33,7 +33,7 @@ impl DutyCycle {
     }
 
     /// How long the rest still lasts.
-    pub(crate) fn left(&self, now: u64) -> u64 {
+    pub(crate) fn remaining_ns(&self, now: u64) -> u64 {
         self.until.saturating_sub(now)
     }
 }
@@ -49,7 +49,7 @@ mod tests {
             now += used;
             times.push(now);
             cycle.note_used(used, now);
-            now += cycle.left(now);
+            now += cycle.remaining_ns(now);
             if now > 2_000_000_000 {
                 break;
             }
@@ -90,6 +90,6 @@ mod tests {
         let mut cycle = DutyCycle::default();
         cycle.extend_to(50);
         cycle.extend_to(40);
-        assert_eq!([45, 50, 60].map(|now| cycle.left(now)), [5, 0, 0]);
+        assert_eq!([45, 50, 60].map(|now| cycle.remaining_ns(now)), [5, 0, 0]);
     }
 }

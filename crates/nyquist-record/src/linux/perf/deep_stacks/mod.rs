@@ -4,16 +4,15 @@
 //! The rest of the recording knows it by the traits of [`outer_stacks`](super::outer_stacks) alone.
 
 mod duty_cycle;
-mod hot_pages;
 mod observer;
 mod pages;
+mod read_request;
 mod reader;
 mod ring_scanner;
 mod stack_bases;
 mod thread;
 mod truncated_stack;
 mod used_part;
-mod wanted;
 
 use std::io;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nyquist_convert::event::LiveStack;
 use nyquist_object::Avma;
 
-use crate::linux::sys::ptrace::read_memory_parts;
+use crate::linux::sys::ptrace::read_memory;
 use crate::pool::Pool;
 
 /// Stacks are read in pages of this size.
@@ -24,8 +24,8 @@ const POOLED: usize = 512;
 /// The buffer that memory is read into, and the pool for the pages that are kept.
 pub(crate) struct Memory {
     scratch: Vec<u8>,
-    /// The parts of the process's memory in it, one after the other.
-    parts: Vec<Range<u64>>,
+    /// The address of the memory in it.
+    start: u64,
     /// How many bytes were read.
     read: usize,
     /// New memory costs a page fault for each page, which takes longer than reading it.
@@ -34,23 +34,22 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self { scratch: Vec::new(), parts: Vec::new(), read: 0, pool: Pool::of(POOLED, PIECE * PAGE_LEN) }
+        Self { scratch: Vec::new(), start: 0, read: 0, pool: Pool::of(POOLED, PIECE * PAGE_LEN) }
     }
 
-    /// Reads parts of a process's memory, each of whole pages, in order, up to the first unreadable byte.
-    /// Returns whether any page was read.
-    pub(crate) fn read(&mut self, pid: u32, parts: Vec<Range<u64>>) -> bool {
-        let len = parts.iter().map(|part| part.end.saturating_sub(part.start) as usize).sum::<usize>();
+    /// Reads a part of a process's memory, of whole pages, up to the first unreadable byte. Returns whether
+    /// any page was read.
+    pub(crate) fn read(&mut self, pid: u32, part: Range<u64>) -> bool {
+        let len = part.end.saturating_sub(part.start) as usize;
         self.scratch.resize(len.max(self.scratch.len()), 0);
-        self.read = self.scratch.get_mut(..len).map_or(0, |room| read_memory_parts(pid, &parts, room));
-        self.parts = parts;
-        self.read_pages().next().is_some()
+        self.start = part.start;
+        self.read = self.scratch.get_mut(..len).map_or(0, |room| read_memory(pid, part.start, room));
+        !self.read_pages().is_empty()
     }
 
-    /// The pages of the last reading, with their addresses.
-    fn read_pages(&self) -> impl Iterator<Item = (u64, &[u8; PAGE_LEN])> {
-        let addresses = self.parts.iter().flat_map(|part| part.clone().step_by(PAGE_LEN));
-        addresses.zip(self.scratch.get(..self.read).unwrap_or_default().as_chunks().0)
+    /// The pages of the last reading.
+    fn read_pages(&self) -> &[[u8; PAGE_LEN]] {
+        self.scratch.get(..self.read).unwrap_or_default().as_chunks().0
     }
 
     /// Copies pages, one after the other, into a buffer of the pool, or into new memory if the pool is empty.
@@ -67,16 +66,14 @@ impl Memory {
         writer.into_bytes()
     }
 
-    /// The last reading: its first address, and its pages from there on; a page that was not read is empty.
-    /// Pages that are the same as in an earlier reading share its memory.
+    /// The last reading: its first address, and its pages. Pages that are the same as in an earlier reading
+    /// share its memory.
     pub(crate) fn pages_since(&self, earlier: Option<&LiveStack>) -> (Avma, Vec<Bytes>) {
-        let start = self.read_pages().next().map_or(0, |(start, _)| start);
-        let end = self.parts.last().map_or(start, |part| part.end);
-        let mut pages = Vec::with_capacity(end.saturating_sub(start) as usize / PAGE_LEN);
+        let read = self.read_pages();
+        let mut pages = vec![Bytes::new(); read.len()];
         let mut changed = Vec::new();
-        for (address, page) in self.read_pages() {
-            let index = (address - start) as usize / PAGE_LEN;
-            pages.resize(index + 1, Bytes::new());
+        let addresses = (self.start..).step_by(PAGE_LEN);
+        for (index, (page, address)) in read.iter().zip(addresses).enumerate() {
             let known = earlier.and_then(|earlier| earlier.page_at(Avma(address)));
             match known.filter(|known| known.as_ref() == page) {
                 Some(known) => pages[index] = known.clone(),
@@ -89,7 +86,7 @@ impl Memory {
                 pages[*index] = kept.slice(place * PAGE_LEN..(place + 1) * PAGE_LEN);
             }
         }
-        (Avma(start), pages)
+        (Avma(self.start), pages)
     }
 }
 
@@ -102,8 +99,7 @@ mod tests {
     /// Memory into which pages were read from an address on.
     fn filled(memory: Memory, start: u64, pages: &[[u8; PAGE_LEN]]) -> Memory {
         let scratch = pages.concat();
-        let part = start..start + scratch.len() as u64;
-        Memory { read: scratch.len(), scratch, parts: vec![part], ..memory }
+        Memory { read: scratch.len(), scratch, start, ..memory }
     }
 
     /// A reading that follows an earlier one.
@@ -133,26 +129,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_a_gap() {
-        let own: Vec<u8> = (0..20 * PAGE_LEN).map(|at| (at / PAGE_LEN) as u8).collect();
+    fn memory_is_read_up_to_what_is_unreadable() {
+        let own: Vec<u8> = (0..5 * PAGE_LEN).map(|at| (at / PAGE_LEN) as u8).collect();
         let start = (own.as_ptr() as u64).next_multiple_of(PAGE_LEN as u64);
-        let part =
-            |pages: Range<u64>| start + pages.start * PAGE_LEN as u64..start + pages.end * PAGE_LEN as u64;
         let mut memory = Memory::new();
-        assert!(memory.read(std::process::id(), vec![part(0..2), part(5..6), part(9..11)]));
+        assert!(memory.read(std::process::id(), start..start + 3 * PAGE));
         let pages = next(None, &memory);
-        let lens: Vec<usize> = pages.pages.iter().map(Bytes::len).collect();
-        let is_read = |page: &usize| [0, 1, 5, 9, 10].contains(page);
-        assert_eq!(lens, (0..11).map(|page| if is_read(&page) { PAGE_LEN } else { 0 }).collect::<Vec<_>>());
-        for (index, page) in pages.pages.iter().enumerate() {
-            let at = start as usize - own.as_ptr() as usize + index * PAGE_LEN;
-            assert!(page.is_empty() || page[..] == own[at..at + PAGE_LEN], "{index}");
-        }
-        let next = next(Some(&pages), &memory);
-        let is_same = |(before, now): (&Bytes, &Bytes)| now.is_empty() || before.as_ptr() == now.as_ptr();
-        assert!(pages.pages.iter().zip(&next.pages).all(is_same), "what lies behind a gap is known again");
-        let nothing = 0..PAGE_LEN as u64;
-        assert!(!memory.read(std::process::id(), vec![nothing]));
+        assert_eq!((pages.start, pages.pages.len()), (Avma(start), 3));
+        let at = start as usize - own.as_ptr() as usize;
+        assert!(pages.pages.concat() == own[at..at + 3 * PAGE_LEN]);
+        assert!(!memory.read(std::process::id(), 0..PAGE));
+        assert_eq!(memory.pages_since(None).1, Vec::<Bytes>::new());
     }
 
     #[test]

@@ -10,11 +10,11 @@ use nyquist_convert::event::Event;
 
 use super::duty_cycle::DutyCycle;
 use super::pages::Memory;
+use super::read_request::{FRESH_NS, ReadRequest, add};
 use super::ring_scanner::RingScanner;
 use super::stack_bases::StackBases;
 use super::thread::Thread;
 use super::truncated_stack::TruncatedStack;
-use super::wanted::{FRESH_NS, Wanted, add};
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 use crate::random::Random;
@@ -54,7 +54,7 @@ pub(crate) struct LiveReader {
     bases: Arc<StackBases>,
     threads: HashMap<u32, Thread>,
     /// What to read after the rest.
-    wanted: HashMap<u32, Wanted>,
+    wanted: HashMap<u32, ReadRequest>,
     /// The buffer that stacks are read into.
     memory: Memory,
     duty_cycle: DutyCycle,
@@ -93,7 +93,7 @@ impl LiveReader {
             let now = monotonic_ns();
             self.apply_feedback(now);
             self.note_wanted(now);
-            if self.duty_cycle.left(now) == 0 {
+            if self.duty_cycle.remaining_ns(now) == 0 {
                 self.read_wanted();
             }
         }
@@ -104,7 +104,7 @@ impl LiveReader {
     /// reader would come too late. Returns whether a sender is left.
     fn wait(&mut self) -> bool {
         let now = monotonic_ns();
-        let rest = self.duty_cycle.left(now).min(LONGEST_REST_NS);
+        let rest = self.duty_cycle.remaining_ns(now).min(LONGEST_REST_NS);
         if !self.wanted.is_empty() {
             std::thread::sleep(Duration::from_nanos(rest));
         } else if now < self.attentive_until {
@@ -150,12 +150,6 @@ impl LiveReader {
                     thread.leave_alone_until = now + LEAVE_ALONE_NS;
                 }
             }
-            for (tid, page) in feedback.hot_pages {
-                self.threads.entry(tid.0).and_modify(|thread| thread.hot_pages.note(page.0, now));
-            }
-            for tid in feedback.gaps {
-                self.threads.entry(tid.0).and_modify(|thread| thread.hot_pages.note_gap(now));
-            }
         }
         if self.threads.len() > MOST_THREADS {
             self.threads.retain(|_, thread| now.saturating_sub(thread.noted_at) < LEAVE_ALONE_NS);
@@ -196,8 +190,7 @@ impl LiveReader {
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
             let (pid, (start, end)) = (thread.pid, thread.last_copy);
             let (oldest_ns, newest_ns) = (now, now);
-            let wanted =
-                Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: false };
+            let wanted = ReadRequest { pid, start, end, oldest_ns, newest_ns, is_reported: false };
             self.wanted.entry(*tid).or_insert(wanted);
         }
     }
@@ -230,7 +223,7 @@ impl LiveReader {
 /// reported by the ring reader, which comes later.
 fn note_truncated(
     threads: &mut HashMap<u32, Thread>,
-    wanted: &mut HashMap<u32, Wanted>,
+    wanted: &mut HashMap<u32, ReadRequest>,
     copy: TruncatedStack,
 ) {
     if let Some(thread) = threads.get_mut(&copy.tid) {
@@ -244,47 +237,13 @@ fn note_truncated(
 
 #[cfg(test)]
 mod tests {
-    use nyquist_convert::event::{EventKind, Tid};
-    use nyquist_object::Avma;
+    use nyquist_convert::event::Tid;
     use nyquist_perf::RecordFormat;
 
-    use super::super::pages::PAGE;
-    use super::super::thread::{BEHIND, OVERLAP};
     use super::*;
 
     fn truncated(time_ns: u64, end: u64) -> TruncatedStack {
         TruncatedStack { pid: 1, tid: 2, time_ns, start: end - 0x1000, end }
-    }
-
-    #[test]
-    fn unused_pages_are_left_out_until_one_is_missed() {
-        let memory = vec![7_u8; 1 << 20];
-        let begin = (memory.as_ptr() as u64).next_multiple_of(PAGE);
-        let (mut reader, reports, feedback_sender, events) = reader();
-        let start = begin + 0x1_0000;
-        let copy = TruncatedStack { pid: std::process::id(), tid: 2, time_ns: 0, start, end: start + 0x8000 };
-        reader.bases.set(2, Some(begin + 0x8_0000));
-        let mut pages_read = |feedback: StackCopyFeedback| {
-            feedback_sender.send(feedback).unwrap();
-            let now = monotonic_ns();
-            reports.send(TruncatedStack { time_ns: now, ..copy }).unwrap();
-            assert!(reader.wait());
-            reader.apply_feedback(now);
-            reader.note_wanted(now);
-            // Kept fresh, however long the machine stalls until it is read.
-            reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = u64::MAX);
-            reader.read_wanted();
-            let EventKind::LiveStack(live) = events.try_recv().unwrap().kind else { panic!() };
-            assert_eq!(live.start.0 + (live.pages.len() as u64 * PAGE), begin + 0x8_1000);
-            live.pages.iter().filter(|page| !page.is_empty()).count() as u64
-        };
-        let all = (begin + 0x8_1000 - (copy.end - OVERLAP)) / PAGE;
-        let hot_pages = [0x5_0000, 0x8_0000].map(|page| (Tid(2), Avma(begin + page))).into_iter().collect();
-        let few = (OVERLAP + BEHIND) / PAGE + 2;
-        assert_eq!(pages_read(StackCopyFeedback::default()), all);
-        assert_eq!(pages_read(StackCopyFeedback { hot_pages, ..StackCopyFeedback::default() }), few);
-        assert_eq!(pages_read(StackCopyFeedback::default()), few);
-        assert_eq!(pages_read(StackCopyFeedback { gaps: vec![Tid(2)], ..StackCopyFeedback::default() }), all);
     }
 
     #[test]
@@ -346,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_was_reported_is_not_reported_again() {
+    fn a_copy_is_reported_once() {
         let (mut threads, mut wanted) = (HashMap::new(), HashMap::new());
         threads.insert(2, Thread::default());
         let mut is_new = |time_ns: u64| {

@@ -97,15 +97,21 @@ impl ScannedRing {
 mod tests {
     use super::*;
     use crate::linux::options::CallGraph;
-    use crate::linux::perf::attr::{Common, Features, Reach};
+    use crate::linux::perf::attr::{CommonAttr, Features, Reach};
     use crate::linux::sys::limits::page_size;
     use crate::linux::sys::ring::tests::{Kernel, empty_ring};
     use crate::pool::Need;
 
     fn format() -> RecordFormat {
         let (features, reach) = (Features::ALL, Reach::Cpu);
-        Common { features, reach, switches: false, call_graph: CallGraph::Auto, events_beside: false }
-            .format()
+        CommonAttr {
+            features,
+            reach,
+            switches: false,
+            call_graph: CallGraph::Auto,
+            has_additional_events: false,
+        }
+        .format()
     }
 
     /// A ring of one page, and its writer.

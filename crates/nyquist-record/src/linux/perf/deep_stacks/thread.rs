@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 
-use super::hot_pages::HotPages;
 use super::pages::{MOST_READ, Memory, PAGE};
-use super::wanted::Wanted;
+use super::read_request::ReadRequest;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 
 /// How much of the copied part is read again. Both can then be compared where they join, also if the stack of
 /// the next sample is somewhat deeper.
-pub(super) const OVERLAP: u64 = 8 << 10;
+const OVERLAP: u64 = 8 << 10;
 /// How far back a reading is used: for samples since the previous reading, but no further back than this.
 const USED_BACK_NS: u64 = 10_000_000;
 /// How old the innermost copy end may be that a reading begins at, in nanoseconds. A reading for one sample
@@ -21,9 +20,6 @@ const USED_BACK_NS: u64 = 10_000_000;
 const INNERMOST_FOR: u64 = 20_000_000;
 /// The maximum that is read for this comparison.
 const MOST_INNER: u64 = 32 << 10;
-/// At least this much is read beyond the outermost copy, even if no walk is known to have read a page there.
-/// The next copies may end there.
-pub(super) const BEHIND: u64 = 8 << 10;
 /// The limit for reading a stack up to the end of its memory while its base is unknown and no truncated copy
 /// is known.
 const NEAR_END: u64 = 256 << 10;
@@ -41,7 +37,6 @@ pub(super) struct Thread {
     pub(super) base: u64,
     /// The last reading.
     last: Option<Arc<LiveStack>>,
-    pub(super) hot_pages: HotPages,
     /// The innermost end of recent copies, and the time of that copy.
     innermost: (u64, u64),
     pub(super) leave_alone_until: u64,
@@ -59,7 +54,7 @@ pub(super) struct Thread {
 
 impl Thread {
     /// Returns whether the memory that contains its stack is known, and the copy ends before the stack does.
-    pub(super) fn find_stack(&mut self, wanted: Wanted) -> bool {
+    pub(super) fn find_stack(&mut self, wanted: ReadRequest) -> bool {
         // A copy that reaches the end of the memory may begin far before it.
         let inside = wanted.end.saturating_sub(1);
         if !self.stack.contains(&inside) {
@@ -68,15 +63,15 @@ impl Thread {
         wanted.end < self.outer_end(wanted)
     }
 
-    /// The end of the stack, as far as known: its base if that is on the copied stack, or else the end of its
-    /// memory, which may extend far beyond the stack.
-    fn outer_end(&self, wanted: Wanted) -> u64 {
+    /// The end of the stack, as far as known. This is its base, if the base is on the copied stack. Otherwise it is
+    /// the end of its memory, which may extend far beyond the stack.
+    fn outer_end(&self, wanted: ReadRequest) -> u64 {
         let is_on_stack = wanted.start <= self.base && self.base < self.stack.end;
         if is_on_stack { (self.base + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }
     }
 
     /// Where to start reading, so that earlier and later readings overlap.
-    fn innermost_end(&mut self, wanted: Wanted) -> u64 {
+    fn innermost_end(&mut self, wanted: ReadRequest) -> u64 {
         let (end, at) = self.innermost;
         let is_recent = wanted.oldest_ns.saturating_sub(at) < INNERMOST_FOR;
         if !is_recent || wanted.end <= end || !self.stack.contains(&end) {
@@ -86,7 +81,7 @@ impl Thread {
     }
 
     /// The part of the stack that may be useful.
-    fn outer_part(&mut self, wanted: Wanted) -> Range<u64> {
+    fn outer_part(&mut self, wanted: ReadRequest) -> Range<u64> {
         let innermost = self.innermost_end(wanted);
         let start = innermost.saturating_sub(OVERLAP).max(self.stack.start) & !(PAGE - 1);
         let end = self.outer_end(wanted).next_multiple_of(PAGE);
@@ -96,18 +91,9 @@ impl Thread {
         start..end.clamp(start, start + most)
     }
 
-    /// Reads the pages of the outer part that may be useful, or all of it if these are not known. Returns
-    /// whether there are any.
-    fn read_pages(&mut self, wanted: Wanted, memory: &mut Memory) -> bool {
-        let stack = self.outer_part(wanted);
-        let inner_end = wanted.outermost_end.saturating_add(BEHIND).next_multiple_of(PAGE);
-        let parts = self.hot_pages.parts(&stack, inner_end, monotonic_ns()).unwrap_or_else(|| vec![stack]);
-        memory.read(wanted.pid, parts)
-    }
-
     /// Reads the current content of the outer part of the stack.
-    pub(super) fn read(&mut self, tid: u32, wanted: Wanted, memory: &mut Memory) -> Option<Event> {
-        let is_there = self.read_pages(wanted, memory);
+    pub(super) fn read(&mut self, tid: u32, wanted: ReadRequest, memory: &mut Memory) -> Option<Event> {
+        let is_there = memory.read(wanted.pid, self.outer_part(wanted));
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
         let read_at = self.read_at;
         let (start, pages) = is_there.then(|| memory.pages_since(self.last.as_deref()))?;
@@ -128,13 +114,12 @@ mod tests {
     use super::*;
 
     /// A request to read beyond a copy.
-    fn wanted_up_to(end: u64) -> Wanted {
+    fn wanted_up_to(end: u64) -> ReadRequest {
         let pid = std::process::id();
-        Wanted {
+        ReadRequest {
             pid,
             start: end.saturating_sub(0x8000),
             end,
-            outermost_end: end,
             oldest_ns: 1000,
             newest_ns: 1000,
             is_reported: true,
@@ -142,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_truncated_copies_is_read_to_a_near_end() {
+    fn a_thread_with_whole_copies_is_read_nearby() {
         let copy = 0x10_0000..0x11_0000;
         let read = |rest: u64, truncated_at: u64| {
             let mut thread = Thread { stack: 0x1000..copy.end + rest, truncated_at, ..Thread::default() };
-            let wanted = Wanted { start: copy.start, ..wanted_up_to(copy.end) };
+            let wanted = ReadRequest { start: copy.start, ..wanted_up_to(copy.end) };
             let part = thread.outer_part(wanted);
             assert_eq!(part.start, copy.end - OVERLAP);
             part.end - part.start
@@ -183,11 +168,10 @@ mod tests {
     fn a_stack_is_read_up_to_its_known_base() {
         let memory = vec![7_u8; 1 << 20];
         let begin = memory.as_ptr() as u64;
-        let wanted = |start: u64| Wanted {
+        let wanted = |start: u64| ReadRequest {
             pid: std::process::id(),
             start: begin + start,
             end: begin + start + 0x1_0000,
-            outermost_end: begin + start + 0x1_0000,
             oldest_ns: 1000,
             newest_ns: 1000,
             is_reported: true,
@@ -220,7 +204,7 @@ mod tests {
         let stack = 0x10_0000..0x80_0000;
         let outer_end = |base: u64| {
             let thread = Thread { base, stack: stack.clone(), ..Thread::default() };
-            thread.outer_end(Wanted { start: 0x20_0000, ..wanted_up_to(0x21_0000) })
+            thread.outer_end(ReadRequest { start: 0x20_0000, ..wanted_up_to(0x21_0000) })
         };
         assert_eq!([0, 0x1f_fff8, 0x80_0000].map(outer_end), [stack.end; 3]);
         assert_eq!([0x20_0000, 0x7f_fff8].map(outer_end), [0x20_1000, 0x80_0000]);
@@ -231,11 +215,10 @@ mod tests {
         let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
         let mut innermost = |ms: u64, end: u64| {
             let (oldest_ns, newest_ns) = (ms * 1_000_000, ms * 1_000_000);
-            thread.innermost_end(Wanted {
+            thread.innermost_end(ReadRequest {
                 pid: 1,
                 start: end - 0x8000,
                 end,
-                outermost_end: end,
                 oldest_ns,
                 newest_ns,
                 is_reported: true,
@@ -250,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_has_no_stack() {
-        let wanted = Wanted { pid: u32::MAX >> 1, ..wanted_up_to(0x5000) };
+        let wanted = ReadRequest { pid: u32::MAX >> 1, ..wanted_up_to(0x5000) };
         assert!(!Thread::default().find_stack(wanted));
     }
 }

@@ -52,11 +52,11 @@ mod tests {
     use super::*;
     use crate::linux::arch;
     use crate::linux::options::CallGraph;
-    use crate::linux::perf::attr::{Common, Features, Reach};
+    use crate::linux::perf::attr::{CommonAttr, Features, Reach};
 
     fn layout() -> SampleLayout {
-        let common = Common {
-            events_beside: false,
+        let common = CommonAttr {
+            has_additional_events: false,
             features: Features::ALL,
             reach: Reach::Cpu,
             switches: false,

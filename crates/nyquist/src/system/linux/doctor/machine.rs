@@ -269,9 +269,9 @@ fn ptrace_scope(machine: &Machine) -> Option<Finding> {
     Some(match scope {
         ..=0 => Finding::ok(TOPIC, format!("{text}: own processes can be attached to")),
         1 | 2 if is_above => Finding::ok(TOPIC, format!("{text}; you are above it")),
-        1 => Finding::better(TOPIC, format!("{text}: ptrace takes root to attach; perf is not concerned"))
+        1 => Finding::better(TOPIC, format!("{text}: ptrace needs root to attach, but perf does not"))
             .hint("sudo sysctl kernel.yama.ptrace_scope=0"),
-        2 => Finding::better(TOPIC, format!("{text}: ptrace takes root"))
+        2 => Finding::better(TOPIC, format!("{text}: ptrace needs root"))
             .hint("sudo sysctl kernel.yama.ptrace_scope=0"),
         _ => Finding::better(TOPIC, format!("{text}: ptrace is off until the machine is started again"))
             .hint("grep -r ptrace_scope /etc/sysctl.d /etc/sysctl.conf shows where it is set: set 1 there, and start the machine again"),

@@ -1,4 +1,5 @@
-//! Places for output: found without following another user's links, written beside, and renamed at the end.
+//! Output files: they are opened without following another user's links, written under a temporary name, and
+//! renamed at the end.
 
 mod pending;
 mod place;

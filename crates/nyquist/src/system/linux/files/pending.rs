@@ -83,7 +83,7 @@ impl PendingFile {
     }
 
     /// Its name for messages.
-    pub(crate) fn shown(&self) -> &Path {
+    pub(crate) fn display_path(&self) -> &Path {
         &self.shown
     }
 

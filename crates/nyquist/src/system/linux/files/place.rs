@@ -121,7 +121,7 @@ impl Walk {
             let there =
                 openat(&self.folder, &name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
             let there = match there {
-                Err(Errno::NOENT) if is_last => return Ok(self.found(name)),
+                Err(Errno::NOENT) if is_last => return Ok(self.new_file(name)),
                 Err(Errno::NOENT) => return Err(Refused::NoFolder(self.missing(&name))),
                 there => there?,
             };
@@ -143,7 +143,7 @@ impl Walk {
                     if is_sticky && callers.own != 0 && !owners.contains(&callers.own) {
                         return Err(Refused::OthersFile { owner: stat.st_uid });
                     }
-                    return Ok(self.found(name));
+                    return Ok(self.new_file(name));
                 }
                 kind => {
                     let folder = fstat(&self.folder)?;
@@ -157,7 +157,7 @@ impl Walk {
         Err(Refused::IsFolder)
     }
 
-    fn found(self, name: OsString) -> Target {
+    fn new_file(self, name: OsString) -> Target {
         let path = self.path.join(&name);
         Target::File(FolderEntry { folder: self.folder, name, path })
     }

@@ -37,7 +37,7 @@ impl Companions {
         match Counters::of(&pids, matches!(target, Target::Child(_))) {
             Ok(counters) => self.counters = Some(counters),
             Err(error) => {
-                printer.detail(format_args!("what the program uses is not counted: {error}"));
+                printer.detail(format_args!("the resources that the program uses are not counted: {error}"));
             }
         }
     }

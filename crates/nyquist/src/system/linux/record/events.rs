@@ -1,4 +1,4 @@
-//! The events that are recorded beside the samples.
+//! The events that are recorded in addition to the samples.
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::failure::Failure;

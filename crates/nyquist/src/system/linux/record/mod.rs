@@ -19,7 +19,7 @@ use crate::identity;
 use crate::live_page::Tap;
 use crate::printer::Printer;
 use crate::record::ending::pid_list;
-use crate::record::{Recorded, Run, record_runs};
+use crate::record::{RecordingResult, Run, record_runs};
 use crate::system::linux::options;
 use nyquist_convert::Converter;
 use nyquist_record::linux::{self, EndReason, RecordedEvent};
@@ -49,7 +49,7 @@ impl<'a> Plan<'a> {
         &self,
         (printer, control): (Printer, &Control),
         tap: Option<&Tap>,
-    ) -> Result<Recorded, Failure> {
+    ) -> Result<RecordingResult, Failure> {
         let (args, began) = (self.args, Instant::now());
         let events = &self.events;
         let recorder = Recorder { args, printer, control, user: identity::invoking_user(), events, tap };
@@ -64,10 +64,10 @@ impl<'a> Plan<'a> {
         if !args.target.is_command() {
             command_lines += &attached::command_lines_of_running(&finished.profile);
         }
-        let asked = events.iter().filter(|recorded| !recorded.may_be_left_out());
+        let asked = events.iter().filter(|recorded| !recorded.is_optional());
         let events = asked.map(|recorded| recorded.event.name.clone()).collect();
         let may_read_other_processes = self.may_read_other_processes;
-        Ok(Recorded { finished, runs, events, command_lines, may_read_other_processes })
+        Ok(RecordingResult { finished, runs, events, command_lines, may_read_other_processes })
     }
 }
 
@@ -88,9 +88,9 @@ fn record_the_rest(
         let attached = RunTarget::LeftRunning(mem::take(&mut runs.living));
         match recorder.run(attached, Some(left), converter) {
             Ok(run) => {
-                let times = runs.course.total_cpu_time_ns.zip(run.course.total_cpu_time_ns);
-                runs.course.total_cpu_time_ns = times.map(|(a, b)| a + b);
-                runs.course.left_running = run.course.left_running;
+                let times = runs.report.total_cpu_time_ns.zip(run.report.total_cpu_time_ns);
+                runs.report.total_cpu_time_ns = times.map(|(a, b)| a + b);
+                runs.report.left_running = run.report.left_running;
                 (runs.reason, runs.living, runs.used) = (run.reason, run.living, None);
             }
             Err(failure) => printer.warn(failure.message),

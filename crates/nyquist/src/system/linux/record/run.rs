@@ -10,11 +10,11 @@ use crate::live_page::Tap;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
-    Course, Feed, Launched, Run, describe, end_of, enter_recording, program_name, total_event,
+    Feed, Launched, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
 };
 use crate::system::linux::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
-use crate::system::linux::perf_tee::{About, PerfTee};
+use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
 use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
@@ -37,7 +37,7 @@ pub(super) struct Recorder<'a> {
     pub(super) control: &'a Control,
     /// The user that the command runs as, if it is another one.
     pub(super) user: Option<&'a Credentials>,
-    /// The events that are recorded beside the samples.
+    /// The events that are recorded in addition to the samples.
     pub(super) events: &'a [RecordedEvent],
     /// The receiver of snapshots, if a page shows them.
     pub(super) tap: Option<&'a Tap>,
@@ -80,28 +80,20 @@ impl Recorder<'_> {
         let launches = matches!(target, RunTarget::Requested) && !self.args.command.is_empty();
         let (running, listens_to) = self.running(target)?;
         let budget = memory::side_files(self.args.symbols.max_memory);
-        let mut markers = markers::listen(listens_to, self.user, &budget, self.printer);
+        let markers = markers::listen(listens_to, self.user, &budget, self.printer);
         let RunProcesses { child, target } = self.subject(running, launches, markers.as_ref())?;
-        let kept = self.args.perf_data.as_deref();
-        let kept = kept.map(PerfTee::open).transpose()?;
+        let perf_data = self.args.perf_data.as_deref().map(PerfTee::open).transpose()?;
         let backend = self.open(target.clone(), child.as_ref(), duration)?;
         let outcome = backend.outcome();
         let is_first = converter.is_none();
         let options = self.converter_options(&outcome);
         let (meta, start) = (options.meta.clone(), options.start);
         let wanted = wanted_samples(&self.args.target, &backend);
-        let converter =
-            converter.get_or_insert_with(|| with_running_kernel(self.converter(options, &outcome), &outcome));
+        let converter = converter.get_or_insert_with(|| self.converter(options, &outcome));
         converter.keep_only(wanted.clone());
-        if let Some(markers) = &mut markers {
-            markers.begin_at(linux::now());
-        }
-        let mut companions = Companions::new(markers);
-        if self.args.off_cpu {
-            companions.watch_waits(&outcome, self.printer);
-        }
+        let mut companions = self.companions(markers, &outcome);
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
-        let mut tee = kept.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
+        let mut tee = perf_data.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
             outcome_messages::print_before_start(self.printer, &outcome);
         }
@@ -127,16 +119,26 @@ impl Recorder<'_> {
         if let Some(end) = end_of(summary.reason, (began, duration), self.control) {
             converter.note_end(end);
         }
-        let not_kept = tee.and_then(|tee| {
-            let build_ids = converter.build_ids();
-            tee.finish(&About { meta: &meta, start, build_ids }, self.printer).err()
-        });
+        let about = || RecordingFacts { meta: &meta, start, build_ids: converter.build_ids() };
+        let not_kept = tee.and_then(|tee| tee.finish(&about(), self.printer).err());
         let ended = command.map(|command| command.finish(summary.reason, self.printer));
         let (status, used) = ended.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         companions.finish(converter, self.printer);
         let reason = summary.reason;
-        Ok(Run { course: course_of(&summary), reason, status, used, living, not_kept })
+        Ok(Run { report: report_of(&summary), reason, status, used, living, not_kept })
+    }
+
+    /// The companions of the run, which take notice from now on.
+    fn companions(&self, mut markers: Option<Markers>, outcome: &Outcome) -> Companions {
+        if let Some(markers) = &mut markers {
+            markers.begin_at(linux::now());
+        }
+        let mut companions = Companions::new(markers);
+        if self.args.off_cpu {
+            companions.watch_waits(outcome, self.printer);
+        }
+        companions
     }
 
     /// The running processes, if some are recorded, and the one of them that may have markers.
@@ -220,9 +222,10 @@ impl Recorder<'_> {
         let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
         let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
-        converter
+        let converter = converter
             .with_distinctive_words()
-            .limiting_side_files(memory::side_files(self.args.symbols.max_memory))
+            .limiting_side_files(memory::side_files(self.args.symbols.max_memory));
+        with_running_kernel(converter, outcome)
     }
 
     fn converter_options(&self, outcome: &Outcome) -> Options {
@@ -280,8 +283,8 @@ fn push_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Conv
 }
 
 /// How a run went.
-fn course_of(summary: &Summary) -> Course {
-    Course {
+fn report_of(summary: &Summary) -> RunReport {
+    RunReport {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
         holds: summary.holds,

@@ -1,7 +1,7 @@
 //! Applies the changes below a root folder, which is `/` except in tests.
 
 use super::plan::Change;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub(crate) fn make_last(root: &Path, text: &str) -> Result<PathBuf, Failure> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot write {}: {}", path.display(), io_reason(error)));
+    let failure = Failure::cannot_write(path, error);
     match error.kind() {
         std::io::ErrorKind::ReadOnlyFilesystem => {
             failure.hint("in a container this is set on the host, or use --capabilities")

@@ -16,7 +16,7 @@ pub(crate) fn own_program() -> Result<PathBuf, Failure> {
 }
 
 /// The text to show before the change.
-pub(crate) fn shown(program: &Path) -> String {
+pub(crate) fn describe(program: &Path) -> String {
     let program = program.display();
     format!(
         "  {program}: {CAPABILITIES}\n      every user who may run this file can record every process, and so see into its memory, and see the kernel's addresses;\n      \

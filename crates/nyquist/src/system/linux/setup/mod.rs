@@ -30,7 +30,7 @@ fn change_settings(args: SetupArgs) -> Result<(), Failure> {
     }
     let until = if args.lasting { "for good" } else { "until the machine is started again" };
     let are = if is_done(args, is_root()) { "are" } else { "would be" };
-    let mut shown = format!("These settings {are} changed, {until}:\n{}", plan::shown(&changes));
+    let mut shown = format!("These settings {are} changed, {until}:\n{}", plan::describe(&changes));
     let file = plan::lasting(&settings, wanted_ring_kb());
     if args.lasting {
         let lines = file.lines().map(|line| format!("      {line}\n"));
@@ -50,7 +50,7 @@ fn change_settings(args: SetupArgs) -> Result<(), Failure> {
 fn give_capabilities(args: SetupArgs) -> Result<(), Failure> {
     let program = capabilities::own_program()?;
     let is = if is_done(args, is_root()) { "is" } else { "would be" };
-    let shown = format!("This file {is} given capabilities:\n{}", capabilities::shown(&program));
+    let shown = format!("This file {is} given capabilities:\n{}", capabilities::describe(&program));
     if wants(args, &shown)? {
         capabilities::give(&program)?;
         page::print("Done.\n")?;

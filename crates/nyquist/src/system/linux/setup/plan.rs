@@ -45,7 +45,7 @@ pub(crate) fn changes(settings: &Settings, wanted_ring_kb: u64) -> Vec<Change> {
 }
 
 /// The changes as text.
-pub(crate) fn shown(changes: &[Change]) -> String {
+pub(crate) fn describe(changes: &[Change]) -> String {
     let mut text = String::new();
     for Change { name, from, to, meaning } in changes {
         let _ = writeln!(text, "  kernel.{name}: {from} -> {to}\n      {meaning}");
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn changes_are_shown_with_what_they_mean() {
-        let text = shown(&changes(&DELIVERED, 33_324));
+        let text = describe(&changes(&DELIVERED, 33_324));
         assert!(
             text.starts_with("  kernel.perf_event_paranoid: 2 -> 1\n      every user can sample"),
             "{text}"

@@ -1,8 +1,7 @@
 //! Compares two commands, and determines whether their difference is significant.
 
-use super::CONFIDENCE;
 use super::format::value;
-use super::measured::{Row, Summary};
+use super::measured::{CONFIDENCE, Row, Summary};
 use crate::number::counted;
 use crate::text::{Cell, Column, Screen, Style, Table, Text, one_line};
 use nyquist_analysis::Change;
@@ -28,7 +27,7 @@ pub(super) fn text(before: &Summary, after: &Summary, names: &[Option<String>; 2
     for (one, other, change) in pairs(before, after) {
         let mean = |row: &Row| row.spread.map_or(0.0, |spread| spread.mean);
         table.add(vec![
-            Cell::new(shown(&change), style(&change)),
+            Cell::new(format_change(&change), style(&change)),
             value(&one, mean(&one)).into(),
             value(&other, mean(&other)).into(),
             one.name.into(),
@@ -43,7 +42,7 @@ pub(super) fn text(before: &Summary, after: &Summary, names: &[Option<String>; 2
 
 /// A change in per cent with half its interval: `-12.3% ± 1.0`, or with `~` before it if it is not
 /// significant.
-fn shown(change: &Change) -> String {
+fn format_change(change: &Change) -> String {
     if change.difference == 0.0 {
         return "0.0%".to_owned();
     }
@@ -70,8 +69,9 @@ mod tests {
     #[test]
     fn a_change_says_whether_it_may_be_chance() {
         let spread = |values: &[f64]| Spread::of(values).unwrap();
-        let between =
-            |one: &[f64], other: &[f64]| shown(&Change::between(&spread(one), &spread(other), CONFIDENCE));
+        let between = |one: &[f64], other: &[f64]| {
+            format_change(&Change::between(&spread(one), &spread(other), CONFIDENCE))
+        };
         assert!(between(&[10.0, 10.1, 9.9], &[8.0, 8.1, 7.9]).starts_with("-20.0% ± "));
         assert!(between(&[10.0, 12.0, 9.0], &[10.5, 9.5, 12.5]).starts_with("~ +"));
         assert_eq!(between(&[0.0, 0.0], &[0.0, 0.0]), "0.0%");

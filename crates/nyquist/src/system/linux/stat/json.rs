@@ -1,10 +1,9 @@
 //! The result as JSON.
 
-use super::CONFIDENCE;
 use super::compare::pairs;
 use super::format::missing;
 use super::interval::IntervalCount;
-use super::measured::{KernelCount, Quantity, Row, Summary};
+use super::measured::{CONFIDENCE, KernelCount, Quantity, Row, Summary};
 use serde_json::{Value, json};
 use std::time::Duration;
 

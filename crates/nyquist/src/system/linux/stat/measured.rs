@@ -8,6 +8,9 @@ use nyquist_record::linux::event_names::Event;
 use nyquist_record::linux::launch::Usage;
 use std::time::Duration;
 
+/// The confidence of the intervals of differences.
+pub(super) const CONFIDENCE: f64 = 0.95;
+
 /// The measurements of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {

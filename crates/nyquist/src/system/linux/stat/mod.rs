@@ -12,7 +12,7 @@ mod table;
 
 use crate::args::{NOT_UNDERSTOOD, StatArgs};
 use crate::control::Control;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::identity;
 use crate::output::Output;
 use crate::page;
@@ -26,9 +26,6 @@ use std::ffi::OsString;
 
 /// The default number of runs of each side of a comparison.
 const RUNS_OF_A_COMPARISON: u32 = 5;
-
-/// The confidence of the intervals of differences.
-const CONFIDENCE: f64 = 0.95;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
@@ -58,7 +55,7 @@ pub(crate) fn run(args: &StatArgs) -> Result<u8, Failure> {
     let summaries: Vec<_> = measured.iter().map(|runs| Summary::of(runs, &wanted)).collect();
     let commands = args.commands();
     let names = if args.is_command() {
-        [Some(commands.0), commands.1].map(|words| words.map(shown))
+        [Some(commands.0), commands.1].map(|words| words.map(format_command))
     } else {
         [Some(target(args)), None]
     };
@@ -137,7 +134,7 @@ fn target(args: &StatArgs) -> String {
 }
 
 /// A command as it was typed.
-fn shown(words: &[OsString]) -> String {
+fn format_command(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
@@ -192,7 +189,5 @@ fn write_json(value: &Value, intervals: Option<Text>, output: Option<Output>) ->
 fn save(output: Output, text: &str) -> Result<(), Failure> {
     let path = output.name().to_owned();
     let saved = output.save(|out| out.write_all(text.as_bytes()));
-    saved
-        .map(drop)
-        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))
+    saved.map(drop).map_err(|error| Failure::cannot_write(&path, &error))
 }

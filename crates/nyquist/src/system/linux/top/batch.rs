@@ -24,21 +24,31 @@ pub(super) fn run(
     let question = State::of(args).question;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let name = session.about.title();
-    let (mut printed, mut ended) = (0, None);
+    let print =
+        |snapshot: &Snapshot| print_at_once(table(&name, snapshot, &question, limit, Screen::of_stdout()));
+    print_all(messages, args.iterations.unwrap_or(u64::MAX), print)
+}
+
+/// Prints snapshots until the last one, or until so many were printed. `print` returns whether its reader is
+/// left.
+fn print_all(
+    messages: &Receiver<Message>,
+    mut left: u64,
+    mut print: impl FnMut(&Snapshot) -> Result<bool, Failure>,
+) -> Result<QuitReason, Failure> {
+    let mut end = QuitReason::Gone;
     while let Ok(message) = messages.recv() {
         match message {
             Message::Snapshot(snapshot) => {
-                let table = table(&name, &snapshot, &question, limit, Screen::of_stdout());
-                printed += 1;
-                if !print_at_once(table)? || args.iterations.is_some_and(|wanted| printed >= wanted) {
+                left -= 1;
+                if !print(&snapshot)? || left == 0 {
                     return Ok(QuitReason::Quit);
                 }
-                if let Some(end) = ended {
-                    return Ok(end);
-                }
             }
-            // The last snapshot follows.
-            Message::Ended(status) => ended = Some(QuitReason::Ended(status)),
+            Message::LastSnapshot(snapshot) => {
+                return print(&snapshot).map(|is_read| if is_read { end } else { QuitReason::Quit });
+            }
+            Message::Ended(status) => end = QuitReason::Ended(status),
             Message::Signal(signal) => return Ok(QuitReason::Signal(signal)),
             Message::Input(_) => {}
             Message::Gone => return Ok(QuitReason::Gone),
@@ -93,6 +103,34 @@ mod tests {
     use super::*;
     use crate::args::SortBy;
     use crate::system::linux::top::draw::tests::snapshot;
+
+    /// The times up to which the printed snapshots reach, and how printing ends.
+    fn printed(messages: Vec<Message>, most: u64) -> (Vec<u64>, QuitReason) {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        messages.into_iter().for_each(|message| sender.send(message).unwrap());
+        let mut printed = Vec::new();
+        let end = print_all(&receiver, most, |snapshot| {
+            printed.push(snapshot.until);
+            Ok(true)
+        });
+        (printed, end.unwrap())
+    }
+
+    #[test]
+    fn a_snapshot_that_was_begun_is_not_the_last() {
+        let snapshot = |until: u64| Box::new(Snapshot { until, ..Snapshot::default() });
+        let messages = || {
+            let late = Message::Snapshot(snapshot(2));
+            vec![
+                Message::Snapshot(snapshot(1)),
+                Message::Ended(None),
+                late,
+                Message::LastSnapshot(snapshot(3)),
+            ]
+        };
+        assert_eq!(printed(messages(), 9), (vec![1, 2, 3], QuitReason::Ended(None)));
+        assert_eq!(printed(messages(), 2), (vec![1, 2], QuitReason::Quit));
+    }
 
     #[test]
     fn a_table_has_the_last_seconds_and_the_whole() {

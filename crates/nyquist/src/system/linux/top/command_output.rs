@@ -9,6 +9,9 @@ use std::thread;
 /// The number of lines that are kept.
 const LINES: usize = 500;
 
+/// The number of last lines of a failed command that are repeated.
+pub(super) const LINES_REPEATED: usize = 10;
+
 /// The longest line, in bytes. Longer ones continue in the next.
 const LINE: u64 = 4096;
 

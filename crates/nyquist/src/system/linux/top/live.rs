@@ -53,7 +53,7 @@ pub(super) struct Live {
 
 /// A snapshot with functions that have no names yet.
 #[derive(Debug)]
-pub(super) struct Unnamed {
+pub(super) struct UnnamedSnapshot {
     snapshot: Snapshot,
     sources: Vec<(LibId, LibSource)>,
 }
@@ -131,7 +131,7 @@ impl Live {
     }
 
     /// The recording so far, with the last `window` in detail.
-    pub(super) fn snapshot(&mut self, window: Duration, now: Timestamp) -> Unnamed {
+    pub(super) fn snapshot(&mut self, window: Duration, now: Timestamp) -> UnnamedSnapshot {
         let until = self.until(now);
         self.forget_detail(Timestamp(until.0.saturating_sub(window.as_nanos() as u64)));
         if self.counts_waits {
@@ -145,7 +145,7 @@ impl Live {
             lost: self.converter.statistics().lost,
             profile,
         };
-        Unnamed { snapshot, sources: self.converter.lib_sources() }
+        UnnamedSnapshot { snapshot, sources: self.converter.lib_sources() }
     }
 
     /// Forgets everything so far.
@@ -190,7 +190,7 @@ impl Live {
     }
 }
 
-impl Unnamed {
+impl UnnamedSnapshot {
     /// The snapshot with names. With `by_place`, the user's files are named by their paths here. Requests
     /// for their text must use the debug info's names.
     pub(super) fn named(self, symbolicator: &mut Symbolicator<'_>, by_place: bool) -> Snapshot {

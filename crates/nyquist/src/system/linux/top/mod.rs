@@ -20,16 +20,14 @@ use crate::live_page::LivePage;
 use crate::page::is_terminal;
 use crate::printer::Printer;
 use crate::system::linux::outcome_messages;
+use command_output::LINES_REPEATED;
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::Requests;
 use quit_reason::{QuitReason, ended};
-use session::{About, Message, Session};
+use session::{Message, Session, WatchedTarget};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
-
-/// The number of last lines of a failed command that are repeated.
-const LINES_REPEATED: usize = 10;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
@@ -44,12 +42,12 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     let served =
         args.web.then(|| LivePage::start(&session::name(args), &args.server(), &args.symbols, printer));
     let served = served.transpose()?;
-    let session = Session::start(args, served.as_ref().map(|page| Arc::clone(page.shown())), &sender)?;
+    let session = Session::start(args, served.as_ref().map(|page| Arc::clone(page.profile())), &sender)?;
     let asked = sender.clone();
     thread::spawn(move || forward_requests(&requests, &asked));
     let end = if let Some(page) = &served {
         outcome_messages::print_outcome(printer, &session.about.outcome);
-        Ok(web::run(&session, page.shown(), &messages, printer))
+        Ok(web::run(&session, page.profile(), &messages, printer))
     } else if args.batch || !is_terminal() {
         outcome_messages::print_outcome(printer, &session.about.outcome);
         batch::run(args, &session, &messages)
@@ -82,7 +80,7 @@ fn forward_requests(requests: &Requests, messages: &Sender<Message>) {
     }
 }
 
-impl About {
+impl WatchedTarget {
     /// The sampling method, and reductions of the request, each in a line.
     fn notes(&self) -> Vec<String> {
         let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());

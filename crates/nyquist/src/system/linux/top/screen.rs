@@ -116,7 +116,7 @@ impl Watching<'_> {
         newest: &mut Option<Box<Snapshot>>,
     ) -> Option<QuitReason> {
         match message {
-            Message::Snapshot(snapshot) => *newest = Some(snapshot),
+            Message::Snapshot(snapshot) | Message::LastSnapshot(snapshot) => *newest = Some(snapshot),
             Message::Ended(status) => {
                 self.caption.ended = Some(ended(status));
                 self.end = Some(QuitReason::Ended(status));

@@ -18,7 +18,6 @@ use crate::{finder, identity};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, StackCopyFeedback, Symbolicator, Symbols};
-use nyquist_perf::Budget;
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
 use nyquist_record::linux::event_names::EventSources;
@@ -26,9 +25,9 @@ use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspen
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::wait_stacks::WaitStacks;
 use nyquist_record::linux::{self, EndReason, RecordedEvent, StopHandle, Target, now};
+use nyquist_resources::cpu_count;
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -59,7 +58,10 @@ const PIDS_NAMED: usize = 4;
 pub(super) enum Message {
     /// A new snapshot.
     Snapshot(Box<Snapshot>),
-    /// The watched target has ended. The last snapshot follows. The status of a command is known.
+    /// The snapshot of the whole recording. It follows the end of the target.
+    LastSnapshot(Box<Snapshot>),
+    /// The watched target has ended. The last snapshot follows, perhaps after one that was begun before. The
+    /// status of a command is known.
     Ended(Option<ExitStatus>),
     /// Input from the terminal.
     Input(ratatui::crossterm::event::Event),
@@ -83,17 +85,17 @@ pub(super) enum Order {
 /// A watch session.
 pub(super) struct Session {
     /// The target and the sampling method.
-    pub(super) about: About,
+    pub(super) about: WatchedTarget,
     /// The command's output.
     pub(super) output: CommandOutput,
     pub(super) orders: Sender<Order>,
     stop: StopHandle,
     command: Option<Signaller>,
-    recorder: JoinHandle<Recorded>,
+    recorder: JoinHandle<RecorderEnd>,
 }
 
 /// The remaining state after the end of the recording.
-struct Recorded {
+struct RecorderEnd {
     /// The command, if it has not ended.
     running: Option<Running>,
     /// The number of waiting threads that may not be read.
@@ -102,13 +104,13 @@ struct Recorded {
 
 /// A watched target.
 #[derive(Clone, Debug)]
-pub(super) struct About {
+pub(super) struct WatchedTarget {
     pub(super) name: String,
     pub(super) pids: Vec<u32>,
     pub(super) outcome: Outcome,
 }
 
-impl About {
+impl WatchedTarget {
     /// The name and the processes, such as `app (17, 18)`, or the number of processes.
     pub(super) fn title(&self) -> String {
         let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
@@ -127,37 +129,15 @@ impl Session {
         messages: &Sender<Message>,
     ) -> Result<Self, Failure> {
         let (output, child) = prepare(args)?;
-        let target = match &child {
-            Some(child) => Target::Child(child.pid()),
-            None => Target::Attach(attached(args)),
-        };
         let pids = match &child {
-            Some(child) => vec![child.pid().0],
-            None => attached(args).into_iter().map(|pid| pid.0).collect(),
+            Some(child) => vec![child.pid()],
+            None => attached(args),
         };
-        let hand_over_every = Some(HAND_OVER_EVERY);
-        let options = linux::Options {
-            rate_hz: args.rate,
-            hand_over_every,
-            context_switches: args.off_cpu,
-            wait_reasons: args.off_cpu,
-            events: if args.off_cpu {
-                RecordedEvent::of_waits(&EventSources::of_machine())
-            } else {
-                Vec::new()
-            },
-            ..linux::Options::default()
-        };
-        let options = with_stacks(args.stacks, options)?;
-        let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
-        let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
-        let backend = backend.map_err(|error| open_failure(&error))?;
-        let about = About { name: name(args), pids, outcome: backend.outcome() };
+        let backend = open_backend(args, child.as_ref(), &pids)?;
+        let pids = pids.into_iter().map(|pid| pid.0).collect();
+        let about = WatchedTarget { name: name(args), pids, outcome: backend.outcome() };
         let zero = now();
-        let side_files = memory::side_files(args.symbols.max_memory);
-        // With ptrace, samples themselves record how long their threads have waited.
-        let waits = args.off_cpu && matches!(about.outcome, Outcome::Perf(_));
-        let mut converter = with_running_kernel(converter(&about, zero, side_files, waits), &about.outcome);
+        let mut converter = converter(args, &about, zero);
         converter.keep_only(backend.filter());
         // A page shows markers, and each wait should have one.
         let live = Live::new(converter, zero).counting_waits(args.off_cpu && page.is_none());
@@ -173,15 +153,7 @@ impl Session {
             let messages = MessageSender(messages.clone());
             move || recorder.run(recording, running, &messages)
         })?;
-        let refresher = Refresher {
-            live,
-            orders: ordered,
-            finder: identity::as_invoking_user(|| finder::offline(&args.symbols))?
-                .with_kernel_files(KernelFiles::open()),
-            interval: args.interval,
-            window: Duration::from_secs(if args.web { args.window.max(PAGE_WINDOW) } else { args.window }),
-            page,
-        };
+        let refresher = Refresher::new(args, live, ordered, page)?;
         let messages = MessageSender(messages.clone());
         spawn("top-refresher", move || refresher.run(&messages))?;
         Ok(Self { about, output, orders, stop, command, recorder })
@@ -219,6 +191,24 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure
     Ok((output, Some(child)))
 }
 
+/// Opens the events of the command, or of the processes with these ids.
+fn open_backend(args: &TopArgs, child: Option<&Suspended>, pids: &[Pid]) -> Result<Backend, Failure> {
+    let target = child.map_or_else(|| Target::Attach(pids.to_vec()), |child| Target::Child(child.pid()));
+    let waits = || RecordedEvent::of_waits(&EventSources::of_machine());
+    let options = linux::Options {
+        rate_hz: args.rate,
+        hand_over_every: Some(HAND_OVER_EVERY),
+        context_switches: args.off_cpu,
+        wait_reasons: args.off_cpu,
+        events: if args.off_cpu { waits() } else { Vec::new() },
+        ..linux::Options::default()
+    };
+    let options = with_stacks(args.stacks, options)?;
+    let loses_privileges = child.and_then(Suspended::loses_privileges);
+    let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
+    backend.map_err(|error| open_failure(&error))
+}
+
 /// The requested processes, each once.
 fn attached(args: &TopArgs) -> Vec<Pid> {
     let pids: BTreeSet<_> = args.pid.iter().copied().collect();
@@ -241,18 +231,22 @@ pub(super) fn name(args: &TopArgs) -> String {
 /// Starts reading where threads wait, if requested. The ptrace backend does this itself.
 fn watch_waits(args: &TopArgs, outcome: &Outcome) -> Result<Option<WaitStacks>, Failure> {
     let waits = (args.off_cpu && matches!(outcome, Outcome::Perf(_))).then(WaitStacks::start);
-    waits.transpose().map_err(|error| Failure::because("it cannot be watched where threads wait", &error))
+    waits.transpose().map_err(|error| Failure::because("cannot record where threads wait", &error))
 }
 
-fn converter(about: &About, zero: Timestamp, side_files: Budget, waits: bool) -> Converter {
+fn converter(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> Converter {
     let outcome = &about.outcome;
+    // With ptrace, samples themselves record how long their threads have waited.
+    let waits = args.off_cpu && matches!(outcome, Outcome::Perf(_));
     let interval = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
     let meta = Meta { interval, has_cpu_deltas: true, product: about.name.clone(), ..Meta::default() };
     // A program that starts threads repeatedly should have one row for them, and not thousands.
     let shape = Shape { reuse_threads: true, waits, ..Shape::default() };
-    Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
-        .shaped(shape)
-        .limiting_side_files(side_files)
+    let converter =
+        Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
+            .shaped(shape)
+            .limiting_side_files(memory::side_files(args.symbols.max_memory));
+    with_running_kernel(converter, outcome)
 }
 
 fn spawn<T: Send + 'static>(
@@ -288,7 +282,12 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn run(self, mut recording: Recording, running: Option<Running>, messages: &MessageSender) -> Recorded {
+    fn run(
+        self,
+        mut recording: Recording,
+        running: Option<Running>,
+        messages: &MessageSender,
+    ) -> RecorderEnd {
         drive(&mut recording, &mut &self);
         let unread_waits = self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
@@ -296,7 +295,7 @@ impl Recorder {
         messages.tell(Message::Ended(ended.map(|ended| ended.status)));
         // A refresher that has ended makes no snapshot.
         let _ = self.orders.send(Order::Finish);
-        Recorded { running: running.filter(|_| ended.is_none()), unread_waits }
+        RecorderEnd { running: running.filter(|_| ended.is_none()), unread_waits }
     }
 
     fn with_live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
@@ -330,8 +329,25 @@ struct Refresher {
 }
 
 impl Refresher {
+    fn new(
+        args: &TopArgs,
+        live: Arc<Mutex<Live>>,
+        orders: Receiver<Order>,
+        page: Option<Arc<PageProfile>>,
+    ) -> Result<Self, Failure> {
+        let finder = identity::as_invoking_user(|| finder::offline(&args.symbols))?;
+        Ok(Self {
+            live,
+            orders,
+            finder: finder.with_kernel_files(KernelFiles::open()),
+            interval: args.interval,
+            window: Duration::from_secs(if args.web { args.window.max(PAGE_WINDOW) } else { args.window }),
+            page,
+        })
+    }
+
     fn run(mut self, messages: &MessageSender) {
-        let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let threads = cpu_count();
         let finder = std::mem::take(&mut self.finder);
         let mut symbolicator =
             Symbolicator::new(Symbols { finder: &finder, kernel: KernelSymbols::running, threads });
@@ -356,7 +372,11 @@ impl Refresher {
                 wait = pace.pause_after(made + page.show(snapshot.profile, snapshot.until));
                 continue;
             }
-            if !messages.tell(Message::Snapshot(snapshot)) || is_last {
+            if is_last {
+                messages.tell(Message::LastSnapshot(snapshot));
+                return;
+            }
+            if !messages.tell(Message::Snapshot(snapshot)) {
                 return;
             }
             wait = self.interval.max(began.elapsed() * PAUSE);

@@ -1,6 +1,6 @@
 //! Watches in a browser: the page gets the snapshots, and this thread waits for the end.
 
-use super::LINES_REPEATED;
+use super::command_output::LINES_REPEATED;
 use super::quit_reason::{QuitReason, ended};
 use super::session::{Message, Session};
 use crate::live_page::PageProfile;
@@ -32,7 +32,7 @@ pub(super) fn run(
                 return if end == QuitReason::Gone { QuitReason::Signal(signal) } else { end };
             }
             Message::Gone => return QuitReason::Gone,
-            Message::Snapshot(_) | Message::Input(_) => {}
+            Message::Snapshot(_) | Message::LastSnapshot(_) | Message::Input(_) => {}
         }
     }
     end

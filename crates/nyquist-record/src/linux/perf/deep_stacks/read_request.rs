@@ -7,13 +7,12 @@ use super::truncated_stack::TruncatedStack;
 /// If a sample is older than this when it is reported, it does not represent the current stack.
 pub(super) const FRESH_NS: u64 = 8_000_000;
 
-/// What to read for a thread: from the innermost end of its copies, and everything up to their outermost end.
+/// What to read for a thread: its stack from the innermost end of these copies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct ReadRequest {
     pub(super) pid: u32,
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) outermost_end: u64,
     pub(super) oldest_ns: u64,
     pub(super) newest_ns: u64,
     /// Whether a copy was reported; otherwise the stack is read for possible later samples.
@@ -21,18 +20,18 @@ pub(super) struct Wanted {
 }
 
 /// Adds a copy to the request for its thread. Of old samples, only the thread is used.
-pub(super) fn add(wanted: &mut HashMap<u32, Wanted>, copy: TruncatedStack) {
+pub(super) fn add(wanted: &mut HashMap<u32, ReadRequest>, copy: TruncatedStack) {
     let TruncatedStack { pid, start, end, time_ns, .. } = copy;
     let (oldest_ns, newest_ns) = (time_ns, time_ns);
-    let new = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_reported: true };
+    let new = ReadRequest { pid, start, end, oldest_ns, newest_ns, is_reported: true };
     wanted
         .entry(copy.tid)
         .and_modify(|known| {
             let is_fresh = copy.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
             *known = if is_fresh && known.pid == copy.pid {
                 let (oldest_ns, newest_ns) = (known.oldest_ns.min(time_ns), known.newest_ns.max(time_ns));
-                let (start, outermost_end) = (known.start.min(start), known.outermost_end.max(end));
-                Wanted { start, end: known.end.min(end), outermost_end, oldest_ns, newest_ns, ..new }
+                let (start, end) = (known.start.min(start), known.end.min(end));
+                ReadRequest { start, end, oldest_ns, newest_ns, ..new }
             } else {
                 new
             };
@@ -55,7 +54,7 @@ mod tests {
             for copy in copies {
                 add(&mut wanted, *copy);
             }
-            let Wanted { end, oldest_ns, .. } = wanted[&2];
+            let ReadRequest { end, oldest_ns, .. } = wanted[&2];
             assert_eq!((oldest_ns, end), expected, "{copies:?}");
         };
         check(&[truncated(100, 0x5000)], (100, 0x5000));

@@ -7,14 +7,14 @@ use crate::selection::Selection;
 
 /// Which events are wanted.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct EventSelection {
     pub(crate) filter: Filter,
     pub(crate) selection: Selection,
     /// The profile's zero.
     start: Timestamp,
 }
 
-impl Wanted {
+impl EventSelection {
     /// All events, in a profile with this zero.
     pub(crate) fn all(start: Timestamp) -> Self {
         Self { filter: Filter::All, selection: Selection::default(), start }

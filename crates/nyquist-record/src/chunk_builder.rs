@@ -1,4 +1,4 @@
-//! The queue of events to the consumer. Their stacks are in memory that is bounded and reused.
+//! Builds the chunks of events for the consumer. Their stacks are in memory that is bounded and reused.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const MOST_WAITING: usize = 512;
 
 /// The events since the last chunk was sent.
 #[derive(Debug)]
-pub(crate) struct Out {
+pub(crate) struct ChunkBuilder {
     pool: Pool,
     filling: Option<BufferWriter>,
     /// How many bytes of `filling` are used.
@@ -29,7 +29,7 @@ pub(crate) struct Out {
     dropped: u64,
 }
 
-impl Out {
+impl ChunkBuilder {
     /// Sends to `chunks`. The receiver decrements `waiting` for each chunk that it takes.
     pub(crate) fn new(chunks: Sender<Chunk>, waiting: Arc<AtomicUsize>) -> Self {
         Self {
@@ -135,9 +135,9 @@ mod tests {
     use nyquist_convert::event::{Pid, Registers, Sample, SampleState, Tid};
     use std::sync::mpsc::{Receiver, channel};
 
-    fn out() -> (Out, Receiver<Chunk>) {
+    fn out() -> (ChunkBuilder, Receiver<Chunk>) {
         let (sender, chunks) = channel();
-        (Out::new(sender, Arc::default()), chunks)
+        (ChunkBuilder::new(sender, Arc::default()), chunks)
     }
 
     fn sample(stack: &'static [u8]) -> EventKind {

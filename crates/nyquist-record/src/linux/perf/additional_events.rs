@@ -1,11 +1,11 @@
-//! Events beside the clock: their attributes, the CPUs on which they are opened, and the reasons for
+//! Additional events: their attributes, the CPUs on which they are opened, and the reasons for
 //! failures.
 
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use super::attr::{Common, LEAST_STACK, Reach, begin};
+use super::attr::{CommonAttr, LEAST_STACK, Reach, base_attr};
 use super::open_error::{EventRefusal, OpenError};
 use crate::linux::event_names::Selector;
 use crate::linux::recorded_event::{Pacing, RecordedEvent};
@@ -17,10 +17,10 @@ const MOST_STACK: u32 = 8 << 10;
 /// The same for events with a limited rate.
 const MOST_STACK_OF_FEW: u32 = 32 << 10;
 
-/// The parameters for opening events beside the clock on a CPU.
+/// The parameters for opening additional events on a CPU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opening {
-    pub(crate) common: Common,
+pub(crate) struct OpenParameters {
+    pub(crate) common: CommonAttr,
     pub(crate) cpu: u32,
     /// The size of the stack copies in the clock's samples.
     pub(crate) stack_bytes: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Opening {
     pub(crate) wake_at: u32,
 }
 
-impl Opening {
+impl OpenParameters {
     /// Opens an event: once for each of its selectors. Skips a selector whose unit does not count on this
     /// CPU.
     pub(crate) fn open(
@@ -68,12 +68,12 @@ impl Opening {
 
     fn attr(&self, recorded: &RecordedEvent, selector: &Selector) -> perf_event_attr {
         let modifiers = recorded.event.modifiers;
-        let mut attr = begin(self.common);
+        let mut attr = base_attr(self.common);
         attr.type_ = selector.kind;
         attr.config = selector.config[0];
         attr.__bindgen_anon_3.config1 = selector.config[1];
         attr.__bindgen_anon_4.config2 = selector.config[2];
-        let counts = self.common.counts_beside();
+        let counts = self.common.has_additional_event_counts();
         match recorded.pacing(counts) {
             Pacing::Fixed(period) => attr.__bindgen_anon_1.sample_period = period,
             Pacing::ByReader(_) => attr.__bindgen_anon_1.sample_period = 1,
@@ -89,7 +89,7 @@ impl Opening {
         attr.set_exclude_guest(u64::from(modifiers.exclude_guest));
         attr.set_precise_ip(modifiers.precise.into());
         attr.sample_type = recorded.sample_fields(counts).format(self.common.format()).sample_type.0;
-        let most = if recorded.may_be_left_out() { MOST_STACK_OF_FEW } else { MOST_STACK };
+        let most = if recorded.is_optional() { MOST_STACK_OF_FEW } else { MOST_STACK };
         attr.sample_stack_user = self.stack_bytes.clamp(LEAST_STACK, most);
         attr.__bindgen_anon_2.wakeup_watermark = self.wake_at;
         attr
@@ -108,7 +108,7 @@ fn set_filter(event: &OwnedFd, recorded: &RecordedEvent, filter: &str) -> Result
 }
 
 /// Converts the kernel's refusal of an event into an error.
-fn event_error(recorded: &RecordedEvent, common: Common, source: io::Error) -> OpenError {
+fn event_error(recorded: &RecordedEvent, common: CommonAttr, source: io::Error) -> OpenError {
     let event = recorded.event.name.clone();
     let refusal = match source.raw_os_error().unwrap_or(0) {
         libc::EACCES | libc::EPERM if recorded.event.is_tracepoint() => EventRefusal::TracepointNotPermitted,

@@ -1,4 +1,5 @@
-//! Events that are recorded beside the clock, and what their samples become.
+//! Additional events: those that are recorded besides the sampling event, such as tracepoints, page faults and
+//! context switches. Their samples become markers, or facts about waits.
 
 use std::sync::Arc;
 
@@ -15,16 +16,16 @@ use crate::event::{
 const CONTEXT_AT: usize = 2;
 const INTERRUPTS: u8 = 0x18;
 
-/// An event that is recorded beside the clock.
+/// An event that is recorded in addition to the sampling event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BesideEvent {
-    /// What its samples become.
-    pub becomes: Becomes,
+pub struct AdditionalEvent {
+    /// How its samples are used.
+    pub kind: AdditionalEventKind,
     /// The fields of its samples.
     pub fields: SampleFields,
 }
 
-/// The fields of the samples of an event beside the clock.
+/// The fields of the samples of an additional event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleFields {
     /// The same fields as the clock's.
@@ -52,31 +53,31 @@ impl SampleFields {
     }
 }
 
-/// What the samples of an event beside the clock become.
+/// How the samples of an additional event are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Becomes {
-    /// Markers.
+pub enum AdditionalEventKind {
+    /// They become markers.
     Occurrences(OccurrenceEvent),
-    /// The stacks of threads that leave their CPU (`sched:sched_switch`).
+    /// They are the stacks of threads that leave their CPU (`sched:sched_switch`).
     SwitchStacks,
-    /// Threads that others make ready to run (`sched:sched_waking`), with the fields of its raw data.
+    /// They name threads that others make ready to run (`sched:sched_waking`), with the fields of its raw data.
     Wakeups(TracepointFormat),
 }
 
-impl BesideEvent {
-    /// What a sample of the event becomes. `None` if its raw data does not match its format.
-    pub(super) fn kind(
+impl AdditionalEvent {
+    /// Converts a sample of the event. `None` if its raw data does not match its format.
+    pub(super) fn event_kind(
         &self,
         sample: Sample,
         record: &nyquist_perf::Sample<'_>,
         counter: Option<OccurrenceCounter>,
     ) -> Option<EventKind> {
-        Some(match &self.becomes {
-            Becomes::Occurrences(event) => {
+        Some(match &self.kind {
+            AdditionalEventKind::Occurrences(event) => {
                 EventKind::Occurrence(Box::new(event.occurrence(sample, record, counter)))
             }
-            Becomes::SwitchStacks => EventKind::SwitchStack(sample),
-            Becomes::Wakeups(format) => {
+            AdditionalEventKind::SwitchStacks => EventKind::SwitchStack(sample),
+            AdditionalEventKind::Wakeups(format) => {
                 let raw = record.raw?;
                 let woken = format.fields.iter().find(|field| field.name == "pid")?;
                 let file::FieldValue::Integer(woken) = woken.value(raw, ByteOrder::Little)? else {
@@ -90,8 +91,8 @@ impl BesideEvent {
     }
 
     /// Whether the user has asked for its samples.
-    pub(super) fn is_asked_for(&self) -> bool {
-        matches!(self.becomes, Becomes::Occurrences(_))
+    pub(super) fn is_requested(&self) -> bool {
+        matches!(self.kind, AdditionalEventKind::Occurrences(_))
     }
 }
 
@@ -124,7 +125,7 @@ impl OccurrenceEvent {
             Details::None => Vec::new(),
             Details::Address => vec![("addr".to_owned(), MarkerFormat::Hexadecimal)],
             Details::Fields(format) => {
-                shown(format).map(|field| (field.name.clone(), marker_format(field))).collect()
+                shown_fields(format).map(|field| (field.name.clone(), marker_format(field))).collect()
             }
         };
         Self { kind: Arc::new(OccurrenceKind::new(name, &fields, most)), details, period }
@@ -145,7 +146,7 @@ impl OccurrenceEvent {
             }
             Details::Fields(format) => {
                 let raw = record.raw.unwrap_or_default();
-                shown(format).map(|field| value(field.value(raw, ByteOrder::Little))).collect()
+                shown_fields(format).map(|field| field_value(field.value(raw, ByteOrder::Little))).collect()
             }
         };
         let count = self.period.or(record.period).unwrap_or(1).max(1);
@@ -155,7 +156,7 @@ impl OccurrenceEvent {
 }
 
 /// The fields of a tracepoint that are numbers or texts.
-pub(crate) fn shown(format: &TracepointFormat) -> impl Iterator<Item = &Field> {
+pub(crate) fn shown_fields(format: &TracepointFormat) -> impl Iterator<Item = &Field> {
     format.fields.iter().filter(|field| field.kind != FieldKind::Other)
 }
 
@@ -170,7 +171,7 @@ pub(crate) fn marker_format(field: &Field) -> MarkerFormat {
 }
 
 /// The value of a tracepoint's field.
-pub(crate) fn value(value: Option<file::FieldValue>) -> FieldValue {
+pub(crate) fn field_value(value: Option<file::FieldValue>) -> FieldValue {
     match value {
         Some(file::FieldValue::Integer(number)) => {
             i64::try_from(number).map_or(FieldValue::Missing, FieldValue::Integer)
@@ -180,23 +181,23 @@ pub(crate) fn value(value: Option<file::FieldValue>) -> FieldValue {
     }
 }
 
-/// The opened events that are recorded beside the clock, by the kernel's numbers of them.
+/// The open additional events, by the kernel's ids of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EventsBeside {
-    /// Ascending by number.
-    by_id: Arc<[(u64, Arc<BesideEvent>)]>,
+pub struct AdditionalEvents {
+    /// Ascending by id.
+    by_id: Arc<[(u64, Arc<AdditionalEvent>)]>,
 }
 
-impl FromIterator<(u64, Arc<BesideEvent>)> for EventsBeside {
-    fn from_iter<I: IntoIterator<Item = (u64, Arc<BesideEvent>)>>(events: I) -> Self {
+impl FromIterator<(u64, Arc<AdditionalEvent>)> for AdditionalEvents {
+    fn from_iter<I: IntoIterator<Item = (u64, Arc<AdditionalEvent>)>>(events: I) -> Self {
         let mut by_id: Vec<_> = events.into_iter().collect();
         by_id.sort_unstable_by_key(|(id, _)| *id);
         Self { by_id: by_id.into() }
     }
 }
 
-impl EventsBeside {
-    /// The fields of the samples of the event with this number. The samples of other events have those of the
+impl AdditionalEvents {
+    /// The fields of the samples of the event with this id. The samples of other events have those of the
     /// clock.
     pub fn fields(&self, id: u64) -> SampleFields {
         self.get(Some(id)).map(|event| event.fields).unwrap_or_default()
@@ -207,8 +208,8 @@ impl EventsBeside {
         self.by_id.is_empty()
     }
 
-    /// The event with this number. Logarithmic in the number of events, and free without events.
-    pub(super) fn get(&self, id: Option<u64>) -> Option<&BesideEvent> {
+    /// The event with this id. Logarithmic in the number of events, and free without events.
+    pub(super) fn get(&self, id: Option<u64>) -> Option<&AdditionalEvent> {
         let id = id.filter(|_| !self.by_id.is_empty())?;
         let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         self.by_id.get(at).map(|(_, event)| &**event)

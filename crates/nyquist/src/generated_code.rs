@@ -4,14 +4,14 @@
 use nyquist_convert::SavedCode;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::Lib;
-use nyquist_server::{MadeCode, MadeLib};
+use nyquist_server::{GeneratedCode, GeneratedLib};
 use nyquist_symbols::{Disassembly, disassemble_code};
 
 /// Finds jitdumps and perf maps by their paths in the profile.
 pub(crate) struct SideFiles;
 
-impl MadeCode for SideFiles {
-    fn open(&self, lib: &Lib) -> Option<Result<Box<dyn MadeLib>, String>> {
+impl GeneratedCode for SideFiles {
+    fn open(&self, lib: &Lib) -> Option<Result<Box<dyn GeneratedLib>, String>> {
         let opened = SavedCode::is_of(lib).then(|| SavedCode::open(lib))?;
         Some(match opened {
             Ok(code) => Ok(Box::new(SideFile(code))),
@@ -19,7 +19,7 @@ impl MadeCode for SideFiles {
         })
     }
 
-    fn is_made(&self, lib: &Lib) -> bool {
+    fn is_generated(&self, lib: &Lib) -> bool {
         SavedCode::is_of(lib)
     }
 }
@@ -27,7 +27,7 @@ impl MadeCode for SideFiles {
 /// A jitdump or a perf map.
 struct SideFile(SavedCode);
 
-impl MadeLib for SideFile {
+impl GeneratedLib for SideFile {
     fn named_source(&self, file: &str) -> Option<String> {
         self.0.named_source(file)
     }
@@ -85,7 +85,7 @@ mod tests {
             builder.intern_func(Func { source, ..Func::new(filename, Some(lib)) });
         }
         let symbols = ProfileSymbols::new(&builder.finish(), Finder::default(), SourceFiles::default());
-        symbols.with_made_code(SideFiles)
+        symbols.with_generated_code(SideFiles)
     }
 
     fn key() -> LibKey {

@@ -6,16 +6,16 @@ use nyquist_profile::Lib;
 use nyquist_symbols::Disassembly;
 
 /// Finds the code of libs that are not files.
-pub trait MadeCode: Send + Sync {
+pub trait GeneratedCode: Send + Sync {
     /// Opens the recorded code of a lib; `None` if the lib is an ordinary file.
-    fn open(&self, lib: &Lib) -> Option<Result<Box<dyn MadeLib>, String>>;
+    fn open(&self, lib: &Lib) -> Option<Result<Box<dyn GeneratedLib>, String>>;
 
     /// Whether a lib's code was generated at run time.
-    fn is_made(&self, lib: &Lib) -> bool;
+    fn is_generated(&self, lib: &Lib) -> bool;
 }
 
 /// The code of a lib that is not a file.
-pub trait MadeLib: Send + Sync {
+pub trait GeneratedLib: Send + Sync {
     /// The path that the compiler recorded for a source file, if it did; `file` may be its special path. This
     /// record must be on this machine and trusted, because the file is then shown.
     fn named_source(&self, file: &str) -> Option<String>;
@@ -33,14 +33,14 @@ pub trait MadeLib: Send + Sync {
 }
 
 /// Finds no such code.
-pub(crate) struct NoMadeCode;
+pub(crate) struct NoGeneratedCode;
 
-impl MadeCode for NoMadeCode {
-    fn open(&self, _: &Lib) -> Option<Result<Box<dyn MadeLib>, String>> {
+impl GeneratedCode for NoGeneratedCode {
+    fn open(&self, _: &Lib) -> Option<Result<Box<dyn GeneratedLib>, String>> {
         None
     }
 
-    fn is_made(&self, _: &Lib) -> bool {
+    fn is_generated(&self, _: &Lib) -> bool {
         false
     }
 }

@@ -10,7 +10,7 @@ const MOST_THREADS: usize = 1 << 20;
 
 /// Decides which events are kept.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum EventFilter {
     /// Those of all processes.
     All,
     /// Those of some processes and of all that descend from them.
@@ -27,7 +27,7 @@ pub(crate) struct Family {
     began: Timestamp,
 }
 
-impl Kept {
+impl EventFilter {
     /// Those of these processes, and of processes that they start.
     pub(crate) fn family(pids: impl IntoIterator<Item = u32>) -> Self {
         let processes = pids.into_iter().map(Pid).collect();
@@ -130,14 +130,14 @@ mod tests {
         EventKind::Map(Mapping { pid: pid.map(Pid), start, len: 4096, offset, path, identity })
     }
 
-    fn kept(kept: &mut Kept, kinds: Vec<EventKind>) -> Vec<bool> {
+    fn kept(kept: &mut EventFilter, kinds: Vec<EventKind>) -> Vec<bool> {
         let event = |kind| Event { time: Timestamp(1), cpu: None, kind };
         kinds.into_iter().map(|kind| kept.keeps(&event(kind))).collect()
     }
 
     #[test]
     fn processes_of_others_are_left_out() {
-        let mut family = Kept::family([10]);
+        let mut family = EventFilter::family([10]);
         let kinds = vec![
             fork((20, 21), 4),
             fork((11, 12), 10),
@@ -152,19 +152,19 @@ mod tests {
         let mut processes: Vec<Pid> = family.processes().collect();
         processes.sort_unstable();
         assert_eq!(processes, [Pid(10), Pid(11), Pid(13)]);
-        assert_eq!(kept(&mut Kept::All, vec![fork((20, 21), 4), image(Some(9))]), [true, true]);
+        assert_eq!(kept(&mut EventFilter::All, vec![fork((20, 21), 4), image(Some(9))]), [true, true]);
     }
 
     #[test]
     fn images_are_kept_after_their_process_ends() {
-        let mut family = Kept::family([10]);
+        let mut family = EventFilter::family([10]);
         let kinds = vec![fork((11, 12), 10), exit((11, 12)), image(Some(11))];
         assert_eq!(kept(&mut family, kinds), [true, true, true]);
     }
 
     #[test]
     fn processes_that_run_already_keep_their_numbers() {
-        let mut family = Kept::family([10]);
+        let mut family = EventFilter::family([10]);
         family.begin(Timestamp(2));
         let kinds = vec![fork((10, 11), 4), fork((20, 21), 4), image(Some(10))];
         assert_eq!(kept(&mut family, kinds), [true, false, true]);
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn numbers_that_are_used_again_belong_to_others() {
-        let mut family = Kept::family([10]);
+        let mut family = EventFilter::family([10]);
         let kinds = vec![
             fork((11, 12), 10),
             exit((11, 12)),

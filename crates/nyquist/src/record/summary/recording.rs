@@ -69,7 +69,7 @@ fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
 }
 
 /// The recording that the summary describes.
-pub(crate) struct Recorded<'a> {
+pub(crate) struct SummarizedRecording<'a> {
     /// The profile.
     pub(crate) profile: &'a Profile,
     /// The name of the recorded program.
@@ -78,7 +78,7 @@ pub(crate) struct Recorded<'a> {
     pub(crate) command_lines: &'a str,
     /// Whether the user requested the waits of threads.
     pub(crate) waits: bool,
-    /// The names of the events that were recorded beside the samples, and their numbers.
+    /// The names of the events that were recorded in addition to the samples, and their numbers.
     pub(crate) events: (&'a [String], &'a OccurrenceCounts),
     /// Whether the recorder could read all processes. This process may have given up that right since.
     pub(crate) may_read_other_processes: bool,
@@ -86,7 +86,7 @@ pub(crate) struct Recorded<'a> {
 
 /// How a recording went, as its backend reports it.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct RunReport {
     /// The CPU time of all recorded threads together, in nanoseconds; `None` if it was counted together with
     /// others. The profile's is shown then.
     pub(crate) total_cpu_time_ns: Option<u64>,
@@ -98,8 +98,8 @@ pub(crate) struct Course {
     pub(crate) warnings: Vec<String>,
 }
 
-impl Course {
-    /// This course of a run with the sums and warnings of those before it.
+impl RunReport {
+    /// The report of a run with the sums and warnings of those before it.
     pub(crate) fn after(mut self, mut former: Self) -> Self {
         let sums = self.total_cpu_time_ns.zip(former.total_cpu_time_ns);
         self.total_cpu_time_ns = sums.map(|(time, before)| time + before);
@@ -112,8 +112,8 @@ impl Course {
 /// Prints the summary of a recording.
 pub(crate) fn print(
     printer: Printer,
-    recorded: &Recorded<'_>,
-    course: &Course,
+    recorded: &SummarizedRecording<'_>,
+    report: &RunReport,
     statistics: &Statistics,
     ending: &Ending<'_>,
     saved: Option<&Path>,
@@ -121,12 +121,13 @@ pub(crate) fn print(
     if printer.is_silent() {
         return;
     }
-    let &Recorded { profile, program, command_lines, waits, events, may_read_other_processes } = recorded;
+    let &SummarizedRecording { profile, program, command_lines, waits, events, may_read_other_processes } =
+        recorded;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
     let (functions, scale) = (view.functions().functions, Scale::of(&view));
-    let cpu_time = course.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
+    let cpu_time = report.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
     printer.say(format_args!(
         "Recorded {} with {} of CPU time{}: {}",
         time_span(profile.meta().profiling_end.unwrap_or_default()),
@@ -134,7 +135,7 @@ pub(crate) fn print(
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
-    print_way(printer, course, ending, duration);
+    print_way(printer, report, ending, duration);
     print_losses(printer, statistics);
     print_stacks(printer, statistics, may_read_other_processes, &functions, scale);
     print_not_sampled(printer, profile, statistics, (cpu_time, ending));
@@ -164,14 +165,14 @@ fn seconds(nanoseconds: u64) -> f64 {
 }
 
 /// Prints how the recording proceeded.
-fn print_way(printer: Printer, course: &Course, ending: &Ending<'_>, duration: f64) {
-    if let Some(holds) = &course.holds {
+fn print_way(printer: Printer, report: &RunReport, ending: &Ending<'_>, duration: f64) {
+    if let Some(holds) = &report.holds {
         print_holds(printer, holds, duration);
     }
-    for notice in &course.warnings {
+    for notice in &report.warnings {
         printer.warn(notice);
     }
-    if course.left_running {
+    if report.left_running {
         printer.say(ending.line());
     }
 }
@@ -218,7 +219,7 @@ fn print_stacks(
 /// only comes too late for some.
 fn why_mappings_are_unknown(may_read_other_processes: bool) -> &'static str {
     if may_read_other_processes {
-        "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
+        "The mappings of some processes could not be read, because they had ended, so their stacks have no roots and names"
     } else {
         "The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names"
     }
@@ -241,9 +242,7 @@ fn print_not_sampled(
         ));
         // Each thread of an attached process has a separate clock, which starts with the thread.
         if !ending.attached.is_empty() && not_sampled > cpu_time / SHORT_LIVED {
-            printer.say(
-                "hint: as root, `nyquist record -a --name PROGRAM` samples threads that live shortly, too",
-            );
+            printer.say("hint: as root, `nyquist record -a --name PROGRAM` samples short-lived threads, too");
         }
     }
 }

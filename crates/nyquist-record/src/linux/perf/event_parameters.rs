@@ -5,19 +5,19 @@ use std::io;
 use nyquist_perf::file::WrittenEvent;
 use nyquist_perf::{AttrFlags, EventAttr, ReadFormat, SampleType};
 
-use super::attr::{Common, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::attr::{CommonAttr, Reach, SamplingParameters, Trigger, clock, sampling, sideband, totals};
 use super::events::{Events, Role};
 use super::outcome::Outcome;
 use crate::linux::sys::event::perf_event_attr;
 
 /// The parameters with which the events were opened.
 #[derive(Debug)]
-pub(crate) struct Described {
-    pub(crate) common: Common,
+pub(crate) struct EventParameters {
+    pub(crate) common: CommonAttr,
     pub(crate) outcome: Outcome,
 }
 
-impl Described {
+impl EventParameters {
     /// The events, with the ids of all that were opened. Queries the kernel for each.
     pub(crate) fn events(&self, events: &Events) -> io::Result<Vec<WrittenEvent>> {
         let mut written = Vec::new();
@@ -45,10 +45,10 @@ impl Described {
             Reach::Thread { .. } => Reach::Thread { from_exec: false },
             reach @ Reach::Cpu => reach,
         };
-        let common = Common { reach, ..*common };
+        let common = CommonAttr { reach, ..*common };
         file_attr(&match role {
             Role::Sampling => {
-                let rate = Sampling {
+                let rate = SamplingParameters {
                     rate_hz: outcome.rate_hz,
                     stack_bytes: outcome.stack_bytes,
                     wake_at: 1,
@@ -59,13 +59,13 @@ impl Described {
             Role::Clock => (clock(common), 0),
             Role::Totals => (totals(common, 1), 0),
             // They are not stored in files.
-            Role::Sideband | Role::LazySideband | Role::Beside(_) => (sideband(common, 1), 0),
+            Role::Sideband | Role::LazySideband | Role::Additional(_) => (sideband(common, 1), 0),
         })
     }
 }
 
 /// The period, or the frequency, of the sampling event.
-fn sample_period(common: Common, rate_hz: u32) -> u64 {
+fn sample_period(common: CommonAttr, rate_hz: u32) -> u64 {
     match common.features.trigger {
         Trigger::Cycles => u64::from(rate_hz),
         Trigger::CpuClock => super::attr::period_ns(rate_hz),

@@ -1,0 +1,224 @@
+//! Opening processes to be sampled, and following them into the programs that they execute.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::process_status::ProcessStatus;
+use super::refusal::{self, Facts};
+use crate::suspend::system::Refusal;
+
+/// What is asked of the system about processes and their tasks.
+pub(crate) trait Tasks {
+    /// A process's task.
+    type Task;
+    /// A thread of a task.
+    type Thread;
+
+    /// What is known of a process; `None` if there is none.
+    fn known(&self, pid: u32) -> Option<ProcessStatus>;
+    /// The task of a process; `None` if the system refuses it, or the process has ended.
+    fn task(&self, pid: u32) -> Option<Self::Task>;
+    /// The threads of a task; `None` if it is gone.
+    fn threads(&self, task: &Self::Task) -> Option<Vec<Self::Thread>>;
+    /// What is known of a process that may not be sampled.
+    fn facts(&self, pid: u32) -> Facts;
+}
+
+/// A process that is sampled.
+#[derive(Debug)]
+pub(crate) struct Opened<T> {
+    pub(crate) pid: u32,
+    began: u64,
+    /// Its task. The process gets another one when it executes another program.
+    task: RefCell<Arc<T>>,
+    /// Whether its task has become another one since that was last asked, or why that one is refused.
+    has_new_program: RefCell<Result<bool, Refusal>>,
+}
+
+/// What is known of a process that lives.
+pub(crate) fn living(tasks: &impl Tasks, pid: u32) -> Result<ProcessStatus, Refusal> {
+    tasks.known(pid).filter(|known| !known.has_ended).ok_or(Refusal::Gone)
+}
+
+/// Opens a process. `own` is the number of this process.
+pub(crate) fn open<S: Tasks>(tasks: &S, own: u32, pid: u32) -> Result<Opened<S::Task>, Refusal> {
+    if tasks.known(own).is_some_and(|own| own.is_translated) {
+        return Err(refusal::of_translated_nyquist());
+    }
+    let (began, task) = open_task(tasks, pid)?;
+    Ok(Opened { pid, began, task: RefCell::new(Arc::new(task)), has_new_program: RefCell::new(Ok(false)) })
+}
+
+/// The task of a process, and when the process was started.
+fn open_task<S: Tasks>(tasks: &S, pid: u32) -> Result<(u64, S::Task), Refusal> {
+    let known = living(tasks, pid)?;
+    if known.is_translated || !known.has_64_bits {
+        return Err(refusal::of_other_code(pid, known.is_translated));
+    }
+    match tasks.task(pid) {
+        Some(task) => Ok((known.began, task)),
+        // It may have ended meanwhile, which is no refusal.
+        None => living(tasks, pid).and_then(|_| Err(refusal::of_process(pid, &tasks.facts(pid)))),
+    }
+}
+
+impl<T> Opened<T> {
+    pub(crate) fn task(&self) -> Arc<T> {
+        Arc::clone(&self.task.borrow())
+    }
+
+    /// The threads of its task. If the task is gone and the process lives, the process executes another program,
+    /// whose task is opened.
+    pub(crate) fn threads<S: Tasks<Task = T>>(&self, tasks: &S) -> Vec<S::Thread> {
+        if let Some(threads) = tasks.threads(&self.task()) {
+            return threads;
+        }
+        match open_task(tasks, self.pid) {
+            Ok((began, task)) if began == self.began => {
+                let threads = tasks.threads(&task).unwrap_or_default();
+                self.task.replace(Arc::new(task));
+                *self.has_new_program.borrow_mut() = Ok(true);
+                threads
+            }
+            Err(refusal @ Refusal::Refused { .. }) => {
+                *self.has_new_program.borrow_mut() = Err(refusal);
+                Vec::new()
+            }
+            // It has ended.
+            Ok(_) | Err(Refusal::Gone) => Vec::new(),
+        }
+    }
+
+    /// Whether its task was another one when its threads were last listed, or why that one is refused.
+    pub(crate) fn take_new_program(&self) -> Result<bool, Refusal> {
+        self.has_new_program.replace(Ok(false))
+    }
+
+    /// Whether it has ended. Its number may be another process's by now.
+    pub(crate) fn has_ended(&self, tasks: &impl Tasks) -> bool {
+        !living(tasks, self.pid).is_ok_and(|known| known.began == self.began)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    const OWN: u32 = 1;
+    const PID: u32 = 7;
+
+    /// A system with one process beside this one. Its task is the number of the program that it executes.
+    struct Simulated {
+        status: Cell<Option<ProcessStatus>>,
+        own: ProcessStatus,
+        /// Its program, and whether that may be sampled.
+        program: Cell<u32>,
+        is_granted: Cell<bool>,
+        /// Whether it ends when its task is asked for.
+        ends: bool,
+    }
+
+    fn status() -> ProcessStatus {
+        ProcessStatus { began: 5, parent: 1, has_ended: false, has_64_bits: true, is_translated: false }
+    }
+
+    fn simulated() -> Simulated {
+        let (status, own) = (Cell::new(Some(status())), status());
+        Simulated { status, own, program: Cell::new(1), is_granted: Cell::new(true), ends: false }
+    }
+
+    impl Tasks for Simulated {
+        type Task = u32;
+        type Thread = u32;
+
+        fn known(&self, pid: u32) -> Option<ProcessStatus> {
+            if pid == OWN { Some(self.own) } else { self.status.get() }
+        }
+
+        fn task(&self, _: u32) -> Option<u32> {
+            if self.ends {
+                self.status.set(self.status.get().map(|it| ProcessStatus { has_ended: true, ..it }));
+            }
+            (self.is_granted.get() && !self.ends).then(|| self.program.get())
+        }
+
+        fn threads(&self, task: &u32) -> Option<Vec<u32>> {
+            let is_its = self.status.get().is_some_and(|it| !it.has_ended) && *task == self.program.get();
+            is_its.then(|| vec![task * 100])
+        }
+
+        fn facts(&self, _: u32) -> Facts {
+            Facts { path: Some("/bin/sh".to_owned()), ..Facts::default() }
+        }
+    }
+
+    fn reason<T: std::fmt::Debug>(result: Result<T, Refusal>) -> String {
+        let Err(Refusal::Refused { reason, .. }) = result else { panic!("{result:?}") };
+        reason
+    }
+
+    fn open_it(system: &Simulated) -> Result<Opened<u32>, Refusal> {
+        open(system, OWN, PID)
+    }
+
+    #[test]
+    fn a_process_of_the_system_is_refused_with_its_program() {
+        let system = simulated();
+        system.is_granted.set(false);
+        let reason = reason(open_it(&system));
+        assert!(reason.contains("process 7") && reason.contains("SIP") && reason.contains("/bin/sh"));
+    }
+
+    #[test]
+    fn a_process_that_ends_while_it_is_opened_is_gone() {
+        let system = Simulated { ends: true, ..simulated() };
+        assert_eq!(open_it(&system).map(drop), Err(Refusal::Gone), "it is not refused");
+        system.status.set(None);
+        assert_eq!(open_it(&system).map(drop), Err(Refusal::Gone));
+    }
+
+    #[test]
+    fn other_code_is_not_opened() {
+        let system = simulated();
+        system.status.set(Some(ProcessStatus { is_translated: true, ..status() }));
+        assert!(reason(open_it(&system)).contains("process 7 runs under Rosetta"));
+        system.status.set(Some(ProcessStatus { has_64_bits: false, ..status() }));
+        assert!(reason(open_it(&system)).contains("32-bit"));
+        let system = Simulated { own: ProcessStatus { is_translated: true, ..status() }, ..simulated() };
+        assert!(reason(open_it(&system)).contains("this nyquist"));
+    }
+
+    #[test]
+    fn another_program_is_opened_once() {
+        let system = simulated();
+        let opened = open_it(&system).unwrap();
+        assert_eq!((opened.threads(&system), opened.take_new_program()), (vec![100], Ok(false)));
+        system.program.set(2);
+        assert_eq!((opened.threads(&system), opened.take_new_program()), (vec![200], Ok(true)));
+        assert_eq!((opened.threads(&system), opened.take_new_program()), (vec![200], Ok(false)));
+        assert_eq!(*opened.task(), 2);
+    }
+
+    #[test]
+    fn another_program_may_be_refused() {
+        let system = simulated();
+        let opened = open_it(&system).unwrap();
+        system.program.set(2);
+        system.is_granted.set(false);
+        assert!(opened.threads(&system).is_empty());
+        assert!(reason(opened.take_new_program()).contains("/bin/sh"));
+        assert!(!opened.has_ended(&system));
+    }
+
+    #[test]
+    fn another_process_of_the_same_number_is_not_followed() {
+        let system = simulated();
+        let opened = open_it(&system).unwrap();
+        assert!(!opened.has_ended(&system));
+        system.program.set(2);
+        system.status.set(Some(ProcessStatus { began: 6, ..status() }));
+        assert_eq!((opened.threads(&system), opened.take_new_program()), (vec![], Ok(false)));
+        assert!(opened.has_ended(&system) && *opened.task() == 1);
+    }
+}

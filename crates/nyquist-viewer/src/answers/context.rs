@@ -1,0 +1,41 @@
+//! What a request of the page is answered from.
+
+use nyquist_analysis::{Index, View};
+use nyquist_profile::FuncId;
+use nyquist_server::{Refusal, SymbolSource};
+
+use crate::function_table::{FunctionCategories, FunctionTable};
+use crate::parameters::Parameters;
+use crate::refusal::bad_request;
+
+/// A request and its selection.
+#[derive(Clone, Copy)]
+pub(crate) struct QueryContext<'q, 'a> {
+    pub(crate) index: &'a Index<'a>,
+    pub(crate) view: &'q View<'a>,
+    /// The same selection of the other run.
+    pub(crate) before: Option<&'q View<'a>>,
+    pub(crate) parameters: &'q Parameters,
+    pub(crate) categories: &'q FunctionCategories,
+    pub(crate) symbols: &'q dyn SymbolSource,
+    /// For a recording that is shown since it was running: its end so far, in ns since the profile's zero.
+    pub(crate) live: Option<u64>,
+}
+
+impl<'a> QueryContext<'_, 'a> {
+    /// The number of a function in a table, which then includes it.
+    pub(super) fn number(&self, table: &mut FunctionTable<'a>, func: FuncId) -> usize {
+        table.number(self.view, self.categories, func)
+    }
+
+    /// The other run of a comparison.
+    pub(super) fn before(&self) -> Result<&View<'a>, Refusal> {
+        let missing = "no other profile is here to compare with: nyquist load BEFORE AFTER";
+        self.before.ok_or_else(|| bad_request(missing))
+    }
+
+    /// The time of a weight of 1, in ns.
+    pub(super) fn interval_ns(&self) -> u64 {
+        self.view.profile().meta().interval
+    }
+}

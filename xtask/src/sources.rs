@@ -1,0 +1,90 @@
+//! Checks of all source files: each says its purpose first, is short, and has tests with short names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+/// The folders with source files, below the root.
+const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
+
+/// The most lines of a file before its tests.
+const MOST_LINES: usize = 500;
+
+/// The most characters of a test's name.
+const MOST_NAME: usize = 45;
+
+/// The faults of all source files, one on each line.
+fn faults(root: &Path) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for path in FOLDERS.iter().map(|folder| sources(&root.join(folder))).collect::<Result<Vec<_>>>()?.concat()
+    {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let place = path.strip_prefix(root).unwrap_or(&path).display();
+        faults.extend(faults_of(&text).into_iter().map(|fault| format!("{place}: {fault}")));
+    }
+    Ok(faults)
+}
+
+/// The source files below a folder, without what was built.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+            let path = entry?.path();
+            if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The faults of a source file.
+fn faults_of(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if !text.starts_with("//! ") {
+        faults.push("the first line does not say what the file is for".to_owned());
+    }
+    let lines = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count();
+    if lines > MOST_LINES && !text.contains("#[test]\nfn") {
+        faults.push(format!("{lines} lines before its tests are more than {MOST_LINES}"));
+    }
+    let too_long = test_names(text).filter(|name| name.len() > MOST_NAME);
+    faults.extend(too_long.map(|name| format!("{name} has {} characters", name.len())));
+    faults
+}
+
+/// The names of the unit tests and the live tests in a source file.
+fn test_names(text: &str) -> impl Iterator<Item = &str> {
+    let functions = text.split("#[test]").skip(1).filter_map(|rest| {
+        let (_, name) = rest.split_once("fn ")?;
+        name.split_once('(').map(|(name, _)| name)
+    });
+    let live = ["Test::new(\"", " test(\""].into_iter().flat_map(|call| text.split(call).skip(1));
+    functions.chain(live.filter_map(|rest| rest.split_once('"').map(|(name, _)| name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_in_order() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        assert_eq!(faults(root).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        let long = "x".repeat(MOST_NAME + 1);
+        let good = "//! What it is.\n\n#[test]\nfn short() {}\n";
+        assert_eq!(faults_of(good), Vec::<String>::new());
+        assert_eq!(faults_of(&format!("use std::fs;\n{good}")).len(), 1);
+        assert_eq!(faults_of(&good.replace("short", &long)), [format!("{long} has 46 characters")]);
+        assert_eq!(faults_of(&format!("{good}Test::new(\"{long}\", run)")).len(), 1);
+        assert_eq!(faults_of(&format!("//! What it is.\n{}", "\n".repeat(MOST_LINES))).len(), 1);
+    }
+}
