@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_former_form_is_asked_where_the_new_one_is_unknown() {
+    fn the_former_option_is_tried_second() {
         let mut codesign =
             codesign(&[failed("codesign: unrecognized option `--xml'"), printed(""), printed("")]);
         assert_eq!(sign_it(&mut codesign), Ok(vec![]));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nyquist_may_look_at_programs_and_passes_variables_on() {
+    fn nyquist_has_the_debugger_entitlement() {
         let mut codesign = codesign(&[printed("")]);
         sign_debugger(&mut codesign, Path::new(FILE)).unwrap();
         assert_eq!(codesign.commands, [SIGN], "no hardened runtime");
