@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_match_the_functions_with_the_most_self_time_are_named() {
+    fn without_a_match_the_hottest_are_named() {
         let profile = profile(&["b", "a", "a"]);
         let index = Index::new(&profile);
         let view = View::new(&index, &Selection::default());

@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let measured = workloads::build_all()?.join("measured");
     fs::create_dir_all(&options.folder)?;
     let folder = options.folder.canonicalize()?;
-    let measuring = Measuring { folder: &folder, measured: &measured, limit: Duration::from_mins(60) };
+    let measuring = Measuring { folder: &folder, measured: &measured, limit: Duration::from_hours(1) };
     let path = OsString::from(crate::root().join("crates/nyquist"));
     let packages: [Package; 2] = [
         ("nyquist", vec!["--path".into(), path]),

@@ -205,13 +205,14 @@ fn deep_stacks(test: &Context<'_>) -> Verdict {
     let machine = VirtualMachine::new(test)?.with_options(STEADY_AND_FAST);
     let left = machine
         .with_workload("recursion", &[])?
-        .run("nyquist record -s -o deep.json.gz -- recursion 1000 400")?;
+        .run("nyquist record -v -s -o deep.json.gz -- recursion 1000 400 2> recorded")?;
     let profile = profile(&left, "deep.json.gz")?;
     let whole = profile.share_of_stacks(|stack| {
         let calls = stack.iter().filter(|frame| frame.function == "descend").count();
         stack.first().is_some_and(|frame| frame.function == "_start") && calls == 400
     });
-    expect_measured(whole > 0.5, format_args!("{whole:.3} of the stacks have all calls"))
+    let recorded = left.text("recorded")?;
+    expect_measured(whole > 0.5, format_args!("{whole:.3} of the stacks have all calls: {recorded}"))
 }
 
 fn top(test: &Context<'_>) -> Verdict {

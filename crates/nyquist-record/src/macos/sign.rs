@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use super::pure::copies::private_folder;
-use super::pure::signing::{self, Codesign, Said};
+use super::pure::signing::{self, Codesign, CodesignOutput};
 
 /// The system's program for signing.
 const CODESIGN: &str = "/usr/bin/codesign";
@@ -43,10 +43,10 @@ impl Drop for Signer {
 }
 
 impl Codesign for Signer {
-    fn run(&mut self, arguments: &[OsString]) -> io::Result<Said> {
+    fn run(&mut self, arguments: &[OsString]) -> io::Result<CodesignOutput> {
         let output = Command::new(CODESIGN).args(arguments).stdin(Stdio::null()).output()?;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok(Said { has_succeeded: output.status.success(), output: output.stdout, errors })
+        Ok(CodesignOutput { has_succeeded: output.status.success(), output: output.stdout, errors })
     }
 
     fn file(&mut self, text: &str) -> Result<OsString, String> {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_signed_stays_as_it_is() {
+    fn an_unsigned_program_stays_as_it_is() {
         let (folder, program) = program("refused");
         let failure = replace(&program, |_| Err("codesign says: no".to_owned())).unwrap_err();
         assert!(failure.message.ends_with("app cannot be signed: codesign says: no"), "{}", failure.message);

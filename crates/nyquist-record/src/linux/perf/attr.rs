@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn additional_events_have_the_layout_of_the_clock() {
+    fn additional_events_are_laid_out_as_the_clock() {
         let alone = common(Features::ALL, Reach::Cpu).format();
         let with_events =
             CommonAttr { has_additional_events: true, ..common(Features::ALL, Reach::Cpu) }.format();

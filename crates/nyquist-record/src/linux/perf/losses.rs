@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_additional_events_have_lost_is_counted_once() {
+    fn losses_of_additional_events_are_counted_once() {
         let mut losses = Losses::new(RecordFormat::default());
         let lost = |records: u64| {
             let header = [&record::LOST.to_le_bytes()[..], &[0, 0], &24_u16.to_le_bytes()].concat();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_reaped_once_and_not_signalled_after_that() {
+    fn a_reaped_child_is_not_signalled() {
         let system = Simulated::default();
         let child = Child::new(PID, &system);
         child.start().unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_to_one_that_has_just_ended_is_no_error() {
+    fn a_signal_to_an_ended_child_is_no_error() {
         let send = |error| {
             let system = Simulated { signal_error: Some(error), ..Simulated::default() };
             Child::new(PID, &system).signal(15).map_err(|error| error.raw_os_error())
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_was_not_started_is_ended_until_it_is_gone() {
+    fn an_unstarted_child_is_ended_until_it_is_gone() {
         let system = Simulated { looks: Cell::new(2), ..Simulated::default() };
         drop(Child::new(PID, &system));
         let attempt = ["signal 9", "resume"];
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_ended_before_its_start_is_reaped_once() {
+    fn a_child_that_ended_early_is_reaped_once() {
         let system = Simulated::default();
         let child = Child::new(PID, &system);
         assert_eq!(child.wait().unwrap().status, ExitStatus::Code(3));

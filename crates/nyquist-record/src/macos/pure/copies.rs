@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_can_be_signed_and_has_no_rights_of_others() {
+    fn a_copy_is_writable_and_private() {
         let folder = private_folder().unwrap();
         let program = folder.join("app");
         fs::write(&program, "code").unwrap();

@@ -1,7 +1,7 @@
 //! The entitlements of a copy that allows debuggers: those of the program, as far as anybody may sign them.
 //!
-//! The system ends a program at once whose signature of nobody ("ad hoc") has a restricted entitlement. On macOS,
-//! those are all but `get-task-allow`, application groups, and what configures the sandbox and the hardened
+//! The system ends a program at once whose signature has a restricted entitlement and no certificate ("ad hoc"). On
+//! macOS, those are all but `get-task-allow`, application groups, and what configures the sandbox and the hardened
 //! runtime (Apple's TN3125, "Entitlements on macOS"), whose names begin alike.
 
 use quick_xml::Reader;

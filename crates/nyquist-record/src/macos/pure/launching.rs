@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_with_the_rights_of_its_owner_is_never_copied() {
+    fn setuid_programs_are_never_copied() {
         for mode in [0o4755, 0o2755] {
             let mut machine = Simulated { mode: Some(mode), granted: vec![COPY], ..Simulated::default() };
             let reason = refusal(&mut machine, "/home/app");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_the_system_ends_is_not_repaired_by_a_copy() {
+    fn no_copy_is_made_of_a_program_that_was_killed() {
         let mut machine = Simulated { ended: vec!["/home/app"], granted: vec![COPY], ..Simulated::default() };
         let reason = refusal(&mut machine, "/home/app");
         assert!(reason.contains("ended it before it ran"), "{reason}");

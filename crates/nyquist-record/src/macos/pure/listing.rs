@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_are_found_and_followed_without_their_parent() {
+    fn descendants_are_followed_without_the_parent() {
         let mut listing = Listing::default();
         listing.follow(10, 5);
         let all = [(10, 1, 5), (20, 10, 6), (30, 20, 7), (40, 1, 8), (50, 10, 0)];
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_used_again_is_another_process() {
+    fn a_reused_number_is_another_process() {
         let mut listing = Listing::default();
         listing.follow(10, 5);
         assert_eq!(listed(&mut listing, &[(10, 1, 9)]), []);

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn new_images_are_described_by_the_names_of_the_originals() {
+    fn new_images_have_the_originals_names() {
         let program = ("/home/app".to_owned(), false, 0x4000);
         let library = (CALLING_LIBRARY.to_owned(), true, 0x1000);
         let starts = vec![0x8_0000, 0x9_0000];
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_not_there_yet_is_described_later() {
+    fn an_image_that_is_not_there_yet_comes_later() {
         let (starts, new) = look(&process(true), &[0x8_0000]).unwrap();
         assert_eq!((starts.len(), new.len()), (2, 0));
         let (_, new) = look(&process(false), &[0x8_0000]).unwrap();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_begun_to_execute_has_no_list() {
+    fn a_process_in_exec_has_no_list() {
         assert_eq!(look(&Memory::default(), &[]), None);
         let mut memory = Memory::default();
         memory.put(LIST, infos(0, 0x2000, 0));

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_called_by_its_file_or_by_its_own_name() {
+    fn a_process_has_its_files_or_its_own_name() {
         let check = |path: Option<&str>, name: Option<&str>, expected| {
             let name = || name.map(str::to_owned);
             assert_eq!(has_wanted_name(path, name, |name| name == "app"), expected, "{path:?}");

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_the_system_is_refused_with_its_program() {
+    fn system_processes_are_refused_with_a_name() {
         let system = simulated();
         system.is_granted.set(false);
         let reason = reason(open_it(&system));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ends_while_it_is_opened_is_gone() {
+    fn a_process_that_ends_meanwhile_is_gone() {
         let system = Simulated { ends: true, ..simulated() };
         assert_eq!(open_it(&system).map(drop), Err(Refusal::Gone), "it is not refused");
         system.status.set(None);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_of_the_same_number_is_not_followed() {
+    fn a_reused_number_is_not_followed() {
         let system = simulated();
         let opened = open_it(&system).unwrap();
         assert!(!opened.has_ended(&system));

@@ -3,7 +3,7 @@
 //! The signatures have no hardened runtime (`--options runtime`):
 //!
 //! - With it, the system lets a program load only libraries of the system and of the program's own team, and a
-//!   signature of nobody has no team. A copy would lose all libraries but the system's. It is a condition of
+//!   signature without a certificate has no team. A copy would lose all libraries but the system's. It is a condition of
 //!   notarization, and no copy is notarized.
 //! - The dynamic linker removes the variables `DYLD_…` from the environment of a program that has it, so the
 //!   command that nyquist starts would not get those that the user has set.
@@ -27,7 +27,7 @@ const NOT_SIGNED: &str = "is not signed at all";
 
 /// What a run of `codesign` has printed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct CodesignOutput {
     pub(crate) has_succeeded: bool,
     pub(crate) output: Vec<u8>,
     pub(crate) errors: String,
@@ -36,7 +36,7 @@ pub(crate) struct Said {
 /// The system's `codesign`, and files for it.
 pub(crate) trait Codesign {
     /// Runs it.
-    fn run(&mut self, arguments: &[OsString]) -> io::Result<Said>;
+    fn run(&mut self, arguments: &[OsString]) -> io::Result<CodesignOutput>;
     /// Writes a temporary file for it. Returns its path.
     fn file(&mut self, text: &str) -> Result<OsString, String>;
 }
@@ -62,7 +62,7 @@ pub(crate) fn sign_copy(codesign: &mut impl Codesign, copy: &Path) -> Result<Vec
 fn entitlements_of(codesign: &mut impl Codesign, file: &Path) -> Result<Entitlements, String> {
     // The second form is for macOS 11, which does not know the first.
     let forms: [&[&str]; 2] = [&["-", "--xml"], &[":-"]];
-    let mut said = Said::default();
+    let mut said = CodesignOutput::default();
     for form in forms {
         let words = ["--display", "--entitlements"].iter().chain(form).map(OsString::from);
         said = run(codesign, &words.chain([file.into()]).collect::<Vec<_>>())?;
@@ -87,11 +87,11 @@ fn sign(codesign: &mut impl Codesign, file: &Path, entitlements: &str) -> Result
     if said.has_succeeded { Ok(()) } else { Err(complaint(&said)) }
 }
 
-fn run(codesign: &mut impl Codesign, arguments: &[OsString]) -> Result<Said, String> {
+fn run(codesign: &mut impl Codesign, arguments: &[OsString]) -> Result<CodesignOutput, String> {
     codesign.run(arguments).map_err(|error| format!("codesign cannot be run: {error}"))
 }
 
-fn complaint(said: &Said) -> String {
+fn complaint(said: &CodesignOutput) -> String {
     format!("codesign says: {}", said.errors.lines().next_back().unwrap_or("nothing"))
 }
 
@@ -108,13 +108,13 @@ mod tests {
     /// A `codesign` that answers in this order.
     #[derive(Default)]
     struct Simulated {
-        answers: Vec<Said>,
+        answers: Vec<CodesignOutput>,
         commands: Vec<String>,
         files: Vec<String>,
     }
 
     impl Codesign for Simulated {
-        fn run(&mut self, arguments: &[OsString]) -> io::Result<Said> {
+        fn run(&mut self, arguments: &[OsString]) -> io::Result<CodesignOutput> {
             let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
             self.commands.push(words.join(" "));
             if self.answers.is_empty() {
@@ -130,15 +130,15 @@ mod tests {
         }
     }
 
-    fn printed(output: &str) -> Said {
-        Said { has_succeeded: true, output: output.into(), ..Said::default() }
+    fn printed(output: &str) -> CodesignOutput {
+        CodesignOutput { has_succeeded: true, output: output.into(), ..CodesignOutput::default() }
     }
 
-    fn failed(errors: &str) -> Said {
-        Said { errors: errors.to_owned(), ..Said::default() }
+    fn failed(errors: &str) -> CodesignOutput {
+        CodesignOutput { errors: errors.to_owned(), ..CodesignOutput::default() }
     }
 
-    fn codesign(answers: &[Said]) -> Simulated {
+    fn codesign(answers: &[CodesignOutput]) -> Simulated {
         Simulated { answers: answers.to_vec(), ..Simulated::default() }
     }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_former_form_is_asked_where_the_new_one_is_unknown() {
+    fn the_former_option_is_tried_second() {
         let mut codesign =
             codesign(&[failed("codesign: unrecognized option `--xml'"), printed(""), printed("")]);
         assert_eq!(sign_it(&mut codesign), Ok(vec![]));
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_complaint_of_codesign_is_told() {
-        let why = |answers: &[Said]| sign_it(&mut codesign(answers)).unwrap_err();
+        let why = |answers: &[CodesignOutput]| sign_it(&mut codesign(answers)).unwrap_err();
         assert!(why(&[]).starts_with("codesign cannot be run: "));
         assert_eq!(why(&[failed("a"), failed("a\nno such file\n")]), "codesign says: no such file");
         assert_eq!(
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nyquist_may_look_at_programs_and_passes_variables_on() {
+    fn nyquist_has_the_debugger_entitlement() {
         let mut codesign = codesign(&[printed("")]);
         sign_debugger(&mut codesign, Path::new(FILE)).unwrap();
         assert_eq!(codesign.commands, [SIGN], "no hardened runtime");

@@ -107,7 +107,9 @@ mod tests {
     /// The times up to which the printed snapshots reach, and how printing ends.
     fn printed(messages: Vec<Message>, most: u64) -> (Vec<u64>, QuitReason) {
         let (sender, receiver) = std::sync::mpsc::channel();
-        messages.into_iter().for_each(|message| sender.send(message).unwrap());
+        for message in messages {
+            sender.send(message).unwrap();
+        }
         let mut printed = Vec::new();
         let end = print_all(&receiver, most, |snapshot| {
             printed.push(snapshot.until);
