@@ -5,15 +5,14 @@ mod process;
 mod pure;
 mod sign;
 pub mod signals;
-mod stop;
 mod sys;
 mod system;
 
+pub use crate::suspend::stop::StopHandle;
 pub use process::{has_ended as process_has_ended, named as processes_named};
 pub use pure::signing::DEBUGGER_ENTITLEMENTS;
 pub use pure::status::ExitStatus;
 pub use sign::sign_debugger;
-pub use stop::StopHandle;
 pub use sys::preference::Preference;
 
 pub use crate::command::Command;

@@ -21,6 +21,8 @@ mod sampler;
 mod sampling;
 #[cfg(test)]
 mod simulated;
+#[cfg(any(windows, target_os = "macos"))]
+pub(crate) mod stop;
 pub(crate) mod system;
 mod task;
 #[cfg(test)]

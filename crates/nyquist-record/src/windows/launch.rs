@@ -116,7 +116,6 @@ impl Suspended {
     }
 
     /// What differs from the program that was named, to be shown to the user: nothing on this system.
-    #[expect(clippy::unused_self, reason = "it depends on the process on macOS")]
     pub fn notice(&self) -> Option<&str> {
         None
     }

@@ -7,13 +7,12 @@ mod listing;
 mod process;
 mod sampling_method;
 pub mod signals;
-mod stop;
 mod sys;
 mod system;
 
+pub use crate::suspend::stop::StopHandle;
 pub use process::{has_ended as process_has_ended, named as processes_named};
 pub use sampling_method::SamplingMethod;
-pub use stop::StopHandle;
 pub use sys::process::Preference;
 
 pub use crate::command::Command;

@@ -19,7 +19,7 @@ pub(crate) use summary::RunReport;
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};
-use crate::failure::{FAILED, Failure, io_reason};
+use crate::failure::{FAILED, Failure};
 use crate::live_page::{LivePage, Tap};
 use crate::output::Output;
 use crate::printer::{self, Printer};
@@ -198,7 +198,7 @@ fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result
     let path = picture.name().to_owned();
     picture
         .save(|out| flamegraph::write_picture(profile, out))
-        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))?;
+        .map_err(|error| Failure::cannot_write(&path, &error))?;
     printer.say(format_args!("Wrote {}", path.display()));
     Ok(())
 }

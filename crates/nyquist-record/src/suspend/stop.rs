@@ -1,8 +1,8 @@
-//! Stopping a recording.
+//! Stopping a recording, from any thread.
 
 use std::sync::Arc;
 
-use super::sys::queue::Flag;
+use super::here::Flag;
 
 /// Ends a recording, from any thread.
 #[derive(Clone, Debug)]
