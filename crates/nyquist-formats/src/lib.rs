@@ -1,8 +1,8 @@
 //! Reads and writes the formats of other profilers, with a module for each format.
 //!
-//! Writers take a [`Profile`] and a `Write`. They write in small pieces, so files need a buffer. Readers take
-//! a file's bytes, and return a profile with notes on the parts that were left out. For any input, no reader
-//! panics, and memory is linear in the (decompressed) input.
+//! Writers take a [`Profile`](nyquist_profile::Profile) and a `Write`. They write in small pieces, so files
+//! need a buffer. Readers take a file's bytes, and return a profile with notes on the parts that were left
+//! out. For any input, no reader panics, and memory is linear in the (decompressed) input.
 
 #![forbid(unsafe_code)]
 

@@ -71,6 +71,7 @@ impl AddressSpace {
     }
 
     /// Which bits of a return address are the address, if that was set.
+    #[inline]
     pub(crate) fn address_mask(&self) -> Option<u64> {
         self.address_mask
     }
@@ -109,6 +110,7 @@ impl AddressSpace {
     }
 
     /// The end of the highest mapping.
+    #[inline]
     pub(crate) fn code_end(&self) -> u64 {
         self.mappings.last().map_or(0, |mapping| mapping.end)
     }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use object::Endianness;
 use object::macho::{
     BuildVersionCommand, CPU_TYPE_ARM64, CpuType, LC_BUILD_VERSION, LC_CODE_SIGNATURE, LC_UUID,
-    LinkeditDataCommand, MH_EXECUTE, MH_PIE, MachHeader64,
+    LC_VERSION_MIN_MACOSX, LinkeditDataCommand, MH_EXECUTE, MH_PIE, MachHeader64, VersionMinCommand,
 };
 use object::read::macho::{LoadCommandData, MachHeader as _, Section as _, Segment as _};
 
@@ -51,7 +51,7 @@ pub(crate) fn expect_startable(program: &[u8]) -> Result<Signature> {
     let endian = header.endian()?;
     ensure!(header.filetype(endian) == MH_EXECUTE, "it is not a program");
     ensure!(header.flags(endian).contains(MH_PIE), "it needs one certain address");
-    let (mut uuid, mut unwind_info, mut signed) = (false, false, false);
+    let (mut uuid, mut unwind_info, mut signed, mut version) = (false, false, false, false);
     let mut commands = header.load_commands(endian, program, 0)?;
     while let Some(command) = commands.next()? {
         if command.cmd() == LC_UUID {
@@ -61,10 +61,9 @@ pub(crate) fn expect_startable(program: &[u8]) -> Result<Signature> {
             let at = (place.dataoff.get(endian) as usize, place.datasize.get(endian) as usize);
             signature::expect_valid(program, at).context("its signature is wrong")?;
             signed = true;
-        } else if command.cmd() == LC_BUILD_VERSION {
-            let version: &BuildVersionCommand<Endianness> = command.data()?;
-            let oldest = version.minos.get(endian).0;
+        } else if let Some(oldest) = oldest_system(endian, command)? {
             ensure!(oldest <= VERSION, "it needs macOS {}.{}", oldest >> 16, oldest >> 8 & 0xff);
+            version = true;
         }
         expect_system_library(endian, command)?;
         if let Some((segment, sections)) = command.segment_64()? {
@@ -73,10 +72,25 @@ pub(crate) fn expect_startable(program: &[u8]) -> Result<Signature> {
             unwind_info |= found.any(|section| section.size.get(endian) > 0);
         }
     }
+    ensure!(version, "it does not say which system it needs");
     for (is_there, what) in [(uuid, "identity"), (unwind_info, "unwind information")] {
         ensure!(is_there, "it has no {what}");
     }
     Signature::of(signed, header.cputype(endian))
+}
+
+/// The oldest macOS that a program asks for, if a command says that. Linkers use the former command for systems that
+/// do not know the other one (before 10.14).
+fn oldest_system(endian: Endianness, command: LoadCommandData<'_, Endianness>) -> Result<Option<u32>> {
+    Ok(if command.cmd() == LC_BUILD_VERSION {
+        let version: &BuildVersionCommand<Endianness> = command.data()?;
+        Some(version.minos.get(endian).0)
+    } else if command.cmd() == LC_VERSION_MIN_MACOSX {
+        let version: &VersionMinCommand<Endianness> = command.data()?;
+        Some(version.version.get(endian).0)
+    } else {
+        None
+    })
 }
 
 /// Fails if a command loads a library that not every macOS has.
@@ -109,5 +123,20 @@ mod tests {
         }
         assert_eq!(of(false, CPU_TYPE_ARM64), Err("it has no signature".to_owned()));
         assert_eq!(of(false, CPU_TYPE_X86_64), Ok(Signature::NotDemanded));
+    }
+
+    /// A program for Intel's processors with one command.
+    fn program(command: [u32; 4]) -> Vec<u8> {
+        let pie = 0x20_0000;
+        let header = [0xfeed_facf, 0x100_0007, 3, 2, 1, 16, pie, 0];
+        header.into_iter().chain(command).flat_map(u32::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn a_program_for_new_systems_is_refused() {
+        let why = |command| expect_startable(&program(command)).unwrap_err().to_string();
+        assert_eq!(why([0x24, 16, 12 << 16 | 3 << 8, 0]), "it needs macOS 12.3");
+        assert_eq!(why([0x24, 16, 10 << 16 | 12 << 8, 0]), "it has no identity");
+        assert_eq!(why([0x1_0000, 16, 0, 0]), "it does not say which system it needs");
     }
 }

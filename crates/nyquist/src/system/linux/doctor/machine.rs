@@ -455,7 +455,7 @@ mod tests {
         check(&with(0, plain()), "ptrace_scope", Level::Ok, &[]);
         check(&with(1, plain()), "ptrace_scope", Level::Better, &["ptrace_scope=0"]);
         check(&with(1, root()), "ptrace_scope", Level::Ok, &["above it"]);
-        check(&with(2, plain()), "ptrace_scope", Level::Better, &["takes root", "ptrace_scope=0"]);
+        check(&with(2, plain()), "ptrace_scope", Level::Better, &["needs root", "ptrace_scope=0"]);
         check(
             &with(3, root()),
             "ptrace_scope",
