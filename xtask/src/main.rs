@@ -3,6 +3,8 @@
 mod arm;
 mod bench;
 mod builds;
+#[cfg(test)]
+mod circles;
 mod debian_rust;
 mod dist;
 mod docs;

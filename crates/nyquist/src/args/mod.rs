@@ -52,7 +52,7 @@ pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 
 use crate::failure::Failure;
-use crate::system::recording::{HAS_SETUP, MEASURES};
+use crate::system::abilities::{HAS_SETUP, MEASURES};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};

@@ -1,6 +1,7 @@
 //! The operating system, as the command needs it. Only this module knows for which system the program is
 //! built: each system's folder has the items that are used here, by the same names.
 
+pub(crate) mod abilities;
 #[cfg(unix)]
 mod asking;
 #[cfg(target_os = "linux")]

@@ -6,9 +6,6 @@ use crate::args::{DoctorArgs, ListArgs, StatArgs, TopArgs};
 use crate::failure::Failure;
 use crate::system::current::NAME;
 
-/// Whether there are more commands here than those that record and read profiles.
-pub(crate) const MEASURES: bool = false;
-
 /// Nothing limits this process here.
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
 pub(crate) fn check_limits() -> Result<(), Failure> {

@@ -1,15 +1,10 @@
 //! The commands that record and measure.
 
-pub(crate) use crate::system::suspending::recording::{
-    MEASURES, Plan, check_limits, doctor, list, stat, top,
-};
+pub(crate) use crate::system::suspending::recording::{Plan, check_limits, doctor, list, stat, top};
 
 use crate::args::SetupArgs;
 use crate::failure::Failure;
 use crate::system::suspending::recording::only_on_linux;
-
-/// Whether this machine or this program can be made ready for recording.
-pub(crate) const HAS_SETUP: bool = false;
 
 /// `nyquist setup`.
 pub(crate) fn setup(_args: SetupArgs) -> Result<u8, Failure> {

@@ -1,0 +1,143 @@
+//! A check of all crates: no files of a crate need each other in a circle, on any system.
+//!
+//! A file needs the files that have what its paths name, behind all re-exports. A module's name alone, and the re-export
+//! of an item of a module below, need nothing.
+
+mod reader;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use reader::{Names, Reference, Sources};
+
+/// The most re-exports that are followed from a name to the file that has it.
+const MOST_REEXPORTS: usize = 8;
+
+/// The files that a crate's files need.
+type Edges = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
+
+/// The circles of a crate's files, with what could not be read; `root` is its `lib.rs` or `main.rs`.
+fn circles(root: &str, read: &dyn Fn(&Path) -> Option<String>) -> Vec<String> {
+    let mut sources = Sources::of(root, read);
+    let edges = sources.edges();
+    sources.faults.extend(strongly_connected(&edges));
+    sources.faults
+}
+
+impl Sources<'_> {
+    /// The path from the crate's root, or nothing for what another crate or the language has.
+    fn absolute(&self, module: &[String], path: &[String]) -> Option<Names> {
+        let first = path.first()?;
+        let supers = path.iter().take_while(|name| *name == "super").count();
+        let (start, rest) = match first.as_str() {
+            "crate" => (&[][..], &path[1..]),
+            "self" => (module, &path[1..]),
+            "super" => (&module[..module.len().checked_sub(supers)?], &path[supers..]),
+            _ => (module, path),
+        };
+        let absolute = [start, rest].concat();
+        let is_known = rest.len() < path.len()
+            || self.modules.contains_key(&absolute[..=module.len()])
+            || self.modules[module].imports.contains_key(first);
+        is_known.then_some(absolute)
+    }
+
+    /// The files that have what an absolute path names; none when it names a module.
+    fn files_of(&self, path: &[String], reexports: usize) -> BTreeSet<PathBuf> {
+        let is_module = self.modules.contains_key(path);
+        let known = (0..path.len()).rev().find(|length| self.modules.contains_key(&path[..*length]));
+        let Some(length) = known else { return BTreeSet::new() };
+        let (module, rest) = path.split_at(length);
+        match self.modules[module].imports.get(&rest[0]) {
+            None if is_module => BTreeSet::new(),
+            None => self.modules[module].files.clone(),
+            Some(_) if reexports == MOST_REEXPORTS => BTreeSet::new(),
+            Some(imports) => {
+                let absolute = imports.iter().filter_map(|import| self.absolute(module, import));
+                let files = absolute.flat_map(|import| match import == path[..=length] {
+                    // A macro that is exported by its own name.
+                    true => self.modules[module].files.clone(),
+                    false => self.files_of(&[&import, &rest[1..]].concat(), reexports + 1),
+                });
+                files.collect()
+            }
+        }
+    }
+
+    fn edges(&self) -> Edges {
+        let mut edges = Edges::new();
+        for Reference { place, path, is_reexport } in &self.references {
+            let Some(path) = self.absolute(&place.module, path) else { continue };
+            if !is_reexport || !path.starts_with(&place.module) {
+                edges.entry(place.file.clone()).or_default().extend(self.files_of(&path, 0));
+            }
+        }
+        edges
+    }
+}
+
+/// The files that a file needs, directly or through others.
+fn reached<'a>(edges: &'a Edges, start: &PathBuf) -> BTreeSet<&'a PathBuf> {
+    let mut found: BTreeSet<_> = edges.get(start).into_iter().flatten().collect();
+    let mut open: Vec<_> = found.iter().copied().collect();
+    while let Some(file) = open.pop() {
+        open.extend(edges.get(file).into_iter().flatten().filter(|next| found.insert(*next)));
+    }
+    found
+}
+
+/// The sets of files that all need each other.
+fn strongly_connected(edges: &Edges) -> BTreeSet<String> {
+    let reached: BTreeMap<_, _> = edges.keys().map(|file| (file, reached(edges, file))).collect();
+    let needs = |from, to| reached.get(from).is_some_and(|files| files.contains(to));
+    let circles = edges.keys().map(|file| -> Vec<_> {
+        let members = edges.keys().filter(|other| needs(file, *other) && needs(*other, file));
+        members.map(|member| member.display().to_string()).collect()
+    });
+    circles.filter(|circle| circle.len() > 1).map(|circle| circle.join(", ")).collect()
+}
+
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn no_files_of_a_crate_form_a_circle() {
+        let mut found = Vec::new();
+        for folder in fs::read_dir(crate::root().join("crates")).unwrap() {
+            let folder = folder.unwrap().path().join("src");
+            for root in ["lib.rs", "main.rs"].iter().filter(|root| folder.join(root).exists()) {
+                let circles = circles(root, &|file| fs::read_to_string(folder.join(file)).ok());
+                found.extend(circles.iter().map(|circle| format!("{}: {circle}", folder.display())));
+            }
+        }
+        assert_eq!(found, Vec::<String>::new());
+    }
+
+    fn circles_of(texts: [&str; 3]) -> Vec<String> {
+        let files = ["lib.rs", "folder/mod.rs", "folder/child.rs"];
+        circles(files[0], &|file| {
+            let index = files.iter().position(|name| file == Path::new(name))?;
+            Some(texts[index].to_owned())
+        })
+    }
+
+    #[test]
+    fn a_circle_through_a_macro_and_a_child_is_found() {
+        let root = "mod folder; fn call() { println!(\"{}\", folder::name(1)) }";
+        let parent =
+            "mod child; pub use child::Part; pub fn name(_: u8) {} fn part() -> Part { child::Part }";
+        let child = "use super::name; pub struct Part;";
+        assert_eq!(circles_of([root, parent, child]), ["folder/child.rs, folder/mod.rs"]);
+        let child = "use crate::call as other; pub struct Part;";
+        assert_eq!(circles_of([root, parent, child]), ["folder/child.rs, folder/mod.rs, lib.rs"]);
+    }
+
+    #[test]
+    fn reexports_and_tests_form_no_circle() {
+        let root = "mod folder; pub use folder::Part; fn part() -> Part { Part }";
+        let parent = "mod child; pub use self::child::Part; pub(in crate::folder) const ONE: u8 = 1;";
+        let child = "pub struct Part; use super::ONE; #[cfg(test)] mod tests { use crate::part; }";
+        assert_eq!(circles_of([root, parent, child]), Vec::<String>::new());
+    }
+}
