@@ -54,10 +54,13 @@ impl Sources<'_> {
             Some(_) if reexports == MOST_REEXPORTS => BTreeSet::new(),
             Some(imports) => {
                 let absolute = imports.iter().filter_map(|import| self.absolute(module, import));
-                let files = absolute.flat_map(|import| match import == path[..=length] {
-                    // A macro that is exported by its own name.
-                    true => self.modules[module].files.clone(),
-                    false => self.files_of(&[&import, &rest[1..]].concat(), reexports + 1),
+                let files = absolute.flat_map(|import| {
+                    if import == path[..=length] {
+                        // A macro that is exported by its own name.
+                        self.modules[module].files.clone()
+                    } else {
+                        self.files_of(&[&import, &rest[1..]].concat(), reexports + 1)
+                    }
                 });
                 files.collect()
             }

@@ -79,7 +79,9 @@ impl Sources<'_> {
     fn enter(&mut self, items: &[Item]) {
         let module = self.modules.entry(self.place.module.clone()).or_default();
         module.files.insert(self.place.file.clone());
-        items.iter().for_each(|item| self.visit_item(item));
+        for item in items {
+            self.visit_item(item);
+        }
     }
 
     /// Notes a path, unless it is a bare name, because that is one of the module or has been imported.
