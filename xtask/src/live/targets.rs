@@ -394,12 +394,12 @@ fn refusals(test: &Context<'_>) -> Verdict {
             &["-p", &own, "--backend", "ptrace", "--call-graph", "fp"],
             &["always found in copies of the stack", "hint: leave out --call-graph"],
         ),
-        (&["-p", &own, "--cpu", "4095"], &["no CPU 4095", "online are 0"]),
+        (&["-p", &own, "--cpu", "4095"], &["no CPU 4095", "online CPUs are 0"]),
     ] {
         expect_refused(test, test.nyquist(&["record"]).args(options), says)?;
         expect_not_started(test, options, |call| call, says)?;
     }
-    expect_not_started(test, &["--cpu", "4095"], |call| call, &["no CPU 4095", "online are 0"])?;
+    expect_not_started(test, &["--cpu", "4095"], |call| call, &["no CPU 4095", "online CPUs are 0"])?;
     let target = working(test, &["endless", "2"])?;
     let threads = fs::read_dir(format!("/proc/{}/task", target.pid()))?.flatten();
     let numbers = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
