@@ -276,11 +276,12 @@ pub(super) fn base_attr(common: CommonAttr) -> perf_event_attr {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::linux::sys::event::wakeup_watermark;
 
-    fn common(features: Features, reach: Reach) -> CommonAttr {
+    /// What events have in common, with copies of stacks and without additional events.
+    pub(in crate::linux::perf) fn common(features: Features, reach: Reach) -> CommonAttr {
         CommonAttr {
             features,
             reach,

@@ -41,8 +41,8 @@ pub(super) mod tests {
 
     use super::*;
     use crate::linux::arch;
-    use crate::linux::options::CallGraph;
-    use crate::linux::perf::attr::{CommonAttr, Features, Reach, Trigger};
+    use crate::linux::perf::attr::tests::common;
+    use crate::linux::perf::attr::{Features, Reach, Trigger};
 
     /// The number of registers in samples.
     pub(crate) const REGISTERS: u32 = arch::perf::USER_REGISTERS.count_ones();
@@ -99,14 +99,7 @@ pub(super) mod tests {
         [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
             let features = Features { trigger, ..Features::ALL };
             let reach = Reach::Thread { from_exec: true };
-            CommonAttr {
-                features,
-                reach,
-                switches: false,
-                call_graph: CallGraph::Auto,
-                has_additional_events: false,
-            }
-            .format()
+            common(features, reach).format()
         })
     }
 

@@ -101,8 +101,8 @@ mod tests {
 
     use super::*;
     use crate::linux::arch;
-    use crate::linux::options::CallGraph;
-    use crate::linux::perf::attr::{CommonAttr, Features, Reach, Trigger};
+    use crate::linux::perf::attr::tests::common;
+    use crate::linux::perf::attr::{Features, Reach, Trigger};
     use crate::linux::perf::drain::{DrainParameters, FilledBuffer};
     use crate::linux::perf::stack_mechanism::Observer;
     use crate::linux::sys::ring;
@@ -169,14 +169,7 @@ mod tests {
     fn format() -> RecordFormat {
         let features = Features { trigger: Trigger::CpuClock, ..Features::ALL };
         let reach = Reach::Thread { from_exec: true };
-        CommonAttr {
-            features,
-            reach,
-            switches: false,
-            call_graph: CallGraph::Auto,
-            has_additional_events: false,
-        }
-        .format()
+        common(features, reach).format()
     }
 
     /// Rounds over rings, without a receiver of truncated stacks and without a thread filter; and the channel

@@ -96,22 +96,15 @@ impl ScannedRing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::options::CallGraph;
-    use crate::linux::perf::attr::{CommonAttr, Features, Reach};
+    use crate::linux::perf::attr::tests::common;
+    use crate::linux::perf::attr::{Features, Reach};
     use crate::linux::sys::limits::page_size;
     use crate::linux::sys::ring::tests::{Kernel, empty_ring};
     use crate::pool::Need;
 
     fn format() -> RecordFormat {
         let (features, reach) = (Features::ALL, Reach::Cpu);
-        CommonAttr {
-            features,
-            reach,
-            switches: false,
-            call_graph: CallGraph::Auto,
-            has_additional_events: false,
-        }
-        .format()
+        common(features, reach).format()
     }
 
     /// A ring of one page, and its writer.

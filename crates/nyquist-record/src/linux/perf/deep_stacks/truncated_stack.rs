@@ -51,18 +51,11 @@ impl TruncatedStack {
 mod tests {
     use super::*;
     use crate::linux::arch;
-    use crate::linux::options::CallGraph;
-    use crate::linux::perf::attr::{CommonAttr, Features, Reach};
+    use crate::linux::perf::attr::tests::common;
+    use crate::linux::perf::attr::{Features, Reach};
 
     fn layout() -> SampleLayout {
-        let common = CommonAttr {
-            has_additional_events: false,
-            features: Features::ALL,
-            reach: Reach::Cpu,
-            switches: false,
-            call_graph: CallGraph::Auto,
-        };
-        SampleLayout::new(&common.format(), arch::perf::STACK_POINTER)
+        SampleLayout::new(&common(Features::ALL, Reach::Cpu).format(), arch::perf::STACK_POINTER)
     }
 
     /// A sample of process 7, thread 9 at 1000 ns, with stack pointer 0x5000 and `room` bytes for its stack.
