@@ -174,8 +174,8 @@ impl StackCompleter {
     /// Notes the outcome of a walk for the recorder.
     fn note_walk(&mut self, walk: &WalkedCopy<'_>, processes: &mut ProcessState) {
         let (pid, tid) = walk.id;
-        if matches!(walk.walked, Walked::To(_)) && walk.is_counted {
-            self.feedback.note(tid, walk.limited, walk.walked.ended_with_copy());
+        if walk.is_truncated() && walk.is_counted {
+            self.feedback.note_truncated(tid);
         }
         if walk.walked == Walked::To(WalkEnd::Root) {
             if !processes.process(pid, walk.time).lacks_mappings() {

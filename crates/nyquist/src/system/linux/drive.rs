@@ -1,7 +1,7 @@
-//! Drives a recording: a sink takes what its chunks have, and the recording gets the sink's feedback.
+//! Drives a recording: a sink takes what its chunks have, and the recording gets the converter's feedback.
 
 use bytes::Bytes;
-use nyquist_convert::StackCopyFeedback;
+use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_record::linux::Preference;
 use nyquist_record::linux::backend::Recording;
@@ -14,13 +14,11 @@ pub(super) trait ChunkSink {
     }
 
     /// Takes all events of a chunk, and its records, if it wants them. All events older than
-    /// `complete_before` have now been taken. Returns the feedback on the stack copies so far.
-    fn take(
-        &mut self,
-        events: &mut Vec<Event>,
-        records: Option<Bytes>,
-        complete_before: Timestamp,
-    ) -> StackCopyFeedback;
+    /// `complete_before` have now been taken.
+    fn take(&mut self, events: &mut Vec<Event>, records: Option<Bytes>, complete_before: Timestamp);
+
+    /// Calls a function with the converter of the events.
+    fn with_converter(&mut self, call: impl FnOnce(&mut Converter));
 
     /// Shows what was taken so far, if something shows it.
     fn show(&mut self, _complete_before: Timestamp) {}
@@ -34,8 +32,8 @@ pub(super) fn drive(recording: &mut Recording, sink: &mut impl ChunkSink) {
         let records = if sink.wants_records() { chunk.raw_records() } else { None };
         let complete_before = chunk.complete_before();
         chunk.decode(&mut events);
-        let feedback = sink.take(&mut events, records, complete_before);
-        recording.apply_feedback(&feedback);
+        sink.take(&mut events, records, complete_before);
+        sink.with_converter(|converter| recording.apply_feedback(&converter.take_stack_copy_feedback()));
         sink.show(complete_before);
     }
 }

@@ -18,7 +18,7 @@ use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
 use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
-use nyquist_convert::{Converter, Options, Shape, StackCopyFeedback};
+use nyquist_convert::{Converter, Options, Shape};
 use nyquist_record::linux::backend::{Backend, Outcome, Summary};
 use nyquist_record::linux::launch::Suspended;
 use nyquist_record::linux::markers::Markers;
@@ -249,12 +249,7 @@ impl ChunkSink for RunSink<'_> {
         self.tee.is_some()
     }
 
-    fn take(
-        &mut self,
-        events: &mut Vec<Event>,
-        records: Option<Bytes>,
-        complete_before: Timestamp,
-    ) -> StackCopyFeedback {
+    fn take(&mut self, events: &mut Vec<Event>, records: Option<Bytes>, complete_before: Timestamp) {
         if let Some(tee) = &mut self.tee {
             tee.write(records.as_deref(), events, complete_before);
         }
@@ -265,7 +260,10 @@ impl ChunkSink for RunSink<'_> {
         }
         self.complete = self.complete.max(complete_before);
         self.feed.push(events, complete_before);
-        self.feed.converter.take_stack_copy_feedback()
+    }
+
+    fn with_converter(&mut self, call: impl FnOnce(&mut Converter)) {
+        call(self.feed.converter);
     }
 
     fn show(&mut self, complete_before: Timestamp) {

@@ -17,7 +17,7 @@ use crate::system::linux::record::{
 use crate::{finder, identity};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
-use nyquist_convert::{Converter, Options, Shape, StackCopyFeedback, Symbolicator, Symbols};
+use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
 use nyquist_record::linux::event_names::EventSources;
@@ -304,16 +304,12 @@ impl Recorder {
 }
 
 impl ChunkSink for &Recorder {
-    fn take(
-        &mut self,
-        events: &mut Vec<Event>,
-        _records: Option<Bytes>,
-        complete_before: Timestamp,
-    ) -> StackCopyFeedback {
-        self.with_live(|live| {
-            live.push(events.drain(..), complete_before, now());
-            live.take_stack_copy_feedback()
-        })
+    fn take(&mut self, events: &mut Vec<Event>, _records: Option<Bytes>, complete_before: Timestamp) {
+        self.with_live(|live| live.push(events.drain(..), complete_before, now()));
+    }
+
+    fn with_converter(&mut self, call: impl FnOnce(&mut Converter)) {
+        self.with_live(|live| call(live.converter()));
     }
 }
 
