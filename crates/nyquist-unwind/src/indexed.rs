@@ -6,7 +6,7 @@ use crate::Damage;
 use crate::cfi::{FrameSection, HeaderTable, SectionKind};
 use crate::code::code_ranges;
 use crate::compile::{Compiler, Piece};
-use crate::uncovered::TakesAll;
+use crate::uncovered::ReadAll;
 use nyquist_object::{ByteSource, Elf};
 use std::fmt;
 use std::io;
@@ -141,12 +141,12 @@ impl Indexed {
 
     /// The gap between pieces that a relative address is in. Without a piece on one side, the gap begins at 0
     /// or ends at the last address. `None` if the address is described.
-    pub(crate) fn gap_around(&self, address: u32) -> Result<Option<Range<u32>>, TakesAll> {
+    pub(crate) fn gap_around(&self, address: u32) -> Result<Option<Range<u32>>, ReadAll> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
         let places = after.saturating_sub(1)..self.entries.len().min(after + 1);
         let (mut excerpt, count) = (self.excerpt(), places.len());
         let pieces = self.pieces(places, &mut excerpt, &mut Damage::default());
-        let pieces = pieces.filter(|pieces| pieces.len() == count).ok_or(TakesAll)?;
+        let pieces = pieces.filter(|pieces| pieces.len() == count).ok_or(ReadAll)?;
         let (before, behind) = pieces.split_at(after.min(1));
         let start = before.first().map_or(0, |piece| piece.end);
         let end = behind.first().map_or(u32::MAX, |piece| piece.start);

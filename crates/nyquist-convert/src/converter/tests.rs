@@ -3,9 +3,9 @@
 pub(crate) mod changing_processes;
 pub(crate) mod frame_pointers;
 mod losses;
-mod nameless;
 pub(crate) mod occurrences;
 mod programs;
+mod released_tids;
 mod waits;
 
 use super::*;

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use crate::section::Section;
 use nyquist_object::Cursor;
-use nyquist_object::go::{Header, More, Record, Version};
+use nyquist_object::go::{FunctionDetails, Header, Record, Version};
 
 /// The index of the table that maps each address to its inlined call, and of the additional data that lists
 /// these calls (`runtime/funcdata.h`), since Go 1.16.
@@ -108,7 +108,7 @@ impl Described {
         // Before Go 1.16, each version numbers the additional data differently, and the file does not state
         // its version.
         let additional = Additional { table, header, memory, address, function_data };
-        let inlined = record.more.and_then(|more| additional.inlined(function.record, more));
+        let inlined = record.details.and_then(|details| additional.inlined(function.record, details));
         Some(Self { record, inlined })
     }
 }
@@ -123,12 +123,12 @@ struct Additional<'a> {
 }
 
 impl Additional<'_> {
-    fn inlined(&self, record: u64, more: More) -> Option<Inlined> {
-        let table_count = u64::from(more.tables);
-        if table_count <= PCDATA_INLINED || u64::from(more.data) <= FUNCDATA_INLINED {
+    fn inlined(&self, record: u64, details: FunctionDetails) -> Option<Inlined> {
+        let table_count = u64::from(details.tables);
+        if table_count <= PCDATA_INLINED || u64::from(details.data) <= FUNCDATA_INLINED {
             return None;
         }
-        let tables = record.checked_add(more.size)?;
+        let tables = record.checked_add(details.size)?;
         let numbers = self.number(tables.checked_add(PCDATA_INLINED * 4)?)?;
         let data = tables.checked_add(table_count * 4)?;
         let calls = self.calls(data)?;

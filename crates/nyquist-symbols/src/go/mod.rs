@@ -125,7 +125,7 @@ impl GoTables {
             tables: self,
             function,
             name: self.name(record.name),
-            unit: record.more.map_or(0, |more| more.unit),
+            unit: record.details.map_or(0, |details| details.unit),
             files: values(record.files),
             lines: values(record.lines),
             inlined: inlined.map(|inlined| (inlined, values(inlined.numbers))),

@@ -5,7 +5,7 @@ mod snapshots;
 mod symbols;
 
 pub(crate) use pace::Pace;
-pub(crate) use snapshots::Tap;
+pub(crate) use snapshots::SnapshotSender;
 pub(crate) use symbols::GrowingSymbols;
 
 use crate::args::{ServerArgs, SymbolArgs, Ui};

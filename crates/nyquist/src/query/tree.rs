@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const DEEPEST: usize = 60;
 
 /// The number of nodes that are examined per shown node, because most have a single child and are left out.
-const PASSAGES: usize = 16;
+const EXAMINED_PER_SHOWN: usize = 16;
 
 /// The least share of a node, in per cent.
 const PERCENT: f64 = 0.5;
@@ -57,7 +57,10 @@ fn nodes(asked: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<Func
     let nodes = match root {
         Some(_) => tree_nodes(&view, &options(asked.limit)),
         None => heaviest(
-            without_passages(tree_nodes(&view, &options(asked.limit.saturating_mul(PASSAGES)))),
+            without_single_child_chains(tree_nodes(
+                &view,
+                &options(asked.limit.saturating_mul(EXAMINED_PER_SHOWN)),
+            )),
             asked.limit,
         ),
     };
@@ -78,14 +81,14 @@ fn heaviest(nodes: Vec<(usize, TreeNode<'_>)>, limit: usize) -> Vec<(usize, Tree
 
 /// Leaves out nodes without self time that have all their time in a single child, except the first.
 /// Depths then count only the remaining nodes.
-fn without_passages(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'_>)> {
-    let is_passage = |index: usize| {
+fn without_single_child_chains(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'_>)> {
+    let is_in_chain = |index: usize| {
         let ((depth, node), Some((next_depth, next))) = (&nodes[index], nodes.get(index + 1)) else {
             return false;
         };
         index > 0 && *next_depth == depth + 1 && next.total == node.total && node.self_amount.is_zero()
     };
-    let keep: Vec<bool> = (0..nodes.len()).map(|index| !is_passage(index)).collect();
+    let keep: Vec<bool> = (0..nodes.len()).map(|index| !is_in_chain(index)).collect();
     let mut above: Vec<usize> = Vec::new();
     let mut left = Vec::new();
     for ((depth, node), _) in nodes.into_iter().zip(keep).filter(|(_, keep)| *keep) {

@@ -20,9 +20,9 @@ use crate::linux::ptrace::privileges::Privileges;
 use crate::linux::ptrace::restart::{Signals, only_epoll_descriptor, repeat_interrupted_call};
 use crate::linux::ptrace::stop::Stop;
 use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::process::{Preference, group_of};
-use crate::linux::sys::ptrace::{self, Patience, Ticker, Waited};
-use crate::linux::sys::suspend::Suspension;
+use crate::linux::sys::ptrace::{self, Ticker, WaitMode, Waited};
 use crate::linux::{proc, thread_state};
 
 /// How often to check, while nothing happens, whether the end was requested.
@@ -114,7 +114,7 @@ impl ThreadTracer {
         let _preference = Preference::of_this_thread();
         self.ticker.set(monotonic_ns(), BETWEEN_QUESTIONS_NS);
         while !self.stop.load(Ordering::Relaxed) {
-            match ptrace::wait(Patience::UntilSignal) {
+            match ptrace::wait(WaitMode::UntilSignal) {
                 Ok(Some(waited)) => self.handle(waited),
                 Ok(None) => {}
                 // No traced thread is left.

@@ -9,7 +9,7 @@ use super::tracer::{Process, Tracer};
 use crate::linux::arch::registers::Stopped;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::sys::ptrace::{self, Patience};
+use crate::linux::sys::ptrace::{self, WaitMode};
 use crate::linux::thread_state::{self, Call, KernelWait, RunState, Schedule};
 use crate::linux::wait_reason::what_for;
 
@@ -179,12 +179,12 @@ impl Tracer {
             return StopOutcome::NotRequested;
         }
         task.asked = Some(StopRequest { at, turn: self.turn, schedule });
-        let mut patience = self.alertness.begin();
+        let mut mode = self.stop_polling.begin();
         while self.tasks.get(tid).is_some_and(|task| task.asked.is_some()) && !self.has_ended {
-            match ptrace::wait(patience) {
+            match ptrace::wait(mode) {
                 Ok(Some(waited)) => self.handle(waited),
-                Ok(None) if patience == Patience::None => {
-                    patience = self.alertness.go_on(monotonic_ns().saturating_sub(at));
+                Ok(None) if mode == WaitMode::Poll => {
+                    mode = self.stop_polling.go_on(monotonic_ns().saturating_sub(at));
                 }
                 Ok(None) | Err(_) => return StopOutcome::StillRunning,
             }

@@ -16,7 +16,7 @@ use crate::args::RecordArgs;
 use crate::control::Control;
 use crate::failure::Failure;
 use crate::identity;
-use crate::live_page::Tap;
+use crate::live_page::SnapshotSender;
 use crate::printer::Printer;
 use crate::record::ending::pid_list;
 use crate::record::{RecordingResult, Run, record_runs};
@@ -48,11 +48,12 @@ impl<'a> Plan<'a> {
     pub(crate) fn record(
         &self,
         (printer, control): (Printer, &Control),
-        tap: Option<&Tap>,
+        snapshots: Option<&SnapshotSender>,
     ) -> Result<RecordingResult, Failure> {
         let (args, began) = (self.args, Instant::now());
         let events = &self.events;
-        let recorder = Recorder { args, printer, control, user: identity::invoking_user(), events, tap };
+        let recorder =
+            Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots };
         let mut converter = None;
         // The processes may end before the recording does.
         let mut command_lines = attached::command_lines(&args.target.pid);

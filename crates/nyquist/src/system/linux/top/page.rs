@@ -2,12 +2,12 @@
 
 mod context;
 mod functions;
-mod table;
 mod threads;
 mod tree;
+mod types;
 
 pub(super) use context::PageData;
-pub(super) use table::{Cell, Column, Page, Row, Width};
+pub(super) use types::{Cell, Column, Page, Row, Width};
 
 use super::question::{Period, Question, ViewKind};
 use crate::text::one_line;

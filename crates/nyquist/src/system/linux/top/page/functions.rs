@@ -1,7 +1,7 @@
 //! Functions by self and total time, in the last seconds and overall.
 
 use super::context::{PageContext, key, part};
-use super::table::{Cell, Column, Page, Row, Width};
+use super::types::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use crate::system::linux::top::question::Period;
 use nyquist_analysis::Function;

@@ -1,7 +1,7 @@
 //! Threads by their CPU time or waiting time.
 
 use super::context::{PageContext, key};
-use super::table::{Cell, Column, Page, Row, Width};
+use super::types::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use crate::scale::milliseconds;
 use crate::system::linux::top::question::Period;

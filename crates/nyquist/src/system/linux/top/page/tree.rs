@@ -1,7 +1,7 @@
 //! The call tree, of the last seconds or of the whole recording.
 
 use super::context::{PageContext, key, part};
-use super::table::{Cell, Column, Page, Row, Width};
+use super::types::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use nyquist_analysis::{Selection, Tree, TreeNode, View};
 
