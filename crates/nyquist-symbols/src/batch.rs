@@ -132,11 +132,11 @@ impl<'a> Prepared<'a> {
         // Sorting integers takes half of the time of sorting pairs.
         let pair =
             |(address, position): (&RelativeAddress, u32)| u64::from(address.0) << 32 | u64::from(position);
-        let mut asked: Vec<u64> = batch.addresses.iter().zip(0_u32..).map(pair).collect();
-        asked.sort_unstable();
-        let mut addresses: Vec<RelativeAddress> = Vec::with_capacity(asked.len());
-        let mut numbers = vec![0; asked.len()];
-        for pair in asked {
+        let mut requested: Vec<u64> = batch.addresses.iter().zip(0_u32..).map(pair).collect();
+        requested.sort_unstable();
+        let mut addresses: Vec<RelativeAddress> = Vec::with_capacity(requested.len());
+        let mut numbers = vec![0; requested.len()];
+        for pair in requested {
             let (address, position) = (RelativeAddress((pair >> 32) as u32), pair as u32);
             if addresses.last() != Some(&address) {
                 addresses.push(address);

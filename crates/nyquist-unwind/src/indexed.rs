@@ -351,9 +351,12 @@ mod tests {
     fn an_index_that_is_wrong_is_not_believed() {
         let check = |change: &dyn Fn(&mut Vec<IndexEntry>), expected: Option<u32>| {
             let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
-            let asked = indexed.entries[7].start;
+            let requested = indexed.entries[7].start;
             change(&mut indexed.entries);
-            assert_eq!(indexed.piece_before(asked).map(|piece| piece.start), expected.map(|at| asked - at));
+            assert_eq!(
+                indexed.piece_before(requested).map(|piece| piece.start),
+                expected.map(|at| requested - at)
+            );
         };
         check(&|_| {}, Some(0));
         // The entry of another function; the middle of an entry; the last bytes; common information.
@@ -497,12 +500,12 @@ mod tests {
     #[test]
     fn bytes_that_cannot_be_read_are_no_entries() {
         let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
-        let asked = indexed.entries[7].start;
+        let requested = indexed.entries[7].start;
         indexed.excerpt.get_mut().unwrap().read = Box::new(|_, buffer: &mut [u8]| {
             buffer.fill(1);
             Err(io::ErrorKind::UnexpectedEof.into())
         });
-        assert_eq!(indexed.piece_before(asked), None);
+        assert_eq!(indexed.piece_before(requested), None);
         assert!(indexed.excerpt().section.bytes.iter().all(|byte| *byte == 0));
     }
 }

@@ -213,14 +213,14 @@ mod tests {
                 "{hints:?}"
             );
         };
-        check(&hints_for(("node app.js", ""), &node), "node --perf-basic-prof", "asked");
+        check(&hints_for(("node app.js", ""), &node), "node --perf-basic-prof", "requested");
         check(&hints_for(("node --perf-basic-prof app.js", ""), &node), "asked for names", "--perf");
         check(&hints_for(("", "node --perf-basic-prof app.js \n"), &node), "asked for names", "--perf");
-        check(&hints_for(("", "node app.js \n"), &node), "node --perf-basic-prof", "asked");
+        check(&hints_for(("", "node app.js \n"), &node), "node --perf-basic-prof", "requested");
         let named = [&node[..], &[("/tmp/perf-7.map", "LazyCompile:~run", 9)]].concat();
         check(&hints_of(&named), "asked for names", "--perf");
         let java = [("/usr/lib/jvm/libjvm.so", "JavaMain", 60), ("/tmp/perf-7.map", "0x7f5a0800727d", 40)];
-        check(&hints_of(&java), "DumpPerfMapAtExit", "asked");
+        check(&hints_of(&java), "DumpPerfMapAtExit", "requested");
         check(
             &hints_for(("java -XX:+DumpPerfMapAtExit App", ""), &java),
             "jcmd PID Compiler.perfmap",

@@ -272,8 +272,8 @@ mod tests {
     fn rings_hold_an_eighth_of_a_second_at_1000_hz() {
         let plan = limits(2, None, 1000).plan();
         assert_eq!(plan.sample_pages * 4096, 8 << 20);
-        let as_asked = RingLimits { copies: Copies::Fixed(32 << 10), ..limits(2, None, 1000) };
-        assert_eq!(as_asked.plan().sample_pages * 4096, 4 << 20);
+        let as_requested = RingLimits { copies: Copies::Fixed(32 << 10), ..limits(2, None, 1000) };
+        assert_eq!(as_requested.plan().sample_pages * 4096, 4 << 20);
         assert_eq!(plan.sideband_pages, Some(128));
         let copies = |cpus, bytes, rate_hz| limits(cpus, bytes, rate_hz).plan().stack_bytes;
         assert_eq!(copies(2, None, 1000), LARGEST_STACK);
@@ -302,10 +302,10 @@ mod tests {
 
     #[test]
     fn a_copy_has_its_asked_size_within_its_ring() {
-        let check = |asked, bytes, expected| {
-            let copies = Copies::Fixed(asked);
+        let check = |requested, bytes, expected| {
+            let copies = Copies::Fixed(requested);
             let plan = RingLimits { copies, ..limits(2, bytes, 1000) }.plan();
-            assert_eq!(plan.stack_bytes, expected, "{asked}");
+            assert_eq!(plan.stack_bytes, expected, "{requested}");
         };
         check(1024, None, 1024);
         check(1025, None, 1032);

@@ -36,9 +36,9 @@ struct Row<'a> {
 }
 
 /// The counters of all processes, in drawing order. O(values).
-pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Counters<'a>, Refusal> {
-    let parts = asked.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
-    let (profile, times) = (asked.view.profile(), asked.view.times());
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Counters<'a>, Refusal> {
+    let parts = context.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
+    let (profile, times) = (context.view.profile(), context.view.times());
     let mut counters: Vec<_> = profile.counters().iter().enumerate().collect();
     counters.retain(|(_, counter)| !counter.samples.is_empty());
     counters.sort_by_key(|(index, counter)| (counter.process, counter.display.sort_weight, *index));

@@ -19,56 +19,56 @@ const EXAMINED_PER_SHOWN: usize = 16;
 const PERCENT: f64 = 0.5;
 
 /// The call tree, or the callees of a function.
-pub(super) fn tree(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
+pub(super) fn tree(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
-    let transforms = match asked.target() {
-        Some(_) => vec![Transform::FocusFunction(chosen(asked, &mut answer)?.first())],
+    let transforms = match context.target() {
+        Some(_) => vec![Transform::FocusFunction(chosen(context, &mut answer)?.first())],
         None => Vec::new(),
     };
     // For the tree of one function, the limit alone bounds the size.
     let percent = if transforms.is_empty() { PERCENT } else { 0.0 };
-    answer.rows(nodes(asked, transforms, None, percent));
+    answer.rows(nodes(context, transforms, None, percent));
     Ok(answer)
 }
 
 /// The callers of a function, and their callers.
-pub(super) fn callers(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
+pub(super) fn callers(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
-    let func = chosen(asked, &mut answer)?.first();
+    let func = chosen(context, &mut answer)?.first();
     // With the time of all its callees collapsed into it, the function is a root of the inverted tree with
     // its total.
-    answer.rows(nodes(asked, vec![Transform::CollapseFunctionSubtree(func)], Some(func), 0.0));
+    answer.rows(nodes(context, vec![Transform::CollapseFunctionSubtree(func)], Some(func), 0.0));
     Ok(answer)
 }
 
 /// The nodes of the tree, or of the inverted tree if its root is given.
-fn nodes(asked: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
-    let selection = Selection { transforms, ..asked.view.selection().clone() };
-    let view = View::new(asked.index, &selection);
+fn nodes(context: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
+    let selection = Selection { transforms, ..context.view.selection().clone() };
+    let view = View::new(context.index, &selection);
     let options = |limit| TreeOptions {
         inverted: root.is_some(),
         root,
-        min_weight: asked.scale.weight_of_percent(percent),
+        min_weight: context.scale.weight_of_percent(percent),
         max_depth: usize::MAX,
         limit,
-        scale: asked.scale,
-        names: asked.names,
+        scale: context.scale,
+        names: context.names,
     };
     let nodes = match root {
-        Some(_) => tree_nodes(&view, &options(asked.limit)),
+        Some(_) => tree_nodes(&view, &options(context.limit)),
         None => heaviest(
             without_single_child_chains(tree_nodes(
                 &view,
-                &options(asked.limit.saturating_mul(EXAMINED_PER_SHOWN)),
+                &options(context.limit.saturating_mul(EXAMINED_PER_SHOWN)),
             )),
-            asked.limit,
+            context.limit,
         ),
     };
     let columns: &[&str] = match root {
         Some(_) => &["depth", "handle", "total_share", "lib", "function"],
         None => &["depth", "handle", "total_share", "self_share", "lib", "function"],
     };
-    Rows::new("nodes", columns, asked.limit, &nodes, |node| row(asked, node, root.is_some()))
+    Rows::new("nodes", columns, context.limit, &nodes, |node| row(context, node, root.is_some()))
 }
 
 /// The heaviest nodes, in tree order. A node is not heavier than the one above it, which comes first.
@@ -101,14 +101,14 @@ fn without_single_child_chains(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize,
     left
 }
 
-fn row(asked: &QueryContext<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
-    let name = asked.names.show(node.name);
+fn row(context: &QueryContext<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
+    let name = context.names.show(node.name);
     // In JSON, the depth is a separate member.
-    let name = if asked.args.format.json { name } else { " ".repeat(*depth.min(&DEEPEST)) + &name };
+    let name = if context.args.format.json { name } else { " ".repeat(*depth.min(&DEEPEST)) + &name };
     let mut row =
-        vec![json!(depth), json!(format!("f-{}", node.func.index())), asked.share(node.total.weight)];
+        vec![json!(depth), json!(format!("f-{}", node.func.index())), context.share(node.total.weight)];
     if !inverted {
-        row.push(asked.share(node.self_amount.weight));
+        row.push(context.share(node.self_amount.weight));
     }
     row.extend([json!(node.lib), json!(name)]);
     row

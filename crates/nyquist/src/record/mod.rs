@@ -85,7 +85,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     runs.not_kept.map_or(Ok(()), Err)?;
     session.present(profile, &saved, page, goes_on)?;
     // A script must get an error status if its requested file is missing.
-    Ok(if saved.as_asked { runs.status } else { runs.status.max(FAILED) })
+    Ok(if saved.as_requested { runs.status } else { runs.status.max(FAILED) })
 }
 
 /// The parameters of all steps of the subcommand.

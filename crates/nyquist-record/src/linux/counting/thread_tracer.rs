@@ -280,9 +280,9 @@ impl ThreadTracer {
     /// Stops this process after a request by Ctrl-Z, when all others with the same request have stopped.
     /// Without the tracer, no signal is delivered to them.
     fn stop_after_the_command(&self) {
-        let Some(asked_at) = self.suspension.asked_at() else { return };
+        let Some(requested_at) = self.suspension.requested_at() else { return };
         let own = group_of(std::process::id());
-        let is_late = monotonic_ns().saturating_sub(asked_at) >= LONGEST_TO_STOP_NS;
+        let is_late = monotonic_ns().saturating_sub(requested_at) >= LONGEST_TO_STOP_NS;
         let mut threads = self.living.values();
         if is_late || threads.all(|it| it.has_stopped || it.is_ending || group_of(it.pid) != own) {
             self.suspension.stop();

@@ -450,10 +450,10 @@ impl Machine {
         if plan.sideband_pages.is_none() {
             notices.push(Notice::SharedRings);
         }
-        if let Copies::Fixed(asked) = limits.copies
-            && plan.stack_bytes < asked
+        if let Copies::Fixed(requested) = limits.copies
+            && plan.stack_bytes < requested
         {
-            notices.push(Notice::StackLowered { asked, given: plan.stack_bytes });
+            notices.push(Notice::StackLowered { requested, given: plan.stack_bytes });
         }
     }
 }
@@ -474,16 +474,16 @@ fn are_all_cpus(wanted: &[u32]) -> Result<bool, OpenError> {
 }
 
 /// The rate, limited to what the kernel allows.
-fn allowed_rate(asked_hz: u32, notices: &mut Vec<Notice>) -> u32 {
+fn allowed_rate(requested_hz: u32, notices: &mut Vec<Notice>) -> u32 {
     let kernels =
         limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());
     let kernels = kernels.filter(|most| *most > 0);
     let allowed_hz = kernels.unwrap_or(MAX_RATE_HZ).min(MAX_RATE_HZ);
-    if asked_hz > allowed_hz {
+    if requested_hz > allowed_hz {
         let by_kernel = kernels == Some(allowed_hz);
-        notices.push(Notice::RateLowered { asked_hz, allowed_hz, by_kernel });
+        notices.push(Notice::RateLowered { requested_hz, allowed_hz, by_kernel });
     }
-    asked_hz.clamp(1, allowed_hz)
+    requested_hz.clamp(1, allowed_hz)
 }
 
 fn system_error(what: &'static str) -> impl Fn(io::Error) -> OpenError {

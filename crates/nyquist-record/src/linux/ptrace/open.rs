@@ -49,7 +49,7 @@ impl Ptrace {
         let mut notices = Vec::new();
         let rate_hz = options.rate_hz.clamp(1, MAX_RATE_HZ);
         if options.rate_hz > rate_hz {
-            notices.push(Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz });
+            notices.push(Notice::RateLowered { requested_hz: options.rate_hz, allowed_hz: rate_hz });
         }
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let (chunk_sender, chunks) = channel();

@@ -336,7 +336,7 @@ impl Tracer {
     /// Waits for the threads with a pending stop request, but not for long.
     pub(super) fn handle_last_stops(&mut self) {
         let deadline = monotonic_ns() + LAST_STOPS_NS;
-        while self.tasks.all().iter().any(|task| task.asked.is_some()) && monotonic_ns() < deadline {
+        while self.tasks.all().iter().any(|task| task.requested.is_some()) && monotonic_ns() < deadline {
             match ptrace::wait(WaitMode::UntilSignal) {
                 Ok(Some(waited)) if !(waited.ended && self.target.is_child(waited.tid)) => {
                     self.handle(waited);

@@ -65,8 +65,8 @@ impl<'a> Plan<'a> {
         if !args.target.is_command() {
             command_lines += &attached::command_lines_of_running(&finished.profile);
         }
-        let asked = events.iter().filter(|recorded| !recorded.is_optional());
-        let events = asked.map(|recorded| recorded.event.name.clone()).collect();
+        let requested = events.iter().filter(|recorded| !recorded.is_optional());
+        let events = requested.map(|recorded| recorded.event.name.clone()).collect();
         let may_read_other_processes = self.may_read_other_processes;
         Ok(RecordingResult { finished, runs, events, command_lines, may_read_other_processes })
     }
@@ -104,8 +104,8 @@ fn record_the_rest(
 fn time_for_the_rest(args: &RecordArgs, runs: &Run, taken: Duration) -> Option<Duration> {
     let is_command = args.target.is_command() && args.runs.iteration_count <= 1;
     // A recording that is kept as perf.data has one run.
-    let is_asked = is_command && args.perf_data.is_none() && runs.reason == EndReason::Exited;
-    let left = args.duration.filter(|_| is_asked)?.saturating_sub(taken);
+    let is_requested = is_command && args.perf_data.is_none() && runs.reason == EndReason::Exited;
+    let left = args.duration.filter(|_| is_requested)?.saturating_sub(taken);
     (!left.is_zero()).then_some(left)
 }
 

@@ -76,8 +76,8 @@ impl Watching<'_> {
         loop {
             let output = self.session.output.lines();
             let shown = page(PageData { index: &index, snapshot, output: &output }, &self.state.question);
-            let asked = self.state.question.clone();
-            while asked == self.state.question {
+            let requested = self.state.question.clone();
+            while requested == self.state.question {
                 if let Some(snapshot) = newest.take_if(|_| !self.state.is_paused) {
                     return Next::Snapshot(snapshot);
                 }
@@ -91,7 +91,7 @@ impl Watching<'_> {
                     if let Some(end) = self.take(message, &shown, &mut newest) {
                         return Next::End(end);
                     }
-                    if asked != self.state.question {
+                    if requested != self.state.question {
                         break;
                     }
                 }
