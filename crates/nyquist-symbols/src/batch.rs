@@ -3,7 +3,7 @@
 use crate::allowance::Allowance;
 use crate::dwarf::Scratch;
 use crate::module::{FunctionPosition, Functions};
-use crate::symbol_table::Function;
+use crate::symbol_table::TableSymbol;
 use crate::{AddressInfo, EarlyAnswer, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
 use nyquist_resources::{Charge, of_files, on_threads};
@@ -233,7 +233,7 @@ fn symbolicate_unit(
 #[derive(Default)]
 struct LastFunction {
     place: Option<FunctionPosition>,
-    function: Option<Function>,
+    function: Option<TableSymbol>,
     /// The answer for all addresses of the function that are in no debug info.
     answer: Option<Arc<AddressInfo>>,
 }

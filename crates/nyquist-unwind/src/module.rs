@@ -3,7 +3,7 @@
 use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
 use crate::code::{AllCode, CodeAround, CodeRange, Extent, UncoveredCode, code_ranges, pe_code_ranges};
-use crate::compile::{Compiled, Compiler, Function, Piece, merge};
+use crate::compile::{Compiled, Compiler, FunctionRange, Piece, merge};
 use crate::followed::LEAST_CODE;
 use crate::frames::{Frames, ReadFrames};
 use crate::indexed::Indexed;
@@ -384,7 +384,7 @@ fn compile_for(
     architecture: Architecture,
     compiler: &mut Compiler<'_>,
     sections: &[FrameSection],
-    functions: &[Function],
+    functions: &[FunctionRange],
     code: &AllCode,
 ) -> Compiled {
     match architecture {

@@ -12,7 +12,7 @@ const FUNCDATA_INLINED: u64 = 3;
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Function {
+pub(super) struct GoSymbol {
     pub(super) start: u64,
     pub(super) end: u64,
     /// Where its record begins.
@@ -43,7 +43,7 @@ pub(super) fn functions(
     memory: &Memory,
     address: u64,
     text: u64,
-) -> Vec<Function> {
+) -> Vec<GoSymbol> {
     let list = List { table, header, memory, address, text };
     let mut starts = list.read().unwrap_or_default();
     starts.sort_unstable();
@@ -55,7 +55,7 @@ pub(super) fn functions(
         // The time that is spent on a function depends on its length. So functions are limited to real code,
         // because the tables are not trusted.
         if let Some(code) = memory.code().find(|code| code.contains(&start)) {
-            functions.push(Function { start, end: next.min(code.end), record });
+            functions.push(GoSymbol { start, end: next.min(code.end), record });
         }
     }
     functions
@@ -98,7 +98,7 @@ impl List<'_> {
 impl Described {
     /// Reads the record of a function. `function_data` is the base of the positions of additional data.
     pub(super) fn read(
-        function: &Function,
+        function: &GoSymbol,
         table: &Section,
         header: &Header,
         memory: &Memory,

@@ -2,7 +2,7 @@
 //! needed.
 
 use super::kept::{DamagedBlock, KeptRows};
-use super::row_table::{Row, RowTable};
+use super::row_table::{RowTable, SymbolRow};
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -34,7 +34,7 @@ impl Rows {
     }
 
     /// The row with this index.
-    pub(super) fn row(&self, index: usize) -> Option<Row> {
+    pub(super) fn row(&self, index: usize) -> Option<SymbolRow> {
         match self {
             Self::Read(table) => table.row(index),
             Self::Kept(table) => table.ask(|kept| kept.row(index), |whole| whole.row(index)),

@@ -19,11 +19,11 @@ pub(super) struct Counters<'a> {
     end_ns: u64,
     part_ns: f64,
     #[serde(rename = "counters")]
-    rows: Vec<Row<'a>>,
+    rows: Vec<CounterRow<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct CounterRow<'a> {
     counter: usize,
     process: usize,
     label: &'a str,
@@ -46,7 +46,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Counters<'a>,
         let is_level = counter.display.graph == CounterGraph::Accumulated;
         let values = if is_level { levels(counter, &times, parts) } else { sums(counter, &times, parts) };
         let label = if counter.display.label.is_empty() { &counter.name } else { &counter.display.label };
-        Row {
+        CounterRow {
             counter: index,
             process: counter.process.index(),
             label,

@@ -19,12 +19,12 @@ pub(super) struct Table<'a> {
     whole: Comparison,
     count: usize,
     noise_count: usize,
-    rows: Vec<Row<'a>>,
+    rows: Vec<DiffRow<'a>>,
     functions: FunctionTable<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct DiffRow<'a> {
     /// Its number, if the shown profile has the function.
     function: Option<usize>,
     name: String,
@@ -51,7 +51,7 @@ pub(super) fn table<'a>(context: &QueryContext<'_, 'a>) -> Result<Table<'a>, Ref
         (diff.functions.len(), diff.functions.iter().filter(|one| one.self_time.is_noise).count());
     let numbers = numbers(context);
     let mut functions = FunctionTable::new();
-    let rows = diff.functions.into_iter().take(limit).map(|one| Row {
+    let rows = diff.functions.into_iter().take(limit).map(|one| DiffRow {
         function: numbers.get(&one.name).map(|func| context.number(&mut functions, *func)),
         own: one.self_time,
         lib: one.lib,

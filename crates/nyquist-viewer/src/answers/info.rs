@@ -26,9 +26,9 @@ pub(super) struct Info<'a> {
     /// For a running recording: the time up to which it is complete.
     live: Option<Live>,
     categories: Vec<Category<'a>>,
-    threads: Vec<Row<'a>>,
+    threads: Vec<ThreadAnswer<'a>>,
     /// The activity of each CPU, if the recording has it.
-    cores: Vec<Row<'a>>,
+    cores: Vec<ThreadAnswer<'a>>,
     /// The functions in the selection's transforms.
     functions: FunctionTable<'a>,
 }
@@ -80,7 +80,7 @@ struct Category<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct ThreadAnswer<'a> {
     thread: usize,
     name: &'a str,
     tid: &'a str,
@@ -152,9 +152,9 @@ fn functions<'a>(context: &QueryContext<'_, 'a>) -> FunctionTable<'a> {
     table
 }
 
-fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> Row<'a> {
+fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> ThreadAnswer<'a> {
     let thread = profile.thread(row.thread);
-    Row {
+    ThreadAnswer {
         thread: row.thread.index(),
         name: row.name,
         tid: row.tid,

@@ -26,12 +26,12 @@ pub(super) struct Chart<'a> {
     start_ns: u64,
     end_ns: u64,
     count: usize,
-    rows: Vec<Row<'a>>,
+    rows: Vec<ThreadBars<'a>>,
     left_out: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct ThreadBars<'a> {
     thread: usize,
     name: &'a str,
     lanes: usize,
@@ -61,7 +61,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Chart<'a>, Re
     let rows = by_row.into_iter().take(MOST_ROWS).map(|((thread, name), mut bars)| {
         bars.truncate(bars_left);
         bars_left -= bars.len();
-        Row { thread, name, lanes: bars.iter().map(|bar| bar.0 + 1).max().unwrap_or(1), bars }
+        ThreadBars { thread, name, lanes: bars.iter().map(|bar| bar.0 + 1).max().unwrap_or(1), bars }
     });
     let rows: Vec<_> = rows.collect();
     let left_out = all - rows.len();
