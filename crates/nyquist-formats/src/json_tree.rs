@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_no_matter_and_a_cut_is_told() {
+    fn any_depth_is_read_and_a_cut_is_reported() {
         let deep = 200_000;
         let open = r#"{"size":1,"children":["#;
         let text = format!(r#"{{"head":{}{}}}"#, open.repeat(deep), "]}".repeat(deep));

@@ -68,7 +68,7 @@ mod tests {
     const TWO: Tid = Tid(2);
 
     #[test]
-    fn a_stay_begins_when_its_thread_was_first_seen() {
+    fn an_interval_begins_when_a_thread_is_seen() {
         let mut on_cpu = OnCpu::default();
         on_cpu.arrive(0, ONE, Timestamp(5));
         on_cpu.arrive(0, ONE, Timestamp(6));

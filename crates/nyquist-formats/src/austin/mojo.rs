@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_versions_and_keys_are_told() {
+    fn unknown_versions_and_keys_are_reported() {
         let error = |bytes: &[u8]| read_value(bytes, None).unwrap_err().to_string();
         assert_eq!(
             error(b"MOJ\x04\x02"),

@@ -100,7 +100,7 @@ impl LivePage {
     }
 
     /// Serves the page until Ctrl-C. The page already shows the whole recording.
-    pub(crate) fn stay(self, printer: Printer, control: &Control) -> Result<(), Failure> {
+    pub(crate) fn serve_until_interrupted(self, printer: Printer, control: &Control) -> Result<(), Failure> {
         control.enter(Phase::Serving(self.shutdown.clone()));
         printer.say("Serving the profile and its symbols; Ctrl-C ends");
         self.wait()

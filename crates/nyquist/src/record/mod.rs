@@ -148,7 +148,7 @@ impl Session<'_> {
         if let Some(page) = page {
             give_up_privileges(printer);
             page.profile().end(profile);
-            page.stay(printer, control)
+            page.serve_until_interrupted(printer, control)
         } else if goes_on && saved.path.is_some() {
             let bytes = saved.bytes(&profile)?;
             // No remaining output needs root.

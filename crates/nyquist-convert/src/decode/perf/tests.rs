@@ -264,7 +264,7 @@ fn sums_of_losses_have_no_time() {
     let summed = read(&events, &record(record::LOST_SAMPLES, 0, &[8, 0, 0, 0, 0])).unwrap();
     assert_eq!((summed.kind, summed.cpu), (EventKind::LostInAll { records: 8 }, None));
     let of_an_event = read(&events, &record(record::LOST_SAMPLES, 0, &[8, 0, 0, 0, 101])).unwrap();
-    assert_eq!(of_an_event.cpu, Some(6), "that of the event, for the record itself was written anywhere");
+    assert_eq!(of_an_event.cpu, Some(6), "that of the event, because the record can be written on any CPU");
     assert_eq!(other(record::LOST_SAMPLES, misc::LOST_SAMPLES_BPF, &[8]), None);
 }
 

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_counted_and_told_by_their_number() {
+    fn reasons_are_counted_and_reported_by_number() {
         let mut counts = IncompleteCounts::default();
         for why in [Incomplete::Misfit, Incomplete::NoOverlap, Incomplete::NoOverlap, Incomplete::Distrusted]
         {

@@ -356,7 +356,8 @@ mod tests {
 
     #[test]
     fn refused_features_are_left_out_step_by_step() {
-        let events = parse("cycles,cycles:u", &EventSources::in_folders("/no/such".into(), None)).unwrap();
+        let events =
+            parse("cycles,cycles:u", &EventSources::in_folders("/proc/nonexistent".into(), None)).unwrap();
         let user = Less { user_only: true, ..Less::default() };
         assert_eq!(Less::default().after(libc::EACCES, &events[0]), Some(user));
         assert_eq!(user.after(libc::EACCES, &events[0]), None);

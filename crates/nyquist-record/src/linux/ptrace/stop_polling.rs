@@ -9,7 +9,7 @@ const POLLING_NS: u64 = 20_000;
 const SLEEPING_WAITS: u32 = 16;
 
 /// How to wait for a thread that was asked to stop. Sleeping on an otherwise idle CPU and being woken takes
-/// several times as long as the thread's answer. But if the thread has no CPU, polling may keep it from one.
+/// several times as long as the thread's answer. But polling can delay a thread that waits for a CPU.
 #[derive(Debug, Default)]
 pub(crate) struct StopPolling {
     /// How many more threads are waited for by sleeping.

@@ -25,8 +25,9 @@ pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
         (rows.cswitch_markers, "--cswitch-markers"),
     ];
     if let Some((_, option)) = linux.into_iter().find(|(is_requested, _)| *is_requested) {
-        return Err(Failure::new(format!("{option} is for Linux, and not there on {NAME}"))
-            .hint(format!("leave out {option}")));
+        return Err(
+            Failure::new(format!("{option} is not available on {NAME}")).hint(format!("leave out {option}"))
+        );
     }
     match events.into_iter().find(|(is_requested, _)| *is_requested && !by_events) {
         Some((_, option)) => Err(sampling::needs_events(option)),
