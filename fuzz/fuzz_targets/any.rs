@@ -1,4 +1,4 @@
-//! Any target under cargo-fuzz: `NYQUIST_FUZZ_TARGET` names it.
+//! Any target under cargo-fuzz: `NYQUIST_FUZZ_TARGET` names it. Targets are in `src/targets`.
 #![no_main]
 
 use std::sync::OnceLock;

@@ -12,7 +12,7 @@ const NODES_WORTH_SHARING: usize = 100_000;
 
 /// What happens to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum NodeAction {
     /// It stays.
     Keep,
     /// It is removed, and its samples go to its caller. Without a caller they have no frame left and are
@@ -86,17 +86,17 @@ impl<'a> Derived<'a> {
     }
 
     /// Removes nodes. Their callees become callees of the nearest caller that stays.
-    pub(crate) fn apply(&mut self, fates: &[Fate]) {
-        self.apply_and_rename(fates, |func| func);
+    pub(crate) fn apply(&mut self, actions: &[NodeAction]) {
+        self.apply_and_rename(actions, |func| func);
     }
 
     /// The same, with other functions at the nodes that stay.
-    pub(crate) fn apply_and_rename(&mut self, fates: &[Fate], renamed: impl Fn(u32) -> u32 + Send) {
+    pub(crate) fn apply_and_rename(&mut self, actions: &[NodeAction], renamed: impl Fn(u32) -> u32 + Send) {
         let old = &*self.forest;
         let (columns, links) = parallel::both(
             old.len() >= NODES_WORTH_SHARING,
-            || Columns::kept(old, fates, renamed),
-            || Links::kept(old, fates),
+            || Columns::kept(old, actions, renamed),
+            || Links::kept(old, actions),
         );
         self.forest = Cow::Owned(Forest {
             parent: links.parent,
@@ -124,14 +124,14 @@ struct Columns {
 }
 
 impl Columns {
-    fn kept(old: &Forest, fates: &[Fate], renamed: impl Fn(u32) -> u32) -> Self {
-        let count = fates.iter().filter(|fate| **fate == Fate::Keep).count();
+    fn kept(old: &Forest, actions: &[NodeAction], renamed: impl Fn(u32) -> u32) -> Self {
+        let count = actions.iter().filter(|action| **action == NodeAction::Keep).count();
         let mut kept = Self {
             func: Vec::with_capacity(count),
             stack: Vec::with_capacity(count),
             category: Vec::with_capacity(count),
         };
-        for (node, _) in fates.iter().enumerate().filter(|(_, fate)| **fate == Fate::Keep) {
+        for (node, _) in actions.iter().enumerate().filter(|(_, action)| **action == NodeAction::Keep) {
             kept.func.push(renamed(old.func[node]));
             kept.stack.push(old.stack[node]);
             kept.category.push(old.category[node]);
@@ -148,13 +148,13 @@ struct Links {
 }
 
 impl Links {
-    fn kept(old: &Forest, fates: &[Fate]) -> Self {
-        let mut parent = Vec::with_capacity(fates.len());
+    fn kept(old: &Forest, actions: &[NodeAction]) -> Self {
+        let mut parent = Vec::with_capacity(actions.len());
         // For each old node, the nearest one that stays among it and its callers.
         let mut nearest = Vec::with_capacity(old.len());
-        for (&fate, &old_parent) in fates.iter().zip(&old.parent) {
+        for (&action, &old_parent) in actions.iter().zip(&old.parent) {
             let caller = if old_parent == NONE { NONE } else { nearest[old_parent as usize] };
-            if fate == Fate::Keep {
+            if action == NodeAction::Keep {
                 nearest.push(parent.len() as u32);
                 parent.push(caller);
             } else {
@@ -163,7 +163,7 @@ impl Links {
         }
         // Its samples go there, if they are not dropped.
         let mut target = nearest;
-        for (target, _) in target.iter_mut().zip(fates).filter(|(_, fate)| **fate == Fate::Drop) {
+        for (target, _) in target.iter_mut().zip(actions).filter(|(_, action)| **action == NodeAction::Drop) {
             *target = NONE;
         }
         let end = forest::ends(&parent);

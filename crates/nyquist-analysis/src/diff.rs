@@ -98,13 +98,14 @@ pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions
     let mut names = Names::default();
     let before: Vec<_> = before.iter().map(|view| names.add_run(view)).collect();
     let after: Vec<_> = after.iter().map(|view| names.add_run(view)).collect();
-    let asked = Confidence { confidence: options.confidence, deviations: deviations_for(options.confidence) };
+    let requested =
+        Confidence { confidence: options.confidence, deviations: deviations_for(options.confidence) };
     let compare = |weight: &dyn Fn(&Run) -> u64| {
         let side = |runs: &[Run]| {
             let values = runs.iter().map(|run| Observation::new(weight(run), run, options.unit));
             Side::new(&values.collect::<Vec<_>>())
         };
-        compare(&side(&before), &side(&after), asked)
+        compare(&side(&before), &side(&after), requested)
     };
     let mut functions: Vec<_> = names
         .rows
@@ -129,7 +130,7 @@ pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions
         let values = runs.iter().map(|run| Observation::new(run.total, run, DiffUnit::Nanoseconds));
         Side::new(&values.collect::<Vec<_>>())
     };
-    let total = self::compare(&whole(&before), &whole(&after), asked);
+    let total = self::compare(&whole(&before), &whole(&after), requested);
     Diff { unit: options.unit, runs_before: before.len(), runs_after: after.len(), total, functions }
 }
 
@@ -228,7 +229,7 @@ struct Confidence {
     deviations: f64,
 }
 
-fn compare(before: &Side, after: &Side, asked: Confidence) -> Comparison {
+fn compare(before: &Side, after: &Side, requested: Confidence) -> Comparison {
     let change = after.mean - before.mean;
     let variance = before.sampling + before.spread + after.sampling + after.spread;
     // The degrees of freedom of the sum, by Welch and Satterthwaite. The variance due to sampling is known
@@ -246,8 +247,8 @@ fn compare(before: &Side, after: &Side, asked: Confidence) -> Comparison {
         after: after.mean,
         change,
         relative: (before.mean > 0.0).then(|| change / before.mean),
-        margin: deviation * student_of_normal(asked.deviations, freedom),
+        margin: deviation * student_of_normal(requested.deviations, freedom),
         confidence,
-        is_noise: confidence < asked.confidence,
+        is_noise: confidence < requested.confidence,
     }
 }

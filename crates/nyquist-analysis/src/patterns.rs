@@ -2,7 +2,7 @@
 
 use nyquist_profile::{Func, Profile, SourceId};
 
-use crate::derived::{Derived, Fate};
+use crate::derived::{Derived, NodeAction};
 use crate::forest::NONE;
 use crate::parallel;
 use crate::pattern::Pattern;
@@ -54,12 +54,12 @@ fn show_and_hide(profile: &Profile, selection: &Selection, derived: &mut Derived
     }
     let shown = (!selection.show.is_empty()).then(|| matching_functions(profile, &selection.show));
     let hidden = matching_functions(profile, &selection.hide);
-    let fate = |&func: &u32| {
+    let action = |&func: &u32| {
         let is_shown = shown.as_ref().is_none_or(|shown| shown[func as usize]);
-        if is_shown && !hidden[func as usize] { Fate::Keep } else { Fate::Merge }
+        if is_shown && !hidden[func as usize] { NodeAction::Keep } else { NodeAction::Merge }
     };
-    let fates: Vec<_> = derived.forest.func.iter().map(fate).collect();
-    derived.apply(&fates);
+    let actions: Vec<_> = derived.forest.func.iter().map(action).collect();
+    derived.apply(&actions);
 }
 
 /// For each function, whether one of the patterns matches its name, the path of its source file or the

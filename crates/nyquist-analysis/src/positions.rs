@@ -143,7 +143,7 @@ impl<'a> View<'a> {
         position: impl Fn(&Frame) -> Option<At>,
     ) -> Vec<(At, SelfAndTotal)> {
         let profile = self.profile();
-        let is_asked = |frame: &Frame| match code {
+        let is_requested = |frame: &Frame| match code {
             Code::All => true,
             Code::Function(func) => frame.func == func,
             Code::Symbol(symbol) => frame.native_symbol == Some(symbol),
@@ -160,7 +160,7 @@ impl<'a> View<'a> {
         let frames = profile.frames().iter();
         // As small as possible, because it is looked up for every node.
         let key_of_frame: Vec<u32> = frames
-            .map(|frame| position(frame).filter(|_| is_asked(frame)).map_or(NONE, &mut key_of))
+            .map(|frame| position(frame).filter(|_| is_requested(frame)).map_or(NONE, &mut key_of))
             .collect();
         let amounts = self_and_total::by_key(self.node_sums(), positions.len(), |node| {
             let key = key_of_frame[self.frame_index_of(node)];

@@ -7,7 +7,7 @@ use crate::span::Span;
 use crate::view::View;
 
 /// Looks up a thread's running time by increasing times, from the on-CPU samples that a view chooses.
-pub(crate) struct Ran<'v> {
+pub(crate) struct RunTimeLookup<'v> {
     view: &'v View<'v>,
     prefix_sums: &'v PrefixSums,
     samples: &'v Samples,
@@ -21,7 +21,7 @@ pub(crate) struct Ran<'v> {
     next: usize,
 }
 
-impl<'v> Ran<'v> {
+impl<'v> RunTimeLookup<'v> {
     pub(crate) fn new(view: &'v View<'v>, thread: ThreadIndex) -> Self {
         let range = view.chosen.range_of(thread);
         Self {

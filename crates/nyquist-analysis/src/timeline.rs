@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::category_rows::CategoryRows;
 use crate::index::Index;
 use crate::parallel;
-use crate::run_time::Ran;
+use crate::run_time::RunTimeLookup;
 use crate::selection::SampleState;
 use crate::span::Span;
 use crate::view::View;
@@ -65,8 +65,8 @@ impl<'a> View<'a> {
 
     /// The thread's running time in each part, if all its samples on the CPU count.
     fn ran_in(&self, thread: ThreadIndex, scale: &Scale) -> Vec<u64> {
-        let mut ran = Ran::new(self, thread);
-        let until: Vec<_> = scale.bounds.iter().map(|&bound| ran.until(bound)).collect();
+        let mut run_time = RunTimeLookup::new(self, thread);
+        let until: Vec<_> = scale.bounds.iter().map(|&bound| run_time.until(bound)).collect();
         until.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile};
 
-use crate::derived::{Derived, Fate};
+use crate::derived::{Derived, NodeAction};
 use crate::forest::{Forest, NONE};
 use crate::own_code::own_functions;
 
@@ -87,9 +87,9 @@ fn category_of(forest: &Forest, node: usize) -> Option<CategoryId> {
 
 fn merge_where(derived: &mut Derived<'_>, is_merged: impl Fn(&Forest, usize) -> bool) {
     let forest = &*derived.forest;
-    let fate = |node| if is_merged(forest, node) { Fate::Merge } else { Fate::Keep };
-    let fates: Vec<_> = (0..forest.len()).map(fate).collect();
-    derived.apply(&fates);
+    let action = |node| if is_merged(forest, node) { NodeAction::Merge } else { NodeAction::Keep };
+    let actions: Vec<_> = (0..forest.len()).map(action).collect();
+    derived.apply(&actions);
 }
 
 /// For each node, whether it is a call of the function or was called from one.
@@ -103,8 +103,9 @@ fn subtrees_of(forest: &Forest, func: u32) -> Vec<bool> {
 
 fn focus_function(derived: &mut Derived<'_>, func: u32) {
     let inside = subtrees_of(&derived.forest, func);
-    let fates: Vec<_> = inside.iter().map(|&inside| if inside { Fate::Keep } else { Fate::Drop }).collect();
-    derived.apply(&fates);
+    let actions: Vec<_> =
+        inside.iter().map(|&inside| if inside { NodeAction::Keep } else { NodeAction::Drop }).collect();
+    derived.apply(&actions);
     derived.keeps_stackless = false;
 }
 
@@ -138,9 +139,10 @@ fn matched(forest: &Forest, path: &[FuncId]) -> Vec<u32> {
 
 fn focus_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
     let matched = matched(&derived.forest, path);
-    let fate = |&count: &u32| if count as usize == path.len() { Fate::Keep } else { Fate::Drop };
-    let fates: Vec<_> = matched.iter().map(fate).collect();
-    derived.apply(&fates);
+    let action =
+        |&count: &u32| if count as usize == path.len() { NodeAction::Keep } else { NodeAction::Drop };
+    let actions: Vec<_> = matched.iter().map(action).collect();
+    derived.apply(&actions);
     derived.keeps_stackless = false;
 }
 
@@ -152,11 +154,15 @@ fn merge_call_node(derived: &mut Derived<'_>, path: &[FuncId]) {
         count as usize == path.len()
     };
     // The node that completes the path.
-    let fate = |node: u32| {
-        if is_complete(node) && !is_complete(forest.parent[node as usize]) { Fate::Merge } else { Fate::Keep }
+    let action = |node: u32| {
+        if is_complete(node) && !is_complete(forest.parent[node as usize]) {
+            NodeAction::Merge
+        } else {
+            NodeAction::Keep
+        }
     };
-    let fates: Vec<_> = (0..forest.len() as u32).map(fate).collect();
-    derived.apply(&fates);
+    let actions: Vec<_> = (0..forest.len() as u32).map(action).collect();
+    derived.apply(&actions);
 }
 
 fn focus_inverted_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
@@ -208,9 +214,9 @@ fn collapse_lib(profile: &Profile, derived: &mut Derived<'_>, lib: LibId) {
         let parent = forest.parent[node];
         is_of_lib(forest.func[node]) && parent != NONE && is_of_lib(forest.func[parent as usize])
     };
-    let fate = |node| if follows_its_like(node) { Fate::Merge } else { Fate::Keep };
-    let fates: Vec<_> = (0..forest.len()).map(fate).collect();
-    derived.apply_and_rename(&fates, |func| if is_of_lib(func) { collapsed } else { func });
+    let action = |node| if follows_its_like(node) { NodeAction::Merge } else { NodeAction::Keep };
+    let actions: Vec<_> = (0..forest.len()).map(action).collect();
+    derived.apply_and_rename(&actions, |func| if is_of_lib(func) { collapsed } else { func });
 }
 
 fn collapse_subtree(derived: &mut Derived<'_>, func: u32) {
@@ -220,9 +226,9 @@ fn collapse_subtree(derived: &mut Derived<'_>, func: u32) {
         let parent = forest.parent[node];
         parent != NONE && inside[parent as usize]
     };
-    let fate = |node| if is_below(node) { Fate::Merge } else { Fate::Keep };
-    let fates: Vec<_> = (0..forest.len()).map(fate).collect();
-    derived.apply(&fates);
+    let action = |node| if is_below(node) { NodeAction::Merge } else { NodeAction::Keep };
+    let actions: Vec<_> = (0..forest.len()).map(action).collect();
+    derived.apply(&actions);
 }
 
 /// The examples of `src/types/transforms.ts` and `src/profile-logic/transforms.ts` of the Firefox Profiler.

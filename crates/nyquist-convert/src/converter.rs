@@ -15,7 +15,7 @@ use crate::recycler::SampleRecycler;
 use crate::selection::Selection;
 use crate::shape::Shape;
 use crate::statistics::Statistics;
-use crate::unwind::stack_mechanism::StackCopyFeedback;
+use crate::unwind::active_completion::StackCopyFeedback;
 use nyquist_object::BuildId;
 use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;

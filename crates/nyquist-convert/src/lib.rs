@@ -55,4 +55,4 @@ pub use symbolicate::lib_symbols::LibSymbols;
 pub use symbolicate::{
     LibReport, Progress, SymbolicatedProfile, Symbolicator, Symbols, name_by_address, symbolicate,
 };
-pub use unwind::stack_mechanism::StackCopyFeedback;
+pub use unwind::active_completion::StackCopyFeedback;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+pub struct FunctionRow<'a> {
     /// The own time of the function, in sampling intervals.
     pub own: u64,
     /// Its time including its callees, in sampling intervals.
@@ -24,7 +24,7 @@ pub struct Row<'a> {
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write<'a>(rows: impl IntoIterator<Item = Row<'a>>, out: &mut impl Write) -> io::Result<()> {
+pub fn write<'a>(rows: impl IntoIterator<Item = FunctionRow<'a>>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "self,total,function,lib,file,line")?;
     for row in rows {
         let line = row.line.map(|line| line.to_string()).unwrap_or_default();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn fields_with_commas_and_quotes_are_quoted() {
-        let row = Row {
+        let row = FunctionRow {
             own: 3,
             total: 17,
             function: "f<A, B>(\"x\")",

@@ -53,7 +53,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
         Value::new("allocations", Unit::Count),
     ];
     let at = choose(&values, name, 0)?;
-    let mut reader = Reader::new(bytes.len());
+    let mut reader = HeaptrackReader::new(bytes.len());
     reader.importer.meta_mut().measure = values[at].measure();
     for line in bytes.split(|&byte| byte == b'\n') {
         let line = String::from_utf8_lossy(line);
@@ -78,7 +78,7 @@ struct Info {
     in_use: u64,
 }
 
-struct Reader {
+struct HeaptrackReader {
     importer: Importer,
     program: String,
     version: u64,
@@ -97,7 +97,7 @@ struct Reader {
     most_stacks: usize,
 }
 
-impl Reader {
+impl HeaptrackReader {
     fn new(length: usize) -> Self {
         Self {
             importer: Importer::new("heaptrack", "heaptrack"),

@@ -21,7 +21,7 @@ const FORMAT: &str = "an export of Instruments";
 pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut importer = Importer::new("Instruments", "Instruments");
-    let mut reader = Reader::default();
+    let mut reader = InstrumentsReader::default();
     let mut xml = XmlReader::from_str(&text);
     xml.config_mut().expand_empty_elements = true;
     let is_whole = loop {
@@ -87,7 +87,7 @@ enum Value {
 }
 
 #[derive(Default)]
-struct Reader {
+struct InstrumentsReader {
     open: Vec<OpenElement>,
     by_id: FxHashMap<u64, Value>,
     rows: u64,
@@ -95,7 +95,7 @@ struct Reader {
     not_running: u64,
 }
 
-impl Reader {
+impl InstrumentsReader {
     fn start(&mut self, element: &BytesStart<'_>) {
         let text = |key| {
             let attribute = element.try_get_attribute(key).ok()??;

@@ -49,7 +49,7 @@ pub(crate) struct Document {
 /// Reads the tree of a document. Unused parts are not checked to be valid JSON. `None` if the document is
 /// truncated or is no JSON. O(length).
 pub(crate) fn read(bytes: &[u8], shape: &Shape) -> Option<Document> {
-    let mut reader = Reader { shape, document: Document::default(), open: Vec::new() };
+    let mut reader = JsonTreeReader { shape, document: Document::default(), open: Vec::new() };
     let mut tokens = Tokens { bytes, at: 0 };
     while let Some(token) = tokens.next()? {
         reader.take(token)?;
@@ -79,13 +79,13 @@ struct OpenContainer {
     is_array: bool,
 }
 
-struct Reader<'a> {
+struct JsonTreeReader<'a> {
     shape: &'a Shape,
     document: Document,
     open: Vec<OpenContainer>,
 }
 
-impl Reader<'_> {
+impl JsonTreeReader<'_> {
     fn take(&mut self, token: Token) -> Option<()> {
         match token {
             Token::OpenContainer { is_array } => {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_no_matter_and_a_cut_is_told() {
+    fn any_depth_is_read_and_a_cut_is_reported() {
         let deep = 200_000;
         let open = r#"{"size":1,"children":["#;
         let text = format!(r#"{{"head":{}{}}}"#, open.repeat(deep), "]}".repeat(deep));

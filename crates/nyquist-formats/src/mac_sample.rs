@@ -96,17 +96,17 @@ fn address(text: &str) -> Option<u64> {
 }
 
 /// A line of the tree.
-struct Row<'a> {
+struct TreeLine<'a> {
     depth: usize,
     count: u64,
     text: &'a str,
 }
 
-fn row(line: &str) -> Option<Row<'_>> {
+fn row(line: &str) -> Option<TreeLine<'_>> {
     let rest = line.trim_start_matches(GUIDES);
     let (count, text) = rest.split_once(' ')?;
     let count = count.parse().ok()?;
-    Some(Row { depth: (line.len() - rest.len()) / 2, count, text: text.trim() })
+    Some(TreeLine { depth: (line.len() - rest.len()) / 2, count, text: text.trim() })
 }
 
 /// The part of a tree that is not complete.
@@ -130,7 +130,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn add(&mut self, row: &Row<'_>) {
+    fn add(&mut self, row: &TreeLine<'_>) {
         self.close(row.depth);
         let Some(caller) = self.open.last_mut() else {
             self.queue = Some(self.thread(row.text));

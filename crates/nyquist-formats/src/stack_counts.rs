@@ -68,7 +68,7 @@ fn split_end(line: &str) -> Option<(&str, u64)> {
 /// If there is no stack with a count.
 pub fn read_dtrace(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
-    let mut reader = Reader::new("DTrace", &Value::new("count", Unit::Count));
+    let mut reader = StackCountReader::new("DTrace", &Value::new("count", Unit::Count));
     let mut entry = Entry::default();
     for line in text.lines() {
         if is_count(line) {
@@ -107,7 +107,7 @@ pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile
     }
     let at = choose(&names, name, 0)?;
     let wanted = names[at].clone();
-    let mut reader = Reader::new("bpftrace", &wanted);
+    let mut reader = StackCountReader::new("bpftrace", &wanted);
     let mut entry: Option<Entry<'_>> = None;
     for line in text.lines() {
         if let Some((name, rest)) = begins_map(line) {
@@ -169,14 +169,14 @@ impl<'a> Entry<'a> {
     }
 }
 
-struct Reader {
+struct StackCountReader {
     importer: Importer,
     product: &'static str,
     queues: FxHashMap<(String, String), Queue>,
     stacks: u64,
 }
 
-impl Reader {
+impl StackCountReader {
     fn new(product: &'static str, value: &Value) -> Self {
         let mut importer = Importer::new(product, product);
         importer.meta_mut().measure = value.measure();

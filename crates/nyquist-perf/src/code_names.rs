@@ -18,7 +18,7 @@ const PORTION: usize = 1 << 18;
 #[derive(Debug)]
 pub struct CodeNames {
     /// By address; none overlap.
-    rows: Vec<Row>,
+    rows: Vec<CodeRow>,
     /// All names, one after the other, in the order of the file.
     names: String,
     is_whole: bool,
@@ -28,7 +28,7 @@ pub struct CodeNames {
 
 /// One piece of code.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct CodeRow {
     start: u64,
     end: u64,
     /// The start of the name. Because no name is empty, that of a later line is greater.
@@ -75,7 +75,7 @@ impl CodeNames {
         keep_latest(&mut rows);
         rows.shrink_to_fit();
         names.shrink_to_fit();
-        charge.keep((rows.len() * size_of::<Row>() + names.len()) as u64);
+        charge.keep((rows.len() * size_of::<CodeRow>() + names.len()) as u64);
         Ok(Self { rows, names, is_whole, _charge: charge })
     }
 
@@ -106,7 +106,7 @@ impl CodeNames {
         self.rows.is_empty()
     }
 
-    fn named(&self, row: &Row) -> NamedCode<'_> {
+    fn named(&self, row: &CodeRow) -> NamedCode<'_> {
         let at = row.name_at as usize;
         let name = self.names.get(at..at + row.name_len as usize).unwrap_or_default();
         NamedCode { start: row.start, end: row.end, name }
@@ -116,7 +116,7 @@ impl CodeNames {
 /// The data read so far, and its budget.
 struct BudgetedNames {
     charge: Charge,
-    rows: Vec<Row>,
+    rows: Vec<CodeRow>,
     names: String,
 }
 
@@ -127,14 +127,14 @@ impl BudgetedNames {
             return false;
         };
         if self.rows.len() == self.rows.capacity() {
-            let Some(more) = self.more(self.rows.len(), 1, size_of::<Row>()) else { return false };
+            let Some(more) = self.more(self.rows.len(), 1, size_of::<CodeRow>()) else { return false };
             self.rows.reserve_exact(more);
         }
         if self.names.capacity() - self.names.len() < name.len() {
             let Some(more) = self.more(self.names.len(), name.len(), 1) else { return false };
             self.names.reserve_exact(more);
         }
-        self.rows.push(Row { start, end, name_at, name_len });
+        self.rows.push(CodeRow { start, end, name_at, name_len });
         self.names.push_str(name);
         true
     }
@@ -150,7 +150,7 @@ impl BudgetedNames {
 }
 
 /// Of overlapping rows, keeps the last one in the file. Rows must be in the order of their addresses.
-fn keep_latest(rows: &mut Vec<Row>) {
+fn keep_latest(rows: &mut Vec<CodeRow>) {
     // For the rows so far that reach the current one, their name offsets and ends. A greater offset means
     // later in the file.
     let mut reaching: BinaryHeap<(u32, u64)> = BinaryHeap::new();

@@ -22,7 +22,7 @@ pub enum RecordError {
         have: usize,
     },
     /// A count or a length reaches beyond the record.
-    #[error("the record's {field} counts {count}, more than fits into it")]
+    #[error("the record's {field} states {count} entries, but the record has room for fewer")]
     Count {
         /// The counted field.
         field: &'static str,

@@ -18,7 +18,7 @@ const BLOCK: usize = 32;
 /// delta) takes 36.
 #[derive(Clone, Default)]
 pub struct Samples {
-    rows: Vec<Row>,
+    rows: Vec<StoredSample>,
     /// The common data of each [`BLOCK`] of rows.
     blocks: Vec<Block>,
     /// The figures of each row of those blocks whose rows differ, [`BLOCK`] per block.
@@ -29,7 +29,7 @@ pub struct Samples {
 
 /// A sample.
 #[derive(Clone, Copy)]
-struct Row {
+struct StoredSample {
     /// Since the base of its block, in ns; with [`Figures::LARGE`], the index in [`Samples::large`].
     time: u32,
     stack: Option<StackId>,
@@ -91,13 +91,13 @@ impl Samples {
 
     /// The sample of the row at an index.
     #[inline]
-    fn unpacked(&self, place: usize, row: Row) -> Sample {
+    fn unpacked(&self, place: usize, row: StoredSample) -> Sample {
         let Block { base, figures } = self.blocks[place / BLOCK];
         let figures = match figures {
             BlockFigures::Same(figures) => figures,
             BlockFigures::Each(part) => self.figures[part as usize * BLOCK + place % BLOCK],
         };
-        let Row { time, stack } = row;
+        let StoredSample { time, stack } = row;
         if figures == Figures::LARGE {
             let Large { time, cpu_delta, weight, off_cpu } = self.large[time as usize];
             return Sample { time, cpu_delta, stack, weight, off_cpu };
@@ -151,12 +151,12 @@ impl Samples {
             Some(block) => {
                 let (time, figures) = self.packed(block.base, &sample);
                 self.add_figures(block.figures, figures);
-                self.rows.push(Row { time, stack: sample.stack });
+                self.rows.push(StoredSample { time, stack: sample.stack });
             }
             None => {
                 let (time, figures) = self.packed(sample.time, &sample);
                 self.blocks.push(Block { base: sample.time, figures: BlockFigures::Same(figures) });
-                self.rows.push(Row { time, stack: sample.stack });
+                self.rows.push(StoredSample { time, stack: sample.stack });
             }
         }
     }
@@ -281,7 +281,7 @@ pub struct Iter<'a> {
     samples: &'a Samples,
     /// The index of the first of `rows`.
     next: usize,
-    rows: slice::Iter<'a, Row>,
+    rows: slice::Iter<'a, StoredSample>,
 }
 
 impl Iterator for Iter<'_> {
@@ -378,7 +378,8 @@ mod tests {
         };
         let bytes = |samples: &Samples| {
             assert!(samples.large.is_empty());
-            let rows = samples.rows.len() * size_of::<Row>() + samples.blocks.len() * size_of::<Block>();
+            let rows =
+                samples.rows.len() * size_of::<StoredSample>() + samples.blocks.len() * size_of::<Block>();
             rows + samples.figures.len() * size_of::<Figures>()
         };
         assert_eq!(bytes(&table(|_| 4_000_000)), 1000 * 8 + 32 * 16);

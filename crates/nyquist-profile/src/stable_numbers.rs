@@ -49,7 +49,7 @@ struct KeyNumbers {
     numbers: Vec<usize>,
     /// The last profile with rows of this key, and the number of its rows so far.
     profile: u64,
-    met: usize,
+    seen: usize,
 }
 
 impl<K> Default for Numbers<K> {
@@ -121,14 +121,14 @@ impl<K: Eq + Hash> Numbers<K> {
             let key = Arc::new(key);
             let known = self.by_key.entry(Arc::clone(&key)).or_default();
             if known.profile != self.profiles {
-                (known.profile, known.met) = (self.profiles, 0);
+                (known.profile, known.seen) = (self.profiles, 0);
             }
-            if known.met == known.numbers.len() {
+            if known.seen == known.numbers.len() {
                 known.numbers.push(self.keys.len());
                 self.keys.push(key);
             }
-            places.push(known.numbers[known.met]);
-            known.met += 1;
+            places.push(known.numbers[known.seen]);
+            known.seen += 1;
         }
         places
     }

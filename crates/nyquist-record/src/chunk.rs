@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Timestamp};
-use nyquist_convert::perf::PerfEvents;
+use nyquist_convert::perf::PerfDecoder;
 use nyquist_perf::Header;
 
 /// A recording backend: an iterator over chunks. It blocks until the next chunk, and ends when the recording
@@ -19,13 +19,13 @@ pub struct Chunk {
 
 #[derive(Debug)]
 enum Content {
-    Records { bytes: Bytes, format: PerfEvents },
+    Records { bytes: Bytes, format: PerfDecoder },
     Events(Vec<Event>),
 }
 
 impl Chunk {
     /// The kernel's records, one after the other.
-    pub fn records(bytes: Bytes, format: PerfEvents, complete_before: Timestamp) -> Self {
+    pub fn records(bytes: Bytes, format: PerfDecoder, complete_before: Timestamp) -> Self {
         Self { content: Content::Records { bytes, format }, complete_before }
     }
 
@@ -61,7 +61,7 @@ impl Chunk {
     }
 }
 
-fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -> u64 {
+fn decode_records(bytes: &Bytes, format: &PerfDecoder, events: &mut Vec<Event>) -> u64 {
     let mut not_understood = 0;
     let mut at = 0;
     while let Some(len) = record_len(&bytes[at..]) {

@@ -26,17 +26,17 @@ pub(crate) fn allow_origin(reply: &mut Reply, origin: Option<&HeaderValue>) {
 
 /// Responds to a browser's preflight request (Fetch standard, "CORS-preflight fetch"). The
 /// requested headers are allowed by name, because some browsers do not accept `*` for `User-Agent`.
-pub(crate) fn preflight(asked: &HeaderMap, methods: &'static str) -> Reply {
+pub(crate) fn preflight(requested: &HeaderMap, methods: &'static str) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::new()));
     *reply.status_mut() = StatusCode::NO_CONTENT;
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     headers.insert(VARY, HeaderValue::from_name(ACCESS_CONTROL_REQUEST_HEADERS));
-    if let Some(names) = asked.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+    if let Some(names) = requested.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
     }
-    if asked.contains_key(REQUEST_PRIVATE_NETWORK) {
+    if requested.contains_key(REQUEST_PRIVATE_NETWORK) {
         headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
     }
     reply

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_for_its_user_and_for_root_alone() {
+    fn a_link_is_for_its_user_and_root_alone() {
         let link = link(LIFETIME);
         assert!(link.is_for(Some(1000)) && link.is_for(Some(0)));
         assert!(!link.is_for(Some(1001)) && !link.is_for(None));

@@ -3,7 +3,7 @@
 use crate::allowance::Allowance;
 use crate::dwarf::Scratch;
 use crate::module::{FunctionPosition, Functions};
-use crate::symbol_table::Function;
+use crate::symbol_table::TableSymbol;
 use crate::{AddressInfo, EarlyAnswer, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
 use nyquist_resources::{Charge, of_files, on_threads};
@@ -132,11 +132,11 @@ impl<'a> Prepared<'a> {
         // Sorting integers takes half of the time of sorting pairs.
         let pair =
             |(address, position): (&RelativeAddress, u32)| u64::from(address.0) << 32 | u64::from(position);
-        let mut asked: Vec<u64> = batch.addresses.iter().zip(0_u32..).map(pair).collect();
-        asked.sort_unstable();
-        let mut addresses: Vec<RelativeAddress> = Vec::with_capacity(asked.len());
-        let mut numbers = vec![0; asked.len()];
-        for pair in asked {
+        let mut requested: Vec<u64> = batch.addresses.iter().zip(0_u32..).map(pair).collect();
+        requested.sort_unstable();
+        let mut addresses: Vec<RelativeAddress> = Vec::with_capacity(requested.len());
+        let mut numbers = vec![0; requested.len()];
+        for pair in requested {
             let (address, position) = (RelativeAddress((pair >> 32) as u32), pair as u32);
             if addresses.last() != Some(&address) {
                 addresses.push(address);
@@ -233,7 +233,7 @@ fn symbolicate_unit(
 #[derive(Default)]
 struct LastFunction {
     place: Option<FunctionPosition>,
-    function: Option<Function>,
+    function: Option<TableSymbol>,
     /// The answer for all addresses of the function that are in no debug info.
     answer: Option<Arc<AddressInfo>>,
 }

@@ -23,7 +23,7 @@ const MAX_INLINE_DEPTH: usize = 4096;
 
 /// A function, and the place of its lines in the file.
 #[derive(Clone, Debug)]
-struct Function {
+struct BreakpadFunction {
     start: u64,
     end: u64,
     name: Range<usize>,
@@ -35,7 +35,7 @@ pub(crate) struct Breakpad {
     bytes: Vec<u8>,
     image_base: u64,
     /// By address. If several are at one address, only the last one.
-    functions: Vec<Function>,
+    functions: Vec<BreakpadFunction>,
     publics: Vec<(u64, Range<usize>)>,
     files: FxHashMap<u64, Arc<str>>,
     origins: FxHashMap<u64, Range<usize>>,
@@ -135,7 +135,7 @@ impl Breakpad {
                 fields.word()?;
                 let end = start.checked_add(size)?;
                 let body = at + line.len()..bytes.len();
-                self.functions.push(Function { start, end, name: fields.name(bytes), body });
+                self.functions.push(BreakpadFunction { start, end, name: fields.name(bytes), body });
             }
             b"PUBLIC" => {
                 self.end_function(at);

@@ -47,7 +47,6 @@ mod go;
 mod guess;
 mod kernel;
 pub mod layouts;
-mod libraries;
 mod loader;
 mod machine_code;
 mod macho;
@@ -55,6 +54,7 @@ mod mini_debug_info;
 mod module;
 mod module_facts;
 mod named_range;
+mod needed_libraries;
 #[cfg(feature = "pdb")]
 mod pdb;
 #[cfg(not(feature = "pdb"))]
@@ -82,12 +82,12 @@ pub use kernel::{
     KERNEL_LIB, KernelCode, KernelCodeError, KernelError, KernelFiles, KernelModule, KernelSymbols,
     read_kernel, sealed_kernel,
 };
-pub use libraries::needed_libraries;
 pub use loader::{missing_loader, missing_loader_of};
 pub use machine_code::{MachineCode, MachineCodeError, PlacedInstruction};
 pub use macho::MachoContents;
 pub use module::ModuleSymbols;
 pub use module_facts::{ModuleFacts, ModuleFactsError, NameSource, UnwindSource};
+pub use needed_libraries::needed_libraries;
 pub use source_files::{
     SourceError, SourceFile, SourceFiles, disk_source_path, short_source_path, special_source_path,
 };

@@ -20,7 +20,7 @@ use kept::KeptRows;
 pub use kept::sealed_table;
 use nyquist_object::{ByteSource as _, Elf, Svma};
 use nyquist_resources::{Budget, Charge};
-use row_table::{Row, RowTable};
+use row_table::{RowTable, SymbolRow};
 use rows::{KeptTable, Rows};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -59,7 +59,7 @@ pub(crate) struct SymbolTable {
 
 /// A function that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Function {
+pub(crate) struct TableSymbol {
     /// Demangled, without its version.
     pub(crate) name: Arc<str>,
     /// Whether the name was a mangled one.
@@ -159,7 +159,7 @@ impl SymbolTable {
     }
 
     /// Function number `index` of those that [`SymbolTable::find`] finds.
-    pub(crate) fn function(&self, index: usize) -> Option<Function> {
+    pub(crate) fn function(&self, index: usize) -> Option<TableSymbol> {
         let row = self.rows.row(index)?;
         let raw = self.best_name(index)?;
         let raw = String::from_utf8_lossy(&raw);
@@ -173,7 +173,7 @@ impl SymbolTable {
         let was_mangled = !plain.ends_with(&*name);
         let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
         let range = Svma(row.start)..Svma(row.end());
-        Some(Function { name: name.into(), was_mangled, range, origin: self.origin })
+        Some(TableSymbol { name: name.into(), was_mangled, range, origin: self.origin })
     }
 }
 
@@ -182,7 +182,7 @@ impl SymbolTable {
     /// first one in the strings. Names are only read here, because they can be the largest part of a library.
     fn best_name(&self, index: usize) -> Option<Cow<'_, [u8]>> {
         let start = self.rows.row(index)?.start;
-        let same = |index| self.rows.row(index).filter(|row: &Row| row.start == start);
+        let same = |index| self.rows.row(index).filter(|row: &SymbolRow| row.start == start);
         let before = (0..index).rev().map_while(same).take(MAX_ALIASES);
         let after = (index..).map_while(same).take(MAX_ALIASES);
         let names = before.chain(after).filter_map(|row| {

@@ -26,7 +26,7 @@ impl Piece {
     }
 }
 
-/// Where a function's description is: the offset of an FDE in its section, or the number of a [`Function`].
+/// Where a function's description is: the offset of an FDE in its section, or the number of a [`FunctionRange`].
 /// The two highest bits distinguish these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FdePlace(u32);
@@ -64,7 +64,7 @@ impl FdePlace {
 
 /// A function with another description than call frame information.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Function {
+pub(crate) struct FunctionRange {
     /// Its code, relative to the image base. Not empty.
     pub(crate) range: Range<u32>,
     pub(crate) description: Description,
@@ -103,7 +103,7 @@ impl Compiler<'_> {
     pub(crate) fn compile<A: Architecture>(
         &mut self,
         sections: &[FrameSection],
-        functions: &[Function],
+        functions: &[FunctionRange],
         code: &AllCode,
     ) -> Compiled {
         let pieces = self.all_pieces::<A>(sections, functions);
@@ -115,7 +115,7 @@ impl Compiler<'_> {
     pub(crate) fn all_pieces<A: Architecture>(
         &mut self,
         sections: &[FrameSection],
-        functions: &[Function],
+        functions: &[FunctionRange],
     ) -> Vec<Piece> {
         let mut pieces = function_pieces::<A>(functions);
         for section in sections {
@@ -149,7 +149,7 @@ impl Compiler<'_> {
         &mut self,
         pieces: &[Piece],
         sections: &[FrameSection],
-        (functions, code): (&[Function], &AllCode),
+        (functions, code): (&[FunctionRange], &AllCode),
     ) -> Table {
         /// The estimated number of rows of a function, which is more than real functions have.
         const ROWS: usize = 12;
@@ -263,9 +263,9 @@ impl Rows for PieceRows<'_> {
 
 /// The pieces of functions, which are in order and without overlaps. If a function refers to an FDE, its
 /// piece has that FDE.
-fn function_pieces<A: Architecture>(functions: &[Function]) -> Vec<Piece> {
+fn function_pieces<A: Architecture>(functions: &[FunctionRange]) -> Vec<Piece> {
     const MODE: u32 = 0x0f00_0000;
-    let piece = |(number, function): (usize, &Function)| {
+    let piece = |(number, function): (usize, &FunctionRange)| {
         let fde = match function.description {
             Description::Compact(encoding) if encoding & MODE == A::COMPACT_DWARF => {
                 // If an FDE's offset is too large for the encoding, it is written as zero, where the section
@@ -283,7 +283,7 @@ fn function_pieces<A: Architecture>(functions: &[Function]) -> Vec<Piece> {
 /// Adds the rows of a function that no FDE describes.
 fn function_rows<A: Architecture>(
     piece: &Piece,
-    function: &Function,
+    function: &FunctionRange,
     code: &AllCode,
     builder: &mut TableBuilder,
 ) {

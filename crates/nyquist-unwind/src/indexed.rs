@@ -6,7 +6,7 @@ use crate::Damage;
 use crate::cfi::{FrameSection, HeaderTable, SectionKind};
 use crate::code::code_ranges;
 use crate::compile::{Compiler, Piece};
-use crate::uncovered::TakesAll;
+use crate::uncovered::ReadAll;
 use nyquist_object::{ByteSource, Elf};
 use std::fmt;
 use std::io;
@@ -141,12 +141,12 @@ impl Indexed {
 
     /// The gap between pieces that a relative address is in. Without a piece on one side, the gap begins at 0
     /// or ends at the last address. `None` if the address is described.
-    pub(crate) fn gap_around(&self, address: u32) -> Result<Option<Range<u32>>, TakesAll> {
+    pub(crate) fn gap_around(&self, address: u32) -> Result<Option<Range<u32>>, ReadAll> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
         let places = after.saturating_sub(1)..self.entries.len().min(after + 1);
         let (mut excerpt, count) = (self.excerpt(), places.len());
         let pieces = self.pieces(places, &mut excerpt, &mut Damage::default());
-        let pieces = pieces.filter(|pieces| pieces.len() == count).ok_or(TakesAll)?;
+        let pieces = pieces.filter(|pieces| pieces.len() == count).ok_or(ReadAll)?;
         let (before, behind) = pieces.split_at(after.min(1));
         let start = before.first().map_or(0, |piece| piece.end);
         let end = behind.first().map_or(u32::MAX, |piece| piece.start);
@@ -351,9 +351,12 @@ mod tests {
     fn an_index_that_is_wrong_is_not_believed() {
         let check = |change: &dyn Fn(&mut Vec<IndexEntry>), expected: Option<u32>| {
             let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
-            let asked = indexed.entries[7].start;
+            let requested = indexed.entries[7].start;
             change(&mut indexed.entries);
-            assert_eq!(indexed.piece_before(asked).map(|piece| piece.start), expected.map(|at| asked - at));
+            assert_eq!(
+                indexed.piece_before(requested).map(|piece| piece.start),
+                expected.map(|at| requested - at)
+            );
         };
         check(&|_| {}, Some(0));
         // The entry of another function; the middle of an entry; the last bytes; common information.
@@ -497,12 +500,12 @@ mod tests {
     #[test]
     fn bytes_that_cannot_be_read_are_no_entries() {
         let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
-        let asked = indexed.entries[7].start;
+        let requested = indexed.entries[7].start;
         indexed.excerpt.get_mut().unwrap().read = Box::new(|_, buffer: &mut [u8]| {
             buffer.fill(1);
             Err(io::ErrorKind::UnexpectedEof.into())
         });
-        assert_eq!(indexed.piece_before(asked), None);
+        assert_eq!(indexed.piece_before(requested), None);
         assert!(indexed.excerpt().section.bytes.iter().all(|byte| *byte == 0));
     }
 }

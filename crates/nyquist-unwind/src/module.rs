@@ -3,7 +3,7 @@
 use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
 use crate::code::{AllCode, CodeAround, CodeRange, Extent, UncoveredCode, code_ranges, pe_code_ranges};
-use crate::compile::{Compiled, Compiler, Function, Piece, merge};
+use crate::compile::{Compiled, Compiler, FunctionRange, Piece, merge};
 use crate::followed::LEAST_CODE;
 use crate::frames::{Frames, ReadFrames};
 use crate::indexed::Indexed;
@@ -11,7 +11,7 @@ use crate::macho;
 use crate::parts::{Parts, Tables};
 use crate::rule::Rule;
 use crate::table::Table;
-use crate::uncovered::{TakesAll, Uncovered, UncoveredCache};
+use crate::uncovered::{ReadAll, Uncovered, UncoveredCache};
 use crate::x86_64::X86_64;
 use crate::{Damage, UnwindError, go, pe};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
@@ -334,15 +334,15 @@ impl Module {
 
     /// The same for a small gap between functions, in a module whose unwind information is read when walks
     /// need it. Only the gap is read.
-    fn small_gap_around(&self, address: u32) -> Result<Option<CodeAround<'_>>, TakesAll> {
-        let Frames::Indexed(frames) = &self.frames else { return Err(TakesAll) };
+    fn small_gap_around(&self, address: u32) -> Result<Option<CodeAround<'_>>, ReadAll> {
+        let Frames::Indexed(frames) = &self.frames else { return Err(ReadAll) };
         for inside in address.saturating_sub(1)..=address {
             let Some(stretch) = self.uncovered.stretch_at(inside) else { continue };
             let Some(gap) = frames.gap_around(inside)? else { continue };
             let gap = gap.start.max(stretch.start)..gap.end.min(stretch.end);
             let extent = self.extent(&gap);
             if extent != Extent::LoneGap {
-                return Err(TakesAll);
+                return Err(ReadAll);
             }
             if let Some(code) = self.uncovered.small_gap(&gap)? {
                 let (code, at) = (code.into(), (address - gap.start) as usize);
@@ -384,7 +384,7 @@ fn compile_for(
     architecture: Architecture,
     compiler: &mut Compiler<'_>,
     sections: &[FrameSection],
-    functions: &[Function],
+    functions: &[FunctionRange],
     code: &AllCode,
 ) -> Compiled {
     match architecture {

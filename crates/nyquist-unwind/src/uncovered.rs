@@ -35,7 +35,7 @@ pub(crate) struct Uncovered {
 /// All uncovered code has to be read, because a gap cannot be handled alone, or because reading everything is
 /// faster by now.
 #[derive(Debug)]
-pub(crate) struct TakesAll;
+pub(crate) struct ReadAll;
 
 /// The uncovered code that was read.
 #[derive(Debug, Default)]
@@ -147,12 +147,12 @@ impl Uncovered {
     }
 
     /// Reads a small gap in one range of code, if it has any instructions.
-    pub(crate) fn small_gap(&self, gap: &Range<u32>) -> Result<Option<Vec<u8>>, TakesAll> {
+    pub(crate) fn small_gap(&self, gap: &Range<u32>) -> Result<Option<Vec<u8>>, ReadAll> {
         if self.small_gaps.fetch_add(1, Ordering::Relaxed) >= MOST_SMALL_GAPS {
-            return Err(TakesAll);
+            return Err(ReadAll);
         }
-        let later = self.later.as_ref().ok_or(TakesAll)?;
-        let CodeRange { range, offset } = part_at(&self.code, gap.start).ok_or(TakesAll)?;
+        let later = self.later.as_ref().ok_or(ReadAll)?;
+        let CodeRange { range, offset } = part_at(&self.code, gap.start).ok_or(ReadAll)?;
         let offset = FileOffset(offset.0 + u64::from(gap.start - range.start));
         Ok(later.gap(&CodeRange { range: gap.clone(), offset }))
     }

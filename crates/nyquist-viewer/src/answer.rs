@@ -8,26 +8,26 @@ use crate::page_file;
 use crate::refusal::internal;
 
 /// Answers a request.
-pub(crate) fn answer(question: &str, asked: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
+pub(crate) fn answer(question: &str, context: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
     match question {
-        "flamegraph.svg" => picture::svg(asked),
-        "page.html" => page(asked),
-        "profile.json" => whole_profile(asked),
-        question => json_answer(question, asked).map(Answer::json),
+        "flamegraph.svg" => picture::svg(context),
+        "page.html" => page(context),
+        "profile.json" => whole_profile(context),
+        question => json_answer(question, context).map(Answer::json),
     }
 }
 
 /// The selection as a separate page.
-fn page(asked: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
+fn page(context: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
-    page_file::write(asked, &mut body).map_err(|_| internal())?;
+    page_file::write(context, &mut body).map_err(|_| internal())?;
     Ok(Answer { content_type: "text/html; charset=utf-8", file_name: Some("profile.html"), body })
 }
 
 /// The whole profile, for a recording without a file yet.
-fn whole_profile(asked: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
+fn whole_profile(context: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
     let options = WriteOptions { gzip: true, ..WriteOptions::default() };
-    firefox::write(asked.view.profile(), options, &mut body).map_err(|_| internal())?;
+    firefox::write(context.view.profile(), options, &mut body).map_err(|_| internal())?;
     Ok(Answer { content_type: "application/gzip", file_name: Some("profile.json.gz"), body })
 }

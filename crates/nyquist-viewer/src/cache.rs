@@ -51,7 +51,7 @@ pub(crate) struct Answers {
 impl Answers {
     /// The response to a request.
     pub(crate) fn get(&self, question: &str) -> Option<&Answer> {
-        self.kept.iter().find(|(asked, _)| asked == question).map(|(_, answer)| answer)
+        self.kept.iter().find(|(requested, _)| requested == question).map(|(_, answer)| answer)
     }
 
     /// Stores a response, and removes the oldest ones if the cache is full.

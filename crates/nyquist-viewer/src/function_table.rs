@@ -32,7 +32,7 @@ impl FunctionCategories {
 
 /// The description of a function in a response.
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct FunctionRow<'a> {
     name: &'a str,
     lib: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ struct Row<'a> {
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct FunctionTable<'a> {
-    rows: BTreeMap<usize, Row<'a>>,
+    rows: BTreeMap<usize, FunctionRow<'a>>,
     #[serde(skip)]
     has_places: bool,
 }
@@ -70,7 +70,7 @@ impl<'a> FunctionTable<'a> {
         let number = number_of(func, view.profile());
         self.rows.entry(number).or_insert_with(|| {
             let info = view.function(func);
-            Row {
+            FunctionRow {
                 name: info.name,
                 lib: info.lib,
                 lib_number: lib_of(view.profile(), func),

@@ -48,18 +48,18 @@ pub struct BuiltinViewer {
     /// For a running recording.
     progress: Option<Arc<Progress>>,
     /// The reader of other profiles, if they can be opened.
-    reader: Option<Reader>,
+    reader: Option<ProfileReader>,
     shows_another: AtomicBool,
 }
 
 /// Reads a profile of any format. If it is no profile, returns a message about that.
 pub type ReadProfile = dyn Fn(Vec<u8>) -> Result<Profile, String> + Send + Sync;
 
-struct Reader(Box<ReadProfile>);
+struct ProfileReader(Box<ReadProfile>);
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for ProfileReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reader")
+        f.write_str("ProfileReader")
     }
 }
 
@@ -85,7 +85,7 @@ impl BuiltinViewer {
     /// The same viewer, which also opens profiles sent by a client, using `read`.
     #[must_use]
     pub fn opening(self, read: Box<ReadProfile>) -> Self {
-        Self { reader: Some(Reader(read)), ..self }
+        Self { reader: Some(ProfileReader(read)), ..self }
     }
 
     /// Starts computing the data for all responses, for a page that will be opened.
@@ -122,7 +122,7 @@ impl Viewer for BuiltinViewer {
     }
 
     fn open(&self, profile: Vec<u8>, query: &str) -> Result<Answer, Refusal> {
-        let Some(Reader(read)) = &self.reader else {
+        let Some(ProfileReader(read)) = &self.reader else {
             return Err(bad_request("a recording is shown here, and no other profile"));
         };
         let compares = Parameters::parse(query).is_set("compare");

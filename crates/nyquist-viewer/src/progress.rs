@@ -21,7 +21,7 @@ struct State {
     version: u64,
     phase: Phase,
     /// The time of the last request for updates.
-    asked: Option<Instant>,
+    requested: Option<Instant>,
     /// The time spent on requests about the current profile.
     answering: Duration,
 }
@@ -51,7 +51,7 @@ impl Progress {
         let is_paused = Parameters::parse(query).is_set("paused");
         let mut state = self.lock();
         if !is_paused {
-            state.asked = Some(Instant::now());
+            state.requested = Some(Instant::now());
         }
         let update = Update { version: state.version, state: state.phase };
         serde_json::to_vec(&update).map(Answer::json).map_err(|_| internal())
@@ -71,7 +71,7 @@ impl Progress {
 
     /// Whether a page is open, visible and not paused.
     pub(crate) fn is_watched(&self) -> bool {
-        self.lock().asked.is_some_and(|asked| asked.elapsed() < WATCHED_FOR)
+        self.lock().requested.is_some_and(|requested| requested.elapsed() < WATCHED_FOR)
     }
 
     /// Enters a phase. Different threads report the end and the last profile, in any order. So an earlier

@@ -314,7 +314,7 @@ impl RequestHandler<'_> {
             let index = Index::new(&parts);
             let view = View::new(&index, &selection);
             let (index, before) = (&index, None);
-            let asked = QueryContext {
+            let requested = QueryContext {
                 index,
                 view: &view,
                 before,
@@ -323,7 +323,7 @@ impl RequestHandler<'_> {
                 symbols,
                 live,
             };
-            return answer(&job.question, &asked);
+            return answer(&job.question, &requested);
         }
         let view = self.views.of(&selection);
         let before = match (&mut self.before, &self.subject.before) {
@@ -333,9 +333,9 @@ impl RequestHandler<'_> {
             _ => None,
         };
         let (index, before) = (self.index, before.as_deref());
-        let asked =
+        let requested =
             QueryContext { index, view: &view, before, parameters: &parameters, categories, symbols, live };
-        answer(&job.question, &asked)
+        answer(&job.question, &requested)
     }
 }
 
@@ -369,21 +369,21 @@ mod tests {
             sender.send(time(*number)).unwrap();
         }
         let mut sender = sent_at.map(|_| sender);
-        let mut asked = 0;
+        let mut requested = 0;
         let found = next_message(&messages, Duration::ZERO, prepares, || {
-            asked += 1;
-            if sent_at == Some(asked)
+            requested += 1;
+            if sent_at == Some(requested)
                 && let Some(sender) = sender.take()
             {
                 sender.send(time(9)).unwrap();
             }
-            asked <= 3
+            requested <= 3
         });
         let number = found.map(|message| match message {
             Message::Time(until_ns, _) => until_ns,
             _ => unreachable!("only times are sent"),
         });
-        (number, asked.min(3))
+        (number, requested.min(3))
     }
 
     #[test]

@@ -160,7 +160,7 @@ fn write_csv(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
         .iter()
         .map(|it| it.file.map(|file| paths(file).map_or(Cow::Borrowed(file), Cow::Owned)))
         .collect();
-    let rows = table.functions.iter().zip(&files).map(|(function, file)| csv::Row {
+    let rows = table.functions.iter().zip(&files).map(|(function, file)| csv::FunctionRow {
         own: function.self_amount.weight,
         total: function.total.weight,
         function: function.name,

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jitdump_that_is_gone_is_told() {
+    fn a_jitdump_that_is_gone_is_reported() {
         let symbols = symbols(Path::new("/proc/nonexistent/jit-77.dump"), &[]);
         let start = RelativeAddress(0);
         let request = AssemblyRequest { lib: key(), start, size: 1, continue_until_function_end: false };

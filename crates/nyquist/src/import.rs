@@ -43,5 +43,5 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             serve(served, &args.server, &symbols, printer, &control)?;
         }
     }
-    Ok(if saved.as_asked { 0 } else { FAILED })
+    Ok(if saved.as_requested { 0 } else { FAILED })
 }

@@ -47,20 +47,20 @@ impl fmt::Display for Bytes {
 const LEAST: u64 = 16 << 20;
 
 /// The limit of the command: the given one, or half of the available memory.
-fn limit(asked: Option<Bytes>) -> Bytes {
-    asked.unwrap_or_else(|| Bytes((available() / 2).max(LEAST)))
+fn limit(requested: Option<Bytes>) -> Bytes {
+    requested.unwrap_or_else(|| Bytes((available() / 2).max(LEAST)))
 }
 
 /// The budget for files beside a recording: the given one, or a quarter of the available memory, because the
 /// recording itself needs memory, too.
-pub(crate) fn side_files(asked: Option<Bytes>) -> Budget {
-    Budget::new(asked.map_or_else(|| (available() / 4).max(LEAST), |asked| asked.0))
+pub(crate) fn side_files(requested: Option<Bytes>) -> Budget {
+    Budget::new(requested.map_or_else(|| (available() / 4).max(LEAST), |requested| requested.0))
 }
 
 /// Limits the memory for modules and their debug info, also in a recorder: the given limit, or a quarter of
 /// the available memory.
-pub(crate) fn limit_modules(asked: Option<Bytes>) {
-    nyquist_resources::limit_files(side_files(asked).most());
+pub(crate) fn limit_modules(requested: Option<Bytes>) {
+    nyquist_resources::limit_files(side_files(requested).most());
 }
 
 /// Warns if modules or their debug info exceeded the memory limit.
@@ -87,8 +87,8 @@ impl Drop for MemoryLimit {
 }
 
 /// Sets the limit of the process. If it is exceeded, the process ends with a message that names the file.
-pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> MemoryLimit {
-    let limit = limit(asked);
+pub(crate) fn hold(path: &Path, requested: Option<Bytes>) -> MemoryLimit {
+    let limit = limit(requested);
     let failure = Failure::new(format!(
         "cannot load {}: it needs more than {limit} of memory to be read",
         path.display()

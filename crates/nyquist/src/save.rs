@@ -25,7 +25,7 @@ pub(crate) struct Saved {
     /// The path of the file; `None` for a stream.
     pub(crate) path: Option<PathBuf>,
     /// Whether it is at a place that the user requested, in the arguments or on the terminal.
-    pub(crate) as_asked: bool,
+    pub(crate) as_requested: bool,
     /// The file itself, if it holds the profile in full. Its name may refer to another file by now.
     file: Option<File>,
 }
@@ -91,7 +91,7 @@ pub(crate) fn save(
                 match write(profile, output, written) {
                     Ok(saved) => {
                         printer.warn(format_args!("the profile was saved as {} instead", place.display()));
-                        return Ok(Saved { as_asked: false, ..saved });
+                        return Ok(Saved { as_requested: false, ..saved });
                     }
                     Err(error) => printer.warn(cannot_write(&place, &io_reason(&error)).message),
                 }
@@ -111,7 +111,7 @@ fn write(profile: &Profile, output: Output, written: SaveFormat) -> io::Result<S
     let file = output.save(|out| write_as(profile, written, out))?;
     Ok(Saved {
         path: file.as_ref().map(|_| path),
-        as_asked: true,
+        as_requested: true,
         file: file.filter(|_| written.form.is_profile()),
     })
 }

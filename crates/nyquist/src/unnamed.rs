@@ -91,7 +91,7 @@ pub(crate) fn hints(
     let interpreted = interpreted(profile, functions).filter(|weight| is_worth_it(*weight));
     let interpreted = interpreted.map(|weight| {
         let share = scale.percent(weight);
-        format!("{share} is in functions of Python, shown as its interpreter's: python3 -X perf (3.12 and later) names them")
+        format!("{share} is in Python functions, which appear as the interpreter: python3 -X perf (3.12 and later) names them")
     });
     in_files.into_iter().chain(made).chain(interpreted).collect()
 }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(target_os = "linux"), ignore = "the paths are those of Linux")]
-    fn the_file_with_most_nameless_time_is_told() {
+    fn the_file_with_most_nameless_time_is_reported() {
         let hints = hints_of(&[
             ("/proc/self/exe", "fun_c230", 30),
             ("/proc/self/exe", "fun_c990", 20),
@@ -213,14 +213,14 @@ mod tests {
                 "{hints:?}"
             );
         };
-        check(&hints_for(("node app.js", ""), &node), "node --perf-basic-prof", "asked");
+        check(&hints_for(("node app.js", ""), &node), "node --perf-basic-prof", "requested");
         check(&hints_for(("node --perf-basic-prof app.js", ""), &node), "asked for names", "--perf");
         check(&hints_for(("", "node --perf-basic-prof app.js \n"), &node), "asked for names", "--perf");
-        check(&hints_for(("", "node app.js \n"), &node), "node --perf-basic-prof", "asked");
+        check(&hints_for(("", "node app.js \n"), &node), "node --perf-basic-prof", "requested");
         let named = [&node[..], &[("/tmp/perf-7.map", "LazyCompile:~run", 9)]].concat();
         check(&hints_of(&named), "asked for names", "--perf");
         let java = [("/usr/lib/jvm/libjvm.so", "JavaMain", 60), ("/tmp/perf-7.map", "0x7f5a0800727d", 40)];
-        check(&hints_of(&java), "DumpPerfMapAtExit", "asked");
+        check(&hints_of(&java), "DumpPerfMapAtExit", "requested");
         check(
             &hints_for(("java -XX:+DumpPerfMapAtExit App", ""), &java),
             "jcmd PID Compiler.perfmap",
@@ -250,7 +250,7 @@ mod tests {
             ("/usr/lib/libc.so.6", "memcpy", 40),
         ]);
         assert!(
-            matches!(hints.as_slice(), [hints] if hints.starts_with("60.0% is in functions of Python")),
+            matches!(hints.as_slice(), [hints] if hints.starts_with("60.0% is in Python functions")),
             "{hints:?}"
         );
     }

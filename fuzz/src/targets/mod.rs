@@ -1,4 +1,6 @@
 //! The fuzz targets: each takes bytes and must neither panic nor take much time or memory.
+//!
+//! A new one is a file here, its name in the list below, and first inputs in `../seeds.rs`.
 
 /// The modules of this folder, and the table of them.
 macro_rules! targets {

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use nyquist_convert::perf::{
-    AdditionalEventKind, AdditionalEvent, CounterMeaning, Details, EventCpus, AdditionalEvents, OccurrenceEvent, PerfEvents,
+    AdditionalEventKind, AdditionalEvent, CounterMeaning, Details, EventCpus, AdditionalEvents, OccurrenceEvent, PerfDecoder,
     Period, SampleFields,
 };
 use nyquist_object::elf::Architecture;
@@ -46,7 +46,7 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
         byte_order: if input.arbitrary()? { ByteOrder::Big } else { ByteOrder::Little },
     };
     let architecture = *input.choose(&[Architecture::X86_64, Architecture::X86, Architecture::Aarch64])?;
-    let events = PerfEvents {
+    let events = PerfDecoder {
         format,
         architecture,
         kernel: input.arbitrary()?,

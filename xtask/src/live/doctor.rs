@@ -33,7 +33,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("doctors_json_is_documented", json),
     Test::new("setup_changes_nothing_without_leave", no_leave).quick().exclusive(SETTINGS),
     Test::new("setup_changes_the_settings_until_a_restart", set_up).quick().exclusive(SETTINGS),
-    Test::new("setup_asks_on_a_terminal_and_heeds_the_answer", asked).exclusive(SETTINGS),
+    Test::new("setup_asks_on_a_terminal_and_obeys_the_answer", asked).exclusive(SETTINGS),
     Test::new("setup_makes_the_settings_last", lasting).exclusive(SETTINGS),
     Test::new("setup_gives_capabilities_when_asked", capabilities).quick().exclusive(SETTINGS),
 ];

@@ -2,6 +2,9 @@
 //!
 //! This is a harness of our own, because libtest hides the output of a passing test, including its message
 //! about a skip.
+//!
+//! A new topic is a file here with `TESTS`, its `mod` line, and a row of `TOPICS`. `cargo xtask test NAME` runs the
+//! tests whose name contains NAME.
 
 mod aarch64;
 mod annotate;

@@ -33,7 +33,7 @@ impl Pair {
         self.ours == self.theirs && self.their_root == matches!(self.end, WalkEnd::Root | WalkEnd::Bottom)
     }
 
-    /// How they differ: who goes on where the other ends, or else that they part.
+    /// How they differ: which of them goes on where the other ends, or else that they differ at a frame.
     fn class(&self) -> String {
         let same = self.ours.iter().zip(&self.theirs).take_while(|(a, b)| a == b).count();
         let (ours_ends, theirs_ends) = (same == self.ours.len(), same == self.theirs.len());

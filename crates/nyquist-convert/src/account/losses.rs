@@ -1,4 +1,4 @@
-//! Records that the source dropped, and times when it paused.
+//! Counts lost records by CPU, and assigns them to threads as time.
 
 use super::gap::Gap;
 use crate::event::Timestamp;

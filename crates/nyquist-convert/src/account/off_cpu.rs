@@ -1,7 +1,7 @@
 //! The threads that are off the CPU: since when, why and where.
 
 use crate::event::{Pid, Tid, Timestamp, WaitReason};
-use crate::processes::unseen_waits::Chance;
+use crate::processes::unseen_waits::WaitObservation;
 use nyquist_object::Avma;
 use nyquist_profile::{StackId, well_known};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -49,7 +49,12 @@ pub(crate) enum Cause {
     /// It waits, and the reason was not seen.
     NotSeen,
     /// It waits for a reason that is known.
-    Seen { reason: WaitReason, object: Option<Arc<str>>, holder: Option<Arc<str>>, chance: Chance },
+    Seen {
+        reason: WaitReason,
+        object: Option<Arc<str>>,
+        holder: Option<Arc<str>>,
+        observation: WaitObservation,
+    },
 }
 
 /// The stack of a thread that is about to leave its CPU.

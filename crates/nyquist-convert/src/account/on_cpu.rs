@@ -19,7 +19,7 @@ struct OnCpuInterval {
 
 /// When an interval that has ended began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Began {
+pub(crate) enum IntervalStart {
     /// When the thread was seen to come.
     At(Timestamp),
     /// Before the thread was ever seen: it has been there since it was born or the recording began.
@@ -36,13 +36,13 @@ impl OnCpu {
     }
 
     /// Notes that a thread leaves a CPU. Returns `None` if the thread is not known to have been there.
-    pub(crate) fn leave(&mut self, cpu: u32, tid: Tid) -> Option<Began> {
+    pub(crate) fn leave(&mut self, cpu: u32, tid: Tid) -> Option<IntervalStart> {
         let is_new = self.seen.insert(tid);
         match self.intervals.get(&cpu) {
             Some(interval) if interval.tid == tid => {
-                self.intervals.remove(&cpu).map(|interval| Began::At(interval.since))
+                self.intervals.remove(&cpu).map(|interval| IntervalStart::At(interval.since))
             }
-            _ => is_new.then_some(Began::BeforeAll),
+            _ => is_new.then_some(IntervalStart::BeforeAll),
         }
     }
 
@@ -68,12 +68,12 @@ mod tests {
     const TWO: Tid = Tid(2);
 
     #[test]
-    fn a_stay_begins_when_its_thread_was_first_seen() {
+    fn an_interval_begins_when_a_thread_is_seen() {
         let mut on_cpu = OnCpu::default();
         on_cpu.arrive(0, ONE, Timestamp(5));
         on_cpu.arrive(0, ONE, Timestamp(6));
         on_cpu.arrive(1, TWO, Timestamp(7));
-        assert_eq!(on_cpu.leave(0, ONE), Some(Began::At(Timestamp(5))));
+        assert_eq!(on_cpu.leave(0, ONE), Some(IntervalStart::At(Timestamp(5))));
         assert_eq!(on_cpu.leave(0, ONE), None, "it was reported twice");
         assert_eq!(on_cpu.leave_all(), [(1, TWO, Timestamp(7))]);
     }
@@ -81,10 +81,10 @@ mod tests {
     #[test]
     fn a_thread_was_there_from_the_beginning_once() {
         let mut on_cpu = OnCpu::default();
-        assert_eq!(on_cpu.leave(0, ONE), Some(Began::BeforeAll));
+        assert_eq!(on_cpu.leave(0, ONE), Some(IntervalStart::BeforeAll));
         assert_eq!(on_cpu.leave(0, ONE), None);
         on_cpu.forget(ONE);
-        assert_eq!(on_cpu.leave(0, ONE), Some(Began::BeforeAll), "another thread of this number");
+        assert_eq!(on_cpu.leave(0, ONE), Some(IntervalStart::BeforeAll), "another thread of this number");
     }
 
     #[test]
@@ -93,6 +93,6 @@ mod tests {
         on_cpu.arrive(0, ONE, Timestamp(5));
         on_cpu.arrive(0, TWO, Timestamp(9));
         assert_eq!(on_cpu.leave(0, ONE), None);
-        assert_eq!(on_cpu.leave(0, TWO), Some(Began::At(Timestamp(9))));
+        assert_eq!(on_cpu.leave(0, TWO), Some(IntervalStart::At(Timestamp(9))));
     }
 }

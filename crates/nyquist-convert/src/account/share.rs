@@ -1,4 +1,4 @@
-//! The share of a sample.
+//! What one sample stands for: its weight, its CPU time, and what the thread did.
 
 use crate::event::WaitReason;
 

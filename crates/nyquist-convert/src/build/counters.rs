@@ -20,8 +20,8 @@ type Sums = Vec<(Arc<CounterKind>, f64)>;
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     made: FxHashMap<(ProcessIndex, Arc<CounterKind>), (CounterId, f64)>,
-    /// Values of processes that have no row yet, with their times. A process is identified by its number and
-    /// its start time, because numbers are reused.
+    /// Values of processes that have no row yet, with their times. A process is identified by its pid and
+    /// its start time, because the pid is reused.
     waiting: FxHashMap<(Pid, Timestamp), Vec<(event::Counter, u64)>>,
     /// The last values of sums of processes that get another row. The sums continue from these values.
     sums: FxHashMap<(Pid, Timestamp), Sums>,

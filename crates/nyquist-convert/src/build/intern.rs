@@ -27,7 +27,7 @@ type ByMode = [Option<FrameId>; 3];
 
 /// An address in no module.
 #[derive(Debug, Default)]
-struct Elsewhere {
+struct AddressOutsideModules {
     /// Kept when frames are forgotten, because the profile's strings are kept too.
     name: Option<StringId>,
     frames: ByMode,
@@ -39,7 +39,7 @@ pub(crate) enum CodePlace {
     /// In a module, at this distance from its image base.
     InModule(ModuleIndex, RelativeAddress),
     /// In no known module.
-    Elsewhere(Avma),
+    OutsideModules(Avma),
 }
 
 impl CodePlace {
@@ -49,7 +49,7 @@ impl CodePlace {
         let place = module.and_then(|(module, base)| {
             Some(Self::InModule(module, RelativeAddress::from_avma(address, base)?))
         });
-        place.unwrap_or(Self::Elsewhere(address))
+        place.unwrap_or(Self::OutsideModules(address))
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Interner {
     /// The function of each lib's addresses, which have no names yet.
     unnamed: FxHashMap<LibId, FuncId>,
     /// The addresses in no module.
-    elsewhere: FxHashMap<Avma, Elsewhere>,
+    outside_modules: FxHashMap<Avma, AddressOutsideModules>,
     /// Whether the profile may have frames of addresses that were forgotten.
     has_forgotten: bool,
     /// The root frames of stacks that could not be walked to their roots, by the reason.
@@ -131,7 +131,7 @@ impl Interner {
         Self {
             in_libs: FxHashMap::default(),
             unnamed: FxHashMap::default(),
-            elsewhere: FxHashMap::default(),
+            outside_modules: FxHashMap::default(),
             has_forgotten: false,
             truncated: FxHashMap::default(),
             libs: FxHashMap::default(),
@@ -147,7 +147,9 @@ impl Interner {
     pub(crate) fn forget_frames(&mut self) {
         self.in_libs.clear();
         self.unnamed.clear();
-        self.elsewhere.values_mut().for_each(|elsewhere| elsewhere.frames = ByMode::default());
+        self.outside_modules
+            .values_mut()
+            .for_each(|outside_modules| outside_modules.frames = ByMode::default());
         self.has_forgotten = true;
         self.truncated.clear();
     }
@@ -187,9 +189,9 @@ impl Interner {
                     new.in_lib(*func, address)
                 })
             }
-            CodePlace::Elsewhere(address) => {
-                let Elsewhere { name, frames } = self.elsewhere.entry(address).or_default();
-                new.known_or(frames, |new, others| new.elsewhere(address, name, others))
+            CodePlace::OutsideModules(address) => {
+                let AddressOutsideModules { name, frames } = self.outside_modules.entry(address).or_default();
+                new.known_or(frames, |new, others| new.outside_modules(address, name, others))
             }
         }
     }
@@ -231,7 +233,7 @@ impl New<'_> {
         self.frame(Frame { address: Some(address.0), category, ..Frame::label(func) })
     }
 
-    fn elsewhere(mut self, address: Avma, name: &mut Option<StringId>, others: ByMode) -> FrameId {
+    fn outside_modules(mut self, address: Avma, name: &mut Option<StringId>, others: ByMode) -> FrameId {
         let func = self.func_of(others).unwrap_or_else(|| {
             let name = *name.get_or_insert_with(|| self.name_elsewhere(address));
             self.func(Func::new(name, None))
@@ -293,7 +295,7 @@ mod tests {
             let mut builder = ProfileBuilder::new(Meta::default());
             let (mut interner, modules) = (Interner::new(&mut builder), ModuleStore::default());
             let mut frame =
-                |mode| interner.frame(&mut builder, &modules, CodePlace::Elsewhere(address), mode);
+                |mode| interner.frame(&mut builder, &modules, CodePlace::OutsideModules(address), mode);
             let modes = [Mode::User, Mode::Kernel, Mode::Completed];
             let [user, kernel, completed] = modes.map(&mut frame);
             assert!(user != kernel && user != completed && kernel != completed);

@@ -17,6 +17,6 @@ pub(crate) enum SampleFrame {
 impl SampleFrame {
     /// Whether the code at a user's address is unknown so far.
     pub(crate) fn is_unknown(&self) -> bool {
-        matches!(self, Self::Code(CodePlace::Elsewhere(_), Mode::User | Mode::Completed))
+        matches!(self, Self::Code(CodePlace::OutsideModules(_), Mode::User | Mode::Completed))
     }
 }

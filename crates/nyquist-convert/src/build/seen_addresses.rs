@@ -32,8 +32,8 @@ pub(crate) struct SeenAddresses {
 impl AddressSender {
     /// A sender, and its receiver.
     pub fn new() -> (Self, AddressReceiver) {
-        let (to, met) = mpsc::channel();
-        (Self { to, frames: 0, libs: 0 }, AddressReceiver(met))
+        let (to, seen) = mpsc::channel();
+        (Self { to, frames: 0, libs: 0 }, AddressReceiver(seen))
     }
 
     /// Sends the frames of a profile that were added since the last time, if they are many. `source` returns

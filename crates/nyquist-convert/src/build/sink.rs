@@ -131,7 +131,7 @@ impl ProfileSink {
     }
 
     /// Adds a sample whose stack is only a name.
-    pub(crate) fn add_stand_in(
+    pub(crate) fn add_sample_without_stack(
         &mut self,
         now: Timestamp,
         id: (Pid, Tid),
@@ -142,11 +142,17 @@ impl ProfileSink {
             return;
         }
         let thread = self.thread_row(now, id, processes);
-        self.add_stand_in_row(now, thread, label, weight);
+        self.add_row_without_stack(now, thread, label, weight);
     }
 
     /// Adds a sample whose stack is only a name to a row.
-    pub(super) fn add_stand_in_row(&mut self, now: Timestamp, row: ThreadIndex, label: &str, weight: u32) {
+    pub(super) fn add_row_without_stack(
+        &mut self,
+        now: Timestamp,
+        row: ThreadIndex,
+        label: &str,
+        weight: u32,
+    ) {
         let category = match label {
             well_known::KERNEL_NOT_PERMITTED => self.stacks.category(Mode::Kernel),
             _ => self.builder.add_category(well_known::OTHER, CategoryColor::Grey),

@@ -106,8 +106,10 @@ impl StackTable {
     ) {
         self.places = places;
         for place in &mut self.places {
-            if let SampleFrame::Code(CodePlace::Elsewhere(address), mode @ (Mode::User | Mode::Completed)) =
-                *place
+            if let SampleFrame::Code(
+                CodePlace::OutsideModules(address),
+                mode @ (Mode::User | Mode::Completed),
+            ) = *place
             {
                 let range = dumps.find(index, address, time);
                 *place = SampleFrame::Code(CodePlace::of(range.as_ref(), address), mode);

@@ -3,9 +3,9 @@
 pub(crate) mod changing_processes;
 pub(crate) mod frame_pointers;
 mod losses;
-mod nameless;
 pub(crate) mod occurrences;
 mod programs;
+mod released_tids;
 mod waits;
 
 use super::*;
@@ -652,7 +652,7 @@ pub(crate) fn switches(shape: Shape) -> Profile {
 }
 
 #[test]
-fn stays_on_a_cpu_are_markers_of_their_threads() {
+fn intervals_on_a_cpu_are_markers_of_threads() {
     let shape = Shape { switch_markers: true, ..Shape::default() };
     assert_eq!(
         marker_lines(&switches(shape)),
@@ -668,7 +668,7 @@ fn stays_on_a_cpu_are_markers_of_their_threads() {
 }
 
 #[test]
-fn stays_on_a_cpu_are_markers_on_the_cpus_row() {
+fn intervals_on_a_cpu_are_markers_on_its_row() {
     let shape =
         Shape { switch_markers: true, cpu_threads: true, main_threads_only: true, ..Shape::default() };
     let lines = marker_lines(&switches(shape));

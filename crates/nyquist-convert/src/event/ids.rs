@@ -10,4 +10,4 @@ pub struct Tid(pub u32);
 
 /// The thread number that the kernel writes when a thread has released its number: -1. Its process keeps its
 /// number as long as other threads live.
-pub(crate) const NAMELESS: Tid = Tid(u32::MAX);
+pub(crate) const RELEASED_TID: Tid = Tid(u32::MAX);

@@ -19,7 +19,7 @@ mod waiting;
 mod wakeup;
 
 pub use counter::{Counter, CounterKind};
-pub(crate) use ids::NAMELESS;
+pub(crate) use ids::RELEASED_TID;
 pub use ids::{Pid, Tid};
 pub use live_stack::LiveStack;
 pub use mapping::{MappedFile, Mapping};

@@ -1,4 +1,4 @@
-//! Finds and reads the perf map of a process.
+//! Finds the perf map of a process, decides whether it is trusted, and reads it.
 
 use crate::event::Pid;
 use crate::files::opened::{Found, Refusal, Root, own_user, user_of};
@@ -162,7 +162,7 @@ fn inner_pid(pid: Pid) -> Option<u32> {
     numbers.split_whitespace().last()?.parse().ok()
 }
 
-/// Opens a perf map, unless it was left behind by an earlier process of the same number.
+/// Opens a perf map, unless the pid is reused and the file is that of its former process.
 fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<Found, Refusal> {
     let found = folder.open(name)?;
     let modified =

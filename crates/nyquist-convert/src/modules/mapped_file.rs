@@ -23,7 +23,7 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Op
     }
     let is_it = |file: &File| has_identity(file, &mapping.identity);
     let path = Path::new(without_deleted(&mapping.path));
-    let mapped = || open_regular(&map_file(mapping, pid)).ok();
+    let mapped = || open_regular(&kernel_link(mapping, pid)).ok();
     let at_path = |root: &Root, mounts| {
         let file = root.open(path).ok()?.file;
         (is_it(&file) && may_be_mapped_by(&file, mounts, pid, mapped)).then_some(file)
@@ -31,7 +31,7 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Op
     // Whether the link shows the same path. There, only other users than the process's own can have put
     // another file.
     let is_named = || {
-        let shown = fs::read_link(map_file(mapping, pid)).unwrap_or_default();
+        let shown = fs::read_link(kernel_link(mapping, pid)).unwrap_or_default();
         seen.mounts != MountView::Ours
             || shown.to_str().is_none_or(|shown| Path::new(without_deleted(shown)) == path)
     };
@@ -46,7 +46,7 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, seen: &ProcessView) -> Op
 
 /// The kernel's link to a mapped file, which also works if the file was deleted or replaced. It needs a
 /// privilege.
-fn map_file(mapping: &Mapping, pid: Pid) -> PathBuf {
+fn kernel_link(mapping: &Mapping, pid: Pid) -> PathBuf {
     let end = mapping.start.0.saturating_add(mapping.len);
     PathBuf::from(format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0))
 }
@@ -60,7 +60,7 @@ pub(crate) fn open_mapped_dump(
     seen: &ProcessView,
 ) -> Result<Found, Refusal> {
     // Both are compared by `stat`, because on stacked file systems the device of the mapping differs.
-    let mapped = open_regular(&map_file(mapping, pid)).ok();
+    let mapped = open_regular(&kernel_link(mapping, pid)).ok();
     let is_it = |file: &File| {
         has_identity(file, &mapping.identity)
             && mapped.as_ref().is_none_or(|mapped| is_same_file(mapped, file))

@@ -5,7 +5,7 @@ use nyquist_perf::{AttrFlags, EventAttr};
 use nyquist_profile::{Measure, Unit};
 
 use super::error::ImportError;
-use crate::decode::perf::{PerfEvents, Period};
+use crate::decode::perf::{PerfDecoder, Period};
 
 /// Perf's name for time of waiting (`perf record --off-cpu`).
 pub(super) const OFF_CPU_EVENT: &str = "offcpu-time";
@@ -46,7 +46,7 @@ pub(crate) struct ImportedEvent {
     counts: Counts,
     pub(crate) samples: u64,
     /// How its records are read.
-    pub(crate) layout: Option<PerfEvents>,
+    pub(crate) layout: Option<PerfDecoder>,
 }
 
 impl ImportedEvent {

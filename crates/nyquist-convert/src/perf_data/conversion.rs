@@ -15,7 +15,7 @@ use crate::unwind::copy_walker::CopyWalker;
 
 /// Receives events in the order in which they are read, and has their stacks walked and the events converted.
 pub(super) struct Conversion {
-    follower: Option<SpeculativeTracker>,
+    tracker: Option<SpeculativeTracker>,
     /// Full batches that were not handed over yet.
     full: VecDeque<Batch>,
     batch: Batch,
@@ -24,7 +24,7 @@ pub(super) struct Conversion {
 }
 
 /// A batch whose stacks are to be walked, and the queue that gets it afterwards.
-pub(super) struct Walks {
+pub(super) struct WalkBatch {
     batch: Batch,
     /// The number of the batch.
     place: usize,
@@ -34,9 +34,9 @@ pub(super) struct Walks {
     recycled: Vec<Vec<Sample>>,
 }
 
-impl Walks {
+impl WalkBatch {
     /// Whether there is anything to walk.
-    pub(super) fn are_some(&self) -> bool {
+    pub(super) fn has_walks(&self) -> bool {
         self.batch.has_walks()
     }
 
@@ -52,23 +52,23 @@ impl Conversion {
     /// Starts a conversion by a new converter. If `walk_early`, stacks are walked before the converter gets
     /// them.
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
-        let follower = walk_early.then(|| SpeculativeTracker::new(converter.shared_module_store()));
+        let tracker = walk_early.then(|| SpeculativeTracker::new(converter.shared_module_store()));
         let (sender, recycled) = recycler();
         let converting = Arc::new(Converting::new(converter.with_sample_recycler(sender)));
-        Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
+        Self { tracker, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }
 
     /// Adds an event, and the place of its stack copy in the file.
     pub(super) fn push(&mut self, event: Event, copy_at: Option<Place>) {
-        if let (EventKind::Map(mapping), Some(follower)) = (&event.kind, &self.follower)
-            && follower.is_new(mapping)
+        if let (EventKind::Map(mapping), Some(tracker)) = (&event.kind, &self.tracker)
+            && tracker.is_new(mapping)
         {
             // The converting thread compiles its unwind information, which the next stacks will need.
             self.batch.add(Step::Note(mapping.clone()));
             self.end_batch();
         }
-        match &mut self.follower {
-            Some(follower) => follower.follow(event, copy_at, &mut self.batch),
+        match &mut self.tracker {
+            Some(tracker) => tracker.follow(event, copy_at, &mut self.batch),
             None => self.batch.add(Step::Push(event)),
         }
         self.end_full_batch();
@@ -82,13 +82,13 @@ impl Conversion {
 
     /// The next batch to be walked outside of the sequential part. It is a full batch, or if
     /// `even_if_not_full`, the current one.
-    pub(super) fn walks(&mut self, even_if_not_full: bool) -> Option<Walks> {
+    pub(super) fn walks(&mut self, even_if_not_full: bool) -> Option<WalkBatch> {
         if even_if_not_full && self.full.is_empty() && !self.batch.is_empty() {
             self.end_batch();
         }
         let batch = self.full.pop_front()?;
         let (place, converting) = (self.converting.next_place(), Arc::clone(&self.converting));
-        Some(Walks { batch, place, converting, recycled: self.recycled.so_far() })
+        Some(WalkBatch { batch, place, converting, recycled: self.recycled.so_far() })
     }
 
     /// The profile of all events. It is complete when all batches that were handed over have been walked.

@@ -16,7 +16,7 @@ use super::options::{ImportOptions, ImportedProfile};
 use super::{marker_files, simpleperf};
 use crate::converter::Converter;
 use crate::decode::perf::{
-    AdditionalEvents, CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie,
+    AdditionalEvents, CounterMeaning, EventCpus, PerfDecoder, Successors, any_mapping, deferred_cookie,
     user_part,
 };
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
@@ -94,7 +94,7 @@ impl Import {
         self.events = choose::choose(reader.events(), &self.options.events, recorder)?;
         let successors = if by_us { successors(reader.events()) } else { Successors::default() };
         for (imported, event) in self.events.iter_mut().zip(reader.events()) {
-            imported.layout = Some(PerfEvents {
+            imported.layout = Some(PerfDecoder {
                 format: event.format,
                 architecture: describe::architecture(reader.features(), &self.options),
                 kernel: !imported.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL),
@@ -145,7 +145,7 @@ impl Import {
 
     /// The event of a record. Simpleperf needs two corrections: its callers' addresses are already within the
     /// calls, and it states functions of memory that is not mapped as code.
-    fn understood(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Result<Option<Event>, RecordError> {
+    fn understood(&self, layout: &PerfDecoder, found: &FileRecord<'_>) -> Result<Option<Event>, RecordError> {
         let event = layout.event(found.piece, found.bytes)?;
         if !self.is_simpleperf {
             return Ok(event);
@@ -158,7 +158,7 @@ impl Import {
     }
 
     /// The mapping of a file whose functions the recording states.
-    fn stated_mapping(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Option<Event> {
+    fn stated_mapping(&self, layout: &PerfDecoder, found: &FileRecord<'_>) -> Option<Event> {
         let record = parse_record(found.bytes, &layout.format).ok()?;
         let Body::Mmap(mmap) = record.body else { return None };
         let mapping = any_mapping(&mmap);

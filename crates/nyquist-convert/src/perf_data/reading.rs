@@ -8,7 +8,7 @@ use std::thread;
 use nyquist_perf::file::{FileReader, FileRecord, Item};
 use nyquist_resources::spawn_helper;
 
-use super::conversion::Walks;
+use super::conversion::WalkBatch;
 use super::converting::Converting;
 use super::error::ImportError;
 use super::import::Import;
@@ -35,7 +35,7 @@ pub(super) fn read(
         let mut at_work = 1;
         let mut worker = Worker::new(&reading);
         while let Some(walks) = worker.next() {
-            let most = if walks.are_some() { MOST_THREADS } else { MOST_THREADS_WITHOUT_WALKS };
+            let most = if walks.has_walks() { MOST_THREADS } else { MOST_THREADS_WITHOUT_WALKS };
             if at_work < threads.min(most) {
                 at_work += 1;
                 // If no other thread can be started, this thread reads everything.
@@ -67,7 +67,7 @@ impl<'a> Worker<'a> {
 
     /// Continues to read when it is this thread's turn. `None` at the end, and if another thread has
     /// panicked.
-    fn next(&self) -> Option<Walks> {
+    fn next(&self) -> Option<WalkBatch> {
         loop {
             match self.reading.try_lock() {
                 Ok(mut reading) => return reading.next(),
@@ -81,7 +81,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn walk(&mut self, walks: Walks) {
+    fn walk(&mut self, walks: WalkBatch) {
         self.converting = Some(walks.walk(&mut self.walker));
     }
 }
@@ -95,7 +95,7 @@ struct Reading {
 
 impl Reading {
     /// Reads until a batch is full, or a piece of the file is in it. `None` at the end.
-    fn next(&mut self) -> Option<Walks> {
+    fn next(&mut self) -> Option<WalkBatch> {
         while self.failed.is_none() {
             let end_batch = !self.reader.has_next();
             if let Some(walks) = self.import.conversion.as_mut().and_then(|it| it.walks(end_batch)) {

@@ -1,10 +1,10 @@
 //! Markers that need no events of their own: intervals on CPUs, and functions made just in time.
 
 use super::Pipeline;
-use crate::account::on_cpu::Began;
+use crate::account::on_cpu::IntervalStart;
 use crate::account::switch_reason::SwitchReason;
 use crate::build::marker_kinds::{CONTEXT_SWITCH, JIT_FUNCTION, ON_CPU};
-use crate::event::{FieldValue, Marker, MarkerTiming, NAMELESS, Pid, Tid, Timestamp, Track};
+use crate::event::{FieldValue, Marker, MarkerTiming, Pid, RELEASED_TID, Tid, Timestamp, Track};
 use crate::processes::process::Process;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Pipeline {
     }
 
     /// A thread left the CPU.
-    pub(super) fn switched_out(
+    pub(super) fn end_on_cpu_interval(
         &mut self,
         now: Timestamp,
         cpu: Option<u32>,
@@ -32,15 +32,15 @@ impl Pipeline {
         let (true, Some(cpu)) = (self.sink.shape.switch_markers, cpu) else { return };
         let began = self.account.on_cpu.leave(cpu, id.1);
         // A thread that has ended, and may have released its number, leaves its CPU shortly afterwards.
-        if id.1 == NAMELESS || id.1 == IDLE {
+        if id.1 == RELEASED_TID || id.1 == IDLE {
             return;
         }
         let start = match began {
-            Some(Began::At(start)) => start,
-            Some(Began::BeforeAll) => self.processes.thread(now, id).start.max(self.start),
+            Some(IntervalStart::At(start)) => start,
+            Some(IntervalStart::BeforeAll) => self.processes.thread(now, id).start.max(self.start),
             None => return,
         };
-        self.add_stay((start, now), cpu, id, why);
+        self.add_on_cpu_interval((start, now), cpu, id, why);
     }
 
     /// Ends all intervals on CPUs at the end of the recording.
@@ -51,12 +51,17 @@ impl Pipeline {
             let process = processes.find(|(_, process)| lives(process)).map(|(pid, _)| *pid);
             drop(processes);
             if let Some(pid) = process.filter(|_| tid != IDLE) {
-                self.add_stay((start, self.last_time), cpu, (pid, tid), SwitchReason::RecordingEnded);
+                self.add_on_cpu_interval(
+                    (start, self.last_time),
+                    cpu,
+                    (pid, tid),
+                    SwitchReason::RecordingEnded,
+                );
             }
         }
     }
 
-    fn add_stay(
+    fn add_on_cpu_interval(
         &mut self,
         (start, end): (Timestamp, Timestamp),
         cpu: u32,

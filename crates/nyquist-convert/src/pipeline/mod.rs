@@ -4,7 +4,7 @@
 //! its stack ([`StackWalker`]), its weight ([`Accounting`]), and the profile ([`ProfileSink`]).
 
 mod lasting_waits;
-mod losses;
+mod loss_events;
 mod marks;
 mod occurrences;
 mod samples;
@@ -82,7 +82,7 @@ impl Pipeline {
             EventKind::SwitchIn { tid } => self.switch_in(now, cpu, tid),
             EventKind::Descheduled { pid, tid, preempted } => {
                 let why = if preempted { SwitchReason::Preempted } else { SwitchReason::Blocked };
-                self.switched_out(now, cpu, (pid, tid), why);
+                self.end_on_cpu_interval(now, cpu, (pid, tid), why);
                 let cause = if preempted { Cause::Preempted } else { Cause::NotSeen };
                 self.begin_wait(now, cpu, (pid, tid), cause);
             }

@@ -7,7 +7,7 @@ impl Pipeline {
     /// Something happened on a thread.
     pub(super) fn occurrence(&mut self, now: Timestamp, cpu: Option<u32>, mut occurrence: Occurrence) {
         occurrence.count = self.occurrences.count_of(&occurrence);
-        let is_known = self.processes.name_nameless(&mut occurrence.sample, cpu);
+        let is_known = self.processes.replace_released_tid(&mut occurrence.sample, cpu);
         let id = (occurrence.sample.pid, occurrence.sample.tid);
         if is_known
             && self.is_kept(id.0, now)

@@ -11,7 +11,7 @@ impl Pipeline {
     /// A thread was observed.
     pub(super) fn sample(&mut self, now: Timestamp, cpu: Option<u32>, mut sample: Sample) {
         self.account.losses.note_sampled(now, cpu);
-        if self.processes.name_nameless(&mut sample, cpu)
+        if self.processes.replace_released_tid(&mut sample, cpu)
             && self.is_kept(sample.pid, now)
             && self.selects((sample.pid, sample.tid), cpu, now)
         {
@@ -33,9 +33,9 @@ impl Pipeline {
         }
         let thread = self.processes.thread(now, id);
         let (used, lost) = self.account.used_by_sample(thread, (sample, now), cpu);
-        self.stand_in(now, id, well_known::NOT_SAMPLED, lost);
+        self.add_sample_without_stack(now, id, well_known::NOT_SAMPLED, lost);
         let Some(share) = self.account.share(self.processes.thread(now, id), sample, used) else { return };
-        self.stand_in(now, id, well_known::KERNEL_NOT_PERMITTED, share.not_permitted);
+        self.add_sample_without_stack(now, id, well_known::KERNEL_NOT_PERMITTED, share.not_permitted);
         self.walker.note_sample(sample.tid, now);
         let truncated = self.walker.walk((sample, now), &mut self.processes);
         self.place_frames(now, sample, truncated);
@@ -75,8 +75,8 @@ impl Pipeline {
     }
 
     /// Adds a sample whose stack is only a name.
-    fn stand_in(&mut self, now: Timestamp, id: (Pid, Tid), label: &str, weight: u32) {
-        self.sink.add_stand_in(now, id, (label, weight), &mut self.processes);
+    fn add_sample_without_stack(&mut self, now: Timestamp, id: (Pid, Tid), label: &str, weight: u32) {
+        self.sink.add_sample_without_stack(now, id, (label, weight), &mut self.processes);
     }
 
     /// A thread has ended. Its CPU time since its last sample was never sampled.
@@ -92,8 +92,8 @@ impl Pipeline {
         }
         let not_permitted = self.account.take_not_permitted(self.processes.thread(now, id));
         let left = self.account.settle(self.processes.process(id.0, now), id.1, now);
-        self.stand_in(now, id, well_known::NOT_SAMPLED, lost);
-        self.stand_in(now, id, well_known::KERNEL_NOT_PERMITTED, not_permitted);
-        self.stand_in(now, id, well_known::NOT_SAMPLED, left);
+        self.add_sample_without_stack(now, id, well_known::NOT_SAMPLED, lost);
+        self.add_sample_without_stack(now, id, well_known::KERNEL_NOT_PERMITTED, not_permitted);
+        self.add_sample_without_stack(now, id, well_known::NOT_SAMPLED, left);
     }
 }

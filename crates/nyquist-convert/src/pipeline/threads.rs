@@ -39,7 +39,7 @@ impl Pipeline {
             self.end_unseen_waits(id, now);
         }
         self.account.off_cpu.forget(id.1);
-        self.switched_out(now, cpu, id, SwitchReason::Ended);
+        self.end_on_cpu_interval(now, cpu, id, SwitchReason::Ended);
         self.end_thread(now, id);
         self.walker.forget(id.1);
         self.processes.note_exit(id, cpu);

@@ -2,8 +2,8 @@
 
 use super::Pipeline;
 use crate::account::off_cpu::{Cause, LeavingStack, OffCpuInterval, Waker};
-use crate::event::{NAMELESS, Pid, Sample, Tid, Timestamp, Waiting, Wakeup};
-use crate::processes::unseen_waits::Chance;
+use crate::event::{Pid, RELEASED_TID, Sample, Tid, Timestamp, Waiting, Wakeup};
+use crate::processes::unseen_waits::WaitObservation;
 use nyquist_profile::StackId;
 
 /// The idle task of every CPU.
@@ -84,7 +84,7 @@ impl Pipeline {
     ) {
         // A thread that has ended leaves its CPU shortly afterwards, with or without its number.
         let lives = || self.processes.tracker.living_thread(pid, tid).is_some();
-        if !self.sink.shape.waits || tid == NAMELESS || tid == IDLE || !lives() {
+        if !self.sink.shape.waits || tid == RELEASED_TID || tid == IDLE || !lives() {
             return;
         }
         self.end_wait(tid, now);
@@ -95,7 +95,8 @@ impl Pipeline {
         let mut wait = OffCpuInterval::new(pid, now, cause);
         if let (Cause::NotSeen, Some(leaving)) = (&wait.cause, leaving) {
             let LeavingStack { reason, stack, kernel_stack, .. } = leaving;
-            wait.cause = Cause::Seen { reason, object: None, holder: None, chance: Chance::Switch };
+            wait.cause =
+                Cause::Seen { reason, object: None, holder: None, observation: WaitObservation::Switch };
             (wait.stack, wait.kernel_stack) = (stack, kernel_stack);
         }
         self.account.off_cpu.begin(tid, wait);
@@ -114,16 +115,16 @@ impl Pipeline {
         if sample.kernel_stack.is_empty() {
             sample.kernel_stack = std::mem::take(&mut wait.kernel_stack);
         }
-        let chance = match wait.cause {
-            Cause::Seen { chance, .. } => chance,
-            _ => Chance::Look { before_ns: checked_before_ns },
+        let observation = match wait.cause {
+            Cause::Seen { observation, .. } => observation,
+            _ => WaitObservation::Look { before_ns: checked_before_ns },
         };
         let holder = holder.map(|holder| self.thread_label(id.0, holder).into());
         let stack = self.intern_stack_only(now, &sample);
         if let Some(wait) = self.account.off_cpu.current_mut(id.1) {
             wait.stack = stack;
             if let Some(reason) = reason {
-                wait.cause = Cause::Seen { reason, object, holder, chance };
+                wait.cause = Cause::Seen { reason, object, holder, observation };
             }
         }
     }
@@ -177,8 +178,8 @@ impl Pipeline {
                     self.end_unseen_waits(id, end);
                 }
             }
-            Cause::Seen { chance, .. } => {
-                let unseen = thread.unseen_waits.take_share(chance, length);
+            Cause::Seen { observation, .. } => {
+                let unseen = thread.unseen_waits.take_share(observation, length);
                 self.add_waited(id, wait, (end, length.saturating_add(unseen)));
             }
             _ => self.add_waited(id, wait, (end, length)),

@@ -157,7 +157,7 @@ impl Process {
         })
     }
 
-    /// Adds a new thread. An earlier thread of the same number is forgotten.
+    /// Adds a new thread. If the tid is reused, its former thread is forgotten.
     pub(super) fn add_thread(&mut self, tid: Tid, name: &str, now: Timestamp) {
         let before = self.threads.insert(tid, Thread::new(name, now));
         if before.is_none_or(|before| before.end.is_some()) {

@@ -4,7 +4,7 @@ use super::process::Process;
 use super::program_arguments::ProgramArguments;
 use super::thread::Thread;
 use super::tracker::Tracker;
-use crate::event::{Mapping, NAMELESS, Pid, Sample, Tid, Timestamp};
+use crate::event::{Mapping, Pid, RELEASED_TID, Sample, Tid, Timestamp};
 use crate::files::opened::user_of;
 use crate::jit::dumps::JitDumps;
 use crate::modules::jitdump;
@@ -87,20 +87,19 @@ impl ProcessState {
     /// Its number is that of the thread of its process that ended last on its CPU, or on another CPU that it
     /// has left since. If no end of a thread of its process is known, the sample gets the number of the main
     /// thread. Returns whether the process is known.
-    pub(crate) fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
-        if sample.tid != NAMELESS {
+    pub(crate) fn replace_released_tid(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
+        if sample.tid != RELEASED_TID {
             return true;
         }
-        let is_nameless = sample.pid.0 == NAMELESS.0;
+        let has_no_pid = sample.pid.0 == RELEASED_TID.0;
         let here = cpu.and_then(|cpu| self.last_exits.get(&cpu));
-        let elsewhere = self.last_exits.values().filter(|_| !is_nameless);
-        let mut ended =
-            here.into_iter().chain(elsewhere).filter(|(pid, _)| is_nameless || *pid == sample.pid);
+        let elsewhere = self.last_exits.values().filter(|_| !has_no_pid);
+        let mut ended = here.into_iter().chain(elsewhere).filter(|(pid, _)| has_no_pid || *pid == sample.pid);
         match ended.next() {
             Some((pid, tid)) => (sample.pid, sample.tid) = (*pid, *tid),
             None => sample.tid = Tid(sample.pid.0),
         }
-        sample.tid != NAMELESS
+        sample.tid != RELEASED_TID
     }
 
     /// A thread has ended. The files of its process's mappings are not opened any more, and samples without a

@@ -1,4 +1,5 @@
-//! The track stage: the processes and threads, their names, and their mappings.
+//! The track stage: the processes and threads, their names, and their mappings. A pid that is reused becomes a
+//! new process in `fork`.
 
 use super::process::Process;
 use super::thread::Thread;
@@ -93,7 +94,7 @@ impl Tracker {
         self.processes.values_mut().for_each(Process::lose_records);
     }
 
-    /// A thread was born. Returns the former process of the same number, if this one is new.
+    /// A thread was born. If the pid is reused, returns its former process.
     pub(crate) fn fork(&mut self, pid: Pid, tid: Tid, parent: (Pid, Tid), now: Timestamp) -> Option<Process> {
         let (parent_pid, parent_tid) = parent;
         if pid == parent_pid {
@@ -120,7 +121,7 @@ impl Tracker {
         }
     }
 
-    /// A thread ended. Its process ends with its last thread. Their state stays until the number is reused,
+    /// A thread ended. Its process ends with its last thread. Their state stays until the pid is reused,
     /// because their total CPU time can come later. The mappings stay until some other processes have ended,
     /// because the kernel runs and samples a thread for a while after it has reported the thread's end.
     pub(crate) fn exit(&mut self, pid: Pid, tid: Tid, now: Timestamp) {
@@ -258,7 +259,7 @@ mod tests {
             map(&mut tracker, pid, "//anon");
             tracker.exit(Pid(pid), Tid(pid), NOW);
             assert!(is_mapped(&mut tracker, pid));
-            // The number of the second process is reused at once.
+            // The pid of the second process is reused at once.
             if pid == 2 {
                 tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
             }

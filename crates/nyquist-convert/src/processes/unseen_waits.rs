@@ -2,7 +2,7 @@
 
 /// How a wait was observed. This determines which other waits it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chance {
+pub(crate) enum WaitObservation {
     /// A look from outside saw it, `before_ns` nanoseconds after the previous look. Each moment of short
     /// waits is seen with the same probability.
     Look { before_ns: u64 },
@@ -27,11 +27,11 @@ impl UnseenWaits {
     }
 
     /// Takes out the time, in nanoseconds, that a seen wait of this length stands for.
-    pub(crate) fn take_share(&mut self, chance: Chance, length_ns: u64) -> u64 {
-        let share = match chance {
-            Chance::Look { before_ns } if length_ns < before_ns.saturating_mul(2) => self.ns,
-            Chance::Look { .. } => 0,
-            Chance::Switch => self.ns.min(length_ns.saturating_mul(self.count)),
+    pub(crate) fn take_share(&mut self, observation: WaitObservation, length_ns: u64) -> u64 {
+        let share = match observation {
+            WaitObservation::Look { before_ns } if length_ns < before_ns.saturating_mul(2) => self.ns,
+            WaitObservation::Look { .. } => 0,
+            WaitObservation::Switch => self.ns.min(length_ns.saturating_mul(self.count)),
         };
         *self = Self { ns: self.ns - share, count: 0 };
         share

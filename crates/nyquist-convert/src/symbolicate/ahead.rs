@@ -42,10 +42,10 @@ impl Symbolicator<'_> {
         }
         let AddressReceiver(addresses) = receiver;
         let mut waiting = PendingAddresses::default();
-        while let Ok(met) = addresses.recv() {
-            for met in std::iter::once(met).chain(addresses.try_iter()) {
-                self.open_ahead(&met.libs);
-                waiting.add(met.addresses);
+        while let Ok(seen) = addresses.recv() {
+            for seen in std::iter::once(seen).chain(addresses.try_iter()) {
+                self.open_ahead(&seen.libs);
+                waiting.add(seen.addresses);
             }
             // Answers are sorted again each time, so this must not happen often.
             if waiting.count >= self.answers.count() / 4 {

@@ -1,6 +1,6 @@
 //! The interface to the mechanism that completes stacks beyond the ends of their copies.
 //!
-//! `stack_mechanism.rs` says which mechanism it is, and `docs/design/deep-stacks.md` how to delete it. With
+//! `active_completion.rs` says which mechanism it is, and `docs/design/deep-stacks.md` how to delete it. With
 //! `()` in its place, stacks end where their copies do.
 
 use crate::event::pre_unwound::Walked;

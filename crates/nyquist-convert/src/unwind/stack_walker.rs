@@ -1,10 +1,10 @@
 //! Walks the stacks of samples in order, and finds the user frames.
 
+use super::active_completion::{ActiveCompletion, StackCopyFeedback};
 use super::stack_completion::{StackCompletion as _, WalkedCopy};
-use super::stack_mechanism::{Completion, StackCopyFeedback};
 use super::truncation::{Truncation, truncation};
 use super::uncalled_frames::mark_uncalled_frames;
-use super::walk::Walker;
+use super::walk::ProcessWalker;
 use crate::event::pre_unwound::Walked;
 use crate::event::{LiveStack, Pid, PreUnwound, Registers, Sample, Tid, Timestamp, UserStack};
 use crate::processes::state::ProcessState;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(crate) struct StackWalker {
     unwinder: Unwinder,
     /// Completes stacks beyond the ends of their copies.
-    completion: Completion,
+    completion: ActiveCompletion,
     /// The files from which stack copies are read again if they were walked ahead of their turn.
     pub(crate) copies_in: PlacedFiles,
     /// The frames of the current sample, innermost first. Kept to reuse its memory.
@@ -38,7 +38,7 @@ impl StackWalker {
     pub(crate) fn new(interval: u64) -> Self {
         Self {
             unwinder: Unwinder::new(),
-            completion: Completion::with_interval(interval),
+            completion: ActiveCompletion::with_interval(interval),
             copies_in: PlacedFiles::default(),
             frames: Vec::new(),
             found_in_copy: 0,
@@ -192,7 +192,7 @@ impl StackWalker {
         (stack, limited): (&[u8], bool),
         processes: &mut ProcessState,
     ) -> Option<Truncation> {
-        let walker = Walker {
+        let walker = ProcessWalker {
             unwinder: &mut self.unwinder,
             process: processes.tracker.process(sample.pid, now),
             modules: &processes.modules,

@@ -1,4 +1,4 @@
-//! Walks the copy of a thread's stack, in the same way on all our threads.
+//! Walks one stack copy with the mappings and modules of its process; `StackWalker` calls it at a sample's turn.
 
 use super::registers::{code_32, unwindable};
 use crate::event::pre_unwound::Walked;
@@ -12,14 +12,14 @@ use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory, Unwin
 use std::cell::Cell;
 
 /// The state for walking the stacks of one process.
-pub(crate) struct Walker<'a> {
+pub(crate) struct ProcessWalker<'a> {
     pub(crate) unwinder: &'a mut Unwinder,
     pub(crate) process: &'a mut Process,
     pub(crate) modules: &'a ModuleStore,
     pub(crate) dumps: &'a JitDumps,
 }
 
-impl Walker<'_> {
+impl ProcessWalker<'_> {
     /// Walks the stack copy of a sample, and appends its frames, innermost first. Also returns the address of
     /// the outermost word that it has read.
     pub(crate) fn walk(
@@ -37,7 +37,7 @@ impl Walker<'_> {
             return (Walked::BetweenPrograms, Avma(0));
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-        let copy = Watched { memory: copy, outermost: Cell::new(0) };
+        let copy = TrackedMemory { memory: copy, outermost: Cell::new(0) };
         let before = frames.len();
         loop {
             let end = self.walk_known(&registers, &copy, frames);
@@ -52,7 +52,7 @@ impl Walker<'_> {
     fn walk_known(
         &mut self,
         registers: &unwind::Registers,
-        copy: &Watched<StackCopy<'_>>,
+        copy: &TrackedMemory<StackCopy<'_>>,
         frames: &mut Vec<FrameAddress>,
     ) -> WalkEnd {
         let Self { unwinder, process, modules, dumps, .. } = self;
@@ -76,12 +76,12 @@ impl Walker<'_> {
 }
 
 /// A stack that records the outermost address that a walk reads.
-pub(super) struct Watched<M> {
+pub(super) struct TrackedMemory<M> {
     pub(super) memory: M,
     pub(super) outermost: Cell<u64>,
 }
 
-impl<M: StackMemory> StackMemory for Watched<M> {
+impl<M: StackMemory> StackMemory for TrackedMemory<M> {
     #[inline]
     fn read_u64(&self, address: Avma) -> Option<u64> {
         let word = self.memory.read_u64(address)?;
@@ -92,7 +92,7 @@ impl<M: StackMemory> StackMemory for Watched<M> {
 
 /// A copy of a stack, and the code of the files that are mapped.
 struct CopyAndCode<'a> {
-    copy: &'a Watched<StackCopy<'a>>,
+    copy: &'a TrackedMemory<StackCopy<'a>>,
     mappings: Mappings,
     modules: &'a ModuleStore,
 }

@@ -35,7 +35,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
     }
     let mut events = Events::new(bytes, version);
     let (wanted, measure) = wanted(mode(Events::new(bytes, version)), name)?;
-    let mut reader = Reader {
+    let mut reader = MojoReader {
         samples: Samples::new(measure),
         wanted,
         texts: FxHashMap::default(),
@@ -115,7 +115,7 @@ impl Current {
     }
 }
 
-struct Reader {
+struct MojoReader {
     samples: Samples,
     wanted: SampleValue,
     /// By process and key.
@@ -130,7 +130,7 @@ struct Reader {
     tasks: u64,
 }
 
-impl Reader {
+impl MojoReader {
     /// Handles an event. `None` if it is invalid at its place.
     fn take(&mut self, event: Event<'_>) -> Option<()> {
         match event {
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_versions_and_keys_are_told() {
+    fn unknown_versions_and_keys_are_reported() {
         let error = |bytes: &[u8]| read_value(bytes, None).unwrap_err().to_string();
         assert_eq!(
             error(b"MOJ\x04\x02"),

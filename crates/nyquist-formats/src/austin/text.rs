@@ -35,7 +35,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
     let lines = || bytes.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
     let mode = mode(lines());
     let (wanted, measure) = wanted(mode, name)?;
-    let mut reader = Reader { samples: Samples::new(measure), mode, wanted };
+    let mut reader = AustinTextReader { samples: Samples::new(measure), mode, wanted };
     let mut others = 0;
     for line in lines() {
         let line = line.trim_end();
@@ -71,13 +71,13 @@ fn mode<'a>(lines: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> Mode {
     stated.unwrap_or_default()
 }
 
-struct Reader {
+struct AustinTextReader {
     samples: Samples,
     mode: Mode,
     wanted: SampleValue,
 }
 
-impl Reader {
+impl AustinTextReader {
     fn read_sample(&mut self, line: &str) -> Option<()> {
         if !is_sample(line) {
             return None;

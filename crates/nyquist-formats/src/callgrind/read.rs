@@ -30,7 +30,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 /// # Errors
 /// As there, and if there is no such event.
 pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
-    let mut reader = Reader::new(name);
+    let mut reader = CallgrindReader::new(name);
     for line in bytes.split(|&byte| byte == b'\n') {
         reader.read_line(String::from_utf8_lossy(line).trim())?;
     }
@@ -63,7 +63,7 @@ struct Callee {
     key: Key,
 }
 
-struct Reader<'a> {
+struct CallgrindReader<'a> {
     importer: Importer,
     wanted: Option<&'a str>,
     /// The index of the cost on a line that is read, and its value type.
@@ -89,7 +89,7 @@ struct Reader<'a> {
     unknown: u64,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CallgrindReader<'a> {
     fn new(wanted: Option<&'a str>) -> Self {
         Self {
             importer: Importer::new("callgrind", "callgrind"),

@@ -99,18 +99,18 @@ struct Table<'a> {
     profile: &'a Profile,
     /// The function in the file for each function of the profile.
     same: Vec<FuncId>,
-    rows: BTreeMap<(Function, CostLine), Row>,
+    rows: BTreeMap<(Function, CostLine), CostRow>,
     total: Costs,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Row {
+struct CostRow {
     costs: Costs,
     /// The number of sampling intervals.
     weight: u64,
 }
 
-impl Row {
+impl CostRow {
     fn add(&mut self, other: Self) {
         add(&mut self.costs, other.costs);
         self.weight = self.weight.saturating_add(other.weight);
@@ -190,12 +190,12 @@ impl<'a> Table<'a> {
     }
 
     /// Adds the rows of the innermost functions, and returns the cost of each stack of the process.
-    fn own_rows(&mut self, process: usize, threads: &[&Thread]) -> BTreeMap<StackId, Row> {
-        let mut stacks: BTreeMap<StackId, Row> = BTreeMap::new();
+    fn own_rows(&mut self, process: usize, threads: &[&Thread]) -> BTreeMap<StackId, CostRow> {
+        let mut stacks: BTreeMap<StackId, CostRow> = BTreeMap::new();
         let interval = self.profile.meta().interval;
         for sample in threads.iter().flat_map(|thread| &thread.samples) {
             let weight = u64::from(sample.weight);
-            let mut row = Row { weight, ..Row::default() };
+            let mut row = CostRow { weight, ..CostRow::default() };
             row.costs[usize::from(sample.off_cpu)] = weight.saturating_mul(interval);
             if weight == 0 {
                 continue;
@@ -214,7 +214,7 @@ impl<'a> Table<'a> {
         stacks
     }
 
-    fn rows_by_function(&self) -> Vec<(Function, Vec<(CostLine, Row)>)> {
+    fn rows_by_function(&self) -> Vec<(Function, Vec<(CostLine, CostRow)>)> {
         let mut functions: Vec<(Function, Vec<_>)> = Vec::new();
         for (&(function, place), &row) in &self.rows {
             match functions.last_mut().filter(|(last, _)| *last == function) {
@@ -253,7 +253,7 @@ impl<W: Write> Writer<'_, W> {
         writeln!(self.out, "summary: {}", costs(self.table.total, self.events))
     }
 
-    fn function(&mut self, function: Function, rows: Vec<(CostLine, Row)>) -> io::Result<()> {
+    fn function(&mut self, function: Function, rows: Vec<(CostLine, CostRow)>) -> io::Result<()> {
         writeln!(self.out)?;
         self.name("", function)?;
         let mut current = None;

@@ -25,7 +25,7 @@ const FORMAT: &str = "a Chrome trace";
 /// # Errors
 /// If there is no event in it.
 pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
-    let mut reader = Reader::new();
+    let mut reader = ChromeReader::new();
     let (OtherData { samples, measure }, ended) = read_events(bytes, &mut |event| reader.read_event(&event));
     if !reader.has_events && samples.is_empty() {
         return Err(match ended {
@@ -34,7 +34,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
         });
     }
     let has_profiles = !samples.is_empty() || reader.has_cpu_profiles;
-    let Reader { mut importer, mut markers, mut left_out, mut threads, others, .. } = reader;
+    let ChromeReader { mut importer, mut markers, mut left_out, mut threads, others, .. } = reader;
     if !has_profiles {
         let wall_time = || Measure { name: "wall time".into(), unit: Unit::Time };
         importer.meta_mut().measure = measure.unwrap_or_else(wall_time);
@@ -66,7 +66,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 }
 
 /// Handles one event after another. The kept data refers to the document.
-struct Reader<'a> {
+struct ChromeReader<'a> {
     importer: Importer,
     threads: Threads<'a>,
     texts: FxHashSet<Rc<str>>,
@@ -82,7 +82,7 @@ struct Reader<'a> {
     others: u64,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ChromeReader<'a> {
     fn new() -> Self {
         Self {
             importer: Importer::new("Trace", "Chrome trace"),

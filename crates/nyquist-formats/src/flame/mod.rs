@@ -1,4 +1,4 @@
-//! Flame graphs as pictures: an interactive SVG, and a page that contains one.
+//! Draws flame graphs: an interactive SVG, and a page that contains one.
 //!
 //! A [`FlamePicture`] is a list of boxes with everything that is shown of them. The caller defines their
 //! meaning. Any image viewer can show the SVG, with texts that fit their boxes. In a browser its script adds

@@ -45,7 +45,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
         }
     }
     let chosen = choose(&counts, wanted)?;
-    let mut reader = Reader::new(chosen, bytes.len());
+    let mut reader = JfrReader::new(chosen, bytes.len());
     for (chunk, _) in &chunks {
         reader.read_head(chunk);
     }
@@ -115,7 +115,7 @@ impl<'a> Fields<'_, 'a> {
     }
 }
 
-struct Reader {
+struct JfrReader {
     importer: Importer,
     measured_value: &'static MeasuredValue,
     settings: Settings,
@@ -130,7 +130,7 @@ struct Reader {
     damaged: u64,
 }
 
-impl Reader {
+impl JfrReader {
     fn new(measured_value: &'static MeasuredValue, length: usize) -> Self {
         Self {
             importer: Importer::new("Java", "JFR"),

@@ -102,7 +102,7 @@ pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, 
             ReadError::Unsupported(format!("it has no value `{name}`, but {}", names.join(", ")))
         })?,
     };
-    let mut reader = Reader::new(kind, place);
+    let mut reader = LegacyTextReader::new(kind, place);
     lines.for_each(|line| reader.read_line(line));
     Ok(reader.finish(names[place]))
 }
@@ -113,7 +113,7 @@ struct Record<'a> {
     stack: Stack<'a>,
 }
 
-struct Reader<'a> {
+struct LegacyTextReader<'a> {
     kind: ProfileKind<'a>,
     /// The index of the number that is read.
     place: usize,
@@ -126,7 +126,7 @@ struct Reader<'a> {
     left_out: u64,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LegacyTextReader<'a> {
     fn new(kind: ProfileKind<'a>, place: usize) -> Self {
         Self {
             kind,

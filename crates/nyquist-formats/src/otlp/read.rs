@@ -68,7 +68,7 @@ pub fn read_labelled(
     if cut {
         importer.note(Note::Cut { place: "its end".into() });
     }
-    let mut reader = Reader {
+    let mut reader = OtlpReader {
         dictionary: &dictionary,
         strings,
         importer,
@@ -208,7 +208,7 @@ impl Identity {
 /// A thread's key: the number of its resource, and the attributes of its samples.
 type ThreadKey = (usize, Vec<i32>);
 
-struct Reader<'a> {
+struct OtlpReader<'a> {
     dictionary: &'a message::Dictionary,
     strings: Strings<'a>,
     importer: Importer,
@@ -236,7 +236,7 @@ fn row<T>(table: &[T], index: i32) -> Option<&T> {
     usize::try_from(index).ok().filter(|&index| index > 0).and_then(|index| table.get(index))
 }
 
-impl Reader<'_> {
+impl OtlpReader<'_> {
     fn read_resource(
         &mut self,
         number: usize,

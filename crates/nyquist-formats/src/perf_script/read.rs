@@ -27,7 +27,7 @@ const FORMAT: &str = "the output of perf script";
 /// # Errors
 /// The text has no sample, or none of the wanted event.
 pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
-    let mut reader = Reader::default();
+    let mut reader = PerfScriptReader::default();
     let mut importer = Importer::new("perf script", "perf script");
     for line in bytes.split(|&byte| byte == b'\n') {
         reader.read_line(&mut importer, &String::from_utf8_lossy(line));
@@ -97,7 +97,7 @@ impl Frame {
 }
 
 #[derive(Default)]
-struct Reader {
+struct PerfScriptReader {
     events: Vec<Event>,
     event_ids: FxHashMap<String, usize>,
     samples: Vec<Sample>,
@@ -110,7 +110,7 @@ struct Reader {
     odd_lines: u64,
 }
 
-impl Reader {
+impl PerfScriptReader {
     fn read_line(&mut self, importer: &mut Importer, line: &str) {
         let line = line.trim_end();
         if line.is_empty() {
@@ -271,8 +271,8 @@ fn main_event(
     Ok(ranked.max_by_key(|(rank, _)| *rank).map(|(_, index)| index))
 }
 
-fn add_samples(importer: &mut Importer, reader: &Reader, main: Option<usize>) {
-    let Reader { events, samples, has_times, .. } = reader;
+fn add_samples(importer: &mut Importer, reader: &PerfScriptReader, main: Option<usize>) {
+    let PerfScriptReader { events, samples, has_times, .. } = reader;
     let of_main = || samples.iter().filter(|sample| Some(sample.event) == main);
     // The idle task runs on several CPUs at the same time.
     let of_threads = of_main().filter(|sample| !sample.is_idle);

@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 /// # Errors
 /// The trace has none of these.
 pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
-    let mut reader = Reader::new(bytes.len());
+    let mut reader = PerfettoReader::new(bytes.len());
     let (cut, damaged) = packets::for_each(bytes, &mut |packet| reader.read_packet(packet));
     let kind = reader.choose(wanted)?;
     if let Some(at) = cut {
@@ -80,7 +80,7 @@ enum EventTrack {
     Thread((i64, i64)),
 }
 
-struct Reader {
+struct PerfettoReader {
     importer: Importer,
     sequences: FxHashMap<u32, Sequence>,
     clocks: Clocks,
@@ -96,7 +96,7 @@ struct Reader {
     unpaired: u64,
 }
 
-impl Reader {
+impl PerfettoReader {
     fn new(length: usize) -> Self {
         Self {
             importer: Importer::new("Trace", "Perfetto"),

@@ -66,7 +66,7 @@ pub fn read_labelled(
         }
         note.get_or_insert(Note::Cut { place: "its end".into() });
     }
-    let reader = Reader::new(&file, name)?;
+    let reader = PprofReader::new(&file, name)?;
     let filter = LabelFilter::new(&file, &reader.strings, labels)?;
     Ok(reader.read(plain.len(), &filter, note))
 }
@@ -86,7 +86,7 @@ const LABEL_NAMES: [&[&str]; 4] = [
     &[label::TID, "thread_id", "thread id"],
 ];
 
-struct Reader<'a> {
+struct PprofReader<'a> {
     file: &'a message::Profile,
     strings: Strings<'a>,
     importer: Importer,
@@ -101,7 +101,7 @@ struct Reader<'a> {
     clocks: FxHashMap<ThreadIndex, u64>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PprofReader<'a> {
     fn new(file: &'a message::Profile, wanted: Option<&str>) -> Result<Self, ReadError> {
         if file.sample_type.is_empty() {
             return Err(malformed("it has no sample types".into()));

@@ -169,8 +169,8 @@ mod tests {
     fn the_profiles_of_go_count_what_they_count() {
         let cpu = [("samples", "count"), ("cpu", "nanoseconds")];
         assert_eq!(chosen(&cpu, "nanoseconds", "", None), (value(1, 1), Measure::default()));
-        let asked = (value(0, 1), measure("samples", Unit::Count));
-        assert_eq!(chosen(&cpu, "nanoseconds", "", Some("samples")), asked);
+        let requested = (value(0, 1), measure("samples", Unit::Count));
+        assert_eq!(chosen(&cpu, "nanoseconds", "", Some("samples")), requested);
         let heap = [
             ("alloc_objects", "count"),
             ("alloc_space", "bytes"),

@@ -33,12 +33,12 @@ pub(super) struct Document {
 
 /// Reads a document. `None` if it is truncated, or has a type that such files do not use. O(length).
 pub(super) fn read(bytes: &[u8]) -> Option<Document> {
-    let mut reader = Reader { rest: bytes, texts: Vec::new(), referred: Vec::new() };
+    let mut reader = MarshalReader { rest: bytes, texts: Vec::new(), referred: Vec::new() };
     let (value, _) = reader.value(0)??;
     Some(Document { value, texts: reader.texts })
 }
 
-struct Reader<'a> {
+struct MarshalReader<'a> {
     rest: &'a [u8],
     texts: Vec<String>,
     /// The values that others refer to by their number, with their depths. A value that is not complete yet
@@ -46,7 +46,7 @@ struct Reader<'a> {
     referred: Vec<Option<(Value, u32)>>,
 }
 
-impl Reader<'_> {
+impl MarshalReader<'_> {
     /// The next value, with its depth. `Some(None)` for the mark that ends a dictionary.
     #[expect(clippy::option_option, reason = "an end and an error are not the same")]
     fn value(&mut self, depth: u32) -> Option<Option<(Value, u32)>> {

@@ -43,7 +43,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     importer.meta_mut().measure = Measure { name: "wall time".into(), unit: Unit::Time };
     let name = ThreadName { pid: "0", process: "Python", tid: "0", thread: "Python" };
     let thread = importer.thread(name);
-    let mut reader = Reader {
+    let mut reader = PstatsReader {
         names: texts.iter().map(|text| importer.builder().intern_string(text)).collect(),
         no_file: importer.builder().intern_string(NO_FILE),
         importer,
@@ -55,13 +55,13 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     if unknown == functions.len() {
         return Err(malformed("it has no functions"));
     }
-    let Reader { mut importer, graph, .. } = reader;
+    let PstatsReader { mut importer, graph, .. } = reader;
     graph.add_to(&mut importer, thread);
     importer.note_left_out(unknown as u64, "functions that are not as such files have them");
     Ok(importer.finish(None))
 }
 
-struct Reader {
+struct PstatsReader {
     importer: Importer,
     names: Vec<StringId>,
     no_file: StringId,
@@ -73,7 +73,7 @@ struct Reader {
     callers_left: usize,
 }
 
-impl Reader {
+impl PstatsReader {
     /// Reads a function with the number of its calls, its own time, its total time, and its callers with the
     /// same values.
     fn read_function(&mut self, key: &Value, value: &Value) -> Option<()> {

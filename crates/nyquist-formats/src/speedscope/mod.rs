@@ -229,7 +229,8 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
             continue;
         }
         let (thread, off_cpu) = read_thread_name(&mut importer, &profile.name, name, index);
-        let reader = Reader { importer: &mut importer, frames: &frames, unit: factor, thread, off_cpu };
+        let reader =
+            SpeedscopeReader { importer: &mut importer, frames: &frames, unit: factor, thread, off_cpu };
         match profile.kind.as_str() {
             "sampled" => reader.sampled(profile)?,
             "evented" => reader.evented(profile)?,
@@ -291,7 +292,7 @@ fn split_profile_name(name: &str) -> Option<(&str, &str, &str, &str)> {
 }
 
 /// Reads one profile.
-struct Reader<'a> {
+struct SpeedscopeReader<'a> {
     importer: &'a mut Importer,
     frames: &'a [FrameId],
     /// The size of the profile's unit, in ns.
@@ -300,7 +301,7 @@ struct Reader<'a> {
     off_cpu: bool,
 }
 
-impl Reader<'_> {
+impl SpeedscopeReader<'_> {
     fn frame(&self, index: usize) -> Result<FrameId, ReadError> {
         let frame = self.frames.get(index).copied();
         frame.ok_or_else(|| malformed(format!("there is no frame {index}, but a stack has it")))

@@ -12,5 +12,5 @@ mod tests;
 mod values;
 
 pub use header::{Header, ListEntry, Version};
-pub use record::{More, Record};
+pub use record::{FunctionDetails, Record};
 pub use values::{Value, Values};

@@ -17,12 +17,12 @@ pub struct Record {
     /// The position of the list of lines, relative to [`Header::values`].
     pub lines: u32,
     /// Further data of Go 1.16 and later. Before, versions differ without any mark.
-    pub more: Option<More>,
+    pub details: Option<FunctionDetails>,
 }
 
 /// Further data of a function since Go 1.16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct More {
+pub struct FunctionDetails {
     /// The index of its compilation unit's first file, in [`Header::units`].
     pub unit: u32,
     /// Whether it is a function without a caller (`funcFlagTopFrame`). Always false in programs of Go 1.16.
@@ -48,15 +48,15 @@ impl Record {
         let name = fields.u32()?;
         let (_arguments, _deferred_return) = (fields.u32()?, fields.u32()?);
         let (depths, files, lines, tables) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
-        let more = match header.version {
+        let details = match header.version {
             Version::Two => None,
-            version => Some(More::parse(&mut fields, tables, version)?),
+            version => Some(FunctionDetails::parse(&mut fields, tables, version)?),
         };
-        Some(Self { name, depths, files, lines, more })
+        Some(Self { name, depths, files, lines, details })
     }
 }
 
-impl More {
+impl FunctionDetails {
     fn parse(fields: &mut Cursor<'_>, tables: u32, version: Version) -> Option<Self> {
         const TOP_FRAME: u8 = 1;
         const WRITES_STACK_POINTER: u8 = 2;

@@ -113,12 +113,12 @@ fn records_of_all_forms_are_read() {
         bytes.extend([0, 3, 0, 11]);
         let record = Record::parse(&bytes, &header).unwrap();
         assert_eq!((record.name, record.depths, record.files, record.lines), (1, 4, 5, 6), "{form:?}");
-        let more = record.more.map(|more| {
-            assert!(more.is_top && more.writes_stack_pointer, "{form:?}");
-            (more.unit, more.tables, more.data, more.size)
+        let details = record.details.map(|details| {
+            assert!(details.is_top && details.writes_stack_pointer, "{form:?}");
+            (details.unit, details.tables, details.data, details.size)
         });
         let expected = (form.version != Version::Two).then_some((8, 7, 11, bytes.len() as u64));
-        assert_eq!(more, expected, "{form:?}");
+        assert_eq!(details, expected, "{form:?}");
         let short = if form.version == Version::Two { usize::from(start) + 28 } else { bytes.len() };
         assert!((0..short).all(|len| Record::parse(&bytes[..len], &header).is_none()), "{form:?}");
     }

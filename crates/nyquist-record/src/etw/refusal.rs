@@ -22,10 +22,10 @@ pub enum Refusal {
     )]
     NoSession,
     /// The interval between samples is not allowed.
-    #[error("an interval of {} ms between samples is refused: {source}", milliseconds(*.asked_ns))]
+    #[error("an interval of {} ms between samples is refused: {source}", milliseconds(*.requested_ns))]
     Interval {
         /// The interval that was asked for, in nanoseconds.
-        asked_ns: u64,
+        requested_ns: u64,
         /// The shortest one that the machine allows, in nanoseconds, if it says so.
         least_ns: Option<u64>,
         /// The system's error.

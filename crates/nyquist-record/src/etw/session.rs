@@ -84,9 +84,13 @@ pub(crate) trait Machine: Send + 'static {
 
 /// The time between two samples that is nearest to what was asked for, in nanoseconds, of those that are
 /// allowed.
-pub(crate) fn interval_within(asked_ns: u64, allowed_ns: &RangeInclusive<u64>) -> u64 {
+pub(crate) fn interval_within(requested_ns: u64, allowed_ns: &RangeInclusive<u64>) -> u64 {
     // A range without an element is none that was understood.
-    if allowed_ns.is_empty() { asked_ns } else { asked_ns.clamp(*allowed_ns.start(), *allowed_ns.end()) }
+    if allowed_ns.is_empty() {
+        requested_ns
+    } else {
+        requested_ns.clamp(*allowed_ns.start(), *allowed_ns.end())
+    }
 }
 
 /// Samples a second at an interval between them in nanoseconds: the nearest whole number.

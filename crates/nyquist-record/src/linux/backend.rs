@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::options::{Options, Target};
 use super::perf;
-use super::ptrace::{self, Circumstances, TracedTarget};
+use super::ptrace::{self, PtraceContext, TracedTarget};
 use super::stop::{EndReason, StopHandle};
 use crate::{Chunk, Source};
 
@@ -154,17 +154,17 @@ impl Backend {
         options: &Options,
         loses_privileges: Option<PathBuf>,
     ) -> Result<Self, OpenError> {
-        let circumstances = Circumstances { instead_of_perf: None, loses_privileges };
+        let context = PtraceContext { instead_of_perf: None, loses_privileges };
         let subject = TracedTarget::of(&target);
         match choice {
             Choice::Perf => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
-            Choice::Ptrace => Self::by_ptrace(subject, options, circumstances),
+            Choice::Ptrace => Self::by_ptrace(subject, options, context),
             Choice::Auto => match (perf::Perf::open(target, options), subject) {
                 (Ok(perf), _) => Ok(Self::Perf(Box::new(perf))),
                 (Err(error), Some(subject))
                     if is_of_the_machine(&error) && options.call_graph.copies_stacks() =>
                 {
-                    Self::instead_of_perf(error, subject, options, circumstances)
+                    Self::instead_of_perf(error, subject, options, context)
                 }
                 (Err(error), _) => Err(error.into()),
             },
@@ -174,7 +174,7 @@ impl Backend {
     fn by_ptrace(
         subject: Option<TracedTarget>,
         options: &Options,
-        circumstances: Circumstances,
+        context: PtraceContext,
     ) -> Result<Self, OpenError> {
         let subject = subject.ok_or(OpenError::TooMuchForPtrace)?;
         if options.asks_for_events() {
@@ -185,14 +185,14 @@ impl Backend {
         }
         // A CPU that does not exist cannot be chosen, with any backend.
         perf::requested_cpus(&options.cpus)?;
-        Ok(Self::Ptrace(Box::new(ptrace::Ptrace::open(subject, options, circumstances)?)))
+        Ok(Self::Ptrace(Box::new(ptrace::Ptrace::open(subject, options, context)?)))
     }
 
     fn instead_of_perf(
         perf: perf::OpenError,
         subject: TracedTarget,
         options: &Options,
-        circumstances: Circumstances,
+        context: PtraceContext,
     ) -> Result<Self, OpenError> {
         if options.asks_for_events() {
             return Err(OpenError::NoPerfForEvents(perf));
@@ -201,8 +201,8 @@ impl Backend {
             Some(advice) => format!("{perf}: {advice}"),
             None => perf.to_string(),
         };
-        let circumstances = Circumstances { instead_of_perf: Some(why), ..circumstances };
-        match ptrace::Ptrace::open(subject, options, circumstances) {
+        let context = PtraceContext { instead_of_perf: Some(why), ..context };
+        match ptrace::Ptrace::open(subject, options, context) {
             Ok(ptrace) => Ok(Self::Ptrace(Box::new(ptrace))),
             Err(error @ ptrace::OpenError::NoSuchProcess { .. }) => Err(error.into()),
             Err(ptrace) => Err(OpenError::Both { perf, ptrace }),

@@ -103,11 +103,11 @@ mod tests {
     /// The 41st field of `stat` is the policy (proc_pid_stat(5)), which is 0 unless it was changed.
     #[test]
     fn whoever_asks_for_real_time_does_not_get_it() {
-        let asked = || {
+        let requested = || {
             real_time_is_permitted();
             fs::read_to_string("/proc/thread-self/stat").unwrap()
         };
-        let stat = thread::spawn(asked).join().unwrap();
+        let stat = thread::spawn(requested).join().unwrap();
         // The second field is a name in parentheses, which may contain spaces.
         let policy = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(41 - 3));
         assert_eq!(policy, Some("0"), "{stat}");

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::fs;
 
 use super::backend::{self, Backend, Choice};
-use super::budget::{Allowance, Copies, TOTALS_PAGES};
 use super::limits::{has_capability, kernel_setting};
 use super::options::{Options, Target};
 use super::perf::{Coverage, Notice, Trigger};
+use super::ring_limits::{Copies, RingLimits, TOTALS_PAGES};
 use super::sys::limits::{descriptors, locked_memory, page_size};
 use super::sys::users;
 use super::{Command, cpus, kernel, launch};
@@ -208,7 +208,7 @@ fn online_cpus() -> usize {
 fn ring_kb(cpus: usize) -> u64 {
     const RINGS: usize = 3;
     let page = page_size();
-    let plan = Allowance {
+    let plan = RingLimits {
         cpus,
         page,
         bytes: None,

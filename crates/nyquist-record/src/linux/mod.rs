@@ -2,7 +2,6 @@
 
 mod arch;
 pub mod backend;
-mod budget;
 mod cgroup;
 mod command;
 mod companion;
@@ -26,6 +25,7 @@ mod proc;
 pub mod process;
 pub mod ptrace;
 mod recorded_event;
+mod ring_limits;
 pub mod signals;
 mod stop;
 mod sudo;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nyquist_convert::event::Pid;
 
-use super::budget::{Copies, LARGEST_STACK};
 use super::recorded_event::RecordedEvent;
+use super::ring_limits::{Copies, LARGEST_STACK};
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]

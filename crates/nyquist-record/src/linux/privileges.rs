@@ -134,7 +134,7 @@ mod tests {
             let found = is_on_nosuid(&CString::new(path).unwrap());
             assert_eq!(found, options.split(',').any(|option| option == "nosuid"), "{path}: {options}");
         }
-        assert!(!is_on_nosuid(c"/no/such/file"));
+        assert!(!is_on_nosuid(c"/proc/nonexistent/file"));
     }
 
     const STATUS: &str =

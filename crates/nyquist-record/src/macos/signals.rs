@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_told_by_their_numbers() {
+    fn signals_are_reported_by_number() {
         assert_eq!(EndSignal::of(2), Some(EndSignal::Interrupt));
         assert_eq!(EndSignal::of(15), Some(EndSignal::Terminate));
         assert_eq!(EndSignal::of(9), None);

@@ -1,4 +1,4 @@
-//! What sampling by suspending threads needs of macOS.
+//! Implements what sampling by suspending threads needs, for macOS.
 
 use std::cell::Cell;
 use std::collections::HashMap;

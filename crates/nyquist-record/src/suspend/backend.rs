@@ -47,7 +47,7 @@ impl Backend {
             most_copied: options.stack_bytes.map_or(usize::MAX, |bytes| bytes as usize),
         };
         let ready = PreparedSampler::open(this, plan).map_err(OpenError::of)?;
-        let lowered = Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz };
+        let lowered = Notice::RateLowered { requested_hz: options.rate_hz, allowed_hz: rate_hz };
         let lowered = (options.rate_hz > rate_hz).then_some(lowered);
         let notices = lowered.into_iter().chain(Notice::of(&ready.left_out())).collect();
         let interval_ns = 1_000_000_000 / u64::from(rate_hz);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_once() {
+    fn changes_are_reported_once() {
         let mut images = Images::default();
         let both = images.accept(7, 10, (&[0x1000, 0x5000], vec![module(0x1000), module(0x5000)]));
         assert_eq!(both.iter().map(|(time, _)| *time).collect::<Vec<_>>(), [0, 0]);

@@ -66,7 +66,7 @@ pub enum Notice {
     /// The rate was lowered.
     RateLowered {
         /// The requested rate.
-        asked_hz: u32,
+        requested_hz: u32,
         /// The actual rate.
         allowed_hz: u32,
     },
@@ -74,7 +74,7 @@ pub enum Notice {
     #[cfg(windows)]
     LeastInterval {
         /// The requested rate.
-        asked_hz: u32,
+        requested_hz: u32,
         /// The actual rate.
         allowed_hz: u32,
         /// The interval in nanoseconds.
@@ -116,14 +116,14 @@ impl Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::RateLowered { asked_hz, allowed_hz } => write!(
+            Self::RateLowered { requested_hz, allowed_hz } => write!(
                 f,
-                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, because a program that is stopped more often would hardly run"
+                "the rate is lowered from {requested_hz} to {allowed_hz} Hz, because a program that is stopped more often would hardly run"
             ),
             #[cfg(windows)]
-            Self::LeastInterval { asked_hz, allowed_hz, least_ns } => write!(
+            Self::LeastInterval { requested_hz, allowed_hz, least_ns } => write!(
                 f,
-                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, because the shortest interval between samples is {} ms on this machine",
+                "the rate is lowered from {requested_hz} to {allowed_hz} Hz, because the shortest interval between samples is {} ms on this machine",
                 *least_ns as f64 / 1e6
             ),
             #[cfg(windows)]

@@ -62,9 +62,9 @@ fn open_etw(target: &Target, options: &Options, waits: bool) -> Result<OpenedBac
     let flag = Flag::new().map_err(|source| system("no event can be made", source))?;
     let stop = StopHandle { flag: Arc::new(flag) };
     let opened = EtwSession::open(target, (options, waits), Arc::clone(&stop.flag))?;
-    let (asked_hz, rate_hz, interval_ns) = (options.rate_hz, opened.rate_hz, opened.interval_ns);
-    let lowered = Notice::LeastInterval { asked_hz, allowed_hz: rate_hz, least_ns: interval_ns };
-    let notices = (rate_hz < asked_hz).then_some(lowered).into_iter().collect();
+    let (requested_hz, rate_hz, interval_ns) = (options.rate_hz, opened.rate_hz, opened.interval_ns);
+    let lowered = Notice::LeastInterval { requested_hz, allowed_hz: rate_hz, least_ns: interval_ns };
+    let notices = (rate_hz < requested_hz).then_some(lowered).into_iter().collect();
     let outcome = Outcome { rate_hz, interval_ns, sampled: Sampled::ByEvents, notices };
     Ok(OpenedBackend::Etw { opened: Box::new(opened), outcome, stop })
 }

@@ -17,7 +17,7 @@ use windows_sys::Win32::System::Threading::CREATE_SUSPENDED;
 use super::Command;
 use super::listing::Listing;
 use super::signals::EndSignal;
-use super::sys::job::Leash;
+use super::sys::job::KillOnCloseJob;
 use super::sys::{process, thread};
 
 /// The exit code of a process that this program ends.
@@ -92,7 +92,7 @@ pub struct Suspended {
     program: String,
     is_started: bool,
     /// Ends the process if this program is ended by force. Systems that refuse it leave a process that waits.
-    leash: Option<Leash>,
+    job: Option<KillOnCloseJob>,
 }
 
 /// Makes the process of the command, which waits. It has this process's console, standard streams and inherited
@@ -105,8 +105,8 @@ pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
     made.creation_flags(CREATE_SUSPENDED);
     let child = made.spawn().map_err(|source| LaunchError::Exec { program: program.clone(), source })?;
     let process = Process { pid: child.id(), handle: Arc::new(child.into()) };
-    let leash = Leash::on(&process.handle).ok();
-    Ok(Suspended { process, program, is_started: false, leash })
+    let job = KillOnCloseJob::on(&process.handle).ok();
+    Ok(Suspended { process, program, is_started: false, job })
 }
 
 impl Suspended {
@@ -122,7 +122,7 @@ impl Suspended {
 
     /// Lets the command run.
     pub fn start(mut self) -> Result<Running, LaunchError> {
-        let released = self.leash.take().map_or(Ok(()), Leash::release);
+        let released = self.job.take().map_or(Ok(()), KillOnCloseJob::release);
         match released.and_then(|()| self.process.resume()) {
             Ok(()) => {
                 self.is_started = true;

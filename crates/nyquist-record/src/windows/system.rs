@@ -1,4 +1,4 @@
-//! What sampling by suspending threads needs of Windows.
+//! Implements what sampling by suspending threads needs, for Windows.
 
 use std::cell::Cell;
 use std::io;

@@ -26,9 +26,10 @@ pub(crate) fn asset(
     Ok(file(&asset, request.headers()))
 }
 
-fn file(asset: &Asset, asked: &HeaderMap) -> Reply {
-    let is_known = asked.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == asset.etag.as_bytes());
-    let takes_gzip = asked.get(ACCEPT_ENCODING).and_then(|takes| takes.to_str().ok());
+fn file(asset: &Asset, requested: &HeaderMap) -> Reply {
+    let is_known =
+        requested.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == asset.etag.as_bytes());
+    let takes_gzip = requested.get(ACCEPT_ENCODING).and_then(|takes| takes.to_str().ok());
     let takes_gzip = takes_gzip.is_some_and(|takes| takes.split(',').any(|one| one.trim() == "gzip"));
     let (status, body) = match (is_known, takes_gzip) {
         (true, _) => (StatusCode::NOT_MODIFIED, Bytes::new()),

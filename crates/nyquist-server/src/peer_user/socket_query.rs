@@ -100,17 +100,17 @@ fn established_owner(answer: &[u8], request: &[u8; REQUEST]) -> Option<u32> {
         return None;
     }
     // Both ports and addresses.
-    let asked = &request[HEADER + 8..][..36];
+    let requested = &request[HEADER + 8..][..36];
     let answered = &answer[HEADER + 4..][..36];
     let owner = u32::from_ne_bytes(*answer.get(OWNER..)?.first_chunk()?);
-    (asked == answered).then_some(owner)
+    (requested == answered).then_some(owner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked() -> [u8; REQUEST] {
+    fn requested() -> [u8; REQUEST] {
         request("127.0.0.1:49153".parse().unwrap(), "127.0.0.1:3000".parse().unwrap()).unwrap()
     }
 
@@ -119,29 +119,29 @@ mod tests {
         let mut bytes = vec![0; ANSWER];
         bytes[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
         bytes[HEADER..HEADER + 2].copy_from_slice(&[AF_INET, state]);
-        bytes[HEADER + 4..][..SOCKET_ID].copy_from_slice(&asked()[HEADER + 8..]);
+        bytes[HEADER + 4..][..SOCKET_ID].copy_from_slice(&requested()[HEADER + 8..]);
         bytes[OWNER..][..4].copy_from_slice(&1000_u32.to_ne_bytes());
         bytes
     }
 
     #[test]
     fn an_established_socket_tells_its_owner() {
-        assert_eq!(established_owner(&answer(ESTABLISHED), &asked()), Some(1000));
-        assert_eq!(established_owner(&answer(ESTABLISHED + 1), &asked()), None);
+        assert_eq!(established_owner(&answer(ESTABLISHED), &requested()), Some(1000));
+        assert_eq!(established_owner(&answer(ESTABLISHED + 1), &requested()), None);
     }
 
     #[test]
     fn other_answers_tell_none() {
         let good = answer(ESTABLISHED);
         for length in 0..good.len() {
-            assert_eq!(established_owner(&good[..length], &asked()), None, "{length}");
+            assert_eq!(established_owner(&good[..length], &requested()), None, "{length}");
         }
         let mut error = good.clone();
         error[4] = 2;
-        assert_eq!(established_owner(&error, &asked()), None);
+        assert_eq!(established_owner(&error, &requested()), None);
         let mut other_port = good;
         other_port[HEADER + 5] ^= 1;
-        assert_eq!(established_owner(&other_port, &asked()), None);
+        assert_eq!(established_owner(&other_port, &requested()), None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn ask(server: &Serving, method: &str, path: &str) -> (u16, Option<String>) {
 }
 
 #[test]
-fn it_leads_to_the_front_end_once() {
+fn a_link_opens_the_front_end_once() {
     let (server, path, target) = serving_for(own_user());
     assert!(!path.contains(&server.token) && target.contains(&server.token));
     assert_eq!(ask(&server, "GET", &path), (302, Some(target)));

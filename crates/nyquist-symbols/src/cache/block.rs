@@ -128,7 +128,7 @@ impl<'a> Block<'a> {
     }
 
     fn decode(&self, answer: &[u8], strings: &mut Strings) -> Result<AddressInfo, DamagedBlock> {
-        let mut reader = Reader(answer);
+        let mut reader = AnswerReader(answer);
         let origin = usize::try_from(reader.number()?).ok().and_then(|at| ORIGINS.get(at));
         let origin = *origin.ok_or(DamagedBlock)?;
         let symbol = match self.string(reader.number()?, strings)? {
@@ -194,9 +194,9 @@ fn part<'a>(bytes: &'a [u8], ends: &[[u8; 4]], at: usize) -> Option<&'a [u8]> {
 /// An answer with invalid bytes, although their checksum is valid.
 struct DamagedBlock;
 
-struct Reader<'a>(&'a [u8]);
+struct AnswerReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl AnswerReader<'_> {
     #[inline]
     fn number(&mut self) -> Result<u64, DamagedBlock> {
         match self.0.split_first() {

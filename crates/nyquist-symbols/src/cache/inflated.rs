@@ -14,7 +14,7 @@ use super::answer_cache::AnswerCache;
 use super::block_file::{FileHead, Magic, seal};
 use super::disk::renew;
 use super::folder::{self, INFLATED};
-use super::key::{Stamp, identity};
+use super::key::{FileVersion, identity};
 use crate::section::{Section, Source};
 use nyquist_object::{ByteSource, Elf, FileSource};
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(crate) struct InflatedSections<'a> {
     cache: &'a AnswerCache,
     /// The file that they are from, with its state when it was opened.
     file: &'a FileSource,
-    stamp: Stamp,
+    version: FileVersion,
     path: PathBuf,
     seed: u64,
     kept: Option<(Source, List)>,
@@ -53,15 +53,15 @@ impl<'a> InflatedSections<'a> {
     fn of(cache: &'a AnswerCache, elf: &'a Elf<Source>) -> Option<Self> {
         let is_compressed = elf.sections().iter().any(|section| elf.is_compressed(section));
         let file = elf.source().as_file().filter(|_| is_compressed)?;
-        let stamp = Stamp::of(file).ok()?;
-        let identity = identity(file, elf.build_id(), stamp)?;
+        let version = FileVersion::of(file).ok()?;
+        let identity = identity(file, elf.build_id(), version)?;
         let seed = folder::seed_of(&identity);
         let path = cache.folder.join(folder::file_name(&identity, INFLATED));
         let kept = open(&path, seed);
         if kept.is_some() {
             renew(&path);
         }
-        Some(Self { cache, file, stamp, path, seed, kept })
+        Some(Self { cache, file, version, path, seed, kept })
     }
 
     /// The section of that name, if it is kept.
@@ -75,7 +75,7 @@ impl<'a> InflatedSections<'a> {
     /// they would take too large a part of the cache.
     pub(crate) fn keep(&self, sections: &[(&str, &[u8])]) {
         let size: u64 = sections.iter().map(|(_, bytes)| ByteSource::len(*bytes)).sum();
-        let is_unchanged = || Stamp::of(self.file).is_ok_and(|now| now == self.stamp);
+        let is_unchanged = || FileVersion::of(self.file).is_ok_and(|now| now == self.version);
         if self.kept.is_some() || size == 0 || !self.cache.has_room_for(size) || !is_unchanged() {
             return;
         }

@@ -22,12 +22,12 @@ pub(crate) struct Key {
     /// The module's path, for display.
     pub(crate) path: PathBuf,
     /// The open files, with their state when they were opened.
-    files: Vec<(Arc<FileSource>, Stamp)>,
+    files: Vec<(Arc<FileSource>, FileVersion)>,
 }
 
 /// The state of a file, which changes when it is modified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileVersion {
     size: u64,
     seconds: i64,
     nanoseconds: u32,
@@ -51,24 +51,24 @@ impl Key {
     }
 
     fn add(&mut self, name: &str, file: &OpenFile) -> Option<()> {
-        let stamp = Stamp::of(&file.source).ok()?;
+        let version = FileVersion::of(&file.source).ok()?;
         let build_id = Elf::open(&*file.source).ok().and_then(|elf| elf.build_id());
-        writeln!(self.text, "{name} {}", identity(&file.source, build_id, stamp)?).ok()?;
-        self.files.push((file.source.clone(), stamp));
+        writeln!(self.text, "{name} {}", identity(&file.source, build_id, version)?).ok()?;
+        self.files.push((file.source.clone(), version));
         Some(())
     }
 
     /// The identity of one of the files. `None` for any other file.
     pub(super) fn identity_of(&self, elf: &Elf<Source>) -> Option<String> {
         let file = elf.source().as_file()?;
-        let (source, stamp) =
+        let (source, version) =
             self.files.iter().find(|(source, _)| std::ptr::eq(&raw const **source, file))?;
-        identity(source, elf.build_id(), *stamp)
+        identity(source, elf.build_id(), *version)
     }
 
     /// Whether no file was modified since. Data that is read during a modification may be of neither state.
     pub(crate) fn still_holds(&self) -> bool {
-        self.files.iter().all(|(source, stamp)| Stamp::of(source).is_ok_and(|now| now == *stamp))
+        self.files.iter().all(|(source, version)| FileVersion::of(source).is_ok_and(|now| now == *version))
     }
 
     /// A hash of the key. It distinguishes the module's blocks from those of other modules.
@@ -84,7 +84,11 @@ impl Key {
 
 /// A file's identity as text, with its state when it was opened. If it has a build id, its inode does not
 /// matter, because the same file has other inodes in container images.
-pub(super) fn identity(source: &FileSource, build_id: Option<BuildId>, stamp: Stamp) -> Option<String> {
+pub(super) fn identity(
+    source: &FileSource,
+    build_id: Option<BuildId>,
+    version: FileVersion,
+) -> Option<String> {
     let identity = match build_id {
         Some(id) => id.to_string(),
         None => {
@@ -92,11 +96,11 @@ pub(super) fn identity(source: &FileSource, build_id: Option<BuildId>, stamp: St
             format!("file {} {}", id.device, id.number)
         }
     };
-    let Stamp { size, seconds, nanoseconds } = stamp;
+    let FileVersion { size, seconds, nanoseconds } = version;
     Some(format!("{identity} {size} {seconds}.{nanoseconds}"))
 }
 
-impl Stamp {
+impl FileVersion {
     pub(super) fn of(source: &FileSource) -> io::Result<Self> {
         let (seconds, nanoseconds) = modified(&source.file().metadata()?);
         Ok(Self { size: source.len(), seconds, nanoseconds })

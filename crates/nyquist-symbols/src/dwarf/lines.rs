@@ -13,7 +13,7 @@ type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// A row of a line table: the place that an instruction was compiled from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct LineRow {
     address: u64,
     /// The file's number in the table's header.
     pub(crate) file: u64,
@@ -59,7 +59,7 @@ impl<'a> LineProgram<'a> {
 
     /// Runs the program for `wanted`, which is sorted: the row of each address that a sequence covers. Rows
     /// from before a damaged instruction count.
-    pub(crate) fn rows(&self, wanted: &[u64]) -> Vec<Option<Row>> {
+    pub(crate) fn rows(&self, wanted: &[u64]) -> Vec<Option<LineRow>> {
         let mut machine = Machine::new(&self.header, self.view.addresses.sections.little_endian, wanted);
         let program = self.header.raw_program_buf();
         let _ = machine.run(program.slice());
@@ -148,13 +148,13 @@ fn join(path: &mut Vec<u8>, next: &[u8]) {
 /// The state machine of a line number program, which records the rows of wanted addresses as it passes them.
 struct Machine<'a> {
     wanted: &'a [u64],
-    found: Vec<Option<Row>>,
+    found: Vec<Option<LineRow>>,
     /// The index of the first wanted address that the current sequence has not reached, and that address.
     next: usize,
     reaches: u64,
     /// The last row of the current sequence.
-    last: Option<Row>,
-    row: Row,
+    last: Option<LineRow>,
+    row: LineRow,
     op_index: u64,
     little_endian: bool,
     address_size: u8,
@@ -194,7 +194,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    const FIRST: Row = Row { address: 0, file: 1, line: 1, column: 0 };
+    const FIRST: LineRow = LineRow { address: 0, file: 1, line: 1, column: 0 };
 
     fn run(&mut self, program: &[u8]) -> Option<()> {
         let mut cursor = Cursor::new(program, 0, self.little_endian);
@@ -304,7 +304,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Records the row of the wanted addresses before `end`.
-    fn note(&mut self, row: Row, end: u64) {
+    fn note(&mut self, row: LineRow, end: u64) {
         let mut next = self.next;
         while self.wanted.get(next).is_some_and(|&wanted| wanted < end) {
             if let Some(found) = self.found.get_mut(next) {

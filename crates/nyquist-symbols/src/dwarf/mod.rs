@@ -36,7 +36,7 @@ use crate::debug_answer::DebugAnswer;
 use function_name::FunctionName;
 use functions::{Call, Scope, find_scopes};
 use index::UnitIndex;
-use lines::{LineProgram, Row, program_bytes};
+use lines::{LineProgram, LineRow, program_bytes};
 use names::Names;
 use nyquist_object::Svma;
 use ranges::{ListBuffers, UnitView};
@@ -145,7 +145,7 @@ impl Dwarf {
 /// the place from the line table, and each other one the place of the call in it.
 fn chain<'a>(
     scopes: impl Iterator<Item = &'a Scope> + Clone,
-    row: Option<Row>,
+    row: Option<LineRow>,
     names: &mut Names<'_>,
     mut program: Option<&mut LineProgram<'_>>,
 ) -> DebugAnswer {

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use crate::section::Section;
 use nyquist_object::Cursor;
-use nyquist_object::go::{Header, More, Record, Version};
+use nyquist_object::go::{FunctionDetails, Header, Record, Version};
 
 /// The index of the table that maps each address to its inlined call, and of the additional data that lists
 /// these calls (`runtime/funcdata.h`), since Go 1.16.
@@ -12,7 +12,7 @@ const FUNCDATA_INLINED: u64 = 3;
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Function {
+pub(super) struct GoSymbol {
     pub(super) start: u64,
     pub(super) end: u64,
     /// Where its record begins.
@@ -43,7 +43,7 @@ pub(super) fn functions(
     memory: &Memory,
     address: u64,
     text: u64,
-) -> Vec<Function> {
+) -> Vec<GoSymbol> {
     let list = List { table, header, memory, address, text };
     let mut starts = list.read().unwrap_or_default();
     starts.sort_unstable();
@@ -55,7 +55,7 @@ pub(super) fn functions(
         // The time that is spent on a function depends on its length. So functions are limited to real code,
         // because the tables are not trusted.
         if let Some(code) = memory.code().find(|code| code.contains(&start)) {
-            functions.push(Function { start, end: next.min(code.end), record });
+            functions.push(GoSymbol { start, end: next.min(code.end), record });
         }
     }
     functions
@@ -98,7 +98,7 @@ impl List<'_> {
 impl Described {
     /// Reads the record of a function. `function_data` is the base of the positions of additional data.
     pub(super) fn read(
-        function: &Function,
+        function: &GoSymbol,
         table: &Section,
         header: &Header,
         memory: &Memory,
@@ -108,7 +108,7 @@ impl Described {
         // Before Go 1.16, each version numbers the additional data differently, and the file does not state
         // its version.
         let additional = Additional { table, header, memory, address, function_data };
-        let inlined = record.more.and_then(|more| additional.inlined(function.record, more));
+        let inlined = record.details.and_then(|details| additional.inlined(function.record, details));
         Some(Self { record, inlined })
     }
 }
@@ -123,12 +123,12 @@ struct Additional<'a> {
 }
 
 impl Additional<'_> {
-    fn inlined(&self, record: u64, more: More) -> Option<Inlined> {
-        let table_count = u64::from(more.tables);
-        if table_count <= PCDATA_INLINED || u64::from(more.data) <= FUNCDATA_INLINED {
+    fn inlined(&self, record: u64, details: FunctionDetails) -> Option<Inlined> {
+        let table_count = u64::from(details.tables);
+        if table_count <= PCDATA_INLINED || u64::from(details.data) <= FUNCDATA_INLINED {
             return None;
         }
-        let tables = record.checked_add(more.size)?;
+        let tables = record.checked_add(details.size)?;
         let numbers = self.number(tables.checked_add(PCDATA_INLINED * 4)?)?;
         let data = tables.checked_add(table_count * 4)?;
         let calls = self.calls(data)?;

@@ -13,7 +13,7 @@ use crate::Frame;
 use crate::allowance::Allowance;
 use crate::debug_answer::DebugAnswer;
 use crate::section::{Section, Source};
-use functions::{Described, Function, Inlined, functions};
+use functions::{Described, GoSymbol, Inlined, functions};
 use locate::{Located, locate};
 pub(crate) use locate::{has_tables, is_go};
 use memory::Memory;
@@ -41,7 +41,7 @@ pub(crate) struct GoTables {
 /// The data that is read when an address is first looked up.
 #[derive(Debug)]
 struct Layout {
-    functions: Vec<Function>,
+    functions: Vec<GoSymbol>,
     function_data: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ impl GoTables {
         self.table.unread()
     }
 
-    fn record(&self, function: &Function) -> Option<Described> {
+    fn record(&self, function: &GoSymbol) -> Option<Described> {
         let bases = (self.address, self.layout().function_data);
         Described::read(function, &self.table, &self.header, &self.memory, bases)
     }
@@ -125,7 +125,7 @@ impl GoTables {
             tables: self,
             function,
             name: self.name(record.name),
-            unit: record.more.map_or(0, |more| more.unit),
+            unit: record.details.map_or(0, |details| details.unit),
             files: values(record.files),
             lines: values(record.lines),
             inlined: inlined.map(|inlined| (inlined, values(inlined.numbers))),
@@ -173,7 +173,7 @@ impl GoTables {
 /// One function and its tables.
 struct Body<'a> {
     tables: &'a GoTables,
-    function: Function,
+    function: GoSymbol,
     name: Option<Arc<str>>,
     unit: u32,
     files: PcValues,

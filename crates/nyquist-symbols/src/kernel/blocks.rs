@@ -2,7 +2,7 @@
 //! functions is first needed.
 
 use super::block_index::{FUNCTION_LEN, Index, PER_BLOCK, entry_parts};
-use super::function_table::{Function, FunctionTable, NearestFunction};
+use super::function_table::{FunctionTable, KernelFunction, NearestFunction};
 use crate::cache::block_file::{CHECKSUM_LEN, FileBlocks};
 use nyquist_object::Cursor;
 use std::fmt;
@@ -82,7 +82,7 @@ impl KeptFunctions {
             let mut cursor = Cursor::new(bytes, 0, true);
             let (offset, len, module) = (cursor.u32()?, cursor.u16()?, cursor.u16()?);
             let start = self.bases.get(usize::from(module))?.checked_add(offset.into())?;
-            functions.push(Function { start, name: (name_at as u32, len), module });
+            functions.push(KernelFunction { start, name: (name_at as u32, len), module });
             name_at += usize::from(len);
         }
         let is_right = name_at == block.len() && functions.is_sorted_by(|one, next| one.start < next.start);

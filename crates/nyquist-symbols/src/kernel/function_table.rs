@@ -3,13 +3,13 @@
 /// Functions by address, at most one for each address.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionTable {
-    pub(crate) functions: Vec<Function>,
+    pub(crate) functions: Vec<KernelFunction>,
     /// Bytes with all names in them.
     pub(crate) names: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Function {
+pub(crate) struct KernelFunction {
     pub(crate) start: u64,
     /// The offset of its name in `names`, and its length.
     pub(crate) name: (u32, u16),
@@ -41,7 +41,7 @@ impl FunctionTable {
         })
     }
 
-    pub(crate) fn name(&self, function: &Function) -> &[u8] {
+    pub(crate) fn name(&self, function: &KernelFunction) -> &[u8] {
         let start = function.name.0 as usize;
         self.names.get(start..start + usize::from(function.name.1)).unwrap_or_default()
     }

@@ -1,6 +1,6 @@
 //! The functions of the kernel and its modules, from the text of `/proc/kallsyms`.
 
-use super::function_table::{Function, FunctionTable};
+use super::function_table::{FunctionTable, KernelFunction};
 use super::image::Anchors;
 use super::lines::{for_each_line, parse_module};
 use nyquist_object::Avma;
@@ -72,7 +72,7 @@ pub(super) fn read(kallsyms: impl BufRead, modules: impl BufRead) -> Result<List
 /// The state of reading the lists.
 #[derive(Default)]
 struct Reading {
-    functions: Vec<Function>,
+    functions: Vec<KernelFunction>,
     names: Vec<u8>,
     numbers: FxHashMap<String, u16>,
     module_names: Vec<Arc<str>>,
@@ -99,7 +99,7 @@ impl Reading {
         let Ok(len) = u16::try_from(line.name.len()) else { return };
         let name = (self.names.len() as u32, len);
         self.names.extend_from_slice(line.name.as_bytes());
-        self.functions.push(Function { start: line.address, name, module });
+        self.functions.push(KernelFunction { start: line.address, name, module });
     }
 
     fn module(&mut self, name: &str) -> Option<u16> {

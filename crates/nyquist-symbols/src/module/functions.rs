@@ -6,7 +6,7 @@ use crate::debug_answer::DebugAnswer;
 use crate::debug_info::DebugInfo;
 use crate::macho::MachoFiles;
 use crate::mini_debug_info::mini_debug_info;
-use crate::symbol_table::{Function, SymbolTable};
+use crate::symbol_table::{SymbolTable, TableSymbol};
 use crate::windows::image_symbols;
 use crate::{AddressInfo, Frame, Origin, Reason, Symbol};
 use nyquist_object::{RelativeAddress, Svma};
@@ -81,7 +81,7 @@ impl<'a> Functions<'a> {
     }
 
     /// The function at a place that was found.
-    pub(crate) fn at(&self, (table, index): FunctionPosition) -> Option<Function> {
+    pub(crate) fn at(&self, (table, index): FunctionPosition) -> Option<TableSymbol> {
         let tables = self.tables;
         let table = match table.checked_sub(tables.len()) {
             None => tables.get(table)?,
@@ -100,7 +100,7 @@ impl<'a> Functions<'a> {
     }
 
     /// The function around an address.
-    pub(crate) fn around(&self, address: Svma) -> Option<Function> {
+    pub(crate) fn around(&self, address: Svma) -> Option<TableSymbol> {
         self.at(self.find(address)?)
     }
 
@@ -127,7 +127,11 @@ impl<'a> Functions<'a> {
     }
 
     /// Combines the results of the symbol tables and of the debug info.
-    pub(crate) fn address_info(&self, function: Option<Function>, found: Option<DebugAnswer>) -> AddressInfo {
+    pub(crate) fn address_info(
+        &self,
+        function: Option<TableSymbol>,
+        found: Option<DebugAnswer>,
+    ) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
             (Some(_), _) => self.module.opened_debug_info().map_or(Origin::DebugInfo, DebugInfo::origin),
@@ -147,7 +151,7 @@ impl<'a> Functions<'a> {
         }
         // A stand-in for a name is worse than the debug info's name, and so is a symbol without a size.
         let weak = [Origin::UnwindInfo, Origin::PublicSymbols, Origin::Exports];
-        let is_better = |function: &Function| !weak.contains(&function.origin) || found.function.is_none();
+        let is_better = |function: &TableSymbol| !weak.contains(&function.origin) || found.function.is_none();
         let function = function.filter(is_better);
         let symbol = match function {
             Some(function) => self.symbol(&function.name, function.range),

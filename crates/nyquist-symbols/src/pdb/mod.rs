@@ -163,12 +163,12 @@ impl Pdb {
     ) -> Vec<DebugAnswer> {
         let symbols = stream.get(..module.symbols_len as usize).unwrap_or(stream);
         let lines = Lines::parse(module.lines(stream));
-        let asked = ObjectLookup { wanted, places: lines.find(&self.program, wanted), lines };
+        let requested = ObjectLookup { wanted, places: lines.find(&self.program, wanted), lines };
         let mut found = vec![DebugAnswer::default(); wanted.len()];
         for hit in self.hits(symbols, wanted) {
-            self.symbolicate_hit(&hit, symbols, &asked, &mut found, allowance);
+            self.symbolicate_hit(&hit, symbols, &requested, &mut found, allowance);
         }
-        let ObjectLookup { places, lines, .. } = asked;
+        let ObjectLookup { places, lines, .. } = requested;
         for (found, place) in found.iter_mut().zip(places) {
             if found.frames.is_empty() && place.is_some_and(SourceLocation::is_real) {
                 found.frames.push(self.frame(None, place, &lines));
@@ -223,11 +223,11 @@ impl Pdb {
         &self,
         hit: &Hit<'_>,
         symbols: &[u8],
-        asked: &ObjectLookup<'_>,
+        requested: &ObjectLookup<'_>,
         found: &mut [DebugAnswer],
         allowance: &mut Allowance,
     ) {
-        let ObjectLookup { places, lines, .. } = asked;
+        let ObjectLookup { places, lines, .. } = requested;
         let name: Option<Arc<str>> = self.procedure_name(&hit.procedure, symbols, lines).map(Arc::from);
         let end = hit.start.saturating_add(hit.procedure.size);
         let range = self.image_range(hit.start..end);
@@ -238,7 +238,7 @@ impl Pdb {
             .map(|chain| if allowance.admits(&chain) { chain } else { Vec::new() })
             .collect();
         for (depth, site) in &hit.sites {
-            self.add_inlined(*depth, site, asked, hit, &mut chains, allowance);
+            self.add_inlined(*depth, site, requested, hit, &mut chains, allowance);
         }
         for (number, mut frames) in hit.wanted.clone().zip(chains) {
             frames.reverse();
@@ -252,12 +252,12 @@ impl Pdb {
         &self,
         depth: usize,
         site: &InlineSite<'_>,
-        asked: &ObjectLookup<'_>,
+        requested: &ObjectLookup<'_>,
         hit: &Hit<'_>,
         chains: &mut [Vec<Frame>],
         allowance: &mut Allowance,
     ) {
-        let ObjectLookup { wanted, lines, .. } = asked;
+        let ObjectLookup { wanted, lines, .. } = requested;
         let start = lines.inlinee(site.inlinee).unwrap_or_default();
         let mut name = None;
         for line in annotations::run(site.annotations, start) {

@@ -10,7 +10,7 @@
 //!
 //! The file has the format of all files of a cache (`cache/block_file.rs`), and is never modified.
 
-use super::row_table::{Row, RowTable};
+use super::row_table::{RowTable, SymbolRow};
 use crate::cache::block_file::{CHECKSUM_LEN, FileBlocks, FileHead, HEADER, Magic, sealed_file};
 use crate::section::Source;
 use nyquist_object::{ByteSource as _, Cursor};
@@ -76,7 +76,7 @@ pub(super) fn encode(table: &RowTable, seed: u64) -> Vec<u8> {
 }
 
 /// The contents of a block after its checksum.
-fn contents(rows: impl Iterator<Item = Row>) -> Vec<u8> {
+fn contents(rows: impl Iterator<Item = SymbolRow>) -> Vec<u8> {
     let mut contents = Vec::with_capacity(PER_BLOCK * ROW_LEN);
     for row in rows {
         contents.extend(row.start.to_le_bytes());
@@ -109,7 +109,7 @@ impl KeptRows {
     }
 
     /// The row with this index. `None` after the last one.
-    pub(super) fn row(&self, index: usize) -> Result<Option<Row>, DamagedBlock> {
+    pub(super) fn row(&self, index: usize) -> Result<Option<SymbolRow>, DamagedBlock> {
         match self.blocks.get(index / PER_BLOCK).filter(|_| index < self.len) {
             Some(_) => Ok(self.block(index / PER_BLOCK)?.row(index % PER_BLOCK)),
             None => Ok(None),
@@ -155,10 +155,10 @@ impl KeptRows {
     }
 }
 
-fn row(bytes: &[u8; ROW_LEN]) -> Option<Row> {
+fn row(bytes: &[u8; ROW_LEN]) -> Option<SymbolRow> {
     let mut cursor = Cursor::new(bytes, 0, true);
     let (start, len, name, reach) = (cursor.u64()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
-    Some(Row { start, len, name, reach })
+    Some(SymbolRow { start, len, name, reach })
 }
 
 impl fmt::Debug for KeptRows {
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn opening_reads_the_head_and_a_query_one_block() {
-        let rows = (0..1000).map(|n| Row { start: 8 * n, len: 8, name: 1, reach: 8 });
+        let rows = (0..1000).map(|n| SymbolRow { start: 8 * n, len: 8, name: 1, reach: 8 });
         let bytes = encode(&RowTable::of_rows(rows), SEED);
         let head = head_len(&bytes) as u64;
         let counted = Arc::new(Counted::new(bytes));
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn a_file_is_no_larger_than_its_symbols_imply() {
         for rows in [1_u64 << 14, (1 << 14) + 1, 20_000] {
-            let row = |n| Row { start: n, len: 1, name: 1, reach: 1 };
+            let row = |n| SymbolRow { start: n, len: 1, name: 1, reach: 1 };
             let file = encode(&RowTable::of_rows((0..rows).map(row)), SEED);
             assert_eq!(largest_file(rows), Some(file.len() as u64));
         }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 /// A function, or one of several names of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct SymbolRow {
     pub(super) start: u64,
     /// Its length in bytes. 32 bits suffice, because look-ups use relative addresses of 32 bits.
     pub(super) len: u32,
@@ -18,19 +18,19 @@ pub(super) struct Row {
 /// Rows in memory, in separate arrays without padding, because tables have hundreds of thousands of them.
 #[derive(Debug, Default)]
 pub(super) struct RowTable {
-    functions: Vec<Function>,
+    functions: Vec<SymbolRange>,
     /// The reach of each.
     reach: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Function {
+struct SymbolRange {
     start: u64,
     len: u32,
     name: u32,
 }
 
-impl Row {
+impl SymbolRow {
     pub(super) fn end(&self) -> u64 {
         self.start.saturating_add(self.len.into())
     }
@@ -58,7 +58,7 @@ impl RowTable {
             Some(len(entry.start, *reach))
         });
         let reach = reach.collect();
-        let function = |entry: &Entry| Function {
+        let function = |entry: &Entry| SymbolRange {
             start: entry.start,
             len: len(entry.start, entry.end),
             name: entry.name,
@@ -67,15 +67,16 @@ impl RowTable {
     }
 
     /// Rows in the given order.
-    pub(super) fn of_rows(rows: impl Iterator<Item = Row>) -> Self {
-        let part = |Row { start, len, name, reach }| (Function { start, len, name }, reach);
+    pub(super) fn of_rows(rows: impl Iterator<Item = SymbolRow>) -> Self {
+        let part = |SymbolRow { start, len, name, reach }| (SymbolRange { start, len, name }, reach);
         let (functions, reach) = rows.map(part).unzip();
         Self { functions, reach }
     }
 
-    pub(super) fn row(&self, index: usize) -> Option<Row> {
-        let (Function { start, len, name }, reach) = (*self.functions.get(index)?, *self.reach.get(index)?);
-        Some(Row { start, len, name, reach })
+    pub(super) fn row(&self, index: usize) -> Option<SymbolRow> {
+        let (SymbolRange { start, len, name }, reach) =
+            (*self.functions.get(index)?, *self.reach.get(index)?);
+        Some(SymbolRow { start, len, name, reach })
     }
 
     pub(super) fn after(&self, address: u64) -> usize {
@@ -88,7 +89,7 @@ impl RowTable {
 
     /// How many bytes of memory they take.
     pub(super) fn size(&self) -> u64 {
-        (self.len() * (size_of::<Function>() + size_of::<u32>())) as u64
+        (self.len() * (size_of::<SymbolRange>() + size_of::<u32>())) as u64
     }
 }
 

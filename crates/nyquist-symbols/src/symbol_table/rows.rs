@@ -2,7 +2,7 @@
 //! needed.
 
 use super::kept::{DamagedBlock, KeptRows};
-use super::row_table::{Row, RowTable};
+use super::row_table::{RowTable, SymbolRow};
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -15,12 +15,12 @@ pub(super) enum Rows {
 }
 
 /// Makes a table again from its symbols.
-pub(super) type Remake = Box<dyn Fn() -> RowTable + Send + Sync>;
+pub(super) type RebuildTable = Box<dyn Fn() -> RowTable + Send + Sync>;
 
 /// Rows of a cached file, and the whole table after one of its blocks was found to be damaged.
 pub(super) struct KeptTable {
     kept: KeptRows,
-    remake: Remake,
+    rebuild: RebuildTable,
     whole: OnceLock<RowTable>,
 }
 
@@ -34,7 +34,7 @@ impl Rows {
     }
 
     /// The row with this index.
-    pub(super) fn row(&self, index: usize) -> Option<Row> {
+    pub(super) fn row(&self, index: usize) -> Option<SymbolRow> {
         match self {
             Self::Read(table) => table.row(index),
             Self::Kept(table) => table.ask(|kept| kept.row(index), |whole| whole.row(index)),
@@ -51,8 +51,8 @@ impl Rows {
 }
 
 impl KeptTable {
-    pub(super) fn new(kept: KeptRows, remake: Remake) -> Self {
-        Self { kept, remake, whole: OnceLock::new() }
+    pub(super) fn new(kept: KeptRows, rebuild: RebuildTable) -> Self {
+        Self { kept, rebuild, whole: OnceLock::new() }
     }
 
     /// Uses the cached rows, or the whole table after one of their blocks was found to be damaged.
@@ -66,7 +66,7 @@ impl KeptTable {
         {
             return answer;
         }
-        whole(self.whole.get_or_init(&self.remake))
+        whole(self.whole.get_or_init(&self.rebuild))
     }
 }
 

@@ -68,7 +68,8 @@ impl<'a> Functions<'a> {
             (functions.text, functions.first) = (start, start);
             // Go 1.16 and 1.17 have the same header, and only the latter's linker sets the flag of outermost
             // functions.
-            let has_flags = functions.records().any(|record| record.more.is_some_and(|more| more.is_top));
+            let has_flags =
+                functions.records().any(|record| record.details.is_some_and(|details| details.is_top));
             functions.has_flags = has_flags;
         }
         Some(functions)
@@ -100,8 +101,8 @@ impl<'a> Functions<'a> {
     fn entry(&self, function: ListEntry, next: ListEntry) -> Option<Entry<'a>> {
         let record = self.record(function)?;
         let depths = self.from(self.header.values.checked_add(record.depths.into())?)?;
-        let (is_top, writes_stack_pointer) = match record.more {
-            Some(more) if self.has_flags => (more.is_top, more.writes_stack_pointer),
+        let (is_top, writes_stack_pointer) = match record.details {
+            Some(details) if self.has_flags => (details.is_top, details.writes_stack_pointer),
             _ => (self.is_named(record.name, &OUTERMOST), self.is_named(record.name, &STACK_SWITCHES)),
         };
         let start = |entry: ListEntry| u32::try_from(entry.start.checked_sub(self.first)?).ok();

@@ -9,7 +9,7 @@ mod x86_64;
 
 use crate::Damage;
 use crate::code::AllCode;
-use crate::compile::{Description, Function};
+use crate::compile::{Description, FunctionRange};
 use crate::rule::Rule;
 use functions::{Entry, Functions, Rows};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, ObjectError};
@@ -64,7 +64,7 @@ pub(crate) fn read<S: ByteSource>(
     code: &[Range<u32>],
     bytes: &AllCode,
     damage: &mut Damage,
-) -> Vec<Function> {
+) -> Vec<FunctionRange> {
     let data = SECTIONS.iter().find_map(|name| elf.section_data(name).transpose());
     let Some(table) = readable(data, damage) else { return Vec::new() };
     let Some(machine) = Machine::of(elf.architecture()) else { return Vec::new() };
@@ -78,7 +78,7 @@ pub(crate) fn read_macho<S: ByteSource>(
     code: &[Range<u32>],
     bytes: &AllCode,
     damage: &mut Damage,
-) -> Vec<Function> {
+) -> Vec<FunctionRange> {
     let data = MACHO_SEGMENTS.iter().find_map(|name| file.section_data(name, MACHO_SECTION).transpose());
     let Some(table) = readable(data, damage) else { return Vec::new() };
     let Some(machine) = Machine::of(file.architecture()) else { return Vec::new() };
@@ -88,7 +88,7 @@ pub(crate) fn read_macho<S: ByteSource>(
 
 /// The functions of Go's table, and the other functions that are before or after all of these. Both inputs
 /// and the result are in order.
-pub(crate) fn with_others(go: Vec<Function>, mut others: Vec<Function>) -> Vec<Function> {
+pub(crate) fn with_others(go: Vec<FunctionRange>, mut others: Vec<FunctionRange>) -> Vec<FunctionRange> {
     let Some((first, last)) = go.first().zip(go.last()) else { return others };
     let range = first.range.start..last.range.end;
     others.retain(|other| other.range.end <= range.start || range.end <= other.range.start);
@@ -109,13 +109,13 @@ fn readable(data: Option<Result<Vec<u8>, ObjectError>>, damage: &mut Damage) -> 
 }
 
 impl Image<'_> {
-    fn functions(&self, table: &[u8]) -> Vec<Function> {
+    fn functions(&self, table: &[u8]) -> Vec<FunctionRange> {
         let Some(functions) = Functions::new(table, self.machine.quantum) else { return Vec::new() };
         // With other linkers than Go's own, only the loader knows where the code is.
         let text = if functions.text == 0 { self.text } else { functions.text };
         let text = text.checked_sub(self.base).and_then(|text| u32::try_from(text).ok());
         let Some(text) = text else { return Vec::new() };
-        let mut found: Vec<Function> = Vec::new();
+        let mut found: Vec<FunctionRange> = Vec::new();
         for entry in functions.entries() {
             let range = text.saturating_add(entry.range.start)..text.saturating_add(entry.range.end);
             let is_apart = found.last().is_none_or(|last| last.range.end <= range.start);
@@ -125,7 +125,7 @@ impl Image<'_> {
             }
             let rows = (self.machine.rows)(&entry, self.bytes.of(&range).unwrap_or_default());
             let is_signal_return = rows == [(0, Rule::SIGNAL_FRAME)];
-            let mut function = Function { range, description: Description::Rows(rows) };
+            let mut function = FunctionRange { range, description: Description::Rows(rows) };
             if is_signal_return {
                 take_byte_before(&mut function, found.last_mut());
             }
@@ -137,7 +137,7 @@ impl Image<'_> {
 
 /// Signal handlers return to the first instruction of this function, so its lookup address is the byte before
 /// it.
-fn take_byte_before(function: &mut Function, before: Option<&mut Function>) {
+fn take_byte_before(function: &mut FunctionRange, before: Option<&mut FunctionRange>) {
     let Some(start) = function.range.start.checked_sub(1) else { return };
     if let Some(before) = before.filter(|before| before.range.end > start) {
         if before.range.start >= start {

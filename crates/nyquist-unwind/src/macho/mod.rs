@@ -6,7 +6,7 @@ mod unwind_info;
 use crate::Damage;
 use crate::cfi::{FrameSection, SectionKind};
 use crate::code::CodeRange;
-use crate::compile::{Description, Function};
+use crate::compile::{Description, FunctionRange};
 use nyquist_object::{ByteSource, MachO, RelativeAddress, Svma};
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(crate) struct Parts {
     /// The ranges of code, by address.
     pub(crate) code: Vec<CodeRange>,
     /// By address; none overlap.
-    pub(crate) functions: Vec<Function>,
+    pub(crate) functions: Vec<FunctionRange>,
     /// `__eh_frame`.
     pub(crate) sections: Vec<FrameSection>,
 }
@@ -101,7 +101,11 @@ fn code_ranges<S: ByteSource>(file: &MachO<S>) -> Vec<CodeRange> {
 
 /// The functions that entries describe. Linkers make one entry for adjacent functions with the same encoding.
 /// Such entries are split where functions begin.
-fn functions(entries: &[(Range<u32>, u32)], starts: &[RelativeAddress], code: &[CodeRange]) -> Vec<Function> {
+fn functions(
+    entries: &[(Range<u32>, u32)],
+    starts: &[RelativeAddress],
+    code: &[CodeRange],
+) -> Vec<FunctionRange> {
     let mut functions = Vec::new();
     for (range, encoding) in entries {
         let Some(section) = code.iter().find(|code| code.range.contains(&range.start)) else { continue };
@@ -110,7 +114,8 @@ fn functions(entries: &[(Range<u32>, u32)], starts: &[RelativeAddress], code: &[
         let inside = starts.iter().skip(first).map(|start| start.0).take_while(|start| *start < end);
         let mut start = range.start;
         for next in inside.chain([end]).filter(|_| *encoding != 0) {
-            functions.push(Function { range: start..next, description: Description::Compact(*encoding) });
+            functions
+                .push(FunctionRange { range: start..next, description: Description::Compact(*encoding) });
             start = next;
         }
     }

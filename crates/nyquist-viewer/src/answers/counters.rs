@@ -19,11 +19,11 @@ pub(super) struct Counters<'a> {
     end_ns: u64,
     part_ns: f64,
     #[serde(rename = "counters")]
-    rows: Vec<Row<'a>>,
+    rows: Vec<CounterRow<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct CounterRow<'a> {
     counter: usize,
     process: usize,
     label: &'a str,
@@ -36,9 +36,9 @@ struct Row<'a> {
 }
 
 /// The counters of all processes, in drawing order. O(values).
-pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Counters<'a>, Refusal> {
-    let parts = asked.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
-    let (profile, times) = (asked.view.profile(), asked.view.times());
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Counters<'a>, Refusal> {
+    let parts = context.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
+    let (profile, times) = (context.view.profile(), context.view.times());
     let mut counters: Vec<_> = profile.counters().iter().enumerate().collect();
     counters.retain(|(_, counter)| !counter.samples.is_empty());
     counters.sort_by_key(|(index, counter)| (counter.process, counter.display.sort_weight, *index));
@@ -46,7 +46,7 @@ pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Counters<'a>, R
         let is_level = counter.display.graph == CounterGraph::Accumulated;
         let values = if is_level { levels(counter, &times, parts) } else { sums(counter, &times, parts) };
         let label = if counter.display.label.is_empty() { &counter.name } else { &counter.display.label };
-        Row {
+        CounterRow {
             counter: index,
             process: counter.process.index(),
             label,

@@ -28,16 +28,16 @@ pub(super) struct List<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn list<'a>(asked: &QueryContext<'_, 'a>) -> Result<List<'a>, Refusal> {
-    let offset = asked.parameters.at_most("offset", 0, usize::MAX)?;
-    let limit = asked.parameters.at_most("limit", 200, MOST_ROWS)?;
-    let by_total = match asked.parameters.get("sort") {
+pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<List<'a>, Refusal> {
+    let offset = context.parameters.at_most("offset", 0, usize::MAX)?;
+    let limit = context.parameters.at_most("limit", 200, MOST_ROWS)?;
+    let by_total = match context.parameters.get("sort") {
         None | Some("own") => false,
         Some("total") => true,
         Some(_) => return Err(bad_request("sort takes own or total")),
     };
-    let search = asked.parameters.get("search").map(pattern).transpose()?;
-    let mut functions = asked.view.functions().functions;
+    let search = context.parameters.get("search").map(pattern).transpose()?;
+    let mut functions = context.view.functions().functions;
     functions.retain(|one| search.as_ref().is_none_or(|search| search.matches(one.name)));
     if by_total {
         functions.sort_by_key(|one| std::cmp::Reverse((one.total, one.self_amount)));
@@ -45,11 +45,11 @@ pub(super) fn list<'a>(asked: &QueryContext<'_, 'a>) -> Result<List<'a>, Refusal
     let mut table = FunctionTable::with_places();
     let shown = functions.iter().skip(offset).take(limit);
     let rows = shown
-        .map(|one| (asked.number(&mut table, one.func), one.self_amount.weight, one.total.weight))
+        .map(|one| (context.number(&mut table, one.func), one.self_amount.weight, one.total.weight))
         .collect();
     Ok(List {
-        weight: asked.view.total().weight,
-        interval_ns: asked.interval_ns(),
+        weight: context.view.total().weight,
+        interval_ns: context.interval_ns(),
         count: functions.len(),
         rows,
         functions: table,
@@ -68,24 +68,26 @@ pub(super) struct Neighbourhood<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn callers<'a>(asked: &QueryContext<'_, 'a>) -> Result<Neighbourhood<'a>, Refusal> {
-    let func = function(asked.parameters.required("function")?, asked.view.profile())?;
-    let peek = asked.view.peek(func);
+pub(super) fn callers<'a>(context: &QueryContext<'_, 'a>) -> Result<Neighbourhood<'a>, Refusal> {
+    let func = function(context.parameters.required("function")?, context.view.profile())?;
+    let peek = context.view.peek(func);
     let mut functions = FunctionTable::with_places();
     let (own, total) = (peek.function.self_amount.weight, peek.function.total.weight);
-    let function = (asked.number(&mut functions, func), own, total);
+    let function = (context.number(&mut functions, func), own, total);
     let mut rows = |neighbours: &[Neighbour<'_>]| -> Vec<_> {
         let shown = neighbours.iter().take(MOST_ROWS);
-        shown.map(|one| (one.func.map(|func| asked.number(&mut functions, func)), one.total.weight)).collect()
+        shown
+            .map(|one| (one.func.map(|func| context.number(&mut functions, func)), one.total.weight))
+            .collect()
     };
     let (callers, callees) = (rows(&peek.callers), rows(&peek.callees));
-    let sites = asked.view.call_sites(func).into_iter().take(MOST_SITES);
+    let sites = context.view.call_sites(func).into_iter().take(MOST_SITES);
     let sites = sites
-        .map(|site| (asked.number(&mut functions, site.caller), site.file, site.line, site.total.weight))
+        .map(|site| (context.number(&mut functions, site.caller), site.file, site.line, site.total.weight))
         .collect();
     Ok(Neighbourhood {
-        weight: asked.view.total().weight,
-        interval_ns: asked.interval_ns(),
+        weight: context.view.total().weight,
+        interval_ns: context.interval_ns(),
         function,
         callers,
         callees,
@@ -101,13 +103,13 @@ pub(super) struct SearchTotals {
     functions: usize,
 }
 
-pub(super) fn search(asked: &QueryContext<'_, '_>) -> Result<SearchTotals, Refusal> {
-    let text = asked.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
+pub(super) fn search(context: &QueryContext<'_, '_>) -> Result<SearchTotals, Refusal> {
+    let text = context.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
     let wanted = pattern(text)?;
     // Only names are searched, because boxes are marked by name. A filter also checks files and libs.
-    let functions = asked.view.functions().functions;
+    let functions = context.view.functions().functions;
     let functions: HashSet<_> =
         functions.iter().filter(|one| wanted.matches(one.name)).map(|one| one.func).collect();
-    let matched = asked.view.total_with(|func| functions.contains(&func)).weight;
-    Ok(SearchTotals { weight: asked.view.total().weight, matched, functions: functions.len() })
+    let matched = context.view.total_with(|func| functions.contains(&func)).weight;
+    Ok(SearchTotals { weight: context.view.total().weight, matched, functions: functions.len() })
 }

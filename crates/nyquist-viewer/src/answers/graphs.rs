@@ -29,39 +29,45 @@ type FlameBox = (usize, u64, u64, usize, u64);
 /// The same, with the box's share of the whole in the other run.
 type ComparedBox = (usize, u64, u64, usize, u64, f64);
 
-pub(super) fn flame_graph<'a>(asked: &QueryContext<'_, 'a>) -> Result<FlameGraph<'a, FlameBox>, Refusal> {
-    let graph = asked.view.flame_graph(&options(asked)?);
+pub(super) fn flame_graph<'a>(context: &QueryContext<'_, 'a>) -> Result<FlameGraph<'a, FlameBox>, Refusal> {
+    let graph = context.view.flame_graph(&options(context)?);
     let mut functions = FunctionTable::new();
     let boxes: Vec<_> = outermost(&graph)
         .into_iter()
         .map(|(_, one)| {
-            (one.depth, one.start, one.width, asked.number(&mut functions, one.func), one.self_amount.weight)
+            (
+                one.depth,
+                one.start,
+                one.width,
+                context.number(&mut functions, one.func),
+                one.self_amount.weight,
+            )
         })
         .collect();
     let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
-    Ok(FlameGraph { weight: graph.width, interval_ns: asked.interval_ns(), depth, boxes, functions })
+    Ok(FlameGraph { weight: graph.width, interval_ns: context.interval_ns(), depth, boxes, functions })
 }
 
-pub(super) fn compared<'a>(asked: &QueryContext<'_, 'a>) -> Result<FlameGraph<'a, ComparedBox>, Refusal> {
-    let options = options(asked)?;
-    let graph = asked.view.flame_graph(&options);
-    let before = asked.before()?.flame_graph(&FlameOptions { min_share: 0.0, ..options });
+pub(super) fn compared<'a>(context: &QueryContext<'_, 'a>) -> Result<FlameGraph<'a, ComparedBox>, Refusal> {
+    let options = options(context)?;
+    let graph = context.view.flame_graph(&options);
+    let before = context.before()?.flame_graph(&FlameOptions { min_share: 0.0, ..options });
     let shares = graph.shares_in(&before);
     let mut functions = FunctionTable::new();
     let boxes: Vec<_> = outermost(&graph)
         .into_iter()
         .map(|(index, one)| {
-            let function = asked.number(&mut functions, one.func);
+            let function = context.number(&mut functions, one.func);
             (one.depth, one.start, one.width, function, one.self_amount.weight, shares[index])
         })
         .collect();
     let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
-    Ok(FlameGraph { weight: graph.width, interval_ns: asked.interval_ns(), depth, boxes, functions })
+    Ok(FlameGraph { weight: graph.width, interval_ns: context.interval_ns(), depth, boxes, functions })
 }
 
-fn options(asked: &QueryContext<'_, '_>) -> Result<FlameOptions, Refusal> {
-    let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1);
-    let inverted = asked.parameters.is_set("inverted");
+fn options(context: &QueryContext<'_, '_>) -> Result<FlameOptions, Refusal> {
+    let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1);
+    let inverted = context.parameters.is_set("inverted");
     Ok(FlameOptions { inverted, min_share: 0.5 / width as f64, ..FlameOptions::default() })
 }
 
@@ -87,21 +93,21 @@ pub(super) struct StackChart<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn stack_chart<'a>(asked: &QueryContext<'_, 'a>) -> Result<StackChart<'a>, Refusal> {
-    let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1);
-    let thread = thread(asked.parameters.required("thread")?, asked.view.profile())?;
-    let times = asked.view.times();
+pub(super) fn stack_chart<'a>(context: &QueryContext<'_, 'a>) -> Result<StackChart<'a>, Refusal> {
+    let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1);
+    let thread = thread(context.parameters.required("thread")?, context.view.profile())?;
+    let times = context.view.times();
     let min_ns = (times.end - times.start) / width as u64;
     let options = FlameChartOptions { min_ns, ..FlameChartOptions::default() };
     let mut functions = FunctionTable::new();
-    let mut found = asked.view.flame_chart(thread, &options);
+    let mut found = context.view.flame_chart(thread, &options);
     if found.len() > MOST_BOXES {
         found.sort_by_key(|one| one.depth);
         found.truncate(MOST_BOXES);
     }
     let boxes: Vec<_> = found
         .into_iter()
-        .map(|one| (one.depth, one.start_ns, one.end_ns, asked.number(&mut functions, one.func)))
+        .map(|one| (one.depth, one.start_ns, one.end_ns, context.number(&mut functions, one.func)))
         .collect();
     let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
     Ok(StackChart { start_ns: times.start, end_ns: times.end, depth, boxes, functions })

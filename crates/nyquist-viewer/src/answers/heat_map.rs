@@ -26,9 +26,9 @@ pub(super) struct HeatMap {
 }
 
 /// The map of the selection. O(samples + threads × cells).
-pub(super) fn answer(asked: &QueryContext<'_, '_>) -> Result<HeatMap, Refusal> {
-    let rows = asked.parameters.at_most("rows", 50, 200)?.max(1);
-    let times = asked.view.times();
+pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<HeatMap, Refusal> {
+    let rows = context.parameters.at_most("rows", 50, 200)?.max(1);
+    let times = context.view.times();
     let length = (times.end - times.start).max(1);
     let seconds = length.div_ceil(SECOND * (MOST_CELLS / rows) as u64).max(1);
     let column_ns = seconds.saturating_mul(SECOND);
@@ -38,20 +38,20 @@ pub(super) fn answer(asked: &QueryContext<'_, '_>) -> Result<HeatMap, Refusal> {
     // The cells that are selected completely, and the rest of the last one.
     let whole = ((length / row_ns) as usize).min(cells.len());
     let middle = times.start + whole as u64 * row_ns;
-    add(asked, times.start..middle, &mut cells[..whole]);
+    add(context, times.start..middle, &mut cells[..whole]);
     if middle < times.end && whole < cells.len() {
-        add(asked, middle..times.end, &mut cells[whole..=whole]);
+        add(context, middle..times.end, &mut cells[whole..=whole]);
     }
     Ok(HeatMap { start_ns: times.start, end_ns: times.end, column_ns, row_ns, rows, cells })
 }
 
 /// Adds the threads' CPU time in each of the equal parts of a time.
-fn add(asked: &QueryContext<'_, '_>, range: Range<u64>, cells: &mut [u64]) {
+fn add(context: &QueryContext<'_, '_>, range: Range<u64>, cells: &mut [u64]) {
     if cells.is_empty() {
         return;
     }
-    let selection = Selection { range: Some(range), ..asked.view.selection().clone() };
-    for thread in View::new(asked.index, &selection).thread_timeline(cells.len()).rows {
+    let selection = Selection { range: Some(range), ..context.view.selection().clone() };
+    for thread in View::new(context.index, &selection).thread_timeline(cells.len()).rows {
         for (cell, ns) in cells.iter_mut().zip(thread.parts_ns) {
             *cell = cell.saturating_add(ns);
         }

@@ -26,9 +26,9 @@ pub(super) struct Info<'a> {
     /// For a running recording: the time up to which it is complete.
     live: Option<Live>,
     categories: Vec<Category<'a>>,
-    threads: Vec<Row<'a>>,
+    threads: Vec<ThreadAnswer<'a>>,
     /// The activity of each CPU, if the recording has it.
-    cores: Vec<Row<'a>>,
+    cores: Vec<ThreadAnswer<'a>>,
     /// The functions in the selection's transforms.
     functions: FunctionTable<'a>,
 }
@@ -80,7 +80,7 @@ struct Category<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct ThreadAnswer<'a> {
     thread: usize,
     name: &'a str,
     tid: &'a str,
@@ -92,43 +92,43 @@ struct Row<'a> {
     end_ns: u64,
 }
 
-pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Info<'a> {
-    let profile = asked.view.profile();
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Info<'a> {
+    let profile = context.view.profile();
     let meta = profile.meta();
-    let times = asked.view.times();
+    let times = context.view.times();
     let categories =
         profile.categories().iter().map(|one| Category { name: &one.name, color: one.color.as_str() });
     let mut threads: Vec<_> =
-        asked.view.by_thread().iter().map(|row| thread(profile, row, times.end)).collect();
+        context.view.by_thread().iter().map(|row| thread(profile, row, times.end)).collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse(thread.weight), thread.thread));
     Info {
         name: &meta.product,
         product: &meta.product,
         measure: Counted { name: &meta.measure.name, unit: meta.measure.unit.as_str() },
-        interval_ns: asked.interval_ns(),
+        interval_ns: context.interval_ns(),
         start_ns: times.start,
         end_ns: times.end,
         extra: extra(profile),
-        summary: figures(asked),
+        summary: figures(context),
         counters: profile.counters().len(),
         has_own_code: own_functions(profile).contains(&true),
-        before: asked.before.map(|view| Before {
+        before: context.before.map(|view| Before {
             name: &view.profile().meta().product,
             weight: view.total().weight,
             interval_ns: view.profile().meta().interval,
         }),
-        live: asked.live.map(|until_ns| Live { until_ns }),
+        live: context.live.map(|until_ns| Live { until_ns }),
         categories: categories.collect(),
         threads,
-        cores: asked.view.by_core().iter().map(|row| thread(profile, row, times.end)).collect(),
-        functions: functions(asked),
+        cores: context.view.by_core().iter().map(|row| thread(profile, row, times.end)).collect(),
+        functions: functions(context),
     }
 }
 
 /// The functions in the transforms.
-fn functions<'a>(asked: &QueryContext<'_, 'a>) -> FunctionTable<'a> {
+fn functions<'a>(context: &QueryContext<'_, 'a>) -> FunctionTable<'a> {
     let mut table = FunctionTable::new();
-    for transform in &asked.view.selection().transforms {
+    for transform in &context.view.selection().transforms {
         let named = match transform {
             Transform::MergeFunction(func)
             | Transform::FocusFunction(func)
@@ -146,15 +146,15 @@ fn functions<'a>(asked: &QueryContext<'_, 'a>) -> FunctionTable<'a> {
             | Transform::OwnCode => &[],
         };
         for func in named {
-            asked.number(&mut table, *func);
+            context.number(&mut table, *func);
         }
     }
     table
 }
 
-fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> Row<'a> {
+fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> ThreadAnswer<'a> {
     let thread = profile.thread(row.thread);
-    Row {
+    ThreadAnswer {
         thread: row.thread.index(),
         name: row.name,
         tid: row.tid,
@@ -167,8 +167,8 @@ fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> Row<'a> {
     }
 }
 
-fn figures(asked: &QueryContext<'_, '_>) -> Figures {
-    let summary = asked.view.summary();
+fn figures(context: &QueryContext<'_, '_>) -> Figures {
+    let summary = context.view.summary();
     Figures {
         samples: summary.samples,
         lost_samples: summary.lost_samples,

@@ -26,12 +26,12 @@ pub(super) struct Chart<'a> {
     start_ns: u64,
     end_ns: u64,
     count: usize,
-    rows: Vec<Row<'a>>,
+    rows: Vec<ThreadBars<'a>>,
     left_out: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct ThreadBars<'a> {
     thread: usize,
     name: &'a str,
     lanes: usize,
@@ -42,34 +42,34 @@ struct Row<'a> {
 type Bar = (usize, u64, u64, usize, String);
 
 /// The chart. O(markers × log).
-pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Chart<'a>, Refusal> {
-    let width = asked.parameters.at_most("width", 1000, WIDEST)?.max(1) as u64;
-    let times = asked.view.times();
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Chart<'a>, Refusal> {
+    let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1) as u64;
+    let times = context.view.times();
     let pixel = (times.end - times.start) / width;
-    let profile = asked.view.profile();
-    let found = matching_markers(asked)?;
+    let profile = context.view.profile();
+    let found = matching_markers(context)?;
     let mut by_row: BTreeMap<(usize, &str), Vec<Bar>> = BTreeMap::new();
     for (start, duration, thread, marker) in &found {
         let bars = by_row.entry((thread.index(), profile.string(marker.name))).or_default();
         let end = start.saturating_add(duration.unwrap_or(0));
         if !joins(bars, (*start, end), pixel) {
             let lane = free_lane(bars, *start);
-            bars.push((lane, *start, end, 1, text(asked, (*start, *duration, *thread, marker))));
+            bars.push((lane, *start, end, 1, text(context, (*start, *duration, *thread, marker))));
         }
     }
     let (all, mut bars_left) = (by_row.len(), MOST_BARS);
     let rows = by_row.into_iter().take(MOST_ROWS).map(|((thread, name), mut bars)| {
         bars.truncate(bars_left);
         bars_left -= bars.len();
-        Row { thread, name, lanes: bars.iter().map(|bar| bar.0 + 1).max().unwrap_or(1), bars }
+        ThreadBars { thread, name, lanes: bars.iter().map(|bar| bar.0 + 1).max().unwrap_or(1), bars }
     });
     let rows: Vec<_> = rows.collect();
     let left_out = all - rows.len();
     Ok(Chart { start_ns: times.start, end_ns: times.end, count: found.len(), rows, left_out })
 }
 
-fn text(asked: &QueryContext<'_, '_>, (_, _, _, marker): MarkerMatch<'_>) -> String {
-    fields(asked.view.profile(), marker).chars().take(TEXT).collect()
+fn text(context: &QueryContext<'_, '_>, (_, _, _, marker): MarkerMatch<'_>) -> String {
+    fields(context.view.profile(), marker).chars().take(TEXT).collect()
 }
 
 /// Whether a marker narrower than a pixel is merged into the previous bar, which then stands for both.

@@ -25,14 +25,14 @@ struct MarkerTotals<'a> {
     total_ns: u64,
 }
 
-pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Refusal> {
-    let limit = asked.parameters.at_most("limit", 500, MOST_ROWS)?;
-    let profile = asked.view.profile();
-    let found = matching_markers(asked)?;
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Refusal> {
+    let limit = context.parameters.at_most("limit", 500, MOST_ROWS)?;
+    let profile = context.view.profile();
+    let found = matching_markers(context)?;
     let rows = found.iter().take(limit).map(|(start, duration, thread, marker)| {
         (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker))
     });
-    let kinds = asked.view.markers().into_iter();
+    let kinds = context.view.markers().into_iter();
     let kinds = kinds.map(|kind| MarkerTotals {
         name: kind.name,
         count: kind.count,
@@ -45,12 +45,12 @@ pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Re
 pub(super) type MarkerMatch<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 
 /// The matching markers, by time.
-pub(super) fn matching_markers<'a>(asked: &QueryContext<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
-    let search = asked.parameters.get("search").map(pattern).transpose()?;
-    let kind = asked.parameters.get("kind");
-    let (profile, times) = (asked.view.profile(), asked.view.times());
+pub(super) fn matching_markers<'a>(context: &QueryContext<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
+    let search = context.parameters.get("search").map(pattern).transpose()?;
+    let kind = context.parameters.get("kind");
+    let (profile, times) = (context.view.profile(), context.view.times());
     let mut found: Vec<MarkerMatch<'a>> = Vec::new();
-    for (thread, row) in asked.view.selection().select_threads(profile) {
+    for (thread, row) in context.view.selection().select_threads(profile) {
         for marker in &row.markers {
             let Some((start, duration)) = moments(marker.timing) else { continue };
             let is_in_range = start < times.end && start.saturating_add(duration.unwrap_or(0)) >= times.start;

@@ -23,24 +23,24 @@ use crate::refusal::{internal, unknown_question};
 pub(crate) use context::QueryContext;
 
 /// Answers a request of the page.
-pub(crate) fn json_answer(question: &str, asked: &QueryContext<'_, '_>) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn json_answer(question: &str, context: &QueryContext<'_, '_>) -> Result<Vec<u8>, Refusal> {
     match question {
-        "info" => json(&info::answer(asked)),
-        "timeline" => json(&timeline::answer(asked)?),
-        "flamegraph" => json(&graphs::flame_graph(asked)?),
-        "diff" => json(&diff::table(asked)?),
-        "diff/flamegraph" => json(&graphs::compared(asked)?),
-        "counters" => json(&counters::answer(asked)?),
-        "heatmap" => json(&heat_map::answer(asked)?),
-        "moment" => json(&moment::answer(asked)?),
-        "chart" => json(&graphs::stack_chart(asked)?),
-        "tree" => json(&tree::answer(asked)?),
-        "functions" => json(&functions::list(asked)?),
-        "callers" => json(&functions::callers(asked)?),
-        "search" => json(&functions::search(asked)?),
-        "source" => json(&source::answer(asked)?),
-        "markers/chart" => json(&marker_chart::answer(asked)?),
-        "markers" => json(&markers::answer(asked)?),
+        "info" => json(&info::answer(context)),
+        "timeline" => json(&timeline::answer(context)?),
+        "flamegraph" => json(&graphs::flame_graph(context)?),
+        "diff" => json(&diff::table(context)?),
+        "diff/flamegraph" => json(&graphs::compared(context)?),
+        "counters" => json(&counters::answer(context)?),
+        "heatmap" => json(&heat_map::answer(context)?),
+        "moment" => json(&moment::answer(context)?),
+        "chart" => json(&graphs::stack_chart(context)?),
+        "tree" => json(&tree::answer(context)?),
+        "functions" => json(&functions::list(context)?),
+        "callers" => json(&functions::callers(context)?),
+        "search" => json(&functions::search(context)?),
+        "source" => json(&source::answer(context)?),
+        "markers/chart" => json(&marker_chart::answer(context)?),
+        "markers" => json(&markers::answer(context)?),
         _ => Err(unknown_question(&question.chars().take(40).collect::<String>())),
     }
 }

@@ -23,10 +23,10 @@ pub(super) struct Moment<'a> {
 }
 
 /// The sampled stack, before filters and transforms. O(log samples + depth).
-pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Moment<'a>, Refusal> {
-    let profile = asked.view.profile();
-    let thread = thread(asked.parameters.required("thread")?, profile)?;
-    let time = asked.parameters.required("time")?;
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Moment<'a>, Refusal> {
+    let profile = context.view.profile();
+    let thread = thread(context.parameters.required("thread")?, profile)?;
+    let time = context.parameters.required("time")?;
     let mut moment = Moment {
         time_ns: None,
         is_waiting: false,
@@ -41,7 +41,7 @@ pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Moment<'a>, Ref
         let stack = profile.stack(id);
         if moment.depth < MOST_FRAMES {
             let func = profile.frame(stack.frame).func;
-            moment.frames.push(asked.number(&mut moment.functions, func));
+            moment.frames.push(context.number(&mut moment.functions, func));
         }
         moment.depth += 1;
         next = stack.prefix;

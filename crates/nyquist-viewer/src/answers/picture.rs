@@ -27,26 +27,26 @@ enum Colors {
 const STRONGEST: f64 = 0.1;
 
 /// Returns the picture.
-pub(crate) fn svg(asked: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
+pub(crate) fn svg(context: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
     let mut body = Vec::new();
-    write_svg(&picture(asked)?, &mut body).map_err(|_| internal())?;
+    write_svg(&picture(context)?, &mut body).map_err(|_| internal())?;
     Ok(Answer { content_type: "image/svg+xml", file_name: Some("flamegraph.svg"), body })
 }
 
-fn picture(asked: &QueryContext<'_, '_>) -> Result<FlamePicture, Refusal> {
-    let colors = match asked.parameters.get("color") {
+fn picture(context: &QueryContext<'_, '_>) -> Result<FlamePicture, Refusal> {
+    let colors = match context.parameters.get("color") {
         None | Some("module") => Colors::Module,
         Some("lib") => Colors::Lib,
         Some("category") => Colors::Category,
         Some("change") => Colors::Change,
         Some(_) => return Err(bad_request("color takes module, lib, category or change")),
     };
-    let inverted = asked.parameters.is_set("inverted");
+    let inverted = context.parameters.is_set("inverted");
     let min_share = MIN_WIDTH / f64::from(PIXELS);
-    let graph = asked.view.flame_graph(&FlameOptions { inverted, min_share, ..FlameOptions::default() });
+    let graph = context.view.flame_graph(&FlameOptions { inverted, min_share, ..FlameOptions::default() });
     let before = match colors {
         Colors::Change => {
-            let before = asked.before()?;
+            let before = context.before()?;
             let before = before.flame_graph(&FlameOptions { inverted, ..FlameOptions::default() });
             Some(graph.shares_in(&before))
         }
@@ -60,54 +60,54 @@ fn picture(asked: &QueryContext<'_, '_>) -> Result<FlamePicture, Refusal> {
             start: one.start as f64,
             width: one.width as f64,
             name: one.name.to_owned(),
-            details: details(asked, one, share, change),
+            details: details(context, one, share, change),
             color: change.map_or_else(
-                || color(asked, one, colors),
+                || color(context, one, colors),
                 |change| FlameColors::of_change(change / STRONGEST),
             ),
         }
     });
-    let meta = asked.view.profile().meta();
-    let whole = amount(asked, graph.width);
+    let meta = context.view.profile().meta();
+    let whole = amount(context, graph.width);
     Ok(FlamePicture {
         title: meta.product.clone(),
         subtitle: format!("{whole} ({})", meta.measure.name),
         width: graph.width as f64,
         boxes: boxes.collect(),
         // An inverted graph has the functions with self time at the top.
-        hangs: inverted || asked.parameters.is_set("icicle"),
+        hangs: inverted || context.parameters.is_set("icicle"),
         pixels: PIXELS,
         share_of: Some(format!("of {}", meta.measure.name)),
         time_from: None,
     })
 }
 
-fn details(asked: &QueryContext<'_, '_>, one: &FlameBox<'_>, share: f64, change: Option<f64>) -> String {
+fn details(context: &QueryContext<'_, '_>, one: &FlameBox<'_>, share: f64, change: Option<f64>) -> String {
     let lib = one.lib.map(|lib| format!("{lib}, ")).unwrap_or_default();
     let remark = change.map_or_else(String::new, |change| {
         format!(", before {:.1} %, {:+.1} %", 100.0 * (share - change), 100.0 * change)
     });
-    format!("{lib}{}, {:.1} %{remark}", amount(asked, one.width), 100.0 * share)
+    format!("{lib}{}, {:.1} %{remark}", amount(context, one.width), 100.0 * share)
 }
 
 /// A weight in the profile's unit.
-fn amount(asked: &QueryContext<'_, '_>, weight: u64) -> String {
-    let amount = weight.saturating_mul(asked.interval_ns());
-    match asked.view.profile().meta().measure.unit {
+fn amount(context: &QueryContext<'_, '_>, weight: u64) -> String {
+    let amount = weight.saturating_mul(context.interval_ns());
+    match context.view.profile().meta().measure.unit {
         Unit::Time => format!("{:.1} ms", amount as f64 / 1e6),
         Unit::Bytes => format!("{amount} bytes"),
         Unit::Count => amount.to_string(),
     }
 }
 
-fn color(asked: &QueryContext<'_, '_>, one: &FlameBox<'_>, colors: Colors) -> Color {
+fn color(context: &QueryContext<'_, '_>, one: &FlameBox<'_>, colors: Colors) -> Color {
     let lib = one.lib.unwrap_or_default();
     let group = match colors {
         Colors::Module => module(one.name).unwrap_or(lib),
         Colors::Lib | Colors::Change => lib,
         Colors::Category => {
-            let category = asked.categories.of(one.func).map(CategoryId::from_index);
-            category.map_or("", |category| &asked.view.profile().category(category).name)
+            let category = context.categories.of(one.func).map(CategoryId::from_index);
+            category.map_or("", |category| &context.view.profile().category(category).name)
         }
     };
     FlameColors::of_group(group, one.name)

@@ -39,29 +39,29 @@ struct Instructions {
     instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
 }
 
-pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Listing<'a>, Refusal> {
-    let func = function(asked.parameters.required("function")?, asked.view.profile())?;
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Listing<'a>, Refusal> {
+    let func = function(context.parameters.required("function")?, context.view.profile())?;
     let mut functions = FunctionTable::with_places();
     let mut listing = Listing {
-        function: asked.number(&mut functions, func),
+        function: context.number(&mut functions, func),
         functions,
-        interval_ns: asked.interval_ns(),
-        weight: asked.view.total().weight,
+        interval_ns: context.interval_ns(),
+        weight: context.view.total().weight,
         file: None,
         text: None,
         message: None,
         lines: Vec::new(),
         assembly: Instructions::default(),
     };
-    fill_lines(asked, func, &mut listing);
-    listing.assembly = instructions(asked, func);
+    fill_lines(context, func, &mut listing);
+    listing.assembly = instructions(context, func);
     Ok(listing)
 }
 
 /// The lines of the file in which the function has most of its time; without samples, of the file that
 /// defines it.
-fn fill_lines(asked: &QueryContext<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
-    let lines = asked.view.lines(Code::Function(func));
+fn fill_lines(context: &QueryContext<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
+    let lines = context.view.lines(Code::Function(func));
     let mut by_file: HashMap<&str, Amount> = HashMap::new();
     for line in &lines {
         if let Some(file) = line.file {
@@ -69,7 +69,7 @@ fn fill_lines(asked: &QueryContext<'_, '_>, func: FuncId, listing: &mut Listing<
         }
     }
     let heaviest = by_file.into_iter().max_by_key(|(file, amount)| (*amount, std::cmp::Reverse(*file)));
-    let file = heaviest.map(|(file, _)| file).or_else(|| asked.view.function(func).file);
+    let file = heaviest.map(|(file, _)| file).or_else(|| context.view.function(func).file);
     let Some(file) = file else {
         listing.message = Some("The debug info names no file of this function.".to_owned());
         return;
@@ -79,14 +79,14 @@ fn fill_lines(asked: &QueryContext<'_, '_>, func: FuncId, listing: &mut Listing<
         of_file.filter_map(|line| Some((line.line?, line.self_amount.weight, line.total.weight))).collect();
     listing.lines.sort_unstable();
     listing.file = Some(file.to_owned());
-    match text(asked, func, file) {
+    match text(context, func, file) {
         Ok(text) => listing.text = Some(text),
         Err(message) => listing.message = Some(message),
     }
 }
 
-fn text(asked: &QueryContext<'_, '_>, func: FuncId, file: &str) -> Result<String, String> {
-    let profile = asked.view.profile();
+fn text(context: &QueryContext<'_, '_>, func: FuncId, file: &str) -> Result<String, String> {
+    let profile = context.view.profile();
     let place = profile.frames().iter().filter(|frame| frame.func == func).find_map(|frame| {
         let address = frame.address?;
         Some((profile.func(func).lib?, address))
@@ -96,12 +96,12 @@ fn text(asked: &QueryContext<'_, '_>, func: FuncId, file: &str) -> Result<String
     };
     let lib = key(profile.lib(lib));
     let request = SourceRequest { lib, address: RelativeAddress(address), file: file.to_owned() };
-    asked.symbols.source(&request).map_err(|error| error.to_string())
+    context.symbols.source(&request).map_err(|error| error.to_string())
 }
 
-fn instructions(asked: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
-    let profile = asked.view.profile();
-    let Some(symbol) = busiest_symbol(asked, func) else {
+fn instructions(context: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
+    let profile = context.view.profile();
+    let Some(symbol) = busiest_symbol(context, func) else {
         let message = "The profile does not say which machine code this function is in.".to_owned();
         return Instructions { message: Some(message), instructions: Vec::new() };
     };
@@ -112,11 +112,11 @@ fn instructions(asked: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
         size: symbol.size.unwrap_or(UNKNOWN_SIZE).min(MOST_CODE),
         continue_until_function_end: symbol.size.is_none(),
     };
-    let assembly = match asked.symbols.assembly(&request) {
+    let assembly = match context.symbols.assembly(&request) {
         Ok(assembly) => assembly,
         Err(error) => return Instructions { message: Some(error.to_string()), instructions: Vec::new() },
     };
-    let rows = asked.view.instructions(Code::Function(func));
+    let rows = context.view.instructions(Code::Function(func));
     let amounts: HashMap<u32, (u64, u64)> = rows
         .into_iter()
         .filter(|row| row.lib == symbol.lib)
@@ -143,9 +143,9 @@ fn sum(a: (u64, u64), b: &(u64, u64)) -> (u64, u64) {
 }
 
 /// The symbol whose code has most of a function's time.
-fn busiest_symbol(asked: &QueryContext<'_, '_>, func: FuncId) -> Option<NativeSymbolId> {
-    let profile = asked.view.profile();
-    let rows = asked.view.instructions(Code::Function(func));
+fn busiest_symbol(context: &QueryContext<'_, '_>, func: FuncId) -> Option<NativeSymbolId> {
+    let profile = context.view.profile();
+    let rows = context.view.instructions(Code::Function(func));
     let mut symbol_of: HashMap<(usize, u32), NativeSymbolId> = HashMap::new();
     for frame in profile.frames().iter().filter(|frame| frame.func == func) {
         if let (Some(lib), Some(address), Some(symbol)) =

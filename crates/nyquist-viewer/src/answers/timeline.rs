@@ -35,44 +35,44 @@ struct CategoryTime {
     ns: Vec<u64>,
 }
 
-pub(super) fn answer(asked: &QueryContext<'_, '_>) -> Result<Timeline, Refusal> {
-    let parts = asked.parameters.at_most("parts", 1000, MOST_PARTS)?.max(1);
-    let times = asked.view.times();
-    let tracks = match asked.parameters.numbers("tracks", ',')? {
-        None => vec![Track::new(None, whole(asked, parts)?)],
+pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<Timeline, Refusal> {
+    let parts = context.parameters.at_most("parts", 1000, MOST_PARTS)?.max(1);
+    let times = context.view.times();
+    let tracks = match context.parameters.numbers("tracks", ',')? {
+        None => vec![Track::new(None, whole(context, parts)?)],
         Some(indexes) if indexes.len() > MOST_TRACKS => {
             return Err(bad_request(format_args!("more than {MOST_TRACKS} tracks")));
         }
-        Some(indexes) => tracks(asked, indexes, parts)?,
+        Some(indexes) => tracks(context, indexes, parts)?,
     };
     let part_ns = (times.end - times.start) as f64 / parts as f64;
     Ok(Timeline { start_ns: times.start, end_ns: times.end, part_ns, tracks })
 }
 
 /// The function whose time is requested, unless all time is.
-fn wanted_function(asked: &QueryContext<'_, '_>) -> Result<Option<FuncId>, Refusal> {
-    let number = asked.parameters.number("function")?;
-    number.map(|number| function(number, asked.view.profile())).transpose()
+fn wanted_function(context: &QueryContext<'_, '_>) -> Result<Option<FuncId>, Refusal> {
+    let number = context.parameters.number("function")?;
+    number.map(|number| function(number, context.view.profile())).transpose()
 }
 
 /// All selected threads together.
 fn whole<'a>(
-    asked: &QueryContext<'_, 'a>,
+    context: &QueryContext<'_, 'a>,
     parts: usize,
 ) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, Refusal> {
-    Ok(match wanted_function(asked)? {
-        Some(func) => asked.view.category_timeline_with(func, parts),
-        None => asked.view.category_timeline(parts),
+    Ok(match wanted_function(context)? {
+        Some(func) => context.view.category_timeline_with(func, parts),
+        None => context.view.category_timeline(parts),
     })
 }
 
 /// The tracks of some threads.
-fn tracks(asked: &QueryContext<'_, '_>, indexes: Vec<usize>, parts: usize) -> Result<Vec<Track>, Refusal> {
-    let profile = asked.view.profile();
+fn tracks(context: &QueryContext<'_, '_>, indexes: Vec<usize>, parts: usize) -> Result<Vec<Track>, Refusal> {
+    let profile = context.view.profile();
     let threads = indexes.into_iter().map(|index| thread(index, profile)).collect::<Result<Vec<_>, _>>()?;
-    let timelines = match wanted_function(asked)? {
-        Some(func) => asked.view.category_timelines_with(func, &threads, parts),
-        None => asked.view.category_timelines(&threads, parts),
+    let timelines = match wanted_function(context)? {
+        Some(func) => context.view.category_timelines_with(func, &threads, parts),
+        None => context.view.category_timelines(&threads, parts),
     };
     let tracks = threads.iter().zip(timelines);
     Ok(tracks.map(|(thread, timeline)| Track::new(Some(thread.index()), timeline)).collect())

@@ -25,25 +25,25 @@ pub(super) struct Children<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Children<'a>, Refusal> {
-    let limit = asked.parameters.at_most("limit", 200, MOST_CHILDREN)?;
-    let path = path(asked.parameters.get("path").unwrap_or_default(), asked.view.profile())?;
-    let is_inverted = asked.parameters.is_set("inverted");
-    let tree = if is_inverted { asked.view.inverted_tree() } else { asked.view.call_tree() };
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Children<'a>, Refusal> {
+    let limit = context.parameters.at_most("limit", 200, MOST_CHILDREN)?;
+    let path = path(context.parameters.get("path").unwrap_or_default(), context.view.profile())?;
+    let is_inverted = context.parameters.is_set("inverted");
+    let tree = if is_inverted { context.view.inverted_tree() } else { context.view.call_tree() };
     let mut answer = Children {
-        weight: asked.view.total().weight,
-        interval_ns: asked.interval_ns(),
+        weight: context.view.total().weight,
+        interval_ns: context.interval_ns(),
         rows: Vec::new(),
         left_out: 0,
         functions: FunctionTable::new(),
     };
     let Some(mut children) = children_at(tree, &path) else { return Ok(answer) };
-    let profile = asked.view.profile();
+    let profile = context.view.profile();
     let number = |func: &FuncId| number_of(*func, profile);
     let mut prefix = path.iter().fold(String::new(), |prefix, func| joined(&prefix, number(func)));
     answer.left_out = children.len().saturating_sub(limit);
-    answer.add(asked, &prefix, &children[..children.len().min(limit)]);
-    let is_expanding = asked.parameters.is_set("expand");
+    answer.add(context, &prefix, &children[..children.len().min(limit)]);
+    let is_expanding = context.parameters.is_set("expand");
     for _ in 0..MOST_OPENED {
         let Some(heaviest) = children.first().filter(|_| is_expanding) else { break };
         let below = tree.children(heaviest);
@@ -52,7 +52,7 @@ pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Children<'a>, R
         }
         let splits = below.first().is_none_or(|one| one.total.weight < heaviest.total.weight / 2);
         prefix = joined(&prefix, number(&heaviest.func));
-        answer.add(asked, &prefix, &below[..below.len().min(limit)]);
+        answer.add(context, &prefix, &below[..below.len().min(limit)]);
         if splits {
             break;
         }
@@ -62,9 +62,9 @@ pub(super) fn answer<'a>(asked: &QueryContext<'_, 'a>) -> Result<Children<'a>, R
 }
 
 impl<'a> Children<'a> {
-    fn add(&mut self, asked: &QueryContext<'_, 'a>, prefix: &str, nodes: &[TreeNode<'_>]) {
+    fn add(&mut self, context: &QueryContext<'_, 'a>, prefix: &str, nodes: &[TreeNode<'_>]) {
         for node in nodes {
-            let function = asked.number(&mut self.functions, node.func);
+            let function = context.number(&mut self.functions, node.func);
             let amounts = (node.self_amount.weight, node.total.weight);
             let path = joined(prefix, function);
             self.rows.push((path, function, amounts.0, amounts.1, node.has_children));

@@ -41,7 +41,7 @@ pub(crate) fn write_whole(profile: &Profile, out: &mut dyn Write) -> io::Result<
         view = View::new(&index, &Selection { state: SampleState::OffCpu, ..Selection::default() });
     }
     let (parameters, categories) = (Parameters::default(), FunctionCategories::new(profile));
-    let asked = QueryContext {
+    let context = QueryContext {
         index: &index,
         view: &view,
         before: None,
@@ -50,7 +50,7 @@ pub(crate) fn write_whole(profile: &Profile, out: &mut dyn Write) -> io::Result<
         symbols: &NoFiles,
         live: None,
     };
-    write(&asked, out)
+    write(&context, out)
 }
 
 /// The file contains no source and no instructions.
@@ -74,7 +74,7 @@ impl SymbolSource for NoFiles {
 ///
 /// # Errors
 /// If a request for the selection fails, or writing to `out` fails.
-pub(crate) fn write(asked: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(context: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     let script = bundle::script(bundle::OFFLINE);
     let style = files::styles();
     writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
@@ -84,27 +84,27 @@ pub(crate) fn write(asked: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::Re
     writeln!(out, "<title>nyquist</title>\n<style>{style}</style>\n</head>\n<body>")?;
     writeln!(out, "<noscript>The viewer needs JavaScript.</noscript>")?;
     write!(out, "<script type=\"application/json\" id=\"answers\">")?;
-    write_data(asked, out)?;
+    write_data(context, out)?;
     writeln!(out, "</script>\n<script type=\"module\">{script}</script>\n</body>\n</html>")
 }
 
 /// The responses as a JSON object.
-fn write_data(asked: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_data(context: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     for (position, (member, question, query)) in ANSWERS.into_iter().enumerate() {
         let separator = if position == 0 { '{' } else { ',' };
         write!(out, "{separator}\"{member}\":")?;
-        write_answer(asked, question, query, out)?;
+        write_answer(context, question, query, out)?;
     }
     write!(out, ",\"tracks\":")?;
-    write_answer(asked, "timeline", &tracks(asked), out)?;
+    write_answer(context, "timeline", &tracks(context), out)?;
     write!(out, "}}")
 }
 
 /// The query parameters for the tracks of the busiest threads.
-fn tracks(asked: &QueryContext<'_, '_>) -> String {
-    let mut rows = asked.view.by_thread();
+fn tracks(context: &QueryContext<'_, '_>) -> String {
+    let mut rows = context.view.by_thread();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.amount.weight), row.thread.index()));
-    let cores = asked.view.by_core();
+    let cores = context.view.by_core();
     let rows = cores.iter().take(TRACKS).chain(rows.iter().take(TRACKS));
     let threads: Vec<_> = rows.map(|row| row.thread.index().to_string()).collect();
     format!("parts=500&tracks={}", threads.join(","))
@@ -112,14 +112,16 @@ fn tracks(asked: &QueryContext<'_, '_>) -> String {
 
 /// Writes a response so that nothing in it can end its HTML element. In JSON, `<` occurs only in strings.
 fn write_answer(
-    asked: &QueryContext<'_, '_>,
+    context: &QueryContext<'_, '_>,
     question: &str,
     query: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let parameters = Parameters::parse(query);
-    let answer =
-        json_answer(question, &QueryContext { parameters: &parameters, before: None, live: None, ..*asked });
+    let answer = json_answer(
+        question,
+        &QueryContext { parameters: &parameters, before: None, live: None, ..*context },
+    );
     let answer = answer.map_err(|Refusal { message, .. }| io::Error::other(message))?;
     let mut parts = answer.split(|&byte| byte == b'<');
     out.write_all(parts.next().unwrap_or_default())?;

@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_profile_before_the_function_is_seen() {
-        let (file, missing) = (concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), "/no/such/file");
-        let expected = format!("the function comes first: `nyquist annotate /no/such/file {file}`");
+        let (file, missing) = (concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), "/proc/nonexistent/file");
+        let expected = format!("the function comes first: `nyquist annotate /proc/nonexistent/file {file}`");
         assert_eq!(hint(file, missing), Some(expected));
         assert_eq!(hint("main", missing), None);
         assert_eq!(hint("main", file), None);

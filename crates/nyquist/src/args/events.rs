@@ -12,14 +12,14 @@ const FILTER: &str = "event_filter";
 /// The events that are recorded, and how often each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventArgs {
-    pub(crate) asked: Vec<AskedEvents>,
+    pub(crate) requested: Vec<RequestedEvents>,
     /// One sample each so many events.
     pub(crate) count: Option<u64>,
 }
 
 /// Events that were asked for together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AskedEvents {
+pub(crate) struct RequestedEvents {
     /// Their names, separated by commas.
     pub(crate) text: String,
     /// Which occurrences of these tracepoints are wanted.
@@ -69,20 +69,20 @@ impl FromArgMatches for EventArgs {
             given.extend(places.zip(texts).map(|(place, text)| (place, is_filter, text.clone())));
         }
         given.sort();
-        let mut asked: Vec<AskedEvents> = Vec::new();
+        let mut requested: Vec<RequestedEvents> = Vec::new();
         for (_, is_filter, text) in given {
             if !is_filter {
-                asked.push(AskedEvents { text, filter: None });
+                requested.push(RequestedEvents { text, filter: None });
                 continue;
             }
-            let last = asked.last_mut().filter(|last| last.filter.is_none());
+            let last = requested.last_mut().filter(|last| last.filter.is_none());
             let Some(last) = last else {
                 let text = "--filter follows the -e whose tracepoints it selects, at most once for each -e\n";
                 return Err(Error::raw(ErrorKind::ArgumentConflict, text));
             };
             last.filter = Some(text);
         }
-        Ok(Self { asked, count: matches.get_one::<u64>(COUNT).copied() })
+        Ok(Self { requested, count: matches.get_one::<u64>(COUNT).copied() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -106,8 +106,9 @@ mod tests {
     fn a_filter_is_for_the_events_before_it() {
         let args =
             parsed(&["-e", "a:b,a:c", "-e", "a:d", "--filter", "x > 1", "-c", "7", "-e", "faults"]).unwrap();
-        let asked: Vec<_> = args.asked.iter().map(|asked| (&*asked.text, asked.filter.as_deref())).collect();
-        assert_eq!(asked, [("a:b,a:c", None), ("a:d", Some("x > 1")), ("faults", None)]);
+        let requested: Vec<_> =
+            args.requested.iter().map(|requested| (&*requested.text, requested.filter.as_deref())).collect();
+        assert_eq!(requested, [("a:b,a:c", None), ("a:d", Some("x > 1")), ("faults", None)]);
         assert_eq!(args.count, Some(7));
         assert_eq!(parsed(&[]).unwrap(), EventArgs::default());
     }

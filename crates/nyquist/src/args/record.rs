@@ -45,7 +45,7 @@ pub(crate) struct RecordArgs {
     /// Sample on these CPUs only, as 0-3,8
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpu: Option<CpuList>,
-    /// End the recording after so many seconds; a launched command then gets SIGTERM; if it ends earlier,
+    /// End the recording after this many seconds; a launched command then gets SIGTERM; if it ends earlier,
     /// processes that it left running are recorded until then
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) duration: Option<Duration>,

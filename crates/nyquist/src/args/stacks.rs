@@ -12,7 +12,7 @@ pub(crate) struct StackArgs {
     /// How to find the callers of the sampled function
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub(crate) call_graph: CallGraph,
-    /// Copy so many bytes of each stack, to find the callers in it; larger copies reach further and cost more
+    /// Bytes of each stack to copy, to find the callers in it; larger copies reach further and cost more
     /// [default: the maximum, 65528, or less where the rings are small]
     #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=MOST_STACK_BYTES))]
     pub(crate) stack_size: Option<u32>,

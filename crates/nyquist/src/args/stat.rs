@@ -45,7 +45,7 @@ pub(crate) struct StatArgs {
     /// Count each thread of the command and of its children by itself, or each of the running processes
     #[arg(long, conflicts_with_all = ["interval", "repeat", "all_cpus"])]
     pub(crate) per_thread: bool,
-    /// End after so many seconds; a launched command then gets SIGTERM
+    /// End after this many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, 1e-3..=1e9))]
     pub(crate) duration: Option<Duration>,
     /// Go on with the next run where one has failed

@@ -1,4 +1,4 @@
-//! Flame graphs as pictures.
+//! The boxes of a flame graph with names and colours; `nyquist_formats::flame` draws them.
 
 use super::title::titled;
 use crate::args::{ColorBy, PictureArgs};

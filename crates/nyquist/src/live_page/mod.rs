@@ -5,7 +5,7 @@ mod snapshots;
 mod symbols;
 
 pub(crate) use pace::Pace;
-pub(crate) use snapshots::Tap;
+pub(crate) use snapshots::SnapshotSender;
 pub(crate) use symbols::GrowingSymbols;
 
 use crate::args::{ServerArgs, SymbolArgs, Ui};
@@ -100,7 +100,7 @@ impl LivePage {
     }
 
     /// Serves the page until Ctrl-C. The page already shows the whole recording.
-    pub(crate) fn stay(self, printer: Printer, control: &Control) -> Result<(), Failure> {
+    pub(crate) fn serve_until_interrupted(self, printer: Printer, control: &Control) -> Result<(), Failure> {
         control.enter(Phase::Serving(self.shutdown.clone()));
         printer.say("Serving the profile and its symbols; Ctrl-C ends");
         self.wait()

@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const ON_ITS_WAY: Duration = Duration::from_millis(300);
 
 /// The end at which the converter's thread delivers snapshots.
-pub(crate) struct Tap {
+pub(crate) struct SnapshotSender {
     wanted: Arc<AtomicBool>,
     copies: SyncSender<Copied>,
     /// The profile's zero: the start of the first of several runs.
@@ -45,7 +45,7 @@ struct Copied {
     cost: Duration,
 }
 
-impl Tap {
+impl SnapshotSender {
     /// Starts making snapshots for a page, while it is visible.
     pub(crate) fn of(shown: &Arc<PageProfile>, symbols: &SymbolArgs) -> Result<Self, Failure> {
         let finder = identity::as_invoking_user(|| finder::offline(symbols))?;

@@ -16,37 +16,37 @@ const FUNCTION: &[&str] = &["handle", "self_share", "self_ms", "total_share", "t
 const SUMMARY_ROWS: usize = 10;
 
 /// A description of the profile.
-pub(super) fn summary(asked: &QueryContext<'_>) -> Answer {
-    let summary = asked.view.summary();
+pub(super) fn summary(context: &QueryContext<'_>) -> Answer {
+    let summary = context.view.summary();
     let mut answer = Answer::default();
-    answer.fact("profile", asked.view.profile().meta().product.as_str());
-    answer.fact("command", asked.view.profile().meta().arguments.as_deref());
+    answer.fact("profile", context.view.profile().meta().product.as_str());
+    answer.fact("command", context.view.profile().meta().arguments.as_deref());
     answer.fact("duration_ms", milliseconds(summary.duration_ns));
-    answer.fact("cpu_ms", asked.ms(summary.total.weight));
+    answer.fact("cpu_ms", context.ms(summary.total.weight));
     answer.fact("samples", summary.samples);
     answer.fact("lost_samples", summary.lost_samples);
     answer.fact("process_count", summary.processes);
-    answer.fact("user_share", asked.share(summary.user.weight));
-    answer.fact("kernel_share", asked.share(summary.kernel.weight));
-    answer.fact("not_sampled_share", asked.share(summary.not_sampled.weight));
-    answer.fact("truncated_share", asked.share(summary.truncated.weight));
-    let functions = asked.view.functions().functions;
-    let limit = asked.limit.min(SUMMARY_ROWS);
-    answer.rows(Rows::new("functions", FUNCTION, limit, &functions, |it| function_row(asked, it)));
-    answer.rows(super::tables::thread_rows(asked, limit));
+    answer.fact("user_share", context.share(summary.user.weight));
+    answer.fact("kernel_share", context.share(summary.kernel.weight));
+    answer.fact("not_sampled_share", context.share(summary.not_sampled.weight));
+    answer.fact("truncated_share", context.share(summary.truncated.weight));
+    let functions = context.view.functions().functions;
+    let limit = context.limit.min(SUMMARY_ROWS);
+    answer.rows(Rows::new("functions", FUNCTION, limit, &functions, |it| function_row(context, it)));
+    answer.rows(super::tables::thread_rows(context, limit));
     if let Some(hottest) = functions.first() {
         let handle = handle(hottest.func);
         answer.next =
-            ["source", "function"].map(|question| asked.next(&format!("{question} {handle}"))).to_vec();
+            ["source", "function"].map(|question| context.next(&format!("{question} {handle}"))).to_vec();
     }
-    answer.next.push(asked.next("tree"));
+    answer.next.push(context.next("tree"));
     answer
 }
 
 /// The functions, or those that match.
-pub(super) fn functions(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
-    let mut functions = asked.view.functions().functions;
-    if let Some(text) = asked.target() {
+pub(super) fn functions(context: &QueryContext<'_>) -> Result<Answer, Failure> {
+    let mut functions = context.view.functions().functions;
+    if let Some(text) = context.target() {
         let pattern = pattern(text)?;
         functions.retain(|function| pattern.matches(function.name));
         if functions.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn functions(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
         }
     }
     let mut answer = Answer::default();
-    answer.rows(Rows::new("functions", FUNCTION, asked.limit, &functions, |it| function_row(asked, it)));
+    answer.rows(Rows::new("functions", FUNCTION, context.limit, &functions, |it| function_row(context, it)));
     Ok(answer)
 }
 
@@ -62,86 +62,93 @@ fn handle(func: FuncId) -> String {
     format!("f-{}", func.index())
 }
 
-fn function_row(asked: &QueryContext<'_>, function: &Function<'_>) -> Vec<Value> {
+fn function_row(context: &QueryContext<'_>, function: &Function<'_>) -> Vec<Value> {
     vec![
         json!(handle(function.func)),
-        asked.share(function.self_amount.weight),
-        asked.ms(function.self_amount.weight),
-        asked.share(function.total.weight),
-        asked.ms(function.total.weight),
+        context.share(function.self_amount.weight),
+        context.ms(function.self_amount.weight),
+        context.share(function.total.weight),
+        context.ms(function.total.weight),
         json!(function.lib),
-        json!(asked.names.show(function.name)),
+        json!(context.names.show(function.name)),
     ]
 }
 
 /// The requested function. A note names other candidates.
-pub(super) fn chosen<'a>(asked: &QueryContext<'a>, answer: &mut Answer) -> Result<Choice<'a>, Failure> {
-    let choice = choose(asked.view, asked.target().unwrap_or_default())?;
-    let function = asked.view.function(choice.first());
+pub(super) fn chosen<'a>(context: &QueryContext<'a>, answer: &mut Answer) -> Result<Choice<'a>, Failure> {
+    let choice = choose(context.view, context.target().unwrap_or_default())?;
+    let function = context.view.function(choice.first());
     answer.fact("handle", handle(function.func));
-    answer.fact("function", asked.names.show(function.name));
+    answer.fact("function", context.names.show(function.name));
     answer.fact("lib", function.lib);
-    answer.notes.extend(choice.others(asked.names));
+    answer.notes.extend(choice.others(context.names));
     Ok(choice)
 }
 
 /// A function with its callers and callees.
-pub(super) fn function(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
+pub(super) fn function(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
-    let choice = chosen(asked, &mut answer)?;
-    let peek = asked.view.peek(choice.first());
+    let choice = chosen(context, &mut answer)?;
+    let peek = context.view.peek(choice.first());
     answer.fact("file", peek.function.file);
-    answer.fact("self_share", asked.share(peek.function.self_amount.weight));
-    answer.fact("self_ms", asked.ms(peek.function.self_amount.weight));
-    answer.fact("total_share", asked.share(peek.function.total.weight));
-    answer.fact("total_ms", asked.ms(peek.function.total.weight));
+    answer.fact("self_share", context.share(peek.function.self_amount.weight));
+    answer.fact("self_ms", context.ms(peek.function.self_amount.weight));
+    answer.fact("total_share", context.share(peek.function.total.weight));
+    answer.fact("total_ms", context.ms(peek.function.total.weight));
     let columns = &["handle", "total_share", "total_ms", "lib", "function"];
     let row = |neighbour: &Neighbour<'_>| {
         vec![
             json!(neighbour.func.map(handle)),
-            asked.share(neighbour.total.weight),
-            asked.ms(neighbour.total.weight),
+            context.share(neighbour.total.weight),
+            context.ms(neighbour.total.weight),
             json!(neighbour.lib),
-            json!(neighbour.name.map_or_else(|| "(root)".to_owned(), |name| asked.names.show(name))),
+            json!(neighbour.name.map_or_else(|| "(root)".to_owned(), |name| context.names.show(name))),
         ]
     };
-    answer.rows(Rows::new("callers", columns, asked.limit, &peek.callers, row));
-    answer.rows(Rows::new("callees", columns, asked.limit, &peek.callees, row));
+    answer.rows(Rows::new("callers", columns, context.limit, &peek.callers, row));
+    answer.rows(Rows::new("callees", columns, context.limit, &peek.callees, row));
     let handle = handle(choice.first());
-    answer.next = ["source", "callers", "tree"].map(|next| asked.next(&format!("{next} {handle}"))).to_vec();
+    answer.next =
+        ["source", "callers", "tree"].map(|next| context.next(&format!("{next} {handle}"))).to_vec();
     Ok(answer)
 }
 
 /// The hottest lines of the whole profile or of a function.
-pub(super) fn lines(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
+pub(super) fn lines(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
-    let code = match asked.target() {
-        Some(_) => Code::Function(chosen(asked, &mut answer)?.first()),
+    let code = match context.target() {
+        Some(_) => Code::Function(chosen(context, &mut answer)?.first()),
         None => Code::All,
     };
-    let mut lines = asked.view.lines(code);
+    let mut lines = context.view.lines(code);
     lines.retain(|line| line.line.is_some());
     let row = |line: &Line<'_>| {
         vec![
-            asked.share(line.self_amount.weight),
-            asked.share(line.total.weight),
+            context.share(line.self_amount.weight),
+            context.share(line.total.weight),
             json!(line.line),
             json!(line.file),
         ]
     };
-    answer.rows(Rows::new("lines", &["self_share", "total_share", "line", "file"], asked.limit, &lines, row));
+    answer.rows(Rows::new(
+        "lines",
+        &["self_share", "total_share", "line", "file"],
+        context.limit,
+        &lines,
+        row,
+    ));
     Ok(answer)
 }
 
 /// The hottest lines of a function and of the functions inlined into it, with their text.
-pub(super) fn source(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
+pub(super) fn source(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
-    let choice = chosen(asked, &mut answer)?;
-    let (lines, notes) = hot_lines(asked.view, choice.funcs(), &asked.args.read.symbols);
+    let choice = chosen(context, &mut answer)?;
+    let (lines, notes) = hot_lines(context.view, choice.funcs(), &context.args.read.symbols);
     let row = |line: &HotLine| {
         vec![
-            asked.share(line.own),
-            asked.share(line.total),
+            context.share(line.own),
+            context.share(line.total),
             json!(format!("{}:{}", line.file, line.line)),
             json!(line.text),
         ]
@@ -149,12 +156,12 @@ pub(super) fn source(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
     answer.rows(Rows::new(
         "lines",
         &["self_share", "total_share", "place", "source"],
-        asked.limit,
+        context.limit,
         &lines,
         row,
     ));
     answer.notes.extend(notes);
     let handle = handle(choice.first());
-    answer.next = vec![format!("nyquist annotate {handle} {} --json", asked.args.file.display())];
+    answer.next = vec![format!("nyquist annotate {handle} {} --json", context.args.file.display())];
     Ok(answer)
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     if view.is_empty() && args.question != Question::Markers {
         return Err(selection::nothing_selected(&view, &args.read.filter));
     }
-    let asked = QueryContext {
+    let context = QueryContext {
         args,
         index: &index,
         view: &view,
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
         names: args.format.names(),
         limit: args.limit as usize,
     };
-    let answer = answer_to(&asked)?;
+    let answer = answer_to(&context)?;
     if args.format.json {
         page::print_json(&answer.json(args.question.name()))
     } else {
@@ -67,18 +67,18 @@ fn check(args: &QueryArgs) -> Result<(), Failure> {
     }
 }
 
-fn answer_to(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
-    match asked.args.question {
-        Question::Summary => Ok(functions::summary(asked)),
-        Question::Functions => functions::functions(asked),
-        Question::Function => functions::function(asked),
-        Question::Tree => tree::tree(asked),
-        Question::Callers => tree::callers(asked),
-        Question::Lines => functions::lines(asked),
-        Question::Source => functions::source(asked),
-        Question::Threads => Ok(tables::threads(asked)),
-        Question::Libs => Ok(tables::libs(asked)),
-        Question::Markers => Ok(tables::markers(asked)),
-        Question::Timeline => Ok(tables::timeline(asked)),
+fn answer_to(context: &QueryContext<'_>) -> Result<Answer, Failure> {
+    match context.args.question {
+        Question::Summary => Ok(functions::summary(context)),
+        Question::Functions => functions::functions(context),
+        Question::Function => functions::function(context),
+        Question::Tree => tree::tree(context),
+        Question::Callers => tree::callers(context),
+        Question::Lines => functions::lines(context),
+        Question::Source => functions::source(context),
+        Question::Threads => Ok(tables::threads(context)),
+        Question::Libs => Ok(tables::libs(context)),
+        Question::Markers => Ok(tables::markers(context)),
+        Question::Timeline => Ok(tables::timeline(context)),
     }
 }

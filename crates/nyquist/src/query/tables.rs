@@ -6,26 +6,26 @@ use nyquist_analysis::{LibRow, MarkerKind, ThreadRow};
 use serde_json::{Value, json};
 
 /// The threads by time.
-pub(super) fn threads(asked: &QueryContext<'_>) -> Answer {
+pub(super) fn threads(context: &QueryContext<'_>) -> Answer {
     let mut answer = Answer::default();
-    answer.rows(thread_rows(asked, asked.limit));
+    answer.rows(thread_rows(context, context.limit));
     answer
 }
 
 /// The first threads.
-pub(super) fn thread_rows(asked: &QueryContext<'_>, limit: usize) -> Rows {
+pub(super) fn thread_rows(context: &QueryContext<'_>, limit: usize) -> Rows {
     let columns = &["handle", "total_share", "total_ms", "samples", "tid", "pid", "process", "thread"];
-    let mut threads = asked.view.by_thread();
+    let mut threads = context.view.by_thread();
     threads.retain(|thread| thread.samples > 0);
     let row = |thread: &ThreadRow<'_>| {
         vec![
             json!(format!("t-{}", thread.thread.index())),
-            asked.share(thread.amount.weight),
-            asked.ms(thread.amount.weight),
+            context.share(thread.amount.weight),
+            context.ms(thread.amount.weight),
             json!(thread.samples),
             json!(thread.tid),
             json!(thread.pid),
-            json!(asked.view.profile().process(thread.process).name),
+            json!(context.view.profile().process(thread.process).name),
             json!(thread.name),
         ]
     };
@@ -33,24 +33,24 @@ pub(super) fn thread_rows(asked: &QueryContext<'_>, limit: usize) -> Rows {
 }
 
 /// The libs by time.
-pub(super) fn libs(asked: &QueryContext<'_>) -> Answer {
+pub(super) fn libs(context: &QueryContext<'_>) -> Answer {
     let mut answer = Answer::default();
     let row = |lib: &LibRow<'_>| {
         vec![
-            asked.share(lib.self_amount.weight),
-            asked.ms(lib.self_amount.weight),
-            asked.share(lib.total.weight),
+            context.share(lib.self_amount.weight),
+            context.ms(lib.self_amount.weight),
+            context.share(lib.total.weight),
             json!(lib.path),
             json!(lib.name),
         ]
     };
     let columns = &["self_share", "self_ms", "total_share", "path", "lib"];
-    answer.rows(Rows::new("libs", columns, asked.limit, &asked.view.by_lib(), row));
+    answer.rows(Rows::new("libs", columns, context.limit, &context.view.by_lib(), row));
     answer
 }
 
 /// The markers by kind.
-pub(super) fn markers(asked: &QueryContext<'_>) -> Answer {
+pub(super) fn markers(context: &QueryContext<'_>) -> Answer {
     let mut answer = Answer::default();
     let row = |kind: &MarkerKind<'_>| {
         let ms = |nanoseconds: Option<u64>| nanoseconds.map_or(Value::Null, milliseconds);
@@ -65,14 +65,14 @@ pub(super) fn markers(asked: &QueryContext<'_>) -> Answer {
         ]
     };
     let columns = &["count", "total_ms", "p50_ms", "p99_ms", "max_ms", "marker"];
-    answer.rows(Rows::new("markers", columns, asked.limit, &asked.view.markers(), row));
+    answer.rows(Rows::new("markers", columns, context.limit, &context.view.markers(), row));
     answer
 }
 
 /// The CPU use over time, in as many parts as the limit of rows.
-pub(super) fn timeline(asked: &QueryContext<'_>) -> Answer {
-    let timeline = asked.view.thread_timeline(asked.limit);
-    let length = timeline.end_ns.saturating_sub(timeline.start_ns) as f64 / asked.limit as f64;
+pub(super) fn timeline(context: &QueryContext<'_>) -> Answer {
+    let timeline = context.view.thread_timeline(context.limit);
+    let length = timeline.end_ns.saturating_sub(timeline.start_ns) as f64 / context.limit as f64;
     let part = |part: usize| {
         let used: u64 =
             timeline.rows.iter().map(|thread| thread.parts_ns.get(part).copied().unwrap_or(0)).sum();
@@ -87,9 +87,9 @@ pub(super) fn timeline(asked: &QueryContext<'_>) -> Answer {
             json!(busiest.map(|thread| thread.name)),
         ]
     };
-    let parts: Vec<_> = (0..asked.limit).map(part).collect();
+    let parts: Vec<_> = (0..context.limit).map(part).collect();
     let columns = &["start_ms", "end_ms", "cpus", "busiest_handle", "busiest_thread"];
     let mut answer = Answer::default();
-    answer.rows(Rows::new("parts", columns, asked.limit, &parts, |part| part.to_vec()));
+    answer.rows(Rows::new("parts", columns, context.limit, &parts, |part| part.to_vec()));
     answer
 }

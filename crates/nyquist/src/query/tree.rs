@@ -13,59 +13,62 @@ use serde_json::{Value, json};
 const DEEPEST: usize = 60;
 
 /// The number of nodes that are examined per shown node, because most have a single child and are left out.
-const PASSAGES: usize = 16;
+const EXAMINED_PER_SHOWN: usize = 16;
 
 /// The least share of a node, in per cent.
 const PERCENT: f64 = 0.5;
 
 /// The call tree, or the callees of a function.
-pub(super) fn tree(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
+pub(super) fn tree(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
-    let transforms = match asked.target() {
-        Some(_) => vec![Transform::FocusFunction(chosen(asked, &mut answer)?.first())],
+    let transforms = match context.target() {
+        Some(_) => vec![Transform::FocusFunction(chosen(context, &mut answer)?.first())],
         None => Vec::new(),
     };
     // For the tree of one function, the limit alone bounds the size.
     let percent = if transforms.is_empty() { PERCENT } else { 0.0 };
-    answer.rows(nodes(asked, transforms, None, percent));
+    answer.rows(nodes(context, transforms, None, percent));
     Ok(answer)
 }
 
 /// The callers of a function, and their callers.
-pub(super) fn callers(asked: &QueryContext<'_>) -> Result<Answer, Failure> {
+pub(super) fn callers(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
-    let func = chosen(asked, &mut answer)?.first();
+    let func = chosen(context, &mut answer)?.first();
     // With the time of all its callees collapsed into it, the function is a root of the inverted tree with
     // its total.
-    answer.rows(nodes(asked, vec![Transform::CollapseFunctionSubtree(func)], Some(func), 0.0));
+    answer.rows(nodes(context, vec![Transform::CollapseFunctionSubtree(func)], Some(func), 0.0));
     Ok(answer)
 }
 
 /// The nodes of the tree, or of the inverted tree if its root is given.
-fn nodes(asked: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
-    let selection = Selection { transforms, ..asked.view.selection().clone() };
-    let view = View::new(asked.index, &selection);
+fn nodes(context: &QueryContext<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
+    let selection = Selection { transforms, ..context.view.selection().clone() };
+    let view = View::new(context.index, &selection);
     let options = |limit| TreeOptions {
         inverted: root.is_some(),
         root,
-        min_weight: asked.scale.weight_of_percent(percent),
+        min_weight: context.scale.weight_of_percent(percent),
         max_depth: usize::MAX,
         limit,
-        scale: asked.scale,
-        names: asked.names,
+        scale: context.scale,
+        names: context.names,
     };
     let nodes = match root {
-        Some(_) => tree_nodes(&view, &options(asked.limit)),
+        Some(_) => tree_nodes(&view, &options(context.limit)),
         None => heaviest(
-            without_passages(tree_nodes(&view, &options(asked.limit.saturating_mul(PASSAGES)))),
-            asked.limit,
+            without_single_child_chains(tree_nodes(
+                &view,
+                &options(context.limit.saturating_mul(EXAMINED_PER_SHOWN)),
+            )),
+            context.limit,
         ),
     };
     let columns: &[&str] = match root {
         Some(_) => &["depth", "handle", "total_share", "lib", "function"],
         None => &["depth", "handle", "total_share", "self_share", "lib", "function"],
     };
-    Rows::new("nodes", columns, asked.limit, &nodes, |node| row(asked, node, root.is_some()))
+    Rows::new("nodes", columns, context.limit, &nodes, |node| row(context, node, root.is_some()))
 }
 
 /// The heaviest nodes, in tree order. A node is not heavier than the one above it, which comes first.
@@ -78,14 +81,14 @@ fn heaviest(nodes: Vec<(usize, TreeNode<'_>)>, limit: usize) -> Vec<(usize, Tree
 
 /// Leaves out nodes without self time that have all their time in a single child, except the first.
 /// Depths then count only the remaining nodes.
-fn without_passages(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'_>)> {
-    let is_passage = |index: usize| {
+fn without_single_child_chains(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'_>)> {
+    let is_in_chain = |index: usize| {
         let ((depth, node), Some((next_depth, next))) = (&nodes[index], nodes.get(index + 1)) else {
             return false;
         };
         index > 0 && *next_depth == depth + 1 && next.total == node.total && node.self_amount.is_zero()
     };
-    let keep: Vec<bool> = (0..nodes.len()).map(|index| !is_passage(index)).collect();
+    let keep: Vec<bool> = (0..nodes.len()).map(|index| !is_in_chain(index)).collect();
     let mut above: Vec<usize> = Vec::new();
     let mut left = Vec::new();
     for ((depth, node), _) in nodes.into_iter().zip(keep).filter(|(_, keep)| *keep) {
@@ -98,14 +101,14 @@ fn without_passages(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'
     left
 }
 
-fn row(asked: &QueryContext<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
-    let name = asked.names.show(node.name);
+fn row(context: &QueryContext<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
+    let name = context.names.show(node.name);
     // In JSON, the depth is a separate member.
-    let name = if asked.args.format.json { name } else { " ".repeat(*depth.min(&DEEPEST)) + &name };
+    let name = if context.args.format.json { name } else { " ".repeat(*depth.min(&DEEPEST)) + &name };
     let mut row =
-        vec![json!(depth), json!(format!("f-{}", node.func.index())), asked.share(node.total.weight)];
+        vec![json!(depth), json!(format!("f-{}", node.func.index())), context.share(node.total.weight)];
     if !inverted {
-        row.push(asked.share(node.self_amount.weight));
+        row.push(context.share(node.self_amount.weight));
     }
     row.extend([json!(node.lib), json!(name)]);
     row

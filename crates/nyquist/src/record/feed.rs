@@ -2,7 +2,7 @@
 
 use super::family::Family;
 use crate::control::Control;
-use crate::live_page::Tap;
+use crate::live_page::SnapshotSender;
 use crate::system::launch::EndReason;
 use crate::system::signals::now;
 use nyquist_convert::Converter;
@@ -15,13 +15,16 @@ pub(crate) struct Feed<'a> {
     /// The forks so far.
     pub(crate) family: Family,
     /// The receiver of snapshots, and the start of the run, if a page shows them.
-    tap: Option<(&'a Tap, Timestamp)>,
+    snapshots: Option<(&'a SnapshotSender, Timestamp)>,
 }
 
 impl<'a> Feed<'a> {
     /// Feeds a converter, and a page that shows snapshots of it.
-    pub(crate) fn new(converter: &'a mut Converter, tap: Option<(&'a Tap, Timestamp)>) -> Self {
-        Self { converter, family: Family::default(), tap }
+    pub(crate) fn new(
+        converter: &'a mut Converter,
+        snapshots: Option<(&'a SnapshotSender, Timestamp)>,
+    ) -> Self {
+        Self { converter, family: Family::default(), snapshots }
     }
 
     /// Takes all events. Every event before a time is now known.
@@ -36,8 +39,8 @@ impl<'a> Feed<'a> {
 
     /// Shows the profile so far, if a page wants it.
     pub(crate) fn show(&self, complete_before: Timestamp) {
-        if let Some((tap, start)) = self.tap {
-            tap.offer(self.converter, start, complete_before.min(now()));
+        if let Some((snapshots, start)) = self.snapshots {
+            snapshots.offer(self.converter, start, complete_before.min(now()));
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use summary::RunReport;
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
-use crate::live_page::{LivePage, Tap};
+use crate::live_page::{LivePage, SnapshotSender};
 use crate::output::Output;
 use crate::printer::{self, Printer};
 use crate::save::{SaveFormat, Saved, save};
@@ -55,8 +55,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let Outputs { output, form, picture } = destinations.open(args)?;
     let plan = recording::Plan::of(args)?;
     // The links exist before the program prints anything.
-    let (page, tap) = session.start_page()?.unzip();
-    let recorded = session.record(&plan, page.as_ref(), tap);
+    let (page, snapshots) = session.start_page()?.unzip();
+    let recorded = session.record(&plan, page.as_ref(), snapshots);
     // The output that is no longer needed is removed by the process that created it.
     let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     runs.not_kept.map_or(Ok(()), Err)?;
     session.present(profile, &saved, page, goes_on)?;
     // A script must get an error status if its requested file is missing.
-    Ok(if saved.as_asked { runs.status } else { runs.status.max(FAILED) })
+    Ok(if saved.as_requested { runs.status } else { runs.status.max(FAILED) })
 }
 
 /// The parameters of all steps of the subcommand.
@@ -97,14 +97,14 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Starts to serve the page of the recording and to make its snapshots, if it is requested.
-    fn start_page(&self) -> Result<Option<(LivePage, Tap)>, Failure> {
+    fn start_page(&self) -> Result<Option<(LivePage, SnapshotSender)>, Failure> {
         let Self { args, printer, .. } = *self;
         if !args.live {
             return Ok(None);
         }
         let page = LivePage::start(&profile_name(args), &args.server, &args.symbols, printer)?;
-        let tap = Tap::of(page.profile(), &args.symbols)?;
-        Ok(Some((page, tap)))
+        let snapshots = SnapshotSender::of(page.profile(), &args.symbols)?;
+        Ok(Some((page, snapshots)))
     }
 
     /// Records, and shows snapshots on the page meanwhile.
@@ -112,12 +112,12 @@ impl Session<'_> {
         &self,
         plan: &recording::Plan<'_>,
         page: Option<&LivePage>,
-        tap: Option<Tap>,
+        snapshots: Option<SnapshotSender>,
     ) -> Result<RecordingResult, Failure> {
-        let recorded = plan.record((self.printer, self.control), tap.as_ref());
+        let recorded = plan.record((self.printer, self.control), snapshots.as_ref());
         // The page gets no snapshots after its last profile.
-        if let Some(tap) = tap {
-            tap.finish();
+        if let Some(snapshots) = snapshots {
+            snapshots.finish();
         }
         if let Some(page) = page {
             page.profile().note_saving();
@@ -148,7 +148,7 @@ impl Session<'_> {
         if let Some(page) = page {
             give_up_privileges(printer);
             page.profile().end(profile);
-            page.stay(printer, control)
+            page.serve_until_interrupted(printer, control)
         } else if goes_on && saved.path.is_some() {
             let bytes = saved.bytes(&profile)?;
             // No remaining output needs root.

@@ -35,8 +35,8 @@ impl Report<'_> {
 }
 
 /// The maximum number of rows, if a limit is requested.
-pub(super) fn limit(asked: Option<usize>, usual: usize) -> usize {
-    match asked {
+pub(super) fn limit(requested: Option<usize>, usual: usize) -> usize {
+    match requested {
         Some(0) => usize::MAX,
         Some(limit) => limit,
         None => usual,

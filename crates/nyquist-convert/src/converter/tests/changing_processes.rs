@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::LiveStack;
-use crate::unwind::stack_mechanism::StackCopyFeedback;
+use crate::unwind::active_completion::StackCopyFeedback;
 use bytes::Bytes;
 use std::sync::{Arc, LazyLock};
 

@@ -53,7 +53,7 @@ fn finished(filter: Filter, events: impl IntoIterator<Item = EventKind>) -> Conv
 }
 
 #[test]
-fn they_are_markers_with_stacks_and_no_samples() {
+fn occurrences_are_markers_and_not_samples() {
     let kind = event(10);
     let finished = finished(
         Filter::All,
@@ -85,7 +85,7 @@ fn too_many_are_counted_and_left_out() {
 }
 
 #[test]
-fn those_of_others_are_left_out() {
+fn occurrences_of_others_are_left_out() {
     let kind = event(10);
     let family = Filter::Family([Pid(1)].into());
     let events = [

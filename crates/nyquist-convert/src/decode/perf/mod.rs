@@ -36,7 +36,7 @@ const KERNEL_PID: u32 = u32::MAX;
 
 /// How to decode the records of one event that was opened for several threads and CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PerfEvents {
+pub struct PerfDecoder {
     /// The layout of the records.
     pub format: RecordFormat,
     /// The machine, which determines the set of registers.
@@ -56,7 +56,7 @@ pub struct PerfEvents {
     pub additional_events: AdditionalEvents,
 }
 
-impl PerfEvents {
+impl PerfDecoder {
     /// Parses the record at the start of `bytes`, a part of `piece`, and returns its event. `None` for
     /// records that have no event.
     ///

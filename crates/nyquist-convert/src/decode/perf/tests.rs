@@ -9,7 +9,7 @@ use nyquist_perf::abi::x86;
 use std::sync::Arc;
 
 /// The record format of a live recording on x86_64, with the sample's fields from the call chain on.
-fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
+fn events(sample_type: SampleType, architecture: Architecture) -> PerfDecoder {
     let format = RecordFormat {
         sample_type: SampleType::IDENTIFIER
             .with(SampleType::TID)
@@ -25,7 +25,7 @@ fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
     let cpus = [(100, 5), (101, 6)].into_iter().collect();
     let counters = CounterMeaning::CpuTime;
     let successors = [200].into_iter().collect();
-    PerfEvents {
+    PerfDecoder {
         format,
         architecture,
         kernel: true,
@@ -37,7 +37,7 @@ fn events(sample_type: SampleType, architecture: Architecture) -> PerfEvents {
     }
 }
 
-fn read(events: &PerfEvents, bytes: &Bytes) -> Option<Event> {
+fn read(events: &PerfDecoder, bytes: &Bytes) -> Option<Event> {
     events.event(bytes, bytes).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn record(kind: u32, misc: u16, words: &[u64]) -> Bytes {
 }
 
 /// A sample of process 11, thread 12, at 1000 ns on CPU 3, for 50 ns.
-fn sample(events: &PerfEvents, misc: u16, fields: &[u64]) -> Option<Event> {
+fn sample(events: &PerfDecoder, misc: u16, fields: &[u64]) -> Option<Event> {
     let words = [&[100, pair(11, 12), 1000, 3, 50], fields].concat();
     read(events, &record(record::SAMPLE, misc, &words))
 }
@@ -135,7 +135,7 @@ fn aarch64_registers_keep_their_order() {
 #[test]
 fn a_late_sample_is_of_the_caller_of_the_kernel() {
     let types = SampleType::IP.with(SampleType::REGS_USER);
-    let counts = |kernel| PerfEvents { kernel, ..events(types, Architecture::Aarch64) };
+    let counts = |kernel| PerfDecoder { kernel, ..events(types, Architecture::Aarch64) };
     let head = [100, 0xffff_8000_8001_0000, pair(11, 12), 1000, 3, 50, 2];
     let words: Vec<u64> = head.into_iter().chain(0..33).collect();
     let of = |kernel| the_sample(read(&counts(kernel), &record(record::SAMPLE, 1, &words)));
@@ -264,14 +264,14 @@ fn sums_of_losses_have_no_time() {
     let summed = read(&events, &record(record::LOST_SAMPLES, 0, &[8, 0, 0, 0, 0])).unwrap();
     assert_eq!((summed.kind, summed.cpu), (EventKind::LostInAll { records: 8 }, None));
     let of_an_event = read(&events, &record(record::LOST_SAMPLES, 0, &[8, 0, 0, 0, 101])).unwrap();
-    assert_eq!(of_an_event.cpu, Some(6), "that of the event, for the record itself was written anywhere");
+    assert_eq!(of_an_event.cpu, Some(6), "that of the event, because the record can be written on any CPU");
     assert_eq!(other(record::LOST_SAMPLES, misc::LOST_SAMPLES_BPF, &[8]), None);
 }
 
 #[test]
 fn losses_and_pauses_are_on_their_events_cpu() {
     let of_cpu = |format: RecordFormat, kind, fields: &[u64]| {
-        let events = PerfEvents { format, ..events(SampleType::default(), Architecture::X86_64) };
+        let events = PerfDecoder { format, ..events(SampleType::default(), Architecture::X86_64) };
         read(&events, &record(kind, 0, fields)).unwrap().cpu
     };
     let bare = RecordFormat { sample_id_all: false, ..RecordFormat::default() };
@@ -292,12 +292,12 @@ fn occurrences(name: &str, details: Details) -> Arc<AdditionalEvent> {
 }
 
 /// The tracepoint that is event 100, with fields from the kernel.
-fn tracepoint() -> PerfEvents {
+fn tracepoint() -> PerfDecoder {
     let text = "name: b\nID: 7\nformat:\n\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;
 \tfield:__data_loc char[] text;\toffset:12;\tsize:4;\tsigned:0;\n\tfield:u8 mac[6];\toffset:2;\tsize:6;\tsigned:0;\n";
     let format = nyquist_perf::file::TracepointFormat::parse("a", text).unwrap();
     let event = occurrences("a:b", Details::Fields(format));
-    PerfEvents {
+    PerfDecoder {
         additional_events: [(100, event)].into_iter().collect(),
         ..events(SampleType::RAW, Architecture::X86_64)
     }
@@ -337,7 +337,7 @@ fn data_too_short_or_misdirected_has_no_values() {
 #[test]
 fn an_address_is_a_field() {
     let event = occurrences("faults", Details::Address);
-    let events = PerfEvents {
+    let events = PerfDecoder {
         additional_events: [(100, event)].into_iter().collect(),
         ..events(SampleType::ADDR, Architecture::X86_64)
     };
@@ -362,7 +362,7 @@ fn a_sample_without_its_period_is_read() {
     let occurs = OccurrenceEvent::new("faults", Details::Address, Some(50), 10);
     let event =
         AdditionalEvent { kind: AdditionalEventKind::Occurrences(occurs), fields: SampleFields::NoPeriod };
-    let events = PerfEvents {
+    let events = PerfDecoder {
         additional_events: [(100, Arc::new(event))].into_iter().collect(),
         ..events(SampleType::ADDR.with(SampleType::RAW), Architecture::X86_64)
     };
@@ -379,7 +379,7 @@ fn a_wakeup_says_which_thread_and_context() {
     let format = nyquist_perf::file::TracepointFormat::parse("sched", text).unwrap();
     let event =
         AdditionalEvent { kind: AdditionalEventKind::Wakeups(format), fields: SampleFields::NoPeriod };
-    let events = PerfEvents {
+    let events = PerfDecoder {
         additional_events: [(100, Arc::new(event))].into_iter().collect(),
         ..events(SampleType::RAW, Architecture::X86_64)
     };
@@ -402,7 +402,7 @@ fn an_occurrence_has_the_events_counter() {
     let occurs = OccurrenceEvent::new("faults", Details::None, None, 10);
     let event =
         AdditionalEvent { kind: AdditionalEventKind::Occurrences(occurs), fields: SampleFields::Count };
-    let mut events = PerfEvents {
+    let mut events = PerfDecoder {
         additional_events: [(100, Arc::new(event))].into_iter().collect(),
         ..events(SampleType::RAW, Architecture::X86_64)
     };

@@ -10,7 +10,7 @@
 use nyquist_perf::file::Place;
 
 use super::batch::{Batch, Step};
-use crate::event::{Event, EventKind, Mapping, NAMELESS, Pid, PreUnwound, Tid, Timestamp, UserStack};
+use crate::event::{Event, EventKind, Mapping, Pid, PreUnwound, RELEASED_TID, Tid, Timestamp, UserStack};
 use crate::jit::dumps::JitDumps;
 use crate::modules::mapping_kind::is_dump;
 use crate::modules::store::ModuleStore;
@@ -43,7 +43,7 @@ impl SpeculativeTracker {
         let now = event.time;
         match &event.kind {
             // Only the converter knows the owner of a sample of a thread without a number.
-            EventKind::Sample(sample) if sample.tid != NAMELESS => {
+            EventKind::Sample(sample) if sample.tid != RELEASED_TID => {
                 self.know(now, (sample.pid, sample.tid));
                 return self.add(event, copy_at, batch);
             }

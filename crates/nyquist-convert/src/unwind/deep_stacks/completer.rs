@@ -168,7 +168,7 @@ impl StackCompleter {
         let is_tested = last.is_some_and(|read_at| self.live_stacks.agree(tid, time, read_at));
         before.and(after)?;
         let last = all.into_iter().next().filter(|_| is_tested).ok_or(Incomplete::Untested)?;
-        if last.is_joined { Ok(last) } else { Err(Incomplete::Unjoined) }
+        if last.is_joined { Ok(last) } else { Err(Incomplete::NoOverlap) }
     }
 
     /// Notes the outcome of a walk for the recorder.

@@ -22,7 +22,7 @@ pub(crate) enum Incomplete {
     Untested,
     /// One frame fills all words that the copy and the reading have in common, so nothing proves that they
     /// are of the same stack.
-    Unjoined,
+    NoOverlap,
 }
 
 impl Incomplete {
@@ -36,7 +36,7 @@ impl Incomplete {
         Self::Rootless,
         Self::Uncalled,
         Self::Untested,
-        Self::Unjoined,
+        Self::NoOverlap,
     ];
 }
 
@@ -52,7 +52,7 @@ impl Incomplete {
             Self::Rootless => "without a way to the root in what was read",
             Self::Uncalled => "through code that nothing describes",
             Self::Untested => "before enough readings had agreed",
-            Self::Unjoined => "with nothing that joins copy and reading",
+            Self::NoOverlap => "without an overlap of copy and reading",
         }
     }
 }
@@ -82,12 +82,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_counted_and_told_by_their_number() {
+    fn reasons_are_counted_and_reported_by_number() {
         let mut counts = IncompleteCounts::default();
-        for why in [Incomplete::Misfit, Incomplete::Unjoined, Incomplete::Unjoined, Incomplete::Distrusted] {
+        for why in [Incomplete::Misfit, Incomplete::NoOverlap, Incomplete::NoOverlap, Incomplete::Distrusted]
+        {
             counts.add(why);
         }
-        let expected = [(Incomplete::Unjoined, 2), (Incomplete::Distrusted, 1), (Incomplete::Misfit, 1)]
+        let expected = [(Incomplete::NoOverlap, 2), (Incomplete::Distrusted, 1), (Incomplete::Misfit, 1)]
             .map(|(why, count)| (why.text(), count));
         assert_eq!(counts.by_count(), expected);
     }

@@ -278,7 +278,7 @@ fn refusals_are_a_sentence_with_advice() {
     assert!(Refusal::Wine.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
     assert!(Refusal::Wine.advice(false).iter().any(|hint| hint.contains("-p")));
     let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
-    let interval = Refusal::Interval { asked_ns: 50_000, least_ns: Some(122_100), source };
+    let interval = Refusal::Interval { requested_ns: 50_000, least_ns: Some(122_100), source };
     assert!(interval.to_string().contains("0.05 ms"), "{interval}");
     assert!(interval.advice(false)[0].contains("0.1221 ms"));
 }

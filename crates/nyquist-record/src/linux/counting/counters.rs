@@ -116,13 +116,13 @@ pub struct Reading {
 /// The counters of events.
 #[derive(Debug)]
 pub struct Counters {
-    rows: Vec<Row>,
+    rows: Vec<CounterRow>,
     /// The command's control group, if an event needs one. It is removed after the counters are closed.
     _group: Option<Leaf>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct CounterRow {
     event: usize,
     thread: Option<u32>,
     scale: f64,
@@ -177,11 +177,11 @@ impl Counters {
 
     /// The current readings of all counters.
     pub fn read(&self) -> Vec<Reading> {
-        self.rows.iter().map(Row::read).collect()
+        self.rows.iter().map(CounterRow::read).collect()
     }
 }
 
-impl Row {
+impl CounterRow {
     fn read(&self) -> Reading {
         let count = self.opened.as_ref().map_err(|missing| *missing).map(|counters| {
             let mut sum = Count::default();
@@ -236,7 +236,7 @@ impl OpenParameters<'_> {
         event: &Event,
         threads: &[u32],
         thread: Option<u32>,
-    ) -> Result<Row, CountError> {
+    ) -> Result<CounterRow, CountError> {
         let mut less = Less::default();
         let group = self.group.filter(|_| event.is_probe());
         let opened = loop {
@@ -259,7 +259,7 @@ impl OpenParameters<'_> {
             }
         };
         less.user_only &= opened.is_ok();
-        Ok(Row { event: index, thread, scale: event.scale, opened, less })
+        Ok(CounterRow { event: index, thread, scale: event.scale, opened, less })
     }
 
     /// Opens a probe's counters for a control group and enables them. The command in it still waits to start.
@@ -356,7 +356,8 @@ mod tests {
 
     #[test]
     fn refused_features_are_left_out_step_by_step() {
-        let events = parse("cycles,cycles:u", &EventSources::in_folders("/no/such".into(), None)).unwrap();
+        let events =
+            parse("cycles,cycles:u", &EventSources::in_folders("/proc/nonexistent".into(), None)).unwrap();
         let user = Less { user_only: true, ..Less::default() };
         assert_eq!(Less::default().after(libc::EACCES, &events[0]), Some(user));
         assert_eq!(user.after(libc::EACCES, &events[0]), None);

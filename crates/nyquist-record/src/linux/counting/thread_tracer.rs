@@ -20,9 +20,9 @@ use crate::linux::ptrace::privileges::Privileges;
 use crate::linux::ptrace::restart::{Signals, only_epoll_descriptor, repeat_interrupted_call};
 use crate::linux::ptrace::stop::Stop;
 use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::process::{Preference, group_of};
-use crate::linux::sys::ptrace::{self, Patience, Ticker, Waited};
-use crate::linux::sys::suspend::Suspension;
+use crate::linux::sys::ptrace::{self, Ticker, WaitMode, Waited};
 use crate::linux::{proc, thread_state};
 
 /// How often to check, while nothing happens, whether the end was requested.
@@ -114,7 +114,7 @@ impl ThreadTracer {
         let _preference = Preference::of_this_thread();
         self.ticker.set(monotonic_ns(), BETWEEN_QUESTIONS_NS);
         while !self.stop.load(Ordering::Relaxed) {
-            match ptrace::wait(Patience::UntilSignal) {
+            match ptrace::wait(WaitMode::UntilSignal) {
                 Ok(Some(waited)) => self.handle(waited),
                 Ok(None) => {}
                 // No traced thread is left.
@@ -280,9 +280,9 @@ impl ThreadTracer {
     /// Stops this process after a request by Ctrl-Z, when all others with the same request have stopped.
     /// Without the tracer, no signal is delivered to them.
     fn stop_after_the_command(&self) {
-        let Some(asked_at) = self.suspension.asked_at() else { return };
+        let Some(requested_at) = self.suspension.requested_at() else { return };
         let own = group_of(std::process::id());
-        let is_late = monotonic_ns().saturating_sub(asked_at) >= LONGEST_TO_STOP_NS;
+        let is_late = monotonic_ns().saturating_sub(requested_at) >= LONGEST_TO_STOP_NS;
         let mut threads = self.living.values();
         if is_late || threads.all(|it| it.has_stopped || it.is_ending || group_of(it.pid) != own) {
             self.suspension.stop();

@@ -149,7 +149,7 @@ fn functions_of_files_are_probes() {
     let (wrong, error) = machine.refused("cs,libc:mallok");
     assert_eq!(wrong, "mallok");
     assert!(error.similar.iter().any(|name| name == "malloc"), "{error:?}");
-    assert_eq!(machine.refused("/no/such/file:main").0, "/no/such/file");
+    assert_eq!(machine.refused("/proc/nonexistent/file:main").0, "/proc/nonexistent/file");
     assert_eq!(machine.refused("libc:no:such").0, "no:such");
 }
 
@@ -214,7 +214,7 @@ fn each_kind_of_core_counts_by_itself() {
 
 #[test]
 fn a_machine_that_shows_nothing_is_said_to() {
-    let sources = EventSources::in_folders("/no/such".into(), None);
+    let sources = EventSources::in_folders("/proc/nonexistent".into(), None);
     assert!(parse("cycles,cs:u", &sources).is_ok());
     let error = parse("sched:sched_switch", &sources).unwrap_err();
     assert!(error.reason.contains("no tracefs") && error.advice.is_some(), "{error:?}");

@@ -77,7 +77,7 @@ impl Rings {
         }
         match TextFile::of_mapping(mapping, owner, &mut self.ids) {
             Ok(file) => self.texts.extend(file),
-            Err(text::NotTheirs) => self.refused += 1,
+            Err(text::FileMismatch) => self.refused += 1,
         }
     }
 

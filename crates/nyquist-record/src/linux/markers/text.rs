@@ -34,7 +34,7 @@ pub(super) struct TextFile {
 
 /// The file at the path is not the mapped one, and the program may lack the permission to read it.
 #[derive(Debug)]
-pub(super) struct NotTheirs;
+pub(super) struct FileMismatch;
 
 /// The process and the thread whose markers a mapping contains, if its name is that of a marker file. The
 /// thread id is the one in the program's namespace.
@@ -49,7 +49,7 @@ impl TextFile {
         mapping: &Mapping,
         (pid, tid): (Pid, Tid),
         ids: &mut Ids,
-    ) -> Result<Option<Self>, NotTheirs> {
+    ) -> Result<Option<Self>, FileMismatch> {
         // The path belongs to the program, which has its own root, and the program may be gone before the
         // file is opened.
         let own_root = format!("/proc/{}/root", pid.0);
@@ -60,7 +60,7 @@ impl TextFile {
             // The kernel reports this path, and it contains no links.
             let Ok(found) = PathHandle::under_root(root, Path::new(&mapping.path)) else { continue };
             if !may_read(&found.status, &mapping.identity, user) {
-                verdict = Err(NotTheirs);
+                verdict = Err(FileMismatch);
                 continue;
             }
             let Ok(file) = found.open(&at_once(false)) else { continue };
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    fn opens(path: &Path) -> Result<bool, NotTheirs> {
+    fn opens(path: &Path) -> Result<bool, FileMismatch> {
         let mapping = mapping(path, MappedFile::Unknown);
         let owner = owner(&mapping).unwrap();
         TextFile::of_mapping(&mapping, owner, &mut Ids::new()).map(|file| file.is_some())
@@ -160,7 +160,7 @@ mod tests {
         fs::write(&file, b"1 2 secret\n").unwrap();
         assert!(matches!(opens(&file), Ok(true)));
         symlink(&file, folder.join("marker-2.txt")).unwrap();
-        assert!(matches!(opens(&folder.join("marker-2.txt")), Err(NotTheirs)));
+        assert!(matches!(opens(&folder.join("marker-2.txt")), Err(FileMismatch)));
         symlink(&folder, folder.join("link")).unwrap();
         assert!(matches!(opens(&folder.join("link/marker-1.txt")), Ok(false)));
         assert!(matches!(opens(&folder.join("marker-3.txt")), Ok(false)));

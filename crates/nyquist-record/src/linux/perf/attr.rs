@@ -292,7 +292,7 @@ pub(super) mod tests {
     }
 
     /// Repeats a request until the kernel no longer refuses it with an errno. Returns the remaining features.
-    fn asked(refusal: impl Fn(Features) -> Option<i32>) -> Option<Features> {
+    fn requested(refusal: impl Fn(Features) -> Option<i32>) -> Option<Features> {
         let mut features = Features::ALL;
         for _ in 0..20 {
             match refusal(features) {
@@ -328,16 +328,16 @@ pub(super) mod tests {
     #[test]
     fn a_kernel_gives_what_it_has() {
         let clock = Trigger::CpuClock;
-        assert_eq!(asked(|_| None), Some(Features::ALL));
-        let without_pmu = asked(|f| (f.trigger == Trigger::Cycles).then_some(libc::ENOENT));
+        assert_eq!(requested(|_| None), Some(Features::ALL));
+        let without_pmu = requested(|f| (f.trigger == Trigger::Cycles).then_some(libc::ENOENT));
         assert_eq!(without_pmu, Some(Features { trigger: clock, ..Features::ALL }));
-        let without_privilege = asked(|f| f.kernel.then_some(libc::EACCES));
+        let without_privilege = requested(|f| f.kernel.then_some(libc::EACCES));
         assert_eq!(without_privilege, Some(Features { kernel: false, ..Features::ALL }));
-        let linux_6_1 = asked(|f| f.read.then_some(libc::EINVAL));
+        let linux_6_1 = requested(|f| f.read.then_some(libc::EINVAL));
         assert_eq!(linux_6_1, Some(Features { read: false, ..Features::ALL }));
-        let linux_5_4 = asked(|f| (f.read || f.lost).then_some(libc::EINVAL));
+        let linux_5_4 = requested(|f| (f.read || f.lost).then_some(libc::EINVAL));
         assert_eq!(linux_5_4, Some(Features { read: false, lost: false, ..Features::ALL }));
-        let linux_5_0 = asked(|f| (f.read || f.lost || f.kernel_code).then_some(libc::EINVAL));
+        let linux_5_0 = requested(|f| (f.read || f.lost || f.kernel_code).then_some(libc::EINVAL));
         assert_eq!(
             linux_5_0,
             Some(Features { read: false, lost: false, kernel_code: false, ..Features::ALL })
@@ -358,13 +358,13 @@ pub(super) mod tests {
     #[test]
     fn cycles_that_are_invalid_cost_nothing_else() {
         let refusal = |f: Features| (f.trigger == Trigger::Cycles).then_some(libc::EINVAL);
-        assert_eq!(asked(refusal), Some(Features { trigger: Trigger::CpuClock, ..Features::ALL }));
+        assert_eq!(requested(refusal), Some(Features { trigger: Trigger::CpuClock, ..Features::ALL }));
     }
 
     #[test]
     fn a_refusal_of_everything_is_found_out() {
         for errno in [libc::EACCES, libc::EPERM, libc::EINVAL, libc::ENOENT, libc::ESRCH, libc::EMFILE] {
-            assert_eq!(asked(|_| Some(errno)), None, "errno {errno}");
+            assert_eq!(requested(|_| Some(errno)), None, "errno {errno}");
         }
     }
 
@@ -391,15 +391,15 @@ pub(super) mod tests {
 
     #[test]
     fn only_what_finds_the_callers_is_asked_for() {
-        let asked = |call_graph| {
+        let requested = |call_graph| {
             let format = CommonAttr { call_graph, ..common(Features::ALL, Reach::Cpu) }.format();
             let bits = [SampleType::CALLCHAIN, SampleType::REGS_USER, SampleType::STACK_USER];
             (bits.map(|bit| format.sample_type.contains(bit)), format.user_registers != 0)
         };
-        assert_eq!(asked(CallGraph::Auto), ([true; 3], true));
-        assert_eq!(asked(CallGraph::Dwarf), ([true; 3], true));
-        assert_eq!(asked(CallGraph::FramePointers), ([true, false, false], false));
-        assert_eq!(asked(CallGraph::None), ([false; 3], false));
+        assert_eq!(requested(CallGraph::Auto), ([true; 3], true));
+        assert_eq!(requested(CallGraph::Dwarf), ([true; 3], true));
+        assert_eq!(requested(CallGraph::FramePointers), ([true, false, false], false));
+        assert_eq!(requested(CallGraph::None), ([false; 3], false));
     }
 
     #[test]

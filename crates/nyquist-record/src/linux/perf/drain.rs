@@ -9,13 +9,13 @@ use nyquist_convert::perf::{AdditionalEvents, SampleFields};
 use nyquist_perf::abi::record;
 use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
+use super::active_outer_stacks::Observer;
 use super::compact_record::{CompactRecord, compact};
 use super::inherited_events::{InheritedEventFilter, task};
-use super::losses::Losses;
 use super::outer_stacks::StackCopyObserver as _;
 use super::ring_source::RingSource;
-use super::stack_mechanism::Observer;
 use super::totals::EndedThreads;
+use super::unreported_losses::UnreportedLosses;
 use crate::linux::arch;
 use crate::linux::sys::ring::Ring;
 use crate::pool::{BUFFER_BYTES, BufferWriter, Need, Pool};
@@ -65,7 +65,7 @@ struct Copier {
     pool: Pool,
     inherited_events: Option<InheritedEventFilter>,
     ended: EndedThreads,
-    losses: Losses,
+    losses: UnreportedLosses,
     writer: Option<BufferWriter>,
     /// The filled buffers that were not sent yet. They wait because the receiver may preempt this thread at
     /// once.
@@ -91,7 +91,7 @@ impl Drainer {
             pool,
             inherited_events,
             ended: EndedThreads::new(format),
-            losses: Losses::new(format),
+            losses: UnreportedLosses::new(format),
             writer: None,
             filled: Vec::new(),
             complete_before: Timestamp(0),
@@ -150,7 +150,7 @@ impl Drainer {
     }
 
     /// The ends of threads and the losses that records have reported.
-    pub(crate) fn into_reports(self) -> (EndedThreads, Losses) {
+    pub(crate) fn into_reports(self) -> (EndedThreads, UnreportedLosses) {
         (self.copier.ended, self.copier.losses)
     }
 }

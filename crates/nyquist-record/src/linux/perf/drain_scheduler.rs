@@ -6,9 +6,9 @@ use std::time::Duration;
 use nyquist_convert::event::Timestamp;
 
 use super::drain::Drainer;
-use super::losses::Losses;
 use super::ring_source::RingSource;
 use super::totals::EndedThreads;
+use super::unreported_losses::UnreportedLosses;
 use crate::linux::sys::clock::monotonic_ns;
 
 /// How long a record may take from its time stamp to the ring: a virtual CPU can be preempted in between.
@@ -85,7 +85,7 @@ impl DrainScheduler {
     }
 
     /// The ends of threads and the losses that records have reported.
-    pub(crate) fn into_reports(self) -> (EndedThreads, Losses) {
+    pub(crate) fn into_reports(self) -> (EndedThreads, UnreportedLosses) {
         self.drainer.into_reports()
     }
 }
@@ -101,10 +101,10 @@ mod tests {
 
     use super::*;
     use crate::linux::arch;
+    use crate::linux::perf::active_outer_stacks::Observer;
     use crate::linux::perf::attr::tests::common;
     use crate::linux::perf::attr::{Features, Reach, Trigger};
     use crate::linux::perf::drain::{DrainParameters, FilledBuffer};
-    use crate::linux::perf::stack_mechanism::Observer;
     use crate::linux::sys::ring;
     use crate::pool::{BUFFER_BYTES, BUFFERS, BufferWriter, Need};
 

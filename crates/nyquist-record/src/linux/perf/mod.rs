@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod active_outer_stacks;
 mod additional_events;
 mod attr;
 mod compact_record;
@@ -31,7 +32,6 @@ mod event_parameters;
 mod events;
 mod inherited_events;
 mod jitter;
-mod losses;
 mod open;
 mod open_error;
 mod opener;
@@ -43,8 +43,8 @@ mod recording;
 mod ring_source;
 mod scope;
 mod sideband_throttle;
-mod stack_mechanism;
 mod totals;
+mod unreported_losses;
 
 pub use attr::Trigger;
 pub use open::Perf;

@@ -11,8 +11,9 @@ use std::{io, mem};
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
-use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfEvents, Period, Successors};
+use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfDecoder, Period, Successors};
 
+use super::active_outer_stacks::ActiveOuterStacks;
 use super::attr::{CommonAttr, Features, Reach, Trigger, period_ns};
 use super::drain::{DrainParameters, Drainer, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
@@ -28,13 +29,12 @@ use super::reader::{Reader, ReaderEnd};
 use super::recording::{InitialState, Recording};
 use super::scope::Scope;
 use super::sideband_throttle::SidebandThrottle;
-use super::stack_mechanism::Mechanism;
 use super::totals::ThreadTotals;
 use crate::cpu_list::format_cpu_list;
-use crate::linux::budget::{Allowance, AttachCost, AttachMethod, Copies, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::options::{CallGraph, Options, Target};
 use crate::linux::recorded_event::RecordedEvent;
+use crate::linux::ring_limits::{AttachCost, AttachMethod, Copies, Rights, RingLimits, RingPlan};
 use crate::linux::stop::StopHandle;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
@@ -130,7 +130,7 @@ impl Perf {
     /// Starts recording: running processes at once, a child when it calls exec.
     pub fn record(mut self) -> Result<Recording, OpenError> {
         let common = self.opened.common;
-        let format = self.perf_events();
+        let format = self.perf_decoder();
         let (watched, jitter) = (self.watched(), self.jitter());
         let totals = ThreadTotals::new(&self.threads_to_count(), are_all_cpus(&self.options.cpus)?);
         let stop = Arc::new(poll::event_counter().map_err(system_error("no event counter can be made"))?);
@@ -179,9 +179,9 @@ impl Perf {
     }
 
     /// The format of the records, and the meaning of the events.
-    fn perf_events(&self) -> PerfEvents {
+    fn perf_decoder(&self) -> PerfDecoder {
         let common = self.opened.common;
-        PerfEvents {
+        PerfDecoder {
             format: common.format(),
             architecture: arch::perf::ARCHITECTURE,
             kernel: common.features.kernel,
@@ -200,14 +200,14 @@ impl Perf {
     /// mechanism that completes their stacks.
     fn drain_scheduler(
         &mut self,
-        events: &PerfEvents,
-    ) -> Result<(DrainScheduler, Receiver<Vec<FilledBuffer>>, Mechanism), OpenError> {
+        events: &PerfDecoder,
+    ) -> Result<(DrainScheduler, Receiver<Vec<FilledBuffer>>, ActiveOuterStacks), OpenError> {
         let inherited_events = self.inherited_events()?;
         let rings = mem::take(&mut self.opened.rings);
         let buffers = buffers_for(self.outcome.cpus);
         let (out, chunks) = sync_channel(handed_over_at_most(buffers));
         let reads_memory = self.options.call_graph == CallGraph::Auto;
-        let (outer_stacks, observer) = Mechanism::start(&rings, &events.format, reads_memory)
+        let (outer_stacks, observer) = ActiveOuterStacks::start(&rings, &events.format, reads_memory)
             .map_err(system_error("no thread can be started"))?;
         let (format, additional_events) = (events.format, events.additional_events.clone());
         let draining = DrainParameters { format, additional_events, buffers, out, observer };
@@ -309,7 +309,7 @@ struct Machine {
     rate_hz: u32,
     context_switches: bool,
     call_graph: CallGraph,
-    allowance: Allowance,
+    limits: RingLimits,
     /// The additional events.
     additional_events: Vec<RecordedEvent>,
 }
@@ -317,7 +317,7 @@ struct Machine {
 impl Machine {
     fn new(options: &Options, rate_hz: u32) -> Result<Self, OpenError> {
         let cpus = requested_cpus(&options.cpus)?;
-        let allowance = Allowance {
+        let limits = RingLimits {
             cpus: cpus.len(),
             page: page_size(),
             bytes: (!limits::rings_are_unlimited())
@@ -329,7 +329,7 @@ impl Machine {
         };
         let (context_switches, call_graph) = (options.context_switches, options.call_graph);
         let additional_events = options.events.clone();
-        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance, additional_events })
+        Ok(Self { cpus, rate_hz, context_switches, call_graph, limits, additional_events })
     }
 
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
@@ -398,7 +398,7 @@ impl Machine {
         let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
         match cost.attaching(rights) {
             Some(AttachMethod::Threads) => {
-                let opened = opener.open_all(&self.allowance)?;
+                let opened = opener.open_all(&self.limits)?;
                 // Probes exist for all processes.
                 let has_probes = self.additional_events.iter().any(|recorded| recorded.event.is_probe());
                 let family = || Filter::Family(family.iter().copied().map(Pid).collect());
@@ -424,7 +424,7 @@ impl Machine {
     }
 
     fn open_events(&self, scope: Scope<'_>) -> Result<OpenEvents, OpenError> {
-        self.opener(scope)?.open_all(&self.allowance)
+        self.opener(scope)?.open_all(&self.limits)
     }
 
     fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
@@ -439,21 +439,21 @@ impl Machine {
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {
-        let allowance = &self.allowance;
-        let wanted = allowance.plan();
+        let limits = &self.limits;
+        let wanted = limits.plan();
         if plan.sample_pages < wanted.sample_pages {
             notices.push(Notice::SmallerRings {
-                wanted: wanted.sample_pages * allowance.page,
-                given: plan.sample_pages * allowance.page,
+                wanted: wanted.sample_pages * limits.page,
+                given: plan.sample_pages * limits.page,
             });
         }
         if plan.sideband_pages.is_none() {
             notices.push(Notice::SharedRings);
         }
-        if let Copies::Fixed(asked) = allowance.copies
-            && plan.stack_bytes < asked
+        if let Copies::Fixed(requested) = limits.copies
+            && plan.stack_bytes < requested
         {
-            notices.push(Notice::StackLowered { asked, given: plan.stack_bytes });
+            notices.push(Notice::StackLowered { requested, given: plan.stack_bytes });
         }
     }
 }
@@ -474,16 +474,16 @@ fn are_all_cpus(wanted: &[u32]) -> Result<bool, OpenError> {
 }
 
 /// The rate, limited to what the kernel allows.
-fn allowed_rate(asked_hz: u32, notices: &mut Vec<Notice>) -> u32 {
+fn allowed_rate(requested_hz: u32, notices: &mut Vec<Notice>) -> u32 {
     let kernels =
         limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());
     let kernels = kernels.filter(|most| *most > 0);
     let allowed_hz = kernels.unwrap_or(MAX_RATE_HZ).min(MAX_RATE_HZ);
-    if asked_hz > allowed_hz {
+    if requested_hz > allowed_hz {
         let by_kernel = kernels == Some(allowed_hz);
-        notices.push(Notice::RateLowered { asked_hz, allowed_hz, by_kernel });
+        notices.push(Notice::RateLowered { requested_hz, allowed_hz, by_kernel });
     }
-    asked_hz.clamp(1, allowed_hz)
+    requested_hz.clamp(1, allowed_hz)
 }
 
 fn system_error(what: &'static str) -> impl Fn(io::Error) -> OpenError {

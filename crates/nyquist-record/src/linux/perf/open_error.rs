@@ -98,7 +98,7 @@ pub enum OpenError {
     },
     /// A probe of a command's children needs a control group, and none can be made.
     #[error(
-        "the event `{event}` cannot be recorded, because the command cannot be given a control group to count its calls in"
+        "the event `{event}` cannot be recorded, because no control group can be created for the command, to count its calls in"
     )]
     ProbeWithoutGroup {
         /// The probe.

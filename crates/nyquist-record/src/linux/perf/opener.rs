@@ -20,11 +20,11 @@ use super::ring_source::RingSource;
 use super::scope::Scope;
 use super::sideband_throttle::SidebandPair;
 
-use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
 use crate::linux::options::CallGraph;
 use crate::linux::pmu::CoreUnits;
 use crate::linux::proc;
 use crate::linux::recorded_event::RecordedEvent;
+use crate::linux::ring_limits::{RingLimits, RingPlan, TOTALS_PAGES};
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
@@ -121,11 +121,11 @@ impl<'a> Opener<'a> {
     }
 
     /// Opens all events and maps all rings. Tries smaller rings while there is not enough memory.
-    pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<OpenEvents, OpenError> {
-        let mut plan = allowance.plan();
+    pub(crate) fn open_all(&self, limits: &RingLimits) -> Result<OpenEvents, OpenError> {
+        let mut plan = limits.plan();
         loop {
-            match self.open_with(plan, allowance.bytes.is_none()) {
-                Err(OpenError::Rings { source, cpus }) => match allowance.smaller(plan) {
+            match self.open_with(plan, limits.bytes.is_none()) {
+                Err(OpenError::Rings { source, cpus }) => match limits.smaller(plan) {
                     Some(smaller) => plan = smaller,
                     None => return Err(OpenError::Rings { source, cpus }),
                 },

@@ -69,7 +69,7 @@ pub enum Notice {
     /// The rate was lowered to what the kernel allows.
     RateLowered {
         /// The requested rate.
-        asked_hz: u32,
+        requested_hz: u32,
         /// The actual rate.
         allowed_hz: u32,
         /// Whether the limit is `kernel.perf_event_max_sample_rate`, rather than the rate at which a program
@@ -95,7 +95,7 @@ pub enum Notice {
     /// Less of each stack is copied than requested, because there is too little memory for rings.
     StackLowered {
         /// The requested size in bytes.
-        asked: u32,
+        requested: u32,
         /// The actual size in bytes.
         given: u32,
     },
@@ -124,13 +124,13 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::RateLowered { asked_hz, allowed_hz, by_kernel } => {
+            Self::RateLowered { requested_hz, allowed_hz, by_kernel } => {
                 let why = if *by_kernel {
                     "because kernel.perf_event_max_sample_rate is the limit"
                 } else {
                     "because the program would hardly run at a higher one"
                 };
-                write!(f, "the rate is lowered from {asked_hz} to {allowed_hz} Hz, {why}")
+                write!(f, "the rate is lowered from {requested_hz} to {allowed_hz} Hz, {why}")
             }
             Self::KernelNotPermitted { is_root: true, .. } => write!(
                 f,
@@ -158,13 +158,13 @@ impl fmt::Display for Notice {
                     "samples, mappings and names share buffers, because too little memory can be locked: raise `ulimit -l` or kernel.perf_event_mlock_kb"
                 )
             }
-            Self::StackLowered { asked, given } => write!(
+            Self::StackLowered { requested, given } => write!(
                 f,
-                "{given} bytes of each stack are copied instead of {asked}, because too little memory can be locked for buffers: raise `ulimit -l` or kernel.perf_event_mlock_kb"
+                "{given} bytes of each stack are copied instead of {requested}, because too little memory can be locked for buffers: raise `ulimit -l` or kernel.perf_event_mlock_kb"
             ),
             Self::NoGroup { reason } => write!(
                 f,
-                "whole CPUs are sampled and other processes are left out, because the command cannot be given a control group ({reason}): the time of a program that works in step with the clock can be off by some percent"
+                "whole CPUs are sampled and other processes are left out, because no control group can be created for the command ({reason}): the time of a program that works in step with the clock can be off by some percent"
             ),
             Self::ManyThreads { threads, events } => write!(
                 f,

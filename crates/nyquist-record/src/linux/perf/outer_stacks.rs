@@ -1,6 +1,6 @@
 //! The interface to the mechanism that finds the parts of stacks which their copies lack.
 //!
-//! `stack_mechanism.rs` says which mechanism it is, and `docs/design/deep-stacks.md` how to delete it. With
+//! `active_outer_stacks.rs` says which mechanism it is, and `docs/design/deep-stacks.md` how to delete it. With
 //! `()` in its place, samples have what the kernel has copied.
 
 use std::fmt::Debug;

@@ -9,15 +9,15 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use nyquist_convert::StackCopyFeedback;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
-use nyquist_convert::perf::PerfEvents;
+use nyquist_convert::perf::PerfDecoder;
 use nyquist_perf::file::WrittenEvent;
 
+use super::active_outer_stacks::ActiveOuterStacks;
 use super::drain::FilledBuffer;
 use super::event_parameters::EventParameters;
 use super::events::Events;
 use super::outer_stacks::OuterStacks as _;
 use super::reader::ReaderEnd;
-use super::stack_mechanism::Mechanism;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
 use crate::linux::stop::{EndReason, StopHandle};
@@ -31,7 +31,7 @@ pub struct Recording {
     pub(crate) chunks: Receiver<Vec<FilledBuffer>>,
     /// Buffers that were received from the reader and not returned yet.
     pub(crate) received: VecDeque<FilledBuffer>,
-    pub(crate) format: PerfEvents,
+    pub(crate) format: PerfDecoder,
     pub(crate) reader: Option<JoinHandle<ReaderEnd>>,
     pub(crate) end: Option<(EndReason, bool)>,
     pub(crate) stop: StopHandle,
@@ -42,7 +42,7 @@ pub struct Recording {
     /// The command's own control group.
     pub(crate) leaf: Option<Leaf>,
     /// Finds the parts of stacks that their copies lack, until the reader has ended.
-    pub(super) outer_stacks: Option<Mechanism>,
+    pub(super) outer_stacks: Option<ActiveOuterStacks>,
     /// A chunk that others must precede.
     pub(crate) held: Option<Chunk>,
     /// The time before which records were announced as complete.

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_alone_is_told_at_once() {
+    fn a_single_record_is_reported_at_once() {
         check((0..7).map(|at| (at, true)), &[]);
         check((0..100).map(|n| (n * 30, true)), &[]);
         check((0..100).map(|at| (at, false)), &[]);

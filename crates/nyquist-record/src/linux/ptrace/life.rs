@@ -48,12 +48,12 @@ impl Tracer {
     /// sampled before: any stop fulfils the request for the kernel (`kernel/signal.c`, `ptrace_stop`).
     fn go_on(&mut self, tid: u32, signal: Option<i32>) {
         let task = self.tasks.get_mut(tid);
-        let asked = task.and_then(|task| {
+        let requested = task.and_then(|task| {
             task.has_stopped = false;
-            task.asked.take()
+            task.requested.take()
         });
-        match (asked, signal) {
-            (Some(asked), _) => self.sample_stopped(tid, asked, signal),
+        match (requested, signal) {
+            (Some(requested), _) => self.sample_stopped(tid, requested, signal),
             (None, Some(signal)) => self.deliver(tid, signal),
             (None, None) => {
                 let _ = ptrace::resume(tid, 0);
@@ -64,7 +64,7 @@ impl Tracer {
     /// A thread that job control has stopped stays stopped until SIGCONT.
     fn after_group_stop(&mut self, tid: u32) {
         if let Some(task) = self.tasks.get_mut(tid) {
-            task.asked = None;
+            task.requested = None;
             task.has_stopped = true;
         }
         let _ = ptrace::listen(tid);
@@ -101,9 +101,9 @@ impl Tracer {
         if !registers::SHOW_CALLS && !has_waited() {
             return;
         }
-        let asked = stopped.fourth_argument();
-        let waited = task.waited_in_call(schedule, asked, now);
-        let was_shortened = task.repeated.is_some_and(|last| last.is_shortened && last.timeout == asked);
+        let requested = stopped.fourth_argument();
+        let waited = task.waited_in_call(schedule, requested, now);
+        let was_shortened = task.repeated.is_some_and(|last| last.is_shortened && last.timeout == requested);
         let epoll = || only_epoll_descriptor(task.pid, tid);
         if !does_nothing || !repeat_interrupted_call(&mut stopped, &signals, waited, epoll) {
             return;
@@ -114,7 +114,7 @@ impl Tracer {
             // Timeouts were shortened by whole milliseconds.
             let at = now.saturating_sub(waited % 1_000_000);
             let timeout = stopped.fourth_argument();
-            let is_shortened = was_shortened || timeout != asked;
+            let is_shortened = was_shortened || timeout != requested;
             task.repeated = Some(Repeated { at, schedule, timeout, is_shortened });
         }
     }
@@ -169,7 +169,7 @@ impl Tracer {
             task.account(schedule, now);
             task.activity = Activity::Running;
             task.waited_ns = 0;
-            task.asked = None;
+            task.requested = None;
         }
         self.privileges.note_exec(tid);
         self.report_exec(tid, now);
@@ -194,7 +194,7 @@ impl Tracer {
             return;
         };
         let now = monotonic_ns();
-        task.asked = None;
+        task.requested = None;
         let (pid, has_run) = (task.pid, task.has_run);
         if let Some(schedule) = task.files.schedule() {
             task.account(schedule, now);

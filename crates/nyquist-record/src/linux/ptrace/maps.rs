@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_and_nothing_else() {
+    fn only_changes_are_reported() {
         let mut maps = Maps::default();
         let first = maps.update(Pid(1), BEFORE.as_bytes());
         assert_eq!(texts(&first.new), ["+1000 /bin/x", "+5000 /lib/plugin.so"]);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn gone_mappings_are_told_except_below_new_ones() {
+    fn only_uncovered_gone_mappings_are_reported() {
         let mut maps = Maps::default();
         maps.update(Pid(1), b"1000-9000 r-xp 00000000 fe:00 9 /lib/a.so\n");
         let holes = b"0500-1800 r-xp 00000000 fe:00 1 /lib/b.so\n\

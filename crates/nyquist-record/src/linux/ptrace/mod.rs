@@ -5,7 +5,7 @@
 //! its stack is read from outside. A running thread is stopped for the time needed to copy its registers and
 //! its stack.
 
-mod alertness;
+mod job_control;
 mod life;
 mod maps;
 mod open;
@@ -16,12 +16,12 @@ pub(super) mod restart;
 mod sampling;
 mod seize;
 pub(super) mod stop;
+mod stop_polling;
 mod subject;
-mod suspend;
 mod task;
 mod tracer;
 
-pub use open::{Circumstances, Ptrace};
+pub use open::{Ptrace, PtraceContext};
 pub use outcome::{Notice, OpenError, Outcome, may_trace};
 pub use recording::{Recording, Summary};
 pub use subject::TracedTarget;

@@ -22,7 +22,7 @@ const MAX_RATE_HZ: u32 = 10_000;
 
 /// Information to be reported about a recording by ptrace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Circumstances {
+pub struct PtraceContext {
     /// Why perf was not used, and what would allow it.
     pub instead_of_perf: Option<String>,
     /// The program that loses the privileges that its file gives it.
@@ -39,11 +39,7 @@ pub struct Ptrace {
 
 impl Ptrace {
     /// Becomes the tracer of all processes of the target. They keep running meanwhile.
-    pub fn open(
-        target: TracedTarget,
-        options: &Options,
-        circumstances: Circumstances,
-    ) -> Result<Self, OpenError> {
+    pub fn open(target: TracedTarget, options: &Options, context: PtraceContext) -> Result<Self, OpenError> {
         if !options.cpus.is_empty() {
             return Err(OpenError::CpusRequested);
         }
@@ -53,7 +49,7 @@ impl Ptrace {
         let mut notices = Vec::new();
         let rate_hz = options.rate_hz.clamp(1, MAX_RATE_HZ);
         if options.rate_hz > rate_hz {
-            notices.push(Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz });
+            notices.push(Notice::RateLowered { requested_hz: options.rate_hz, allowed_hz: rate_hz });
         }
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let (chunk_sender, chunks) = channel();
@@ -67,7 +63,7 @@ impl Ptrace {
             wait_reasons: options.wait_reasons,
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
-            loses_privileges: circumstances.loses_privileges.clone(),
+            loses_privileges: context.loses_privileges.clone(),
         };
         let (go, begin) = channel();
         let (tracer, left_out) = start(plan, chunk_sender, begin)?;
@@ -79,7 +75,7 @@ impl Ptrace {
             stop: StopHandle { counter: stop },
             end: None,
         };
-        let Circumstances { instead_of_perf, loses_privileges } = circumstances;
+        let PtraceContext { instead_of_perf, loses_privileges } = context;
         let loses_privileges = loses_privileges.map(|program| Notice::LosesPrivileges { program });
         let outcome = Outcome { rate_hz, instead_of_perf, loses_privileges, notices };
         Ok(Self { outcome, go, recording })

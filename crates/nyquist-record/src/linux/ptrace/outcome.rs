@@ -29,7 +29,7 @@ pub enum Notice {
     /// The rate was lowered.
     RateLowered {
         /// The requested rate.
-        asked_hz: u32,
+        requested_hz: u32,
         /// The actual rate.
         allowed_hz: u32,
     },
@@ -50,9 +50,9 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::RateLowered { asked_hz, allowed_hz } => write!(
+            Self::RateLowered { requested_hz, allowed_hz } => write!(
                 f,
-                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, because a program that is stopped more often would hardly run"
+                "the rate is lowered from {requested_hz} to {allowed_hz} Hz, because a program that is stopped more often would hardly run"
             ),
             Self::LeftOut { pids, reason } => match pids[..] {
                 [_] => write!(f, "a process that descends from what is recorded is left out: {reason}"),

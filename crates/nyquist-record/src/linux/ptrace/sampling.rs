@@ -9,7 +9,7 @@ use super::tracer::{Process, Tracer};
 use crate::linux::arch::registers::Stopped;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::sys::ptrace::{self, Patience};
+use crate::linux::sys::ptrace::{self, WaitMode};
 use crate::linux::thread_state::{self, Call, KernelWait, RunState, Schedule};
 use crate::linux::wait_reason::what_for;
 
@@ -119,7 +119,7 @@ impl Tracer {
     /// waits for a CPU: the stop would last until the thread gets one, and the sample would not show where
     /// time goes.
     fn sample_running(&mut self, tid: u32) -> StopOutcome {
-        let Some(task) = self.tasks.get_mut(tid).filter(|task| task.asked.is_none()) else {
+        let Some(task) = self.tasks.get_mut(tid).filter(|task| task.requested.is_none()) else {
             return StopOutcome::NotRequested;
         };
         let Some(schedule) = task.files.schedule().filter(|now| !task.awaits_cpu(*now)) else {
@@ -178,13 +178,13 @@ impl Tracer {
         if ptrace::interrupt(tid).is_err() {
             return StopOutcome::NotRequested;
         }
-        task.asked = Some(StopRequest { at, turn: self.turn, schedule });
-        let mut patience = self.alertness.begin();
-        while self.tasks.get(tid).is_some_and(|task| task.asked.is_some()) && !self.has_ended {
-            match ptrace::wait(patience) {
+        task.requested = Some(StopRequest { at, turn: self.turn, schedule });
+        let mut mode = self.stop_polling.begin();
+        while self.tasks.get(tid).is_some_and(|task| task.requested.is_some()) && !self.has_ended {
+            match ptrace::wait(mode) {
                 Ok(Some(waited)) => self.handle(waited),
-                Ok(None) if patience == Patience::None => {
-                    patience = self.alertness.go_on(monotonic_ns().saturating_sub(at));
+                Ok(None) if mode == WaitMode::Poll => {
+                    mode = self.stop_polling.go_on(monotonic_ns().saturating_sub(at));
                 }
                 Ok(None) | Err(_) => return StopOutcome::StillRunning,
             }
@@ -206,7 +206,7 @@ impl Tracer {
 
     /// Copies the registers and the stack of a stopped thread, and resumes it with the signal that it stopped
     /// for.
-    pub(super) fn sample_stopped(&mut self, tid: u32, asked: StopRequest, signal: Option<i32>) {
+    pub(super) fn sample_stopped(&mut self, tid: u32, requested: StopRequest, signal: Option<i32>) {
         let noticed = monotonic_ns();
         let stopped = Stopped::read(tid).ok();
         let mut len = 0;
@@ -220,7 +220,7 @@ impl Tracer {
             limited = len == window && rest;
             if stopped.interrupted_call().is_some() {
                 // It was running at the request, and has begun to wait just then.
-                self.repeat_call(tid, stopped, signal, (asked.at, Some(asked.schedule)));
+                self.repeat_call(tid, stopped, signal, (requested.at, Some(requested.schedule)));
             }
         }
         let seen = self.see_where_files_go(pid);
@@ -228,9 +228,9 @@ impl Tracer {
         let schedule = self.tasks.get(tid).and_then(|task| task.files.schedule());
         let _ = ptrace::resume(tid, signal.unwrap_or(0));
         let now = monotonic_ns();
-        let schedule = schedule.unwrap_or(asked.schedule);
+        let schedule = schedule.unwrap_or(requested.schedule);
         let stack_pointer = stopped.map_or(0, |stopped| stopped.stack_pointer());
-        let at_most_ns = asked.held_at_most_ns(schedule, noticed, now);
+        let at_most_ns = requested.held_at_most_ns(schedule, noticed, now);
         self.budget.spend(at_most_ns, now.saturating_sub(noticed));
         let call = stopped.and_then(|stopped| stopped.call());
         let reason = call.and_then(|call| self.wait_reason((pid, tid), Some(call)));
@@ -243,7 +243,7 @@ impl Tracer {
         task.activity = Activity::Running;
         let waited_ns = std::mem::take(&mut task.waited_ns);
         let is_due = !stopped.is_in_call() && task.unseen_ns() > self.interval_ns.max(SLICE_NS);
-        let state = if is_due || asked.ran(schedule, noticed) {
+        let state = if is_due || requested.ran(schedule, noticed) {
             task.note_seen();
             SampleState::Running { waited_ns }
         } else if stopped.is_in_call() {

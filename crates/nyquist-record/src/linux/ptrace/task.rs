@@ -30,7 +30,7 @@ pub(crate) struct Task {
     /// When its system call was last restarted.
     pub(crate) repeated: Option<Repeated>,
     /// When it was asked to stop, if it has not stopped since.
-    pub(crate) asked: Option<StopRequest>,
+    pub(crate) requested: Option<StopRequest>,
     /// Whether job control has stopped it.
     pub(crate) has_stopped: bool,
     /// Whether it has run since its name was last read.
@@ -148,7 +148,7 @@ impl Task {
             looked_at: now,
             waited_ns: 0,
             repeated: None,
-            asked: None,
+            requested: None,
             has_stopped: false,
             has_run: true,
             name: String::new(),
@@ -354,11 +354,11 @@ mod tests {
 
     #[test]
     fn waiting_for_a_cpu_is_not_being_held() {
-        let asked = StopRequest { at: 1_000, turn: None, schedule: of(10, 500, 3) };
-        assert_eq!(asked.held_at_most_ns(of(20, 500, 3), 9_000, 9_500), 8_500);
-        assert_eq!(asked.held_at_most_ns(of(20, 6_500, 4), 9_000, 9_500), 2_500);
+        let requested = StopRequest { at: 1_000, turn: None, schedule: of(10, 500, 3) };
+        assert_eq!(requested.held_at_most_ns(of(20, 500, 3), 9_000, 9_500), 8_500);
+        assert_eq!(requested.held_at_most_ns(of(20, 6_500, 4), 9_000, 9_500), 2_500);
         // It has waited for a CPU since before the request.
-        assert_eq!(asked.held_at_most_ns(of(20, 99_999, 4), 9_000, 9_500), 500);
+        assert_eq!(requested.held_at_most_ns(of(20, 99_999, 4), 9_000, 9_500), 500);
     }
 
     #[test]
@@ -375,13 +375,16 @@ mod tests {
     #[test]
     fn a_thread_that_lost_its_cpu_to_the_tracer_ran() {
         let turn = 1_000_000_u64;
-        let asked = StopRequest { at: turn + 5_000, turn: Some(turn), schedule: of(10, 500, 3) };
+        let requested = StopRequest { at: turn + 5_000, turn: Some(turn), schedule: of(10, 500, 3) };
         let noticed = turn + 70_000;
         let queued_for = |ns: u64| of(10, 500 + ns, 4);
-        assert!(asked.ran(of(900, 500, 3), noticed), "it was on another CPU all the while");
-        assert!(asked.ran(queued_for(69_000), noticed));
-        assert!(!asked.ran(queued_for(200_000), noticed));
-        assert!(!StopRequest { turn: None, ..asked }.ran(queued_for(69_000), noticed), "the turn was late");
+        assert!(requested.ran(of(900, 500, 3), noticed), "it was on another CPU all the while");
+        assert!(requested.ran(queued_for(69_000), noticed));
+        assert!(!requested.ran(queued_for(200_000), noticed));
+        assert!(
+            !StopRequest { turn: None, ..requested }.ran(queued_for(69_000), noticed),
+            "the turn was late"
+        );
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
-use super::alertness::Alertness;
 use super::maps::{Maps, MapsReading};
 use super::outcome::{Notice, OpenError};
 use super::privileges::Privileges;
+use super::stop_polling::StopPolling;
 use super::subject::TracedTarget;
 use super::task::{Task, Tasks};
 use crate::Chunk;
@@ -22,10 +22,10 @@ use crate::chunk_builder::ChunkBuilder;
 use crate::linux::proc;
 use crate::linux::stop::EndReason;
 use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::poll::PollSet;
 use crate::linux::sys::process::Preference;
-use crate::linux::sys::ptrace::{self, Patience, Ticker};
-use crate::linux::sys::suspend::Suspension;
+use crate::linux::sys::ptrace::{self, Ticker, WaitMode};
 use crate::pace::{Budget, HoldSummary, Holds, Ticks};
 
 /// How often the samples are sent on, and mappings and names are read.
@@ -103,7 +103,7 @@ pub(super) struct Tracer {
     pub(super) out: ChunkBuilder,
     pub(super) budget: Budget,
     pub(super) holds: Holds,
-    pub(super) alertness: Alertness,
+    pub(super) stop_polling: StopPolling,
     pub(super) ticks: Ticks,
     pub(super) ticker: Ticker,
     pub(super) suspension: Suspension,
@@ -147,7 +147,7 @@ impl Tracer {
             out: ChunkBuilder::new(chunks, plan.waiting),
             budget: Budget::new(plan.cpus, now),
             holds: Holds::new(),
-            alertness: Alertness::default(),
+            stop_polling: StopPolling::default(),
             ticks: Ticks::new(plan.interval_ns, now),
             ticker,
             suspension,
@@ -183,7 +183,7 @@ impl Tracer {
     /// Waits until a thread stops or ends, or the clock ticks, and handles it. Returns whether the clock
     /// ticked.
     fn handle_next(&mut self) -> bool {
-        match ptrace::wait(Patience::UntilSignal) {
+        match ptrace::wait(WaitMode::UntilSignal) {
             Ok(Some(waited)) => {
                 self.handle(waited);
                 self.handle_all();
@@ -200,7 +200,7 @@ impl Tracer {
     /// again, so one that stops often would delay the others beyond their turn.
     pub(super) fn handle_all(&mut self) {
         for _ in 0..MOST_AT_ONCE {
-            match ptrace::wait(Patience::None) {
+            match ptrace::wait(WaitMode::Poll) {
                 Ok(Some(waited)) if !self.has_ended => self.handle(waited),
                 _ => return,
             }
@@ -336,8 +336,8 @@ impl Tracer {
     /// Waits for the threads with a pending stop request, but not for long.
     pub(super) fn handle_last_stops(&mut self) {
         let deadline = monotonic_ns() + LAST_STOPS_NS;
-        while self.tasks.all().iter().any(|task| task.asked.is_some()) && monotonic_ns() < deadline {
-            match ptrace::wait(Patience::UntilSignal) {
+        while self.tasks.all().iter().any(|task| task.requested.is_some()) && monotonic_ns() < deadline {
+            match ptrace::wait(WaitMode::UntilSignal) {
                 Ok(Some(waited)) if !(waited.ended && self.target.is_child(waited.tid)) => {
                     self.handle(waited);
                 }

@@ -7,6 +7,7 @@ pub(crate) mod event;
 pub(crate) mod files;
 pub(crate) mod futex;
 pub(crate) mod identity;
+pub(crate) mod job_control;
 pub(crate) mod limits;
 pub(crate) mod maps;
 pub(crate) mod poll;
@@ -15,7 +16,6 @@ pub(crate) mod process_folder;
 pub(crate) mod ptrace;
 pub(crate) mod ring;
 pub(crate) mod signals;
-pub(crate) mod suspend;
 pub(crate) mod users;
 pub(crate) mod watch;
 

@@ -1,4 +1,4 @@
-//! The folder of a process in `/proc`, held open: reads through it refer to that process, even if its pid is
+//! The folder of a process in `/proc`, held open: reads through it refer to that process, even if the pid is
 //! reused.
 
 use std::ffi::CStr;

@@ -88,9 +88,9 @@ pub(crate) struct Waited {
 
 /// Whether a wait returns at once if there is nothing to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitMode {
     /// It returns at once.
-    None,
+    Poll,
     /// It blocks until a signal interrupts it.
     UntilSignal,
 }
@@ -98,11 +98,11 @@ pub(crate) enum Patience {
 /// Waits for a thread that the calling thread traces and that has stopped or ended, and leaves it in that
 /// state. A stop is over when the thread is resumed, an end when it is [reaped](reap). Returns `None` if a
 /// signal came first, or if nothing has happened.
-pub(crate) fn wait(patience: Patience) -> io::Result<Option<Waited>> {
+pub(crate) fn wait(mode: WaitMode) -> io::Result<Option<Waited>> {
     // SAFETY: a siginfo_t is plain bits, for which zeros are valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let mut options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
-    if patience == Patience::None {
+    if mode == WaitMode::Poll {
         options |= libc::WNOHANG;
     }
     // SAFETY: `info` is a live siginfo_t that the call writes to.

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_the_system_ends_is_told() {
+    fn a_copy_that_the_system_ends_is_reported() {
         let mut machine = Simulated { ended: vec![COPY], ..Simulated::default() };
         let reason = refusal(&mut machine, "/home/app");
         assert!(reason.ends_with("because the system has ended it before it ran"), "{reason}");

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_may_not_be_executed_is_told() {
+    fn a_file_that_may_not_be_executed_is_reported() {
         let files = [("one app", true, false)];
         assert_eq!(found("app", &files), Err(io::ErrorKind::PermissionDenied));
         assert_eq!(found("other", &files), Err(io::ErrorKind::NotFound));

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_complaint_of_codesign_is_told() {
+    fn the_complaint_of_codesign_is_reported() {
         let why = |answers: &[CodesignOutput]| sign_it(&mut codesign(answers)).unwrap_err();
         assert!(why(&[]).starts_with("codesign cannot be run: "));
         assert_eq!(why(&[failed("a"), failed("a\nno such file\n")]), "codesign says: no such file");

@@ -73,12 +73,15 @@ impl Session for KernelSession {
                 .map_err(|source| refusal("the kernel walks no stacks", source))?;
         }
         let allowed = control::sources().ok().and_then(|sources| control::allowed_ns(&sources));
-        let asked_ns = settings.interval_ns;
-        let interval_ns = allowed.as_ref().map_or(asked_ns, |allowed| interval_within(asked_ns, allowed));
+        let requested_ns = settings.interval_ns;
+        let interval_ns =
+            allowed.as_ref().map_or(requested_ns, |allowed| interval_within(requested_ns, allowed));
         self.interval_before_ns = control::interval_ns().ok();
         control::set_interval_ns(interval_ns).map_err(|source| match source.raw_os_error() {
             Some(code) if code as u32 == ERROR_ACCESS_DENIED => Refusal::NotAdministrator,
-            _ => Refusal::Interval { asked_ns, least_ns: allowed.map(|allowed| *allowed.start()), source },
+            _ => {
+                Refusal::Interval { requested_ns, least_ns: allowed.map(|allowed| *allowed.start()), source }
+            }
         })?;
         Ok(interval_ns)
     }

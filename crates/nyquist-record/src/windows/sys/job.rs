@@ -13,17 +13,17 @@ use super::{check, owned};
 
 /// A process in a job. If this program ends, however that happens, the system closes the job and ends the process.
 #[derive(Debug)]
-pub(crate) struct Leash(OwnedHandle);
+pub(crate) struct KillOnCloseJob(OwnedHandle);
 
-impl Leash {
+impl KillOnCloseJob {
     /// Ties a process to this program.
     pub(crate) fn on(process: &OwnedHandle) -> io::Result<Self> {
         // SAFETY: null pointers mean the default security and no name.
-        let leash = Self(owned(unsafe { CreateJobObjectW(ptr::null(), ptr::null()) })?);
-        leash.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)?;
+        let job = Self(owned(unsafe { CreateJobObjectW(ptr::null(), ptr::null()) })?);
+        job.limit(JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE)?;
         // SAFETY: both handles are open.
-        check(unsafe { AssignProcessToJobObject(leash.0.as_raw_handle(), process.as_raw_handle()) })?;
-        Ok(leash)
+        check(unsafe { AssignProcessToJobObject(job.0.as_raw_handle(), process.as_raw_handle()) })?;
+        Ok(job)
     }
 
     /// Lets the process live on. It stays in the job, which has no limits any more, and which processes may leave

@@ -16,7 +16,7 @@ const INSTRUCTION: u32 = 4;
 
 /// A range of code that is described.
 #[derive(Clone, Copy, Debug)]
-struct Function {
+struct RuntimeFunction {
     start: u32,
     end: u32,
     /// The number of its frame.
@@ -38,7 +38,7 @@ struct Frame {
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     /// By address; none overlap.
-    ranges: Vec<Function>,
+    ranges: Vec<RuntimeFunction>,
     frames: Vec<Frame>,
     operations: Vec<Operation>,
     epilogues: Vec<Epilogue>,
@@ -161,7 +161,7 @@ impl<S: ByteSource> Compiler<'_, S> {
         if start < before || start >= end {
             return Ok(());
         }
-        self.functions.ranges.push(Function { start, end, frame: number });
+        self.functions.ranges.push(RuntimeFunction { start, end, frame: number });
         let functions = &self.functions;
         let Some(frame) = functions.frames.get(number as usize) else { return Ok(()) };
         self.builder.begin(start);

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// A range of code that is described.
 #[derive(Clone, Copy, Debug)]
-struct Function {
+struct RuntimeFunction {
     start: u32,
     end: u32,
     /// The number of its frame.
@@ -35,7 +35,7 @@ struct Frame {
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     /// By address; none overlap.
-    ranges: Vec<Function>,
+    ranges: Vec<RuntimeFunction>,
     frames: Vec<Frame>,
     steps: Vec<Step>,
 }
@@ -161,7 +161,7 @@ impl<S: ByteSource> Compiler<'_, S> {
         let Some(Some((frame, pattern))) = self.known.get(&info) else { return Err("its info is damaged") };
         // If a function's code cannot be read, no epilogues are found.
         let code = self.image.get(entry.start, entry.end - entry.start).unwrap_or_default();
-        self.functions.ranges.push(Function { start: entry.start, end: entry.end, frame: *frame });
+        self.functions.ranges.push(RuntimeFunction { start: entry.start, end: entry.end, frame: *frame });
         let Some(kept) = self.functions.frames.get(*frame as usize) else { return Ok(()) };
         let steps = &self.functions.steps[kept.steps.start as usize..kept.steps.end as usize];
         self.builder.begin(entry.start);

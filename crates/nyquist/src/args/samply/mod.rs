@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_samplys_words() {
+    fn errors_are_in_samplys_words() {
         let check = |line: &str, expected: &str, command: &str| {
             let failure = parsed(line).unwrap_err();
             assert_eq!((&*failure.message, failure.status), (expected, 2), "{line}");

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_told_with_their_counts() {
+    fn events_are_reported_with_their_counts() {
         let names = ["page-faults".to_owned(), "sched:sched_switch".to_owned()];
         let text = line(&names, &OccurrenceCounts::default());
         assert_eq!(text, "Events: page-faults 0 · sched:sched_switch 0");

@@ -47,7 +47,7 @@ fn lowered_rate(budget: &BudgetSummary) -> Option<String> {
     (cut_rounds > rounds / SELDOM).then(|| {
         let percent = cut_rounds.saturating_mul(100) / rounds.max(1);
         format!(
-            "For {percent}% of the time the rate was lower than requested, so that the program is not stopped for too long: a lower rate (-r) is a steady one"
+            "For {percent}% of the time the rate was lower than requested, so that the program is not stopped for too long: use a lower rate (-r) for a steady one"
         )
     })
 }

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_told_by_reason_longest_first() {
+    fn waits_are_reported_by_reason_longest_first() {
         let waits = [("[waiting: lock]", 300), ("[waiting for a CPU]", 50), ("[waiting: sleep]", 2000)];
         let line = "All threads together waited 2.35 s: sleep 2.00 s, lock 0.30 s, a CPU 0.05 s";
         assert_eq!(texts(&waits).as_deref(), Some(line));

@@ -1,4 +1,4 @@
-//! What the options of the command line mean for a recording on Linux.
+//! The backend and the stack options for Linux; `record/run.rs` translates the other options.
 
 use crate::args::{Backend, CallGraph, StackArgs};
 use crate::failure::Failure;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sampled_is_told_with_a_remedy() {
+    fn what_is_not_sampled_is_reported_with_a_remedy() {
         let check = |outcome: &perf::Outcome, line: &str, more: &[&str]| {
             let (line_text, hint) = (first_line(outcome), what_gives_more(outcome).unwrap_or_default());
             assert!(line_text.contains(line), "{line_text}");

@@ -13,7 +13,7 @@ pub(crate) fn is_by_events(_args: &RecordArgs) -> bool {
 
 /// The failure of an option that needs the kernel's events.
 pub(crate) fn needs_events(option: &str) -> Failure {
-    Failure::new(format!("{option} is not there on {NAME}, where threads are sampled by suspending them"))
+    Failure::new(format!("{option} is not available on {NAME}, where threads are sampled by suspending them"))
         .hint(format!("leave out {option}"))
 }
 

@@ -16,7 +16,7 @@ pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
         (args.target.cgroup.is_some(), "--cgroup"),
         (args.cpu.is_some(), "--cpu"),
         (args.perf_data.is_some(), "--perf-data"),
-        (!args.events.asked.is_empty(), "-e"),
+        (!args.events.requested.is_empty(), "-e"),
     ];
     let events = [
         (args.target.all_cpus, "-a"),
@@ -24,11 +24,12 @@ pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
         (rows.per_cpu_threads, "--per-cpu-threads"),
         (rows.cswitch_markers, "--cswitch-markers"),
     ];
-    if let Some((_, option)) = linux.into_iter().find(|(is_asked, _)| *is_asked) {
-        return Err(Failure::new(format!("{option} is for Linux, and not there on {NAME}"))
-            .hint(format!("leave out {option}")));
+    if let Some((_, option)) = linux.into_iter().find(|(is_requested, _)| *is_requested) {
+        return Err(
+            Failure::new(format!("{option} is not available on {NAME}")).hint(format!("leave out {option}"))
+        );
     }
-    match events.into_iter().find(|(is_asked, _)| *is_asked && !by_events) {
+    match events.into_iter().find(|(is_requested, _)| *is_requested && !by_events) {
         Some((_, option)) => Err(sampling::needs_events(option)),
         None => sampling::check(args),
     }

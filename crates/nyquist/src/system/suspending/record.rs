@@ -5,7 +5,7 @@ use super::options;
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
-use crate::live_page::Tap;
+use crate::live_page::SnapshotSender;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
@@ -30,7 +30,7 @@ struct Recorder<'a> {
     printer: Printer,
     control: &'a Control,
     /// The receiver of snapshots, if a page shows them.
-    tap: Option<&'a Tap>,
+    snapshots: Option<&'a SnapshotSender>,
 }
 
 impl<'a> Plan<'a> {
@@ -44,10 +44,10 @@ impl<'a> Plan<'a> {
     pub(crate) fn record(
         &self,
         (printer, control): (Printer, &Control),
-        tap: Option<&Tap>,
+        snapshots: Option<&SnapshotSender>,
     ) -> Result<RecordingResult, Failure> {
         let args = self.args;
-        let recorder = Recorder { args, printer, control, tap };
+        let recorder = Recorder { args, printer, control, snapshots };
         let mut converter = None;
         let runs = record_runs(args, printer, |duration| recorder.run(duration, &mut converter))?;
         let finished =
@@ -76,7 +76,7 @@ impl Recorder<'_> {
             print_outcome(self.printer, &outcome, notice.as_deref());
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
-        let mut feed = Feed::new(converter, self.tap.map(|tap| (tap, began)));
+        let mut feed = Feed::new(converter, self.snapshots.map(|snapshots| (snapshots, began)));
         convert(&mut recording, &mut feed);
         let family = feed.family;
         let summary = recording.finish();

@@ -34,6 +34,6 @@ pub(crate) fn doctor(_args: &DoctorArgs) -> Result<u8, Failure> {
 
 /// The failure of a command that is for Linux.
 pub(crate) fn only_on_linux(command: &str) -> Failure {
-    Failure::new(format!("`nyquist {command}` is for Linux, and is not there on {NAME} yet"))
+    Failure::new(format!("`nyquist {command}` is not available on {NAME}"))
         .hint("docs/platforms.md says what there is on each system")
 }

@@ -329,7 +329,7 @@ fn unjoined_copy_and_reading_need_matching_calls() {
         [-1, 1].map(|at| Reading { returns, pages: first_page..4, ..good(at) })
     };
     check("another function, joined", &read_from(1, Calls::First), Ok(()));
-    check("another function", &read_from(2, Calls::First), Err(Incomplete::Unjoined));
+    check("another function", &read_from(2, Calls::First), Err(Incomplete::NoOverlap));
     check("the function", &read_from(2, Calls::Inner), Ok(()));
     check("a stub", &read_from(2, Calls::Stub), Ok(()));
     check("a register", &read_from(2, Calls::Register), Ok(()));

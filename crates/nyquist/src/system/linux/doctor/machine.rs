@@ -138,7 +138,9 @@ fn paranoid(machine: &Machine) -> Finding {
     };
     let text = format!("kernel.perf_event_paranoid is {level}: it allows {allows}");
     match level {
-        _ if machine.is_privileged() => Finding::ok(TOPIC, format!("{text}; you are above it")),
+        _ if machine.is_privileged() => {
+            Finding::ok(TOPIC, format!("{text}; this limit does not apply to you"))
+        }
         ..=1 => Finding::ok(TOPIC, text),
         _ if machine.perf.is_ok() => {
             Finding::better(TOPIC, text).hint("sudo sysctl kernel.perf_event_paranoid=1")
@@ -268,7 +270,7 @@ fn ptrace_scope(machine: &Machine) -> Option<Finding> {
     let is_above = machine.has(Capability::SysPtrace);
     Some(match scope {
         ..=0 => Finding::ok(TOPIC, format!("{text}: own processes can be attached to")),
-        1 | 2 if is_above => Finding::ok(TOPIC, format!("{text}; you are above it")),
+        1 | 2 if is_above => Finding::ok(TOPIC, format!("{text}; this limit does not apply to you")),
         1 => Finding::better(TOPIC, format!("{text}: ptrace needs root to attach, but perf does not"))
             .hint("sudo sysctl kernel.yama.ptrace_scope=0"),
         2 => Finding::better(TOPIC, format!("{text}: ptrace needs root"))
@@ -454,7 +456,7 @@ mod tests {
         };
         check(&with(0, plain()), "ptrace_scope", Level::Ok, &[]);
         check(&with(1, plain()), "ptrace_scope", Level::Better, &["ptrace_scope=0"]);
-        check(&with(1, root()), "ptrace_scope", Level::Ok, &["above it"]);
+        check(&with(1, root()), "ptrace_scope", Level::Ok, &["does not apply to you"]);
         check(&with(2, plain()), "ptrace_scope", Level::Better, &["needs root", "ptrace_scope=0"]);
         check(
             &with(3, root()),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn object_files_that_are_gone_are_told() {
+    fn object_files_that_are_gone_are_reported() {
         let attempt =
             Attempt { wanted: FileRole::ObjectFile, path: "/build/a.o".into(), outcome: Outcome::Missing };
         let found = SymbolFiles { tried: vec![attempt], ..SymbolFiles::default() };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_unwinding_are_told() {
+    fn ids_and_unwinding_are_reported() {
         check(&identity(&image()), Level::Ok, "UUID ABABABAB-ABAB-ABAB-ABAB-ABABABABABAB");
         check(&identity(&MachoContents { uuid: None, ..image() }), Level::Better, "no UUID");
         check(&unwinding(&image()), Level::Ok, "__unwind_info");

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_pointers_are_told_and_few_get_a_hint() {
+    fn few_frame_pointers_get_a_hint() {
         const FEW: Option<FramePointers> = Some(FramePointers { functions: 25, kept: 1 });
         let of = |contents, level, parts: &[&str]| {
             check(&module(contents, None), "frame_pointers", level, parts);

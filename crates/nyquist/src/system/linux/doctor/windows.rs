@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_unwinding_are_told() {
+    fn ids_and_unwinding_are_reported() {
         let of = |finding: Finding, level, part: &str| {
             assert_mendable([&finding]);
             assert!(finding.level == level && finding.text.contains(part), "{finding:?}");

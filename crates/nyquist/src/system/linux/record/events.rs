@@ -12,16 +12,16 @@ pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
     let sources = EventSources::of_machine();
     let interval = args.events.count.map(Interval::Period);
     let mut wanted: Vec<RecordedEvent> = Vec::new();
-    for asked in &args.events.asked {
-        let events = parse(&asked.text, &sources).map_err(|error| event_failure(&error))?;
+    for requested in &args.events.requested {
+        let events = parse(&requested.text, &sources).map_err(|error| event_failure(&error))?;
         for event in events {
-            if asked.filter.is_some() && !event.is_tracepoint() {
+            if requested.filter.is_some() && !event.is_tracepoint() {
                 let text = format!("--filter is for tracepoints, and `{}` is none", event.name);
                 return Err(Failure::new(text).status(NOT_UNDERSTOOD));
             }
             let is_new = !wanted.iter().any(|other| other.event.name == event.name);
             let mut recorded = RecordedEvent::new(event, interval, args.rate, &sources);
-            recorded.filter.clone_from(&asked.filter);
+            recorded.filter.clone_from(&requested.filter);
             wanted.extend(is_new.then_some(recorded));
         }
     }

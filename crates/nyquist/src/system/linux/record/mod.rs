@@ -16,7 +16,7 @@ use crate::args::RecordArgs;
 use crate::control::Control;
 use crate::failure::Failure;
 use crate::identity;
-use crate::live_page::Tap;
+use crate::live_page::SnapshotSender;
 use crate::printer::Printer;
 use crate::record::ending::pid_list;
 use crate::record::{RecordingResult, Run, record_runs};
@@ -48,11 +48,12 @@ impl<'a> Plan<'a> {
     pub(crate) fn record(
         &self,
         (printer, control): (Printer, &Control),
-        tap: Option<&Tap>,
+        snapshots: Option<&SnapshotSender>,
     ) -> Result<RecordingResult, Failure> {
         let (args, began) = (self.args, Instant::now());
         let events = &self.events;
-        let recorder = Recorder { args, printer, control, user: identity::invoking_user(), events, tap };
+        let recorder =
+            Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots };
         let mut converter = None;
         // The processes may end before the recording does.
         let mut command_lines = attached::command_lines(&args.target.pid);
@@ -64,8 +65,8 @@ impl<'a> Plan<'a> {
         if !args.target.is_command() {
             command_lines += &attached::command_lines_of_running(&finished.profile);
         }
-        let asked = events.iter().filter(|recorded| !recorded.is_optional());
-        let events = asked.map(|recorded| recorded.event.name.clone()).collect();
+        let requested = events.iter().filter(|recorded| !recorded.is_optional());
+        let events = requested.map(|recorded| recorded.event.name.clone()).collect();
         let may_read_other_processes = self.may_read_other_processes;
         Ok(RecordingResult { finished, runs, events, command_lines, may_read_other_processes })
     }
@@ -103,8 +104,8 @@ fn record_the_rest(
 fn time_for_the_rest(args: &RecordArgs, runs: &Run, taken: Duration) -> Option<Duration> {
     let is_command = args.target.is_command() && args.runs.iteration_count <= 1;
     // A recording that is kept as perf.data has one run.
-    let is_asked = is_command && args.perf_data.is_none() && runs.reason == EndReason::Exited;
-    let left = args.duration.filter(|_| is_asked)?.saturating_sub(taken);
+    let is_requested = is_command && args.perf_data.is_none() && runs.reason == EndReason::Exited;
+    let left = args.duration.filter(|_| is_requested)?.saturating_sub(taken);
     (!left.is_zero()).then_some(left)
 }
 

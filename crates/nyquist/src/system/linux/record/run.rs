@@ -6,7 +6,7 @@ use super::subject::{ancestors, open_backend, prepare, running_target, wanted_sa
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
-use crate::live_page::Tap;
+use crate::live_page::SnapshotSender;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
@@ -40,7 +40,7 @@ pub(super) struct Recorder<'a> {
     /// The events that are recorded in addition to the samples.
     pub(super) events: &'a [RecordedEvent],
     /// The receiver of snapshots, if a page shows them.
-    pub(super) tap: Option<&'a Tap>,
+    pub(super) snapshots: Option<&'a SnapshotSender>,
 }
 
 /// The processes of a run.
@@ -107,7 +107,7 @@ impl Recorder<'_> {
             outcome_messages::print_outcome(self.printer, &outcome);
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
-        let feed = Feed::new(converter, self.tap.map(|tap| (tap, start)));
+        let feed = Feed::new(converter, self.snapshots.map(|snapshots| (snapshots, start)));
         let mut sink =
             RunSink { feed, companions: &mut companions, tee: tee.as_mut(), complete: Timestamp(0) };
         drive(&mut recording, &mut sink);
@@ -192,7 +192,7 @@ impl Recorder<'_> {
                 context_switches: args.shape.rows.cswitch_markers || args.off_cpu,
                 wait_reasons: args.off_cpu,
                 events: self.events.to_vec(),
-                hand_over_every: self.tap.map(|_| HAND_OVER_EVERY),
+                hand_over_every: self.snapshots.map(|_| HAND_OVER_EVERY),
                 ..linux::Options::default()
             },
         )?;

@@ -21,7 +21,7 @@ pub(crate) fn describe(program: &Path) -> String {
     format!(
         "  {program}: {CAPABILITIES}\n      every user who may run this file can record every process, and so see into its memory, and see the kernel's addresses;\n      \
          to allow it to a group alone: chgrp GROUP {program} && chmod 750 {program}\n      \
-         a new version of the file has to be given them again\n"
+         set them again after each update of the file\n"
     )
 }
 

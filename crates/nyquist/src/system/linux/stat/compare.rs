@@ -1,15 +1,15 @@
 //! Compares two commands, and determines whether their difference is significant.
 
 use super::format::value;
-use super::measured::{CONFIDENCE, Row, Summary};
+use super::measured::{CONFIDENCE, MeasuredRow, Summary};
 use crate::number::counted;
 use crate::text::{Cell, Column, Screen, Style, Table, Text, one_line};
 use nyquist_analysis::Change;
 
 /// The rows that both have, in pairs, with their differences.
-pub(super) fn pairs(before: &Summary, after: &Summary) -> Vec<(Row, Row, Change)> {
+pub(super) fn pairs(before: &Summary, after: &Summary) -> Vec<(MeasuredRow, MeasuredRow, Change)> {
     let (before, after) = (before.all_rows(), after.all_rows());
-    let pair = |(one, other): (Row, Row)| {
+    let pair = |(one, other): (MeasuredRow, MeasuredRow)| {
         let change = Change::between(&one.spread.ok()?, &other.spread.ok()?, CONFIDENCE);
         Some((one, other, change))
     };
@@ -25,7 +25,7 @@ pub(super) fn text(before: &Summary, after: &Summary, names: &[Option<String>; 2
     let columns = ["CHANGE", "BEFORE", "AFTER"].map(Column::Number);
     let mut table = Table::new([&columns[..], &[Column::Main("EVENT")]].concat());
     for (one, other, change) in pairs(before, after) {
-        let mean = |row: &Row| row.spread.map_or(0.0, |spread| spread.mean);
+        let mean = |row: &MeasuredRow| row.spread.map_or(0.0, |spread| spread.mean);
         table.add(vec![
             Cell::new(format_change(&change), style(&change)),
             value(&one, mean(&one)).into(),

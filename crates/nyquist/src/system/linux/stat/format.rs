@@ -1,11 +1,11 @@
 //! Values in readable form.
 
-use super::measured::{KernelCount, Quantity, Row, Summary, mean_of, plain};
+use super::measured::{KernelCount, MeasuredRow, Quantity, Summary, mean_of, plain};
 use crate::number::{grouped, percent};
 use nyquist_record::linux::counting::Missing;
 
 /// A value of a row, with its unit.
-pub(super) fn value(row: &Row, value: f64) -> String {
+pub(super) fn value(row: &MeasuredRow, value: f64) -> String {
     match row.quantity {
         Quantity::Seconds => format!("{value:.3} s"),
         Quantity::Nanoseconds => format!("{} ms", decimals(value / 1e6, 2)),
@@ -33,7 +33,7 @@ fn decimals(value: f64, decimals: usize) -> String {
 }
 
 /// The deviation of a row: in its unit, and relative to the mean.
-pub(super) fn deviation(row: &Row) -> (String, String) {
+pub(super) fn deviation(row: &MeasuredRow) -> (String, String) {
     let Some(spread) = row.spread.ok().filter(|spread| spread.count > 1) else {
         return <(String, String)>::default();
     };
@@ -54,7 +54,7 @@ pub(super) fn missing(missing: Missing) -> &'static str {
 
 /// The relation of a value to others: a rate or a share, and whether it is an estimate. `beside` are the rows
 /// of the same thread, or those of all threads together.
-pub(super) fn note(row: &Row, beside: &[Row], summary: &Summary) -> String {
+pub(super) fn note(row: &MeasuredRow, beside: &[MeasuredRow], summary: &Summary) -> String {
     let Ok(spread) = row.spread else { return row.spread.err().map_or("", missing).to_owned() };
     let mut notes = Vec::new();
     notes.extend(relation(row, spread.mean, beside, summary));
@@ -68,7 +68,7 @@ pub(super) fn note(row: &Row, beside: &[Row], summary: &Summary) -> String {
     notes.join(", ")
 }
 
-fn relation(row: &Row, mean: f64, beside: &[Row], summary: &Summary) -> Option<String> {
+fn relation(row: &MeasuredRow, mean: f64, beside: &[MeasuredRow], summary: &Summary) -> Option<String> {
     let other = |name: &str| mean_of(name, beside).filter(|value| *value > 0.0);
     let name = plain(&row.name);
     let share_of = |of: &str| Some(format!("{} of {of}", percent(mean / other(of)?)));

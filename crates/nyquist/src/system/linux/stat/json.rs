@@ -3,7 +3,7 @@
 use super::compare::pairs;
 use super::format::missing;
 use super::interval::IntervalCount;
-use super::measured::{CONFIDENCE, KernelCount, Quantity, Row, Summary};
+use super::measured::{CONFIDENCE, KernelCount, MeasuredRow, Quantity, Summary};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(super) fn interval(since: Duration, counts: &[IntervalCount<'_>]) -> Value {
     json!({ "time_s": since.as_secs_f64(), "events": counts.iter().map(event).collect::<Vec<_>>() })
 }
 
-fn unit(row: &Row) -> &str {
+fn unit(row: &MeasuredRow) -> &str {
     match row.quantity {
         Quantity::Seconds => "s",
         Quantity::Nanoseconds => "ns",
@@ -61,7 +61,7 @@ fn unit(row: &Row) -> &str {
     }
 }
 
-fn row(row: &Row) -> Value {
+fn row(row: &MeasuredRow) -> Value {
     let spread = row.spread.ok();
     json!({
         "event": row.name,

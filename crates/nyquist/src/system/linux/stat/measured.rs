@@ -68,7 +68,7 @@ pub(super) enum KernelCount {
 
 /// A row of the result: the values of all runs.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct MeasuredRow {
     pub(super) name: String,
     pub(super) thread: Option<Thread>,
     pub(super) quantity: Quantity,
@@ -91,9 +91,9 @@ pub(super) struct Summary {
     pub(super) status: u8,
     pub(super) wall: Spread,
     pub(super) walls: Vec<f64>,
-    pub(super) user: Option<Row>,
-    pub(super) system: Option<Row>,
-    pub(super) rows: Vec<Row>,
+    pub(super) user: Option<MeasuredRow>,
+    pub(super) system: Option<MeasuredRow>,
+    pub(super) rows: Vec<MeasuredRow>,
 }
 
 const NONE: Spread = Spread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max: 0.0 };
@@ -105,7 +105,7 @@ impl Summary {
         let first = runs.first().map_or(&[][..], |run| &run.counts);
         let rows = first.iter().enumerate().filter_map(|(place, counted)| {
             let event = events.get(counted.event)?;
-            Some(Row { is_named: *are_named, ..row(event, runs, place, counted) })
+            Some(MeasuredRow { is_named: *are_named, ..row(event, runs, place, counted) })
         });
         Self {
             runs: runs.len(),
@@ -119,15 +119,15 @@ impl Summary {
     }
 
     /// All rows with a value: those of events, then times.
-    pub(super) fn all_rows(&self) -> Vec<Row> {
-        let wall = Row { spread: Ok(self.wall), ..time_row("wall time", self.walls.clone()) };
+    pub(super) fn all_rows(&self) -> Vec<MeasuredRow> {
+        let wall = MeasuredRow { spread: Ok(self.wall), ..time_row("wall time", self.walls.clone()) };
         let times = std::iter::once(wall).chain(self.user.clone()).chain(self.system.clone());
         self.rows.iter().cloned().chain(times).collect()
     }
 }
 
 /// The mean of an event without modifiers, among rows of one thread or of all threads together.
-pub(super) fn mean_of(name: &str, rows: &[Row]) -> Option<f64> {
+pub(super) fn mean_of(name: &str, rows: &[MeasuredRow]) -> Option<f64> {
     let row = rows.iter().find(|row| plain(&row.name) == name)?;
     row.spread.ok().map(|spread| spread.mean)
 }
@@ -140,8 +140,8 @@ pub(super) fn plain(name: &str) -> &str {
     }
 }
 
-fn time_row(name: &str, values: Vec<f64>) -> Row {
-    Row {
+fn time_row(name: &str, values: Vec<f64>) -> MeasuredRow {
+    MeasuredRow {
         name: name.to_owned(),
         thread: None,
         quantity: Quantity::Seconds,
@@ -159,17 +159,17 @@ fn seconds(
     name: &str,
     runs: &[Measured],
     get: impl Fn(&(Duration, Duration, Usage)) -> Duration,
-) -> Option<Row> {
+) -> Option<MeasuredRow> {
     let values: Option<Vec<_>> =
         runs.iter().map(|run| run.used.as_ref().map(|used| get(used).as_secs_f64())).collect();
     values.filter(|values| !values.is_empty()).map(|values| time_row(name, values))
 }
 
 /// The row of the event at an index of each run's counts.
-fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
+fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> MeasuredRow {
     let counts: Vec<_> = runs.iter().filter_map(|run| run.counts.get(place)?.count.ok()).collect();
     let mut values: Vec<_> = counts.iter().map(|count| count.value).collect();
-    let mut row = Row {
+    let mut row = MeasuredRow {
         name: event.name.clone(),
         thread: first.thread.clone(),
         quantity: quantity(event),
@@ -252,9 +252,9 @@ fn mark_of_user_code(name: &str, user_only: bool) -> &'static str {
 }
 
 /// The row of an event in one interval.
-pub(super) fn row_of_interval(change: &IntervalCount<'_>) -> Row {
+pub(super) fn row_of_interval(change: &IntervalCount<'_>) -> MeasuredRow {
     let event = change.event;
-    Row {
+    MeasuredRow {
         name: format!("{}{}", event.name, mark_of_user_code(&event.name, change.user_only)),
         quantity: quantity(event),
         unit: event.unit.clone(),

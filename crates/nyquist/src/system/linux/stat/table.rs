@@ -3,7 +3,7 @@
 use super::events::CountedEvents;
 use super::format::{deviation, missing, note, value};
 use super::interval::IntervalCount;
-use super::measured::{Quantity, Row, Summary, Thread};
+use super::measured::{MeasuredRow, Quantity, Summary, Thread};
 use crate::number::counted;
 use crate::text::{Cell, Column, Screen, Style, Table, Text, cut, one_line};
 use nyquist_record::linux::counting::Missing;
@@ -61,15 +61,15 @@ fn thread_heading(thread: &Thread, has_several_processes: bool) -> String {
 }
 
 /// If this machine lacks an event of the default set, only a note below mentions it.
-fn is_shown(row: &Row, all_missing: bool) -> bool {
+fn is_shown(row: &MeasuredRow, all_missing: bool) -> bool {
     row.spread.is_ok() || !is_of_usual_set(row) || all_missing
 }
 
-fn is_of_usual_set(row: &Row) -> bool {
+fn is_of_usual_set(row: &MeasuredRow) -> bool {
     row.spread.is_err() && row.quantity == Quantity::Times && !row.is_named
 }
 
-fn cells(row: &Row, beside: &[Row], summary: &Summary, has_spread: bool) -> Vec<Cell> {
+fn cells(row: &MeasuredRow, beside: &[MeasuredRow], summary: &Summary, has_spread: bool) -> Vec<Cell> {
     let count = match row.spread {
         Ok(spread) => value(row, spread.mean),
         Err(_) => "-".to_owned(),

@@ -43,8 +43,8 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
         args.web.then(|| LivePage::start(&session::name(args), &args.server(), &args.symbols, printer));
     let served = served.transpose()?;
     let session = Session::start(args, served.as_ref().map(|page| Arc::clone(page.profile())), &sender)?;
-    let asked = sender.clone();
-    thread::spawn(move || forward_requests(&requests, &asked));
+    let requested = sender.clone();
+    thread::spawn(move || forward_requests(&requests, &requested));
     let end = if let Some(page) = &served {
         outcome_messages::print_outcome(printer, &session.about.outcome);
         Ok(web::run(&session, page.profile(), &messages, printer))

@@ -2,12 +2,12 @@
 
 mod context;
 mod functions;
-mod table;
 mod threads;
 mod tree;
+mod types;
 
 pub(super) use context::PageData;
-pub(super) use table::{Cell, Column, Page, Row, Width};
+pub(super) use types::{Cell, Column, Page, Row, Width};
 
 use super::question::{Period, Question, ViewKind};
 use crate::text::one_line;
@@ -15,14 +15,14 @@ use context::PageContext;
 
 /// Answers a query. O(samples of the last seconds + nodes + functions).
 pub(super) fn page(data: PageData<'_>, question: &Question) -> Page {
-    let asked = PageContext::new(data, question);
+    let context = PageContext::new(data, question);
     let page = match question.view {
-        ViewKind::Functions => functions::page(&asked),
-        ViewKind::Tree => tree::page(&asked),
-        ViewKind::Threads => threads::page(&asked),
+        ViewKind::Functions => functions::page(&context),
+        ViewKind::Tree => tree::page(&context),
+        ViewKind::Threads => threads::page(&context),
         ViewKind::Output => output(data.output),
     };
-    let load = |period| asked.load(period, asked.view(period).total().weight);
+    let load = |period| context.load(period, context.view(period).total().weight);
     Page { recent: load(Period::Recent), overall: load(Period::Overall), ..page }
 }
 

@@ -5,7 +5,7 @@ use super::live::Snapshot;
 use super::page::{Page, PageData, page};
 use super::quit_reason::{QuitReason, ended};
 use super::session::{Message, Order, Session};
-use super::state::{State, Wish};
+use super::state::{Action, State};
 use super::terminal::OwnScreen;
 use crate::args::TopArgs;
 use crate::failure::Failure;
@@ -76,8 +76,8 @@ impl Watching<'_> {
         loop {
             let output = self.session.output.lines();
             let shown = page(PageData { index: &index, snapshot, output: &output }, &self.state.question);
-            let asked = self.state.question.clone();
-            while asked == self.state.question {
+            let requested = self.state.question.clone();
+            while requested == self.state.question {
                 if let Some(snapshot) = newest.take_if(|_| !self.state.is_paused) {
                     return Next::Snapshot(snapshot);
                 }
@@ -91,7 +91,7 @@ impl Watching<'_> {
                     if let Some(end) = self.take(message, &shown, &mut newest) {
                         return Next::End(end);
                     }
-                    if asked != self.state.question {
+                    if requested != self.state.question {
                         break;
                     }
                 }
@@ -122,7 +122,7 @@ impl Watching<'_> {
                 self.end = Some(QuitReason::Ended(status));
             }
             Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                return self.state.press(key, page).and_then(|wish| self.grant(wish));
+                return self.state.press(key, page).and_then(|action| self.perform(action));
             }
             Message::Input(_) => {}
             Message::Signal(signal) => return Some(QuitReason::Signal(signal)),
@@ -131,11 +131,11 @@ impl Watching<'_> {
         None
     }
 
-    fn grant(&self, wish: Wish) -> Option<QuitReason> {
-        let order = match wish {
-            Wish::Quit => return Some(QuitReason::Quit),
-            Wish::Window(window) => Order::Window(window),
-            Wish::Reset => Order::Reset,
+    fn perform(&self, action: Action) -> Option<QuitReason> {
+        let order = match action {
+            Action::Quit => return Some(QuitReason::Quit),
+            Action::Window(window) => Order::Window(window),
+            Action::Reset => Order::Reset,
         };
         // After the end of everything, no receiver remains.
         let _ = self.session.orders.send(order);

@@ -41,7 +41,7 @@ struct Cursor {
 
 /// The action of a key outside of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Action {
     Quit,
     /// Keep another window in detail.
     Window(Duration),
@@ -120,7 +120,7 @@ impl State {
     }
 
     /// Handles a key that was pressed while `page` was shown.
-    pub(super) fn press(&mut self, key: KeyEvent, page: &Page) -> Option<Wish> {
+    pub(super) fn press(&mut self, key: KeyEvent, page: &Page) -> Option<Action> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return self.press_with_control(key.code);
         }
@@ -135,8 +135,8 @@ impl State {
         self.go(key.code, page);
         self.ask(key.code);
         match key.code {
-            KeyCode::Char('q') => return Some(Wish::Quit),
-            KeyCode::Char('z') => return Some(Wish::Reset),
+            KeyCode::Char('q') => return Some(Action::Quit),
+            KeyCode::Char('z') => return Some(Action::Reset),
             KeyCode::Char('+' | '=') => return Some(self.set_window(true)),
             KeyCode::Char('-') => return Some(self.set_window(false)),
             KeyCode::Char(' ' | 'p') => self.is_paused = !self.is_paused,
@@ -151,9 +151,9 @@ impl State {
         None
     }
 
-    fn press_with_control(&mut self, code: KeyCode) -> Option<Wish> {
+    fn press_with_control(&mut self, code: KeyCode) -> Option<Action> {
         match code {
-            KeyCode::Char('c') => return Some(Wish::Quit),
+            KeyCode::Char('c') => return Some(Action::Quit),
             KeyCode::Char('u') if self.is_typing => self.question.search.clear(),
             _ => {}
         }
@@ -210,7 +210,7 @@ impl State {
         }
     }
 
-    fn set_window(&mut self, longer: bool) -> Wish {
+    fn set_window(&mut self, longer: bool) -> Action {
         let now = self.question.window;
         let next = if longer {
             WINDOWS.into_iter().find(|&window| window > now)
@@ -218,7 +218,7 @@ impl State {
             WINDOWS.into_iter().rev().find(|&window| window < now)
         };
         self.question.window = next.unwrap_or(now);
-        Wish::Window(Duration::from_secs(self.question.window))
+        Action::Window(Duration::from_secs(self.question.window))
     }
 
     fn go(&mut self, code: KeyCode, page: &Page) {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     /// Presses keys: `E` is Enter, `X` Esc, `B` Backspace, `<` and `>` are Left and Right.
-    fn press(state: &mut State, keys: &str, page: &Page) -> Option<Wish> {
+    fn press(state: &mut State, keys: &str, page: &Page) -> Option<Action> {
         let code = |key| match key {
             'E' => KeyCode::Enter,
             'X' => KeyCode::Esc,
@@ -377,8 +377,8 @@ mod tests {
     fn windows_are_longer_and_shorter() {
         let check = |from, key, seconds| {
             let mut state = State::new(SortBy::Own, from, false);
-            let wish = press(&mut state, key, &page(&[]));
-            assert_eq!(wish, Some(Wish::Window(Duration::from_secs(seconds))));
+            let action = press(&mut state, key, &page(&[]));
+            assert_eq!(action, Some(Action::Window(Duration::from_secs(seconds))));
             assert_eq!(state.question.window, seconds);
         };
         check(5, "+", 10);
@@ -430,7 +430,7 @@ mod tests {
         assert!(state.shows_help);
         press(&mut state, "2", &page);
         assert!(!state.shows_help && state.question.view == ViewKind::Functions);
-        assert_eq!(press(&mut state, "?q", &page), Some(Wish::Quit));
+        assert_eq!(press(&mut state, "?q", &page), Some(Action::Quit));
     }
 
     #[test]
@@ -438,7 +438,7 @@ mod tests {
         let mut state = state();
         press(&mut state, "/", &page(&[]));
         let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(state.press(key, &page(&[])), Some(Wish::Quit));
-        assert_eq!(press(&mut state, "Eq", &page(&[])), Some(Wish::Quit));
+        assert_eq!(state.press(key, &page(&[])), Some(Action::Quit));
+        assert_eq!(press(&mut state, "Eq", &page(&[])), Some(Action::Quit));
     }
 }

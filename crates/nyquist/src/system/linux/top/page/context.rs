@@ -1,6 +1,6 @@
 //! A query with the views of the profile that answer it.
 
-use super::table::Load;
+use super::types::Load;
 use crate::system::linux::top::live::Snapshot;
 use crate::system::linux::top::question::{Period, Question, ViewKind};
 use crate::text::Names;

@@ -1,7 +1,7 @@
 //! Functions by self and total time, in the last seconds and overall.
 
 use super::context::{PageContext, key, part};
-use super::table::{Cell, Column, Page, Row, Width};
+use super::types::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use crate::system::linux::top::question::Period;
 use nyquist_analysis::Function;
@@ -38,21 +38,21 @@ impl Both<'_> {
     }
 }
 
-pub(super) fn page(asked: &PageContext<'_>) -> Page {
-    let totals = [asked.recent.total().weight, asked.overall.total().weight];
-    let nothing = asked.nothing("Nothing was sampled yet");
+pub(super) fn page(context: &PageContext<'_>) -> Page {
+    let totals = [context.recent.total().weight, context.overall.total().weight];
+    let nothing = context.nothing("Nothing was sampled yet");
     Page {
-        columns: columns(asked),
-        rows: functions(asked).iter().map(|both| row(asked, both, totals)).collect(),
-        empty: if asked.search.is_some() { "No function of that name was sampled" } else { nothing },
+        columns: columns(context),
+        rows: functions(context).iter().map(|both| row(context, both, totals)).collect(),
+        empty: if context.search.is_some() { "No function of that name was sampled" } else { nothing },
         ..Page::default()
     }
 }
 
-fn functions<'a>(asked: &PageContext<'a>) -> Vec<Both<'a>> {
-    let recent = asked.recent.functions().functions;
+fn functions<'a>(context: &PageContext<'a>) -> Vec<Both<'a>> {
+    let recent = context.recent.functions().functions;
     let recent: HashMap<_, _> = recent.iter().map(|it| (it.func, Weights::of(it))).collect();
-    let found = asked.overall.functions().functions.into_iter().filter(|it| asked.finds(it.name));
+    let found = context.overall.functions().functions.into_iter().filter(|it| context.finds(it.name));
     let mut functions: Vec<_> = found
         .map(|function| Both {
             recent: recent.get(&function.func).copied().unwrap_or_default(),
@@ -60,8 +60,8 @@ fn functions<'a>(asked: &PageContext<'a>) -> Vec<Both<'a>> {
             function,
         })
         .collect();
-    let period = asked.question.period;
-    match asked.question.sort {
+    let period = context.question.period;
+    match context.question.sort {
         SortBy::Own => functions.sort_by_key(|both| {
             let (first, second) = both.by(period);
             Reverse((first.own, first.total, second.own))
@@ -70,34 +70,34 @@ fn functions<'a>(asked: &PageContext<'a>) -> Vec<Both<'a>> {
             let (first, second) = both.by(period);
             Reverse((first.total, first.own, second.total))
         }),
-        SortBy::Name => functions.sort_by_cached_key(|both| asked.names.show(both.function.name)),
+        SortBy::Name => functions.sort_by_cached_key(|both| context.names.show(both.function.name)),
     }
     functions
 }
 
-fn columns(asked: &PageContext<'_>) -> Vec<Column> {
+fn columns(context: &PageContext<'_>) -> Vec<Column> {
     let number = |heading, period, sort| {
-        let is_sorted = asked.question.period == period && asked.question.sort == sort;
+        let is_sorted = context.question.period == period && context.question.sort == sort;
         Column::new(heading, Width::Number(6)).sorted(is_sorted)
     };
     vec![
-        number("SELF", Period::Recent, SortBy::Own).under(asked.group(Period::Recent)),
+        number("SELF", Period::Recent, SortBy::Own).under(context.group(Period::Recent)),
         Column::bars(),
         number("TOTAL", Period::Recent, SortBy::Total),
-        number("SELF", Period::Overall, SortBy::Own).under(asked.group(Period::Overall)),
+        number("SELF", Period::Overall, SortBy::Own).under(context.group(Period::Overall)),
         number("TOTAL", Period::Overall, SortBy::Total),
-        Column::new("FUNCTION", Width::Rest).sorted(asked.question.sort == SortBy::Name),
+        Column::new("FUNCTION", Width::Rest).sorted(context.question.sort == SortBy::Name),
         Column::new("LIB", Width::Part(6)),
     ]
 }
 
-fn row(asked: &PageContext<'_>, both: &Both<'_>, [recent, overall]: [u64; 2]) -> Row {
+fn row(context: &PageContext<'_>, both: &Both<'_>, [recent, overall]: [u64; 2]) -> Row {
     let Function { name, lib, .. } = both.function;
     let lib = lib.unwrap_or_default();
     let own = part(both.recent.own, recent);
     Row {
         key: key((name, lib)),
-        name: asked.names.show(name),
+        name: context.names.show(name),
         cells: vec![
             Cell::share(own),
             Cell::Bar(own),

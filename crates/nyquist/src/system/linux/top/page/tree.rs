@@ -1,7 +1,7 @@
 //! The call tree, of the last seconds or of the whole recording.
 
 use super::context::{PageContext, key, part};
-use super::table::{Cell, Column, Page, Row, Width};
+use super::types::{Cell, Column, Page, Row, Width};
 use crate::args::SortBy;
 use nyquist_analysis::{Selection, Tree, TreeNode, View};
 
@@ -11,37 +11,37 @@ const OPEN_FROM: f64 = 0.02;
 /// The maximum number of rows of a tree.
 const MAX_ROWS: usize = 2000;
 
-pub(super) fn page(asked: &PageContext<'_>) -> Page {
-    let question = asked.question;
-    let whole = asked.view(question.period);
+pub(super) fn page(context: &PageContext<'_>) -> Page {
+    let question = context.question;
+    let whole = context.view(question.period);
     let focused;
-    let view = match &asked.search {
+    let view = match &context.search {
         None => whole,
         Some(search) => {
             let selection = Selection { focus: vec![search.clone()], ..whole.selection().clone() };
-            focused = View::new(asked.data.index, &selection);
+            focused = View::new(context.data.index, &selection);
             &focused
         }
     };
     let tree = if question.is_inverted { view.inverted_tree() } else { view.call_tree() };
     // Shares are relative to all samples, also during a search.
-    let rows = Rows { asked, tree, total: whole.total().weight };
-    let nothing = asked.nothing("Nothing was sampled in that time");
+    let rows = Rows { context, tree, total: whole.total().weight };
+    let nothing = context.nothing("Nothing was sampled in that time");
     Page {
-        columns: columns(asked),
+        columns: columns(context),
         rows: rows.all(),
-        empty: if asked.search.is_some() { "No stack has a function of that name" } else { nothing },
+        empty: if context.search.is_some() { "No stack has a function of that name" } else { nothing },
         ..Page::default()
     }
 }
 
-fn columns(asked: &PageContext<'_>) -> Vec<Column> {
-    let question = asked.question;
+fn columns(context: &PageContext<'_>) -> Vec<Column> {
+    let question = context.question;
     let by_name = question.sort == SortBy::Name;
     let heading =
         if question.is_inverted { "FUNCTION AND ITS CALLERS" } else { "FUNCTION AND WHAT IT CALLS" };
     vec![
-        Column::new("TOTAL", Width::Number(6)).under(asked.group(question.period)).sorted(!by_name),
+        Column::new("TOTAL", Width::Number(6)).under(context.group(question.period)).sorted(!by_name),
         Column::bars(),
         Column::new("SELF", Width::Number(6)),
         Column::new(heading, Width::Rest).sorted(by_name),
@@ -51,7 +51,7 @@ fn columns(asked: &PageContext<'_>) -> Vec<Column> {
 
 /// Walks over the open part of a tree.
 struct Rows<'v, 'a> {
-    asked: &'v PageContext<'a>,
+    context: &'v PageContext<'a>,
     tree: Tree<'v>,
     total: u64,
 }
@@ -81,8 +81,8 @@ impl<'v> Rows<'v, '_> {
         mut nodes: Vec<TreeNode<'v>>,
         (depth, caller): (usize, u64),
     ) {
-        if self.asked.question.sort == SortBy::Name {
-            nodes.sort_by_cached_key(|node| self.asked.names.show(node.name));
+        if self.context.question.sort == SortBy::Name {
+            nodes.sort_by_cached_key(|node| self.context.names.show(node.name));
         }
         ahead.extend(nodes.into_iter().rev().map(|node| (depth, caller, node)));
     }
@@ -91,10 +91,10 @@ impl<'v> Rows<'v, '_> {
         let lib = node.lib.unwrap_or_default();
         let key = key((caller, node.name, lib));
         let total = part(node.total.weight, self.total);
-        let is_open = || self.asked.question.opened.get(&key).copied().unwrap_or(total >= OPEN_FROM);
+        let is_open = || self.context.question.opened.get(&key).copied().unwrap_or(total >= OPEN_FROM);
         Row {
             key,
-            name: self.asked.names.show(node.name),
+            name: self.context.names.show(node.name),
             depth,
             is_open: node.has_children.then(is_open),
             thread: None,

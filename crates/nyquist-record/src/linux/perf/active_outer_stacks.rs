@@ -3,7 +3,7 @@
 use super::outer_stacks::OuterStacks;
 
 /// The mechanism in use.
-pub(super) type Mechanism = super::deep_stacks::DeepStacks;
+pub(super) type ActiveOuterStacks = super::deep_stacks::DeepStacks;
 
 /// Its part in the thread that drains the rings.
-pub(super) type Observer = <Mechanism as OuterStacks>::Observer;
+pub(super) type Observer = <ActiveOuterStacks as OuterStacks>::Observer;

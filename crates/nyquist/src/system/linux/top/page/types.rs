@@ -1,4 +1,4 @@
-//! A page: columns, rows, and the load of its target.
+//! The types of a page: columns, rows, and the load of its target.
 
 use crate::number::{counted, percent};
 use crate::text::{Style, one_line};

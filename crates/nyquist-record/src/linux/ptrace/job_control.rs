@@ -15,8 +15,8 @@ impl Tracer {
     /// Otherwise, a handler would run only when the tracer continues, and would stop its program after the
     /// user has entered `fg`.
     pub(super) fn stop_after_the_command(&mut self) {
-        let Some(asked_at) = self.suspension.asked_at() else { return };
-        let is_late = monotonic_ns().saturating_sub(asked_at) >= LONGEST_TO_STOP_NS;
+        let Some(requested_at) = self.suspension.requested_at() else { return };
+        let is_late = monotonic_ns().saturating_sub(requested_at) >= LONGEST_TO_STOP_NS;
         if is_late || self.group_has_stopped() {
             // A thread with a request to stop would stop soon, and stay so until this process continues.
             self.handle_last_stops();

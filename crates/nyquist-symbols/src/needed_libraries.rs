@@ -140,7 +140,7 @@ mod tests {
         let check = |rpath: Option<&str>, runpath: Option<&str>, expected: &[&str]| {
             let bytes = |list: Option<&str>| list.map(|list| list.as_bytes().to_vec());
             let dynamic = Dynamic { needed: Vec::new(), rpath: bytes(rpath), runpath: bytes(runpath) };
-            let found = folders(Path::new("/no/such/app"), &dynamic, Some(OsStr::new("/user")));
+            let found = folders(Path::new("/proc/nonexistent/app"), &dynamic, Some(OsStr::new("/user")));
             assert_eq!(found, expected.iter().map(PathBuf::from).collect::<Vec<_>>());
         };
         check(None, None, &["/user"]);

@@ -1,5 +1,4 @@
-//! Records that the source dropped, and its pauses. They are counted, and shown in the profile if their time
-//! and CPU are known.
+//! Passes events of losses and pauses on to the account, and marks them in the profile.
 
 use super::Pipeline;
 use crate::account::gap::Gap;

@@ -11,7 +11,7 @@ use nyquist_perf::{Body, RecordFormat, parse_record};
 
 /// The losses on each CPU, as reported in records.
 #[derive(Debug)]
-pub(crate) struct Losses {
+pub(crate) struct UnreportedLosses {
     format: RecordFormat,
     reported: BTreeMap<u32, u64>,
     /// The losses of additional events: those in records, and those dropped because there was no
@@ -20,7 +20,7 @@ pub(crate) struct Losses {
     additional_dropped: u64,
 }
 
-impl Losses {
+impl UnreportedLosses {
     /// Nothing was lost so far.
     pub(crate) fn new(format: RecordFormat) -> Self {
         Self { format, reported: BTreeMap::new(), additional_reported: 0, additional_dropped: 0 }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn losses_of_additional_events_are_counted_once() {
-        let mut losses = Losses::new(RecordFormat::default());
+        let mut losses = UnreportedLosses::new(RecordFormat::default());
         let lost = |records: u64| {
             let header = [&record::LOST.to_le_bytes()[..], &[0, 0], &24_u16.to_le_bytes()].concat();
             header
@@ -103,8 +103,11 @@ mod tests {
     #[test]
     fn what_no_record_has_reported_is_counted() {
         let sample_type = SampleType::CPU;
-        let mut losses =
-            Losses::new(RecordFormat { sample_type, sample_id_all: true, ..RecordFormat::default() });
+        let mut losses = UnreportedLosses::new(RecordFormat {
+            sample_type,
+            sample_id_all: true,
+            ..RecordFormat::default()
+        });
         for (cpu, records) in [(3_u64, 7_u64), (4, 1), (3, 2)] {
             let size = 32_u16;
             let mut bytes = record::LOST.to_le_bytes().to_vec();

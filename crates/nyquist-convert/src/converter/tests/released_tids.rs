@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn a_nameless_thread_is_the_last_that_ended() {
+fn a_released_tid_is_the_last_that_ended() {
     let mut converter = converter(true);
     converter.push(exec(1, 7, "seven"));
     converter.push(at(2, sample(u32::MAX, u32::MAX, None, &[1])));
@@ -16,7 +16,7 @@ fn a_nameless_thread_is_the_last_that_ended() {
 }
 
 #[test]
-fn a_nameless_thread_is_no_thread_of_its_own() {
+fn a_released_tid_is_no_thread_of_its_own() {
     let mut converter = converter(true);
     converter.push(exec(1, 7, "seven"));
     converter.push(at(2, fork(7, 8, 7)));
@@ -28,7 +28,7 @@ fn a_nameless_thread_is_no_thread_of_its_own() {
 }
 
 #[test]
-fn a_nameless_thread_stays_in_its_process() {
+fn a_released_tid_is_of_its_process() {
     let whose = |events: Vec<Event>| -> Vec<(String, String)> {
         let mut converter = converter(true);
         converter.push(exec(1, 7, "seven"));
@@ -41,11 +41,11 @@ fn a_nameless_thread_stays_in_its_process() {
         rows.map(|row| (profile.processes()[row.process.index()].pid.clone(), row.tid.clone())).collect()
     };
     let ended = |cpu, pid, tid| on(cpu, at(3, EventKind::Exit { pid: Pid(pid), tid: Tid(tid) }));
-    let nameless = |cpu| on(cpu, at(4, sample(7, u32::MAX, None, &[2])));
+    let released = |cpu| on(cpu, at(4, sample(7, u32::MAX, None, &[2])));
     let row = |tid: &str| [("7".to_owned(), tid.to_owned())];
     // The thread has left the CPU on which it ended, and a thread of another process has ended on the current
     // CPU.
-    assert_eq!(whose(vec![ended(1, 7, 8), ended(0, 9, 9), nameless(0)]), row("8"));
+    assert_eq!(whose(vec![ended(1, 7, 8), ended(0, 9, 9), released(0)]), row("8"));
     // The record of its end was lost.
-    assert_eq!(whose(vec![ended(0, 9, 9), nameless(0)]), row("7"));
+    assert_eq!(whose(vec![ended(0, 9, 9), released(0)]), row("7"));
 }

@@ -43,7 +43,7 @@ impl Suspension {
     }
 
     /// When a stop was requested, if the process has not stopped since.
-    pub(crate) fn asked_at(&self) -> Option<u64> {
+    pub(crate) fn requested_at(&self) -> Option<u64> {
         Some(ASKED_AT.load(Ordering::Relaxed)).filter(|at| self.is_ours && *at > 0)
     }
 

@@ -3,7 +3,7 @@
 
 /// What is known before a ring is mapped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct RingLimits {
     /// The CPUs that get rings.
     pub(crate) cpus: usize,
     /// The size of a page in bytes.
@@ -77,7 +77,7 @@ const SMALLEST_STACK: u32 = 16 << 10;
 /// The size of a sample without its stack copy: about 40 words, and 127 of the kernel's call chain.
 const SAMPLE_OVERHEAD: u64 = 1536;
 
-impl Allowance {
+impl RingLimits {
     /// The first plan to try: the largest rings within the limits; samples have priority.
     pub(crate) fn plan(&self) -> RingPlan {
         let page = self.page as u64;
@@ -229,8 +229,8 @@ fn power_of_two_within(room: u64, least: u64, most: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn allowance(cpus: usize, bytes: Option<u64>, rate_hz: u32) -> Allowance {
-        Allowance {
+    fn limits(cpus: usize, bytes: Option<u64>, rate_hz: u32) -> RingLimits {
+        RingLimits {
             cpus,
             page: 4096,
             bytes,
@@ -243,11 +243,11 @@ mod tests {
 
     /// The memory that the rings of a plan lock, with their control pages: for samples, for the CPU time of
     /// ended threads, and for the sideband, which has two if there is no limit.
-    fn locked(allowance: &Allowance, plan: RingPlan) -> u64 {
-        let sidebands = if allowance.bytes.is_none() { 2 } else { 1 };
+    fn locked(limits: &RingLimits, plan: RingPlan) -> u64 {
+        let sidebands = if limits.bytes.is_none() { 2 } else { 1 };
         let sideband = plan.sideband_pages.map_or(0, |pages| sidebands * (pages + 1));
         let pages = plan.sample_pages + 1 + TOTALS_PAGES + 1 + sideband;
-        (allowance.cpus * pages * allowance.page) as u64
+        (limits.cpus * pages * limits.page) as u64
     }
 
     #[test]
@@ -255,8 +255,8 @@ mod tests {
         for cpus in [1, 2, 16] {
             for bytes in [Some(516_u64 << 10), Some(8 << 20), None] {
                 let bytes = bytes.map(|bytes| bytes * cpus as u64);
-                let alone = allowance(cpus, bytes, 1000);
-                let with_events = Allowance { has_additional_events: true, ..alone };
+                let alone = limits(cpus, bytes, 1000);
+                let with_events = RingLimits { has_additional_events: true, ..alone };
                 let plan = with_events.plan();
                 let more = (cpus * (plan.sample_pages + 1) * with_events.page) as u64;
                 assert!(plan.sample_pages <= alone.plan().sample_pages, "{plan:?}");
@@ -270,17 +270,17 @@ mod tests {
 
     #[test]
     fn rings_hold_an_eighth_of_a_second_at_1000_hz() {
-        let plan = allowance(2, None, 1000).plan();
+        let plan = limits(2, None, 1000).plan();
         assert_eq!(plan.sample_pages * 4096, 8 << 20);
-        let as_asked = Allowance { copies: Copies::Fixed(32 << 10), ..allowance(2, None, 1000) };
-        assert_eq!(as_asked.plan().sample_pages * 4096, 4 << 20);
+        let as_requested = RingLimits { copies: Copies::Fixed(32 << 10), ..limits(2, None, 1000) };
+        assert_eq!(as_requested.plan().sample_pages * 4096, 4 << 20);
         assert_eq!(plan.sideband_pages, Some(128));
-        let copies = |cpus, bytes, rate_hz| allowance(cpus, bytes, rate_hz).plan().stack_bytes;
+        let copies = |cpus, bytes, rate_hz| limits(cpus, bytes, rate_hz).plan().stack_bytes;
         assert_eq!(copies(2, None, 1000), LARGEST_STACK);
         assert_eq!(copies(2, None, 10_000), SMALLER_STACK);
         assert_eq!(copies(2, Some(9_445_376), 500), SMALLER_STACK);
         assert_eq!(copies(2, Some(9_445_376), 250), LARGEST_STACK);
-        assert_eq!(allowance(2, Some(9_445_376), 1000).plan().sample_pages * 4096, 4 << 20);
+        assert_eq!(limits(2, Some(9_445_376), 1000).plan().sample_pages * 4096, 4 << 20);
         assert_eq!(copies(2, Some(9_445_376), 1000), SMALLER_STACK);
         assert_eq!(copies(2, Some(9_445_376), 10_000), SMALLEST_STACK);
         assert_eq!(copies(256, None, 1000), SMALLER_STACK);
@@ -289,8 +289,8 @@ mod tests {
     #[test]
     fn a_prompt_reader_has_full_copies_at_high_rates() {
         let copies = |cpus, bytes, rate_hz| {
-            let allowance = Allowance { reader_at_once: true, ..allowance(cpus, bytes, rate_hz) };
-            allowance.plan().stack_bytes
+            let limits = RingLimits { reader_at_once: true, ..limits(cpus, bytes, rate_hz) };
+            limits.plan().stack_bytes
         };
         assert_eq!(copies(2, None, 10_000), LARGEST_STACK);
         assert_eq!(copies(2, None, 20_000), SMALLER_STACK);
@@ -302,26 +302,26 @@ mod tests {
 
     #[test]
     fn a_copy_has_its_asked_size_within_its_ring() {
-        let check = |asked, bytes, expected| {
-            let copies = Copies::Fixed(asked);
-            let plan = Allowance { copies, ..allowance(2, bytes, 1000) }.plan();
-            assert_eq!(plan.stack_bytes, expected, "{asked}");
+        let check = |requested, bytes, expected| {
+            let copies = Copies::Fixed(requested);
+            let plan = RingLimits { copies, ..limits(2, bytes, 1000) }.plan();
+            assert_eq!(plan.stack_bytes, expected, "{requested}");
         };
         check(1024, None, 1024);
         check(1025, None, 1032);
         check(65_535, None, LARGEST_STACK);
         check(65_528, Some(1 << 20), 31_232);
         check(65_528, Some(9_445_376), LARGEST_STACK);
-        let none = Allowance { copies: Copies::None, ..allowance(2, None, 1000) }.plan();
+        let none = RingLimits { copies: Copies::None, ..limits(2, None, 1000) }.plan();
         assert_eq!(none.stack_bytes, 0);
     }
 
     #[test]
     fn a_plan_keeps_to_what_is_allowed() {
         let check = |cpus: usize, memlock_kb: u64| {
-            let allowance = allowance(cpus, Some((516 * cpus as u64 + memlock_kb) << 10), 1000);
-            let plan = allowance.plan();
-            assert!(locked(&allowance, plan) <= allowance.bytes.unwrap(), "{cpus} CPUs, {memlock_kb} kB");
+            let limits = limits(cpus, Some((516 * cpus as u64 + memlock_kb) << 10), 1000);
+            let plan = limits.plan();
+            assert!(locked(&limits, plan) <= limits.bytes.unwrap(), "{cpus} CPUs, {memlock_kb} kB");
             assert!(plan.sample_pages.is_power_of_two());
             assert!(plan.sideband_pages.is_none_or(usize::is_power_of_two));
             assert_eq!(plan.stack_bytes % 8, 0);
@@ -336,8 +336,8 @@ mod tests {
     #[test]
     fn half_of_what_is_allowed_is_used_at_least() {
         for cpus in [1, 2, 8, 128] {
-            let allowance = allowance(cpus, Some((516 * cpus as u64 + 8192) << 10), 1000);
-            assert!(locked(&allowance, allowance.plan()) * 2 > allowance.bytes.unwrap(), "{cpus} CPUs");
+            let limits = limits(cpus, Some((516 * cpus as u64 + 8192) << 10), 1000);
+            assert!(locked(&limits, limits.plan()) * 2 > limits.bytes.unwrap(), "{cpus} CPUs");
         }
     }
 
@@ -364,9 +364,9 @@ mod tests {
     fn attached(rights: Rights, bytes: Option<u64>) -> Option<(AttachMethod, u64, u32)> {
         let cost = AttachCost { cpus: 128, threads: 1000, separate_clock: true, additional_events: 0 };
         let attaching = cost.attaching(rights)?;
-        let allowance = allowance(128, bytes, 1000);
-        let plan = allowance.plan();
-        let locked = locked(&allowance, plan);
+        let limits = limits(128, bytes, 1000);
+        let plan = limits.plan();
+        let locked = locked(&limits, plan);
         assert!(bytes.is_none_or(|bytes| locked <= bytes), "{locked} bytes are locked of {bytes:?}");
         Some((attaching, locked / 128 / 1024, plan.stack_bytes / 1024))
     }
@@ -395,11 +395,11 @@ mod tests {
 
     #[test]
     fn plans_shrink_until_nothing_is_left_to_save() {
-        let allowance = allowance(4, None, 1000);
-        let mut plan = allowance.plan();
+        let limits = limits(4, None, 1000);
+        let mut plan = limits.plan();
         let mut steps = 0;
-        while let Some(next) = allowance.smaller(plan) {
-            assert!(locked(&allowance, next) < locked(&allowance, plan), "{plan:?} {next:?}");
+        while let Some(next) = limits.smaller(plan) {
+            assert!(locked(&limits, next) < locked(&limits, plan), "{plan:?} {next:?}");
             assert!(next.stack_bytes <= plan.stack_bytes);
             plan = next;
             steps += 1;
