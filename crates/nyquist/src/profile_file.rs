@@ -21,6 +21,10 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
+/// The hint for files of an unknown format.
+const READ_FORMATS: &str = "files of the Firefox Profiler, perf (perf.data), Windows (.etl), pprof, speedscope, Chrome, folded \
+                            stacks and others are read: docs/formats.md lists them all";
+
 /// A file that is open; `-` is standard input.
 pub(crate) struct InputFile {
     pub(crate) path: PathBuf,
@@ -338,7 +342,7 @@ fn unknown(path: &Path, start: &[u8]) -> Failure {
         path.display()
     ));
     if !start.starts_with(b"\x7fELF") && !start.starts_with(b"#!") {
-        return failure;
+        return failure.hint(READ_FORMATS);
     }
     // A shell would search a name without a folder in PATH.
     let folder = if path.components().count() == 1 { "./" } else { "" };
@@ -385,5 +389,18 @@ fn cannot_read(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::IsADirectory if path.extension() == Some(OsStr::new("trace")) => trace(path),
         io::ErrorKind::IsADirectory => failure.hint("name a profile, such as profile.json.gz"),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_unknown_format_says_what_is_read_or_how_to_record_it() {
+        let hints = |path: &str, start: &[u8]| unknown(Path::new(path), start).hints;
+        assert_eq!(hints("notes.txt", b"hello"), [READ_FORMATS]);
+        assert_eq!(hints("app", b"\x7fELF\x02"), ["to record a program: nyquist record ./app"]);
+        assert_eq!(hints("bin/run", b"#!/bin/sh"), ["to record a program: nyquist record bin/run"]);
     }
 }
