@@ -140,11 +140,7 @@ fn read_profile(
         (None, [event]) => Some(event.as_str()),
         _ => None,
     };
-    let given = match value {
-        Some(_) => recording.given_other_than(&["--event", "--label"]),
-        None => recording.given_other_than(&["--label"]),
-    };
-    if let Some(option) = given {
+    if let Some(option) = recording.not_for_profiles(value.is_some()) {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
     let Some(format) = other else {
