@@ -1,6 +1,6 @@
 //! The arguments of `nyquist import`.
 
-use crate::args::{RecordingArgs, ServerArgs, SymbolArgs, Verbosity};
+use crate::args::{PresentationArgs, RecordingArgs};
 use clap::Args;
 use nyquist_profile::firefox::FormatVersion;
 use std::path::PathBuf;
@@ -27,9 +27,5 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,
     #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) presentation: PresentationArgs,
 }

@@ -13,6 +13,7 @@ mod flamegraph;
 mod import;
 mod list;
 mod load;
+mod presentation;
 mod quantity;
 mod query;
 mod read;
@@ -39,6 +40,7 @@ pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::ImportArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use load::LoadArgs;
+pub(crate) use presentation::PresentationArgs;
 pub(crate) use quantity::TimeRange;
 pub(crate) use query::{QueryArgs, Question};
 pub(crate) use read::ReadArgs;
@@ -201,9 +203,9 @@ impl Command {
     /// Where it looks for symbols, and how much memory they may take; `None` of a command that reads none.
     pub(crate) fn symbols(&self) -> Option<&SymbolArgs> {
         match self {
-            Self::Record(args) => Some(&args.symbols),
-            Self::Load(args) => Some(&args.symbols),
-            Self::Import(args) => Some(&args.symbols),
+            Self::Record(args) => Some(&args.presentation.symbols),
+            Self::Load(args) => Some(&args.presentation.symbols),
+            Self::Import(args) => Some(&args.presentation.symbols),
             Self::Report(args) => Some(&args.read.symbols),
             Self::Annotate(args) => Some(&args.read.symbols),
             Self::Export(args) => Some(&args.read.symbols),

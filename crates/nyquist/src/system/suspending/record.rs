@@ -119,7 +119,7 @@ impl Recorder<'_> {
         let mut converter = Converter::new(options)
             .shaped(Shape { waits: args.off_cpu, ..Shape::from(args.shape) })
             .with_distinctive_words()
-            .limiting_side_files(memory::side_files(args.symbols.max_memory));
+            .limiting_side_files(memory::side_files(args.presentation.symbols.max_memory));
         if args.target.all_cpus && !args.target.name.is_empty() {
             let names = args.target.name.iter().map(|name| NamePattern::new(name));
             converter.keep_only(Filter::Named(names.collect()));

@@ -79,7 +79,7 @@ impl Recorder<'_> {
     ) -> Result<Run, Failure> {
         let launches = matches!(target, RunTarget::Requested) && !self.args.command.is_empty();
         let (running, listens_to) = self.running(target)?;
-        let budget = memory::side_files(self.args.symbols.max_memory);
+        let budget = memory::side_files(self.args.presentation.symbols.max_memory);
         let markers = markers::listen(listens_to, self.user, &budget, self.printer);
         let RunProcesses { child, target } = self.subject(running, launches, markers.as_ref())?;
         let perf_data = self.args.perf_data.as_deref().map(PerfTee::open).transpose()?;
@@ -224,7 +224,7 @@ impl Recorder<'_> {
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
         let converter = converter
             .with_distinctive_words()
-            .limiting_side_files(memory::side_files(self.args.symbols.max_memory));
+            .limiting_side_files(memory::side_files(self.args.presentation.symbols.max_memory));
         with_running_kernel(converter, outcome)
     }
 
