@@ -3,10 +3,12 @@
 use super::family::Family;
 use crate::control::Control;
 use crate::live_page::Tap;
+use crate::system::drive::ChunkSink;
 use crate::system::launch::EndReason;
 use crate::system::signals::now;
-use nyquist_convert::Converter;
+use bytes::Bytes;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
+use nyquist_convert::{Converter, StackCopyFeedback};
 use std::time::Duration;
 
 /// The receivers of a run's events.
@@ -23,19 +25,25 @@ impl<'a> Feed<'a> {
     pub(crate) fn new(converter: &'a mut Converter, tap: Option<(&'a Tap, Timestamp)>) -> Self {
         Self { converter, family: Family::default(), tap }
     }
+}
 
-    /// Takes all events. Every event before a time is now known.
-    pub(crate) fn push(&mut self, events: &mut Vec<Event>, complete_before: Timestamp) {
+impl ChunkSink for Feed<'_> {
+    fn take(
+        &mut self,
+        events: &mut Vec<Event>,
+        _records: Option<Bytes>,
+        complete_before: Timestamp,
+    ) -> StackCopyFeedback {
         for event in events.drain(..) {
             self.family.notice(&event);
             self.converter.push(event);
         }
         // Another run may follow, with events later than now.
         self.converter.advance(complete_before.min(now()));
+        self.converter.take_stack_copy_feedback()
     }
 
-    /// Shows the profile so far, if a page wants it.
-    pub(crate) fn show(&self, complete_before: Timestamp) {
+    fn show(&mut self, complete_before: Timestamp) {
         if let Some((tap, start)) = self.tap {
             tap.offer(self.converter, start, complete_before.min(now()));
         }

@@ -12,9 +12,10 @@ use crate::record::{
     Feed, Launched, RecordingResult, Run, RunReport, describe, end_of, enter_recording, named_processes,
     program_name, record_runs, total_event,
 };
-use crate::system::recorder::backend::{Backend, OpenError, Outcome, Recording, Summary};
+use crate::system::drive::drive;
+use crate::system::recorder::backend::{Backend, OpenError, Outcome, Summary};
 use crate::system::recorder::launch::{self, LaunchError, Suspended};
-use crate::system::recorder::{Command, Preference, Target, now};
+use crate::system::recorder::{Command, Target, now};
 use nyquist_convert::{Converter, Filter, NamePattern, Options, Shape};
 use nyquist_profile::ExtraInfo;
 use std::time::Duration;
@@ -77,7 +78,7 @@ impl Recorder<'_> {
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
         let mut feed = Feed::new(converter, self.tap.map(|tap| (tap, began)));
-        convert(&mut recording, &mut feed);
+        drive(&mut recording, &mut feed);
         let family = feed.family;
         let summary = recording.finish();
         if let Some(total) = total_event(summary.total_cpu_time_ns) {
@@ -125,18 +126,6 @@ impl Recorder<'_> {
             converter.keep_only(Filter::Named(names.collect()));
         }
         converter
-    }
-}
-
-/// Converts all recorded events, until the recording ends.
-fn convert(recording: &mut Recording, feed: &mut Feed<'_>) {
-    let _preference = Preference::of_this_thread();
-    let mut events = Vec::new();
-    for chunk in recording {
-        let complete_before = chunk.complete_before();
-        chunk.decode(&mut events);
-        feed.push(&mut events, complete_before);
-        feed.show(complete_before);
     }
 }
 

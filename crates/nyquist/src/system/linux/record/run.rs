@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::record::{
     Feed, Launched, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
 };
-use crate::system::linux::drive::{ChunkSink, drive};
+use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
 use crate::system::linux::{markers, outcome_messages};
@@ -264,8 +264,7 @@ impl ChunkSink for RunSink<'_> {
             self.companions.collect(events);
         }
         self.complete = self.complete.max(complete_before);
-        self.feed.push(events, complete_before);
-        self.feed.converter.take_stack_copy_feedback()
+        self.feed.take(events, None, complete_before)
     }
 
     fn show(&mut self, complete_before: Timestamp) {

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::live_page::{Pace, PageProfile};
 use crate::memory;
 use crate::printer::Printer;
-use crate::system::linux::drive::{ChunkSink, drive};
+use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::outcome_messages;
 use crate::system::linux::record::{
