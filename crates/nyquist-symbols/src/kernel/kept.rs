@@ -279,7 +279,7 @@ mod tests {
         assert!(sealed_kernel(head, &blocks) == whole);
         let all = (0..200_u64).map(|n| TEXT + 0x11 * n).chain([0, 0x11, 0x1000, u64::MAX]);
         let all: Vec<_> = all.collect();
-        let look = |file: Vec<u8>| {
+        let read = |file: Vec<u8>| {
             let Some(kept) = read_kernel(file) else { return };
             let around = kept.modules.iter().flat_map(|module| [module.range.start.0, module.range.end.0]);
             for address in around.chain(all.iter().copied()) {
@@ -290,12 +290,12 @@ mod tests {
             for at in 0..head.len() {
                 let mut damaged = head.to_vec();
                 damaged[at] = value;
-                look(sealed_kernel(&damaged, &blocks));
+                read(sealed_kernel(&damaged, &blocks));
             }
             for at in 0..blocks[0].len() {
                 let mut damaged = blocks.clone();
                 damaged[0][at] = value;
-                look(sealed_kernel(head, &damaged));
+                read(sealed_kernel(head, &damaged));
             }
         }
     }

@@ -4,14 +4,14 @@ mod destinations;
 pub(crate) mod ending;
 mod family;
 mod feed;
-mod launched;
+mod launched_command;
 mod recording_result;
 mod run;
 mod subject;
 mod summary;
 
 pub(crate) use feed::{Feed, end_of, total_event};
-pub(crate) use launched::{Launched, enter_recording};
+pub(crate) use launched_command::{LaunchedCommand, enter_recording};
 pub(crate) use recording_result::RecordingResult;
 pub(crate) use run::{Run, record_runs};
 pub(crate) use subject::{describe, named_processes, program_name};

@@ -9,12 +9,12 @@ use crate::live_page::Tap;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
-    Feed, Launched, RecordingResult, Run, RunReport, describe, end_of, enter_recording, named_processes,
-    program_name, record_runs, total_event,
+    Feed, LaunchedCommand, RecordingResult, Run, RunReport, describe, end_of, enter_recording,
+    named_processes, program_name, record_runs, total_event,
 };
 use crate::system::drive::drive;
 use crate::system::recorder::backend::{Backend, OpenError, Outcome, Summary};
-use crate::system::recorder::launch::{self, LaunchError, Suspended};
+use crate::system::recorder::launch::{self, LaunchError, SuspendedChild};
 use crate::system::recorder::{Command, Target, now};
 use nyquist_convert::{Converter, Filter, NamePattern, Options, Shape};
 use nyquist_profile::ExtraInfo;
@@ -62,7 +62,7 @@ impl Recorder<'_> {
     /// Records one run into the converter of the runs before it, if there are any.
     fn run(&self, duration: Option<Duration>, converter: &mut Option<Converter>) -> Result<Run, Failure> {
         let (child, target) = self.subject()?;
-        let notice = child.as_ref().and_then(Suspended::notice).map(str::to_owned);
+        let notice = child.as_ref().and_then(SuspendedChild::notice).map(str::to_owned);
         let options = options::of(self.args, duration);
         let backend = Backend::open(&target, &options).map_err(|error| open_failure(&error))?;
         let outcome = backend.outcome();
@@ -72,7 +72,8 @@ impl Recorder<'_> {
         let began = now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
         let is_recorded = matches!(target, Target::Child(_));
-        let command = command.map(|running| Launched::new(running, program_name(self.args), is_recorded));
+        let command =
+            command.map(|running| LaunchedCommand::new(running, program_name(self.args), is_recorded));
         if is_first {
             print_outcome(self.printer, &outcome, notice.as_deref());
         }
@@ -96,7 +97,7 @@ impl Recorder<'_> {
     }
 
     /// The command, if there is one, and what is recorded.
-    fn subject(&self) -> Result<(Option<Suspended>, Target), Failure> {
+    fn subject(&self) -> Result<(Option<SuspendedChild>, Target), Failure> {
         let args = self.args;
         let running = running_target(args)?;
         let child = match Command::from_words(args.command.iter().cloned()) {

@@ -10,7 +10,7 @@ use crate::live_page::Tap;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
-    Feed, Launched, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
+    Feed, LaunchedCommand, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
 };
 use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, StackCopyFeedback};
 use nyquist_record::linux::backend::{Backend, Outcome, Summary};
-use nyquist_record::linux::launch::Suspended;
+use nyquist_record::linux::launch::SuspendedChild;
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::{self, Credentials, RecordedEvent, Target};
 use nyquist_symbols::KernelSymbols;
@@ -54,7 +54,7 @@ pub(super) enum RunTarget {
 /// The processes that will be recorded.
 struct RunProcesses {
     /// The command, if there is one, suspended before its start.
-    child: Option<Suspended>,
+    child: Option<SuspendedChild>,
     target: Target,
 }
 
@@ -155,9 +155,9 @@ impl Recorder<'_> {
         }
     }
 
-    fn start(&self, child: Suspended, target: &Target) -> Result<Launched, Failure> {
+    fn start(&self, child: SuspendedChild, target: &Target) -> Result<LaunchedCommand, Failure> {
         let running = child.start().map_err(|error| launch_failure(&error))?;
-        Ok(Launched::new(running, program_name(self.args), matches!(target, Target::Child(_))))
+        Ok(LaunchedCommand::new(running, program_name(self.args), matches!(target, Target::Child(_))))
     }
 
     fn subject(
@@ -179,7 +179,7 @@ impl Recorder<'_> {
     fn open(
         &self,
         target: Target,
-        child: Option<&Suspended>,
+        child: Option<&SuspendedChild>,
         duration: Option<Duration>,
     ) -> Result<Backend, Failure> {
         let args = self.args;
@@ -196,7 +196,7 @@ impl Recorder<'_> {
                 ..linux::Options::default()
             },
         )?;
-        let loses_privileges = child.and_then(Suspended::loses_privileges);
+        let loses_privileges = child.and_then(SuspendedChild::loses_privileges);
         let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
         if matches!(backend, Backend::Ptrace(_)) {
             self.warn_of_rows_without_cpus();

@@ -3,7 +3,7 @@
 use super::events::CountedEvents;
 use super::interval::IntervalCount;
 use nyquist_analysis::Spread;
-use nyquist_record::linux::counting::{Count, Missing, ThreadAccount};
+use nyquist_record::linux::counting::{Count, MissingCount, ThreadAccount};
 use nyquist_record::linux::event_names::Event;
 use nyquist_record::linux::launch::Usage;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) struct Counted {
     pub(super) thread: Option<Thread>,
     /// The kernel's own accounting of that thread, if known.
     pub(super) account: Option<ThreadAccount>,
-    pub(super) count: Result<Count, Missing>,
+    pub(super) count: Result<Count, MissingCount>,
     pub(super) user_only: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Row {
     pub(super) quantity: Quantity,
     pub(super) unit: Option<String>,
     pub(super) values: Vec<f64>,
-    pub(super) spread: Result<Spread, Missing>,
+    pub(super) spread: Result<Spread, MissingCount>,
     /// The least share of a run's time during which it was counted.
     pub(super) share: f64,
     pub(super) user_only: bool,
@@ -146,7 +146,7 @@ fn time_row(name: &str, values: Vec<f64>) -> Row {
         thread: None,
         quantity: Quantity::Seconds,
         unit: Some("s".to_owned()),
-        spread: Spread::of(&values).ok_or(Missing::NotCounted),
+        spread: Spread::of(&values).ok_or(MissingCount::NotCounted),
         values,
         share: 1.0,
         user_only: false,
@@ -175,7 +175,7 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
         quantity: quantity(event),
         unit: event.unit.clone(),
         values: Vec::new(),
-        spread: Err(first.count.err().unwrap_or(Missing::NotCounted)),
+        spread: Err(first.count.err().unwrap_or(MissingCount::NotCounted)),
         share: counts.iter().copied().map(Count::share).fold(1.0, f64::min),
         user_only: first.user_only,
         by_kernel: None,
@@ -184,7 +184,7 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
     // Switches happen in the kernel, where an unprivileged user's event counts none. The kernel's own
     // count of each process includes them.
     let is_hidden = first.user_only && ["context-switches", "cs"].contains(&&*event.name);
-    if is_hidden || matches!(first.count, Err(Missing::NotPermitted)) {
+    if is_hidden || matches!(first.count, Err(MissingCount::NotPermitted)) {
         let (found, whose): (Option<Vec<_>>, _) = match &first.thread {
             None => (runs.iter().map(|run| by_process(event, run)).collect(), KernelCount::Processes),
             Some(_) => (by_thread(event, first).map(|value| vec![value]), KernelCount::Thread),
