@@ -10,7 +10,7 @@ use crate::printer::Printer;
 use crate::system::{files, process_memory};
 use crate::text::one_line;
 use nyquist_download::PerfArchive;
-use nyquist_formats::{Format, PREFIX_BYTES, Packing, Unpacked, detect};
+use nyquist_formats::{Format, PREFIX_BYTES, Packing, UnpackedFile, detect};
 use nyquist_perf::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
@@ -66,7 +66,7 @@ impl InputFile {
         let cannot_read = |error: io::Error| cannot_read(&path, &error);
         let packing = source.packing().map_err(cannot_read)?.filter(|packing| packing.hides(format));
         let Some(packing) = packing else { return Ok(Self { path, source, format, kernel }) };
-        let Unpacked { file, cut } = source
+        let UnpackedFile { file, cut } = source
             .bytes()
             .and_then(|packed| packing.unpack(packed, files::nameless()?))
             .map_err(|error| Failure::because(format_args!("cannot unpack {}", path.display()), &error))?;

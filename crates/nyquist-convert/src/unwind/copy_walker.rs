@@ -1,7 +1,7 @@
 //! Walks copies of stacks of any processes, without asking the processes for more data.
 
 use super::registers::{code_32, unwindable};
-use super::walk::{Watched, settled};
+use super::walk::{WatchedStack, settled};
 use crate::event::PreUnwound;
 use crate::event::pre_unwound::{KeptCopy, Walked};
 use nyquist_object::Avma;
@@ -27,7 +27,7 @@ impl CopyWalker {
         };
         let KeptCopy::Memory(bytes) = copy else { return };
         let copy = StackCopy { start: registers.stack_pointer(), bytes };
-        let copy = Watched { memory: copy, outermost: Cell::new(0) };
+        let copy = WatchedStack { memory: copy, outermost: Cell::new(0) };
         self.frames.clear();
         let mut push = |frame| self.frames.push(frame);
         let end = self.unwinder.walk(space, &registers, &copy, &mut push);

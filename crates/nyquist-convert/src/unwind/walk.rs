@@ -37,7 +37,7 @@ impl Walker<'_> {
             return (Walked::BetweenPrograms, Avma(0));
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-        let copy = Watched { memory: copy, outermost: Cell::new(0) };
+        let copy = WatchedStack { memory: copy, outermost: Cell::new(0) };
         let before = frames.len();
         loop {
             let end = self.walk_known(&registers, &copy, frames);
@@ -52,7 +52,7 @@ impl Walker<'_> {
     fn walk_known(
         &mut self,
         registers: &unwind::Registers,
-        copy: &Watched<StackCopy<'_>>,
+        copy: &WatchedStack<StackCopy<'_>>,
         frames: &mut Vec<FrameAddress>,
     ) -> WalkEnd {
         let Self { unwinder, process, modules, dumps, .. } = self;
@@ -76,12 +76,12 @@ impl Walker<'_> {
 }
 
 /// A stack that records the outermost address that a walk reads.
-pub(super) struct Watched<M> {
+pub(super) struct WatchedStack<M> {
     pub(super) memory: M,
     pub(super) outermost: Cell<u64>,
 }
 
-impl<M: StackMemory> StackMemory for Watched<M> {
+impl<M: StackMemory> StackMemory for WatchedStack<M> {
     #[inline]
     fn read_u64(&self, address: Avma) -> Option<u64> {
         let word = self.memory.read_u64(address)?;
@@ -92,7 +92,7 @@ impl<M: StackMemory> StackMemory for Watched<M> {
 
 /// A copy of a stack, and the code of the files that are mapped.
 struct CopyAndCode<'a> {
-    copy: &'a Watched<StackCopy<'a>>,
+    copy: &'a WatchedStack<StackCopy<'a>>,
     mappings: Mappings,
     modules: &'a ModuleStore,
 }

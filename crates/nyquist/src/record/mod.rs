@@ -23,7 +23,7 @@ use crate::failure::{FAILED, Failure};
 use crate::live_page::{LivePage, Tap};
 use crate::output::Output;
 use crate::printer::{self, Printer};
-use crate::save::{SaveFormat, Saved, save};
+use crate::save::{SaveFormat, SavedProfile, save};
 use crate::serve::{ServedProfile, serve};
 use crate::symbolicate::symbolicate;
 use crate::system::recording;
@@ -145,7 +145,7 @@ impl Session<'_> {
     fn present(
         &self,
         profile: Profile,
-        saved: &Saved,
+        saved: &SavedProfile,
         page: Option<LivePage>,
         goes_on: bool,
     ) -> Result<(), Failure> {

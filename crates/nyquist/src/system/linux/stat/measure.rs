@@ -2,7 +2,7 @@
 
 use super::counting::Counting;
 use super::events::CountedEvents;
-use super::measured::Measured;
+use super::measured::RunMeasurements;
 use super::{interval, json, table};
 use crate::args::{StatArgs, TargetArgs};
 use crate::control::{Control, Phase};
@@ -59,7 +59,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Measures one run of a command. Or measures running processes, until they or a command beside them end.
-    pub(super) fn measure(&self, command: &[OsString]) -> Result<Measured, Failure> {
+    pub(super) fn measure(&self, command: &[OsString]) -> Result<RunMeasurements, Failure> {
         let CountedTarget { counting, child, pids, is_command } = self.open(command)?;
         let ending = child.as_ref().map_or(pids, |child| vec![child.pid().0]);
         let cannot_wait = |error: io::Error| Failure::because("the end cannot be waited for", &error);
@@ -95,11 +95,11 @@ impl<'a> Meter<'a> {
         };
         let used = ended.filter(|_| is_command).map(|ended| (ended.user, ended.system, ended.usage));
         self.report_signal(ended.as_ref(), command);
-        Ok(Measured { wall, used, counts, status })
+        Ok(RunMeasurements { wall, used, counts, status })
     }
 
     /// Whether no more runs follow, because one has failed, or because of a signal.
-    pub(super) fn ends_early(&self, last: Option<&Measured>, left: u32) -> bool {
+    pub(super) fn ends_early(&self, last: Option<&RunMeasurements>, left: u32) -> bool {
         if self.control.asked_to_end().is_some() {
             return true;
         }

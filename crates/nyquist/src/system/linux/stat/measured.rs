@@ -13,12 +13,12 @@ pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// The measurements of one run.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
+pub(super) struct RunMeasurements {
     pub(super) wall: Duration,
     /// For a command: the CPU time in user code and in the kernel, and the kernel's other counts of each
     /// process.
     pub(super) used: Option<(Duration, Duration, Usage)>,
-    pub(super) counts: Vec<Counted>,
+    pub(super) counts: Vec<EventCount>,
     /// The command's exit status.
     pub(super) status: u8,
 }
@@ -35,7 +35,7 @@ pub(super) struct Thread {
 
 /// A count of an event.
 #[derive(Clone, Debug)]
-pub(super) struct Counted {
+pub(super) struct EventCount {
     /// The index of the event.
     pub(super) event: usize,
     /// The thread, if threads are counted separately.
@@ -100,7 +100,7 @@ const NONE: Spread = Spread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max
 
 impl Summary {
     /// The summary of these runs.
-    pub(super) fn of(runs: &[Measured], CountedEvents { events, are_named }: &CountedEvents) -> Self {
+    pub(super) fn of(runs: &[RunMeasurements], CountedEvents { events, are_named }: &CountedEvents) -> Self {
         let walls: Vec<_> = runs.iter().map(|run| run.wall.as_secs_f64()).collect();
         let first = runs.first().map_or(&[][..], |run| &run.counts);
         let rows = first.iter().enumerate().filter_map(|(place, counted)| {
@@ -157,7 +157,7 @@ fn time_row(name: &str, values: Vec<f64>) -> Row {
 
 fn seconds(
     name: &str,
-    runs: &[Measured],
+    runs: &[RunMeasurements],
     get: impl Fn(&(Duration, Duration, Usage)) -> Duration,
 ) -> Option<Row> {
     let values: Option<Vec<_>> =
@@ -166,7 +166,7 @@ fn seconds(
 }
 
 /// The row of the event at an index of each run's counts.
-fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
+fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount) -> Row {
     let counts: Vec<_> = runs.iter().filter_map(|run| run.counts.get(place)?.count.ok()).collect();
     let mut values: Vec<_> = counts.iter().map(|count| count.value).collect();
     let mut row = Row {
@@ -203,7 +203,7 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Row {
 }
 
 /// The kernel's own count of each process, if it is the same as an event's.
-fn by_process(event: &Event, run: &Measured) -> Option<f64> {
+fn by_process(event: &Event, run: &RunMeasurements) -> Option<f64> {
     let (user, system, usage) = run.used.as_ref()?;
     by_account(
         event,
@@ -217,7 +217,7 @@ fn by_process(event: &Event, run: &Measured) -> Option<f64> {
 }
 
 /// The kernel's own count of a thread, if it is the same as an event's.
-fn by_thread(event: &Event, counted: &Counted) -> Option<f64> {
+fn by_thread(event: &Event, counted: &EventCount) -> Option<f64> {
     by_account(event, counted.account.as_ref()?)
 }
 
