@@ -13,10 +13,12 @@ mod flamegraph;
 mod import;
 mod list;
 mod load;
+mod presentation;
 mod quantity;
 mod query;
 mod read;
 mod record;
+mod recording;
 mod refusal;
 mod report;
 pub(crate) mod samply;
@@ -37,13 +39,15 @@ pub(crate) use events::EventArgs;
 pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::FilterArgs;
 pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
-pub(crate) use import::{ImportArgs, RecordingArgs};
+pub(crate) use import::ImportArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use load::LoadArgs;
+pub(crate) use presentation::PresentationArgs;
 pub(crate) use quantity::TimeRange;
 pub(crate) use query::{QueryArgs, Question};
 pub(crate) use read::ReadArgs;
 pub(crate) use record::{Backend, RecordArgs, RowArgs, TargetArgs};
+pub(crate) use recording::RecordingArgs;
 pub(crate) use refusal::NOT_UNDERSTOOD;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
@@ -201,9 +205,9 @@ impl Command {
     /// Where it looks for symbols, and how much memory they may take; `None` of a command that reads none.
     pub(crate) fn symbols(&self) -> Option<&SymbolArgs> {
         match self {
-            Self::Record(args) => Some(&args.symbols),
-            Self::Load(args) => Some(&args.symbols),
-            Self::Import(args) => Some(&args.symbols),
+            Self::Record(args) => Some(&args.presentation.symbols),
+            Self::Load(args) => Some(&args.presentation.symbols),
+            Self::Import(args) => Some(&args.presentation.symbols),
             Self::Report(args) => Some(&args.read.symbols),
             Self::Annotate(args) => Some(&args.read.symbols),
             Self::Export(args) => Some(&args.read.symbols),

@@ -7,7 +7,7 @@ use crate::page;
 use crate::text::{Screen, Style, Text, cut, one_line};
 use nyquist_convert::NamePattern;
 use nyquist_convert::event::Pid;
-use nyquist_record::linux::counting::{Counters, Missing, Scope};
+use nyquist_record::linux::counting::{Counters, MissingCount, Scope};
 use nyquist_record::linux::event_names::{Event, EventSources, Group, Listed, closest, listed, parse};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
 enum State {
     Usable,
     UserOnly,
-    Missing(Missing),
+    Missing(MissingCount),
     Unknown,
 }
 
@@ -84,8 +84,8 @@ impl State {
         match self {
             Self::Usable => "usable",
             Self::UserOnly => "user code only",
-            Self::Missing(Missing::NotPermitted) => "needs more rights",
-            Self::Missing(Missing::WholeMachineOnly) => "for the whole machine only",
+            Self::Missing(MissingCount::NotPermitted) => "needs more rights",
+            Self::Missing(MissingCount::WholeMachineOnly) => "for the whole machine only",
             Self::Missing(_) => "not on this machine",
             Self::Unknown => "unknown",
         }
@@ -143,8 +143,8 @@ fn tried(events: &[Event]) -> State {
     const THIS_THREAD: Pid = Pid(0);
     let Ok(counters) = Counters::open(events, Scope::Child(THIS_THREAD)) else { return State::Unknown };
     match counters.read().first().map(|reading| (reading.count, reading.user_only)) {
-        Some((Ok(_) | Err(Missing::NotCounted), false)) => State::Usable,
-        Some((Ok(_) | Err(Missing::NotCounted), true)) => State::UserOnly,
+        Some((Ok(_) | Err(MissingCount::NotCounted), false)) => State::Usable,
+        Some((Ok(_) | Err(MissingCount::NotCounted), true)) => State::UserOnly,
         Some((Err(missing), _)) => State::Missing(missing),
         None => State::Unknown,
     }
@@ -216,7 +216,7 @@ fn notes(sources: &EventSources, events: &[(&Listed, State)]) -> Text {
     }
     let lacks_pmu = events
         .iter()
-        .any(|(event, state)| event.name == "cycles" && *state == State::Missing(Missing::NotSupported));
+        .any(|(event, state)| event.name == "cycles" && *state == State::Missing(MissingCount::NotSupported));
     if lacks_pmu {
         text += "The CPU's counters (PMU) are not there, as in most virtual machines.\n";
     }

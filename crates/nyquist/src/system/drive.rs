@@ -1,13 +1,13 @@
 //! Drives a recording: a sink takes what its chunks have, and the recording gets the converter's feedback.
 
+use super::recorder::Preference;
 use bytes::Bytes;
 use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, Timestamp};
-use nyquist_record::linux::Preference;
-use nyquist_record::linux::backend::Recording;
+use nyquist_record::Source;
 
 /// Takes the chunks of a recording, one after the other.
-pub(super) trait ChunkSink {
+pub(crate) trait ChunkSink {
     /// Whether it wants the records as the kernel has written them.
     fn wants_records(&self) -> bool {
         false
@@ -25,7 +25,7 @@ pub(super) trait ChunkSink {
 }
 
 /// Passes all that is recorded to the sink, until the recording ends.
-pub(super) fn drive(recording: &mut Recording, sink: &mut impl ChunkSink) {
+pub(crate) fn drive(recording: &mut impl Source, sink: &mut impl ChunkSink) {
     let _preference = Preference::of_this_thread();
     let mut events = Vec::new();
     while let Some(chunk) = recording.next() {
