@@ -5,6 +5,7 @@ mod ahead;
 mod answers;
 pub(crate) mod lib_symbols;
 mod rebuild;
+pub(crate) mod unnamed_libs;
 
 use crate::jit::symbols::JitSymbols;
 use crate::modules::lib_source::LibSource;
