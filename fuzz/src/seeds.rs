@@ -1,9 +1,11 @@
 //! Writes the first inputs of each target to `corpus/`: object files of small programs by whatever compilers are
 //! there, records, requests and profiles. Nothing of it is kept in the repository.
 
+mod corpus;
 mod formats;
 mod traces;
 
+use corpus::{corpus, write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
@@ -311,16 +313,6 @@ fn write_profiles() -> io::Result<()> {
         write("profile_bytes", 4 + number, json.as_bytes())?;
     }
     Ok(())
-}
-
-fn corpus(target: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
-}
-
-fn write(target: &str, number: usize, seed: &[u8]) -> io::Result<()> {
-    let folder = corpus(target);
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.join(format!("seed-{number}")), seed)
 }
 
 /// Whole recordings: one of perf's with code of all kinds, and one of simpleperf's with its symbol tables and its large

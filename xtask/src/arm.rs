@@ -31,7 +31,7 @@ pub(crate) struct Parts {
 
 /// The folder of what was built or downloaded.
 pub(crate) fn folder() -> PathBuf {
-    crate::target().join("arm64")
+    crate::paths::target().join("arm64")
 }
 
 /// Downloads the parts that are missing. This needs what [`crate::packages::install_arm`] installs.
@@ -72,7 +72,7 @@ pub(crate) fn build_example(package: &str, name: &str) -> Result<PathBuf> {
 /// Builds a program with Debian's compiler and the matching source of the standard library, in a target folder
 /// of its own.
 fn build(how: Build, what: &[&str], built: &str) -> Result<PathBuf> {
-    let target = crate::target().join("aarch64");
+    let target = crate::paths::target().join("aarch64");
     let (options, profile): (&[&str], _) = match how {
         Build::Development => (&[], "debug"),
         Build::Release => (&["--release"], "release"),
@@ -94,7 +94,7 @@ fn build(how: Build, what: &[&str], built: &str) -> Result<PathBuf> {
 /// Builds a workload for the machine.
 pub(crate) fn build_workload(name: &str, flags: &[&str], output: &Path) -> Result<()> {
     let mut compiler = Command::new("aarch64-linux-gnu-gcc");
-    compiler.current_dir(crate::root().join("workloads"));
+    compiler.current_dir(crate::paths::root().join("workloads"));
     compiler.args(["-std=gnu17", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Icommon", "-pthread"]);
     succeed(compiler.args(flags).arg(format!("{name}.c")).arg("-o").arg(output))
 }

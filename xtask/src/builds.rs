@@ -13,26 +13,26 @@ const SMALL_EXAMPLE: &str = "count";
 pub(crate) fn release() -> Result<PathBuf> {
     let build = cargo(&["build", "--release", "--quiet", "--package", "nyquist"]);
     ensure!(succeeds(build)?, "nyquist does not build");
-    Ok(crate::target().join("release/nyquist"))
+    Ok(crate::paths::target().join("release/nyquist"))
 }
 
 /// Builds nyquist with checks of overflows and without optimisation across crates. Returns its path.
 pub(crate) fn development() -> Result<PathBuf> {
     // Both programs belong together.
     as_tests_are_built(&["--bin", "nyquist", "--bin", "cargo-nyquist"])?;
-    Ok(crate::target().join("debug/nyquist"))
+    Ok(crate::paths::target().join("debug/nyquist"))
 }
 
 /// Builds the program that runs the fuzz targets, and returns its path.
 pub(crate) fn fuzz_driver() -> Result<PathBuf> {
     as_tests_are_built(&["--bin", "fuzz-driver"])?;
-    Ok(crate::target().join("debug/fuzz-driver"))
+    Ok(crate::paths::target().join("debug/fuzz-driver"))
 }
 
 /// Builds the example of `nyquist-symbols` that symbolicates, and returns its path.
 pub(crate) fn symbolication() -> Result<PathBuf> {
     as_tests_are_built(&[])?;
-    Ok(crate::target().join("debug/examples").join(SMALL_EXAMPLE))
+    Ok(crate::paths::target().join("debug/examples").join(SMALL_EXAMPLE))
 }
 
 /// Builds programs from the crates of the unit tests, which are not built again. Crates are the same only if their

@@ -107,8 +107,10 @@ mod tests {
     #[test]
     fn no_files_of_a_crate_form_a_circle() {
         let mut found = Vec::new();
-        for folder in fs::read_dir(crate::root().join("crates")).unwrap() {
-            let folder = folder.unwrap().path().join("src");
+        let crates = fs::read_dir(crate::paths::root().join("crates")).unwrap();
+        let crates = crates.map(|folder| folder.unwrap().path());
+        for folder in crates.chain(["fuzz", "xtask"].map(|name| crate::paths::root().join(name))) {
+            let folder = folder.join("src");
             for root in ["lib.rs", "main.rs"].iter().filter(|root| folder.join(root).exists()) {
                 let circles = circles(root, &|file| fs::read_to_string(folder.join(file)).ok());
                 found.extend(circles.iter().map(|circle| format!("{}: {circle}", folder.display())));

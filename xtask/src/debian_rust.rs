@@ -19,7 +19,7 @@ pub(crate) fn prepare(command: &mut Command, arguments: &[&str], target: &str, f
         .args(arguments)
         // With `test` each time: otherwise tests have another standard library, and all crates are built again.
         .args(["--locked", "--quiet", "-Zbuild-std=std,test", "--target", target])
-        .current_dir(crate::root())
+        .current_dir(crate::paths::root())
         // The compilers of rustup come first there.
         .env("PATH", "/usr/bin:/bin")
         .env("RUSTC_BOOTSTRAP", "1")

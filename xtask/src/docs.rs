@@ -21,11 +21,11 @@ const END: &str = "<!-- /tested -->";
 /// with the built `nyquist` first in PATH. `$REPO` is the path of the repository.
 pub(crate) fn run_commands(_: &mut Tally) -> Result<bool> {
     builds::development()?;
-    let folder = crate::target().join("documented-commands");
+    let folder = crate::paths::target().join("documented-commands");
     fs::create_dir_all(&folder)?;
     let mut all_passed = true;
     for document in DOCUMENTS {
-        let path = crate::root().join(document);
+        let path = crate::paths::root().join(document);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let blocks = marked_blocks(&text)?;
         if blocks.is_empty() {
@@ -39,14 +39,14 @@ pub(crate) fn run_commands(_: &mut Tally) -> Result<bool> {
 }
 
 fn shell(block: &str, folder: &Path) -> Result<Command> {
-    let mut path = vec![crate::target().join("debug")];
+    let mut path = vec![crate::paths::target().join("debug")];
     path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let mut command = Command::new("bash");
     command
         .args(["-euxo", "pipefail", "-c", block])
         .current_dir(folder)
         .env("PATH", std::env::join_paths(path)?)
-        .env("REPO", crate::root());
+        .env("REPO", crate::paths::root());
     Ok(command)
 }
 

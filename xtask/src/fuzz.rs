@@ -133,7 +133,7 @@ fn print_result(target: &str, output: &Output) -> bool {
 
 /// cargo-fuzz needs unstable options of the compiler. A variable enables them in the stable compiler.
 fn cargo_fuzz(target: &str, seconds: u32) -> Result<Command> {
-    let folder = crate::root().join("fuzz");
+    let folder = crate::paths::root().join("fuzz");
     let (corpus, artifacts) = (folder.join("corpus").join(target), folder.join("artifacts").join(target));
     for made in [&corpus, &artifacts] {
         std::fs::create_dir_all(made).with_context(|| format!("cannot create {}", made.display()))?;
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_fuzz_target_is_in_the_table() {
-        let folder = crate::root().join("fuzz/src/targets");
+        let folder = crate::paths::root().join("fuzz/src/targets");
         let table = fs::read_to_string(folder.join("mod.rs")).unwrap();
         let listed: Vec<&str> = table.lines().filter_map(|line| line.strip_prefix("    ")).collect();
         for entry in fs::read_dir(folder).unwrap() {

@@ -22,6 +22,7 @@ mod mutation;
 mod oracle;
 mod packages;
 mod packaging;
+mod paths;
 mod platforms;
 mod rotation;
 #[cfg(test)]
@@ -34,7 +35,6 @@ mod workloads;
 mod workspace;
 mod zig;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -83,14 +83,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The workspace's root folder.
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
-}
-
-/// The folder that cargo builds into.
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }

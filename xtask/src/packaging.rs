@@ -24,7 +24,7 @@ debug = "line-tables-only"
 
 /// Packs every crate, and checks each package separately, with the features that it enables itself.
 pub(crate) fn run(ci: bool) -> Result<bool> {
-    let folder = crate::target().join("packaging");
+    let folder = crate::paths::target().join("packaging");
     forget(&folder)?;
     let mut pack = cargo(&["package", "--workspace", "--no-verify", "--quiet"]);
     pack.args(["--exclude=xtask", "--exclude=nyquist-fuzz"]);
@@ -39,7 +39,7 @@ pub(crate) fn run(ci: bool) -> Result<bool> {
     let mut all_pass = true;
     for name in names {
         let mut check = cargo(&["check", "--quiet", "--package", &name, "--manifest-path"]);
-        check.arg(folder.join("Cargo.toml")).arg("--target-dir").arg(crate::target());
+        check.arg(folder.join("Cargo.toml")).arg("--target-dir").arg(crate::paths::target());
         all_pass &= succeeds(check)?;
     }
     Ok(all_pass)
@@ -71,7 +71,7 @@ fn unpack(folder: &Path) -> Result<Vec<String>> {
     }
     ensure!(!names.is_empty(), "nothing was packed");
     fs::write(folder.join("Cargo.toml"), manifest)?;
-    fs::copy(crate::root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    fs::copy(crate::paths::root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
     Ok(names)
 }
 

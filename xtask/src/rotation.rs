@@ -93,7 +93,7 @@ impl Turn {
 
 /// The trimmed output of git; `None` if it fails.
 fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).current_dir(crate::root()).output().ok()?;
+    let output = Command::new("git").args(arguments).current_dir(crate::paths::root()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }

@@ -38,7 +38,7 @@ fn timed(name: &str, run: impl FnOnce() -> Result<bool>) -> Result<bool> {
 /// A cargo command at the workspace's root.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).current_dir(crate::root());
+    command.args(arguments).current_dir(crate::paths::root());
     command
 }
 

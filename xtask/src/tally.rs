@@ -100,7 +100,7 @@ pub(crate) struct AllowedSkips(Vec<(String, String)>);
 
 impl AllowedSkips {
     pub(crate) fn read() -> Result<Self> {
-        let path = crate::root().join("xtask/skips.txt");
+        let path = crate::paths::root().join("xtask/skips.txt");
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Self::parse(&text)
     }

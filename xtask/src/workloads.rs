@@ -169,9 +169,9 @@ const PACKAGES: &[&str] = &["async_server"];
 
 /// Builds programs that are missing or older than the sources. Returns the folder of the built programs.
 pub(crate) fn build_all() -> Result<PathBuf> {
-    let built = crate::target().join("workloads");
+    let built = crate::paths::target().join("workloads");
     fs::create_dir_all(&built).with_context(|| format!("cannot create {}", built.display()))?;
-    let sources = crate::root().join("workloads");
+    let sources = crate::paths::root().join("workloads");
     let newest = newest_change(&sources)?;
     for workload in WORKLOADS {
         workload
@@ -186,9 +186,9 @@ pub(crate) fn build_all() -> Result<PathBuf> {
 
 /// Builds a package with cargo, which detects changes itself.
 fn build_package(package: &str, built: &Path) -> Result<()> {
-    let manifest = crate::root().join("workloads").join(package).join("Cargo.toml");
+    let manifest = crate::paths::root().join("workloads").join(package).join("Cargo.toml");
     // The target folder is outside the folder of the built programs, because the tests copy that one.
-    let target = crate::target().join("workload-packages");
+    let target = crate::paths::target().join("workload-packages");
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
     execute({

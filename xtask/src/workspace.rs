@@ -13,7 +13,7 @@ pub(crate) struct Workspace(PathBuf);
 impl Workspace {
     /// A workspace whose crates can be fetched. Otherwise, the step is skipped.
     pub(crate) fn fetched(folder: &str, step: &str, tally: &mut Tally) -> Option<Self> {
-        let path = crate::root().join(folder);
+        let path = crate::paths::root().join(folder);
         let mut fetch = cargo(&["fetch", "--locked", "--quiet", "--manifest-path"]);
         if succeeds_quietly(fetch.arg(path.join("Cargo.toml"))) {
             return Some(Self(path));
@@ -31,8 +31,8 @@ impl Workspace {
     /// own target folder, so that the crates they share are built once.
     pub(crate) fn build(&self, program: &str) -> Result<PathBuf> {
         let mut build = cargo(&["build", "--locked", "--quiet", "--bin", program, "--manifest-path"]);
-        build.arg(self.file("Cargo.toml")).arg("--target-dir").arg(crate::target());
+        build.arg(self.file("Cargo.toml")).arg("--target-dir").arg(crate::paths::target());
         ensure!(succeeds(build)?, "{program} does not build");
-        Ok(crate::target().join("debug").join(program))
+        Ok(crate::paths::target().join("debug").join(program))
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Zig {
 impl Zig {
     /// The programs. They are installed if they are not there.
     pub(crate) fn installed() -> Result<Self> {
-        let work = crate::target().join("zig");
+        let work = crate::paths::target().join("zig");
         let folder = work.join(PACKAGES.join("+"));
         let (complete, programs) = (folder.join("complete"), folder.join("bin"));
         if !complete.exists() {

@@ -6,7 +6,7 @@ use std::{fs, io};
 use nyquist_formats::{Format, as_named, otlp, perfetto, read};
 use nyquist_fuzz::jfr_recording;
 
-use super::write;
+use super::corpus::write;
 
 /// Austin's binary form: two samples of a thread with frames, a kernel's, the garbage collector, a repeated stack and a task.
 const AUSTIN: &[u8] = b"MOJ\x03\x01mode\0full\0\x02\x07\0a\0\x0b\x02a.py\0\x0b\x03f\0\x03\x01\x02\x03\x05\x05\x02\x09\

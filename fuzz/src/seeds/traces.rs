@@ -7,8 +7,8 @@ use nyquist_fuzz::made_trace::{self, Buffer, Header};
 pub(super) fn write() -> io::Result<()> {
     let header = Header::default();
     let buffers = [begin(), samples()];
-    super::write("etl", 0, &made_trace::file(&header, &buffers))?;
-    super::write("etl", 1, &made_trace::compressed_file(&header, &buffers))
+    super::corpus::write("etl", 0, &made_trace::file(&header, &buffers))?;
+    super::corpus::write("etl", 1, &made_trace::compressed_file(&header, &buffers))
 }
 
 /// A process with its threads and images.

@@ -34,7 +34,7 @@ pub(crate) struct Options {
 /// Builds and runs the benchmark, which prints its table.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
-    command.arg(crate::root().join("benches/analysis/Cargo.toml")).arg("--");
+    command.arg(crate::paths::root().join("benches/analysis/Cargo.toml")).arg("--");
     let numbers = [options.samples, options.stacks, options.rounds].map(|number| number.to_string());
     command.args(numbers).arg(&options.only).args(&options.folder);
     if options.nyquist.is_some() {

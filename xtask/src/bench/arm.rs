@@ -98,7 +98,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         options.passes.len() == 2 && options.passes[0] < options.passes[1],
         "`--passes` takes FEWER,MORE"
     );
-    let folder = crate::target().join("bench-arm");
+    let folder = crate::paths::target().join("bench-arm");
     drop(fs::remove_dir_all(&folder));
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let machine = machine(options, &folder)?;

@@ -25,8 +25,8 @@ const LIMIT: f64 = 300.0;
 /// Measures and prints the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
-    let programs = crate::target().join("release");
-    let folder = crate::target().join("bench-cargo");
+    let programs = crate::paths::target().join("release");
+    let folder = crate::paths::target().join("bench-cargo");
     write_package(&folder)?;
     // Both build with the same settings, so that nothing is left to build in a measured round.
     let settings =

@@ -33,7 +33,7 @@ const PASSES: &str = "400000";
 /// Records, converts, and prints the cost.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
-    let nyquist = crate::target().join("release/nyquist");
+    let nyquist = crate::paths::target().join("release/nyquist");
     let converts = build_programs()?.join("converting");
     describe(&recorder::all(&nyquist))?;
     fs::create_dir_all(&options.folder)?;

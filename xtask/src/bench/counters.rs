@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         None => builds::release()?,
     };
     let measured = workloads::build_all()?.join("measured");
-    let folder = crate::target().join("bench-counters");
+    let folder = crate::paths::target().join("bench-counters");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let limit = Duration::from_secs(u64::from(options.seconds) + 120);
     let measuring = Measuring { folder: &folder, measured: &measured, limit };

@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::create_dir_all(&options.folder)?;
     let folder = options.folder.canonicalize()?;
     let measuring = Measuring { folder: &folder, measured: &measured, limit: Duration::from_hours(1) };
-    let path = OsString::from(crate::root().join("crates/nyquist"));
+    let path = OsString::from(crate::paths::root().join("crates/nyquist"));
     let packages: [Package; 2] = [
         ("nyquist", vec!["--path".into(), path]),
         ("samply", vec!["samply".into(), "--version".into(), options.samply.clone().into()]),

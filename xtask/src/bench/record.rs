@@ -81,11 +81,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(path) => fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?,
         None => {
             ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
-            crate::target().join("release/nyquist")
+            crate::paths::target().join("release/nyquist")
         }
     };
     let measured = workloads::build_all()?.join("measured");
-    let folder = crate::target().join("bench-record");
+    let folder = crate::paths::target().join("bench-record");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let bench = Bench { folder: &folder, measured: &measured };
     let recorders = recorder::all(&nyquist);

@@ -93,7 +93,7 @@ fn python() -> Result<Program> {
 
 fn node() -> Result<Program> {
     found("node", "--version")?;
-    let script = crate::root().join("workloads/jit.js").display().to_string();
+    let script = crate::paths::root().join("workloads/jit.js").display().to_string();
     Ok(words("node", &["node", &script, "2000"]))
 }
 
@@ -136,7 +136,7 @@ fn recursion(bench: &Bench<'_>, depth: u32) -> Program {
 /// A program whose C library has no unwind information.
 fn musl(bench: &Bench<'_>) -> Result<Program> {
     found("musl-gcc", "--version")?;
-    let (sources, program) = (crate::root().join("workloads"), bench.folder.join("musl"));
+    let (sources, program) = (crate::paths::root().join("workloads"), bench.folder.join("musl"));
     let mut gcc = Command::new("musl-gcc");
     gcc.args(["-O2", "-g", "-static", "-I"]).arg(sources.join("common")).arg(sources.join("library_calls.c"));
     ensure!(gcc.arg("-o").arg(&program).status()?.success(), "the program cannot be built");

@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(path) => path.canonicalize().context("no such program")?,
         None => {
             ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
-            crate::target().join("release/nyquist")
+            crate::paths::target().join("release/nyquist")
         }
     };
     let measured = workloads::build_all()?.join("measured");

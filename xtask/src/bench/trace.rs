@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         None => builds::release()?,
     };
     let measured = workloads::build_all()?.join("measured");
-    let folder = crate::target().join("bench-trace");
+    let folder = crate::paths::target().join("bench-trace");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let trace = folder.join("trace.json");
     make(&trace, options.megabytes * 1_000_000)?;
@@ -115,14 +115,14 @@ fn make(path: &Path, bytes: u64) -> Result<()> {
 
 /// How many seconds speedscope takes to show a file, and by how much the browser's memory grows.
 fn speedscope(package: &Path, trace: &Path) -> Result<(f64, f64)> {
-    let playwright = crate::target().join("front-end");
+    let playwright = crate::paths::target().join("front-end");
     ensure!(
         playwright.join("node_modules/playwright-core").is_dir(),
         "{} has no playwright-core: `cargo xtask test viewer` installs it",
         playwright.display()
     );
     let mut node = Command::new("node");
-    node.arg(crate::root().join("benches/trace/speedscope.mjs")).arg(package).arg(trace);
+    node.arg(crate::paths::root().join("benches/trace/speedscope.mjs")).arg(package).arg(trace);
     let output = node.env("PLAYWRIGHT_HOME", playwright).output().context("node cannot be run")?;
     ensure!(output.status.success(), "speedscope.mjs: {}", String::from_utf8_lossy(&output.stderr));
     let measured: Value = serde_json::from_slice(&output.stdout)?;

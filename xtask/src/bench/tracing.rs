@@ -22,7 +22,7 @@ pub(crate) struct Options {
 
 /// Measures, and prints the table of `docs/benchmarks/markers.md`.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let workspace = crate::root().join("benches/tracing");
+    let workspace = crate::paths::root().join("benches/tracing");
     let mut build = cargo(&["build", "--release", "--manifest-path"]);
     build.arg(workspace.join("Cargo.toml"));
     ensure!(succeeds(build)?, "the benchmark cannot be built");
@@ -75,7 +75,7 @@ fn measure(mode: Mode, program: &Path, folder: &Path, nyquist: &Path) -> Result<
     fs::create_dir_all(folder)?;
     let mut command = match mode {
         Mode::Recorded => {
-            let mut command = Command::new(crate::root().join(nyquist));
+            let mut command = Command::new(crate::paths::root().join(nyquist));
             command.args(["record", "-q", "-s", "-o"]).arg(folder.join("p.json.gz")).arg(program);
             command
         }

@@ -26,7 +26,7 @@ const FUNCTIONS: u32 = 150;
 
 /// Records, counts, and prints.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let workspace = crate::root().join("benches/unwind");
+    let workspace = crate::paths::root().join("benches/unwind");
     let mut build = cargo(&["build", "--release", "--quiet", "--manifest-path"]);
     build.arg(workspace.join("Cargo.toml")).args(["--bin", "walk", "--bin", "compile"]);
     build.env_remove("CARGO_TARGET_DIR");

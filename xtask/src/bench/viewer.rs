@@ -39,7 +39,7 @@ pub(crate) struct Options {
 
 /// Measures each profile, and prints a table.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let playwright = crate::target().join("front-end");
+    let playwright = crate::paths::target().join("front-end");
     ensure!(
         playwright.join("node_modules/playwright-core").is_dir(),
         "{} has no playwright-core: `cargo xtask test viewer` installs it",
@@ -71,7 +71,7 @@ fn record(options: &Options, folder: &Path) -> Result<PathBuf> {
 /// Generates a profile of this many samples.
 fn make(samples: usize, folder: &Path) -> Result<PathBuf> {
     let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
-    command.arg(crate::root().join("benches/analysis/Cargo.toml")).arg("--");
+    command.arg(crate::paths::root().join("benches/analysis/Cargo.toml")).arg("--");
     command.args([samples.to_string(), (samples / 10).to_string(), "1".to_owned()]);
     command.arg(NO_QUESTION).arg(folder).arg("keep").stdout(Stdio::null());
     ensure!(succeeds(command)?, "no profile of {samples} samples could be made");
@@ -99,7 +99,7 @@ fn measure(options: &Options, playwright: &Path, name: &str, profile: &Path) -> 
         .map_while(Result::ok)
         .find_map(|line| line.split_once("Built-in viewer").map(|(_, url)| url.trim().to_owned()))
         .context("the server has no address")?;
-    let script = crate::root().join("benches/viewer/measure.mjs");
+    let script = crate::paths::root().join("benches/viewer/measure.mjs");
     let mut node = Command::new("node");
     node.arg(script).args([url, options.rounds.to_string()]).env("PLAYWRIGHT_HOME", playwright);
     let output = node.output().context("node cannot be run")?;

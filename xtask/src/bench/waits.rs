@@ -51,7 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(path) => path.canonicalize().context("no such program")?,
         None => {
             ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
-            crate::target().join("release/nyquist")
+            crate::paths::target().join("release/nyquist")
         }
     };
     let workloads = workloads::build_all()?;

@@ -38,7 +38,7 @@ pub(super) fn moved_folders() -> Vec<(String, &'static str)> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home.map(|home| home.join(".cargo")));
     let mut moved: Vec<_> = cargo.map(|cargo| (cargo.display().to_string(), "/cargo")).into_iter().collect();
-    moved.push((crate::root().display().to_string(), "/nyquist"));
+    moved.push((crate::paths::root().display().to_string(), "/nyquist"));
     moved
 }
 
@@ -67,6 +67,6 @@ mod tests {
         assert_eq!(flags, ["-Clink-self-contained=no", "--remap-path-prefix=/home/me/.cargo=/cargo"]);
         let flags = rust_flags(System::MacOs, Path::new("/stubs"), &[]);
         assert_eq!(flags, ["-Lframework=/stubs", "-Clink-arg=-Wl,-S"]);
-        assert!(moved_folders().iter().any(|(from, _)| Path::new(from) == crate::root()));
+        assert!(moved_folders().iter().any(|(from, _)| Path::new(from) == crate::paths::root()));
     }
 }

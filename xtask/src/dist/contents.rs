@@ -30,7 +30,7 @@ pub(super) fn programs(target: &Target, folder: &Path) -> Result<Files> {
 pub(super) fn documents() -> Result<Files> {
     let mut documents = Files::default();
     for name in DOCUMENTS {
-        let path = crate::root().join(name);
+        let path = crate::paths::root().join(name);
         documents.add(name, fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
     }
     Ok(documents)

@@ -21,7 +21,7 @@ pub(super) fn address(project: &Project, file: &str) -> String {
 
 /// The project's formula with these archives.
 pub(super) fn make(project: &Project, sums: &Checksums) -> Result<String> {
-    let path = crate::root().join(TEMPLATE);
+    let path = crate::paths::root().join(TEMPLATE);
     let template = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     fill(&template, project, sums)
 }

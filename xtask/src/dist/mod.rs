@@ -64,8 +64,8 @@ struct Release {
 /// Makes a release. Returns whether all that was wanted was made.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let wanted = wanted(&options.targets)?;
-    let out = options.out.clone().unwrap_or_else(|| crate::target().join("dist"));
-    let work = crate::target().join("dist-work");
+    let out = options.out.clone().unwrap_or_else(|| crate::paths::target().join("dist"));
+    let work = crate::paths::target().join("dist-work");
     fs::create_dir_all(&work)?;
     let nyquist = options.nyquist.clone().map_or_else(pages::build, Ok)?;
     let pages = pages::pages_of(&nyquist, &work.join("pages"))?;

@@ -24,7 +24,7 @@ pub(super) fn build() -> Result<PathBuf> {
     let built =
         succeeds(cargo(&["build", "--quiet", "--locked", "--package", "nyquist", "--bin", "nyquist"]))?;
     ensure!(built, "nyquist does not build for this machine");
-    Ok(crate::target().join("debug/nyquist"))
+    Ok(crate::paths::target().join("debug/nyquist"))
 }
 
 /// The pages that a program writes: `man/man1` and `completions`. They stay in the folder.

@@ -52,7 +52,7 @@ fn time() -> Result<u64> {
         Ok(time) => (time, "SOURCE_DATE_EPOCH"),
         Err(_) => {
             let mut git = Command::new("git");
-            git.args(["log", "-1", "--format=%ct"]).current_dir(crate::root());
+            git.args(["log", "-1", "--format=%ct"]).current_dir(crate::paths::root());
             (
                 said(&mut git).context("set SOURCE_DATE_EPOCH, because there is no commit")?,
                 "the commit's time",

@@ -21,7 +21,7 @@ const WORKFLOW: &str = ".github/workflows/release.yml";
 
 /// Packs the small programs twice, which must give the same bytes, and checks the other files of releases.
 pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
-    let folder = crate::target().join("dist-step");
+    let folder = crate::paths::target().join("dist-step");
     empty_folder(&folder)?;
     let project = Project::here()?;
     let architecture = std::env::consts::ARCH;
@@ -43,7 +43,7 @@ fn compile(folder: &Path, version: &str) -> Result<PathBuf> {
     let program = folder.join("small");
     let mut compiler = Command::new("gcc");
     compiler.args(["-static", "-O1", "-s", "-o"]).arg(&program).arg(format!("-DVERSION=\"{version}\""));
-    said(compiler.arg(crate::root().join("xtask/src/dist/small.c")))?;
+    said(compiler.arg(crate::paths::root().join("xtask/src/dist/small.c")))?;
     Ok(program)
 }
 
@@ -72,7 +72,7 @@ fn check_formula(path: &Path, tally: &mut Tally) -> Result<()> {
         tally.skip("release", "ruby is not installed");
         return Ok(());
     }
-    for formula in [path.to_owned(), crate::root().join("packaging/homebrew").join(formula::NAME)] {
+    for formula in [path.to_owned(), crate::paths::root().join("packaging/homebrew").join(formula::NAME)] {
         said(Command::new("ruby").arg("-c").arg(formula))?;
     }
     Ok(())
@@ -80,7 +80,7 @@ fn check_formula(path: &Path, tally: &mut Tally) -> Result<()> {
 
 /// Checks that the workflow is YAML with jobs, and that it makes releases by this program.
 fn check_workflow(tally: &mut Tally) -> Result<()> {
-    let path = crate::root().join(WORKFLOW);
+    let path = crate::paths::root().join(WORKFLOW);
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(text.contains("cargo xtask dist"), "{WORKFLOW} does not run cargo xtask dist");
     if !succeeds_quietly(Command::new("python3").args(["-c", "import yaml"])) {

@@ -32,7 +32,7 @@ const CONTEXT: u64 = -4095_i64 as u64;
 /// recording.
 fn record(test: &Context<'_>, flags: &[&str]) -> Result<(PathBuf, PathBuf), Stop> {
     let (program, recording) = (test.fresh("samples_itself"), test.fresh("arm.data"));
-    let source = crate::root().join("workloads/samples_itself.c");
+    let source = crate::paths::root().join("workloads/samples_itself.c");
     let compiler = test.program("aarch64-linux-gnu-gcc").args(&["-static", "-g"]).args(flags);
     match compiler.path(&source).args(&["-lm", "-o"]).path(&program).run() {
         Ok(finished) => drop(finished.succeeded()?),

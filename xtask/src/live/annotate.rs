@@ -28,7 +28,7 @@ fn annotate(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, a
 
 /// The number of the line with this mark in a file, counted from 1.
 fn marked(file: &str, mark: &str) -> Result<usize, anyhow::Error> {
-    let text = fs::read_to_string(crate::root().join("workloads").join(file))?;
+    let text = fs::read_to_string(crate::paths::root().join("workloads").join(file))?;
     let found = text.lines().position(|line| line.ends_with(mark));
     Ok(1 + found.ok_or_else(|| anyhow::anyhow!("no {mark} in {file}"))?)
 }

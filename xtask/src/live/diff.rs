@@ -41,7 +41,7 @@ fn changed(json: &Value) -> Vec<(String, f64)> {
 }
 
 fn noise(test: &Context<'_>) -> Verdict {
-    let source = crate::root().join("workloads/inlines.rs").display().to_string();
+    let source = crate::paths::root().join("workloads/inlines.rs").display().to_string();
     let record = || {
         let output = test.fresh("out").display().to_string();
         let command = ["rustc", "--edition", "2024", "-O", "-o", &output, &source];

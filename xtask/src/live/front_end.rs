@@ -381,7 +381,7 @@ fn source_and_assembly(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "600"]).run_well()?;
     served(test, &recorded.path, |session| {
         let source = annotated(session, "alpha")?;
-        let file = std::fs::read_to_string(crate::root().join("workloads/shares.c"))?;
+        let file = std::fs::read_to_string(crate::paths::root().join("workloads/shares.c"))?;
         let lines = source["lines"].as_array().context("no source")?;
         let shown: Vec<String> = lines.iter().map(|line| text(&line["sourceText"])).collect();
         expect_eq("the source", shown.join("\n").trim_end(), file.trim_end())?;

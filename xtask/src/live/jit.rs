@@ -37,7 +37,7 @@ pub(super) const TESTS: &[Test] = &[
 
 /// The path of a workload's source.
 fn source(name: &str) -> String {
-    crate::root().join("workloads").join(name).display().to_string()
+    crate::paths::root().join("workloads").join(name).display().to_string()
 }
 
 /// Skips the test if a program is missing.

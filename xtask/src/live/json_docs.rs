@@ -16,7 +16,7 @@ pub(crate) struct Documents {
 impl Documents {
     /// Reads the document.
     pub(crate) fn read() -> Result<Self> {
-        let path = crate::root().join("docs/report-json.md");
+        let path = crate::paths::root().join("docs/report-json.md");
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Self::parse(&text))
     }

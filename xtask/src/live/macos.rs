@@ -72,7 +72,7 @@ fn compile(folder: &Path, architecture: &str, level: &str, source: &str) -> Resu
     let target = format!("--target={architecture}-apple-macos11");
     let options = [&*target, level, "-g", "-fno-stack-protector", "-fno-exceptions", "-c", "-o"];
     let object = Path::new(source).with_extension("o");
-    let source = crate::root().join("workloads/macos").join(source);
+    let source = crate::paths::root().join("workloads/macos").join(source);
     let mut command = Command::new("clang");
     tool(command.args(options).arg(object).arg(source).current_dir(folder)).map(drop)
 }

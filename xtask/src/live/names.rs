@@ -49,7 +49,7 @@ pub(super) const TESTS: &[Test] = &[
 
 /// The line of `inlines.rs` that has this marker.
 fn marked_line(marker: &str) -> Result<u64, anyhow::Error> {
-    let text = fs::read_to_string(crate::root().join("workloads/inlines.rs"))?;
+    let text = fs::read_to_string(crate::paths::root().join("workloads/inlines.rs"))?;
     let marker = format!("// line: {marker}");
     let line = text.lines().position(|line| line.trim_end().ends_with(&marker));
     line.map(|index| index as u64 + 1).ok_or_else(|| anyhow::anyhow!("no line is marked {marker:?}"))
@@ -175,7 +175,7 @@ fn lines(test: &Context<'_>, workload: &str) -> Verdict {
 
 /// Checks the file and the lines of the three functions.
 pub(super) fn expect_lines(recorded: &Recorded) -> Verdict {
-    let text = fs::read_to_string(crate::root().join("workloads/shares.c"))?;
+    let text = fs::read_to_string(crate::paths::root().join("workloads/shares.c"))?;
     for name in ["alpha", "beta", "gamma_"] {
         let line = text
             .lines()

@@ -24,7 +24,7 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 /// test if that fails.
 pub(super) fn folder_with(packages: &[Package]) -> Result<PathBuf, Stop> {
     let _alone = INSTALLING.lock();
-    let folder = crate::target().join("front-end");
+    let folder = crate::paths::target().join("front-end");
     let is_there = |package: &Package| {
         let installed = installed_version(&folder.join("node_modules").join(package.name));
         installed.as_deref() == Some(package.version)

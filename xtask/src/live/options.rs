@@ -232,7 +232,7 @@ fn jit_markers(test: &Context<'_>) -> Verdict {
     if test.program("node").args(&["--version"]).run().is_err() {
         return skip("node is not installed");
     }
-    let script = crate::root().join("workloads/jit.js").display().to_string();
+    let script = crate::paths::root().join("workloads/jit.js").display().to_string();
     let folder = test.path("jit");
     std::fs::create_dir_all(&folder)?;
     let folder = folder.display().to_string();

@@ -228,7 +228,7 @@ fn java_recording(test: &Context<'_>) -> Verdict {
         return skip("java is not installed");
     }
     let file = test.path("java.jfr").display().to_string();
-    let source = crate::root().join("workloads/Jit.java").display().to_string();
+    let source = crate::paths::root().join("workloads/Jit.java").display().to_string();
     let recording = format!("-XX:StartFlightRecording=filename={file},settings=profile");
     test.program("java").args(&[&recording, &source]).run()?.succeeded()?;
     let summary = test.program("jfr").args(&["summary", &file]).run()?.succeeded()?.stdout_text();

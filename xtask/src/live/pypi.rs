@@ -22,7 +22,7 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 /// `bin`. The package is installed if it is missing. Skips the test if that fails.
 pub(super) fn folder_of(package: Package) -> Result<PathBuf, Stop> {
     let _alone = INSTALLING.lock();
-    let folder = crate::target().join(format!("pypi/{}-{}", package.name, package.version));
+    let folder = crate::paths::target().join(format!("pypi/{}-{}", package.name, package.version));
     let record = format!("{}-{}.dist-info", package.name.replace('-', "_"), package.version);
     if !folder.join(record).is_dir() {
         let wanted = format!("{}=={}", package.name, package.version);

@@ -208,7 +208,7 @@ fn source(test: &Context<'_>) -> Verdict {
     };
     let answer = ask(&file)?;
     expect_eq("the status", answer.status, 200)?;
-    let text = std::fs::read_to_string(crate::root().join("workloads/shares.c"))?;
+    let text = std::fs::read_to_string(crate::paths::root().join("workloads/shares.c"))?;
     expect_eq("the source", answer.json()?["source"].as_str(), Some(text.as_str()))?;
     for other in ["/etc/passwd", "/proc/self/environ", "../../../../etc/passwd"] {
         let answer = ask(other)?;

@@ -107,7 +107,7 @@ fn interrupted_alone(test: &Context<'_>) -> Verdict {
 fn during_symbolication(test: &Context<'_>) -> Verdict {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
     let rustc = format!("{}/bin/rustc", String::from_utf8(sysroot.stdout)?.trim());
-    let source = crate::root().join("workloads/inlines.rs").display().to_string();
+    let source = crate::paths::root().join("workloads/inlines.rs").display().to_string();
     let output = test.path("compiled").display().to_string();
     let pid_file = test.path("pid-of-the-command");
     let script = format!("{rustc} --edition 2024 -O {source} -o {output}; echo $$ >{}", pid_file.display());

@@ -380,7 +380,7 @@ fn musl(test: &Context<'_>, flags: &[&str]) -> Verdict {
 }
 
 fn record_musl(test: &Context<'_>, flags: &[&str]) -> Result<Recorded, Stop> {
-    let (program, sources) = (test.fresh("sorts"), crate::root().join("workloads"));
+    let (program, sources) = (test.fresh("sorts"), crate::paths::root().join("workloads"));
     let compiler = test.program("musl-gcc").args(&["-O2", "-g", "-I"]).path(&sources.join("common"));
     match compiler.args(flags).path(&sources.join("sorts.c")).args(&["-o"]).path(&program).run() {
         Ok(finished) => drop(finished.succeeded()?),

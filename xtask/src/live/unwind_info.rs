@@ -49,7 +49,7 @@ fn image_base(program: &Path) -> Result<i64, Stop> {
 
 /// Builds the workload with these flags for the linker.
 fn build(test: &Context<'_>, name: &str, flags: &str, mode: &str) -> Result<PathBuf, Stop> {
-    let (program, source) = (test.fresh(name), crate::root().join("workloads/routines.go"));
+    let (program, source) = (test.fresh(name), crate::paths::root().join("workloads/routines.go"));
     let (flags, mode) = (format!("-ldflags={flags}"), format!("-buildmode={mode}"));
     let cache = test.path("go-cache").display().to_string();
     let build = test.program("go").env("GOCACHE", cache).args(&["build", &flags, &mode, "-o"]);

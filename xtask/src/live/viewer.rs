@@ -128,7 +128,7 @@ fn chosen_page(test: &Context<'_>) -> Verdict {
 
 /// The folder of the viewer's crate.
 fn crate_folder() -> PathBuf {
-    crate::root().join("crates/nyquist-viewer")
+    crate::paths::root().join("crates/nyquist-viewer")
 }
 
 fn pure_parts(test: &Context<'_>) -> Verdict {

@@ -46,14 +46,14 @@ fn steps(test: &Context<'_>) -> Verdict {
 
 /// Runs every command of the page in a copy of the program's folder.
 fn follow_the_page(test: &Context<'_>) -> Verdict {
-    let source = crate::root().join("workloads/word_count");
+    let source = crate::paths::root().join("workloads/word_count");
     test.program("cp").args(&["-r"]).path(&source).path(&test.path("word_count")).run()?.succeeded()?;
     let manifest = test.path("word_count/Cargo.toml").display().to_string();
     let fetch = test.program("cargo").args(&["fetch", "--locked", "--manifest-path", &manifest]);
     if !with_tool_chain(test, fetch).run()?.status.success() {
         return skip("the registry of packages cannot be reached");
     }
-    let page = fs::read_to_string(crate::root().join("docs/rust.md"))?;
+    let page = fs::read_to_string(crate::paths::root().join("docs/rust.md"))?;
     let commands = commands(&page);
     expect(commands.len() > 15, format_args!("the page has only these commands: {commands:?}"))?;
     let commands: Vec<String> = commands.into_iter().map(with_program_kept).collect();
@@ -158,7 +158,7 @@ fn the_list_is_found(test: &Context<'_>) -> Verdict {
 
 /// The line with this text in the first version of the program.
 fn line_of(text: &str) -> Result<u64> {
-    let source = fs::read_to_string(crate::root().join("workloads/word_count/src/main.rs"))?;
+    let source = fs::read_to_string(crate::paths::root().join("workloads/word_count/src/main.rs"))?;
     let line = source.lines().position(|line| line.contains(text)).context("no such line")?;
     Ok(line as u64 + 1)
 }

@@ -42,7 +42,7 @@ fn tool(command: &mut Command) -> Result<String, Stop> {
 }
 
 fn sources() -> [(PathBuf, &'static str); 2] {
-    let folder = crate::root().join("workloads/windows");
+    let folder = crate::paths::root().join("workloads/windows");
     [(folder.join("program.cc"), "program.obj"), (folder.join("more.c"), "more.obj")]
 }
 

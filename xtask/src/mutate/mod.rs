@@ -45,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
 /// Runs a built program for this many seconds.
 fn run_program(nyquist: &Path, seconds: u64, seed: u64) -> Result<bool> {
-    let scratch = crate::target().join("mutate");
+    let scratch = crate::paths::target().join("mutate");
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir_all(scratch.join("failed"))?;
     let trial = Trial::new(nyquist, &scratch);

@@ -52,7 +52,7 @@ pub(super) fn all(trial: &Trial) -> Result<Vec<Seed>> {
     for sample in SAMPLES {
         let name = Path::new(sample).file_name().context("a sample has a name")?;
         let place = trial.scratch.join(name);
-        fs::copy(crate::root().join(sample), &place)?;
+        fs::copy(crate::paths::root().join(sample), &place)?;
         seeds.push(profile_seed(trial, place)?);
     }
     seeds.push(profile_seed(trial, profile.clone())?);
@@ -148,7 +148,7 @@ fn objects(trial: &Trial) -> Result<Vec<Seed>> {
     let mut seeds = Vec::new();
     for (target, count) in OBJECTS {
         for number in 0..count {
-            let from = crate::root().join("fuzz/corpus").join(target).join(format!("seed-{number}"));
+            let from = crate::paths::root().join("fuzz/corpus").join(target).join(format!("seed-{number}"));
             if !from.exists() {
                 continue;
             }

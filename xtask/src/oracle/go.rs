@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
 
-use super::folder;
+use super::folder::folder;
 use crate::steps::{succeeds, succeeds_quietly};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
@@ -22,7 +22,7 @@ pub(super) fn compare(tally: &mut Tally) -> Result<bool> {
     let folder = folder()?;
     let program = folder.join("routines-arm");
     let mut compile = Command::new("go");
-    compile.args(["build", "-o"]).arg(&program).arg(crate::root().join("workloads/routines.go"));
+    compile.args(["build", "-o"]).arg(&program).arg(crate::paths::root().join("workloads/routines.go"));
     let has = |name: &str| succeeds_quietly(Command::new(name).arg("--version"));
     let has_tools = has("qemu-aarch64-static") && has("gdb-multiarch");
     if !has_tools || !succeeds_quietly(compile.envs([("GOARCH", "arm64"), ("GO111MODULE", "off")])) {

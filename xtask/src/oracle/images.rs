@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::folder;
+use super::folder::folder;
 use crate::steps::{succeeds, succeeds_quietly};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
@@ -106,7 +106,7 @@ fn make(target: &Target, folder: &Path) -> Vec<PathBuf> {
 
 /// A file that is linked from workloads; `None` if a tool is missing.
 fn link(target: &Target, folder: &Path, level: &str) -> Option<PathBuf> {
-    let sources = crate::root().join("workloads/windows");
+    let sources = crate::paths::root().join("workloads/windows");
     let mut objects = Vec::new();
     for source in ["program.cc", "more.c", "frames.c"] {
         let object = folder.join(format!("{source}-{}{level}.o", target.name));
@@ -141,6 +141,6 @@ fn link_by_mingw(folder: &Path, level: &str) -> Option<PathBuf> {
     let output = folder.join(format!("frames{level}.dll"));
     let mut compile = Command::new("x86_64-w64-mingw32-gcc");
     compile.args(["-shared", level, "-Wl,--defsym,external=leaf,--defsym,external_double=vectors", "-o"]);
-    compile.arg(&output).arg(crate::root().join("workloads/windows/frames.c"));
+    compile.arg(&output).arg(crate::paths::root().join("workloads/windows/frames.c"));
     succeeds_quietly(&mut compile).then_some(output)
 }

@@ -2,15 +2,14 @@
 //! programs are missing is skipped.
 
 mod benches;
+mod folder;
 mod go;
 mod images;
 mod perf_data;
 mod rows;
 mod symbols;
 
-use std::path::PathBuf;
-
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use crate::packages;
 use crate::tally::Tally;
@@ -36,11 +35,4 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
         clean &= compare(tally)?;
     }
     Ok(clean)
-}
-
-/// The folder for files of the comparisons.
-fn folder() -> Result<PathBuf> {
-    let folder = crate::target().join("oracle");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    Ok(folder)
 }

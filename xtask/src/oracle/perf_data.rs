@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::folder;
+use super::folder::folder;
 use crate::steps::{succeeds, succeeds_quietly};
 use crate::tally::Tally;
 use crate::workloads;

@@ -28,7 +28,8 @@ pub(super) fn check(tally: &mut Tally) -> Result<bool> {
 /// library is statically linked into that program.
 pub(super) fn check_followed(tally: &mut Tally) -> Result<bool> {
     let Some(workspace) = Workspace::fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
-    let (sources, program) = (crate::root().join("workloads"), super::folder()?.join("static"));
+    let (sources, program) =
+        (crate::paths::root().join("workloads"), super::folder::folder()?.join("static"));
     let mut gcc = Command::new("gcc");
     gcc.args(["-O2", "-static", "-I"]).arg(sources.join("common")).arg(sources.join("shares.c"));
     let mut check = Command::new(workspace.build("check-followed")?);

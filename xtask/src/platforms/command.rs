@@ -101,7 +101,7 @@ impl Wine<'_> {
         let program = self.folder.join(format!("{name}.exe"));
         if !program.exists() {
             let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
-            let source = crate::root().join(format!("workloads/windows/{name}.c"));
+            let source = crate::paths::root().join(format!("workloads/windows/{name}.c"));
             succeed(compiler.args(["-g", "-O1", "-o"]).arg(&program).arg(source))?;
         }
         Ok(program)
@@ -203,9 +203,11 @@ fn has_no_events(wine: &Wine<'_>) -> Result<()> {
 /// The commands print the same of a profile as on Linux.
 fn reads(wine: &Wine<'_>) -> Result<()> {
     succeed(
-        Command::new("cargo").args(["build", "--quiet", "--package=nyquist"]).current_dir(crate::root()),
+        Command::new("cargo")
+            .args(["build", "--quiet", "--package=nyquist"])
+            .current_dir(crate::paths::root()),
     )?;
-    let here = crate::target().join("debug/nyquist");
+    let here = crate::paths::target().join("debug/nyquist");
     let profile = "recorded.json.gz";
     for words in [
         &["report", profile][..],

@@ -20,5 +20,5 @@ const COMMAND: &str = "--package=nyquist";
 
 /// The folder that is built into. What runs while something is built is the same for all systems.
 fn folder() -> PathBuf {
-    crate::target().join("platforms")
+    crate::paths::target().join("platforms")
 }

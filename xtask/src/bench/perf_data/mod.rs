@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let measured = workloads::build_all()?.join("measured");
     fs::create_dir_all(&options.folder)?;
     let folder = options.folder.canonicalize().context("the folder cannot be found")?;
-    let nyquist = crate::target().join("release/nyquist");
+    let nyquist = crate::paths::target().join("release/nyquist");
     describe(&recorder::all(&nyquist))?;
     let making = Making { folder: &folder, repeat: &programs.join("repeat"), runs: options.runs };
     let mut found = vec![making.dwarf(options.dwarf_rate)?, making.frame_pointers(options.fp_rate)?];
@@ -88,7 +88,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// Builds the programs of the workspace `benches/perf-data`, and returns their folder.
 pub(super) fn build_programs() -> Result<PathBuf> {
-    let workspace = crate::root().join("benches/perf-data");
+    let workspace = crate::paths::root().join("benches/perf-data");
     let mut build = cargo(&["build", "--release", "--manifest-path"]);
     build.arg(workspace.join("Cargo.toml")).env_remove("CARGO_TARGET_DIR");
     ensure!(succeeds(build)?, "the programs cannot be built");
