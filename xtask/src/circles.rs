@@ -1,7 +1,7 @@
 //! A check of all crates: no files of a crate need each other in a circle, on any system.
 //!
-//! A file needs the files that have what its paths name, behind all re-exports. A module's name alone, and the re-export
-//! of an item of a module below, need nothing.
+//! A file needs the files that have what its paths name, behind all re-exports. A bare name is such a path, too, if it was
+//! imported. A module's name alone, and the re-export of an item of a module below, need nothing.
 
 mod reader;
 
@@ -134,6 +134,47 @@ mod tests {
         assert_eq!(circles_of([root, parent, child]), ["folder/child.rs, folder/mod.rs"]);
         let child = "use crate::call as other; pub struct Part;";
         assert_eq!(circles_of([root, parent, child]), ["folder/child.rs, folder/mod.rs, lib.rs"]);
+    }
+
+    /// The circles when a parent's items are `items`, and its child needs one of them.
+    fn circles_with_parent(items: &str) -> Vec<String> {
+        let parent = format!("mod child; pub use child::{{PART, Part, part}}; pub struct Other; {items}");
+        let child = "use super::Other; pub struct Part; pub const PART: Part = Part; pub fn part() {}";
+        circles_of(["mod folder;", &parent, child])
+    }
+
+    #[test]
+    fn a_circle_by_a_bare_name_is_found() {
+        for items in [
+            "struct Whole { part: Option<Part> }",
+            "fn whole() { part() }",
+            "fn is_whole(part: &u8) -> bool { matches!(part, PART) }",
+            "fn is_whole(part: &u8) -> bool { match part { PART => true, _ => false } }",
+            "fn show() { println!(\"{}\", part()) }",
+            "fn show() { println!(\"{:?}\", 0..PART) }",
+            "fn show() { println!(\"{:?}\", Whole { first: PART }) }",
+        ] {
+            assert_eq!(circles_with_parent(items), ["folder/child.rs, folder/mod.rs"], "{items}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_reexports_form_no_circle() {
+        for items in [
+            "",
+            "struct Whole { part: u8 } impl Whole { fn other(&self) -> u8 { self.part } }",
+            "fn other(whole: &Whole) { println!(\"{}\", whole.part) }",
+            "fn other() { println!(\"{:?}\", Whole { part: 1 }) }",
+            "fn other(whole: &Whole) { let Whole { part, .. } = whole; }",
+            "#[cfg(test)] fn other() { part() }",
+        ] {
+            assert_eq!(circles_with_parent(items), Vec::<String>::new(), "{items}");
+        }
+        // The value `self` is not the module `self`, whose name an item has, too.
+        let parent = "mod child; pub struct Other; impl Other { fn child(&self) { self.child() } }";
+        let child = "use super::Other; pub fn folder() {}";
+        let root = "mod folder; pub use folder::child::folder;";
+        assert_eq!(circles_of([root, parent, child]), Vec::<String>::new());
     }
 
     #[test]

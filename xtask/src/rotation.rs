@@ -14,21 +14,27 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
         ("oracle", "builds other unwinders, symbolizers and readers"),
         ("platforms-lints", "lints for other systems"),
     ],
-    &[("samply", "builds programs that read samply's profiles"), ("platforms-macos", "links for macOS")],
+    &[
+        ("samply", "builds programs that read samply's profiles"),
+        ("platforms-macos", "links for macOS"),
+        ("package", "checks each crate alone"),
+        ("viewer", "opens pages in a browser"),
+        ("front_end", "installs the Firefox Profiler's code"),
+        ("deep_stacks", "records many deep stacks"),
+    ],
     &[
         ("cargo", "builds criterion and its dependencies"),
         ("leaks", "starts very many processes and threads"),
         ("shipped", "builds nyquist as it is shipped for the live tests"),
-    ],
-    &[
-        ("platforms-windows", "compiles for Windows, and runs that"),
-        ("deep_stacks", "records many deep stacks"),
+        ("ptrace_attach", "attaches while threads come and go"),
+        ("ptrace_budget", "records more threads than there are CPUs"),
         ("walkthrough", "builds and records a program step by step"),
     ],
     &[
+        ("platforms-windows", "compiles for Windows, and runs that"),
         ("storms", "starts many thousands of processes"),
-        ("arm_machine", "builds nyquist for another architecture"),
     ],
+    &[("arm_machine", "builds nyquist for another architecture, and runs that in an emulator")],
 ];
 
 /// The turn of a run.
@@ -46,6 +52,12 @@ impl Turn {
             git(&["rev-parse", "--is-shallow-repository"]).is_none_or(|answer| answer != "false");
         let count = git(&["rev-list", "--count", "HEAD"]).filter(|_| !is_shallow);
         Self::of(count.as_deref(), git(&["rev-parse", "HEAD"]).as_deref())
+    }
+
+    /// The turn with this number, from 1 on; `None` if there is none.
+    pub(crate) fn numbered(number: usize) -> Option<Self> {
+        let index = number.checked_sub(1).filter(|index| *index < TURNS.len())?;
+        Some(Self { index, by: "--turn".to_owned() })
     }
 
     /// The turn by the number of commits, if that is known, or by the commit's hash.
@@ -93,8 +105,8 @@ mod tests {
 
     #[test]
     fn each_part_is_a_step_or_a_topic() {
-        const STEPS: [&str; 5] =
-            ["oracle", "platforms-lints", "platforms-macos", "platforms-windows", "shipped"];
+        const STEPS: [&str; 6] =
+            ["oracle", "package", "platforms-lints", "platforms-macos", "platforms-windows", "shipped"];
         let is_topic = |name: &str| live::TOPICS.iter().any(|(topic, _)| *topic == name);
         let mut parts = TURNS.iter().flat_map(|parts| parts.iter());
         assert!(parts.all(|(name, _)| STEPS.contains(name) || is_topic(name)));

@@ -22,6 +22,9 @@ fn faults(root: &Path) -> Result<Vec<String>> {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let place = path.strip_prefix(root).unwrap_or(&path).display();
         faults.extend(faults_of(&text).into_iter().map(|fault| format!("{place}: {fault}")));
+        if allows_unsafe_code(&text) && !is_in_sys(&path) {
+            faults.push(format!("{place}: unsafe code belongs into a module `sys`"));
+        }
     }
     Ok(faults)
 }
@@ -40,6 +43,19 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// Whether an attribute of a file or an item allows unsafe code there.
+fn allows_unsafe_code(text: &str) -> bool {
+    let is_attribute = |line: &str| line.starts_with("#[") || line.starts_with("#![");
+    let lifts =
+        |line: &str| line.contains("(unsafe_code") && !line.contains("forbid(") && !line.contains("deny(");
+    text.lines().map(str::trim_start).any(|line| is_attribute(line) && lifts(line))
+}
+
+/// Whether a file is a module `sys` or part of one.
+fn is_in_sys(path: &Path) -> bool {
+    path.with_extension("").iter().any(|part| part == "sys")
 }
 
 /// The faults of a source file.
@@ -86,5 +102,14 @@ mod tests {
         assert_eq!(faults_of(&good.replace("short", &long)), [format!("{long} has 46 characters")]);
         assert_eq!(faults_of(&format!("{good}Test::new(\"{long}\", run)")).len(), 1);
         assert_eq!(faults_of(&format!("//! What it is.\n{}", "\n".repeat(MOST_LINES))).len(), 1);
+    }
+
+    #[test]
+    fn unsafe_code_is_allowed_in_sys_modules_alone() {
+        assert!(allows_unsafe_code("//! It.\n    #[expect(unsafe_code, reason = \"...\")]\n"));
+        assert!(allows_unsafe_code("#![allow(unsafe_code)]"));
+        assert!(!allows_unsafe_code("#![forbid(unsafe_code)]\n// (unsafe_code)"));
+        assert!(["a/sys.rs", "a/sys/b.rs"].iter().all(|path| is_in_sys(Path::new(path))));
+        assert!(!is_in_sys(Path::new("a/system.rs")));
     }
 }

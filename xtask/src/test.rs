@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// Everything: also what runs in turns, and tests of things that may change any day
     #[arg(long, conflicts_with = "quick")]
     all: bool,
+    /// The turn of the checks that runs take turns at, in place of the commit's
+    #[arg(long, value_name = "1-5", conflicts_with_all = ["quick", "all"])]
+    turn: Option<usize>,
     /// Fails on a skip that is not in xtask/skips.txt, as CI does (CI=true)
     #[arg(long)]
     deny_skips: bool,
@@ -46,13 +49,16 @@ impl Options {
     }
 
     /// The steps and topics that other turns run. Prints them if there are any.
-    fn left_out(&self) -> Vec<&'static str> {
+    fn left_out(&self) -> Result<Vec<&'static str>> {
         if self.all || self.quick || !self.filter.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let turn = Turn::of_commit();
+        let turn = match self.turn {
+            Some(number) => Turn::numbered(number).context("--turn: there is no such turn")?,
+            None => Turn::of_commit(),
+        };
         println!("{}", turn.description());
-        turn.left_out()
+        Ok(turn.left_out())
     }
 }
 
@@ -66,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let ci = std::env::var("CI").is_ok_and(|value| value == "true");
     let allowed = AllowedSkips::read()?;
     let mut tally = Tally::default();
-    let left_out = options.left_out();
+    let left_out = options.left_out()?;
     for (name, in_quick, check) in STEPS {
         if options.wants(name, &left_out) && (*in_quick || !options.quick) {
             step(&mut tally, name, |tally| check(tally, ci));

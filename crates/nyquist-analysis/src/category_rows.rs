@@ -2,7 +2,7 @@
 
 use nyquist_profile::{FuncId, Profile, StackId};
 
-use crate::derived::Derived;
+use crate::derived::DerivedForest;
 use crate::forest::NONE;
 use crate::parallel;
 
@@ -25,7 +25,7 @@ pub(crate) struct CategoryRows {
 
 impl CategoryRows {
     /// O(stacks).
-    pub(crate) fn new(profile: &Profile, node_of_stack: &[u32], derived: &Derived<'_>) -> Self {
+    pub(crate) fn new(profile: &Profile, node_of_stack: &[u32], derived: &DerivedForest<'_>) -> Self {
         Self {
             stackless: if derived.keeps_stackless { none_of(profile) } else { DROPPED },
             ..Self::of(profile, node_of_stack, derived, |_| true)
@@ -36,7 +36,7 @@ impl CategoryRows {
     pub(crate) fn with_function(
         profile: &Profile,
         node_of_stack: &[u32],
-        derived: &Derived<'_>,
+        derived: &DerivedForest<'_>,
         func: FuncId,
     ) -> Self {
         let forest = &derived.forest;
@@ -51,7 +51,7 @@ impl CategoryRows {
     fn of(
         profile: &Profile,
         node_of_stack: &[u32],
-        derived: &Derived<'_>,
+        derived: &DerivedForest<'_>,
         counts: impl Fn(u32) -> bool + Sync,
     ) -> Self {
         let none = none_of(profile);

@@ -25,7 +25,7 @@ pub(crate) enum NodeAction {
 /// A forest that filters and transforms have changed. It records where the samples of each node go, so that
 /// no sums are needed yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Derived<'a> {
+pub(crate) struct DerivedForest<'a> {
     pub(crate) forest: Cow<'a, Forest>,
     /// For each node of the original forest: the node that has its samples now, or [`NONE`] if they were
     /// dropped. Without a map, all samples are at their original nodes.
@@ -34,7 +34,7 @@ pub(crate) struct Derived<'a> {
     pub(crate) keeps_stackless: bool,
 }
 
-impl<'a> Derived<'a> {
+impl<'a> DerivedForest<'a> {
     /// The unchanged forest.
     pub(crate) fn new(forest: &'a Forest) -> Self {
         Self { forest: Cow::Borrowed(forest), map: None, keeps_stackless: true }

@@ -7,7 +7,7 @@ use nyquist_profile::{FuncId, Profile, ThreadIndex};
 use crate::category_rows::CategoryRows;
 use crate::checkpoints::Checkpoints;
 use crate::columns::Column;
-use crate::derived::Derived;
+use crate::derived::DerivedForest;
 use crate::forest::Forest;
 use crate::function_info::{self, FunctionInfo};
 use crate::indexed_sums::IndexedSums;
@@ -101,7 +101,7 @@ impl<'p> Index<'p> {
     /// The rows by category of all stacks, without filters and transforms. O(stacks) on first use.
     pub(crate) fn categories(&self) -> &CategoryRows {
         self.categories.get_or_init(|| {
-            let derived = Derived::new(&self.forest);
+            let derived = DerivedForest::new(&self.forest);
             CategoryRows::new(self.profile, &self.node_of_stack, &derived)
         })
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nyquist_profile::FuncId;
 
-use crate::observations::Observed;
+use crate::observations::EventObservations;
 use crate::places::PlaceWeight;
 use crate::ratio::Ratio;
 use crate::view::View;
@@ -30,14 +30,14 @@ pub struct LineRatios<'a> {
 /// The weights of both events at a place.
 #[derive(Clone, Copy, Default)]
 struct LineWeights {
-    own: [Observed; 2],
-    total: [Observed; 2],
+    own: [EventObservations; 2],
+    total: [EventObservations; 2],
 }
 
 impl LineWeights {
     fn note(&mut self, side: usize, weight: PlaceWeight, squares: PlaceWeight) {
-        self.own[side].add(Observed { weight: weight.own, squares: squares.own });
-        self.total[side].add(Observed { weight: weight.total, squares: squares.total });
+        self.own[side].add(EventObservations { weight: weight.own, squares: squares.own });
+        self.total[side].add(EventObservations { weight: weight.total, squares: squares.total });
     }
 
     fn ratio(&self, units: [u64; 2]) -> PlaceRatio {

@@ -11,12 +11,12 @@ use crate::view::View;
 /// The observations of an event: their amount in sampling intervals, and the sum of the squares of their
 /// weights.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Observed {
+pub(crate) struct EventObservations {
     pub(crate) weight: u64,
     pub(crate) squares: u64,
 }
 
-impl Observed {
+impl EventObservations {
     pub(crate) fn add(&mut self, other: Self) {
         self.weight = self.weight.saturating_add(other.weight);
         self.squares = self.squares.saturating_add(other.squares);
@@ -31,9 +31,9 @@ impl Observed {
 
 /// The observations of an event in a view: in total, and by function.
 pub(crate) struct Observations {
-    pub(crate) all: Observed,
+    pub(crate) all: EventObservations,
     /// The functions that have any, with their self and total observations.
-    pub(crate) functions: Vec<(FuncId, Observed, Observed)>,
+    pub(crate) functions: Vec<(FuncId, EventObservations, EventObservations)>,
 }
 
 impl Observations {
@@ -48,10 +48,10 @@ impl Observations {
         let functions = weights.into_iter().zip(squares).enumerate();
         let functions =
             functions.filter(|(_, ((_, total), _))| *total > 0).map(|(func, (weight, squares))| {
-                let observed = |weight, squares| Observed { weight, squares };
+                let observed = |weight, squares| EventObservations { weight, squares };
                 (FuncId::from_index(func), observed(weight.0, squares.0), observed(weight.1, squares.1))
             });
-        let all = Observed { weight: view.total().weight, squares: (in_stacks + stackless).weight };
+        let all = EventObservations { weight: view.total().weight, squares: (in_stacks + stackless).weight };
         Self { all, functions: functions.collect() }
     }
 }

@@ -2,7 +2,7 @@
 
 use nyquist_profile::{Func, Profile, SourceId};
 
-use crate::derived::{Derived, NodeAction};
+use crate::derived::{DerivedForest, NodeAction};
 use crate::forest::NONE;
 use crate::parallel;
 use crate::pattern::Pattern;
@@ -12,7 +12,7 @@ use crate::selection::Selection;
 const FUNCTIONS_WORTH_SHARING: usize = 2000;
 
 /// Applies a selection's patterns.
-pub(crate) fn apply(profile: &Profile, selection: &Selection, derived: &mut Derived<'_>) {
+pub(crate) fn apply(profile: &Profile, selection: &Selection, derived: &mut DerivedForest<'_>) {
     focus_and_ignore(profile, selection, derived);
     show_and_hide(profile, selection, derived);
     if selection.patterns().next().is_some() {
@@ -27,7 +27,7 @@ struct Path {
     is_ignored: bool,
 }
 
-fn focus_and_ignore(profile: &Profile, selection: &Selection, derived: &mut Derived<'_>) {
+fn focus_and_ignore(profile: &Profile, selection: &Selection, derived: &mut DerivedForest<'_>) {
     if selection.focus.is_empty() && selection.ignore.is_empty() {
         return;
     }
@@ -48,7 +48,7 @@ fn focus_and_ignore(profile: &Profile, selection: &Selection, derived: &mut Deri
     derived.retain_samples(|node| paths[node].is_focused && !paths[node].is_ignored);
 }
 
-fn show_and_hide(profile: &Profile, selection: &Selection, derived: &mut Derived<'_>) {
+fn show_and_hide(profile: &Profile, selection: &Selection, derived: &mut DerivedForest<'_>) {
     if selection.show.is_empty() && selection.hide.is_empty() {
         return;
     }

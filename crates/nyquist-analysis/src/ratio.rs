@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::function_info::FunctionInfo;
-use crate::observations::{Observations, Observed};
+use crate::observations::{EventObservations, Observations};
 use crate::view::View;
 
 /// With fewer observations than this of either event, a ratio is not reliable.
@@ -52,9 +52,9 @@ pub struct Ratios<'a> {
 
 impl Ratio {
     /// Computes the ratio of two observed amounts, of which a weight of 1 stands for `units` each.
-    pub(crate) fn of_observed(observed: [Observed; 2], units: [u64; 2]) -> Self {
+    pub(crate) fn of_observed(observed: [EventObservations; 2], units: [u64; 2]) -> Self {
         let [count, of] = [0, 1].map(|side| observed[side].weight as f64 * units[side] as f64);
-        let [count_number, of_number] = observed.map(Observed::effective_number);
+        let [count_number, of_number] = observed.map(EventObservations::effective_number);
         let ratio = (of > 0.0).then(|| count / of);
         // The numbers of observations are Poisson-distributed, and independent of each other.
         let error = (count_number > 0.0 && of_number > 0.0)
@@ -70,8 +70,8 @@ impl Ratio {
 /// The self and total observations of both events in a function.
 #[derive(Default)]
 struct Pair {
-    own: [Observed; 2],
-    total: [Observed; 2],
+    own: [EventObservations; 2],
+    total: [EventObservations; 2],
 }
 
 /// The ratios of the functions of two views. Functions are the same if they have the same name, lib and file,
@@ -80,7 +80,7 @@ pub fn ratios<'a>(counted: &View<'a>, of: &View<'a>) -> Ratios<'a> {
     let units = [counted, of].map(|view| view.profile().meta().interval.max(1));
     let mut places: FxHashMap<_, usize> = FxHashMap::default();
     let mut rows: Vec<(FunctionInfo<'a>, Pair)> = Vec::new();
-    let mut whole = [Observed::default(); 2];
+    let mut whole = [EventObservations::default(); 2];
     for (side, view) in [counted, of].into_iter().enumerate() {
         let Observations { all, functions } = Observations::of(view);
         whole[side] = all;
@@ -170,8 +170,10 @@ mod tests {
 
     #[test]
     fn errors_follow_from_the_observations() {
-        let observed =
-            |number: u64, each: u64| Observed { weight: number * each, squares: number * each * each };
+        let observed = |number: u64, each: u64| EventObservations {
+            weight: number * each,
+            squares: number * each * each,
+        };
         // 100 observations on either side have a standard error of 10 % each, whatever their weight.
         let ratio = Ratio::of_observed([observed(100, 7), observed(100, 1)], [1, 1000]);
         assert_eq!((ratio.count, ratio.of), (700.0, 100_000.0));
@@ -181,9 +183,9 @@ mod tests {
         assert!(Ratio::of_observed([observed(1, 1000), observed(100, 1)], [1, 1]).is_uncertain);
         assert!(Ratio::of_observed([observed(1000, 1), observed(9, 100)], [1, 1]).is_uncertain);
         // No observation of the first event among many of the second is a certain zero.
-        let none = Ratio::of_observed([Observed::default(), observed(100, 1)], [1, 1]);
+        let none = Ratio::of_observed([EventObservations::default(), observed(100, 1)], [1, 1]);
         assert_eq!((none.ratio, none.error, none.is_uncertain), (Some(0.0), None, false));
-        let neither = Ratio::of_observed([Observed::default(); 2], [1, 1]);
+        let neither = Ratio::of_observed([EventObservations::default(); 2], [1, 1]);
         assert_eq!((neither.ratio, neither.error, neither.is_uncertain), (None, None, true));
     }
 }

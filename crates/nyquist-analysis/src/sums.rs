@@ -2,7 +2,7 @@
 
 use crate::amount::Amount;
 use crate::columns::Column;
-use crate::derived::Derived;
+use crate::derived::DerivedForest;
 use crate::prefix_sums::Count;
 use crate::selection::SampleState;
 
@@ -96,7 +96,7 @@ impl ThreadSums {
     }
 
     /// The samples that filters and transforms keep.
-    pub(crate) fn left_by(&self, derived: &Derived<'_>) -> Count {
+    pub(crate) fn left_by(&self, derived: &DerivedForest<'_>) -> Count {
         let mut left = if derived.keeps_stackless { self.stackless } else { Count::default() };
         let counts = self.amounts.iter().zip(&self.samples);
         for (&node, (&amount, &samples)) in self.nodes.iter().zip(counts) {

@@ -2,7 +2,7 @@
 
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile};
 
-use crate::derived::{Derived, NodeAction};
+use crate::derived::{DerivedForest, NodeAction};
 use crate::forest::{Forest, NONE};
 use crate::own_code::own_functions;
 
@@ -46,7 +46,7 @@ pub enum Transform {
 }
 
 /// Applies a transform. O(nodes).
-pub(crate) fn apply(profile: &Profile, transform: &Transform, derived: &mut Derived<'_>) {
+pub(crate) fn apply(profile: &Profile, transform: &Transform, derived: &mut DerivedForest<'_>) {
     let number = |func: &FuncId| func.index() as u32;
     match transform {
         Transform::MergeFunction(func) => {
@@ -85,7 +85,7 @@ fn category_of(forest: &Forest, node: usize) -> Option<CategoryId> {
     forest.category[node].map(|pair| pair.category)
 }
 
-fn merge_where(derived: &mut Derived<'_>, is_merged: impl Fn(&Forest, usize) -> bool) {
+fn merge_where(derived: &mut DerivedForest<'_>, is_merged: impl Fn(&Forest, usize) -> bool) {
     let forest = &*derived.forest;
     let action = |node| if is_merged(forest, node) { NodeAction::Merge } else { NodeAction::Keep };
     let actions: Vec<_> = (0..forest.len()).map(action).collect();
@@ -101,7 +101,7 @@ fn subtrees_of(forest: &Forest, func: u32) -> Vec<bool> {
     inside
 }
 
-fn focus_function(derived: &mut Derived<'_>, func: u32) {
+fn focus_function(derived: &mut DerivedForest<'_>, func: u32) {
     let inside = subtrees_of(&derived.forest, func);
     let actions: Vec<_> =
         inside.iter().map(|&inside| if inside { NodeAction::Keep } else { NodeAction::Drop }).collect();
@@ -110,7 +110,7 @@ fn focus_function(derived: &mut Derived<'_>, func: u32) {
 }
 
 /// Moves all self time of the function to root nodes.
-fn focus_self(derived: &mut Derived<'_>, func: u32) {
+fn focus_self(derived: &mut DerivedForest<'_>, func: u32) {
     let forest = &*derived.forest;
     let mut roots = Forest::default();
     let mut root = |node: usize| roots.push_root(func, forest.stack[node], forest.category[node]);
@@ -137,7 +137,7 @@ fn matched(forest: &Forest, path: &[FuncId]) -> Vec<u32> {
     matched
 }
 
-fn focus_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
+fn focus_subtree(derived: &mut DerivedForest<'_>, path: &[FuncId]) {
     let matched = matched(&derived.forest, path);
     let action =
         |&count: &u32| if count as usize == path.len() { NodeAction::Keep } else { NodeAction::Drop };
@@ -146,7 +146,7 @@ fn focus_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
     derived.keeps_stackless = false;
 }
 
-fn merge_call_node(derived: &mut Derived<'_>, path: &[FuncId]) {
+fn merge_call_node(derived: &mut DerivedForest<'_>, path: &[FuncId]) {
     let forest = &*derived.forest;
     let matched = matched(forest, path);
     let is_complete = |node: u32| {
@@ -165,7 +165,7 @@ fn merge_call_node(derived: &mut Derived<'_>, path: &[FuncId]) {
     derived.apply(&actions);
 }
 
-fn focus_inverted_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
+fn focus_inverted_subtree(derived: &mut DerivedForest<'_>, path: &[FuncId]) {
     let forest = &*derived.forest;
     let end_of_path = |leaf: u32| {
         let mut nodes = forest.ancestors(leaf);
@@ -182,7 +182,7 @@ fn focus_inverted_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
 
 /// Puts inner calls beside the outermost one, where trees merge them with it. Lines and addresses are then
 /// those of the innermost call. The outer calls only keep those where they call themselves.
-fn collapse_recursion(derived: &mut Derived<'_>, func: u32, only_direct: bool) {
+fn collapse_recursion(derived: &mut DerivedForest<'_>, func: u32, only_direct: bool) {
     let forest = &*derived.forest;
     // The caller of the outermost call that a node belongs to.
     let mut outermost_caller: Vec<Option<u32>> = Vec::with_capacity(forest.len());
@@ -204,7 +204,7 @@ fn collapse_recursion(derived: &mut Derived<'_>, func: u32, only_direct: bool) {
 }
 
 /// The first frame of a run stays and represents the lib. The others merge into it.
-fn collapse_lib(profile: &Profile, derived: &mut Derived<'_>, lib: LibId) {
+fn collapse_lib(profile: &Profile, derived: &mut DerivedForest<'_>, lib: LibId) {
     let collapsed = (profile.funcs().len() + lib.index()) as u32;
     let is_of_lib = |func: u32| {
         func == collapsed || profile.funcs().get(func as usize).is_some_and(|func| func.lib == Some(lib))
@@ -219,7 +219,7 @@ fn collapse_lib(profile: &Profile, derived: &mut Derived<'_>, lib: LibId) {
     derived.apply_and_rename(&actions, |func| if is_of_lib(func) { collapsed } else { func });
 }
 
-fn collapse_subtree(derived: &mut Derived<'_>, func: u32) {
+fn collapse_subtree(derived: &mut DerivedForest<'_>, func: u32) {
     let inside = subtrees_of(&derived.forest, func);
     let forest = &*derived.forest;
     let is_below = |node: usize| {

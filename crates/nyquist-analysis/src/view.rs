@@ -7,7 +7,7 @@ use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
 use crate::amount::Amount;
 use crate::category_rows::CategoryRows;
-use crate::derived::Derived;
+use crate::derived::DerivedForest;
 use crate::forest::{Forest, NONE};
 use crate::function_info::FunctionInfo;
 use crate::index::Index;
@@ -27,7 +27,7 @@ pub struct View<'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) selection: Selection,
     pub(crate) chosen: SelectedSamples<'a>,
-    pub(crate) derived: Derived<'a>,
+    pub(crate) derived: DerivedForest<'a>,
     /// The running sums of [`NodeSums`].
     running: Cow<'a, [Amount]>,
     /// The sum of the samples without a stack.
@@ -138,8 +138,8 @@ impl<'a> View<'a> {
 }
 
 /// The stacks after filters and transforms.
-fn derive<'a>(index: &'a Index<'a>, selection: &Selection) -> Derived<'a> {
-    let mut derived = Derived::new(&index.forest);
+fn derive<'a>(index: &'a Index<'a>, selection: &Selection) -> DerivedForest<'a> {
+    let mut derived = DerivedForest::new(&index.forest);
     if selection.libs.is_some() || selection.categories.is_some() {
         retain_innermost(index, selection, &mut derived);
     }
@@ -151,7 +151,7 @@ fn derive<'a>(index: &'a Index<'a>, selection: &Selection) -> Derived<'a> {
 }
 
 /// Keeps samples whose innermost frame has one of the libs and one of the categories.
-fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut Derived<'_>) {
+fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut DerivedForest<'_>) {
     let forest = &index.forest;
     let is_of_lib = |node: usize| {
         let lib = index.profile.funcs()[forest.func[node] as usize].lib;
@@ -170,7 +170,7 @@ fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut Deri
 fn sum_up<'a>(
     index: &'a Index<'a>,
     chosen: &SelectedSamples<'_>,
-    derived: &Derived<'_>,
+    derived: &DerivedForest<'_>,
 ) -> (Cow<'a, [Amount]>, Amount) {
     let mut plans = chosen.states().iter().map(|&state| Plan::new(index, chosen, state));
     let (first, second) = (plans.next(), plans.next());

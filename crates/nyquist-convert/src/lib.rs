@@ -52,6 +52,7 @@ pub use selection::Selection;
 pub use shape::Shape;
 pub use statistics::Statistics;
 pub use symbolicate::lib_symbols::LibSymbols;
+pub use symbolicate::unnamed_libs::unnamed_libs;
 pub use symbolicate::{
     LibReport, Progress, SymbolicatedProfile, Symbolicator, Symbols, name_by_address, symbolicate,
 };

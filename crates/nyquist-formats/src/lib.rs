@@ -56,7 +56,7 @@ use std::borrow::Cow;
 
 pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
 pub use error::{ImportedProfile, Note, ReadError};
-pub use packed::{Packing, Unpacked};
+pub use packed::{Packing, UnpackedFile};
 pub use source_paths::{SourcePaths, as_named};
 
 pub(crate) use source_paths::source_path;

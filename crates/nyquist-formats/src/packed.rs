@@ -30,7 +30,7 @@ pub enum Packing {
 
 /// An unpacked file.
 #[derive(Debug)]
-pub struct Unpacked {
+pub struct UnpackedFile {
     /// The file, at its start.
     pub file: File,
     /// The error if the packed file is truncated or damaged, and the contents are incomplete.
@@ -64,7 +64,7 @@ impl Packing {
     ///
     /// # Errors
     /// If nothing can be unpacked, the size exceeds the maximum, or the disk is full.
-    pub fn unpack(self, packed: impl Read, mut file: File) -> io::Result<Unpacked> {
+    pub fn unpack(self, packed: impl Read, mut file: File) -> io::Result<UnpackedFile> {
         let (written, cut) = self.copy(packed, &mut file)?;
         if written > MOST {
             return Err(io::Error::other(format!("more than {} GiB are in it", MOST >> 30)));
@@ -73,7 +73,7 @@ impl Packing {
             return Err(io::Error::new(error.kind(), error.to_string()));
         }
         file.rewind()?;
-        Ok(Unpacked { file, cut })
+        Ok(UnpackedFile { file, cut })
     }
 
     /// Copies the contents. Returns their size, and the error if it ended early.
@@ -167,7 +167,7 @@ mod tests {
         packed.write_all(&text).unwrap();
         let packed = packed.finish().unwrap();
         let unpacked = |packed: &[u8]| {
-            let Unpacked { mut file, cut } = Packing::Gzip.unpack(packed, empty())?;
+            let UnpackedFile { mut file, cut } = Packing::Gzip.unpack(packed, empty())?;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             io::Result::Ok((bytes, cut.is_some()))

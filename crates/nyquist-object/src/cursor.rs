@@ -144,6 +144,14 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
+    /// The next `len` bytes.
+    #[inline]
+    pub fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..)?.get(..len)?;
+        self.at += len;
+        Some(taken)
+    }
+
     /// A string up to its zero byte, which is skipped.
     #[inline]
     pub fn string(&mut self) -> Option<&'a [u8]> {
@@ -188,7 +196,12 @@ mod tests {
         assert_eq!(cursor.skip(4), None);
         assert_eq!(cursor.skip(u64::MAX), None);
         assert_eq!(cursor.string(), None);
+        assert_eq!(cursor.bytes(4), None);
+        assert_eq!(cursor.bytes(usize::MAX), None);
+        assert_eq!(cursor.bytes(0), Some(&[][..]));
         assert_eq!(cursor.sized(3), Some(0x03_0201));
         assert_eq!(cursor.u8(), None);
+        assert_eq!(cursor.bytes(0), Some(&[][..]));
+        assert_eq!(Cursor::new(&[1, 2, 3], 4, true).bytes(0), None);
     }
 }

@@ -27,14 +27,14 @@ use crate::well_known;
 #[derive(Clone, Debug)]
 pub struct ProfileBuilder {
     profile: Profile,
-    interned: Interned,
+    interned: InternedIds,
     /// The number of processes with each pid so far.
     pids: FxHashMap<String, u32>,
 }
 
 /// The ids of the existing rows.
 #[derive(Clone, Debug, Default)]
-struct Interned {
+struct InternedIds {
     /// Libs by debug name and breakpad id, which identify their symbols, or by all fields if one of these is
     /// missing.
     libs: FxHashMap<Lib, LibId>,
@@ -92,7 +92,7 @@ impl ProfileBuilder {
     /// missing.
     pub(crate) fn without_categories(meta: Meta) -> Self {
         let profile = Profile { meta, ..Profile::default() };
-        Self { profile, interned: Interned::default(), pids: FxHashMap::default() }
+        Self { profile, interned: InternedIds::default(), pids: FxHashMap::default() }
     }
 
     /// Takes a profile apart to give it other code tables, as symbolication does.
@@ -108,14 +108,14 @@ impl ProfileBuilder {
             frames: std::mem::take(&mut profile.frames),
             stacks: std::mem::take(&mut profile.stacks),
         };
-        let interned = Interned {
+        let interned = InternedIds {
             libs: (0..)
                 .map(LibId::from_index)
                 .zip(&profile.libs)
                 .map(|(id, lib)| (lib_key(lib), id))
                 .collect(),
             sources: index_of(&profile.sources),
-            ..Interned::default()
+            ..InternedIds::default()
         };
         let pids = profile.processes.iter().map(|process| (process.pid.clone(), 1)).collect();
         (Self { profile, interned, pids }, code)

@@ -1,13 +1,17 @@
 //! What a backend returns: records or events of some time span, and the time before which they are complete.
 
 use bytes::Bytes;
+use nyquist_convert::StackCopyFeedback;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf::PerfDecoder;
 use nyquist_perf::Header;
 
 /// A recording backend: an iterator over chunks. It blocks until the next chunk, and ends when the recording
 /// has ended and everything was returned.
-pub trait Source: Iterator<Item = Chunk> + Send {}
+pub trait Source: Iterator<Item = Chunk> + Send {
+    /// Uses the converter's feedback on stack copies, if the backend can.
+    fn apply_feedback(&self, _feedback: &StackCopyFeedback) {}
+}
 
 /// Records or events in the order of arrival: those of one CPU are in order of time, those of several CPUs
 /// are mixed.

@@ -36,13 +36,13 @@ pub fn symbolicate(
     done: &AtomicUsize,
 ) -> Vec<Vec<Arc<AddressInfo>>> {
     let workers = Workers { threads, charge: Arc::new(of_files().charge()) };
-    let prepared = workers.run(batches.len(), |index, _| Prepared::new(batches[index]));
+    let prepared = workers.run(batches.len(), |index, _| PreparedAddresses::new(batches[index]));
     // The symbol tables of a module are read concurrently with the list of its units.
     workers.run(prepared.len() * 2, |index, _| match index % 2 {
         0 => prepared[index / 2].find_units(),
         _ => prepared[index / 2].read_tables(),
     });
-    let mut jobs: Vec<Job<'_>> = prepared.iter().flat_map(Prepared::jobs).collect();
+    let mut jobs: Vec<Job<'_>> = prepared.iter().flat_map(PreparedAddresses::jobs).collect();
     // The largest jobs come first, so that no thread works alone on a large one at the end.
     jobs.sort_by_key(|job| std::cmp::Reverse(job.unit.wanted.len()));
     workers.run(jobs.len(), |index, scratch| {
@@ -51,7 +51,7 @@ pub fn symbolicate(
     });
     let known = prepared.iter().flat_map(|prepared| &prepared.known).flatten().count();
     done.fetch_add(known, Ordering::Relaxed);
-    prepared.into_iter().map(Prepared::into_answers).collect()
+    prepared.into_iter().map(PreparedAddresses::into_answers).collect()
 }
 
 impl ModuleSymbols {
@@ -90,7 +90,7 @@ impl ModuleSymbols {
 }
 
 /// A module's addresses, sorted and grouped by unit.
-struct Prepared<'a> {
+struct PreparedAddresses<'a> {
     module: &'a ModuleSymbols,
     /// Each once, ascending.
     addresses: Vec<RelativeAddress>,
@@ -127,7 +127,7 @@ impl Job<'_> {
     }
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedAddresses<'a> {
     fn new(batch: Batch<'a>) -> Self {
         // Sorting integers takes half of the time of sorting pairs.
         let pair =

@@ -1,11 +1,12 @@
 //! The symbols of one module: answers from its symbol tables and its debug info together.
 
+mod answers;
+mod disassembly;
 mod functions;
 
-use crate::cache::{Extent, KeptAnswers, push_unless_covered};
+use crate::cache::KeptAnswers;
 use crate::debug_answer::DebugAnswer;
 use crate::debug_info::DebugInfo;
-use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{Dwarf, DwarfFile, Scratch, SplitFiles, SplitPlaces};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
@@ -14,11 +15,9 @@ use crate::source_files::special_source_path;
 use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
-use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, SymbolFiles, SymbolsError};
+use crate::{AnswerCache, SymbolFiles, SymbolsError};
 pub(crate) use functions::{FunctionPosition, Functions};
-use nyquist_object::elf::Segment;
-use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
-use std::borrow::Cow;
+use nyquist_object::{Elf, ObjectError, Pe, RelativeAddress, Svma};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -158,75 +157,6 @@ impl ModuleSymbols {
         Self { image_base, macho: Some(files), debug_info: debug_info.into(), ..Self::default() }
     }
 
-    /// Answers for one address.
-    pub fn lookup(&self, address: RelativeAddress) -> AddressInfo {
-        if let Some(known) = self.available_answers(&[address]).pop().flatten() {
-            return Arc::unwrap_or_clone(known);
-        }
-        let svma = address.to_svma(self.image_base);
-        let unit = self.unit_of(svma);
-        let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
-        let functions = self.functions();
-        functions.address_info(functions.around(svma), found.and_then(|mut found| found.pop()))
-    }
-
-    /// The machine code from `start` on as text: `size` bytes of it, or up to the function's end if this is
-    /// requested.
-    pub fn disassemble(
-        &self,
-        start: RelativeAddress,
-        size: u32,
-        until_function_end: bool,
-    ) -> Result<Disassembly, DisassemblyError> {
-        let (architecture, segments, source) = self.binary().ok_or(DisassemblyError::NoBinary)?;
-        let address = self.svma(start);
-        let function = self.functions().around(address).filter(|_| until_function_end);
-        let rest = function.and_then(|function| function.range.end.offset_from(address));
-        let rest = u32::try_from(rest.unwrap_or(0)).unwrap_or(MAX_CODE);
-        let code = self.code(&segments, source, start, size.max(rest).min(MAX_CODE))?;
-        disassemble(architecture, &code, start, address, |target| self.name_of_target(target))
-    }
-
-    /// The binary's instruction set, its mapped segments, and its bytes.
-    fn binary(&self) -> Option<(Architecture, Cow<'_, [Segment]>, &Source)> {
-        if let Some(pe) = &self.pe {
-            return Some((pe.architecture(), pe.segments().into(), pe.source()));
-        }
-        if let Some(image) = self.macho.as_ref().and_then(MachoFiles::binary) {
-            return Some((image.architecture(), MachoFiles::segments(image).into(), image.source()));
-        }
-        let elf = self.binary.and_then(|number| self.files.get(number))?;
-        Some((elf.architecture(), elf.segments().into(), elf.source()))
-    }
-
-    /// The bytes of the code at `start`, up to the end of their segment.
-    fn code(
-        &self,
-        segments: &[Segment],
-        source: &Source,
-        start: RelativeAddress,
-        size: u32,
-    ) -> Result<Vec<u8>, DisassemblyError> {
-        let address = self.svma(start);
-        let inside = |segment: &&Segment| {
-            let offset = address.offset_from(segment.address);
-            segment.executable && offset.is_some_and(|offset| offset < segment.file_size)
-        };
-        let no_code = DisassemblyError::NoCode(start);
-        let Some(segment) = segments.iter().find(inside) else { return Err(no_code) };
-        let offset = address.0 - segment.address.0;
-        let len = u64::from(size).min(segment.file_size - offset);
-        let Some(file_offset) = segment.offset.checked_add(offset) else { return Err(no_code) };
-        Ok(source.read_range(file_offset.0, len)?)
-    }
-
-    /// The name of a called function, or of a place within one, such as `name+0x10`.
-    fn name_of_target(&self, target: Svma) -> Option<String> {
-        let function = self.functions().around(target)?;
-        let offset = target.offset_from(function.range.start)?;
-        Some(if offset == 0 { function.name.to_string() } else { format!("{}+{offset:#x}", function.name) })
-    }
-
     /// How the debug info of the code at `address` spells the source file `file`, as [`crate::Frame::file`]
     /// does; `None` if it does not name the file. `file` may have this spelling, or be its special path.
     pub fn named_source(&self, file: &str, address: RelativeAddress) -> Option<String> {
@@ -258,50 +188,6 @@ impl ModuleSymbols {
 
     fn used_answers(&self) -> Option<&StatedModule> {
         self.stated.as_deref().filter(|_| !self.has_debug_info())
-    }
-
-    /// The available answers to `wanted`, which are sorted, without a look-up: those that came with the
-    /// profile, and cached ones.
-    pub(crate) fn available_answers(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
-        let mut known = match &self.kept {
-            Some(kept) => kept.find(wanted),
-            None => vec![None; wanted.len()],
-        };
-        if let Some(stated) = self.used_answers() {
-            for (known, address) in known.iter_mut().zip(wanted) {
-                if let Some(info) = stated.find(*address) {
-                    *known = Some(Arc::clone(info));
-                }
-            }
-        }
-        known
-    }
-
-    /// Stores answers, whose addresses ascend, in the cache. Answers of units in `.dwo` files are not stored,
-    /// because these files may appear, change or disappear.
-    pub fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
-        let functions = self.tables.get().map(|_| self.functions());
-        self.keep_answers(answers, functions.as_ref());
-    }
-
-    /// As [`ModuleSymbols::keep`], given the functions that were used because there was no debug info.
-    pub(crate) fn keep_answers<'a>(
-        &self,
-        answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>,
-        functions: Option<&Functions<'_>>,
-    ) {
-        // Debug info that was never opened is not the source of any answer.
-        let opened = self.debug_info.get();
-        let reads_others =
-            opened.is_some_and(|info| info.as_ref().is_some_and(DebugInfo::reads_single_files));
-        let Some(kept) = self.kept.as_ref().filter(|_| !reads_others) else { return };
-        let functions = functions.filter(|_| opened.is_some_and(Option::is_none));
-        let mut all = Vec::new();
-        for (address, info) in answers {
-            let extent = functions.and_then(|functions| functions.extent(address));
-            push_unless_covered(&mut all, extent.unwrap_or(Extent::of(address)), info);
-        }
-        kept.keep(&all);
     }
 
     /// The base of relative addresses.
@@ -351,33 +237,4 @@ fn image_base(lowest: Svma, first_code: Svma) -> Svma {
 
 fn unreadable(path: &Path, source: ObjectError) -> SymbolsError {
     SymbolsError::Object { path: PathBuf::from(path), source }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::num::NonZeroUsize;
-
-    use super::*;
-    use crate::{Finder, ModuleRequest, SearchPaths};
-    use std::sync::atomic::AtomicBool;
-
-    #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
-    #[test]
-    fn kept_answers_need_no_debug_info() {
-        let folder = std::env::temp_dir().join(format!("nyquist-kept-{}", std::process::id()));
-        let finder = Finder::new(SearchPaths::default()).with_cache(Arc::new(AnswerCache::new(&folder)));
-        let path = std::env::current_exe().unwrap();
-        let found = finder.find(&ModuleRequest { path, ..ModuleRequest::default() });
-        let ask = || {
-            let module = finder.open(&found).unwrap();
-            let text = module.files[0].section(".text").unwrap().address;
-            let address = RelativeAddress::from_svma(text, module.image_base).unwrap();
-            let answers = module.symbolicate(&[address], NonZeroUsize::MIN, &AtomicBool::new(false));
-            (answers, module.debug_info.get().is_some())
-        };
-        let [(first, first_opened), (second, second_opened)] = [ask(), ask()];
-        std::fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(first, second);
-        assert_eq!([first_opened, second_opened], [true, false]);
-    }
 }

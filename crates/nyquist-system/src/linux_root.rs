@@ -47,14 +47,14 @@ impl OpenRoot {
     /// and never out of it (openat2(2)).
     pub fn open_file(&self, inside: &Path) -> io::Result<File> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let look = |flags| openat2(&self.folder, inside, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+        let open = |flags| openat2(&self.folder, inside, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
         let regular = |file: OwnedFd| match FileType::from_raw_mode(fstat(&file)?.st_mode) {
             FileType::RegularFile => Ok(file),
             _ => Err(Errno::INVAL),
         };
         // Checked before opening, because merely opening a FIFO or a device can wait for ever or have effects.
-        regular(look(OFlags::PATH)?)?;
-        Ok(regular(look(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?)?.into())
+        regular(open(OFlags::PATH)?)?;
+        Ok(regular(open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?)?.into())
     }
 }
 

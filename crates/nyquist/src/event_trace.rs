@@ -17,22 +17,6 @@ use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The options for recordings that traces have, too.
-const OPTIONS: [&str; 12] = [
-    "--pid",
-    "--tid",
-    "--name",
-    "--time-range",
-    "--cpu",
-    "--profile-name",
-    "--no-symbols",
-    "--reuse-threads",
-    "--fold-recursive-prefix",
-    "--per-cpu-threads",
-    "--main-thread-only",
-    "--cswitch-markers",
-];
-
 /// Reads a trace, looks up names, and prints notes about incomplete parts.
 pub(crate) fn read(
     file: impl Read + Seek,
@@ -41,7 +25,7 @@ pub(crate) fn read(
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
-    if let Some(option) = args.given_other_than(&OPTIONS) {
+    if let Some(option) = args.not_for_traces() {
         return Err(Failure::new(format!(
             "{option} cannot be used with {}, which is a trace of Windows",
             path.display()

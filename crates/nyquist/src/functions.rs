@@ -58,7 +58,9 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
 
 fn by_handle<'a>(view: &View<'a>, index: usize) -> Result<Choice<'a>, Failure> {
     if index >= view.profile().funcs().len() {
-        return Err(Failure::new(format!("there is no function f-{index} in this profile")));
+        return Err(Failure::new(format!("there is no function f-{index} in this profile")).hint(
+            "`nyquist query FILE functions` lists functions with their handles, which are those of one file",
+        ));
     }
     let func = FuncId::from_index(index);
     if !view.functions().functions.iter().any(|function| function.func == func) {
@@ -100,6 +102,14 @@ mod tests {
             chosen(&["parse_all", "app::parse", "x::parse"], "parse"),
             Ok(("app::parse".to_owned(), 1))
         );
+    }
+
+    #[test]
+    fn a_handle_of_no_function_says_where_handles_come_from() {
+        let profile = profile(&["a"]);
+        let index = Index::new(&profile);
+        let failure = choose(&View::new(&index, &Selection::default()), "f-7").unwrap_err();
+        assert!(failure.hints[0].contains("`nyquist query FILE functions` lists"), "{failure:?}");
     }
 
     #[test]

@@ -16,12 +16,12 @@ use crate::system::signals::Requests;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
-    let printer = Printer::new(args.verbosity);
+    let printer = Printer::new(args.presentation.verbosity);
     let form = Form::of(&args.output)?;
     // The file is created when there is data to write. Until then, Ctrl-C ends this program immediately.
     let destination = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
     let destination = destination.map_err(|refused| refused.failure(&args.output, "-o"))?;
-    let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
+    let profile = input::read_as(&args.file, &args.recording, &args.presentation.symbols, printer)?;
     let is_empty = profile.threads().iter().all(|it| it.samples.is_empty() && it.markers.is_empty());
     if let Some(option) = args.recording.selecting().filter(|_| is_empty) {
         return Err(Failure::new(format!("{option} leaves nothing of {}", args.file.display()))
@@ -35,12 +35,12 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let requests = Requests::take_over()
                 .map_err(|error| Failure::because("cannot take over signals", &error))?;
             let control = Control::start(requests);
-            let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
+            let symbols = perf_data::with_its_files(&args.file, &args.presentation.symbols, printer);
             // No remaining output needs root.
             identity::give_up_privileges()?;
             let stated = sidecar::symbols_of(&args.file, &symbols, printer);
             let served = ServedProfile::new(saved.bytes(&profile)?, profile, stated);
-            serve(served, &args.server, &symbols, printer, &control)?;
+            serve(served, &args.presentation.server, &symbols, printer, &control)?;
         }
     }
     Ok(if saved.as_requested { 0 } else { FAILED })

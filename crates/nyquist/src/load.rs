@@ -14,10 +14,10 @@ use std::path::PathBuf;
 
 /// Runs the subcommand: serves the profile until Ctrl-C.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
-    let printer = Printer::new(args.verbosity);
+    let printer = Printer::new(args.presentation.verbosity);
     // Until the server starts, Ctrl-C ends this program immediately.
     let read = |file: &PathBuf| {
-        let mut profile = profile_file::read(file, &args.recording, &args.symbols, printer)?;
+        let mut profile = profile_file::read(file, &args.recording, &args.presentation.symbols, printer)?;
         name_specially(&mut profile);
         Ok::<_, Failure>(profile)
     };
@@ -30,8 +30,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let bytes = profile_file::document(file, &profile)?;
-    let symbols = perf_data::with_its_files(file, &args.symbols, printer);
+    let symbols = perf_data::with_its_files(file, &args.presentation.symbols, printer);
     let stated = sidecar::symbols_of(file, &symbols, printer);
     let served = ServedProfile { bytes, profile, before, stated };
-    serve(served, &args.server, &symbols, printer, &control)
+    serve(served, &args.presentation.server, &symbols, printer, &control)
 }

@@ -10,7 +10,7 @@ use crate::printer::Printer;
 use crate::system::{files, process_memory};
 use crate::text::one_line;
 use nyquist_download::PerfArchive;
-use nyquist_formats::{Format, PREFIX_BYTES, Packing, Unpacked, detect};
+use nyquist_formats::{Format, PREFIX_BYTES, Packing, UnpackedFile, detect};
 use nyquist_perf::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
@@ -20,6 +20,10 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
+
+/// The hint for files of an unknown format.
+const READ_FORMATS: &str = "files of the Firefox Profiler, perf (perf.data), Windows (.etl), pprof, speedscope, Chrome, folded \
+                            stacks and others are read: docs/formats.md lists them all";
 
 /// A file that is open; `-` is standard input.
 pub(crate) struct InputFile {
@@ -62,7 +66,7 @@ impl InputFile {
         let cannot_read = |error: io::Error| cannot_read(&path, &error);
         let packing = source.packing().map_err(cannot_read)?.filter(|packing| packing.hides(format));
         let Some(packing) = packing else { return Ok(Self { path, source, format, kernel }) };
-        let Unpacked { file, cut } = source
+        let UnpackedFile { file, cut } = source
             .bytes()
             .and_then(|packed| packing.unpack(packed, files::nameless()?))
             .map_err(|error| Failure::because(format_args!("cannot unpack {}", path.display()), &error))?;
@@ -136,11 +140,7 @@ fn read_profile(
         (None, [event]) => Some(event.as_str()),
         _ => None,
     };
-    let given = match value {
-        Some(_) => recording.given_other_than(&["--event", "--label"]),
-        None => recording.given_other_than(&["--label"]),
-    };
-    if let Some(option) = given {
+    if let Some(option) = recording.not_for_profiles(value.is_some()) {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
     let Some(format) = other else {
@@ -338,7 +338,7 @@ fn unknown(path: &Path, start: &[u8]) -> Failure {
         path.display()
     ));
     if !start.starts_with(b"\x7fELF") && !start.starts_with(b"#!") {
-        return failure;
+        return failure.hint(READ_FORMATS);
     }
     // A shell would search a name without a folder in PATH.
     let folder = if path.components().count() == 1 { "./" } else { "" };
@@ -385,5 +385,18 @@ fn cannot_read(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::IsADirectory if path.extension() == Some(OsStr::new("trace")) => trace(path),
         io::ErrorKind::IsADirectory => failure.hint("name a profile, such as profile.json.gz"),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_unknown_format_says_what_is_read_or_how_to_record_it() {
+        let hints = |path: &str, start: &[u8]| unknown(Path::new(path), start).hints;
+        assert_eq!(hints("notes.txt", b"hello"), [READ_FORMATS]);
+        assert_eq!(hints("app", b"\x7fELF\x02"), ["to record a program: nyquist record ./app"]);
+        assert_eq!(hints("bin/run", b"#!/bin/sh"), ["to record a program: nyquist record bin/run"]);
     }
 }

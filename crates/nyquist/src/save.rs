@@ -21,7 +21,7 @@ pub(crate) struct SaveFormat {
 
 /// A profile that was saved.
 #[derive(Debug)]
-pub(crate) struct Saved {
+pub(crate) struct SavedProfile {
     /// The path of the file; `None` for a stream.
     pub(crate) path: Option<PathBuf>,
     /// Whether it is at a place that the user requested, in the arguments or on the terminal.
@@ -30,7 +30,7 @@ pub(crate) struct Saved {
     file: Option<File>,
 }
 
-impl Saved {
+impl SavedProfile {
     /// The profile as a file of the Firefox Profiler's format.
     pub(crate) fn bytes(&self, profile: &Profile) -> Result<Vec<u8>, Failure> {
         let cannot_read = |error: io::Error| Failure::because("cannot read the saved profile", &error);
@@ -58,7 +58,7 @@ pub(crate) fn save(
     output: Output,
     written: SaveFormat,
     printer: Printer,
-) -> Result<Saved, Failure> {
+) -> Result<SavedProfile, Failure> {
     let wanted = output.name().to_owned();
     let error = match write(profile, output, written) {
         Ok(saved) => return Ok(saved),
@@ -91,7 +91,7 @@ pub(crate) fn save(
                 match write(profile, output, written) {
                     Ok(saved) => {
                         printer.warn(format_args!("the profile was saved as {} instead", place.display()));
-                        return Ok(Saved { as_requested: false, ..saved });
+                        return Ok(SavedProfile { as_requested: false, ..saved });
                     }
                     Err(error) => printer.warn(cannot_write(&place, &io_reason(&error)).message),
                 }
@@ -106,10 +106,10 @@ fn cannot_write(place: &Path, reason: &str) -> Failure {
     Failure::new(format!("cannot write {}: {reason}", place.display()))
 }
 
-fn write(profile: &Profile, output: Output, written: SaveFormat) -> io::Result<Saved> {
+fn write(profile: &Profile, output: Output, written: SaveFormat) -> io::Result<SavedProfile> {
     let path = output.name().to_owned();
     let file = output.save(|out| write_as(profile, written, out))?;
-    Ok(Saved {
+    Ok(SavedProfile {
         path: file.as_ref().map(|_| path),
         as_requested: true,
         file: file.filter(|_| written.form.is_profile()),

@@ -84,9 +84,10 @@ impl Sources<'_> {
         }
     }
 
-    /// Notes a path, unless it is a bare name, because that is one of the module or has been imported.
+    /// Notes a path. A bare name is noted, too, because a module uses what it re-exports by it.
     fn refer(&mut self, path: Names, is_reexport: bool) {
-        if path.len() > 1 {
+        let names_module_alone = path == ["self"] || path == ["super"];
+        if !path.is_empty() && !names_module_alone {
             self.references.push(Reference { place: self.place.clone(), path, is_reexport });
         }
     }
@@ -118,26 +119,38 @@ impl Sources<'_> {
 
     /// Finds the paths in a macro's tokens.
     fn scan(&mut self, tokens: TokenStream) {
-        let (mut path, mut colons) = (Names::new(), 0);
+        let (mut path, mut colons, mut dots) = (Names::new(), 0, 0);
         for token in tokens {
             match token {
                 TokenTree::Ident(ident) => {
                     if colons != 2 {
-                        self.refer(std::mem::take(&mut path), false);
+                        self.refer_scanned(std::mem::take(&mut path), colons);
                     }
-                    path.push(ident.unraw().to_string());
-                    colons = 0;
+                    // A name after one dot is a field or a method.
+                    if dots != 1 {
+                        path.push(ident.unraw().to_string());
+                    }
+                    (colons, dots) = (0, 0);
                 }
                 TokenTree::Punct(sign) if sign.as_char() == ':' => colons += 1,
                 other => {
-                    self.refer(std::mem::take(&mut path), false);
+                    self.refer_scanned(std::mem::take(&mut path), colons);
+                    let is_dot = matches!(&other, TokenTree::Punct(sign) if sign.as_char() == '.');
+                    (colons, dots) = (0, if is_dot { dots + 1 } else { 0 });
                     if let TokenTree::Group(group) = other {
                         self.scan(group.stream());
                     }
                 }
             }
         }
-        self.refer(path, false);
+        self.refer_scanned(path, colons);
+    }
+
+    /// Notes a path in a macro's tokens. A bare name before one colon is a field or a variable.
+    fn refer_scanned(&mut self, path: Names, colons: usize) {
+        if path.len() > 1 || colons != 1 {
+            self.refer(path, false);
+        }
     }
 }
 
@@ -186,6 +199,15 @@ impl<'ast> Visit<'ast> for Sources<'_> {
             );
         }
         visit::visit_path(self, path);
+    }
+
+    /// In a pattern, a bare name in capitals is a constant or a unit struct; another one is a new variable.
+    fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {
+        let name = pattern.ident.unraw().to_string();
+        if name.starts_with(char::is_uppercase) {
+            self.refer(vec![name], false);
+        }
+        visit::visit_pat_ident(self, pattern);
     }
 
     fn visit_macro(&mut self, called: &'ast syn::Macro) {

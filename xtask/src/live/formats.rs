@@ -218,6 +218,7 @@ fn no_profile(test: &Context<'_>) -> Verdict {
     let finished = test.nyquist(&["report"]).path(&file).run()?;
     expect_eq("the status", finished.code(), 1)?;
     expect_contains("the error", &finished.stderr, "this is not a profile")?;
+    expect_contains("the hint", &finished.stderr, "docs/formats.md lists them all")?;
     let folder = test.path("x.trace");
     std::fs::create_dir(&folder)?;
     let finished = test.nyquist(&["report"]).path(&folder).run()?;

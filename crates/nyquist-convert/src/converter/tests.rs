@@ -306,20 +306,20 @@ fn a_sample_stands_for_the_time_since_the_last() {
 fn wall_clock_samples_tell_running_from_waiting() {
     use SampleState::{Runnable, Running, Waiting};
     let mut converter = converter(true);
-    let look = |used_ms, state, address| {
+    let sampled_state = |used_ms, state, address| {
         let EventKind::Sample(sample) = sample(1, 1, Some(used_ms), &[address]) else { unreachable!() };
         EventKind::Sample(Sample { state, ..sample })
     };
-    converter.push(at(1, look(1, Running { waited_ns: 0 }, 1)));
+    converter.push(at(1, sampled_state(1, Running { waited_ns: 0 }, 1)));
     // It has run and blocked since. This CPU time goes to the next running sample.
-    converter.push(at(9, look(3, Waiting { waited_ns: 6 * MS, reason: None }, 2)));
-    converter.push(at(10, look(4, Running { waited_ns: 0 }, 3)));
+    converter.push(at(9, sampled_state(3, Waiting { waited_ns: 6 * MS, reason: None }, 2)));
+    converter.push(at(10, sampled_state(4, Running { waited_ns: 0 }, 3)));
     // It seems to run, but has waited for a CPU.
-    converter.push(at(12, look(4, Running { waited_ns: 2 * MS }, 4)));
+    converter.push(at(12, sampled_state(4, Running { waited_ns: 2 * MS }, 4)));
     // Neither time is long enough for a sample yet.
-    converter.push(at(12, look(4, Running { waited_ns: 1 }, 5)));
+    converter.push(at(12, sampled_state(4, Running { waited_ns: 1 }, 5)));
     // It is in the middle of its code, but has not run. Its CPU time before belongs to another sample.
-    converter.push(at(14, look(5, Runnable { waited_ns: 2 * MS }, 6)));
+    converter.push(at(14, sampled_state(5, Runnable { waited_ns: 2 * MS }, 6)));
     let profile = converter.finish().profile;
     assert_eq!(
         folded(&profile),

@@ -5,6 +5,7 @@
 
 use crate::decode::marker_schema::MarkerKind;
 use crate::event::{Event, EventKind, FieldValue, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
+use nyquist_object::Cursor;
 use nyquist_tracing::protocol::{self, header, record, value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -36,8 +37,8 @@ impl FileHeader {
     /// Reads the first [`header::LEN`] bytes of a file. `None` if it is no marker file of this version, or is
     /// not ready yet.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let u64_at = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-        let u32_at = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let u64_at = |at| Cursor::new(bytes, at, true).u64();
+        let u32_at = |at| Cursor::new(bytes, at, true).u32();
         let parsed = Self {
             capacity: u64_at(header::CAPACITY)?,
             pid: u32_at(header::PID)?,
@@ -191,10 +192,9 @@ impl Decoder {
 
     /// Decodes a record; `None` if it is invalid.
     fn record(&mut self, bytes: &[u8], out: &mut Output<'_>) -> Option<()> {
-        let mut input = Input(bytes);
-        input.take(4)?;
-        let [kind, _] = input.array()?;
-        let count = u16::from_le_bytes(input.array()?);
+        let mut input = Cursor::new(bytes, 4, true);
+        let (kind, _) = (input.u8()?, input.u8()?);
+        let count = input.u16()?;
         match kind {
             record::PAD => Some(()),
             record::THREAD => {
@@ -209,15 +209,15 @@ impl Decoder {
         }
     }
 
-    fn define(&mut self, mut input: Input<'_>, count: u16) -> Option<()> {
+    fn define(&mut self, mut input: Cursor<'_>, count: u16) -> Option<()> {
         let number = input.u32()?;
         let mut texts = [""; 6];
-        for text in &mut texts {
-            *text = input.text()?;
+        for name in &mut texts {
+            *name = text(&mut input)?;
         }
         let mut fields = Vec::new();
         for _ in 0..count.min(u16::from(u8::MAX)) {
-            fields.push([input.text()?, input.text()?, input.text()?]);
+            fields.push([text(&mut input)?, text(&mut input)?, text(&mut input)?]);
         }
         let known = self.kinds.contains_key(&number);
         (known || self.kinds.len() < MAX_KINDS).then(|| {
@@ -225,11 +225,11 @@ impl Decoder {
         })
     }
 
-    fn marker(&mut self, record: u8, mut input: Input<'_>, count: u16, out: &mut Output<'_>) -> Option<()> {
+    fn marker(&mut self, record: u8, mut input: Cursor<'_>, count: u16, out: &mut Output<'_>) -> Option<()> {
         let number = input.u32()?;
         let name_len = input.u32()?;
         let (first, second) = (input.u64()?, input.u64()?);
-        let name = std::str::from_utf8(input.take(name_len as usize)?).ok()?;
+        let name = std::str::from_utf8(input.bytes(name_len as usize)?).ok()?;
         let kind = match number {
             protocol::PLAIN_KIND => None,
             number => Some(self.kinds.get_mut(&number)?),
@@ -298,14 +298,14 @@ fn describe(marker: &mut Marker, kind: &mut MarkerKind) {
     marker.schema = Some(kind.schema(&marker.values));
 }
 
-fn values(mut input: Input<'_>, count: u16, fields: usize) -> Option<Vec<FieldValue>> {
+fn values(mut input: Cursor<'_>, count: u16, fields: usize) -> Option<Vec<FieldValue>> {
     let mut values = vec![FieldValue::Missing; fields];
     for _ in 0..count {
-        let [field, tag] = input.array()?;
+        let (field, tag) = (input.u8()?, input.u8()?);
         let found = match tag {
-            value::INTEGER => FieldValue::Integer(i64::from_le_bytes(input.array()?)),
-            value::NUMBER => FieldValue::Number(f64::from_le_bytes(input.array()?)),
-            value::TEXT => FieldValue::String(input.text()?.into()),
+            value::INTEGER => FieldValue::Integer(input.u64()?.cast_signed()),
+            value::NUMBER => FieldValue::Number(f64::from_bits(input.u64()?)),
+            value::TEXT => FieldValue::String(text(&mut input)?.into()),
             _ => return None,
         };
         *values.get_mut(usize::from(field))? = found;
@@ -315,38 +315,15 @@ fn values(mut input: Input<'_>, count: u16, fields: usize) -> Option<Vec<FieldVa
 
 /// The first record, and the bytes behind it. `None` if it is not complete.
 fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let len = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+    let len = Cursor::new(bytes, 0, true).u32()? as usize;
     (len >= record::HEADER && len.is_multiple_of(8)).then_some(())?;
     bytes.split_at_checked(len)
 }
 
-/// The rest of a record.
-struct Input<'a>(&'a [u8]);
-
-impl<'a> Input<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.first_chunk().copied()
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    /// A text with its length before it.
-    fn text(&mut self) -> Option<&'a str> {
-        let len = u16::from_le_bytes(self.array()?);
-        std::str::from_utf8(self.take(usize::from(len))?).ok()
-    }
+/// A text with its length before it.
+fn text<'a>(input: &mut Cursor<'a>) -> Option<&'a str> {
+    let len = input.u16()?;
+    std::str::from_utf8(input.bytes(usize::from(len))?).ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A reading of a thread's stack.
 
-use super::{Pid, Tid, Timestamp};
+use super::ids::{Pid, Tid};
+use super::timestamp::Timestamp;
 use bytes::Bytes;
 use nyquist_object::Avma;
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use nyquist_profile::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, well_known};
 
-use super::{FieldValue, Sample, Tid};
+use super::ids::Tid;
+use super::marker::FieldValue;
+use super::sample::Sample;
 
 /// Something that happened on a thread at the event's time.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! A thread that was made ready to run, and the thread that did this with its stack.
 
-use super::{Sample, Tid};
+use super::ids::Tid;
+use super::sample::Sample;
 
 /// A thread was made ready to run.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Finds the perf map of a process, decides whether it is trusted, and reads it.
 
 use crate::event::Pid;
-use crate::files::opened::{Found, Refusal, Root, own_user, user_of};
+use crate::files::opened::{OpenedFile, Refusal, Root, own_user, user_of};
 use crate::jit::id;
 use nyquist_object::DebugId;
 use nyquist_perf::{Budget, CodeNames};
@@ -163,7 +163,7 @@ fn inner_pid(pid: Pid) -> Option<u32> {
 }
 
 /// Opens a perf map, unless the pid is reused and the file is that of its former process.
-fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<Found, Refusal> {
+fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<OpenedFile, Refusal> {
     let found = folder.open(name)?;
     let modified =
         found.file.metadata().and_then(|metadata| metadata.modified()).map_err(Refusal::Unreadable)?;
@@ -174,7 +174,7 @@ fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<F
 }
 
 /// If the process's user is not known, the recording user is assumed.
-fn trusted(found: Found, user: Option<u32>) -> Result<Found, Refusal> {
+fn trusted(found: OpenedFile, user: Option<u32>) -> Result<OpenedFile, Refusal> {
     found.trusted(&[user.unwrap_or_else(own_user)])
 }
 

@@ -4,7 +4,7 @@
 use super::memfd;
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::files::identity::{has_identity, without_deleted};
-use crate::files::opened::{Found, Refusal, Root, open_regular, own_user, user_of};
+use crate::files::opened::{OpenedFile, Refusal, Root, open_regular, own_user, user_of};
 use crate::files::view::{MountView, ProcessView, is_same_file, may_be_mapped_by};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub(crate) fn open_mapped_dump(
     pid: Pid,
     user: Option<u32>,
     seen: &ProcessView,
-) -> Result<Found, Refusal> {
+) -> Result<OpenedFile, Refusal> {
     // Both are compared by `stat`, because on stacked file systems the device of the mapping differs.
     let mapped = open_regular(&kernel_link(mapping, pid)).ok();
     let is_it = |file: &File| {
@@ -80,6 +80,6 @@ pub(crate) fn open_mapped_dump(
         }
     }
     let deleted = || mapped.as_ref().and_then(|file| file.try_clone().ok()).filter(is_it);
-    let found = found.or_else(|| deleted().map(Found::without_place)).ok_or(why)?;
+    let found = found.or_else(|| deleted().map(OpenedFile::without_place)).ok_or(why)?;
     found.trusted(&[user_of(pid).or(user).unwrap_or_else(own_user)])
 }

@@ -3,7 +3,7 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::files::identity::has_identity;
-use crate::files::opened::{Found, Refusal, open_regular};
+use crate::files::opened::{OpenedFile, Refusal, open_regular};
 use crate::files::view::ProcessView;
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::mapped_file::{open_mapped, open_mapped_dump};
@@ -97,7 +97,7 @@ impl Files {
         mapping: &Mapping,
         user: Option<u32>,
         seen: &ProcessView,
-    ) -> Result<Found, Refusal> {
+    ) -> Result<OpenedFile, Refusal> {
         match self {
             Self::Live => open_mapped_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, user, seen),
             Self::Recorded(files) => files.aux.open_mapped(mapping),

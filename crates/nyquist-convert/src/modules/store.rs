@@ -7,7 +7,7 @@ use super::recorded_files::Files;
 use super::shared::{Key, SharedModules, Users, key_of};
 use super::{memfd, memory_image, vdso};
 use crate::event::{Mapping, Pid};
-use crate::files::opened::{Found, user_of};
+use crate::files::opened::{OpenedFile, user_of};
 use crate::files::view::{FileOwner, MountView, ProcessView};
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
@@ -207,7 +207,7 @@ impl ModuleStore {
         mapping: &Mapping,
         user: Option<u32>,
         dump: (DumpIndex, DumpId),
-    ) -> Option<(ModuleIndex, Found)> {
+    ) -> Option<(ModuleIndex, OpenedFile)> {
         let seen = self.files.process_view(mapping);
         let file = match self.files.open_jitdump(mapping, user, &seen) {
             Ok(file) => file,

@@ -18,19 +18,19 @@ const MOST_WAITING: usize = 16;
 #[derive(Debug)]
 pub(super) struct Converting {
     converter: Mutex<Converter>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingBatches>,
 }
 
 /// The batches that wait for the converter.
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingBatches {
     /// The number of the first batch.
     first: usize,
     /// Batches that are not ready are `None`.
     batches: VecDeque<Option<Vec<Step>>>,
 }
 
-impl Waiting {
+impl WaitingBatches {
     /// Removes the batch whose turn it is, if it is ready.
     fn take_next(&mut self) -> Option<Vec<Step>> {
         let steps = self.batches.front_mut()?.take()?;
@@ -93,7 +93,7 @@ impl Converting {
         self.converter.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingBatches> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

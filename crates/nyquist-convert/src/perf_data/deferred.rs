@@ -10,13 +10,13 @@ const MOST: usize = 100_000;
 
 /// Samples that wait for their user stacks.
 #[derive(Debug, Default)]
-pub(crate) struct Deferred {
+pub(crate) struct DeferredSamples {
     /// By thread and cookie of the record.
     waiting: FxHashMap<(Tid, u64), Vec<Event>>,
     count: usize,
 }
 
-impl Deferred {
+impl DeferredSamples {
     /// Holds a sample back until its stack comes. If too many samples wait, returns all of them without their
     /// stacks.
     pub(crate) fn hold(&mut self, tid: Tid, cookie: u64, event: Event) -> Vec<Event> {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::choose::{self, ImportedEvent, Meaning, Recorder};
 use super::conversion::Conversion;
-use super::deferred::Deferred;
+use super::deferred::DeferredSamples;
 use super::describe;
 use super::error::ImportError;
 use super::live::LiveStackRecords;
@@ -53,7 +53,7 @@ pub(super) struct Import {
     stated_paths: FxHashSet<String>,
     tracepoints: Tracepoints,
     marks: Marks,
-    deferred: Deferred,
+    deferred: DeferredSamples,
     live_stacks: LiveStackRecords,
     /// The latest time of all records.
     latest: u64,
@@ -72,7 +72,7 @@ impl Import {
             stated_paths: FxHashSet::default(),
             tracepoints: Tracepoints::default(),
             marks: Marks::default(),
-            deferred: Deferred::default(),
+            deferred: DeferredSamples::default(),
             live_stacks: LiveStackRecords::default(),
             latest: 0,
             not_understood: 0,

@@ -36,12 +36,12 @@ impl FramesByAddress {
 
 /// The addresses of each lib that need a look-up.
 #[derive(Debug, Default)]
-pub(super) struct Unknown {
+pub(super) struct UnknownAddresses {
     /// By the lib's number. Each address once, ascending.
     libs: Vec<Vec<RelativeAddress>>,
 }
 
-impl Unknown {
+impl UnknownAddresses {
     /// The number of addresses of a lib.
     pub(super) fn count(&self, lib: LibId) -> usize {
         self.libs.get(lib.index()).map_or(0, Vec::len)
@@ -82,10 +82,10 @@ impl Answers {
     }
 
     /// The addresses of frames without an answer.
-    pub(super) fn unknown(&self, frames: &FramesByAddress) -> Unknown {
+    pub(super) fn unknown(&self, frames: &FramesByAddress) -> UnknownAddresses {
         let libs = (0..frames.libs.len()).map(LibId::from_index);
         let of_lib = |lib| self.unknown_of(lib, frames.of_lib(lib).map(|(address, _)| address));
-        Unknown { libs: libs.map(of_lib).collect() }
+        UnknownAddresses { libs: libs.map(of_lib).collect() }
     }
 
     /// The addresses of a lib that have no answer yet, each once. The given addresses ascend.

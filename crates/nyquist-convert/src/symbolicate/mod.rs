@@ -5,10 +5,11 @@ mod ahead;
 mod answers;
 pub(crate) mod lib_symbols;
 mod rebuild;
+pub(crate) mod unnamed_libs;
 
 use crate::jit::symbols::JitSymbols;
 use crate::modules::lib_source::LibSource;
-use answers::{Answers, FramesByAddress, Unknown};
+use answers::{Answers, FramesByAddress, UnknownAddresses};
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_perf::PerfMap;
 use nyquist_profile::{LibId, Profile};
@@ -189,7 +190,12 @@ impl<'a> Symbolicator<'a> {
     }
 
     /// Opens the modules of all libs that have unknown addresses, and looks all of these up together.
-    fn look_up(&mut self, sources: &[(LibId, LibSource)], unknown: &mut Unknown, progress: &Progress) {
+    fn look_up(
+        &mut self,
+        sources: &[(LibId, LibSource)],
+        unknown: &mut UnknownAddresses,
+        progress: &Progress,
+    ) {
         self.open(sources, unknown, progress);
         // Libs that cannot be distinguished have one number, but occur twice in `sources`.
         let mut opened = Vec::new();
@@ -208,7 +214,7 @@ impl<'a> Symbolicator<'a> {
         }
     }
 
-    fn open(&mut self, sources: &[(LibId, LibSource)], unknown: &Unknown, progress: &Progress) {
+    fn open(&mut self, sources: &[(LibId, LibSource)], unknown: &UnknownAddresses, progress: &Progress) {
         let is_new = |lib: &LibId| unknown.has(*lib) && !self.modules.contains_key(lib);
         let wanted: Vec<_> = sources.iter().filter(|(lib, _)| is_new(lib)).collect();
         let found = open_all(&wanted, self.symbols, progress);
@@ -339,7 +345,7 @@ impl OpenedLib {
 fn add_kernel_answers(
     answers: &mut Answers,
     sources: &[&(LibId, LibSource)],
-    unknown: &mut Unknown,
+    unknown: &mut UnknownAddresses,
     kernel: &KernelSymbols,
     threads: NonZeroUsize,
 ) {

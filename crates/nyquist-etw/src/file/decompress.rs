@@ -1,6 +1,7 @@
 //! Compressed buffers: plain LZ77 and LZNT1, as Microsoft's "\[MS-XCA\]: Xpress Compression Algorithm" describes
 //! them (2.4 and 2.5).
 
+use nyquist_object::Cursor;
 use std::fmt;
 
 /// How buffers are compressed: a number of `RtlCompressBuffer`'s formats (ntifs.h).
@@ -67,17 +68,17 @@ fn repeat(out: &mut Vec<u8>, (start, distance): (usize, usize), len: usize, most
 
 fn xpress(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
     let start = out.len();
-    let mut input = Xpress { input, at: 0, half: None };
+    let mut input = Xpress { bytes: Cursor::new(input, 0, true), half: None };
     while out.len() < most {
-        let flags = input.u32()?;
+        let flags = input.bytes.u32()?;
         for bit in (0..32).rev() {
             if out.len() >= most {
                 return Some(());
             }
             if flags >> bit & 1 == 0 {
-                out.push(input.u8()?);
+                out.push(input.bytes.u8()?);
             } else {
-                let pair = input.u16()?;
+                let pair = input.bytes.u16()?;
                 let len = input.length(pair & 7)?;
                 repeat(out, (start, usize::from(pair >> 3) + 1), len, most)?;
             }
@@ -88,31 +89,12 @@ fn xpress(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
 
 /// The input of plain LZ77.
 struct Xpress<'a> {
-    input: &'a [u8],
-    at: usize,
+    bytes: Cursor<'a>,
     /// A byte whose upper half is the next long length.
     half: Option<u8>,
 }
 
 impl Xpress<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = self.input.get(self.at..)?.first_chunk()?;
-        self.at += N;
-        Some(*bytes)
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.array().map(u8::from_le_bytes)
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
     /// The length of a match, whose three bits in the pair are these.
     fn length(&mut self, bits: u16) -> Option<usize> {
         const SHORTEST: usize = 3;
@@ -122,7 +104,7 @@ impl Xpress<'_> {
         let half = match self.half.take() {
             Some(byte) => byte >> 4,
             None => {
-                let byte = self.u8()?;
+                let byte = self.bytes.u8()?;
                 self.half = Some(byte);
                 byte & 15
             }
@@ -130,12 +112,12 @@ impl Xpress<'_> {
         if half < 15 {
             return Some(usize::from(half) + 7 + SHORTEST);
         }
-        let byte = self.u8()?;
+        let byte = self.bytes.u8()?;
         if byte < 255 {
             return Some(usize::from(byte) + 15 + 7 + SHORTEST);
         }
-        let len = match self.u16()? {
-            0 => usize::try_from(self.u32()?).ok()?,
+        let len = match self.bytes.u16()? {
+            0 => usize::try_from(self.bytes.u32()?).ok()?,
             len => usize::from(len),
         };
         (len >= 15 + 7).then_some(len.saturating_add(SHORTEST))

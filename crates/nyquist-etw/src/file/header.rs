@@ -2,6 +2,7 @@
 
 use super::groups;
 use crate::{Event, Guid, PointerSize};
+use nyquist_object::Cursor;
 
 /// `TRACE_HEADER_FLAG` and `TRACE_HEADER_EVENT_TRACE`, in the fourth byte: one of the headers below.
 const EVENT: u8 = 0xc0;
@@ -149,15 +150,15 @@ fn known_id(number: u32) -> Option<u32> {
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+    Cursor::new(bytes, at, true).u16()
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+    Cursor::new(bytes, at, true).u32()
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+    Cursor::new(bytes, at, true).u64()
 }
 
 fn guid_at(bytes: &[u8], at: usize) -> Option<Guid> {

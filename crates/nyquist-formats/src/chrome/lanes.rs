@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use nyquist_profile::{Meta, Sample, Samples};
 
 /// A sample with the time that it is drawn in.
-pub(super) struct Placed {
+pub(super) struct PlacedSample {
     pub sample: Sample,
     pub start: u64,
     /// `start` and the sample's whole weight.
@@ -13,7 +13,7 @@ pub(super) struct Placed {
 }
 
 /// A lane of time. Its samples are in order.
-pub(super) type Lane = Vec<Placed>;
+pub(super) type Lane = Vec<PlacedSample>;
 
 /// Places all samples with a weight. Each keeps its whole weight. Unless times are exact, a sample that comes
 /// early or late by half an interval follows the previous one immediately. A sample that overlaps the
@@ -40,7 +40,7 @@ pub(super) fn place(samples: &Samples, meta: &Meta) -> Vec<Lane> {
         found.map(|key| ends.remove(&key));
         let end = start.saturating_add(u64::from(sample.weight).saturating_mul(interval));
         ends.insert((end, lane));
-        let placed = Placed { sample, start, end };
+        let placed = PlacedSample { sample, start, end };
         match lanes.get_mut(lane) {
             Some(lane) => lane.push(placed),
             None => lanes.push(vec![placed]),

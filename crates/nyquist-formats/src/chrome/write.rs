@@ -6,7 +6,7 @@ use nyquist_profile::{FrameId, Marker, MarkerTiming, MarkerValue, Profile, Sampl
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Value, json};
 
-use super::lanes::{Lane, Placed, place};
+use super::lanes::{Lane, PlacedSample, place};
 use super::{OFF_CPU, written_name};
 use crate::json::write_json;
 use crate::{SourcePaths, source_path};
@@ -161,7 +161,7 @@ impl<Out: Write> Writer<'_, Out> {
         frames
     }
 
-    fn begin(&mut self, ids: Ids, next: OpenFrame, placed: &Placed) -> io::Result<()> {
+    fn begin(&mut self, ids: Ids, next: OpenFrame, placed: &PlacedSample) -> io::Result<()> {
         let mut event = self.edge("B", ids, next, placed.start);
         let position = self.position(next.stack);
         if !position.is_empty() {

@@ -21,7 +21,7 @@ pub(super) struct Packet {
     #[prost(bool, tag = "41")]
     pub state_cleared: bool,
     #[prost(message, optional, tag = "12")]
-    pub interned: Option<Interned>,
+    pub interned: Option<InternedData>,
     #[prost(message, optional, tag = "59")]
     pub defaults: Option<Defaults>,
     #[prost(message, optional, tag = "2")]
@@ -47,7 +47,7 @@ pub(super) struct Packet {
 
 /// `InternedData`: the data that later packets of the sequence refer to.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Interned {
+pub(super) struct InternedData {
     #[prost(message, repeated, tag = "1")]
     pub categories: Vec<InternedString>,
     #[prost(message, repeated, tag = "2")]

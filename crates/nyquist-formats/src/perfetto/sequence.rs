@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nyquist_profile::{FrameId, LibId, StackId};
 use rustc_hash::FxHashMap;
 
-use super::message::{Callstack, Defaults, Frame, Interned, InternedString, Mapping, Timebase};
+use super::message::{Callstack, Defaults, Frame, InternedData, InternedString, Mapping, Timebase};
 use crate::import::{Code, Importer};
 
 /// The maximum length of names. Longer names are truncated, because short packets may refer to a long name
@@ -53,7 +53,7 @@ fn add_texts(table: &mut Texts, texts: Vec<InternedString>) {
 }
 
 impl Sequence {
-    pub(super) fn intern(&mut self, interned: Interned) {
+    pub(super) fn intern(&mut self, interned: InternedData) {
         add_texts(&mut self.categories, interned.categories);
         add_texts(&mut self.event_names, interned.event_names);
         add_texts(&mut self.annotation_names, interned.annotation_names);

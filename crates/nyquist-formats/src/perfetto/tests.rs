@@ -9,8 +9,9 @@ use nyquist_profile::{
 use prost::Message as _;
 
 use super::message::{
-    Callstack, Clock, ClockSnapshot, Defaults, Frame, Interned, InternedString, Mapping, Packet, PerfSample,
-    ProcessTree, SampleDefaults, StreamingProfile, Timebase, Track, TrackEvent, TreeProcess, TreeThread,
+    Callstack, Clock, ClockSnapshot, Defaults, Frame, InternedData, InternedString, Mapping, Packet,
+    PerfSample, ProcessTree, SampleDefaults, StreamingProfile, Timebase, Track, TrackEvent, TreeProcess,
+    TreeThread,
 };
 use super::{message, read, read_value, write};
 use crate::error::Note;
@@ -110,7 +111,7 @@ fn string(id: u64, text: &str) -> InternedString {
 }
 
 /// Names and stacks of a sequence: stack 1 is `main`, and stack 2 the function that it calls.
-fn interned(callee: &str) -> Interned {
+fn interned(callee: &str) -> InternedData {
     let frame = |id, function_name, mapping| Frame {
         id,
         function_name,
@@ -118,14 +119,14 @@ fn interned(callee: &str) -> Interned {
         address: Some(0x10 * id),
         ..Frame::default()
     };
-    Interned {
+    InternedData {
         function_names: vec![string(1, "main"), string(2, callee)],
         mapping_paths: vec![string(1, "usr"), string(2, "bin"), string(3, "app")],
         build_ids: vec![string(1, "\u{1}\u{2}")],
         mappings: vec![Mapping { id: 1, build_id: 1, path: vec![1, 2, 3], ..Mapping::default() }],
         frames: vec![frame(1, 1, 1), frame(2, 2, 1)],
         callstacks: vec![Callstack { id: 1, frames: vec![1] }, Callstack { id: 2, frames: vec![1, 2] }],
-        ..Interned::default()
+        ..InternedData::default()
     }
 }
 
@@ -215,7 +216,7 @@ fn of_a_program() -> Vec<Packet> {
         Packet {
             sequence: 2,
             sequence_flags: 1,
-            interned: Some(Interned { event_names: names, ..Interned::default() }),
+            interned: Some(InternedData { event_names: names, ..InternedData::default() }),
             clocks: Some(ClockSnapshot { clocks, primary: 6 }),
             ..Packet::default()
         },

@@ -9,8 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clocks::BOOTTIME;
 use super::message::{
-    Callstack, Clock, ClockSnapshot, Defaults, Frame, Interned, InternedString, Mapping, Packet, PerfSample,
-    Process, SampleDefaults, Thread, Timebase, Track,
+    Callstack, Clock, ClockSnapshot, Defaults, Frame, InternedData, InternedString, Mapping, Packet,
+    PerfSample, Process, SampleDefaults, Thread, Timebase, Track,
 };
 use super::read::CPU_CLOCK;
 use crate::pprof::unit_name;
@@ -58,7 +58,7 @@ pub(super) struct Writer<'a, Out> {
     /// The number of the last track.
     pub(super) tracks: u64,
     /// The data that was interned since the previous packet.
-    interned: Interned,
+    interned: InternedData,
     texts: [FxHashMap<String, u64>; 3],
     libs: FxHashMap<LibId, u64>,
     frames: FxHashMap<FrameId, u64>,
@@ -93,7 +93,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
             used_ids: FxHashSet::default(),
             made_up: MADE_UP.into(),
             tracks: 0,
-            interned: Interned::default(),
+            interned: InternedData::default(),
             texts: Default::default(),
             libs: FxHashMap::default(),
             frames: FxHashMap::default(),
@@ -217,7 +217,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
             self.packet(Packet {
                 timestamp: Some(sample.time.saturating_sub(before)),
                 sequence_flags: NEEDS_STATE,
-                interned: (interned != Interned::default()).then_some(interned),
+                interned: (interned != InternedData::default()).then_some(interned),
                 sample: Some(perf),
                 ..Packet::default()
             })?;

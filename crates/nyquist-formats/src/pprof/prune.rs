@@ -15,7 +15,7 @@ pub(super) struct Prune {
 
 /// The frames of a stack at one address that are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pruned {
+pub(super) enum PrunedFrames {
     /// Nothing.
     None,
     /// All frames after this number of outermost frames of the address, and their callees.
@@ -57,13 +57,13 @@ fn without_arguments(name: &str) -> &str {
 /// Given the drops of a stack's locations, from the outermost to the innermost: how many locations are kept
 /// completely, and how many frames of the next one. Nothing is dropped before the first location that is
 /// kept, so that no stack is dropped completely.
-pub(super) fn kept_part(locations: impl Iterator<Item = Pruned>) -> Option<(usize, usize)> {
+pub(super) fn kept_part(locations: impl Iterator<Item = PrunedFrames>) -> Option<(usize, usize)> {
     let mut has_kept = false;
     for (place, pruned) in locations.enumerate() {
         match pruned {
-            Pruned::None => has_kept = true,
-            Pruned::From(frames) if has_kept => return Some((place, frames)),
-            Pruned::From(_) => {}
+            PrunedFrames::None => has_kept = true,
+            PrunedFrames::From(frames) if has_kept => return Some((place, frames)),
+            PrunedFrames::From(_) => {}
         }
     }
     None
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn callees_of_a_dropped_function_are_dropped_too() {
-        use Pruned::{From, None};
+        use PrunedFrames::{From, None};
         let check =
-            |locations: &[Pruned], expected| assert_eq!(kept_part(locations.iter().copied()), expected);
+            |locations: &[PrunedFrames], expected| assert_eq!(kept_part(locations.iter().copied()), expected);
         check(&[None, None], Option::None);
         check(&[None, From(0), None], Some((1, 0)));
         check(&[None, None, From(2)], Some((2, 2)));

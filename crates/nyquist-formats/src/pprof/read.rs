@@ -5,7 +5,7 @@ use prost::Message as _;
 use rustc_hash::FxHashMap;
 
 use super::label_filter::LabelFilter;
-use super::prune::{self, Prune, Pruned};
+use super::prune::{self, Prune, PrunedFrames};
 use super::values::{Value, Values, cpu_period, values};
 use super::{label, message};
 use crate::error::{ImportedProfile, Note, ReadError};
@@ -92,7 +92,7 @@ struct PprofReader<'a> {
     importer: Importer,
     values: Vec<Value>,
     /// The frames of each location, outermost first, and which of them are dropped.
-    locations: FxHashMap<u64, (Vec<FrameId>, Pruned)>,
+    locations: FxHashMap<u64, (Vec<FrameId>, PrunedFrames)>,
     prune: Prune,
     /// The index of each key among the labels that distinguish threads.
     label_keys: FxHashMap<i64, usize>,
@@ -185,7 +185,7 @@ impl<'a> PprofReader<'a> {
                 functions.get(&line.function_id).map_or("", |function| self.strings.text(function.name))
             });
             let dropped = names.enumerate().find(|(_, name)| self.prune.drops(name));
-            let pruned = dropped.map_or(Pruned::None, |(depth, _)| Pruned::From(depth));
+            let pruned = dropped.map_or(PrunedFrames::None, |(depth, _)| PrunedFrames::From(depth));
             self.locations.insert(location.id, (frames, pruned));
         }
     }

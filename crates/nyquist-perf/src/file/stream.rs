@@ -30,7 +30,7 @@ pub(crate) struct RecordStream {
     file: Option<String>,
     order: ByteOrder,
     raw: Pieces,
-    inflated: Option<Inflated>,
+    inflated: Option<InflatedData>,
     damage: Option<Damage>,
     ended: bool,
 }
@@ -72,7 +72,7 @@ impl std::fmt::Debug for RecordStream {
 
 /// Decompressed data.
 #[derive(Debug)]
-struct Inflated {
+struct InflatedData {
     inflater: Inflater,
     pieces: Pieces,
     /// The total number of bytes that the decompressor has output.
@@ -205,7 +205,7 @@ impl RecordStream {
 
     /// Decompresses the payload of the most recently found record.
     pub(crate) fn inflate(&mut self, next: Next, payload: std::ops::Range<usize>) {
-        let inflated = self.inflated.get_or_insert_with(|| Inflated {
+        let inflated = self.inflated.get_or_insert_with(|| InflatedData {
             inflater: Inflater::new(),
             pieces: Pieces::default(),
             given: 0,

@@ -70,13 +70,13 @@ impl Renumbering {
     }
 
     /// The marked rows, ascending.
-    fn marked(&self) -> Marked<'_> {
-        Marked { words: &self.words, at: 0, rest: 0 }
+    fn marked(&self) -> MarkedRows<'_> {
+        MarkedRows { words: &self.words, at: 0, rest: 0 }
     }
 }
 
 /// The marked rows of a table, ascending.
-struct Marked<'a> {
+struct MarkedRows<'a> {
     words: &'a [Word],
     /// The index of the next word.
     at: usize,
@@ -84,7 +84,7 @@ struct Marked<'a> {
     rest: u64,
 }
 
-impl Iterator for Marked<'_> {
+impl Iterator for MarkedRows<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -100,7 +100,7 @@ impl Iterator for Marked<'_> {
 
 /// The same, with their count.
 struct Rows<'a> {
-    marked: Marked<'a>,
+    marked: MarkedRows<'a>,
     left: usize,
 }
 

@@ -279,7 +279,13 @@ impl Iterator for Recording {
     }
 }
 
-impl Source for Recording {}
+impl Source for Recording {
+    fn apply_feedback(&self, feedback: &StackCopyFeedback) {
+        if let Self::Perf(recording) = self {
+            recording.apply_feedback(feedback);
+        }
+    }
+}
 
 impl Recording {
     /// A handle that ends the recording before the process ends.
@@ -287,13 +293,6 @@ impl Recording {
         match self {
             Self::Perf(recording) => recording.stop_handle(),
             Self::Ptrace(recording) => recording.stop_handle(),
-        }
-    }
-
-    /// Uses the converter's feedback on stack copies, if the backend can.
-    pub fn apply_feedback(&self, feedback: &StackCopyFeedback) {
-        if let Self::Perf(recording) = self {
-            recording.apply_feedback(feedback);
         }
     }
 

@@ -64,7 +64,7 @@ impl LaunchError {
 ///
 /// Dropping it ends the process, and leaves no zombie.
 #[derive(Debug)]
-pub struct Suspended {
+pub struct SuspendedChild {
     waiting: Option<process::WaitingChild>,
     process: Process,
     program: String,
@@ -76,19 +76,19 @@ pub struct Suspended {
 ///
 /// It has the default signal mask and actions, except that signals ignored before this program began stay
 /// ignored. It inherits those descriptors of this process that are not close-on-exec.
-pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
+pub fn prepare(command: &Command) -> Result<SuspendedChild, LaunchError> {
     prepare_with(command, None)
 }
 
 /// As [`prepare`], for a command that does not have the terminal to itself: its output goes to `output`, and
 /// its input is empty.
-pub fn prepare_with_output(command: &Command, output: BorrowedFd<'_>) -> Result<Suspended, LaunchError> {
+pub fn prepare_with_output(command: &Command, output: BorrowedFd<'_>) -> Result<SuspendedChild, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
     let nothing = File::open("/dev/null").map_err(|source| LaunchError::Fork { program, source })?;
     prepare_with(command, Some([nothing.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()]))
 }
 
-fn prepare_with(command: &Command, streams: Option<[RawFd; 3]>) -> Result<Suspended, LaunchError> {
+fn prepare_with(command: &Command, streams: Option<[RawFd; 3]>) -> Result<SuspendedChild, LaunchError> {
     let plan = Plan {
         candidates: command.candidates()?,
         args: command.arguments()?,
@@ -102,13 +102,13 @@ fn prepare_with(command: &Command, streams: Option<[RawFd; 3]>) -> Result<Suspen
     match process::fork(&plan) {
         Ok(waiting) => {
             let process = Process::new(waiting.pid);
-            Ok(Suspended { waiting: Some(waiting), process, program, candidates: plan.candidates, uid })
+            Ok(SuspendedChild { waiting: Some(waiting), process, program, candidates: plan.candidates, uid })
         }
         Err(source) => Err(LaunchError::Fork { program, source }),
     }
 }
 
-impl Suspended {
+impl SuspendedChild {
     /// The process.
     pub fn pid(&self) -> Pid {
         Pid(self.process.pid)
@@ -120,11 +120,13 @@ impl Suspended {
     }
 
     /// Lets the process become the command, and returns when it has.
-    pub fn start(mut self) -> Result<Running, LaunchError> {
+    pub fn start(mut self) -> Result<RunningChild, LaunchError> {
         let program = self.program.clone();
-        let Some(waiting) = self.waiting.take() else { return Ok(Running { process: self.process.clone() }) };
+        let Some(waiting) = self.waiting.take() else {
+            return Ok(RunningChild { process: self.process.clone() });
+        };
         match waiting.start() {
-            Ok(Ok(())) => Ok(Running { process: self.process.clone() }),
+            Ok(Ok(())) => Ok(RunningChild { process: self.process.clone() }),
             Ok(Err((Stage::Exec, source))) => Err(self.reap(LaunchError::Exec { program, source })),
             Ok(Err((Stage::Credentials, source))) => {
                 let uid = self.uid;
@@ -142,7 +144,7 @@ impl Suspended {
     }
 }
 
-impl Drop for Suspended {
+impl Drop for SuspendedChild {
     fn drop(&mut self) {
         // The process ends when its pipe is closed.
         if self.waiting.take().is_some() {
@@ -153,11 +155,11 @@ impl Drop for Suspended {
 
 /// The command, running.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningChild {
     process: Process,
 }
 
-impl Running {
+impl RunningChild {
     /// The process.
     pub fn pid(&self) -> Pid {
         Pid(self.process.pid)

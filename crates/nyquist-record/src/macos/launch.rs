@@ -12,9 +12,9 @@ use nyquist_convert::event::Pid;
 use thiserror::Error;
 
 use super::Command;
-use super::pure::child::{Child, ChildCalls, Reaped};
+use super::pure::child::{Child, ChildCalls, ReapedChild};
 use super::pure::copies::Copy;
-use super::pure::launching::{self, Launched, Machine, NotLaunched, SignedCopy};
+use super::pure::launching::{self, LaunchedChild, Machine, NotLaunched, SignedCopy};
 use super::pure::program_file::{self, Files};
 use super::pure::refusal::Facts;
 use super::pure::status;
@@ -88,21 +88,21 @@ impl LaunchError {
 ///
 /// Dropping it ends the process.
 #[derive(Debug)]
-pub struct Suspended {
+pub struct SuspendedChild {
     process: Arc<Process>,
     program: String,
     notice: Option<String>,
 }
 
 /// Makes the process of the command, which waits. It has this process's terminal and standard streams.
-pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
+pub fn prepare(command: &Command) -> Result<SuspendedChild, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
     let exec = |source| LaunchError::Exec { program: program.clone(), source };
     let path = program_file::find(&command.program, &search_path(command), &Runnable).map_err(exec)?;
     let mut launcher = Launcher::of(command).map_err(exec)?;
     match launching::launch(&mut launcher, &path) {
-        Ok(Launched { child, copy, notice }) => {
-            Ok(Suspended { process: Arc::new(Process { child, _copy: copy }), program, notice })
+        Ok(LaunchedChild { child, copy, notice }) => {
+            Ok(SuspendedChild { process: Arc::new(Process { child, _copy: copy }), program, notice })
         }
         Err(NotLaunched::Exec(source)) => Err(exec(source)),
         Err(NotLaunched::Refused(Refusal::Refused { reason, advice })) => {
@@ -149,11 +149,11 @@ impl ChildCalls for Calls {
         spawn::await_end(pid)
     }
 
-    fn reap(&self, pid: u32) -> io::Result<Reaped> {
+    fn reap(&self, pid: u32) -> io::Result<ReapedChild> {
         spawn::reap(pid)
     }
 
-    fn reap_if_ended(&self, pid: u32) -> io::Result<Option<Reaped>> {
+    fn reap_if_ended(&self, pid: u32) -> io::Result<Option<ReapedChild>> {
         spawn::reap_if_ended(pid)
     }
 
@@ -226,7 +226,7 @@ impl Machine for Launcher {
     }
 }
 
-impl Suspended {
+impl SuspendedChild {
     /// The process.
     pub fn pid(&self) -> Pid {
         Pid(self.process.child.pid)
@@ -238,9 +238,9 @@ impl Suspended {
     }
 
     /// Lets the command run.
-    pub fn start(self) -> Result<Running, LaunchError> {
+    pub fn start(self) -> Result<RunningChild, LaunchError> {
         match self.process.child.start() {
-            Ok(()) => Ok(Running { process: self.process }),
+            Ok(()) => Ok(RunningChild { process: self.process }),
             Err(source) => Err(LaunchError::Start { program: self.program, source }),
         }
     }
@@ -248,11 +248,11 @@ impl Suspended {
 
 /// The command, running.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningChild {
     process: Arc<Process>,
 }
 
-impl Running {
+impl RunningChild {
     /// The process.
     pub fn pid(&self) -> Pid {
         Pid(self.process.child.pid)

@@ -20,7 +20,7 @@ pub use crate::end_reason::EndReason;
 pub use crate::pace::{BudgetSummary, HoldSummary};
 pub use crate::suspend::backend;
 pub use crate::suspend::options::{Options, Target};
-pub use crate::suspend::outcome::{Notice, OpenError, Outcome, Sampled};
+pub use crate::suspend::outcome::{Notice, OpenError, Outcome, SampledBy};
 
 pub(crate) use process::LISTING_COMMAND;
 pub(crate) use sys::preference::cpus;

@@ -63,7 +63,7 @@ impl Requests {
             let Some(signal) = EndSignal::of(received.number) else { continue };
             let own = std::process::id();
             let foreground = signals::is_in_foreground;
-            let typed = senders::is_typed(signal, received.sender, own, foreground, &Running);
+            let typed = senders::is_typed(signal, received.sender, own, foreground, &RunningProcesses);
             return Ok(Some(Request { signal, typed }));
         }
         Ok(None)
@@ -71,9 +71,9 @@ impl Requests {
 }
 
 /// The processes of the system.
-struct Running;
+struct RunningProcesses;
 
-impl Processes for Running {
+impl Processes for RunningProcesses {
     fn parent(&self, pid: u32) -> Option<u32> {
         process::known(pid).map(|known| known.parent).filter(|parent| *parent > 0)
     }

@@ -12,7 +12,7 @@ use nyquist_convert::event::Registers;
 
 use super::pure::listing::{Listing, ProcessTree};
 use super::pure::names::file_name;
-use super::pure::opening::{self, Opened, Tasks};
+use super::pure::opening::{self, OpenedProcess, Tasks};
 use super::pure::process_status::ProcessStatus;
 use super::pure::refusal::Facts;
 use super::pure::{copies, modules};
@@ -53,7 +53,7 @@ impl MacOs {
 }
 
 /// Reads the memory of a process: all of the bytes, or none.
-fn reader(process: &Opened<Port>) -> impl Fn(u64, &mut [u8]) -> bool + use<> {
+fn reader(process: &OpenedProcess<Port>) -> impl Fn(u64, &mut [u8]) -> bool + use<> {
     let task = process.task();
     move |address, out| memory::read(&task, address, out) == out.len()
 }
@@ -93,7 +93,7 @@ impl ProcessTree for Calls {
 }
 
 impl System for MacOs {
-    type Process = Opened<Port>;
+    type Process = OpenedProcess<Port>;
     type Thread = SampledThread;
     type Registers = ThreadRegisters;
 
@@ -111,7 +111,7 @@ impl System for MacOs {
         true
     }
 
-    fn list_threads(&mut self, _: u32, process: &Opened<Port>, out: &mut Vec<ListedThread>) {
+    fn list_threads(&mut self, _: u32, process: &OpenedProcess<Port>, out: &mut Vec<ListedThread>) {
         for port in process.threads(&Calls) {
             let Some(id) = thread::id(&port) else { continue };
             // Numbers count up from the system's start, and 32 bits of them are enough to tell threads apart.
@@ -121,7 +121,7 @@ impl System for MacOs {
         }
     }
 
-    fn has_new_program(&mut self, process: &Opened<Port>) -> Result<bool, Refusal> {
+    fn has_new_program(&mut self, process: &OpenedProcess<Port>) -> Result<bool, Refusal> {
         process.take_new_program()
     }
 
@@ -132,32 +132,32 @@ impl System for MacOs {
         Some(hasher.finish())
     }
 
-    fn open_process(&mut self, pid: u32) -> Result<Opened<Port>, Refusal> {
+    fn open_process(&mut self, pid: u32) -> Result<OpenedProcess<Port>, Refusal> {
         // Its children may be sampled, even if it may not.
         self.listing.follow(pid, opening::living(&Calls, pid)?.began);
         opening::open(&Calls, std::process::id(), pid)
     }
 
-    fn process_name(&mut self, process: &Opened<Port>) -> Option<String> {
+    fn process_name(&mut self, process: &OpenedProcess<Port>) -> Option<String> {
         let path = copies::original(process::path(process.pid)?);
         let name = file_name(&path);
         (!name.is_empty()).then(|| name.to_owned())
     }
 
-    fn has_ended(&mut self, process: &Opened<Port>) -> bool {
+    fn has_ended(&mut self, process: &OpenedProcess<Port>) -> bool {
         process.has_ended(&Calls)
     }
 
     fn modules(
         &mut self,
-        process: &Opened<Port>,
+        process: &OpenedProcess<Port>,
         known: &dyn Fn(u64) -> bool,
     ) -> Option<(Vec<u64>, Vec<LoadedModule>)> {
         let list_at = task::image_list(&process.task())?;
         modules::loaded(&reader(process), list_at, known, copies::original)
     }
 
-    fn open_thread(&mut self, _: &Opened<Port>, tid: u32) -> Option<SampledThread> {
+    fn open_thread(&mut self, _: &OpenedProcess<Port>, tid: u32) -> Option<SampledThread> {
         let port = self.threads.remove(&tid)?;
         Some(SampledThread { port, was_active: Cell::new(true) })
     }
@@ -180,7 +180,12 @@ impl System for MacOs {
         CLOCK_STEP_NS
     }
 
-    fn stack(&mut self, process: &Opened<Port>, _: &SampledThread, pointer: u64) -> Option<Range<u64>> {
+    fn stack(
+        &mut self,
+        process: &OpenedProcess<Port>,
+        _: &SampledThread,
+        pointer: u64,
+    ) -> Option<Range<u64>> {
         memory::region(&process.task(), pointer)
     }
 
@@ -192,7 +197,7 @@ impl System for MacOs {
         ThreadRegisters::read(&thread.port)
     }
 
-    fn read_memory(&mut self, process: &Opened<Port>, address: u64, out: &mut [u8]) -> usize {
+    fn read_memory(&mut self, process: &OpenedProcess<Port>, address: u64, out: &mut [u8]) -> usize {
         memory::read(&process.task(), address, out)
     }
 
@@ -200,7 +205,7 @@ impl System for MacOs {
         thread::resume(&thread.port);
     }
 
-    fn is_at_call(&mut self, process: &Opened<Port>, instruction_pointer: u64) -> bool {
+    fn is_at_call(&mut self, process: &OpenedProcess<Port>, instruction_pointer: u64) -> bool {
         let mut before = [0; CALL];
         let Some(at) = instruction_pointer.checked_sub(CALL as u64) else { return false };
         memory::read(&process.task(), at, &mut before) == before.len() && ends_with_call(before)

@@ -6,7 +6,7 @@ use nyquist_convert::event::Pid;
 
 use super::here::{Flag, Preference, StopHandle, ThisSystem, cpus};
 use super::options::{Options, Target};
-use super::outcome::Sampled;
+use super::outcome::SampledBy;
 pub use super::outcome::{Notice, OpenError, Outcome};
 use super::recording::{PreparedSampler, Sampling};
 use super::{Plan, SamplerResult};
@@ -51,7 +51,7 @@ impl Backend {
         let lowered = (options.rate_hz > rate_hz).then_some(lowered);
         let notices = lowered.into_iter().chain(Notice::of(&ready.left_out())).collect();
         let interval_ns = 1_000_000_000 / u64::from(rate_hz);
-        let outcome = Outcome { rate_hz, interval_ns, sampled: Sampled::BySuspending, notices };
+        let outcome = Outcome { rate_hz, interval_ns, sampled: SampledBy::Suspending, notices };
         Ok(Self { outcome, ready, stop })
     }
 

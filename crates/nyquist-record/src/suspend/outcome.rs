@@ -17,28 +17,28 @@ pub struct Outcome {
     /// The time between two samples in nanoseconds.
     pub interval_ns: u64,
     /// How threads are sampled.
-    pub sampled: Sampled,
+    pub sampled: SampledBy,
     /// The limitations of the recording.
     pub notices: Vec<Notice>,
 }
 
 /// How threads are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sampled {
+pub enum SampledBy {
     /// By suspending them.
-    BySuspending,
+    Suspending,
     /// By the kernel's events.
     #[cfg(windows)]
-    ByEvents,
+    KernelEvents,
 }
 
 impl Outcome {
     /// What is sampled, and how, to be shown to the user.
     pub fn way(&self) -> String {
         match self.sampled {
-            Sampled::BySuspending => format!("user code at {} Hz by suspending threads", self.rate_hz),
+            SampledBy::Suspending => format!("user code at {} Hz by suspending threads", self.rate_hz),
             #[cfg(windows)]
-            Sampled::ByEvents => {
+            SampledBy::KernelEvents => {
                 format!("user and kernel code at {} Hz by the kernel's events (ETW)", self.rate_hz)
             }
         }

@@ -24,7 +24,7 @@ const LEAST_UNSEEN_NS: u64 = 2_000_000;
 const MOST_CALLS: usize = 4096;
 
 /// What was read from a suspended thread.
-struct Stopped<R> {
+struct StoppedThread<R> {
     registers: R,
     /// When it was suspended.
     at: u64,
@@ -109,7 +109,7 @@ impl<S: System> Sampler<S> {
             let (window, more) = window(&task.stack, pointer, most);
             let room = out.room().get_mut(..window).unwrap_or_default();
             let len = system.read_memory(&process.handle, pointer, room);
-            Stopped { registers, at, len, limited: more && len == window }
+            StoppedThread { registers, at, len, limited: more && len == window }
         });
         system.resume(&task.thread);
         let now = system.now();
@@ -125,7 +125,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// Records what a look has found.
-    fn sample(&mut self, place: usize, read: CpuReading, stopped: &Stopped<S::Registers>) {
+    fn sample(&mut self, place: usize, read: CpuReading, stopped: &StoppedThread<S::Registers>) {
         let Some(task) = self.tasks.all().get(place) else { return };
         let (pid, ip) = (task.pid, stopped.registers.instruction_pointer());
         self.note_sample(pid, ip, stopped.at);

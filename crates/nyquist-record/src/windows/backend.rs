@@ -10,7 +10,7 @@ use super::{Options, StopHandle, Target};
 use crate::end_reason::EndReason;
 use crate::suspend::backend as suspend;
 pub use crate::suspend::backend::Summary;
-use crate::suspend::outcome::Sampled;
+use crate::suspend::outcome::SampledBy;
 pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
 use crate::{Chunk, Source};
 
@@ -47,11 +47,11 @@ impl Backend {
     /// Starts recording. A child is sampled from its start on.
     pub fn record(self) -> Result<Recording, OpenError> {
         match self.0 {
-            OpenedBackend::Suspend(backend) => backend.record().map(Running::Suspend),
+            OpenedBackend::Suspend(backend) => backend.record().map(RunningRecording::Suspend),
             OpenedBackend::Etw { opened, stop, .. } => {
                 let recording =
                     opened.record().map_err(|source| system("no thread can be started", source))?;
-                Ok(Running::Etw { recording, stop })
+                Ok(RunningRecording::Etw { recording, stop })
             }
         }
         .map(Recording)
@@ -65,7 +65,7 @@ fn open_etw(target: &Target, options: &Options, waits: bool) -> Result<OpenedBac
     let (requested_hz, rate_hz, interval_ns) = (options.rate_hz, opened.rate_hz, opened.interval_ns);
     let lowered = Notice::LeastInterval { requested_hz, allowed_hz: rate_hz, least_ns: interval_ns };
     let notices = (rate_hz < requested_hz).then_some(lowered).into_iter().collect();
-    let outcome = Outcome { rate_hz, interval_ns, sampled: Sampled::ByEvents, notices };
+    let outcome = Outcome { rate_hz, interval_ns, sampled: SampledBy::KernelEvents, notices };
     Ok(OpenedBackend::Etw { opened: Box::new(opened), outcome, stop })
 }
 
@@ -75,10 +75,10 @@ fn system(what: &'static str, source: io::Error) -> OpenError {
 
 /// A running recording: an iterator over the recorded chunks. Dropping it ends it.
 #[derive(Debug)]
-pub struct Recording(Running);
+pub struct Recording(RunningRecording);
 
 #[derive(Debug)]
-enum Running {
+enum RunningRecording {
     Suspend(suspend::Recording),
     Etw { recording: EtwRecording, stop: StopHandle },
 }
@@ -88,8 +88,8 @@ impl Iterator for Recording {
 
     fn next(&mut self) -> Option<Chunk> {
         match &mut self.0 {
-            Running::Suspend(recording) => recording.next(),
-            Running::Etw { recording, .. } => recording.next(),
+            RunningRecording::Suspend(recording) => recording.next(),
+            RunningRecording::Etw { recording, .. } => recording.next(),
         }
     }
 }
@@ -100,16 +100,16 @@ impl Recording {
     /// A handle that ends the recording before the process ends.
     pub fn stop_handle(&self) -> StopHandle {
         match &self.0 {
-            Running::Suspend(recording) => recording.stop_handle(),
-            Running::Etw { stop, .. } => stop.clone(),
+            RunningRecording::Suspend(recording) => recording.stop_handle(),
+            RunningRecording::Etw { stop, .. } => stop.clone(),
         }
     }
 
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
     pub fn finish(self) -> Summary {
         match self.0 {
-            Running::Suspend(recording) => recording.finish(),
-            Running::Etw { recording, stop } => finish_etw(recording, &stop),
+            RunningRecording::Suspend(recording) => recording.finish(),
+            RunningRecording::Etw { recording, stop } => finish_etw(recording, &stop),
         }
     }
 }

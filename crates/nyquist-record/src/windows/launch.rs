@@ -87,7 +87,7 @@ impl LaunchError {
 ///
 /// Dropping it ends the process.
 #[derive(Debug)]
-pub struct Suspended {
+pub struct SuspendedChild {
     process: Process,
     program: String,
     is_started: bool,
@@ -98,7 +98,7 @@ pub struct Suspended {
 /// Makes the process of the command, which waits. It has this process's console, standard streams and inherited
 /// handles. The program is found in the folders of the command's PATH, in those of the system, and beside this
 /// program.
-pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
+pub fn prepare(command: &Command) -> Result<SuspendedChild, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
     let mut made = std::process::Command::new(&command.program);
     made.args(&command.args).envs(command.env.iter().map(|(name, value)| (name, value)));
@@ -106,10 +106,10 @@ pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
     let child = made.spawn().map_err(|source| LaunchError::Exec { program: program.clone(), source })?;
     let process = Process { pid: child.id(), handle: Arc::new(child.into()) };
     let job = KillOnCloseJob::on(&process.handle).ok();
-    Ok(Suspended { process, program, is_started: false, job })
+    Ok(SuspendedChild { process, program, is_started: false, job })
 }
 
-impl Suspended {
+impl SuspendedChild {
     /// The process.
     pub fn pid(&self) -> Pid {
         Pid(self.process.pid)
@@ -121,19 +121,19 @@ impl Suspended {
     }
 
     /// Lets the command run.
-    pub fn start(mut self) -> Result<Running, LaunchError> {
+    pub fn start(mut self) -> Result<RunningChild, LaunchError> {
         let released = self.job.take().map_or(Ok(()), KillOnCloseJob::release);
         match released.and_then(|()| self.process.resume()) {
             Ok(()) => {
                 self.is_started = true;
-                Ok(Running { process: self.process.clone() })
+                Ok(RunningChild { process: self.process.clone() })
             }
             Err(source) => Err(LaunchError::Start { program: self.program.clone(), source }),
         }
     }
 }
 
-impl Drop for Suspended {
+impl Drop for SuspendedChild {
     fn drop(&mut self) {
         if !self.is_started {
             // It has not run, so nothing is lost.
@@ -144,11 +144,11 @@ impl Drop for Suspended {
 
 /// The command, running.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningChild {
     process: Process,
 }
 
-impl Running {
+impl RunningChild {
     /// The process.
     pub fn pid(&self) -> Pid {
         Pid(self.process.pid)

@@ -24,8 +24,8 @@ use crate::suspend::system::{ListedProcess, ListedThread, LoadedModule, Refusal,
 /// The steps in which the system's times of threads advance, in nanoseconds: those of its timer interrupt.
 const COARSE_STEP_NS: u64 = 15_625_000;
 /// How often, and for how long each time, cycles are counted to know their rate.
-const RATE_LOOKS: u32 = 6;
-const RATE_LOOK: Duration = Duration::from_millis(2);
+const RATE_MEASUREMENTS: u32 = 6;
+const RATE_MEASUREMENT: Duration = Duration::from_millis(2);
 /// The libraries whose code makes system calls.
 const CALLING_LIBRARIES: [&str; 2] = ["ntdll.dll", "win32u.dll"];
 /// Where the thread environment block has the end of the stack (`NT_TIB.StackBase`) and its lowest page that is
@@ -71,15 +71,15 @@ impl Windows {
 /// Measures at which rate the cycles of a running thread are counted. Of several measurements, the highest is
 /// the one in which the thread was interrupted least.
 fn cycle_rate() -> Option<f64> {
-    let look = || {
+    let measured_rate = || {
         let (begin, cycles) = (clock::monotonic_ns(), thread::own_cycles()?);
-        while clock::monotonic_ns() - begin < RATE_LOOK.as_nanos() as u64 {
+        while clock::monotonic_ns() - begin < RATE_MEASUREMENT.as_nanos() as u64 {
             std::hint::spin_loop();
         }
         let used = thread::own_cycles()?.checked_sub(cycles)?;
         Some(used as f64 * 1000.0 / (clock::monotonic_ns() - begin) as f64)
     };
-    let rates = (0..RATE_LOOKS).map_while(|_| look()).filter(|rate| *rate > 1.0);
+    let rates = (0..RATE_MEASUREMENTS).map_while(|_| measured_rate()).filter(|rate| *rate > 1.0);
     rates.max_by(f64::total_cmp)
 }
 

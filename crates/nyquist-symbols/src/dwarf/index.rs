@@ -13,7 +13,7 @@ const MAX_STEPS: usize = 1024;
 
 /// A range of code and the unit that it was compiled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Covered {
+struct CoveredRange {
     start: u64,
     end: u64,
     unit: u64,
@@ -22,7 +22,7 @@ struct Covered {
 /// Ranges by their start, and how far those before any of them reach.
 #[derive(Debug, Default)]
 struct RangeIndex {
-    ranges: Vec<Covered>,
+    ranges: Vec<CoveredRange>,
     reach: Vec<u64>,
 }
 
@@ -49,7 +49,7 @@ impl UnitIndex {
 }
 
 impl RangeIndex {
-    fn new(mut ranges: Vec<Covered>) -> Self {
+    fn new(mut ranges: Vec<CoveredRange>) -> Self {
         ranges.sort();
         let reach = ranges.iter().scan(0, |reach: &mut u64, range| {
             *reach = (*reach).max(range.end);
@@ -69,7 +69,7 @@ impl RangeIndex {
 }
 
 /// The ranges of `.debug_aranges` (DWARF 5, 6.1.2), and the units that have any.
-fn read_aranges(file: &DwarfFile, first_code: u64) -> (Vec<Covered>, FxHashSet<u64>) {
+fn read_aranges(file: &DwarfFile, first_code: u64) -> (Vec<CoveredRange>, FxHashSet<u64>) {
     let mut found = (Vec::new(), FxHashSet::default());
     let mut scratch = Vec::new();
     let Some(bytes) = file.sections.aranges.slice(0..file.sections.aranges.len(), &mut scratch) else {
@@ -88,7 +88,7 @@ fn read_set(
     bytes: &[u8],
     at: usize,
     first_code: u64,
-    (ranges, listed): &mut (Vec<Covered>, FxHashSet<u64>),
+    (ranges, listed): &mut (Vec<CoveredRange>, FxHashSet<u64>),
 ) -> Option<usize> {
     let mut cursor = Cursor::new(bytes, at, file.sections.little_endian);
     let (length, offset_size) = cursor.initial_length()?;
@@ -103,7 +103,7 @@ fn read_set(
     cursor.seek(at + (cursor.position() - at).next_multiple_of(tuple));
     while cursor.position() + tuple <= end {
         let (start, size) = (cursor.sized(address_size)?, cursor.sized(address_size)?);
-        let covered = Covered { start, end: start.saturating_add(size), unit };
+        let covered = CoveredRange { start, end: start.saturating_add(size), unit };
         if start == 0 && size == 0 {
             break;
         }
@@ -116,7 +116,7 @@ fn read_set(
 }
 
 /// The ranges of the root entries of the units that are not in `listed`.
-fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<Covered> {
+fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<CoveredRange> {
     let mut found = Vec::new();
     let mut list_buffers = ListBuffers::default();
     let mut lists = RangeLists::new(file, file, &mut list_buffers);
@@ -128,7 +128,7 @@ fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
         view.for_each_range(&unit.pc, &mut lists, |range| {
             if range.start >= first_code && file.has_room_for(&found) {
-                found.push(Covered { start: range.start, end: range.end, unit: header.offset });
+                found.push(CoveredRange { start: range.start, end: range.end, unit: header.offset });
             }
             ControlFlow::Continue(())
         });
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_innermost_of_overlapping_ranges_answers() {
-        let covered = |start, end, unit| Covered { start, end, unit };
+        let covered = |start, end, unit| CoveredRange { start, end, unit };
         let table = RangeIndex::new(vec![covered(10, 100, 1), covered(20, 30, 2), covered(40, 50, 3)]);
         for (address, expected) in [
             (9, None),

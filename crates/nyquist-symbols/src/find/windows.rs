@@ -188,8 +188,8 @@ impl Search<'_> {
         file: &RemoteFile<'_>,
         check: impl Fn(&FileKind) -> Outcome,
     ) -> Option<FileKind> {
-        let look = |path: &Path| open(path).map_or_else(|outcome| outcome, |(kind, _)| check(&kind));
-        let fetched = self.fetch?.fetch(file, &look);
+        let check_file = |path: &Path| open(path).map_or_else(|outcome| outcome, |(kind, _)| check(&kind));
+        let fetched = self.fetch?.fetch(file, &check_file);
         let tried = fetched.tried.into_iter();
         self.found.tried.extend(tried.map(|(path, outcome)| Attempt { wanted, path, outcome }));
         let (kind, file) = open(&fetched.path?).ok()?;

@@ -21,14 +21,14 @@ pub(super) struct GoSymbol {
 
 /// The record of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Described {
+pub(super) struct FunctionRecord {
     pub(super) record: Record,
-    pub(super) inlined: Option<Inlined>,
+    pub(super) inlined: Option<InlinedCalls>,
 }
 
 /// The calls that were inlined into a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Inlined {
+pub(super) struct InlinedCalls {
     /// The place of the table that maps each address to the call's number.
     pub(super) numbers: u32,
     /// The address of the calls in memory.
@@ -95,7 +95,7 @@ impl List<'_> {
     }
 }
 
-impl Described {
+impl FunctionRecord {
     /// Reads the record of a function. `function_data` is the base of the positions of additional data.
     pub(super) fn read(
         function: &GoSymbol,
@@ -123,7 +123,7 @@ struct Additional<'a> {
 }
 
 impl Additional<'_> {
-    fn inlined(&self, record: u64, details: FunctionDetails) -> Option<Inlined> {
+    fn inlined(&self, record: u64, details: FunctionDetails) -> Option<InlinedCalls> {
         let table_count = u64::from(details.tables);
         if table_count <= PCDATA_INLINED || u64::from(details.data) <= FUNCDATA_INLINED {
             return None;
@@ -132,7 +132,7 @@ impl Additional<'_> {
         let numbers = self.number(tables.checked_add(PCDATA_INLINED * 4)?)?;
         let data = tables.checked_add(table_count * 4)?;
         let calls = self.calls(data)?;
-        (numbers != 0).then_some(Inlined { numbers, calls })
+        (numbers != 0).then_some(InlinedCalls { numbers, calls })
     }
 
     /// The address of the calls, from the additional data at `data`.

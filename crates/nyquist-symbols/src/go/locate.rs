@@ -34,7 +34,7 @@ pub(crate) fn has_tables<S: ByteSource>(elf: &Elf<S>) -> bool {
 
 /// The tables: their bytes, and the contiguous bytes after them.
 #[derive(Debug)]
-pub(super) struct Located {
+pub(super) struct LocatedTables {
     pub(super) table: Section,
     pub(super) address: u64,
     pub(super) header: Header,
@@ -49,7 +49,7 @@ struct Piece {
 }
 
 /// Finds the tables of a file.
-pub(super) fn locate(elf: &Elf<Source>) -> Option<Located> {
+pub(super) fn locate(elf: &Elf<Source>) -> Option<LocatedTables> {
     let named = sections(elf, &NAMED).into_iter().find_map(|piece| piece.tables_at(elf, 0));
     named.or_else(|| suspects(elf).into_iter().find_map(|piece| piece.search(elf)))
 }
@@ -84,14 +84,14 @@ fn suspects(elf: &Elf<Source>) -> Vec<Piece> {
 
 impl Piece {
     /// The tables that begin `at` bytes after the piece's start.
-    fn tables_at(self, elf: &Elf<Source>, at: u64) -> Option<Located> {
+    fn tables_at(self, elf: &Elf<Source>, at: u64) -> Option<LocatedTables> {
         let address = self.address.checked_add(at)?;
         let table = Section::at(elf.source(), self.offset.checked_add(at)?, self.size.checked_sub(at)?);
         let header = Header::parse(&table)?;
-        Some(Located { table, address, header })
+        Some(LocatedTables { table, address, header })
     }
 
-    fn search(self, elf: &Elf<Source>) -> Option<Located> {
+    fn search(self, elf: &Elf<Source>) -> Option<LocatedTables> {
         let mut places = Vec::new();
         for_each_chunk(&Section::at(elf.source(), self.offset, self.size), |at, bytes| {
             let words = bytes.as_chunks::<8>().0.iter().enumerate();

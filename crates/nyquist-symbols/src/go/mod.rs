@@ -13,8 +13,8 @@ use crate::Frame;
 use crate::allowance::Allowance;
 use crate::debug_answer::DebugAnswer;
 use crate::section::{Section, Source};
-use functions::{Described, GoSymbol, Inlined, functions};
-use locate::{Located, locate};
+use functions::{FunctionRecord, GoSymbol, InlinedCalls, functions};
+use locate::{LocatedTables, locate};
 pub(crate) use locate::{has_tables, is_go};
 use memory::Memory;
 use module_data::ModuleData;
@@ -48,7 +48,7 @@ struct Layout {
 impl GoTables {
     /// Finds the tables of a program. `None` if it has none.
     pub(crate) fn open(elf: &Elf<Source>) -> Option<Self> {
-        let Located { table, address, header } = locate(elf)?;
+        let LocatedTables { table, address, header } = locate(elf)?;
         Some(Self { table, address, header, memory: Memory::of(elf), layout: OnceLock::new() })
     }
 
@@ -105,14 +105,14 @@ impl GoTables {
         self.table.unread()
     }
 
-    fn record(&self, function: &GoSymbol) -> Option<Described> {
+    fn record(&self, function: &GoSymbol) -> Option<FunctionRecord> {
         let bases = (self.address, self.layout().function_data);
-        Described::read(function, &self.table, &self.header, &self.memory, bases)
+        FunctionRecord::read(function, &self.table, &self.header, &self.memory, bases)
     }
 
     fn body(&self, number: u64) -> Option<Body<'_>> {
         let function = *self.layout().functions.get(usize::try_from(number).ok()?)?;
-        let Described { record, inlined } = self.record(&function)?;
+        let FunctionRecord { record, inlined } = self.record(&function)?;
         let values = |position: u32| {
             let header = &self.header;
             let Some(offset) = header.values.checked_add(position.into()).filter(|_| position != 0) else {
@@ -178,7 +178,7 @@ struct Body<'a> {
     unit: u32,
     files: PcValues,
     lines: PcValues,
-    inlined: Option<(Inlined, PcValues)>,
+    inlined: Option<(InlinedCalls, PcValues)>,
     paths: FxHashMap<u32, Option<Arc<str>>>,
 }
 

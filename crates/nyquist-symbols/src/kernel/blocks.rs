@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 /// A function whose place is relative to the start of its module.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed<'a> {
+pub(crate) struct PlacedFunction<'a> {
     pub(crate) offset: u32,
     pub(crate) module: u16,
     pub(crate) name: &'a [u8],
@@ -97,7 +97,7 @@ impl fmt::Debug for KeptFunctions {
 }
 
 /// The contents of a block after its checksum. `None` if a name is too long. Adds the block to the index.
-pub(crate) fn contents(functions: &[Placed<'_>], index: &mut Vec<u8>) -> Option<Vec<u8>> {
+pub(crate) fn contents(functions: &[PlacedFunction<'_>], index: &mut Vec<u8>) -> Option<Vec<u8>> {
     let mut contents = Vec::new();
     for function in functions {
         contents.extend(function.offset.to_le_bytes());

@@ -13,7 +13,7 @@
 //! thousand functions are needed, so only the head is read first. A file is never modified.
 
 use super::block_index::PER_BLOCK;
-use super::blocks::{self, KeptFunctions, Placed};
+use super::blocks::{self, KeptFunctions, PlacedFunction};
 use super::function_table::FunctionTable;
 use super::functions::Functions;
 use super::kallsyms::{KERNEL, KernelModule};
@@ -65,13 +65,13 @@ fn add_module(bytes: &mut Vec<u8>, symbols: &KernelSymbols, places: &Places, nam
 
 /// The functions of the modules that begin at `bases`. `None` if a function is too far from its module's
 /// start.
-fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<Placed<'a>>> {
+fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<PlacedFunction<'a>>> {
     let mut placed = Vec::with_capacity(table.functions.len());
     for function in &table.functions {
         let base = bases.get(usize::from(function.module)).copied().flatten();
         let Some(offset) = base.and_then(|base| function.start.checked_sub(base.0)) else { continue };
         let offset = u32::try_from(offset).ok()?;
-        placed.push(Placed { offset, module: function.module, name: table.name(function) });
+        placed.push(PlacedFunction { offset, module: function.module, name: table.name(function) });
     }
     Some(placed)
 }
@@ -279,7 +279,7 @@ mod tests {
         assert!(sealed_kernel(head, &blocks) == whole);
         let all = (0..200_u64).map(|n| TEXT + 0x11 * n).chain([0, 0x11, 0x1000, u64::MAX]);
         let all: Vec<_> = all.collect();
-        let look = |file: Vec<u8>| {
+        let read = |file: Vec<u8>| {
             let Some(kept) = read_kernel(file) else { return };
             let around = kept.modules.iter().flat_map(|module| [module.range.start.0, module.range.end.0]);
             for address in around.chain(all.iter().copied()) {
@@ -290,12 +290,12 @@ mod tests {
             for at in 0..head.len() {
                 let mut damaged = head.to_vec();
                 damaged[at] = value;
-                look(sealed_kernel(&damaged, &blocks));
+                read(sealed_kernel(&damaged, &blocks));
             }
             for at in 0..blocks[0].len() {
                 let mut damaged = blocks.clone();
                 damaged[0][at] = value;
-                look(sealed_kernel(head, &damaged));
+                read(sealed_kernel(head, &damaged));
             }
         }
     }

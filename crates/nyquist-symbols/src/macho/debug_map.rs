@@ -26,7 +26,7 @@ pub(crate) struct ObjectPath {
 
 /// A function in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Linked {
+pub(super) struct LinkedFunction {
     pub(super) start: u64,
     pub(super) end: u64,
     /// The number of the object file that it comes from.
@@ -51,7 +51,7 @@ struct Object {
 pub(crate) struct DebugMap {
     objects: Vec<Object>,
     /// By address.
-    functions: Vec<Linked>,
+    functions: Vec<LinkedFunction>,
     strings: Section,
 }
 
@@ -61,7 +61,7 @@ impl DebugMap {
         let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
         let mut map = Self { objects: Vec::new(), functions: Vec::new(), strings };
         let mut is_inside = false;
-        let mut begun: Option<Linked> = None;
+        let mut begun: Option<LinkedFunction> = None;
         for symbol in image.symbols().ok()? {
             match symbol.stab() {
                 Some(Stab::Object) => {
@@ -74,11 +74,12 @@ impl DebugMap {
                     if let Some(object) = map.objects.last_mut() {
                         object.first_name.get_or_insert(symbol.name);
                     }
-                    begun = Some(Linked { start: symbol.value, end: 0, object, name: symbol.name });
+                    begun = Some(LinkedFunction { start: symbol.value, end: 0, object, name: symbol.name });
                 }
                 Some(Stab::Function) => {
-                    let end = |of: &Linked| of.start.checked_add(symbol.value);
-                    map.functions.extend(begun.take().and_then(|of| Some(Linked { end: end(&of)?, ..of })));
+                    let end = |of: &LinkedFunction| of.start.checked_add(symbol.value);
+                    map.functions
+                        .extend(begun.take().and_then(|of| Some(LinkedFunction { end: end(&of)?, ..of })));
                 }
                 _ => {}
             }
@@ -105,13 +106,13 @@ impl DebugMap {
     }
 
     /// The function that contains an address.
-    pub(super) fn find(&self, address: u64) -> Option<Linked> {
+    pub(super) fn find(&self, address: u64) -> Option<LinkedFunction> {
         let after = self.functions.partition_point(|function| function.start <= address);
         self.functions.get(after.checked_sub(1)?).filter(|function| address < function.end).copied()
     }
 
     /// The linker's name of a function.
-    pub(super) fn name(&self, function: Linked) -> Option<Vec<u8>> {
+    pub(super) fn name(&self, function: LinkedFunction) -> Option<Vec<u8>> {
         self.strings.string(function.name.into()).map(std::borrow::Cow::into_owned)
     }
 

@@ -19,7 +19,7 @@ mod rust_path;
 mod source_file;
 mod special_path;
 
-use moved::Moved;
+use moved::MovedFolder;
 use rust::RustSources;
 use rust_path::RustPath;
 use source_file::{LONGEST, OpenedSource, open};
@@ -36,7 +36,7 @@ pub use special_path::{disk_source_path, special_source_path};
 #[derive(Clone, Debug, Default)]
 pub struct SourceFiles {
     folders: Vec<PathBuf>,
-    moved: Vec<Moved>,
+    moved: Vec<MovedFolder>,
     rust: RustSources,
 }
 
@@ -52,7 +52,7 @@ impl SourceFiles {
     /// used.
     #[must_use]
     pub fn moving(mut self, from: &str, to: impl Into<PathBuf>) -> Self {
-        self.moved.push(Moved::new(from, to.into()));
+        self.moved.push(MovedFolder::new(from, to.into()));
         self
     }
 

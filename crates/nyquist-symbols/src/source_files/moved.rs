@@ -4,12 +4,12 @@ use std::path::{Component, Path, PathBuf};
 
 /// A folder in debug info, and the folder with the files on this machine.
 #[derive(Clone, Debug)]
-pub(super) struct Moved {
+pub(super) struct MovedFolder {
     from: Vec<String>,
     to: PathBuf,
 }
 
-impl Moved {
+impl MovedFolder {
     pub(super) fn new(from: &str, to: PathBuf) -> Self {
         Self { from: parts(from).map(str::to_owned).collect(), to }
     }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn whole_parts_of_a_path_are_replaced() {
         let check = |from: &str, file: &str, expected: Option<&str>| {
-            let place = Moved::new(from, "/usr/src/glibc".into()).place_of(file);
+            let place = MovedFolder::new(from, "/usr/src/glibc".into()).place_of(file);
             assert_eq!(place.as_deref(), expected.map(Path::new), "{from}: {file}");
         };
         check("/build/glibc", "/build/glibc/malloc/malloc.c", Some("/usr/src/glibc/malloc/malloc.c"));

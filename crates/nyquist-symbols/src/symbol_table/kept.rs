@@ -313,17 +313,17 @@ mod tests {
         let (head, blocks) = (&file[HEADER..head_len(&file)], blocks_of(&file));
         assert!(sealed_table(head, blocks.iter().cloned(), SEED) == file);
         let addresses: Vec<u64> = (0..SPAN + 100).step_by(61).chain([u64::MAX]).collect();
-        let look = |file| drop(read_table(file, SEED, b"\0name\0other".to_vec(), &addresses));
+        let read = |file| drop(read_table(file, SEED, b"\0name\0other".to_vec(), &addresses));
         for value in [0, 1, 0x7f, 0x80, 0xff] {
             for at in 0..head.len() {
                 let mut damaged = head.to_vec();
                 damaged[at] = value;
-                look(sealed_table(&damaged, blocks.iter().cloned(), SEED));
+                read(sealed_table(&damaged, blocks.iter().cloned(), SEED));
             }
             for at in 0..blocks[1].len() {
                 let mut damaged = blocks.clone();
                 damaged[1][at] = value;
-                look(sealed_table(head, damaged.into_iter(), SEED));
+                read(sealed_table(head, damaged.into_iter(), SEED));
             }
         }
     }

@@ -1,20 +1,11 @@
 //! The entries of a section: common information (CIE) and frame descriptions (FDE).
 
-use super::FrameSection;
 use super::by_offset::ByOffset;
-use super::reader::{Bases, Reader};
+use super::reader::Reader;
+use super::section::{FrameSection, SectionKind};
 
 /// The encoding of addresses that all compilers use: four bytes, signed, relative to their own place.
 const RELATIVE: u8 = 0x1b;
-
-/// The format of a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SectionKind {
-    /// `.eh_frame`: the augmentation defines the encoding of pointers.
-    EhFrame,
-    /// `.debug_frame`: pointers are plain addresses.
-    DebugFrame,
-}
 
 /// What the descriptions of many functions have in common.
 #[derive(Clone, Copy, Debug)]
@@ -80,11 +71,6 @@ struct Header {
 }
 
 impl FrameSection {
-    /// The bases of encoded pointers, outside of any function.
-    pub(crate) fn bases(&self) -> Bases {
-        Bases { section: self.address, text: self.text, got: self.got, function: None }
-    }
-
     /// The end of the entry at `offset`, and the offset of its CIE, if it is an FDE. `None` if no entry is at
     /// `offset`.
     pub(crate) fn reach(&self, offset: usize) -> Option<(usize, Option<usize>)> {

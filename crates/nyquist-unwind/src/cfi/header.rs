@@ -3,7 +3,7 @@
 //! removed.
 
 use super::reader::{Bases, Reader};
-use super::{FrameSection, SectionKind};
+use super::section::{FrameSection, SectionKind};
 use nyquist_object::{ByteSource, Elf, ObjectError, Svma};
 
 /// The encoding of an omitted field.

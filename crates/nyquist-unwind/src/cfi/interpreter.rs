@@ -1,10 +1,10 @@
 //! Runs the instructions of call frame information for the three registers that stepping needs: the CFA, the
 //! frame pointer and the return address. Everything else is skipped.
 
-use super::FrameSection;
 use super::by_offset::ByOffset;
 use super::entry::{Cie, Fde};
 use super::reader::Reader;
+use super::section::FrameSection;
 use super::state::{Cfa, Saved, State};
 use crate::architecture::Architecture;
 use crate::rule::Rule;

@@ -7,25 +7,12 @@ mod expression;
 mod header;
 mod interpreter;
 mod reader;
+mod section;
 mod state;
 
-pub(crate) use entry::{Entries, Fde, SectionKind};
+pub(crate) use entry::{Entries, Fde};
 pub(crate) use expression::Form;
 pub(crate) use header::{HeaderTable, find_eh_frame};
 pub(crate) use interpreter::{Interpreter, Rows};
+pub(crate) use section::{FrameSection, SectionKind};
 pub(crate) use state::{Saved, State};
-
-/// The bytes of one section of call frame information, and the bases of its encoded pointers.
-#[derive(Debug)]
-pub(crate) struct FrameSection {
-    /// The format.
-    pub(crate) kind: SectionKind,
-    /// The contents.
-    pub(crate) bytes: Vec<u8>,
-    /// Where the section is, as stated in the file.
-    pub(crate) address: u64,
-    /// Where `.text` is, as stated in the file.
-    pub(crate) text: Option<u64>,
-    /// Where `.got` is, as stated in the file.
-    pub(crate) got: Option<u64>,
-}

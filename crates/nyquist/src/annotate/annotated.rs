@@ -12,7 +12,7 @@ use nyquist_profile::{FuncId, Profile};
 use std::collections::BTreeSet;
 
 /// A function with its places, source and code.
-pub(super) struct Annotated<'a> {
+pub(super) struct AnnotatedFunction<'a> {
     pub(super) args: &'a AnnotateArgs,
     pub(super) profile: &'a Profile,
     /// The function. It is a set, because a function may have several entries, such as one per lib.
@@ -24,7 +24,7 @@ pub(super) struct Annotated<'a> {
     pub(super) names: Names,
 }
 
-impl<'a> Annotated<'a> {
+impl<'a> AnnotatedFunction<'a> {
     pub(super) fn new(view: &View<'a>, funcs: &[FuncId], args: &'a AnnotateArgs) -> Self {
         let profile = view.profile();
         let funcs: BTreeSet<_> = funcs.iter().copied().collect();

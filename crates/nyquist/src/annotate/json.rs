@@ -1,6 +1,6 @@
 //! An annotated function as JSON.
 
-use super::annotated::Annotated;
+use super::annotated::AnnotatedFunction;
 use super::code::{Code, Instruction};
 use super::listing::FileLines;
 use super::rows::heat;
@@ -8,7 +8,7 @@ use nyquist_analysis::PlaceWeight;
 use serde_json::{Value, json};
 
 /// The object that `docs/report-json.md` describes.
-pub(super) fn json(annotated: &Annotated<'_>) -> Value {
+pub(super) fn json(annotated: &AnnotatedFunction<'_>) -> Value {
     let weight = annotated.places.function;
     let func = annotated.funcs.first().map(|&func| annotated.profile.func(func));
     let lib = func.and_then(|func| func.lib).map(|lib| annotated.profile.lib(lib).name.as_str());
@@ -29,7 +29,7 @@ pub(super) fn json(annotated: &Annotated<'_>) -> Value {
     })
 }
 
-fn file_json(annotated: &Annotated<'_>, file: &FileLines) -> Value {
+fn file_json(annotated: &AnnotatedFunction<'_>, file: &FileLines) -> Value {
     let mut lines: Vec<_> = file.weights.iter().collect();
     if annotated.args.hottest {
         lines.sort_by_key(|(_, weight)| std::cmp::Reverse(heat(**weight)));

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::functions;
 use crate::printer::Printer;
 use crate::{input, page, selection};
-use annotated::Annotated;
+use annotated::AnnotatedFunction;
 use listing::Listing;
 use nyquist_analysis::{Index, View};
 use nyquist_profile::FuncId;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     if let Some(others) = chosen.others(args.format.names()) {
         printer.say(others);
     }
-    let annotated = Annotated::new(&view, chosen.funcs(), args);
+    let annotated = AnnotatedFunction::new(&view, chosen.funcs(), args);
     if args.format.json {
         page::print_json(&json::json(&annotated))
     } else {

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const NUMBERS: usize = 51;
 
 /// A function with the ratios of its lines.
-struct Annotated<'a> {
+struct AnnotatedFunction<'a> {
     args: &'a AnnotateArgs,
     profile: &'a Profile,
     funcs: BTreeSet<FuncId>,
@@ -56,7 +56,8 @@ pub(super) fn run(args: &AnnotateArgs, text: &str) -> Result<(), Failure> {
     let finder = finder(&args.read.symbols, Watch::new(printer, None));
     let listing = Listing::of_lines(profile, files(profile, &chosen, &ratios), &args.read.symbols, &finder);
     let (events, note_of_kernel) = (sides.events(), ratio::note_of_kernel(&views));
-    let annotated = Annotated { args, profile, funcs: chosen, events, note_of_kernel, ratios, listing };
+    let annotated =
+        AnnotatedFunction { args, profile, funcs: chosen, events, note_of_kernel, ratios, listing };
     if args.format.json { page::print_json(&annotated.json()) } else { page::print(annotated.text()) }
 }
 
@@ -88,7 +89,7 @@ fn files(profile: &Profile, funcs: &BTreeSet<FuncId>, ratios: &LineRatios<'_>) -
     files
 }
 
-impl Annotated<'_> {
+impl AnnotatedFunction<'_> {
     fn name(&self) -> &str {
         self.funcs.first().map_or("", |&func| self.profile.func_name(func))
     }

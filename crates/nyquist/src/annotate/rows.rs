@@ -1,6 +1,6 @@
 //! The lines and instructions of an annotated function that are shown, and their order.
 
-use super::annotated::Annotated;
+use super::annotated::AnnotatedFunction;
 use super::code::{Code, Instruction};
 use super::listing::FileLines;
 use crate::number::counted;
@@ -24,7 +24,7 @@ pub(super) enum Row<'a> {
 }
 
 /// The rows to show, and the number of lines and instructions that are left out.
-pub(super) fn rows<'a>(annotated: &'a Annotated<'_>) -> (Vec<Row<'a>>, u64) {
+pub(super) fn rows<'a>(annotated: &'a AnnotatedFunction<'_>) -> (Vec<Row<'a>>, u64) {
     let args = annotated.args;
     let folds = |file: &&FileLines| file.is_inlined_and_missing() && !args.read.verbosity.verbose;
     let (folded, files): (Vec<_>, Vec<_>) = annotated.listing.files.iter().partition(folds);

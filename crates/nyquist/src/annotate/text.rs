@@ -1,6 +1,6 @@
 //! An annotated function as text: lines and instructions, side by side if the terminal is wide enough.
 
-use super::annotated::Annotated;
+use super::annotated::AnnotatedFunction;
 use super::code::Instruction;
 use super::rows::{Row, rows};
 use crate::number::counted;
@@ -14,7 +14,7 @@ const SIDE_BY_SIDE: usize = 120;
 const SHARES: usize = 16;
 
 /// The text.
-pub(super) fn text(annotated: &Annotated<'_>) -> Text {
+pub(super) fn text(annotated: &AnnotatedFunction<'_>) -> Text {
     let (rows, left_out) = rows(annotated);
     let mut text = heading(annotated);
     for row in &rows {
@@ -28,7 +28,7 @@ pub(super) fn text(annotated: &Annotated<'_>) -> Text {
 }
 
 /// The function, its weight, and notes about missing parts.
-fn heading(annotated: &Annotated<'_>) -> Text {
+fn heading(annotated: &AnnotatedFunction<'_>) -> Text {
     let lib = annotated.funcs.first().and_then(|&func| annotated.profile.func(func).lib);
     let lib = lib.map(|lib| format!("  {}", one_line(&annotated.profile.lib(lib).name))).unwrap_or_default();
     let weight = annotated.places.function;
@@ -53,7 +53,7 @@ fn heading(annotated: &Annotated<'_>) -> Text {
     text
 }
 
-impl Annotated<'_> {
+impl AnnotatedFunction<'_> {
     fn render(&self, row: &Row<'_>) -> Text {
         let screen = self.screen;
         match row {

@@ -1,6 +1,6 @@
 //! The arguments of `nyquist load`.
 
-use crate::args::{RecordingArgs, ServerArgs, SymbolArgs, Verbosity};
+use crate::args::{PresentationArgs, RecordingArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -14,9 +14,5 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,
     #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) presentation: PresentationArgs,
 }

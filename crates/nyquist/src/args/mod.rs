@@ -13,19 +13,23 @@ mod flamegraph;
 mod import;
 mod list;
 mod load;
+mod presentation;
 mod quantity;
 mod query;
 mod read;
 mod record;
+mod recording;
 mod refusal;
 mod report;
 pub(crate) mod samply;
 mod script;
+mod server;
 mod setup;
 mod stacks;
 mod stat;
 mod symbols;
 mod top;
+mod verbosity;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use cache::{CacheAction, CacheArgs};
@@ -35,31 +39,33 @@ pub(crate) use events::EventArgs;
 pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::FilterArgs;
 pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
-pub(crate) use import::{ImportArgs, RecordingArgs};
+pub(crate) use import::ImportArgs;
 pub(crate) use list::ListArgs;
 pub(crate) use load::LoadArgs;
+pub(crate) use presentation::PresentationArgs;
 pub(crate) use quantity::TimeRange;
 pub(crate) use query::{QueryArgs, Question};
 pub(crate) use read::ReadArgs;
 pub(crate) use record::{Backend, RecordArgs, RowArgs, TargetArgs};
+pub(crate) use recording::RecordingArgs;
 pub(crate) use refusal::NOT_UNDERSTOOD;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
+pub(crate) use server::{ServerArgs, Ui};
 pub(crate) use setup::SetupArgs;
 pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
+pub(crate) use verbosity::Verbosity;
 
 use crate::failure::Failure;
 use crate::system::abilities::{HAS_SETUP, MEASURES};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use quantity::whole;
+use clap::{CommandFactory as _, Parser, Subcommand};
 use refusal::refused;
 use std::ffi::OsString;
-use std::net::IpAddr;
 
 /// A sampling CPU profiler: record a program and see where its time goes.
 #[derive(Debug, Parser)]
@@ -199,9 +205,9 @@ impl Command {
     /// Where it looks for symbols, and how much memory they may take; `None` of a command that reads none.
     pub(crate) fn symbols(&self) -> Option<&SymbolArgs> {
         match self {
-            Self::Record(args) => Some(&args.symbols),
-            Self::Load(args) => Some(&args.symbols),
-            Self::Import(args) => Some(&args.symbols),
+            Self::Record(args) => Some(&args.presentation.symbols),
+            Self::Load(args) => Some(&args.presentation.symbols),
+            Self::Import(args) => Some(&args.presentation.symbols),
             Self::Report(args) => Some(&args.read.symbols),
             Self::Annotate(args) => Some(&args.read.symbols),
             Self::Export(args) => Some(&args.read.symbols),
@@ -221,50 +227,6 @@ impl Command {
             | Self::Man { .. } => None,
         }
     }
-}
-
-/// The options of every command.
-#[derive(Clone, Copy, Debug, Default, Args)]
-#[command(next_help_heading = "Messages")]
-pub(crate) struct Verbosity {
-    /// Say more: what was tried, and where each file was looked for
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
-    /// Say nothing but errors
-    #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
-}
-
-/// How a profile is served.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Serving")]
-pub(crate) struct ServerArgs {
-    /// Print the link and do not open a browser
-    #[arg(short, long)]
-    pub(crate) no_open: bool,
-    /// Serve on this port (default: the first free one from 3000 on)
-    #[arg(short = 'P', long, value_name = "PORT", value_parser = |text: &str| whole::<u16>(text, 0..=u16::MAX))]
-    pub(crate) port: Option<u16>,
-    /// Serve on this address
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
-    pub(crate) address: IpAddr,
-    /// Which page to open: the Firefox Profiler, the built-in viewer, or the first of them that can be reached
-    #[arg(long, value_enum, value_name = "WHICH", env = "NYQUIST_UI", default_value_t = Ui::Auto)]
-    pub(crate) ui: Ui,
-    /// The front end that shows the profile
-    #[arg(long, hide = true, env = "PROFILER_URL", default_value = "https://profiler.firefox.com")]
-    pub(crate) profiler_url: String,
-}
-
-/// Which page shows a served profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ui {
-    /// The Firefox Profiler if it can be reached from here, otherwise the built-in viewer
-    Auto,
-    /// The built-in viewer, which needs no network
-    Builtin,
-    /// The Firefox Profiler
-    Firefox,
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The arguments of `nyquist record`.
 
 use crate::args::quantity::{rate, seconds, whole};
-use crate::args::{EventArgs, ServerArgs, StackArgs, SymbolArgs, Verbosity};
+use crate::args::{EventArgs, PresentationArgs, StackArgs};
 use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
@@ -89,11 +89,7 @@ pub(crate) struct RecordArgs {
     #[arg(long)]
     pub(crate) as_root: bool,
     #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    pub(crate) presentation: PresentationArgs,
     /// The program to record, with its arguments; NAME=VALUE before it sets its environment
     #[arg(
         trailing_var_arg = true,

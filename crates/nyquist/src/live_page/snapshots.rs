@@ -29,14 +29,14 @@ const ON_ITS_WAY: Duration = Duration::from_millis(300);
 /// The end at which the converter's thread delivers snapshots.
 pub(crate) struct SnapshotSender {
     wanted: Arc<AtomicBool>,
-    copies: SyncSender<Copied>,
+    copies: SyncSender<CopiedProfile>,
     /// The profile's zero: the start of the first of several runs.
     start: OnceLock<Timestamp>,
     maker: JoinHandle<()>,
 }
 
 /// The profile of a recording so far, without names.
-struct Copied {
+struct CopiedProfile {
     profile: Profile,
     sources: Vec<(LibId, LibSource)>,
     until: Timestamp,
@@ -70,7 +70,7 @@ impl SnapshotSender {
         let began = Instant::now();
         let (profile, sources) = (converter.snapshot(), converter.lib_sources());
         // The channel has space, because a snapshot is requested only after the previous one was received.
-        let _ = self.copies.try_send(Copied { profile, sources, until, start, cost: began.elapsed() });
+        let _ = self.copies.try_send(CopiedProfile { profile, sources, until, start, cost: began.elapsed() });
     }
 
     /// Stops making snapshots.
@@ -85,7 +85,7 @@ impl SnapshotSender {
 struct Maker {
     shown: Arc<PageProfile>,
     wanted: Arc<AtomicBool>,
-    copied: Receiver<Copied>,
+    copied: Receiver<CopiedProfile>,
     finder: Finder,
 }
 
@@ -101,7 +101,7 @@ impl Maker {
             }
             let began = Instant::now();
             let cost = match self.copied.recv_timeout(if wants { EVERY } else { LOOK_EVERY }) {
-                Ok(Copied { profile, sources, until, start: zero, cost }) => {
+                Ok(CopiedProfile { profile, sources, until, start: zero, cost }) => {
                     start = Some(zero);
                     let began = Instant::now();
                     let named = symbolicator.symbolicate(profile, &sources, &Progress::default()).profile;

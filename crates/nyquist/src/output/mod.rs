@@ -6,7 +6,7 @@ mod refused;
 pub(crate) mod tests;
 
 pub(crate) use crate::system::files::PendingFile;
-pub(crate) use refused::Refused;
+pub(crate) use refused::OutputRefusal;
 
 use crate::identity::Rights;
 use crate::system::files::{self, FolderEntry, OutputTarget};
@@ -46,17 +46,17 @@ pub(crate) enum Destination {
 impl Destination {
     /// Finds `path`; `-` is standard output. Links are followed, unless they belong to another user, so that
     /// a link stays a link. It uses the least sufficient rights.
-    pub(crate) fn find(path: &Path) -> Result<Self, Refused> {
+    pub(crate) fn find(path: &Path) -> Result<Self, OutputRefusal> {
         let (found, rights) = Rights::to_open(|| files::find(path, false))?;
         Ok(Self::of(found, path, rights))
     }
 
     /// As [`Destination::find`], for a format whose beginning is written last.
     #[allow(dead_code, reason = "for commands that are for Linux")]
-    pub(crate) fn find_seekable(path: &Path) -> Result<Self, Refused> {
+    pub(crate) fn find_seekable(path: &Path) -> Result<Self, OutputRefusal> {
         let (found, rights) = Rights::to_open(|| files::find(path, true))?;
         match Self::of(found, path, rights) {
-            Self::Stream(stream) if (&stream.file).stream_position().is_err() => Err(Refused::Stream),
+            Self::Stream(stream) if (&stream.file).stream_position().is_err() => Err(OutputRefusal::Stream),
             found => Ok(found),
         }
     }
@@ -73,10 +73,10 @@ impl Destination {
 
     /// Refuses binary output to a terminal. If the output is the standard output, nothing else is printed
     /// there.
-    pub(crate) fn kept_for_a_profile(self) -> Result<Self, Refused> {
+    pub(crate) fn kept_for_a_profile(self) -> Result<Self, OutputRefusal> {
         if let Self::Stream(stream) = &self {
             if stream.file.is_terminal() {
-                return Err(Refused::Terminal);
+                return Err(OutputRefusal::Terminal);
             }
             if stream.is_stdout {
                 files::redirect_stdout_to_stderr()?;
@@ -86,7 +86,7 @@ impl Destination {
     }
 
     /// Creates the file, under a temporary name.
-    pub(crate) fn open(self) -> Result<Output, Refused> {
+    pub(crate) fn open(self) -> Result<Output, OutputRefusal> {
         match self {
             Self::File(place, shown, rights) => PendingFile::create(place, shown, rights).map(Output::File),
             Self::Stream(stream) => Ok(Output::Stream(stream)),
@@ -96,12 +96,12 @@ impl Destination {
 
 impl Output {
     /// Finds `path` and opens it.
-    pub(crate) fn open(path: &Path) -> Result<Self, Refused> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OutputRefusal> {
         Destination::find(path)?.open()
     }
 
     /// Creates a file of this name in a new folder below `parent` that only the user may enter.
-    pub(crate) fn open_in_private_folder(parent: &Path, name: &Path) -> Result<Self, Refused> {
+    pub(crate) fn open_in_private_folder(parent: &Path, name: &Path) -> Result<Self, OutputRefusal> {
         PendingFile::create_in_private_folder(parent, name.as_os_str()).map(Self::File)
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The reason why a file cannot be written at the requested place.
 #[derive(Debug)]
 #[allow(dead_code, reason = "some reasons are found on Linux alone")]
-pub(crate) enum Refused {
+pub(crate) enum OutputRefusal {
     /// The operating system's error.
     Io(io::Error),
     /// A link in the path, in a folder where others can create links, or one that another user created.
@@ -45,7 +45,7 @@ pub(crate) enum Refused {
     Terminal,
 }
 
-impl Refused {
+impl OutputRefusal {
     /// The reason, as the second half of a sentence.
     pub(crate) fn reason(&self) -> String {
         match self {
@@ -94,7 +94,7 @@ impl Refused {
     }
 }
 
-impl Refusal for Refused {
+impl Refusal for OutputRefusal {
     fn takes_rights(&self) -> bool {
         match self {
             Self::Io(error) => error.takes_rights(),
@@ -105,13 +105,13 @@ impl Refusal for Refused {
     }
 }
 
-impl From<RightsError> for Refused {
+impl From<RightsError> for OutputRefusal {
     fn from(error: RightsError) -> Self {
         Self::Io(error.into())
     }
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for OutputRefusal {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }

@@ -1,6 +1,6 @@
 //! What an output promises on every system.
 
-use super::{Output, Refused};
+use super::{Output, OutputRefusal};
 use crate::system::files::NOWHERE;
 use std::fs;
 use std::io;
@@ -87,9 +87,9 @@ fn an_old_name_that_is_taken_loses_nothing() {
 fn places_that_cannot_be_written_fail_at_once() {
     let folder = Folder::new("places");
     let refused = |path: &Path| Output::open(path).unwrap_err();
-    assert!(matches!(refused(&folder.0), Refused::IsFolder));
-    assert!(matches!(refused(&folder.0.join("none").join("p")), Refused::NoFolder(_)));
-    assert!(matches!(refused(&folder.0.join("none/")), Refused::NoFolder(_)));
+    assert!(matches!(refused(&folder.0), OutputRefusal::IsFolder));
+    assert!(matches!(refused(&folder.0.join("none").join("p")), OutputRefusal::NoFolder(_)));
+    assert!(matches!(refused(&folder.0.join("none/")), OutputRefusal::NoFolder(_)));
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use super::family::Family;
 use crate::control::Control;
 use crate::live_page::SnapshotSender;
+use crate::system::drive::ChunkSink;
 use crate::system::launch::EndReason;
 use crate::system::signals::now;
+use bytes::Bytes;
 use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use std::time::Duration;
@@ -26,9 +28,10 @@ impl<'a> Feed<'a> {
     ) -> Self {
         Self { converter, family: Family::default(), snapshots }
     }
+}
 
-    /// Takes all events. Every event before a time is now known.
-    pub(crate) fn push(&mut self, events: &mut Vec<Event>, complete_before: Timestamp) {
+impl ChunkSink for Feed<'_> {
+    fn take(&mut self, events: &mut Vec<Event>, _records: Option<Bytes>, complete_before: Timestamp) {
         for event in events.drain(..) {
             self.family.notice(&event);
             self.converter.push(event);
@@ -37,8 +40,11 @@ impl<'a> Feed<'a> {
         self.converter.advance(complete_before.min(now()));
     }
 
-    /// Shows the profile so far, if a page wants it.
-    pub(crate) fn show(&self, complete_before: Timestamp) {
+    fn with_converter(&mut self, call: impl FnOnce(&mut Converter)) {
+        call(self.converter);
+    }
+
+    fn show(&mut self, complete_before: Timestamp) {
         if let Some((snapshots, start)) = self.snapshots {
             snapshots.offer(self.converter, start, complete_before.min(now()));
         }

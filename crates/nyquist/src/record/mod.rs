@@ -4,14 +4,14 @@ mod destinations;
 pub(crate) mod ending;
 mod family;
 mod feed;
-mod launched;
+mod launched_command;
 mod recording_result;
 mod run;
 mod subject;
 mod summary;
 
 pub(crate) use feed::{Feed, end_of, total_event};
-pub(crate) use launched::{Launched, enter_recording};
+pub(crate) use launched_command::{LaunchedCommand, enter_recording};
 pub(crate) use recording_result::RecordingResult;
 pub(crate) use run::{Run, record_runs};
 pub(crate) use subject::{describe, named_processes, program_name};
@@ -23,7 +23,7 @@ use crate::failure::{FAILED, Failure};
 use crate::live_page::{LivePage, SnapshotSender};
 use crate::output::Output;
 use crate::printer::{self, Printer};
-use crate::save::{SaveFormat, Saved, save};
+use crate::save::{SaveFormat, SavedProfile, save};
 use crate::serve::{ServedProfile, serve};
 use crate::symbolicate::symbolicate;
 use crate::system::recording;
@@ -40,7 +40,7 @@ use subject::{profile_name, target_name};
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
-    let printer = Printer::new(args.verbosity);
+    let printer = Printer::new(args.presentation.verbosity);
     refuse_pids_with_spaces(args)?;
     recording::check_limits()?;
     if args.as_root {
@@ -102,8 +102,13 @@ impl Session<'_> {
         if !args.live {
             return Ok(None);
         }
-        let page = LivePage::start(&profile_name(args), &args.server, &args.symbols, printer)?;
-        let snapshots = SnapshotSender::of(page.profile(), &args.symbols)?;
+        let page = LivePage::start(
+            &profile_name(args),
+            &args.presentation.server,
+            &args.presentation.symbols,
+            printer,
+        )?;
+        let snapshots = SnapshotSender::of(page.profile(), &args.presentation.symbols)?;
         Ok(Some((page, snapshots)))
     }
 
@@ -130,7 +135,7 @@ impl Session<'_> {
         let Self { args, printer, control } = *self;
         let kernel = kernel_files(&libs);
         give_up_privileges(printer);
-        let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, control);
+        let look_up = || symbolicate(profile, &libs, kernel, &args.presentation.symbols, printer, control);
         let profile = identity::as_invoking_user(look_up)?;
         free_or_forget(libs, goes_on);
         Ok(profile)
@@ -140,7 +145,7 @@ impl Session<'_> {
     fn present(
         &self,
         profile: Profile,
-        saved: &Saved,
+        saved: &SavedProfile,
         page: Option<LivePage>,
         goes_on: bool,
     ) -> Result<(), Failure> {
@@ -153,7 +158,13 @@ impl Session<'_> {
             let bytes = saved.bytes(&profile)?;
             // No remaining output needs root.
             give_up_privileges(printer);
-            serve(ServedProfile::new(bytes, profile, None), &args.server, &args.symbols, printer, control)
+            serve(
+                ServedProfile::new(bytes, profile, None),
+                &args.presentation.server,
+                &args.presentation.symbols,
+                printer,
+                control,
+            )
         } else {
             free_or_forget(profile, goes_on);
             Ok(())

@@ -4,6 +4,7 @@
 pub(crate) mod abilities;
 #[cfg(unix)]
 mod asking;
+pub(crate) mod drive;
 #[cfg(target_os = "linux")]
 pub(crate) mod linux;
 #[cfg(target_os = "macos")]
@@ -24,6 +25,8 @@ use macos as current;
 use windows as current;
 
 /// The library's module for this system.
+#[cfg(target_os = "linux")]
+use nyquist_record::linux as recorder;
 #[cfg(target_os = "macos")]
 use nyquist_record::macos as recorder;
 #[cfg(windows)]

@@ -252,11 +252,11 @@ fn all_time_of_a_thread_adds_up() {
 /// With ptrace, threads are sampled by the wall clock.
 #[test]
 fn a_look_by_the_wall_clock_has_its_reason() {
-    let look = |reason| {
+    let waiting_for = |reason| {
         let EventKind::Sample(sample) = sample(1, 1, Some(0), &[0x20]) else { unreachable!() };
         EventKind::Sample(Sample { state: SampleState::Waiting { waited_ns: 6 * MS, reason }, ..sample })
     };
-    let profile = profile_of([(7, look(Some(WaitReason::Pipe))), (14, look(None))]);
+    let profile = profile_of([(7, waiting_for(Some(WaitReason::Pipe))), (14, waiting_for(None))]);
     assert_eq!(waits(&profile), ["1: 0x20;[waiting: pipe] 6", "1: 0x20 6"]);
 }
 

@@ -66,7 +66,7 @@ impl Root {
     }
 
     /// Opens a regular file for reading. No symbolic link is followed.
-    pub(crate) fn open(&self, path: &Path) -> Result<Found, Refusal> {
+    pub(crate) fn open(&self, path: &Path) -> Result<OpenedFile, Refusal> {
         let mut names = Vec::new();
         for component in path.components() {
             match component {
@@ -82,7 +82,7 @@ impl Root {
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = open_again(&openat(&folder, name, flags, Mode::empty())?)?;
-        Ok(Found { file, place: Some((folder, name.to_owned())) })
+        Ok(OpenedFile { file, place: Some((folder, name.to_owned())) })
     }
 }
 
@@ -117,13 +117,13 @@ fn file_type(stat: &Stat) -> FileType {
 
 /// A regular file that is open.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct OpenedFile {
     pub(crate) file: File,
     /// The folder in which it was found, and its name in there.
     place: Option<(OwnedFd, OsString)>,
 }
 
-impl Found {
+impl OpenedFile {
     /// A file that was found in some other way.
     pub(crate) fn without_place(file: File) -> Self {
         Self { file, place: None }
@@ -204,7 +204,7 @@ mod tests {
             self.0.join("in/side/file")
         }
 
-        fn open(&self, path: &str) -> Result<Found, Refusal> {
+        fn open(&self, path: &str) -> Result<OpenedFile, Refusal> {
             Root::at(&self.0).unwrap().open(Path::new(path))
         }
     }

@@ -16,7 +16,7 @@ use other as system;
 
 use std::io;
 
-pub(crate) use system::{Found, Root, open_regular, own_user, user_of};
+pub(crate) use system::{OpenedFile, Root, open_regular, own_user, user_of};
 
 /// Why a file is not used.
 #[derive(Debug, thiserror::Error)]

@@ -49,7 +49,7 @@ impl Root {
     }
 
     /// Opens a regular file for reading. No link is followed on the way.
-    pub(crate) fn open(&self, path: &Path) -> Result<Found, Refusal> {
+    pub(crate) fn open(&self, path: &Path) -> Result<OpenedFile, Refusal> {
         let mut place = self.0.clone();
         for component in path.components() {
             match component {
@@ -61,7 +61,7 @@ impl Root {
                 return Err(Refusal::Link);
             }
         }
-        Ok(Found { file: open_regular_unlinked(&place)? })
+        Ok(OpenedFile { file: open_regular_unlinked(&place)? })
     }
 }
 
@@ -72,11 +72,11 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Refusal> {
 
 /// A regular file that is open.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct OpenedFile {
     pub(crate) file: File,
 }
 
-impl Found {
+impl OpenedFile {
     /// One that was found some other way.
     pub(crate) fn without_place(file: File) -> Self {
         Self { file }

@@ -13,7 +13,7 @@
 
 use super::incomplete::{Incomplete, IncompleteCounts};
 use super::live_stacks::LiveStacks;
-use super::live_walker::{Calls, Completed, LiveWalker, TruncatedSample};
+use super::live_walker::{Calls, CompletedStack, LiveWalker, TruncatedSample};
 use super::stack_bases::LearnedStackBases;
 use super::stack_copy_feedback::StackCopyFeedback;
 use crate::event::pre_unwound::Walked;
@@ -134,7 +134,7 @@ impl StackCompleter {
         sample: TruncatedSample<'_>,
         unwinder: &mut Unwinder,
         processes: &mut ProcessState,
-    ) -> Result<Completed, Incomplete> {
+    ) -> Result<CompletedStack, Incomplete> {
         let TruncatedSample { id: (pid, tid), time, .. } = sample;
         if self.live_stacks.is_distrusted(tid, time) {
             return Err(Incomplete::Distrusted);
@@ -147,7 +147,7 @@ impl StackCompleter {
             unwinder,
             calls: &mut self.calls,
         };
-        let mut all: Vec<Completed> = Vec::new();
+        let mut all: Vec<CompletedStack> = Vec::new();
         let mut before = Err(Incomplete::UnreadBefore);
         let mut after = Err(Incomplete::UnreadAfter);
         for live in self.live_stacks.near(tid, time, self.interval).filter(|live| live.pid == pid) {
@@ -174,8 +174,8 @@ impl StackCompleter {
     /// Notes the outcome of a walk for the recorder.
     fn note_walk(&mut self, walk: &WalkedCopy<'_>, processes: &mut ProcessState) {
         let (pid, tid) = walk.id;
-        if matches!(walk.walked, Walked::To(_)) && walk.is_counted {
-            self.feedback.note(tid, walk.limited, walk.walked.ended_with_copy());
+        if walk.is_truncated() && walk.is_counted {
+            self.feedback.note_truncated(tid);
         }
         if walk.walked == Walked::To(WalkEnd::Root) {
             if !processes.process(pid, walk.time).lacks_mappings() {

@@ -34,7 +34,7 @@ pub(super) type Calls = FxHashMap<[Code; 2], Option<bool>>;
 pub(super) type Code = (ModuleIndex, Avma, Avma);
 
 /// A stack that was walked beyond its copy.
-pub(crate) struct Completed {
+pub(crate) struct CompletedStack {
     pub(crate) frames: Vec<FrameAddress>,
     /// The outermost word of the stack that the walk has read.
     pub(super) outermost: Avma,
@@ -60,7 +60,7 @@ impl LiveWalker<'_> {
         &mut self,
         sample: TruncatedSample<'_>,
         live: &LiveStack,
-    ) -> Result<Completed, Incomplete> {
+    ) -> Result<CompletedStack, Incomplete> {
         let copy = sample.copy;
         let end = copy.start.0.saturating_add(copy.bytes.len() as u64);
         if !fits(live, copy) {
@@ -87,7 +87,7 @@ impl LiveWalker<'_> {
         let all_are_called = self.are_called(&frames, sample.found).ok_or(Incomplete::Uncalled)?;
         let is_joined = memory.in_both.get() > 0 || all_are_called;
         let outermost = Avma(memory.outermost.get());
-        Ok(Completed { frames, outermost, read_at: live.read_at, is_joined })
+        Ok(CompletedStack { frames, outermost, read_at: live.read_at, is_joined })
     }
 
     /// Whether each frame's function is the one that the next outer frame calls, from the last frame of the

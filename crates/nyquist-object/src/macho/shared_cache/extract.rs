@@ -18,7 +18,7 @@ const MAX_SYMBOLS: u64 = 1 << 24;
 
 /// A library as a separate file: its headers and names are in memory, its code in the files of the cache.
 #[derive(Debug)]
-pub struct Extracted<S> {
+pub struct ExtractedLibrary<S> {
     head: Vec<u8>,
     /// The position of each piece of code in the new file, and its source.
     code: Vec<Piece<S>>,
@@ -32,7 +32,7 @@ struct Piece<S> {
     offset: u64,
 }
 
-impl<S: ByteSource> ByteSource for Extracted<S> {
+impl<S: ByteSource> ByteSource for ExtractedLibrary<S> {
     fn len(&self) -> u64 {
         self.code.last().map_or(self.head.len() as u64, |piece| piece.start + piece.size)
     }
@@ -57,12 +57,12 @@ impl<S: ByteSource + Clone> SharedCache<S> {
     /// # Errors
     /// If its header cannot be read: the cache is shorter than it claims, or a file of it is missing. Tables
     /// that cannot be read are left out.
-    pub fn extract(&self, image: &CachedImage) -> Result<Extracted<S>, ObjectError> {
+    pub fn extract(&self, image: &CachedImage) -> Result<ExtractedLibrary<S>, ObjectError> {
         let space = &self.space;
         let address = image.address.0;
         let file = MachO::open(From { space, address })?;
         let header = space.read(address, HEADER_SIZE)?;
-        let mut made = Making::default();
+        let mut made = FileBuilder::default();
         for segment in file.segments() {
             let place = space.find(segment.address.0).filter(|_| segment.executable);
             let sections: Vec<_> =
@@ -165,7 +165,7 @@ impl SymbolNames {
 
 /// The file under construction. Positions within it are known only when all commands exist. Until then
 /// they are relative to the end of the commands, or of the tables.
-struct Making<S> {
+struct FileBuilder<S> {
     commands: Vec<u8>,
     count: u32,
     tables: Vec<u8>,
@@ -177,7 +177,7 @@ struct Making<S> {
     code_size: u64,
 }
 
-impl<S> Default for Making<S> {
+impl<S> Default for FileBuilder<S> {
     fn default() -> Self {
         Self {
             commands: Vec::new(),
@@ -191,7 +191,7 @@ impl<S> Default for Making<S> {
     }
 }
 
-impl<S: ByteSource> Making<S> {
+impl<S: ByteSource> FileBuilder<S> {
     fn command(&mut self, number: u32, fields: &[u8]) {
         self.count += 1;
         self.commands.extend(number.to_le_bytes());
@@ -261,7 +261,7 @@ impl<S: ByteSource> Making<S> {
         self.command(0xb, &fields.map(u32::to_le_bytes).concat());
     }
 
-    fn finish(mut self, header: &[u8]) -> Extracted<S> {
+    fn finish(mut self, header: &[u8]) -> ExtractedLibrary<S> {
         let tables_at = HEADER_SIZE + self.commands.len() as u64;
         let code_at = (tables_at + self.tables.len() as u64).next_multiple_of(0x1000);
         let from_tables = self.from_tables.iter().map(|&at| (at, 4, tables_at));
@@ -282,7 +282,7 @@ impl<S: ByteSource> Making<S> {
         for piece in &mut self.code {
             piece.start += code_at;
         }
-        Extracted { head, code: self.code }
+        ExtractedLibrary { head, code: self.code }
     }
 }
 

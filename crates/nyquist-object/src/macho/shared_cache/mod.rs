@@ -8,7 +8,7 @@
 mod extract;
 mod space;
 
-pub use extract::Extracted;
+pub use extract::ExtractedLibrary;
 
 use crate::fields::{u32_at, u64_at};
 use crate::{ByteSource, FileOffset, MachUuid, ObjectError, Svma};

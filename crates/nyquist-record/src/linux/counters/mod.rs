@@ -22,7 +22,7 @@ use crate::linux::Companion;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 use quantity::{COUNT, Quantity};
-use watched::{QuantityValue, Watched, WatchedProcess};
+use watched::{MeasuredProcess, QuantityValue, WatchedProcess};
 
 /// How many processes are read: each needs a descriptor.
 const MOST_PROCESSES: usize = 256;
@@ -128,7 +128,7 @@ impl Drop for Counters {
 /// The processes whose counters are read.
 #[derive(Debug, Default)]
 struct CounterReader {
-    watched: HashMap<Pid, Watched>,
+    watched: HashMap<Pid, MeasuredProcess>,
     /// The number of readings in a row in which no process has run.
     quiet_readings: u32,
     /// The contents of a file; kept to reuse its memory.
@@ -164,7 +164,7 @@ impl CounterReader {
             if self.watched.len() >= MOST_PROCESSES {
                 break;
             }
-            if let Ok(watched) = Watched::open(subject, &mut self.text) {
+            if let Ok(watched) = MeasuredProcess::open(subject, &mut self.text) {
                 self.watched.insert(subject.pid, watched);
             }
         }

@@ -35,7 +35,7 @@ pub(super) struct WatchedProcess {
 
 /// A process that is watched.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct MeasuredProcess {
     subject: WatchedProcess,
     folder: ProcessFolder,
     switches: Switches,
@@ -58,7 +58,7 @@ pub(super) struct QuantityValue {
     pub(super) is_first_level: bool,
 }
 
-impl Watched {
+impl MeasuredProcess {
     /// Opens a process to read it. Fails if it has ended, or if another process has its pid by now.
     pub(super) fn open(subject: WatchedProcess, text: &mut Vec<u8>) -> io::Result<Self> {
         let folder = ProcessFolder::open(subject.pid.0)?;
@@ -154,9 +154,9 @@ mod tests {
     use std::fs::File;
     use std::hint::black_box;
 
-    fn own(born: Option<Timestamp>) -> io::Result<Watched> {
+    fn own(born: Option<Timestamp>) -> io::Result<MeasuredProcess> {
         let subject = WatchedProcess { pid: Pid(std::process::id()), born, is_new: false };
-        Watched::open(subject, &mut Vec::new())
+        MeasuredProcess::open(subject, &mut Vec::new())
     }
 
     fn value(values: &[QuantityValue], quantity: Quantity) -> u64 {
@@ -196,7 +196,7 @@ mod tests {
         let subject =
             WatchedProcess { pid: Pid(child.id()), born: Some(Timestamp(monotonic_ns())), is_new: true };
         let mut text = Vec::new();
-        let watched = Watched::open(subject, &mut text).map(|mut watched| watched.read(&mut text));
+        let watched = MeasuredProcess::open(subject, &mut text).map(|mut watched| watched.read(&mut text));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(value(&watched.unwrap().unwrap(), Quantity::PageFaults) > 0);
@@ -215,7 +215,7 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let subject = WatchedProcess { pid: Pid(child.id()), born: None, is_new: true };
         let mut text = Vec::new();
-        let mut watched = Watched::open(subject, &mut text).unwrap();
+        let mut watched = MeasuredProcess::open(subject, &mut text).unwrap();
         let mut last = Vec::new();
         while !watched.has_ended() {
             std::thread::yield_now();

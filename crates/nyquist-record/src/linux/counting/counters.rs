@@ -60,7 +60,7 @@ impl Scope<'_> {
 
 /// Why an event has no count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingCount {
     /// The machine does not have it.
     NotSupported,
     /// This process may not count it.
@@ -108,7 +108,7 @@ pub struct Reading {
     /// The thread, if each is counted by itself.
     pub thread: Option<u32>,
     /// The count since the beginning.
-    pub count: Result<Count, Missing>,
+    pub count: Result<Count, MissingCount>,
     /// Whether kernel code is excluded, because this process may not count it.
     pub user_only: bool,
 }
@@ -126,7 +126,7 @@ struct CounterRow {
     event: usize,
     thread: Option<u32>,
     scale: f64,
-    opened: Result<Vec<OwnedFd>, Missing>,
+    opened: Result<Vec<OwnedFd>, MissingCount>,
     less: Less,
 }
 
@@ -191,7 +191,7 @@ impl CounterRow {
             sum
         });
         let count = count.and_then(|count| match count {
-            Count { enabled_ns: 1.., running_ns: 0, .. } => Err(Missing::NotCounted),
+            Count { enabled_ns: 1.., running_ns: 0, .. } => Err(MissingCount::NotCounted),
             count => Ok(count),
         });
         Reading { event: self.event, thread: self.thread, count, user_only: self.less.user_only }
@@ -241,7 +241,7 @@ impl OpenParameters<'_> {
         let group = self.group.filter(|_| event.is_probe());
         let opened = loop {
             if group.is_some_and(|group| group.leaf.is_none()) {
-                break Err(Missing::NoGroup);
+                break Err(MissingCount::NoGroup);
             }
             let opened = match group.and_then(|group| Some((group, group.leaf.as_ref()?))) {
                 Some((group, leaf)) => Self::open_in_group(event, &group.cpus, leaf, less),
@@ -318,18 +318,18 @@ impl OpenParameters<'_> {
         threads: &[u32],
         less: Less,
         error: io::Error,
-    ) -> Result<Missing, CountError> {
+    ) -> Result<MissingCount, CountError> {
         let places = threads.len().max(self.online.len());
         let for_threads = !matches!(self.scope, Scope::Everyone);
         match error.raw_os_error().unwrap_or(0) {
-            libc::ENOSYS | libc::EACCES | libc::EPERM => Ok(Missing::NotPermitted),
+            libc::ENOSYS | libc::EACCES | libc::EPERM => Ok(MissingCount::NotPermitted),
             libc::EINVAL if for_threads && event.selectors.iter().any(|selector| selector.cpus.is_some()) => {
-                Ok(Missing::WholeMachineOnly)
+                Ok(MissingCount::WholeMachineOnly)
             }
             // The event cannot exclude the kernel, which this process may not count.
-            libc::EINVAL if less.user_only => Ok(Missing::NotPermitted),
+            libc::EINVAL if less.user_only => Ok(MissingCount::NotPermitted),
             libc::EINVAL | libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP => {
-                Ok(Missing::NotSupported)
+                Ok(MissingCount::NotSupported)
             }
             libc::ESRCH => Err(CountError::NoProcess(Pid(threads.first().copied().unwrap_or(0)))),
             libc::EMFILE | libc::ENFILE => Err(CountError::TooManyFiles(self.events, places)),

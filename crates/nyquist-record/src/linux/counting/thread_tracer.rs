@@ -13,7 +13,7 @@ use super::counted_threads::{CountedThreads, ThreadCounts};
 use super::counters::{Counters, Scope};
 use super::error::CountError;
 use super::thread_account::ThreadAccount;
-use crate::linux::arch::registers::{self, Stopped};
+use crate::linux::arch::registers::{self, TracedRegisters};
 use crate::linux::event_names::Event;
 use crate::linux::ptrace::OpenError;
 use crate::linux::ptrace::privileges::Privileges;
@@ -22,7 +22,7 @@ use crate::linux::ptrace::stop::Stop;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::process::{Preference, group_of};
-use crate::linux::sys::ptrace::{self, Ticker, WaitMode, Waited};
+use crate::linux::sys::ptrace::{self, Ticker, WaitMode, WaitResult};
 use crate::linux::{proc, thread_state};
 
 /// How often to check, while nothing happens, whether the end was requested.
@@ -136,7 +136,7 @@ impl ThreadTracer {
 
     /// Handles a stopped or ended thread and resumes it. It is no error if the thread is gone meanwhile,
     /// because its end is reported separately.
-    fn handle(&mut self, waited: Waited) {
+    fn handle(&mut self, waited: WaitResult) {
         let tid = waited.tid;
         let stop = Stop::of(waited);
         if stop == Stop::Ended {
@@ -204,7 +204,7 @@ impl ThreadTracer {
     /// Makes a thread restart its system call if a signal without effect has ended it.
     fn repeat_call(&mut self, tid: u32, signal: i32) {
         let Some(thread) = self.living.get_mut(&tid).filter(|_| registers::SHOW_CALLS) else { return };
-        let Ok(mut stopped) = Stopped::read(tid) else { return };
+        let Ok(mut stopped) = TracedRegisters::read(tid) else { return };
         if stopped.interrupted_call().is_none() {
             return;
         }

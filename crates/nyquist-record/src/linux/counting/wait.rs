@@ -14,7 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Why the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum WaitEnd {
     /// All processes have ended.
     Exited,
     /// [`StopHandle::stop`] was called.
@@ -67,21 +67,21 @@ impl Waiter {
     }
 
     /// Waits until all processes have ended, it is stopped, or a time has come.
-    pub fn wait(&mut self, until: Option<Instant>) -> io::Result<Waited> {
+    pub fn wait(&mut self, until: Option<Instant>) -> io::Result<WaitEnd> {
         let ends = !self.waited_for.is_empty();
         // Even if the time has come already, earlier events are still noticed.
         self.poll.wait(Some(0))?;
         loop {
             self.remove_ended();
             if ends && self.waited_for.is_empty() {
-                return Ok(Waited::Exited);
+                return Ok(WaitEnd::Exited);
             }
             if self.poll.ready(self.stop_place).readable {
-                return Ok(Waited::Stopped);
+                return Ok(WaitEnd::Stopped);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                return Ok(Waited::Time);
+                return Ok(WaitEnd::Time);
             }
             let looks = self.waited_for.iter().any(|it| matches!(it, WaitedFor::Number(_)));
             let most = if looks { Some(LOOK_EVERY) } else { None };
@@ -116,11 +116,11 @@ mod tests {
     fn the_end_of_a_process_is_waited_for() {
         let mut child = Command::new("sleep").arg("0.05").spawn().unwrap();
         let mut waiter = Waiter::new(&[child.id()]).unwrap();
-        assert_eq!(waiter.wait(Some(Instant::now())).unwrap(), Waited::Time);
-        assert_eq!(waiter.wait(None).unwrap(), Waited::Exited);
+        assert_eq!(waiter.wait(Some(Instant::now())).unwrap(), WaitEnd::Time);
+        assert_eq!(waiter.wait(None).unwrap(), WaitEnd::Exited);
         child.wait().unwrap();
         let mut late = Waiter::new(&[child.id()]).unwrap();
-        assert_eq!(late.wait(None).unwrap(), Waited::Exited);
+        assert_eq!(late.wait(None).unwrap(), WaitEnd::Exited);
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         let mut waiter = Waiter::new(&[]).unwrap();
         let stop = waiter.stop_handle();
         let stopper = std::thread::spawn(move || stop.stop());
-        assert_eq!(waiter.wait(None).unwrap(), Waited::Stopped);
+        assert_eq!(waiter.wait(None).unwrap(), WaitEnd::Stopped);
         stopper.join().unwrap();
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::function_name::{self, Unclear};
+use super::number::number;
 use nyquist_object::{Cursor, Elf, FileSource, Svma};
 use nyquist_symbols::demangle;
 
@@ -111,9 +112,7 @@ pub(super) fn function(path: &Path, text: &str) -> Result<Probe, NotFound> {
     let elf = open(path)?;
     let (text, is_return) = text.strip_suffix("%return").map_or((text, false), |text| (text, true));
     let (name, into) = match text.rsplit_once('+') {
-        Some((name, into)) if super::terms::number(into).is_some() => {
-            (name, super::terms::number(into).unwrap_or(0))
-        }
+        Some((name, into)) if number(into).is_some() => (name, number(into).unwrap_or(0)),
         _ => (text, 0),
     };
     let symbols = functions(&elf);

@@ -10,10 +10,12 @@ use perf_event_open_sys::bindings::{
 
 use super::closest::closest;
 use super::error::EventNameError;
+use super::event::Event;
 use super::modifiers::{LETTERS, Modifiers};
 use super::probe::{self, NotFound, Probe};
+use super::selector::Selector;
 use super::sources::EventSources;
-use super::{Event, Selector, generic, terms};
+use super::{generic, terms};
 
 /// The most events that a list may name, so that a pattern of tracepoints does not exceed the descriptor
 /// limit.

@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use super::closest::closest;
 use super::error::EventNameError;
+use super::event::{Event, Interval};
+use super::number::number;
+use super::selector::Selector;
 use super::sources::EventSources;
-use super::{Event, Interval, Selector};
 
 /// A text between commas, and its position in the whole text.
 #[derive(Clone, Debug)]
@@ -148,14 +150,6 @@ impl UnitTerm<'_> {
     }
 }
 
-/// A number, decimal or with `0x`.
-pub(super) fn number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
-}
-
 /// Puts the bits of a value into ranges of bits, such as `0-7,32-35`, lowest first. `None` if they do not
 /// fit, or if a range is invalid.
 fn spread(mut value: u64, ranges: &str) -> Option<u64> {
@@ -188,13 +182,5 @@ mod tests {
         check(1, "7-0", None);
         check(1, "0-64", None);
         check(1, "", None);
-    }
-
-    #[test]
-    fn numbers_are_decimal_or_hexadecimal() {
-        assert_eq!(
-            [number("10"), number("0x10"), number("x"), number("-1")],
-            [Some(10), Some(16), None, None]
-        );
     }
 }

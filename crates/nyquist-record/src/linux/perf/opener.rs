@@ -14,7 +14,7 @@ use super::attr::{
 };
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::open_error::{Hint, OpenError};
-use super::outcome::Attached;
+use super::outcome::AttachSummary;
 use super::pace::wake_at;
 use super::ring_source::RingSource;
 use super::scope::Scope;
@@ -41,7 +41,7 @@ pub(crate) struct OpenEvents {
     pub(crate) common: CommonAttr,
     pub(crate) plan: RingPlan,
     /// What was attached to.
-    pub(crate) attached: Option<Attached>,
+    pub(crate) attached: Option<AttachSummary>,
     /// Whether threads were found after events of others were open: they may have inherited these.
     pub(crate) late_threads: bool,
 }
@@ -302,7 +302,7 @@ impl<'a> Opener<'a> {
             let new: Vec<u32> = threads.filter(|tid| known.insert(*tid)).collect();
             if new.is_empty() {
                 let (threads, processes) = (known.len(), processes.len());
-                opened.attached = Some(Attached { threads, processes, rounds, took: began.elapsed() });
+                opened.attached = Some(AttachSummary { threads, processes, rounds, took: began.elapsed() });
                 return Ok(());
             }
             for tid in new {

@@ -20,7 +20,7 @@ pub enum Coverage {
 
 /// What was attached to. Nothing was stopped for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attached {
+pub struct AttachSummary {
     /// The threads that were found, including those that ended meanwhile.
     pub threads: usize,
     /// The processes that were alive at the end.
@@ -35,7 +35,7 @@ pub struct Attached {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// What was attached to, thread by thread.
-    pub attached: Option<Attached>,
+    pub attached: Option<AttachSummary>,
     /// What the events cover.
     pub coverage: Coverage,
     /// What triggers a sample.

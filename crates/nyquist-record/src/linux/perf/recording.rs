@@ -106,7 +106,13 @@ impl Iterator for Recording {
     }
 }
 
-impl Source for Recording {}
+impl Source for Recording {
+    fn apply_feedback(&self, feedback: &StackCopyFeedback) {
+        if let Some(stacks) = &self.outer_stacks {
+            stacks.apply_feedback(feedback);
+        }
+    }
+}
 
 impl Recording {
     /// A handle that ends the recording before the process ends.
@@ -135,13 +141,6 @@ impl Recording {
     /// The readings of stacks that are still useful: the samples that need them have not been returned yet.
     fn take_outer_parts(&self) -> Vec<Event> {
         self.outer_stacks.as_ref().map_or_else(Vec::new, |stacks| stacks.take_since(self.announced))
-    }
-
-    /// Uses the converter's feedback on stack copies.
-    pub fn apply_feedback(&self, feedback: &StackCopyFeedback) {
-        if let Some(stacks) = &self.outer_stacks {
-            stacks.apply_feedback(feedback);
-        }
     }
 
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.

@@ -5,18 +5,18 @@ use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::restart::{Signals, only_epoll_descriptor, repeat_interrupted_call};
 use super::stop::Stop;
-use super::task::{Activity, Repeated, Task};
+use super::task::{Activity, RestartedCall, Task};
 use super::tracer::{Process, Tracer};
-use crate::linux::arch::registers::{self, Stopped};
+use crate::linux::arch::registers::{self, TracedRegisters};
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::sys::ptrace::{self, Waited};
+use crate::linux::sys::ptrace::{self, WaitResult};
 use crate::linux::thread_state::Schedule;
 
 impl Tracer {
     /// Handles a stopped or ended thread and resumes it. It is no error if the thread is gone meanwhile,
     /// because its end is reported separately.
-    pub(super) fn handle(&mut self, waited: Waited) {
+    pub(super) fn handle(&mut self, waited: WaitResult) {
         let tid = waited.tid;
         let stop = Stop::of(waited);
         if stop == Stop::Ended {
@@ -73,7 +73,7 @@ impl Tracer {
     /// Delivers a signal to a thread. Without a tracer, a signal without effect would not have ended a system
     /// call.
     fn deliver(&mut self, tid: u32, signal: i32) {
-        if let Ok(stopped) = Stopped::read(tid)
+        if let Ok(stopped) = TracedRegisters::read(tid)
             && stopped.interrupted_call().is_some()
         {
             let seen_waiting = self.tasks.get(tid).filter(|task| task.is_waiting()).map(|task| task.schedule);
@@ -87,7 +87,7 @@ impl Tracer {
     pub(super) fn repeat_call(
         &mut self,
         tid: u32,
-        mut stopped: Stopped,
+        mut stopped: TracedRegisters,
         signal: Option<i32>,
         (now, before): (u64, Option<Schedule>),
     ) {
@@ -115,7 +115,7 @@ impl Tracer {
             let at = now.saturating_sub(waited % 1_000_000);
             let timeout = stopped.fourth_argument();
             let is_shortened = was_shortened || timeout != requested;
-            task.repeated = Some(Repeated { at, schedule, timeout, is_shortened });
+            task.repeated = Some(RestartedCall { at, schedule, timeout, is_shortened });
         }
     }
 

@@ -6,7 +6,7 @@
 use std::fs;
 
 use crate::linux::arch::calls;
-use crate::linux::arch::registers::Stopped;
+use crate::linux::arch::registers::TracedRegisters;
 
 /// The signals of a process, as sets of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ const MOST_WAITED_TWICE_NS: u64 = 10_000_000;
 /// registers and returns whether it did. `waited_ns` is how long the call had waited, as far as known.
 /// `epoll` is the descriptor by which the thread can wait for events, if it has only one.
 pub(crate) fn repeat_interrupted_call(
-    stopped: &mut Stopped,
+    stopped: &mut TracedRegisters,
     signals: &Signals,
     waited_ns: u64,
     epoll: impl FnOnce() -> Option<u64>,
@@ -149,7 +149,7 @@ mod tests {
 
     /// An `epoll_wait` that ends with `EINTR`, and the rest of its timeout if it is restarted.
     fn check(signals: Signals, timeout: i64, waited_ms: u64, expected: Option<i64>) {
-        let mut stopped = Stopped::leaving(libc::SYS_epoll_pwait, -4);
+        let mut stopped = TracedRegisters::leaving(libc::SYS_epoll_pwait, -4);
         stopped.set_fourth_argument(timeout.cast_unsigned());
         let waited_ns = waited_ms * 1_000_000;
         let repeated = repeat_interrupted_call(&mut stopped, &signals, waited_ns, || Some(5));
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_timeout_in_memory_is_not_doubled() {
-        let stopped = Stopped::leaving(libc::SYS_rt_sigtimedwait, -4);
+        let stopped = TracedRegisters::leaving(libc::SYS_rt_sigtimedwait, -4);
         let again = |waited_ns| {
             repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns, || Some(5))
         };

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack, WaitReason};
 
 use super::maps::MapsReading;
-use super::task::{Activity, SampleStop, StopRequest, Waited};
+use super::task::{Activity, SampleStop, StopRequest, WaitState};
 use super::tracer::{Process, Tracer};
-use crate::linux::arch::registers::Stopped;
+use crate::linux::arch::registers::TracedRegisters;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, WaitMode};
@@ -151,7 +151,7 @@ impl Tracer {
         let after = task.files.schedule();
         task.account(before, now);
         if after == Some(before) {
-            task.activity = Activity::Waiting(Waited { stack, since: now, reason });
+            task.activity = Activity::Waiting(WaitState { stack, since: now, reason });
             self.note_sample(pid, Some(waiting.instruction_pointer));
         }
     }
@@ -208,7 +208,7 @@ impl Tracer {
     /// for.
     pub(super) fn sample_stopped(&mut self, tid: u32, requested: StopRequest, signal: Option<i32>) {
         let noticed = monotonic_ns();
-        let stopped = Stopped::read(tid).ok();
+        let stopped = TracedRegisters::read(tid).ok();
         let mut len = 0;
         let mut limited = false;
         let pid = self.tasks.get(tid).map(|task| task.pid).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Why a traced thread has stopped (ptrace(2), "Stopped states").
 
-use crate::linux::sys::ptrace::Waited;
+use crate::linux::sys::ptrace::WaitResult;
 
 /// The event of a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Stop {
 
 impl Stop {
     /// Decodes the result of a wait.
-    pub(crate) fn of(waited: Waited) -> Self {
+    pub(crate) fn of(waited: WaitResult) -> Self {
         if waited.ended {
             return Self::Ended;
         }
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn stops_are_told_apart() {
         let check = |ended, code, expected| {
-            assert_eq!(Stop::of(Waited { tid: 1, ended, code }), expected, "{code:#x}");
+            assert_eq!(Stop::of(WaitResult { tid: 1, ended, code }), expected, "{code:#x}");
         };
         let event = |event: i32, signal: i32| event << 8 | signal;
         check(true, 0, Stop::Ended);

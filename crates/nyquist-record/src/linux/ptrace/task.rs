@@ -28,7 +28,7 @@ pub(crate) struct Task {
     /// How long it has waited since its last sample.
     pub(crate) waited_ns: u64,
     /// When its system call was last restarted.
-    pub(crate) repeated: Option<Repeated>,
+    pub(crate) repeated: Option<RestartedCall>,
     /// When it was asked to stop, if it has not stopped since.
     pub(crate) requested: Option<StopRequest>,
     /// Whether job control has stopped it.
@@ -40,7 +40,7 @@ pub(crate) struct Task {
 
 /// A system call that was restarted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Repeated {
+pub(crate) struct RestartedCall {
     /// The time of the restart. A part of a millisecond of the earlier wait may be included.
     pub(crate) at: u64,
     /// The scheduler's statistics at that time.
@@ -118,12 +118,12 @@ pub(crate) enum Activity {
     /// It ran at the last check.
     Running,
     /// It waited at the last check.
-    Waiting(Waited),
+    Waiting(WaitState),
 }
 
 /// What is known of a waiting thread.
 #[derive(Debug)]
-pub(crate) struct Waited {
+pub(crate) struct WaitState {
     /// Its stack, which stays the same until the thread runs.
     pub(crate) stack: UserStack,
     /// The start of the wait.
@@ -209,7 +209,7 @@ impl Task {
         };
         // It got a CPU more often than for the stop alone, so its current call has begun since.
         let seen = if schedule.turns > self.schedule.turns + 1 { now } else { seen };
-        let Some(Repeated { at, schedule: before, timeout: set, is_shortened }) = self.repeated else {
+        let Some(RestartedCall { at, schedule: before, timeout: set, is_shortened }) = self.repeated else {
             return now.saturating_sub(seen);
         };
         // It got a CPU only to restart the call and to be stopped in it, so it has waited in no other call in
@@ -342,7 +342,7 @@ mod tests {
         tasks.running_in_turn(&mut turn);
         assert_eq!(turn, [4, 5, 1, 2, 3]);
         for task in tasks.all_mut() {
-            task.activity = Activity::Waiting(Waited { stack: UserStack::None, since: 0, reason: None });
+            task.activity = Activity::Waiting(WaitState { stack: UserStack::None, since: 0, reason: None });
         }
         let mut looks = Vec::new();
         for _ in 0..3 {
@@ -393,14 +393,14 @@ mod tests {
         task.schedule = of(100, 0, 11);
         assert_eq!(task.waited_in_call(of(100, 0, 9), 5, 9_000), 2_000, "since it was looked at");
         task.repeated =
-            Some(Repeated { at: 8_000, schedule: of(100, 0, 9), timeout: 5, is_shortened: false });
+            Some(RestartedCall { at: 8_000, schedule: of(100, 0, 9), timeout: 5, is_shortened: false });
         assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);
         assert_eq!(task.waited_in_call(of(150, 0, 12), 5, 9_000), 1_000, "it may be another call");
         assert_eq!(task.waited_in_call(of(150, 0, 11), 6, 9_000), 1_000, "with another timeout it is");
         task.looked_at = 8_900;
         assert_eq!(task.waited_in_call(of(150, 0, 12), 5, 9_000), 100);
         assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);
-        let shortened = Repeated { at: 8_000, schedule: of(100, 0, 9), timeout: 5, is_shortened: true };
+        let shortened = RestartedCall { at: 8_000, schedule: of(100, 0, 9), timeout: 5, is_shortened: true };
         task.repeated = Some(shortened);
         assert_eq!(task.waited_in_call(of(150, 0, 99), 5, 9_000), 950, "only the tracer has set 5");
         assert_eq!(task.waited_in_call(of(150, 0, 99), 6, 9_000), 0);

@@ -78,7 +78,7 @@ pub(crate) fn set_registers<const N: usize>(tid: u32, words: &[u64; N]) -> io::R
 
 /// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waited {
+pub(crate) struct WaitResult {
     pub(crate) tid: u32,
     /// Whether the thread has ended; otherwise it is stopped.
     pub(crate) ended: bool,
@@ -98,7 +98,7 @@ pub(crate) enum WaitMode {
 /// Waits for a thread that the calling thread traces and that has stopped or ended, and leaves it in that
 /// state. A stop is over when the thread is resumed, an end when it is [reaped](reap). Returns `None` if a
 /// signal came first, or if nothing has happened.
-pub(crate) fn wait(mode: WaitMode) -> io::Result<Option<Waited>> {
+pub(crate) fn wait(mode: WaitMode) -> io::Result<Option<WaitResult>> {
     // SAFETY: a siginfo_t is plain bits, for which zeros are valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let mut options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
@@ -114,7 +114,7 @@ pub(crate) fn wait(mode: WaitMode) -> io::Result<Option<Waited>> {
     // SAFETY: the call has filled in the fields of a child's state change, or left zeros.
     let (pid, code) = unsafe { (info.si_pid(), info.si_status()) };
     let ended = matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
-    Ok((pid > 0).then_some(Waited { tid: pid as u32, ended, code }))
+    Ok((pid > 0).then_some(WaitResult { tid: pid as u32, ended, code }))
 }
 
 /// Consumes a thread's stop. The kernel resumes a thread that has changed its id by exec only after its

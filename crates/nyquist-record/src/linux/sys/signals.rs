@@ -15,7 +15,7 @@ pub(crate) struct Descriptor {
 
 /// A signal that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedSignal {
     pub(crate) number: i32,
     /// Whether the kernel sent it (a key was typed on the terminal, or the terminal was closed), and not a
     /// process.
@@ -49,7 +49,7 @@ impl Descriptor {
     }
 
     /// Reads a signal, if one is there.
-    pub(crate) fn read(&self) -> io::Result<Option<Received>> {
+    pub(crate) fn read(&self) -> io::Result<Option<ReceivedSignal>> {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut bytes = [0; SIZE];
         match (&self.file).read_exact(&mut bytes) {
@@ -59,7 +59,7 @@ impl Descriptor {
         // SAFETY: the structure is plain numbers, for which all bits are valid, and `bytes` has its size.
         let info: libc::signalfd_siginfo = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
         let by_kernel = info.ssi_code == libc::SI_KERNEL;
-        Ok(Some(Received { number: info.ssi_signo as i32, by_kernel }))
+        Ok(Some(ReceivedSignal { number: info.ssi_signo as i32, by_kernel }))
     }
 }
 

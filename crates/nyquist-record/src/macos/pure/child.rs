@@ -16,7 +16,7 @@ const NO_PROCESS: i32 = 3;
 
 /// How a process of ours has ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reaped {
+pub(crate) struct ReapedChild {
     /// The status as wait(2) describes it.
     pub(crate) status: i32,
     pub(crate) user: Duration,
@@ -43,9 +43,9 @@ pub(crate) trait ChildCalls {
     /// Waits until one has ended, and does not reap it.
     fn await_end(&self, pid: u32) -> io::Result<()>;
     /// Reaps one, and waits for its end if it has not ended.
-    fn reap(&self, pid: u32) -> io::Result<Reaped>;
+    fn reap(&self, pid: u32) -> io::Result<ReapedChild>;
     /// Reaps one if it has ended.
-    fn reap_if_ended(&self, pid: u32) -> io::Result<Option<Reaped>>;
+    fn reap_if_ended(&self, pid: u32) -> io::Result<Option<ReapedChild>>;
     /// Waits for a time.
     fn pause(&self, time: Duration);
 }
@@ -58,7 +58,7 @@ pub(crate) struct Child<C: ChildCalls> {
     calls: C,
     has_started: AtomicBool,
     /// Its end, when it is reaped.
-    ended: Mutex<Option<Reaped>>,
+    ended: Mutex<Option<ReapedChild>>,
 }
 
 impl<C: ChildCalls> Child<C> {
@@ -169,13 +169,13 @@ mod tests {
             Ok(())
         }
 
-        fn reap(&self, pid: u32) -> io::Result<Reaped> {
+        fn reap(&self, pid: u32) -> io::Result<ReapedChild> {
             self.note("reap", pid);
             self.is_reaped.set(true);
-            Ok(Reaped { status: 3 << 8, user: Duration::from_secs(1), system: Duration::ZERO })
+            Ok(ReapedChild { status: 3 << 8, user: Duration::from_secs(1), system: Duration::ZERO })
         }
 
-        fn reap_if_ended(&self, pid: u32) -> io::Result<Option<Reaped>> {
+        fn reap_if_ended(&self, pid: u32) -> io::Result<Option<ReapedChild>> {
             let looks = self.looks.get();
             self.looks.set(looks.saturating_sub(1));
             if looks > 0 { Ok(None) } else { self.reap(pid).map(Some) }

@@ -43,7 +43,7 @@ pub(crate) struct SignedCopy<K> {
 
 /// A process that waits for its start, and the copy of the program that it runs, if it is one.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Launched<C, K> {
+pub(crate) struct LaunchedChild<C, K> {
     pub(crate) child: C,
     pub(crate) copy: Option<K>,
     /// What differs from the program that was named, to be shown to the user.
@@ -60,7 +60,7 @@ pub(crate) enum NotLaunched {
 }
 
 /// A program's process.
-enum Started<C> {
+enum StartedChild<C> {
     /// It may be sampled.
     Granted(C),
     /// It may not, and was ended.
@@ -73,12 +73,12 @@ enum Started<C> {
 pub(crate) fn launch<M: Machine>(
     machine: &mut M,
     program: &Path,
-) -> Result<Launched<M::Child, M::Copy>, NotLaunched> {
+) -> Result<LaunchedChild<M::Child, M::Copy>, NotLaunched> {
     let facts = match start(machine, program)? {
-        Started::Granted(child) => return Ok(Launched { child, copy: None, notice: None }),
-        Started::Refused(facts) => Facts { mode: facts.mode.or_else(|| machine.mode(program)), ..facts },
+        StartedChild::Granted(child) => return Ok(LaunchedChild { child, copy: None, notice: None }),
+        StartedChild::Refused(facts) => Facts { mode: facts.mode.or_else(|| machine.mode(program)), ..facts },
         // A copy would be signed validly and run, which the program does not.
-        Started::Ended => return refused(refusal::of_ended(&program.to_string_lossy())),
+        StartedChild::Ended => return refused(refusal::of_ended(&program.to_string_lossy())),
     };
     // A copy of a program of the system would not be what the user has asked for. One of a program that gets the
     // rights of its owner would run as the user and do something else. A script is run by another program, so
@@ -92,12 +92,12 @@ pub(crate) fn launch<M: Machine>(
         Err(why) => return refused(refusal::of_program(&facts, Some(&why))),
     };
     let why = match start(machine, &path)? {
-        Started::Granted(child) => {
+        StartedChild::Granted(child) => {
             let notice = Some(notice_of_copy(&facts, &lost));
-            return Ok(Launched { child, copy: Some(copy), notice });
+            return Ok(LaunchedChild { child, copy: Some(copy), notice });
         }
-        Started::Refused(_) => "the system gives no access to it",
-        Started::Ended => "the system has ended it before it ran",
+        StartedChild::Refused(_) => "the system gives no access to it",
+        StartedChild::Ended => "the system has ended it before it ran",
     };
     // That the program is hardened is not what the copy fails for.
     refused(refusal::of_program(&Facts { code_flags: None, ..facts }, Some(why)))
@@ -108,14 +108,14 @@ fn refused<T>(refusal: Refusal) -> Result<T, NotLaunched> {
 }
 
 /// Starts a program. If it may not be sampled, ends it.
-fn start<M: Machine>(machine: &mut M, program: &Path) -> Result<Started<M::Child>, NotLaunched> {
+fn start<M: Machine>(machine: &mut M, program: &Path) -> Result<StartedChild<M::Child>, NotLaunched> {
     let child = machine.spawn(program).map_err(NotLaunched::Exec)?;
     Ok(if machine.may_sample(&child) {
-        Started::Granted(child)
+        StartedChild::Granted(child)
     } else if machine.has_ended(&child) {
-        Started::Ended
+        StartedChild::Ended
     } else {
-        Started::Refused(machine.facts(&child))
+        StartedChild::Refused(machine.facts(&child))
     })
 }
 

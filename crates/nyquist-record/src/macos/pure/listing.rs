@@ -21,11 +21,11 @@ pub(crate) trait ProcessTree {
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// When each was started, and its parent if that is known.
-    followed: HashMap<u32, Followed>,
+    followed: HashMap<u32, FollowedProcess>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Followed {
+struct FollowedProcess {
     began: u64,
     parent: u32,
 }
@@ -33,10 +33,10 @@ struct Followed {
 impl Listing {
     /// Follows a process from now on, whether or not it may be sampled.
     pub(crate) fn follow(&mut self, pid: u32, began: u64) {
-        self.follow_child(pid, Followed { began, parent: 0 });
+        self.follow_child(pid, FollowedProcess { began, parent: 0 });
     }
 
-    fn follow_child(&mut self, pid: u32, child: Followed) {
+    fn follow_child(&mut self, pid: u32, child: FollowedProcess) {
         if self.followed.len() < MOST_FOLLOWED {
             self.followed.entry(pid).or_insert(child);
         }
@@ -52,7 +52,7 @@ impl Listing {
                     continue;
                 }
                 if let Some(known) = tree.known(pid).filter(|known| !known.has_ended) {
-                    self.follow_child(pid, Followed { began: known.began, parent });
+                    self.follow_child(pid, FollowedProcess { began: known.began, parent });
                     pending.push(pid);
                 }
             }

@@ -60,7 +60,7 @@ mod tests {
     /// The path of an image, whether it makes calls, and its size.
     type Described = (String, bool, u64);
 
-    fn look(memory: &Memory, known: &[u64]) -> Option<(Vec<u64>, Vec<Described>)> {
+    fn listed_images(memory: &Memory, known: &[u64]) -> Option<(Vec<u64>, Vec<Described>)> {
         let read = |at, out: &mut [u8]| memory.read(at, out);
         let shown = |path: String| path.replace("/tmp/copy", "/home/app");
         let (starts, new) = loaded(&read, LIST, &|start| known.contains(&start), shown)?;
@@ -72,23 +72,26 @@ mod tests {
         let program = ("/home/app".to_owned(), false, 0x4000);
         let library = (CALLING_LIBRARY.to_owned(), true, 0x1000);
         let starts = vec![0x8_0000, 0x9_0000];
-        assert_eq!(look(&process(false), &[]), Some((starts.clone(), vec![program, library.clone()])));
-        assert_eq!(look(&process(false), &[0x8_0000]), Some((starts, vec![library])));
+        assert_eq!(
+            listed_images(&process(false), &[]),
+            Some((starts.clone(), vec![program, library.clone()]))
+        );
+        assert_eq!(listed_images(&process(false), &[0x8_0000]), Some((starts, vec![library])));
     }
 
     #[test]
     fn an_image_that_is_not_there_yet_comes_later() {
-        let (starts, new) = look(&process(true), &[0x8_0000]).unwrap();
+        let (starts, new) = listed_images(&process(true), &[0x8_0000]).unwrap();
         assert_eq!((starts.len(), new.len()), (2, 0));
-        let (_, new) = look(&process(false), &[0x8_0000]).unwrap();
+        let (_, new) = listed_images(&process(false), &[0x8_0000]).unwrap();
         assert_eq!(new.len(), 1);
     }
 
     #[test]
     fn a_process_in_exec_has_no_list() {
-        assert_eq!(look(&Memory::default(), &[]), None);
+        assert_eq!(listed_images(&Memory::default(), &[]), None);
         let mut memory = Memory::default();
         memory.put(LIST, infos(0, 0x2000, 0));
-        assert_eq!(look(&memory, &[]), None, "no image at all is no list");
+        assert_eq!(listed_images(&memory, &[]), None, "no image at all is no list");
     }
 }

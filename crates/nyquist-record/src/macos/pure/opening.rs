@@ -26,7 +26,7 @@ pub(crate) trait Tasks {
 
 /// A process that is sampled.
 #[derive(Debug)]
-pub(crate) struct Opened<T> {
+pub(crate) struct OpenedProcess<T> {
     pub(crate) pid: u32,
     began: u64,
     /// Its task. The process gets another one when it executes another program.
@@ -41,12 +41,17 @@ pub(crate) fn living(tasks: &impl Tasks, pid: u32) -> Result<ProcessStatus, Refu
 }
 
 /// Opens a process. `own` is the number of this process.
-pub(crate) fn open<S: Tasks>(tasks: &S, own: u32, pid: u32) -> Result<Opened<S::Task>, Refusal> {
+pub(crate) fn open<S: Tasks>(tasks: &S, own: u32, pid: u32) -> Result<OpenedProcess<S::Task>, Refusal> {
     if tasks.known(own).is_some_and(|own| own.is_translated) {
         return Err(refusal::of_translated_nyquist());
     }
     let (began, task) = open_task(tasks, pid)?;
-    Ok(Opened { pid, began, task: RefCell::new(Arc::new(task)), has_new_program: RefCell::new(Ok(false)) })
+    Ok(OpenedProcess {
+        pid,
+        began,
+        task: RefCell::new(Arc::new(task)),
+        has_new_program: RefCell::new(Ok(false)),
+    })
 }
 
 /// The task of a process, and when the process was started.
@@ -62,7 +67,7 @@ fn open_task<S: Tasks>(tasks: &S, pid: u32) -> Result<(u64, S::Task), Refusal> {
     }
 }
 
-impl<T> Opened<T> {
+impl<T> OpenedProcess<T> {
     pub(crate) fn task(&self) -> Arc<T> {
         Arc::clone(&self.task.borrow())
     }
@@ -158,7 +163,7 @@ mod tests {
         reason
     }
 
-    fn open_it(system: &Simulated) -> Result<Opened<u32>, Refusal> {
+    fn open_it(system: &Simulated) -> Result<OpenedProcess<u32>, Refusal> {
         open(system, OWN, PID)
     }
 

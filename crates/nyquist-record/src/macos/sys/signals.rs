@@ -24,7 +24,7 @@ const MESSAGE: usize = 5;
 
 /// A signal that was received.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedSignal {
     pub(crate) number: i32,
     /// The process that has sent it, or for which the kernel worked when it sent it, if one is named.
     pub(crate) sender: Option<u32>,
@@ -49,7 +49,7 @@ pub(crate) fn wait(pipe: &PipeReader) -> io::Result<()> {
 }
 
 /// Reads the next signal, if one has come.
-pub(crate) fn next(mut pipe: &PipeReader) -> io::Result<Option<Received>> {
+pub(crate) fn next(mut pipe: &PipeReader) -> io::Result<Option<ReceivedSignal>> {
     if !poll(pipe, 0)? {
         return Ok(None);
     }
@@ -57,7 +57,7 @@ pub(crate) fn next(mut pipe: &PipeReader) -> io::Result<Option<Received>> {
     pipe.read_exact(&mut bytes)?;
     let [number, sender @ ..] = bytes;
     let sender = u32::from_ne_bytes(sender);
-    Ok(Some(Received { number: number.into(), sender: (sender > 0).then_some(sender) }))
+    Ok(Some(ReceivedSignal { number: number.into(), sender: (sender > 0).then_some(sender) }))
 }
 
 /// Whether a pipe can be read within a time in milliseconds; -1 is any time.

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::Duration;
 
-use super::super::pure::child::Reaped;
+use super::super::pure::child::ReapedChild;
 use super::check;
 
 /// The attributes of a process to be started.
@@ -110,17 +110,17 @@ pub(crate) fn await_end(pid: u32) -> io::Result<()> {
 }
 
 /// Reaps a child, and waits for its end if it has not ended.
-pub(crate) fn reap(pid: u32) -> io::Result<Reaped> {
+pub(crate) fn reap(pid: u32) -> io::Result<ReapedChild> {
     let reaped = wait_for(pid, 0)?;
     reaped.ok_or_else(|| io::Error::other("a wait has returned before the end of the process"))
 }
 
 /// Reaps a child if it has ended.
-pub(crate) fn reap_if_ended(pid: u32) -> io::Result<Option<Reaped>> {
+pub(crate) fn reap_if_ended(pid: u32) -> io::Result<Option<ReapedChild>> {
     wait_for(pid, libc::WNOHANG)
 }
 
-fn wait_for(pid: u32, options: c_int) -> io::Result<Option<Reaped>> {
+fn wait_for(pid: u32, options: c_int) -> io::Result<Option<ReapedChild>> {
     let pid = own_child(pid)?;
     loop {
         let (mut status, mut used) = (0, MaybeUninit::<libc::rusage>::zeroed());
@@ -134,7 +134,7 @@ fn wait_for(pid: u32, options: c_int) -> io::Result<Option<Reaped>> {
                 // SAFETY: the structure is plain numbers, for which zeros are valid, and the call has set them.
                 let used = unsafe { used.assume_init() };
                 let (user, system) = (duration(used.ru_utime), duration(used.ru_stime));
-                return Ok(Some(Reaped { status, user, system }));
+                return Ok(Some(ReapedChild { status, user, system }));
             }
         }
     }

@@ -69,11 +69,11 @@ mod tests {
         let args = record("record ls -l");
         assert_eq!(args.profile_version, FormatVersion::V49);
         assert_eq!((args.rate, args.runs.iteration_count), (1000, 1));
-        assert!(args.serve && !args.save_only && !args.server.no_open);
-        assert_eq!(args.server.ui, Ui::Firefox);
+        assert!(args.serve && !args.save_only && !args.presentation.server.no_open);
+        assert_eq!(args.presentation.server.ui, Ui::Firefox);
         assert_eq!(args.output, Path::new("profile.json.gz"));
         assert_eq!(args.command, ["ls", "-l"]);
-        assert_eq!(args.server.port, None);
+        assert_eq!(args.presentation.server.port, None);
     }
 
     #[test]
@@ -103,8 +103,8 @@ mod tests {
         assert!(rows.fold_recursive_prefix && shape.unlink_aux_files);
         assert!(rows.cswitch_markers && rows.jit_markers);
         assert_eq!(args.profile_name.unwrap(), "-x");
-        assert_eq!(args.server.port, Some(3005));
-        assert!(args.server.no_open && args.verbosity.verbose);
+        assert_eq!(args.presentation.server.port, Some(3005));
+        assert!(args.presentation.server.no_open && args.presentation.verbosity.verbose);
         assert_eq!(args.command, ["A=1", "./app"]);
     }
 

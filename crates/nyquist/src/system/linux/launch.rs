@@ -1,6 +1,6 @@
 //! The launched command, and the message about one that did not end by itself.
 
-pub(crate) use nyquist_record::linux::launch::{ChildExit, Running};
+pub(crate) use nyquist_record::linux::launch::{ChildExit, RunningChild};
 pub(crate) use nyquist_record::linux::{Command, EndReason};
 
 use nyquist_record::linux::launch::ExitStatus;

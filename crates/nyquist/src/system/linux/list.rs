@@ -7,7 +7,7 @@ use crate::page;
 use crate::text::{Screen, Style, Text, cut, one_line};
 use nyquist_convert::NamePattern;
 use nyquist_convert::event::Pid;
-use nyquist_record::linux::counting::{Counters, Missing, Scope};
+use nyquist_record::linux::counting::{Counters, MissingCount, Scope};
 use nyquist_record::linux::event_names::{Event, EventSources, Group, Listed, closest, listed, parse};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
 enum EventState {
     Usable,
     UserOnly,
-    Missing(Missing),
+    Missing(MissingCount),
     Unknown,
 }
 
@@ -84,8 +84,8 @@ impl EventState {
         match self {
             Self::Usable => "usable",
             Self::UserOnly => "user code only",
-            Self::Missing(Missing::NotPermitted) => "needs more rights",
-            Self::Missing(Missing::WholeMachineOnly) => "for the whole machine only",
+            Self::Missing(MissingCount::NotPermitted) => "needs more rights",
+            Self::Missing(MissingCount::WholeMachineOnly) => "for the whole machine only",
             Self::Missing(_) => "not on this machine",
             Self::Unknown => "unknown",
         }
@@ -143,8 +143,8 @@ fn tried(events: &[Event]) -> EventState {
     const THIS_THREAD: Pid = Pid(0);
     let Ok(counters) = Counters::open(events, Scope::Child(THIS_THREAD)) else { return EventState::Unknown };
     match counters.read().first().map(|reading| (reading.count, reading.user_only)) {
-        Some((Ok(_) | Err(Missing::NotCounted), false)) => EventState::Usable,
-        Some((Ok(_) | Err(Missing::NotCounted), true)) => EventState::UserOnly,
+        Some((Ok(_) | Err(MissingCount::NotCounted), false)) => EventState::Usable,
+        Some((Ok(_) | Err(MissingCount::NotCounted), true)) => EventState::UserOnly,
         Some((Err(missing), _)) => EventState::Missing(missing),
         None => EventState::Unknown,
     }
@@ -214,9 +214,9 @@ fn notes(sources: &EventSources, events: &[(&Listed, EventState)]) -> Text {
     } else {
         text += "`nyquist list GROUP` lists the tracepoints of a group.\n";
     }
-    let lacks_pmu = events
-        .iter()
-        .any(|(event, state)| event.name == "cycles" && *state == EventState::Missing(Missing::NotSupported));
+    let lacks_pmu = events.iter().any(|(event, state)| {
+        event.name == "cycles" && *state == EventState::Missing(MissingCount::NotSupported)
+    });
     if lacks_pmu {
         text += "The CPU's counters (PMU) are not there, as in most virtual machines.\n";
     }

@@ -2,7 +2,6 @@
 
 mod arm_cores;
 mod doctor;
-mod drive;
 mod event_failure;
 pub(crate) mod files;
 pub(crate) mod folders;

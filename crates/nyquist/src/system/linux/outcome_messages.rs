@@ -214,7 +214,7 @@ mod tests {
         check(&kernel, short, &["setup --capabilities", "samples such processes"]);
         let group = perf::Outcome { coverage: Coverage::Group, ..kernel };
         check(&group, "user and kernel code at 1000 Hz by the CPU's cycle counter", &[]);
-        let attached = perf::Attached { threads: 1, processes: 1, rounds: 1, took: Duration::ZERO };
+        let attached = perf::AttachSummary { threads: 1, processes: 1, rounds: 1, took: Duration::ZERO };
         let attached = perf::Outcome { attached: Some(attached), ..outcome() };
         check(&attached, "user code at 1000 Hz", &["samples kernel code, too;"]);
         let notices = vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: true }];

@@ -10,20 +10,14 @@ pub(crate) use nyquist_record::linux::{StopHandle, now};
 mod tests {
     use super::*;
     use crate::control::{Control, Phase};
+    use crate::system::linux::sys::tests::raise_with_default_action;
     use nyquist_convert::Progress;
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
 
     /// Sends a signal that only the calling thread receives, so the thread that waits for signals is late.
-    #[expect(unsafe_code, reason = "no safe function sends a signal to one thread")]
     fn press(signal: EndSignal) {
-        // A script's shell lets what it starts in the background ignore the signals of keys.
-        // SAFETY: the calls take no pointers, and the signal is blocked in this thread.
-        let sent = unsafe {
-            libc::signal(signal.number(), libc::SIG_DFL);
-            libc::raise(signal.number())
-        };
-        assert_eq!(sent, 0);
+        assert!(raise_with_default_action(signal.number()));
     }
 
     fn is_cancelled(progress: &Progress) -> bool {

@@ -150,3 +150,16 @@ fn end_if_held() {
     // handlers may need memory.
     unsafe { libc::_exit(crate::failure::FAILED.into()) }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    /// Sends a signal that only the calling thread receives. Returns whether it was sent.
+    pub(in crate::system::linux) fn raise_with_default_action(signal: libc::c_int) -> bool {
+        // A script's shell lets what it starts in the background ignore the signals of keys.
+        // SAFETY: the calls take no pointers. Callers block the signal in their thread, so that it ends nothing.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal) == 0
+        }
+    }
+}

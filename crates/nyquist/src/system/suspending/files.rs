@@ -5,7 +5,7 @@ pub(crate) use crate::system::current::special_files::NOWHERE;
 pub(crate) use crate::system::current::special_files::{nameless, redirect_stdout_to_stderr};
 
 use crate::identity::Rights;
-use crate::output::Refused;
+use crate::output::OutputRefusal;
 use crate::system::current::special_files::{self, Special};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -37,12 +37,12 @@ pub(crate) struct FolderEntry {
 }
 
 /// Finds what a path names; `-` is the standard output. `to_seek` refuses pipes before they are opened.
-pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, Refused> {
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRefusal> {
     if path == Path::new("-") {
         return Ok(OutputTarget::Stream { file: special_files::standard_output()?, is_stdout: true });
     }
     match special_files::kind(path) {
-        Some(Special::Pipe) if to_seek => return Err(Refused::Stream),
+        Some(Special::Pipe) if to_seek => return Err(OutputRefusal::Stream),
         Some(_) => {
             return Ok(OutputTarget::Stream {
                 file: OpenOptions::new().write(true).open(path)?,
@@ -54,12 +54,12 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, Refused> 
     let names_folder =
         path.file_name().is_none() || path.to_string_lossy().ends_with(std::path::is_separator);
     if path.is_dir() {
-        return Err(Refused::IsFolder);
+        return Err(OutputRefusal::IsFolder);
     }
     let path = std::path::absolute(path)?;
     let folder = path.parent().unwrap_or(&path);
     if !folder.is_dir() || names_folder {
-        return Err(Refused::NoFolder(folder.to_owned()));
+        return Err(OutputRefusal::NoFolder(folder.to_owned()));
     }
     // A link stays a link: its target is replaced.
     let path = fs::canonicalize(&path).unwrap_or(path);
@@ -87,13 +87,13 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Creates the temporary file.
-    pub(crate) fn create(place: FolderEntry, shown: PathBuf, _rights: Rights) -> Result<Self, Refused> {
+    pub(crate) fn create(place: FolderEntry, shown: PathBuf, _rights: Rights) -> Result<Self, OutputRefusal> {
         let (file, temporary) = make_temporary(&place.path)?;
         Ok(Self { file: Some(file), temporary, place, shown, own_folder: None, has_appeared: false })
     }
 
     /// Creates the temporary file in a new folder below `parent`, whose name cannot be predicted.
-    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, OutputRefusal> {
         for _ in 0..ATTEMPTS {
             let folder = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
             match special_files::new_folder(&folder) {
@@ -124,7 +124,7 @@ impl PendingFile {
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), OutputRefusal> {
         let folder = self.place.path.with_file_name(folder);
         if !folder.is_dir() {
             fs::create_dir(&folder)?;

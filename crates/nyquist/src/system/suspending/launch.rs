@@ -1,6 +1,6 @@
 //! The launched command, and the message about one that did not end by itself.
 
-pub(crate) use crate::system::recorder::launch::{ChildExit, Running};
+pub(crate) use crate::system::recorder::launch::{ChildExit, RunningChild};
 pub(crate) use crate::system::recorder::{Command, EndReason};
 
 use crate::system::recorder::launch::ExitStatus;

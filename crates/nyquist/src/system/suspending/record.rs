@@ -9,12 +9,13 @@ use crate::live_page::SnapshotSender;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
-    Feed, Launched, RecordingResult, Run, RunReport, describe, end_of, enter_recording, named_processes,
-    program_name, record_runs, total_event,
+    Feed, LaunchedCommand, RecordingResult, Run, RunReport, describe, end_of, enter_recording,
+    named_processes, program_name, record_runs, total_event,
 };
-use crate::system::recorder::backend::{Backend, OpenError, Outcome, Recording, Summary};
-use crate::system::recorder::launch::{self, LaunchError, Suspended};
-use crate::system::recorder::{Command, Preference, Target, now};
+use crate::system::drive::drive;
+use crate::system::recorder::backend::{Backend, OpenError, Outcome, Summary};
+use crate::system::recorder::launch::{self, LaunchError, SuspendedChild};
+use crate::system::recorder::{Command, Target, now};
 use nyquist_convert::{Converter, Filter, NamePattern, Options, Shape};
 use nyquist_profile::ExtraInfo;
 use std::time::Duration;
@@ -61,7 +62,7 @@ impl Recorder<'_> {
     /// Records one run into the converter of the runs before it, if there are any.
     fn run(&self, duration: Option<Duration>, converter: &mut Option<Converter>) -> Result<Run, Failure> {
         let (child, target) = self.subject()?;
-        let notice = child.as_ref().and_then(Suspended::notice).map(str::to_owned);
+        let notice = child.as_ref().and_then(SuspendedChild::notice).map(str::to_owned);
         let options = options::of(self.args, duration);
         let backend = Backend::open(&target, &options).map_err(|error| open_failure(&error))?;
         let outcome = backend.outcome();
@@ -71,13 +72,14 @@ impl Recorder<'_> {
         let began = now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
         let is_recorded = matches!(target, Target::Child(_));
-        let command = command.map(|running| Launched::new(running, program_name(self.args), is_recorded));
+        let command =
+            command.map(|running| LaunchedCommand::new(running, program_name(self.args), is_recorded));
         if is_first {
             print_outcome(self.printer, &outcome, notice.as_deref());
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
         let mut feed = Feed::new(converter, self.snapshots.map(|snapshots| (snapshots, began)));
-        convert(&mut recording, &mut feed);
+        drive(&mut recording, &mut feed);
         let family = feed.family;
         let summary = recording.finish();
         if let Some(total) = total_event(summary.total_cpu_time_ns) {
@@ -95,7 +97,7 @@ impl Recorder<'_> {
     }
 
     /// The command, if there is one, and what is recorded.
-    fn subject(&self) -> Result<(Option<Suspended>, Target), Failure> {
+    fn subject(&self) -> Result<(Option<SuspendedChild>, Target), Failure> {
         let args = self.args;
         let running = running_target(args)?;
         let child = match Command::from_words(args.command.iter().cloned()) {
@@ -119,24 +121,12 @@ impl Recorder<'_> {
         let mut converter = Converter::new(options)
             .shaped(Shape { waits: args.off_cpu, ..Shape::from(args.shape) })
             .with_distinctive_words()
-            .limiting_side_files(memory::side_files(args.symbols.max_memory));
+            .limiting_side_files(memory::side_files(args.presentation.symbols.max_memory));
         if args.target.all_cpus && !args.target.name.is_empty() {
             let names = args.target.name.iter().map(|name| NamePattern::new(name));
             converter.keep_only(Filter::Named(names.collect()));
         }
         converter
-    }
-}
-
-/// Converts all recorded events, until the recording ends.
-fn convert(recording: &mut Recording, feed: &mut Feed<'_>) {
-    let _preference = Preference::of_this_thread();
-    let mut events = Vec::new();
-    for chunk in recording {
-        let complete_before = chunk.complete_before();
-        chunk.decode(&mut events);
-        feed.push(&mut events, complete_before);
-        feed.show(complete_before);
     }
 }
 

@@ -2,9 +2,10 @@
 //! which do not.
 
 use crate::converter::Converter;
+use crate::converter::tests::occurrences::event;
 use crate::converter::tests::{MS, at, converter, sample};
 use crate::event::{
-    Event, EventKind, LiveStack, MappedFile, Mapping, Pid, Registers, Tid, Timestamp, UserStack,
+    Event, EventKind, LiveStack, MappedFile, Mapping, Occurrence, Pid, Registers, Tid, Timestamp, UserStack,
 };
 use crate::unwind::deep_stacks::incomplete::Incomplete;
 use nyquist_object::{Avma, FileOffset};
@@ -368,4 +369,22 @@ fn trust_returns_after_twice_as_many_agreements() {
     }
     assert_eq!(recording.sample(LATER + 3000, &both), Ok(()));
     assert_eq!(recording.last_stack(), WHOLE);
+}
+
+#[test]
+fn truncated_copies_of_occurrences_are_not_reported() {
+    let reported = |is_occurrence: bool| {
+        let Recording(mut converter) = Recording::begin();
+        let EventKind::Sample(sample) = truncated_sample() else { unreachable!() };
+        let kind = if is_occurrence {
+            let (kind, values) = (event(10), Vec::new());
+            EventKind::Occurrence(Box::new(Occurrence { kind, sample, count: 1, counter: None, values }))
+        } else {
+            EventKind::Sample(sample)
+        };
+        converter.push(at(2, kind));
+        converter.advance(Timestamp(100 * MS));
+        converter.take_stack_copy_feedback().truncated
+    };
+    assert_eq!([true, false].map(reported), [vec![], vec![Tid(std::process::id())]]);
 }

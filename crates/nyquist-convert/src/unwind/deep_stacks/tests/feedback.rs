@@ -3,9 +3,8 @@
 use crate::StackCopyFeedback;
 use crate::converter::tests::changing_processes::converted;
 use crate::converter::tests::frame_pointers::map_code;
-use crate::converter::tests::occurrences::event;
-use crate::converter::tests::{MS, at, converter, exit, folded, name, sample};
-use crate::event::{EventKind, Occurrence, Registers, Tid, Timestamp, UserStack};
+use crate::converter::tests::{at, converter, exit, folded, name, sample};
+use crate::event::{EventKind, Registers, Timestamp, UserStack};
 
 const POINTER: u64 = 0x7fff_0000_1000;
 
@@ -54,32 +53,6 @@ fn with_unknown_mappings_no_base_is_recognised() {
     let stack = "(truncated: the process's mappings are not known);0x1234 1";
     assert_eq!(folded(&finished.profile), vec![stack; 21]);
     assert_eq!(finished.statistics.truncated, 21);
-}
-
-#[test]
-fn short_copies_of_occurrences_ask_for_no_more() {
-    let named = |beside: bool| {
-        let EventKind::Sample(mut sample) = sample(1, 1, None, &[]) else { unreachable!() };
-        let mut registers = [0; 17];
-        (registers[7], registers[16]) = (0x7fff_0000_1000, 0x1234);
-        let registers = Box::new(Registers::X86_64(registers));
-        sample.user = UserStack::Copied { registers, stack: vec![1; 64].into(), limited: true };
-        let mut converter = converter(true);
-        converter.push(at(0, name(1, 1, "app", true)));
-        let (kind, values) = (event(10), Vec::new());
-        converter.push(at(
-            1,
-            if beside {
-                EventKind::Occurrence(Box::new(Occurrence { kind, sample, count: 1, counter: None, values }))
-            } else {
-                EventKind::Sample(sample)
-            },
-        ));
-        converter.advance(Timestamp(100 * MS));
-        let feedback = converter.take_stack_copy_feedback();
-        [feedback.truncated, feedback.complete].concat()
-    };
-    assert_eq!([true, false].map(named), [vec![], vec![Tid(1)]]);
 }
 
 #[test]

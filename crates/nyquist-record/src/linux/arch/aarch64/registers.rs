@@ -44,7 +44,7 @@ pub(crate) const KEEP_ARGUMENTS: bool = false;
 
 /// A stopped thread's registers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stopped {
+pub(crate) struct TracedRegisters {
     words: [u64; WORDS],
     /// How many bytes the kernel returned.
     len: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Stopped {
     code: [u32; 2],
 }
 
-impl Stopped {
+impl TracedRegisters {
     /// Reads the registers of a stopped thread.
     pub(crate) fn read(tid: u32) -> io::Result<Self> {
         let mut words = [0; WORDS];
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn registers_come_in_dwarfs_order() {
-        let stopped = Stopped::leaving(8, 0);
+        let stopped = TracedRegisters::leaving(8, 0);
         let expected: [u64; 33] = std::array::from_fn(|register| register as u64);
         assert_eq!(stopped.event_registers(), Registers::Aarch64(Box::new(expected)));
         assert_eq!((stopped.stack_pointer(), stopped.instruction_pointer()), (31, 32));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_32_bit_program_has_an_instruction_pointer() {
-        let mut stopped = Stopped { words: [0; WORDS], len: BYTES_32, code: [0; 2] };
+        let mut stopped = TracedRegisters { words: [0; WORDS], len: BYTES_32, code: [0; 2] };
         stopped.words[7] = 0x0001_0450_ffff_fff0;
         assert_eq!(stopped.event_registers(), Registers::Bits32 { ip: 0x0001_0450 });
         assert_eq!((stopped.stack_pointer(), stopped.instruction_pointer()), (0, 0x0001_0450));
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_call_is_repeated() {
-        let mut stopped = Stopped::leaving(22, -4);
+        let mut stopped = TracedRegisters::leaving(22, -4);
         assert_eq!(stopped.interrupted_call(), Some(22));
         assert!(!stopped.repeat_call(|| None), "its first argument is lost");
         assert_eq!(stopped.interrupted_call(), Some(22));
@@ -180,14 +180,17 @@ mod tests {
     #[test]
     fn other_results_are_none_of_an_interrupted_call() {
         for result in [0, -512, -11] {
-            assert_eq!(Stopped::leaving(22, result).interrupted_call(), None, "{result}");
+            assert_eq!(TracedRegisters::leaving(22, result).interrupted_call(), None, "{result}");
         }
-        assert_eq!(Stopped { code: [0; 2], ..Stopped::leaving(22, -4) }.interrupted_call(), None);
+        assert_eq!(
+            TracedRegisters { code: [0; 2], ..TracedRegisters::leaving(22, -4) }.interrupted_call(),
+            None
+        );
     }
 
     #[test]
     fn code_between_calls_is_in_none() {
-        let with = |code| Stopped { code, ..Stopped::leaving(22, 0) }.is_in_call();
+        let with = |code| TracedRegisters { code, ..TracedRegisters::leaving(22, 0) }.is_in_call();
         assert_eq!([[SVC, 0], [0, SVC], [0, 0]].map(with), [true, true, false]);
     }
 }

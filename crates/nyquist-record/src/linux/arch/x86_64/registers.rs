@@ -31,7 +31,7 @@ const BYTES_32: usize = 17 * 4;
 
 /// A stopped thread's registers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stopped {
+pub(crate) struct TracedRegisters {
     words: [u64; 27],
     /// How many bytes the kernel returned.
     len: usize,
@@ -45,7 +45,7 @@ pub(crate) const SHOW_CALLS: bool = true;
 #[cfg(test)]
 pub(crate) const KEEP_ARGUMENTS: bool = true;
 
-impl Stopped {
+impl TracedRegisters {
     /// Reads the registers of a stopped thread.
     pub(crate) fn read(tid: u32) -> io::Result<Self> {
         let mut words = [0; 27];
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn registers_come_in_dwarfs_order() {
-        let stopped = Stopped { words: std::array::from_fn(|place| place as u64), len: 27 * 8 };
+        let stopped = TracedRegisters { words: std::array::from_fn(|place| place as u64), len: 27 * 8 };
         // rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip, by their indices in `user_regs_struct`.
         let expected = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
         assert_eq!(stopped.event_registers(), Registers::X86_64(expected));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_32_bit_program_has_an_instruction_pointer() {
-        let mut stopped = Stopped { words: [0; 27], len: 68 };
+        let mut stopped = TracedRegisters { words: [0; 27], len: 68 };
         stopped.words[6] = 0x1111_2222_0804_8000;
         assert_eq!(stopped.event_registers(), Registers::Bits32 { ip: 0x0804_8000 });
         assert_eq!(stopped.stack_pointer(), 0);
@@ -150,15 +150,15 @@ mod tests {
 
     #[test]
     fn a_call_has_its_number_and_arguments() {
-        let stopped = Stopped { words: std::array::from_fn(|place| place as u64), len: 27 * 8 };
+        let stopped = TracedRegisters { words: std::array::from_fn(|place| place as u64), len: 27 * 8 };
         let call = Call { number: 15, arguments: [14, 13, 12, 7, 9, 8] };
         assert_eq!(stopped.call(), Some(call));
-        assert_eq!(Stopped::default().call(), None);
+        assert_eq!(TracedRegisters::default().call(), None);
     }
 
     #[test]
     fn an_interrupted_call_is_repeated() {
-        let mut stopped = Stopped::leaving(232, -4);
+        let mut stopped = TracedRegisters::leaving(232, -4);
         assert_eq!(stopped.interrupted_call(), Some(232));
         assert!(stopped.repeat_call(|| None));
         assert_eq!((stopped.words[RAX], stopped.words[RIP]), (232, 14));
@@ -168,15 +168,19 @@ mod tests {
     #[test]
     fn other_results_are_none_of_an_interrupted_call() {
         for (number, result) in [(232, 0), (232, -512), (232, -11), (-1, -4)] {
-            assert_eq!(Stopped::leaving(number, result).interrupted_call(), None, "{number} {result}");
+            assert_eq!(
+                TracedRegisters::leaving(number, result).interrupted_call(),
+                None,
+                "{number} {result}"
+            );
         }
     }
 
     #[test]
     fn code_between_calls_is_in_none() {
-        let leaving = Stopped::leaving;
+        let leaving = TracedRegisters::leaving;
         assert!(leaving(0, 64).is_in_call() && leaving(232, -4).is_in_call());
         assert!(!leaving(-1, 64).is_in_call());
-        assert!(Stopped { len: 68, ..leaving(-1, 0) }.is_in_call());
+        assert!(TracedRegisters { len: 68, ..leaving(-1, 0) }.is_in_call());
     }
 }

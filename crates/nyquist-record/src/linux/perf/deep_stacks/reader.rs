@@ -33,12 +33,10 @@ const LEAST_WAIT_NS: u64 = 2_000_000;
 const MOST_WAIT_NS: u64 = 2_000_000;
 /// The longest rest before the reader checks whether the recording has ended.
 const LONGEST_REST_NS: u64 = 10_000_000;
-/// How long a thread is skipped after full copies that hold its whole stack. Its last truncated copy must
-/// also be at least this long ago: if a stack is about as deep as its copies, whole and truncated copies
-/// alternate.
-const LEAVE_ALONE_NS: u64 = 1_000_000_000;
-/// The most threads that are tracked.
+/// The most threads that are tracked. If there are more, those without truncated copies for `FORGOTTEN_NS` are
+/// forgotten.
 const MOST_THREADS: usize = 512;
+const FORGOTTEN_NS: u64 = 1_000_000_000;
 
 /// The state of the reading thread.
 pub(crate) struct LiveReader {
@@ -141,18 +139,11 @@ impl LiveReader {
         for feedback in self.feedback.try_iter() {
             for tid in feedback.truncated {
                 let thread = self.threads.entry(tid.0).or_default();
-                (thread.truncated_at, thread.leave_alone_until, thread.noted_at) = (now, 0, now);
-            }
-            for tid in feedback.complete {
-                let thread = self.threads.entry(tid.0).or_default();
-                thread.noted_at = now;
-                if now.saturating_sub(thread.truncated_at) > LEAVE_ALONE_NS {
-                    thread.leave_alone_until = now + LEAVE_ALONE_NS;
-                }
+                (thread.was_truncated, thread.noted_at) = (true, now);
             }
         }
         if self.threads.len() > MOST_THREADS {
-            self.threads.retain(|_, thread| now.saturating_sub(thread.noted_at) < LEAVE_ALONE_NS);
+            self.threads.retain(|_, thread| now.saturating_sub(thread.noted_at) < FORGOTTEN_NS);
         }
     }
 
@@ -168,10 +159,6 @@ impl LiveReader {
                 return true;
             }
             thread.noted_at = now;
-            if now < thread.leave_alone_until {
-                thread.warm_until = 0;
-                return false;
-            }
             thread.base = bases.get(*tid).unwrap_or_default();
             let is_deep = thread.find_stack(*wanted);
             if is_deep {
@@ -316,28 +303,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_left_alone_if_its_copies_fit() {
-        let (mut reader, _reports, feedback_sender, _events) = reader();
-        let send = |complete: &[u32], truncated: &[u32]| {
-            let tids = |tids: &[u32]| tids.iter().map(|tid| Tid(*tid)).collect();
-            feedback_sender
-                .send(StackCopyFeedback {
-                    complete: tids(complete),
-                    truncated: tids(truncated),
-                    ..StackCopyFeedback::default()
-                })
-                .unwrap();
-        };
-        let mut is_left_alone = |ms: u64, tid: u32| {
-            let now = 10 * LEAVE_ALONE_NS + ms * 1_000_000;
-            reader.apply_feedback(now);
-            reader.threads.get(&tid).is_some_and(|thread| thread.leave_alone_until > now)
-        };
-        send(&[1, 2], &[2]);
-        assert_eq!([1, 2].map(|tid| is_left_alone(0, tid)), [true, false]);
-        send(&[2], &[1]);
-        assert_eq!([1, 2].map(|tid| is_left_alone(10, tid)), [false, false]);
-        send(&[2], &[]);
-        assert!(is_left_alone(2_000, 2));
+    fn truncated_copies_are_remembered_by_thread() {
+        let (mut reader, _reports, feedback, _events) = reader();
+        let truncated = vec![Tid(2)];
+        feedback.send(StackCopyFeedback { truncated, ..StackCopyFeedback::default() }).unwrap();
+        reader.apply_feedback(7);
+        let threads: Vec<_> =
+            reader.threads.iter().map(|(tid, thread)| (*tid, thread.was_truncated)).collect();
+        assert_eq!(threads, [(2, true)]);
     }
 }

@@ -39,9 +39,8 @@ pub(super) struct Thread {
     last: Option<Arc<LiveStack>>,
     /// The innermost end of recent copies, and the time of that copy.
     innermost: (u64, u64),
-    pub(super) leave_alone_until: u64,
-    /// When a truncated copy was last reported.
-    pub(super) truncated_at: u64,
+    /// Whether a walk has ended at the end of one of its copies.
+    pub(super) was_truncated: bool,
     /// The time of its last reported sample.
     pub(super) reported_at: u64,
     /// When it was last read.
@@ -85,7 +84,7 @@ impl Thread {
         let innermost = self.innermost_end(wanted);
         let start = innermost.saturating_sub(OVERLAP).max(self.stack.start) & !(PAGE - 1);
         let end = self.outer_end(wanted).next_multiple_of(PAGE);
-        let was_truncated = self.base != 0 || self.truncated_at != 0;
+        let was_truncated = self.base != 0 || self.was_truncated;
         let is_near_end = end.saturating_sub(start) <= NEAR_END;
         let most = if was_truncated || is_near_end { MOST_READ } else { MOST_READ_UNTRUNCATED };
         start..end.clamp(start, start + most)
@@ -129,17 +128,17 @@ mod tests {
     #[test]
     fn a_thread_with_whole_copies_is_read_nearby() {
         let copy = 0x10_0000..0x11_0000;
-        let read = |rest: u64, truncated_at: u64| {
-            let mut thread = Thread { stack: 0x1000..copy.end + rest, truncated_at, ..Thread::default() };
+        let read = |rest: u64, was_truncated: bool| {
+            let mut thread = Thread { stack: 0x1000..copy.end + rest, was_truncated, ..Thread::default() };
             let wanted = ReadRequest { start: copy.start, ..wanted_up_to(copy.end) };
             let part = thread.outer_part(wanted);
             assert_eq!(part.start, copy.end - OVERLAP);
             part.end - part.start
         };
-        assert_eq!(read(0x3_0000, 0), OVERLAP + 0x3_0000);
-        assert_eq!(read(NEAR_END - OVERLAP, 0), NEAR_END);
-        assert_eq!(read(NEAR_END, 0), MOST_READ_UNTRUNCATED);
-        assert_eq!(read(NEAR_END, 1), OVERLAP + NEAR_END);
+        assert_eq!(read(0x3_0000, false), OVERLAP + 0x3_0000);
+        assert_eq!(read(NEAR_END - OVERLAP, false), NEAR_END);
+        assert_eq!(read(NEAR_END, false), MOST_READ_UNTRUNCATED);
+        assert_eq!(read(NEAR_END, true), OVERLAP + NEAR_END);
     }
 
     #[test]
@@ -184,8 +183,8 @@ mod tests {
             let expected = expected.map(|end| if base.is_some() { end } else { thread.stack.end });
             assert_eq!(end, expected, "a base at {base:x?}, a copy from {start:x} on");
             let Some(end) = end else { return };
-            for (truncated_at, most) in [(0, MOST_READ_UNTRUNCATED), (1, MOST_READ)] {
-                thread.truncated_at = truncated_at;
+            for (was_truncated, most) in [(false, MOST_READ_UNTRUNCATED), (true, MOST_READ)] {
+                thread.was_truncated = was_truncated;
                 let event = thread.read(5, wanted, &mut Memory::new()).unwrap();
                 let EventKind::LiveStack(live) = event.kind else { panic!() };
                 let (len, read) = (live.pages.len() * LiveStack::PAGE, live.start.0);

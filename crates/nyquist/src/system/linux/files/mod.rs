@@ -11,7 +11,7 @@ pub(crate) use pending::PendingFile;
 pub(crate) use place::FolderEntry;
 
 use super::sys;
-use crate::output::Refused;
+use crate::output::OutputRefusal;
 use place::Target;
 use rustix::fs::{CWD, FileType, MemfdFlags, Mode, OFlags, memfd_create, open, openat};
 use rustix::io::Errno;
@@ -43,14 +43,14 @@ pub(crate) enum OutputTarget {
 
 /// Finds what a path names, with the rights of the calling thread; `-` is the standard output. `to_seek`
 /// refuses pipes before they are opened.
-pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, Refused> {
+pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRefusal> {
     if path == Path::new("-") {
         return stream_of(STDOUT);
     }
     match place::find(path)? {
         Target::File(place) => Ok(OutputTarget::File(place)),
         Target::Descriptor(number) => stream_of(number),
-        Target::Special(_, FileType::Fifo | FileType::Socket) if to_seek => Err(Refused::Stream),
+        Target::Special(_, FileType::Fifo | FileType::Socket) if to_seek => Err(OutputRefusal::Stream),
         Target::Special(special, _) => {
             // For a FIFO this waits for its reader, because without one the output would be lost. The
             // opened file is the one that was checked.
@@ -61,11 +61,11 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, Refused> 
     }
 }
 
-fn stream_of(number: u32) -> Result<OutputTarget, Refused> {
+fn stream_of(number: u32) -> Result<OutputTarget, OutputRefusal> {
     let file = sys::duplicate(number)?;
     let flags = rustix::fs::fcntl_getfl(&file)?;
     if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
-        return Err(Refused::NotWritable);
+        return Err(OutputRefusal::NotWritable);
     }
     Ok(OutputTarget::Stream { file, is_stdout: number == STDOUT })
 }
@@ -89,7 +89,7 @@ pub(crate) fn other_folders() -> Vec<std::path::PathBuf> {
     [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()].into()
 }
 
-impl From<Errno> for Refused {
+impl From<Errno> for OutputRefusal {
     fn from(error: Errno) -> Self {
         Self::Io(error.into())
     }

@@ -3,7 +3,7 @@
 use super::place::{Callers, FolderEntry, Target, find, is_there};
 use super::stale_files;
 use crate::identity::{Rights, as_invoking_user};
-use crate::output::Refused;
+use crate::output::OutputRefusal;
 use nyquist_record::linux::file_user;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat, renameat,
@@ -37,7 +37,7 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Creates the temporary file. Removes files of the same name that dead recorders left behind.
-    pub(crate) fn create(place: FolderEntry, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
+    pub(crate) fn create(place: FolderEntry, shown: PathBuf, rights: Rights) -> Result<Self, OutputRefusal> {
         let (file, temporary) = rights.with(|| {
             stale_files::remove(&place.folder, &place.name, Callers::now());
             make_temporary(&place)
@@ -47,11 +47,11 @@ impl PendingFile {
 
     /// Creates the temporary file in a new folder below `parent`, which no other user may enter, and whose
     /// name cannot be predicted. Both belong to the user.
-    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+    pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, OutputRefusal> {
         as_invoking_user(|| Self::create_in_private_folder_as_user(parent, name))?
     }
 
-    fn create_in_private_folder_as_user(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+    fn create_in_private_folder_as_user(parent: &Path, name: &OsStr) -> Result<Self, OutputRefusal> {
         for _ in 0..ATTEMPTS {
             let path = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
             let Target::File(place) = find(&path)? else { continue };
@@ -98,7 +98,7 @@ impl PendingFile {
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), OutputRefusal> {
         self.rights.with(|| self.write_sibling_files_with_rights(folder, files))?
     }
 
@@ -106,7 +106,7 @@ impl PendingFile {
         &self,
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), OutputRefusal> {
         match mkdirat(
             &self.place.folder,
             folder,
@@ -119,7 +119,7 @@ impl PendingFile {
         let inner = openat(&self.place.folder, folder, flags, Mode::empty())?;
         let owner = fstat(&inner)?.st_uid;
         if !Callers::now().include(owner) {
-            return Err(Refused::OthersFolder { owner });
+            return Err(OutputRefusal::OthersFolder { owner });
         }
         for (name, bytes) in files {
             if name.contains('/') {
@@ -191,7 +191,7 @@ impl Drop for PendingFile {
 }
 
 /// A new file with a temporary name, which is locked while this process runs.
-fn make_temporary(place: &FolderEntry) -> Result<(File, OsString), Refused> {
+fn make_temporary(place: &FolderEntry) -> Result<(File, OsString), OutputRefusal> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for attempt in 0..ATTEMPTS {
         // Other users can have created files with all predictable names.

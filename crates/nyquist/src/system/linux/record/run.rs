@@ -10,17 +10,17 @@ use crate::live_page::SnapshotSender;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
-    Feed, Launched, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
+    Feed, LaunchedCommand, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
 };
-use crate::system::linux::drive::{ChunkSink, drive};
+use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
 use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
-use nyquist_convert::{Converter, Options, Shape, StackCopyFeedback};
+use nyquist_convert::{Converter, Options, Shape};
 use nyquist_record::linux::backend::{Backend, Outcome, Summary};
-use nyquist_record::linux::launch::Suspended;
+use nyquist_record::linux::launch::SuspendedChild;
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::{self, Credentials, RecordedEvent, Target};
 use nyquist_symbols::KernelSymbols;
@@ -54,7 +54,7 @@ pub(super) enum RunTarget {
 /// The processes that will be recorded.
 struct RunProcesses {
     /// The command, if there is one, suspended before its start.
-    child: Option<Suspended>,
+    child: Option<SuspendedChild>,
     target: Target,
 }
 
@@ -79,7 +79,7 @@ impl Recorder<'_> {
     ) -> Result<Run, Failure> {
         let launches = matches!(target, RunTarget::Requested) && !self.args.command.is_empty();
         let (running, listens_to) = self.running(target)?;
-        let budget = memory::side_files(self.args.symbols.max_memory);
+        let budget = memory::side_files(self.args.presentation.symbols.max_memory);
         let markers = markers::listen(listens_to, self.user, &budget, self.printer);
         let RunProcesses { child, target } = self.subject(running, launches, markers.as_ref())?;
         let perf_data = self.args.perf_data.as_deref().map(PerfTee::open).transpose()?;
@@ -155,9 +155,9 @@ impl Recorder<'_> {
         }
     }
 
-    fn start(&self, child: Suspended, target: &Target) -> Result<Launched, Failure> {
+    fn start(&self, child: SuspendedChild, target: &Target) -> Result<LaunchedCommand, Failure> {
         let running = child.start().map_err(|error| launch_failure(&error))?;
-        Ok(Launched::new(running, program_name(self.args), matches!(target, Target::Child(_))))
+        Ok(LaunchedCommand::new(running, program_name(self.args), matches!(target, Target::Child(_))))
     }
 
     fn subject(
@@ -179,7 +179,7 @@ impl Recorder<'_> {
     fn open(
         &self,
         target: Target,
-        child: Option<&Suspended>,
+        child: Option<&SuspendedChild>,
         duration: Option<Duration>,
     ) -> Result<Backend, Failure> {
         let args = self.args;
@@ -196,7 +196,7 @@ impl Recorder<'_> {
                 ..linux::Options::default()
             },
         )?;
-        let loses_privileges = child.and_then(Suspended::loses_privileges);
+        let loses_privileges = child.and_then(SuspendedChild::loses_privileges);
         let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
         if matches!(backend, Backend::Ptrace(_)) {
             self.warn_of_rows_without_cpus();
@@ -224,7 +224,7 @@ impl Recorder<'_> {
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
         let converter = converter
             .with_distinctive_words()
-            .limiting_side_files(memory::side_files(self.args.symbols.max_memory));
+            .limiting_side_files(memory::side_files(self.args.presentation.symbols.max_memory));
         with_running_kernel(converter, outcome)
     }
 
@@ -249,12 +249,7 @@ impl ChunkSink for RunSink<'_> {
         self.tee.is_some()
     }
 
-    fn take(
-        &mut self,
-        events: &mut Vec<Event>,
-        records: Option<Bytes>,
-        complete_before: Timestamp,
-    ) -> StackCopyFeedback {
+    fn take(&mut self, events: &mut Vec<Event>, records: Option<Bytes>, complete_before: Timestamp) {
         if let Some(tee) = &mut self.tee {
             tee.write(records.as_deref(), events, complete_before);
         }
@@ -264,8 +259,11 @@ impl ChunkSink for RunSink<'_> {
             self.companions.collect(events);
         }
         self.complete = self.complete.max(complete_before);
-        self.feed.push(events, complete_before);
-        self.feed.converter.take_stack_copy_feedback()
+        self.feed.take(events, None, complete_before);
+    }
+
+    fn with_converter(&mut self, call: impl FnOnce(&mut Converter)) {
+        self.feed.with_converter(call);
     }
 
     fn show(&mut self, complete_before: Timestamp) {

@@ -8,7 +8,7 @@ use crate::system::linux::options::backend as backend_of;
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Filter, NamePattern};
 use nyquist_record::linux::backend::{Backend, OpenError};
-use nyquist_record::linux::launch::{self, Suspended};
+use nyquist_record::linux::launch::{self, SuspendedChild};
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::{Command, Credentials, Options, Target, invoking_environment, process_of_thread};
 use std::ffi::OsString;
@@ -82,7 +82,7 @@ pub(super) fn prepare(
     args: &RecordArgs,
     user: Option<&Credentials>,
     markers: Option<&Markers>,
-) -> Result<Suspended, Failure> {
+) -> Result<SuspendedChild, Failure> {
     let mut command = command_of(&args.command, user)?;
     command.env.extend(markers.and_then(Markers::variable));
     launch::prepare(&command).map_err(|error| launch_failure(&error))

@@ -1,7 +1,7 @@
 //! The counters of a run: counters that are read at the end, or those of a command's threads, which start
 //! and end.
 
-use super::measured::{Counted, Thread};
+use super::measured::{EventCount, Thread};
 use crate::number::counted;
 use crate::printer::Printer;
 use nyquist_convert::event::Pid;
@@ -57,12 +57,12 @@ impl Counting {
     }
 
     /// Returns the counts. Warns about events that were not counted.
-    pub(super) fn finish(self, printer: Printer) -> Vec<Counted> {
+    pub(super) fn finish(self, printer: Printer) -> Vec<EventCount> {
         match self {
             Self::Counters(counters, threads) => {
                 let counts = counters.read().into_iter().map(|reading| {
                     let thread = reading.thread.and_then(|tid| threads.get(&tid).cloned());
-                    Counted { thread, ..of_all(reading) }
+                    EventCount { thread, ..of_all(reading) }
                 });
                 counts.collect()
             }
@@ -72,7 +72,7 @@ impl Counting {
 }
 
 /// The counts of a command's threads.
-fn of_threads(found: CountedThreads, printer: Printer) -> Vec<Counted> {
+fn of_threads(found: CountedThreads, printer: Printer) -> Vec<EventCount> {
     let CountedThreads { threads, not_counted, lost_privileges } = found;
     if not_counted > 0 {
         let threads = counted(not_counted, "further thread");
@@ -84,15 +84,15 @@ fn of_threads(found: CountedThreads, printer: Printer) -> Vec<Counted> {
     let counts = threads.into_iter().enumerate().flat_map(|(place, counts)| {
         let thread = Thread { place, pid: counts.pid, tid: counts.tid, name: counts.name };
         let account = counts.account;
-        let one = move |reading| Counted { thread: Some(thread.clone()), account, ..of_all(reading) };
+        let one = move |reading| EventCount { thread: Some(thread.clone()), account, ..of_all(reading) };
         counts.readings.into_iter().map(one)
     });
     counts.collect()
 }
 
-fn of_all(reading: Reading) -> Counted {
+fn of_all(reading: Reading) -> EventCount {
     let Reading { event, count, user_only, .. } = reading;
-    Counted { event, thread: None, account: None, count, user_only }
+    EventCount { event, thread: None, account: None, count, user_only }
 }
 
 /// A running thread.

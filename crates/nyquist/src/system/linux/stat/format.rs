@@ -2,7 +2,7 @@
 
 use super::measured::{KernelCount, MeasuredRow, Quantity, Summary, mean_of, plain};
 use crate::number::{grouped, percent};
-use nyquist_record::linux::counting::Missing;
+use nyquist_record::linux::counting::MissingCount;
 
 /// A value of a row, with its unit.
 pub(super) fn value(row: &MeasuredRow, value: f64) -> String {
@@ -42,13 +42,13 @@ pub(super) fn deviation(row: &MeasuredRow) -> (String, String) {
 }
 
 /// The reason why a row has no value.
-pub(super) fn missing(missing: Missing) -> &'static str {
+pub(super) fn missing(missing: MissingCount) -> &'static str {
     match missing {
-        Missing::NotSupported => "not on this machine",
-        Missing::NotPermitted => "needs more rights",
-        Missing::WholeMachineOnly => "for the whole machine only (-a)",
-        Missing::NotCounted => "not counted",
-        Missing::NoGroup => "needs a control group, and none can be made",
+        MissingCount::NotSupported => "not on this machine",
+        MissingCount::NotPermitted => "needs more rights",
+        MissingCount::WholeMachineOnly => "for the whole machine only (-a)",
+        MissingCount::NotCounted => "not counted",
+        MissingCount::NoGroup => "needs a control group, and none can be made",
     }
 }
 

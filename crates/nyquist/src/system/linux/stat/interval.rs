@@ -1,13 +1,13 @@
 //! The counts of an interval between two readings of the same counters.
 
-use nyquist_record::linux::counting::{Missing, Reading};
+use nyquist_record::linux::counting::{MissingCount, Reading};
 use nyquist_record::linux::event_names::Event;
 
 /// The count of an event in an interval.
 #[derive(Debug)]
 pub(super) struct IntervalCount<'a> {
     pub(super) event: &'a Event,
-    pub(super) value: Result<f64, Missing>,
+    pub(super) value: Result<f64, MissingCount>,
     pub(super) user_only: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use super::counting::Counting;
 use super::events::CountedEvents;
-use super::measured::Measured;
+use super::measured::RunMeasurements;
 use super::{interval, json, table};
 use crate::args::{StatArgs, TargetArgs};
 use crate::control::{Control, Phase};
@@ -16,8 +16,8 @@ use crate::system::linux::record::{command_of, launch_failure, running_target};
 use crate::text::Text;
 use nyquist_convert::event::Pid;
 use nyquist_record::linux::Target;
-use nyquist_record::linux::counting::{CommandThreads, CountError, Counters, Scope, Waited, Waiter};
-use nyquist_record::linux::launch::{self, ChildExit, Running, Suspended};
+use nyquist_record::linux::counting::{CommandThreads, CountError, Counters, Scope, WaitEnd, Waiter};
+use nyquist_record::linux::launch::{self, ChildExit, RunningChild, SuspendedChild};
 use nyquist_record::linux::ptrace::Notice;
 use nyquist_record::linux::signals::EndSignal;
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ pub(super) struct Meter<'a> {
 /// The counted target, and its command.
 struct CountedTarget {
     counting: Counting,
-    child: Option<Suspended>,
+    child: Option<SuspendedChild>,
     /// The processes whose end ends the run, if there is no command.
     pids: Vec<u32>,
     /// Whether the command is counted.
@@ -59,7 +59,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Measures one run of a command. Or measures running processes, until they or a command beside them end.
-    pub(super) fn measure(&self, command: &[OsString]) -> Result<Measured, Failure> {
+    pub(super) fn measure(&self, command: &[OsString]) -> Result<RunMeasurements, Failure> {
         let CountedTarget { counting, child, pids, is_command } = self.open(command)?;
         let ending = child.as_ref().map_or(pids, |child| vec![child.pid().0]);
         let cannot_wait = |error: io::Error| Failure::because("the end cannot be waited for", &error);
@@ -68,10 +68,10 @@ impl<'a> Meter<'a> {
         if !is_command {
             counting.enable();
         }
-        let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
+        let running = child.map(SuspendedChild::start).transpose().map_err(|error| launch_failure(&error))?;
         self.control.enter(Phase::Recording {
             stop: waiter.stop_handle(),
-            command: running.as_ref().map(Running::signaller),
+            command: running.as_ref().map(RunningChild::signaller),
             interrupts: 0,
         });
         let waited = self.wait(&mut waiter, &counting, began).map_err(cannot_wait)?;
@@ -81,25 +81,25 @@ impl<'a> Meter<'a> {
         let mut wall = began.elapsed();
         let ended = running.map(|running| self.end(&running, waited)).transpose();
         let ended = ended.map_err(cannot_wait)?.flatten();
-        if is_command && waited != Waited::Exited {
+        if is_command && waited != WaitEnd::Exited {
             wall = began.elapsed();
         }
         self.control.enter(Phase::Starting);
         let counts = counting.finish(self.printer);
         let status = match (&ended, waited) {
             // The same as for a recording: the command did not end by itself.
-            (_, Waited::Time) => 0,
+            (_, WaitEnd::Time) => 0,
             (Some(ended), _) if is_command => ended.status.shell_code(),
-            (None, Waited::Stopped) if is_command => 128 + EndSignal::Terminate.number() as u8,
+            (None, WaitEnd::Stopped) if is_command => 128 + EndSignal::Terminate.number() as u8,
             _ => 0,
         };
         let used = ended.filter(|_| is_command).map(|ended| (ended.user, ended.system, ended.usage));
         self.report_signal(ended.as_ref(), command);
-        Ok(Measured { wall, used, counts, status })
+        Ok(RunMeasurements { wall, used, counts, status })
     }
 
     /// Whether no more runs follow, because one has failed, or because of a signal.
-    pub(super) fn ends_early(&self, last: Option<&Measured>, left: u32) -> bool {
+    pub(super) fn ends_early(&self, last: Option<&RunMeasurements>, left: u32) -> bool {
         if self.control.asked_to_end().is_some() {
             return true;
         }
@@ -149,7 +149,7 @@ impl<'a> Meter<'a> {
 
     fn counters(
         &self,
-        child: Option<&Suspended>,
+        child: Option<&SuspendedChild>,
         pids: &[Pid],
     ) -> Result<Result<Counters, CountError>, Failure> {
         let scope = match child {
@@ -163,7 +163,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Waits for the end, and prints each interval.
-    fn wait(&self, waiter: &mut Waiter, counting: &Counting, began: Instant) -> io::Result<Waited> {
+    fn wait(&self, waiter: &mut Waiter, counting: &Counting, began: Instant) -> io::Result<WaitEnd> {
         let end = self.args.duration.and_then(|duration| began.checked_add(duration));
         let interval = self.args.interval.map(Duration::from_millis);
         let (Some(interval), Some(counters)) = (interval, counting.counters()) else {
@@ -175,7 +175,7 @@ impl<'a> Meter<'a> {
             let until = end.map_or(next, |end| end.min(next));
             let waited = waiter.wait(Some(until))?;
             let now = counters.read();
-            let is_last = waited != Waited::Time || end.is_some_and(|end| Instant::now() >= end);
+            let is_last = waited != WaitEnd::Time || end.is_some_and(|end| Instant::now() >= end);
             let counts = interval::counts(&self.wanted.events, &before, &now);
             self.print_interval(began.elapsed(), &counts);
             if is_last {
@@ -211,15 +211,15 @@ impl<'a> Meter<'a> {
 
     /// Waits for a command that has ended. A running command gets SIGTERM, and is waited for at most for
     /// the grace period.
-    fn end(&self, running: &Running, waited: Waited) -> io::Result<Option<ChildExit>> {
-        if waited == Waited::Exited {
+    fn end(&self, running: &RunningChild, waited: WaitEnd) -> io::Result<Option<ChildExit>> {
+        if waited == WaitEnd::Exited {
             let is_child = self.args.is_command() || running_has_ended(running);
             if !is_child {
                 let _ = running.signaller().send(EndSignal::Terminate.number());
             }
             return running.wait().map(Some);
         }
-        if waited == Waited::Time {
+        if waited == WaitEnd::Time {
             // If the command has ended by now, the signal is not needed.
             let _ = running.signaller().send(EndSignal::Terminate.number());
         }
@@ -227,7 +227,7 @@ impl<'a> Meter<'a> {
         // one, too.
         let mut waiter = Waiter::new(&[running.pid().0])?;
         match waiter.wait(Some(Instant::now() + GRACE))? {
-            Waited::Exited => running.wait().map(Some),
+            WaitEnd::Exited => running.wait().map(Some),
             _ => Ok(None),
         }
     }
@@ -240,7 +240,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-fn running_has_ended(running: &Running) -> bool {
+fn running_has_ended(running: &RunningChild) -> bool {
     nyquist_record::linux::process_has_ended(running.pid().0)
 }
 

@@ -3,7 +3,7 @@
 use super::events::CountedEvents;
 use super::interval::IntervalCount;
 use nyquist_analysis::Spread;
-use nyquist_record::linux::counting::{Count, Missing, ThreadAccount};
+use nyquist_record::linux::counting::{Count, MissingCount, ThreadAccount};
 use nyquist_record::linux::event_names::Event;
 use nyquist_record::linux::launch::Usage;
 use std::time::Duration;
@@ -13,12 +13,12 @@ pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// The measurements of one run.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
+pub(super) struct RunMeasurements {
     pub(super) wall: Duration,
     /// For a command: the CPU time in user code and in the kernel, and the kernel's other counts of each
     /// process.
     pub(super) used: Option<(Duration, Duration, Usage)>,
-    pub(super) counts: Vec<Counted>,
+    pub(super) counts: Vec<EventCount>,
     /// The command's exit status.
     pub(super) status: u8,
 }
@@ -35,14 +35,14 @@ pub(super) struct Thread {
 
 /// A count of an event.
 #[derive(Clone, Debug)]
-pub(super) struct Counted {
+pub(super) struct EventCount {
     /// The index of the event.
     pub(super) event: usize,
     /// The thread, if threads are counted separately.
     pub(super) thread: Option<Thread>,
     /// The kernel's own accounting of that thread, if known.
     pub(super) account: Option<ThreadAccount>,
-    pub(super) count: Result<Count, Missing>,
+    pub(super) count: Result<Count, MissingCount>,
     pub(super) user_only: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct MeasuredRow {
     pub(super) quantity: Quantity,
     pub(super) unit: Option<String>,
     pub(super) values: Vec<f64>,
-    pub(super) spread: Result<Spread, Missing>,
+    pub(super) spread: Result<Spread, MissingCount>,
     /// The least share of a run's time during which it was counted.
     pub(super) share: f64,
     pub(super) user_only: bool,
@@ -100,7 +100,7 @@ const NONE: Spread = Spread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max
 
 impl Summary {
     /// The summary of these runs.
-    pub(super) fn of(runs: &[Measured], CountedEvents { events, are_named }: &CountedEvents) -> Self {
+    pub(super) fn of(runs: &[RunMeasurements], CountedEvents { events, are_named }: &CountedEvents) -> Self {
         let walls: Vec<_> = runs.iter().map(|run| run.wall.as_secs_f64()).collect();
         let first = runs.first().map_or(&[][..], |run| &run.counts);
         let rows = first.iter().enumerate().filter_map(|(place, counted)| {
@@ -146,7 +146,7 @@ fn time_row(name: &str, values: Vec<f64>) -> MeasuredRow {
         thread: None,
         quantity: Quantity::Seconds,
         unit: Some("s".to_owned()),
-        spread: Spread::of(&values).ok_or(Missing::NotCounted),
+        spread: Spread::of(&values).ok_or(MissingCount::NotCounted),
         values,
         share: 1.0,
         user_only: false,
@@ -157,7 +157,7 @@ fn time_row(name: &str, values: Vec<f64>) -> MeasuredRow {
 
 fn seconds(
     name: &str,
-    runs: &[Measured],
+    runs: &[RunMeasurements],
     get: impl Fn(&(Duration, Duration, Usage)) -> Duration,
 ) -> Option<MeasuredRow> {
     let values: Option<Vec<_>> =
@@ -166,7 +166,7 @@ fn seconds(
 }
 
 /// The row of the event at an index of each run's counts.
-fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> MeasuredRow {
+fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount) -> MeasuredRow {
     let counts: Vec<_> = runs.iter().filter_map(|run| run.counts.get(place)?.count.ok()).collect();
     let mut values: Vec<_> = counts.iter().map(|count| count.value).collect();
     let mut row = MeasuredRow {
@@ -175,7 +175,7 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Measu
         quantity: quantity(event),
         unit: event.unit.clone(),
         values: Vec::new(),
-        spread: Err(first.count.err().unwrap_or(Missing::NotCounted)),
+        spread: Err(first.count.err().unwrap_or(MissingCount::NotCounted)),
         share: counts.iter().copied().map(Count::share).fold(1.0, f64::min),
         user_only: first.user_only,
         by_kernel: None,
@@ -184,7 +184,7 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Measu
     // Switches happen in the kernel, where an unprivileged user's event counts none. The kernel's own
     // count of each process includes them.
     let is_hidden = first.user_only && ["context-switches", "cs"].contains(&&*event.name);
-    if is_hidden || matches!(first.count, Err(Missing::NotPermitted)) {
+    if is_hidden || matches!(first.count, Err(MissingCount::NotPermitted)) {
         let (found, whose): (Option<Vec<_>>, _) = match &first.thread {
             None => (runs.iter().map(|run| by_process(event, run)).collect(), KernelCount::Processes),
             Some(_) => (by_thread(event, first).map(|value| vec![value]), KernelCount::Thread),
@@ -203,7 +203,7 @@ fn row(event: &Event, runs: &[Measured], place: usize, first: &Counted) -> Measu
 }
 
 /// The kernel's own count of each process, if it is the same as an event's.
-fn by_process(event: &Event, run: &Measured) -> Option<f64> {
+fn by_process(event: &Event, run: &RunMeasurements) -> Option<f64> {
     let (user, system, usage) = run.used.as_ref()?;
     by_account(
         event,
@@ -217,7 +217,7 @@ fn by_process(event: &Event, run: &Measured) -> Option<f64> {
 }
 
 /// The kernel's own count of a thread, if it is the same as an event's.
-fn by_thread(event: &Event, counted: &Counted) -> Option<f64> {
+fn by_thread(event: &Event, counted: &EventCount) -> Option<f64> {
     by_account(event, counted.account.as_ref()?)
 }
 

@@ -19,7 +19,7 @@ use crate::page;
 use crate::printer::{self, Printer};
 use crate::text::{Screen, Text};
 use measure::Meter;
-use measured::{Measured, Summary};
+use measured::{RunMeasurements, Summary};
 use nyquist_record::linux::signals::Requests;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -90,7 +90,11 @@ fn check(args: &StatArgs) -> Result<(), Failure> {
 }
 
 /// Measures the runs of a command, or running processes.
-fn repeated(args: &StatArgs, meter: &Meter<'_>, command: &[OsString]) -> Result<Vec<Measured>, Failure> {
+fn repeated(
+    args: &StatArgs,
+    meter: &Meter<'_>,
+    command: &[OsString],
+) -> Result<Vec<RunMeasurements>, Failure> {
     let runs = args.repeat.unwrap_or(1);
     let mut measured = Vec::new();
     for run in 1..=runs {
@@ -108,7 +112,7 @@ fn in_turns(
     args: &StatArgs,
     meter: &Meter<'_>,
     commands: [&[OsString]; 2],
-) -> Result<Vec<Vec<Measured>>, Failure> {
+) -> Result<Vec<Vec<RunMeasurements>>, Failure> {
     let runs = args.repeat.unwrap_or(RUNS_OF_A_COMPARISON);
     let mut measured = vec![Vec::new(), Vec::new()];
     for run in 1..=runs {

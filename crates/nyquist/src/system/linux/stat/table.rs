@@ -6,7 +6,7 @@ use super::interval::IntervalCount;
 use super::measured::{MeasuredRow, Quantity, Summary, Thread};
 use crate::number::counted;
 use crate::text::{Cell, Column, Screen, Style, Table, Text, cut, one_line};
-use nyquist_record::linux::counting::Missing;
+use nyquist_record::linux::counting::MissingCount;
 use nyquist_record::linux::machine::Settings;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub(super) fn notes(summaries: &[Summary], wanted: &CountedEvents) -> Text {
             "`:u` counts user code alone, because kernel.perf_event_paranoid is {level} and you are not root.\n"
         );
     }
-    let lacking = |missing: Missing| {
+    let lacking = |missing: MissingCount| {
         let mut names: Vec<_> = rows()
             .filter(|row| row.spread.is_err() && row.spread.err() == Some(missing))
             .map(|row| row.name.clone())
@@ -103,14 +103,14 @@ pub(super) fn notes(summaries: &[Summary], wanted: &CountedEvents) -> Text {
         names.truncate(8);
         names
     };
-    let missing_here = lacking(Missing::NotSupported);
+    let missing_here = lacking(MissingCount::NotSupported);
     if !missing_here.is_empty() && !wanted.are_named {
         text += format!(
             "Not on this machine: {}. Most virtual machines have no counters of the CPU (PMU).\n",
             missing_here.join(", ")
         );
     }
-    let refused = lacking(Missing::NotPermitted);
+    let refused = lacking(MissingCount::NotPermitted);
     let is_refused =
         rows().any(|row| row.by_kernel.is_some() && row.name != "context-switches" && row.name != "cs");
     if is_refused || !refused.is_empty() {
@@ -125,7 +125,7 @@ pub(super) fn interval(since: Duration, counts: &[IntervalCount<'_>]) -> Text {
         let row = super::measured::row_of_interval(count);
         let shown = match count.value {
             Ok(counted) => value(&row, counted),
-            Err(Missing::NotSupported) => return None,
+            Err(MissingCount::NotSupported) => return None,
             Err(reason) => missing(reason).to_owned(),
         };
         Some(format!("{:>10.3} s  {shown:>16}  {}\n", since.as_secs_f64(), one_line(&row.name)))

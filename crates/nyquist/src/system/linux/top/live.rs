@@ -2,7 +2,7 @@
 
 use crate::source_paths::DiskPaths;
 use nyquist_convert::event::{Event, Timestamp};
-use nyquist_convert::{Converter, LibSource, Progress, StackCopyFeedback, Symbolicator};
+use nyquist_convert::{Converter, LibSource, Progress, Symbolicator};
 use nyquist_profile::{LibId, Profile};
 use nyquist_record::linux::Companion as _;
 use nyquist_record::linux::wait_stacks::WaitStacks;
@@ -103,9 +103,8 @@ impl Live {
         self.heard = now;
     }
 
-    /// The outcomes of copies of stacks since the last call.
-    pub(super) fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
-        self.converter.take_stack_copy_feedback()
+    pub(super) fn converter(&mut self) -> &mut Converter {
+        &mut self.converter
     }
 
     /// Converts the observations of waiting threads so far.

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::live_page::{Pace, PageProfile};
 use crate::memory;
 use crate::printer::Printer;
-use crate::system::linux::drive::{ChunkSink, drive};
+use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::outcome_messages;
 use crate::system::linux::record::{
@@ -17,11 +17,11 @@ use crate::system::linux::record::{
 use crate::{finder, identity};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
-use nyquist_convert::{Converter, Options, Shape, StackCopyFeedback, Symbolicator, Symbols};
+use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
 use nyquist_record::linux::event_names::EventSources;
-use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
+use nyquist_record::linux::launch::{self, ExitStatus, RunningChild, Signaller, SuspendedChild};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::wait_stacks::WaitStacks;
 use nyquist_record::linux::{self, EndReason, RecordedEvent, StopHandle, Target, now};
@@ -97,7 +97,7 @@ pub(super) struct Session {
 /// The remaining state after the end of the recording.
 struct RecorderEnd {
     /// The command, if it has not ended.
-    running: Option<Running>,
+    running: Option<RunningChild>,
     /// The number of waiting threads that may not be read.
     unread_waits: usize,
 }
@@ -145,8 +145,8 @@ impl Session {
         let live = Arc::new(Mutex::new(live));
         let recording = backend.record().map_err(|error| open_failure(&error))?;
         outcome_messages::print_before_start(Printer::new(args.verbosity), &about.outcome);
-        let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
-        let (stop, command) = (recording.stop_handle(), running.as_ref().map(Running::signaller));
+        let running = child.map(SuspendedChild::start).transpose().map_err(|error| launch_failure(&error))?;
+        let (stop, command) = (recording.stop_handle(), running.as_ref().map(RunningChild::signaller));
         let (orders, ordered) = mpsc::channel();
         let recorder = spawn("top-recorder", {
             let recorder = Recorder { live: Arc::clone(&live), orders: orders.clone() };
@@ -180,7 +180,7 @@ impl Session {
 }
 
 /// Prepares the command, if there is one, and collects its output.
-fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure> {
+fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<SuspendedChild>), Failure> {
     if !args.pid.is_empty() {
         return Ok((CommandOutput::default(), None));
     }
@@ -192,7 +192,7 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure
 }
 
 /// Opens the events of the command, or of the processes with these ids.
-fn open_backend(args: &TopArgs, child: Option<&Suspended>, pids: &[Pid]) -> Result<Backend, Failure> {
+fn open_backend(args: &TopArgs, child: Option<&SuspendedChild>, pids: &[Pid]) -> Result<Backend, Failure> {
     let target = child.map_or_else(|| Target::Attach(pids.to_vec()), |child| Target::Child(child.pid()));
     let waits = || RecordedEvent::of_waits(&EventSources::of_machine());
     let options = linux::Options {
@@ -204,7 +204,7 @@ fn open_backend(args: &TopArgs, child: Option<&Suspended>, pids: &[Pid]) -> Resu
         ..linux::Options::default()
     };
     let options = with_stacks(args.stacks, options)?;
-    let loses_privileges = child.and_then(Suspended::loses_privileges);
+    let loses_privileges = child.and_then(SuspendedChild::loses_privileges);
     let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
     backend.map_err(|error| open_failure(&error))
 }
@@ -285,7 +285,7 @@ impl Recorder {
     fn run(
         self,
         mut recording: Recording,
-        running: Option<Running>,
+        running: Option<RunningChild>,
         messages: &MessageSender,
     ) -> RecorderEnd {
         drive(&mut recording, &mut &self);
@@ -304,16 +304,12 @@ impl Recorder {
 }
 
 impl ChunkSink for &Recorder {
-    fn take(
-        &mut self,
-        events: &mut Vec<Event>,
-        _records: Option<Bytes>,
-        complete_before: Timestamp,
-    ) -> StackCopyFeedback {
-        self.with_live(|live| {
-            live.push(events.drain(..), complete_before, now());
-            live.take_stack_copy_feedback()
-        })
+    fn take(&mut self, events: &mut Vec<Event>, _records: Option<Bytes>, complete_before: Timestamp) {
+        self.with_live(|live| live.push(events.drain(..), complete_before, now()));
+    }
+
+    fn with_converter(&mut self, call: impl FnOnce(&mut Converter)) {
+        self.with_live(|live| call(live.converter()));
     }
 }
 

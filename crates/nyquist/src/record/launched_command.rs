@@ -3,7 +3,7 @@
 use crate::control::{Control, Phase};
 use crate::failure::FAILED;
 use crate::printer::Printer;
-use crate::system::launch::{ChildExit, EndReason, Running, end_message};
+use crate::system::launch::{ChildExit, EndReason, RunningChild, end_message};
 use crate::system::signals::{EndSignal, StopHandle};
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -14,16 +14,16 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A command that runs.
-pub(crate) struct Launched {
-    running: Arc<Running>,
+pub(crate) struct LaunchedCommand {
+    running: Arc<RunningChild>,
     name: String,
     is_recorded: bool,
 }
 
-impl Launched {
+impl LaunchedCommand {
     /// A command of this name. If it `is_recorded`, its end ends the recording. Otherwise running processes
     /// are recorded, for as long as the command runs.
-    pub(crate) fn new(running: Running, name: String, is_recorded: bool) -> Self {
+    pub(crate) fn new(running: RunningChild, name: String, is_recorded: bool) -> Self {
         Self { running: Arc::new(running), name, is_recorded }
     }
 
@@ -74,7 +74,7 @@ impl Launched {
 }
 
 /// From here on, requests end the recording, or the command.
-pub(crate) fn enter_recording(control: &Control, stop: StopHandle, command: Option<&Launched>) {
+pub(crate) fn enter_recording(control: &Control, stop: StopHandle, command: Option<&LaunchedCommand>) {
     let signaller = command.map(|command| command.running.signaller());
     control.enter(Phase::Recording { stop, command: signaller, interrupts: 0 });
     if let Some(command) = command.filter(|command| !command.is_recorded) {

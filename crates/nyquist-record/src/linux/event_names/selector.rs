@@ -1,0 +1,22 @@
+//! The kernel's identification of something that it can count.
+
+use super::probe::Probe;
+
+/// The kernel's identification of something that it can count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    /// `perf_event_attr.type`.
+    pub kind: u32,
+    /// `perf_event_attr.config`, `config1` and `config2`.
+    pub config: [u64; 3],
+    /// The place in a file, for a probe.
+    pub probe: Option<Probe>,
+    /// The only CPUs on which the counting unit counts, if it is limited to some.
+    pub cpus: Option<Vec<u32>>,
+}
+
+impl Selector {
+    pub(super) fn new(kind: u32, config: u64) -> Self {
+        Self { kind, config: [config, 0, 0], probe: None, cpus: None }
+    }
+}
