@@ -95,7 +95,7 @@ pub struct Comparison {
 /// Otherwise 1.5 % is assumed. A function is noise unless its difference is more than both explain.
 /// O(nodes + functions × runs).
 pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions) -> Diff<'a> {
-    let mut names = Names::default();
+    let mut names = RunNames::default();
     let before: Vec<_> = before.iter().map(|view| names.add_run(view)).collect();
     let after: Vec<_> = after.iter().map(|view| names.add_run(view)).collect();
     let requested =
@@ -136,7 +136,7 @@ pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions
 
 /// The functions of all runs, by their names in each run.
 #[derive(Default)]
-struct Names<'a> {
+struct RunNames<'a> {
     keys: FxHashMap<String, usize>,
     rows: Vec<(String, Option<&'a str>)>,
 }
@@ -149,7 +149,7 @@ struct Run {
     weights: Vec<(u64, u64)>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> RunNames<'a> {
     fn add_run(&mut self, view: &View<'a>) -> Run {
         let count = view.index.function_count();
         let ids = (0..count).map(nyquist_profile::FuncId::from_index);

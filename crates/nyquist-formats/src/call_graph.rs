@@ -131,16 +131,16 @@ impl CallGraph {
         let mut roots: Vec<usize> = (0..count).collect();
         roots.sort_by_key(|&it| (is_called[it], std::cmp::Reverse(self.functions[it].cost())));
         let (mut states, mut order, mut path) =
-            (vec![State::New; count], Vec::with_capacity(count), Vec::new());
+            (vec![VisitState::New; count], Vec::with_capacity(count), Vec::new());
         for root in roots {
-            if states[root] == State::New {
-                states[root] = State::Open;
+            if states[root] == VisitState::New {
+                states[root] = VisitState::Open;
                 path.push((root, 0));
             }
             while let Some((caller, next)) = path.last_mut() {
                 let caller = *caller;
                 let Some(call) = self.functions[caller].calls.get_mut(*next) else {
-                    states[caller] = State::Done;
+                    states[caller] = VisitState::Done;
                     order.push(caller);
                     path.pop();
                     continue;
@@ -148,15 +148,15 @@ impl CallGraph {
                 *next += 1;
                 let callee = call.callee;
                 match states[callee] {
-                    State::New => {
-                        states[callee] = State::Open;
+                    VisitState::New => {
+                        states[callee] = VisitState::Open;
                         path.push((callee, 0));
                     }
-                    State::Open => {
+                    VisitState::Open => {
                         call.closes_circle = true;
                         self.functions[callee].flow.is_in_circle = true;
                     }
-                    State::Done => {}
+                    VisitState::Done => {}
                 }
             }
         }
@@ -298,7 +298,7 @@ impl Function {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum VisitState {
     New,
     Open,
     Done,

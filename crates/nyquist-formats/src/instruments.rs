@@ -54,11 +54,11 @@ struct OpenElement {
     name: String,
     id: Option<u64>,
     /// Its value: that of the element which its `ref` names.
-    value: Option<Value>,
+    value: Option<ElementValue>,
     /// The used attributes, such as `name` and `fmt`.
     attributes: FxHashMap<&'static str, String>,
     text: String,
-    children: Vec<(String, Value)>,
+    children: Vec<(String, ElementValue)>,
 }
 
 /// The attributes that are used, of all elements.
@@ -66,7 +66,7 @@ const ATTRIBUTES: [&str; 7] = ["name", "fmt", "addr", "load-addr", "path", "UUID
 
 /// The value of an element that has ended.
 #[derive(Clone, Debug)]
-enum Value {
+enum ElementValue {
     Text(std::rc::Rc<str>),
     Process {
         pid: std::rc::Rc<str>,
@@ -89,7 +89,7 @@ enum Value {
 #[derive(Default)]
 struct InstrumentsReader {
     open: Vec<OpenElement>,
-    by_id: FxHashMap<u64, Value>,
+    by_id: FxHashMap<u64, ElementValue>,
     rows: u64,
     incomplete: u64,
     not_running: u64,
@@ -137,7 +137,7 @@ impl InstrumentsReader {
     }
 
     /// The value of an element that has ended. Rows and the elements around them have none.
-    fn value(&mut self, importer: &mut Importer, element: &OpenElement) -> Option<Value> {
+    fn value(&mut self, importer: &mut Importer, element: &OpenElement) -> Option<ElementValue> {
         match element.name.as_str() {
             "row" => {
                 self.end_row(importer, element);
@@ -152,24 +152,24 @@ impl InstrumentsReader {
             "backtrace" => Some(stack(importer, element)),
             // Newer versions wrap backtraces.
             "tagged-backtrace" => element.find("backtrace").cloned(),
-            _ => Some(Value::Text(element.text.trim().into())),
+            _ => Some(ElementValue::Text(element.text.trim().into())),
         }
     }
 
     fn end_row(&mut self, importer: &mut Importer, row: &OpenElement) {
         let number = |names: &[&str]| {
             names.iter().find_map(|name| match row.find(name)? {
-                Value::Text(text) => text.parse::<u64>().ok(),
+                ElementValue::Text(text) => text.parse::<u64>().ok(),
                 _ => None,
             })
         };
         let time = number(&["sample-time", "event-time", "start-time"]);
         let thread = match row.find("thread") {
-            Some(&Value::Thread(thread)) => Some(thread),
+            Some(&ElementValue::Thread(thread)) => Some(thread),
             _ => None,
         };
         let stack = row.children.iter().find_map(|(_, value)| match value {
-            Value::Stack(stack) => Some(*stack),
+            ElementValue::Stack(stack) => Some(*stack),
             _ => None,
         });
         let (Some(time), Some(thread), Some(stack)) = (time, thread, stack) else {
@@ -178,7 +178,7 @@ impl InstrumentsReader {
         };
         self.rows += 1;
         let runs = match row.find("thread-state") {
-            Some(Value::Text(state)) => matches!(&**state, "Running" | ""),
+            Some(ElementValue::Text(state)) => matches!(&**state, "Running" | ""),
             _ => true,
         };
         if runs {
@@ -201,13 +201,13 @@ fn resolved(entity: &BytesRef<'_>) -> String {
 const MAX_TEXT: usize = 1 << 16;
 
 impl OpenElement {
-    fn find(&self, name: &str) -> Option<&Value> {
+    fn find(&self, name: &str) -> Option<&ElementValue> {
         self.children.iter().find(|(child, _)| child == name).map(|(_, value)| value)
     }
 
     fn find_text(&self, name: &str) -> &str {
         match self.find(name) {
-            Some(Value::Text(text)) => text,
+            Some(ElementValue::Text(text)) => text,
             _ => "",
         }
     }
@@ -222,46 +222,54 @@ impl OpenElement {
 }
 
 /// `app (123)`, with its pid as a child.
-fn process(element: &OpenElement) -> Value {
+fn process(element: &OpenElement) -> ElementValue {
     let shown = element.attribute("fmt");
     let name = shown.rsplit_once(" (").map_or(shown, |(name, _)| name);
-    Value::Process { pid: element.find_text("pid").into(), name: name.into() }
+    ElementValue::Process { pid: element.find_text("pid").into(), name: name.into() }
 }
 
 /// `worker 0x1f (app, pid: 123)`, with its tid and process as children.
-fn thread(importer: &mut Importer, element: &OpenElement) -> Value {
+fn thread(importer: &mut Importer, element: &OpenElement) -> ElementValue {
     let shown = element.attribute("fmt");
     let name = shown.split_once(" 0x").map_or(shown, |(name, _)| name).trim();
     let (pid, process) = match element.find("process") {
-        Some(Value::Process { pid, name }) => (&**pid, &**name),
+        Some(ElementValue::Process { pid, name }) => (&**pid, &**name),
         _ => ("0", ""),
     };
-    Value::Thread(importer.thread(ThreadName { pid, process, tid: element.find_text("tid"), thread: name }))
+    ElementValue::Thread(importer.thread(ThreadName {
+        pid,
+        process,
+        tid: element.find_text("tid"),
+        thread: name,
+    }))
 }
 
-fn lib(importer: &mut Importer, element: &OpenElement) -> Value {
+fn lib(importer: &mut Importer, element: &OpenElement) -> ElementValue {
     let path = element.attribute("path");
     let path = if path.is_empty() { element.attribute("name") } else { path };
     let lib = importer.lib(path, Some(element.attribute("UUID")));
-    Value::Lib { lib, load_address: element.hex_attribute("load-addr").unwrap_or(0) }
+    ElementValue::Lib { lib, load_address: element.hex_attribute("load-addr").unwrap_or(0) }
 }
 
-fn source(element: &OpenElement) -> Value {
-    Value::Source { file: element.find_text("path").into(), line: element.attribute("line").parse().ok() }
+fn source(element: &OpenElement) -> ElementValue {
+    ElementValue::Source {
+        file: element.find_text("path").into(),
+        line: element.attribute("line").parse().ok(),
+    }
 }
 
-fn frame(importer: &mut Importer, element: &OpenElement) -> Value {
+fn frame(importer: &mut Importer, element: &OpenElement) -> ElementValue {
     let (lib, load_address) = match element.find("binary") {
-        Some(&Value::Lib { lib, load_address }) => (Some(lib), load_address),
+        Some(&ElementValue::Lib { lib, load_address }) => (Some(lib), load_address),
         _ => (None, 0),
     };
     let (file, line) = match element.find("source") {
-        Some(Value::Source { file, line }) => (Some(&**file), *line),
+        Some(ElementValue::Source { file, line }) => (Some(&**file), *line),
         _ => (None, None),
     };
     let address = element.hex_attribute("addr").and_then(|address| address.checked_sub(load_address));
     let is_kernel = lib.is_some_and(|lib| importer.builder().profile().lib(lib).name.starts_with("kernel"));
-    Value::Frame(importer.frame(&Code {
+    ElementValue::Frame(importer.frame(&Code {
         name: element.attribute("name"),
         lib,
         file,
@@ -273,14 +281,14 @@ fn frame(importer: &mut Importer, element: &OpenElement) -> Value {
 }
 
 /// Its frames are listed from the innermost on.
-fn stack(importer: &mut Importer, element: &OpenElement) -> Value {
+fn stack(importer: &mut Importer, element: &OpenElement) -> ElementValue {
     let mut stack = None;
     for (_, value) in element.children.iter().rev() {
-        if let &Value::Frame(frame) = value {
+        if let &ElementValue::Frame(frame) = value {
             stack = Some(importer.stack(stack, frame));
         }
     }
-    Value::Stack(stack)
+    ElementValue::Stack(stack)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use crate::code::{AllCode, CodeRange, UncoveredCode};
 use crate::rule::Rule;
 use crate::table::{Table, TableBuilder};
-use crate::x86_64::flow::{Flow, State};
+use crate::x86_64::flow::{Flow, FrameState};
 use crate::x86_64::instructions;
 use nyquist_object::elf::Section;
 use nyquist_object::{Architecture, ByteSource, Elf, RelativeAddress};
@@ -154,7 +154,10 @@ impl<'a> CodeStretch<'a> {
 
     /// Follows its code further, and returns the places in other parts that it refers to, by relative
     /// addresses.
-    fn go_on(&mut self, how: fn(&mut Flow<'a>) -> Vec<(i64, State)>) -> impl Iterator<Item = (u32, State)> {
+    fn go_on(
+        &mut self,
+        how: fn(&mut Flow<'a>) -> Vec<(i64, FrameState)>,
+    ) -> impl Iterator<Item = (u32, FrameState)> {
         let start = self.range.start;
         let outside = self.flow.as_mut().map(how).unwrap_or_default();
         outside.into_iter().filter_map(move |(offset, state)| Some((at_offset(start, offset)?, state)))
@@ -172,7 +175,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Follows the code at these places, and all code that it leads to in any part.
-    fn follow(&mut self, mut places: Vec<(u32, State)>) {
+    fn follow(&mut self, mut places: Vec<(u32, FrameState)>) {
         loop {
             for (place, state) in places.drain(..) {
                 if let Some(part) = self.at(place) {
@@ -198,7 +201,7 @@ fn follow_all(starts: &Starts<'_>) -> Table {
             part.flow().add_start(offset);
         }
     }
-    parts.follow(starts.functions.iter().map(|start| (*start, State::ENTRY)).collect());
+    parts.follow(starts.functions.iter().map(|start| (*start, FrameState::ENTRY)).collect());
     for flow in parts.0.iter_mut().filter_map(|part| part.flow.as_mut()) {
         flow.add_rest();
     }

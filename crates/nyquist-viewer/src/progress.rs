@@ -14,10 +14,10 @@ const WATCHED_FOR: Duration = Duration::from_secs(3);
 
 /// Shared between the pages of a recording and the thread that makes their profiles.
 #[derive(Debug, Default)]
-pub(crate) struct Progress(Mutex<State>);
+pub(crate) struct Progress(Mutex<ProgressState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ProgressState {
     version: u64,
     phase: Phase,
     /// The time of the last request for updates.
@@ -81,7 +81,7 @@ impl Progress {
         state.phase = state.phase.max(phase);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -55,12 +55,12 @@ pub(crate) struct ViewedProfile {
 
 /// The sender of requests. The thread starts with the first one, or on demand.
 pub(crate) struct Worker {
-    state: Mutex<State>,
+    state: Mutex<WorkerState>,
     /// For a running recording.
     progress: Option<Arc<Progress>>,
 }
 
-enum State {
+enum WorkerState {
     /// The thread has not started.
     Idle(Box<(ViewedProfile, Arc<dyn SymbolSource>)>),
     /// The thread is running.
@@ -82,7 +82,7 @@ impl Worker {
         symbols: Arc<dyn SymbolSource>,
         progress: Option<Arc<Progress>>,
     ) -> Self {
-        Self { state: Mutex::new(State::Idle(Box::new((subject, symbols)))), progress }
+        Self { state: Mutex::new(WorkerState::Idle(Box::new((subject, symbols)))), progress }
     }
 
     /// Starts computing the data for all responses, without waiting for it.
@@ -105,15 +105,15 @@ impl Worker {
         let sender = {
             let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
             match &mut *state {
-                State::Idle(owned) => {
+                WorkerState::Idle(owned) => {
                     owned.0 = subject;
                     return self
                         .progress
                         .as_ref()
                         .map_or(Duration::ZERO, |progress| progress.count_version());
                 }
-                State::Started(sender) => sender.clone(),
-                State::Failed => return Duration::ZERO,
+                WorkerState::Started(sender) => sender.clone(),
+                WorkerState::Failed => return Duration::ZERO,
             }
         };
         let (taken, reply) = sync_channel(1);
@@ -135,33 +135,35 @@ impl Worker {
     pub(crate) fn pass_time(&self, until_ns: u64) -> Duration {
         let Ok(mut state) = self.state.lock() else { return Duration::ZERO };
         match &mut *state {
-            State::Idle(owned) => owned.0.until_ns = Some(until_ns),
-            State::Started(sender) => {
+            WorkerState::Idle(owned) => owned.0.until_ns = Some(until_ns),
+            WorkerState::Started(sender) => {
                 let (taken, reply) = sync_channel(1);
                 let _ = sender.send(Message::Time(until_ns, taken));
                 drop(state);
                 return reply.recv().unwrap_or_default();
             }
-            State::Failed => {}
+            WorkerState::Failed => {}
         }
         Duration::ZERO
     }
 
     fn sender(&self) -> Option<mpsc::Sender<Message>> {
         let mut state = self.state.lock().ok()?;
-        if let State::Idle(_) = &*state {
-            let State::Idle(owned) = std::mem::replace(&mut *state, State::Failed) else { return None };
+        if let WorkerState::Idle(_) = &*state {
+            let WorkerState::Idle(owned) = std::mem::replace(&mut *state, WorkerState::Failed) else {
+                return None;
+            };
             let (sender, messages) = channel();
             let (subject, symbols) = *owned;
             let progress = self.progress.clone();
             let work = move || work(subject, &*symbols, progress.as_deref(), &messages);
             if thread::Builder::new().name("nyquist-viewer".to_owned()).spawn(work).is_ok() {
-                *state = State::Started(sender);
+                *state = WorkerState::Started(sender);
             }
         }
         match &*state {
-            State::Started(sender) => Some(sender.clone()),
-            State::Idle(_) | State::Failed => None,
+            WorkerState::Started(sender) => Some(sender.clone()),
+            WorkerState::Idle(_) | WorkerState::Failed => None,
         }
     }
 }

@@ -35,14 +35,14 @@ pub(crate) enum Phase {
 /// Shares the phase with the thread that waits for signals.
 #[derive(Clone)]
 pub(crate) struct Control {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ControlState>>,
     /// Requests are taken under the lock of the state, so that the phase does not change until they are
     /// handled.
     requests: Arc<Requests>,
 }
 
 #[derive(Default)]
-struct State {
+struct ControlState {
     phase: Phase,
     /// Requests that came before there was anything to end. They apply to the next phase.
     waiting: Vec<Request>,
@@ -90,19 +90,19 @@ impl Control {
     }
 
     /// Handles the requests that have come.
-    fn handle_all(&self, state: &mut State) -> io::Result<()> {
+    fn handle_all(&self, state: &mut ControlState) -> io::Result<()> {
         while let Some(request) = self.requests.take()? {
             state.handle(request);
         }
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ControlState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ControlState {
     fn handle(&mut self, request: Request) {
         match &mut self.phase {
             Phase::Starting => self.waiting.push(request),

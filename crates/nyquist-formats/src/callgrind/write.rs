@@ -24,7 +24,7 @@ const UNKNOWN: &str = "???";
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
-    let table = Table::new(profile);
+    let table = CostTable::new(profile);
     let events = events(profile);
     let mut writer =
         Writer { profile, paths, table: &table, events: events.len(), files: FxHashMap::default(), out };
@@ -95,7 +95,7 @@ struct CostLine {
 }
 
 /// The costs of all rows.
-struct Table<'a> {
+struct CostTable<'a> {
     profile: &'a Profile,
     /// The function in the file for each function of the profile.
     same: Vec<FuncId>,
@@ -117,7 +117,7 @@ impl CostRow {
     }
 }
 
-impl<'a> Table<'a> {
+impl<'a> CostTable<'a> {
     fn new(profile: &'a Profile) -> Self {
         let mut table = Self { profile, same: same_functions(profile), rows: BTreeMap::new(), total: [0; 2] };
         let outermost = table.outermost();
@@ -238,7 +238,7 @@ fn same_functions(profile: &Profile) -> Vec<FuncId> {
 struct Writer<'a, W> {
     profile: &'a Profile,
     paths: SourcePaths<'a>,
-    table: &'a Table<'a>,
+    table: &'a CostTable<'a>,
     events: usize,
     /// The numbers of the files so far, and of functions without a file. A name is written once.
     files: FxHashMap<Option<SourceId>, usize>,

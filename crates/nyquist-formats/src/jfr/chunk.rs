@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::cursor::Cursor;
 use super::metadata::Metadata;
-use super::values::{Decoder, Value};
+use super::values::{Decoder, JfrValue};
 
 /// The first bytes of a chunk.
 pub(crate) const MAGIC: &[u8] = b"FLR\0";
@@ -144,7 +144,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// The constant with this class and number.
-    pub(super) fn constant(&self, class: u64, key: u64) -> Option<Value<'a>> {
+    pub(super) fn constant(&self, class: u64, key: u64) -> Option<JfrValue<'a>> {
         let &at = self.constants.get(&(class, key))?;
         let mut cursor = Cursor::new(self.bytes, at, self.is_compressed);
         Decoder::new(&self.metadata, self.bytes.len() - at).constant(&mut cursor, class)

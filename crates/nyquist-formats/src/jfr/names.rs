@@ -7,7 +7,7 @@ use nyquist_profile::{FrameId, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 use super::chunk::Chunk;
-use super::values::Value;
+use super::values::JfrValue;
 use crate::import::{Code, Importer, ThreadName};
 
 /// The maximum length of names of classes and methods, which is not reached in practice. Longer names are
@@ -22,7 +22,7 @@ pub(super) struct Process {
 }
 
 /// The resolved constants of a chunk.
-pub(super) struct Names<'c, 'a> {
+pub(super) struct ChunkNames<'c, 'a> {
     chunk: &'c Chunk<'a>,
     process: &'c Process,
     texts: FxHashMap<(u64, u64), Rc<str>>,
@@ -33,7 +33,7 @@ pub(super) struct Names<'c, 'a> {
     bytes_left: &'c mut usize,
 }
 
-impl<'c, 'a> Names<'c, 'a> {
+impl<'c, 'a> ChunkNames<'c, 'a> {
     pub(super) fn new(chunk: &'c Chunk<'a>, process: &'c Process, bytes_left: &'c mut usize) -> Self {
         Self {
             chunk,
@@ -47,35 +47,35 @@ impl<'c, 'a> Names<'c, 'a> {
     }
 
     /// The value of a constant's field.
-    fn field<'v>(&self, value: &'v Value<'a>, name: &str) -> &'v Value<'a> {
-        let Value::Struct(class, fields) = value else { return &Value::Missing };
+    fn field<'v>(&self, value: &'v JfrValue<'a>, name: &str) -> &'v JfrValue<'a> {
+        let JfrValue::Struct(class, fields) = value else { return &JfrValue::Missing };
         let place = self.chunk.metadata.field(*class, name).map(|(place, _)| place);
-        place.and_then(|place| fields.get(place)).unwrap_or(&Value::Missing)
+        place.and_then(|place| fields.get(place)).unwrap_or(&JfrValue::Missing)
     }
 
     /// A text: a direct one, that of a constant, or that of a constant that contains one text (a symbol, a
     /// frame's type) or a name (a class).
-    pub(super) fn text(&mut self, value: &Value<'a>) -> Rc<str> {
+    pub(super) fn text(&mut self, value: &JfrValue<'a>) -> Rc<str> {
         self.text_within(value, 0)
     }
 
-    fn text_within(&mut self, value: &Value<'a>, depth: usize) -> Rc<str> {
+    fn text_within(&mut self, value: &JfrValue<'a>, depth: usize) -> Rc<str> {
         match value {
-            Value::Text(text) => cut(text).into(),
+            JfrValue::Text(text) => cut(text).into(),
             _ if depth > 4 => "".into(),
-            &Value::Constant(class, key) => {
+            &JfrValue::Constant(class, key) => {
                 if let Some(known) = self.texts.get(&(class, key)) {
                     return Rc::clone(known);
                 }
-                let constant = self.chunk.constant(class, key).unwrap_or(Value::Missing);
+                let constant = self.chunk.constant(class, key).unwrap_or(JfrValue::Missing);
                 let text = self.text_within(&constant, depth + 1);
                 self.texts.insert((class, key), Rc::clone(&text));
                 text
             }
-            Value::Struct(..) => {
+            JfrValue::Struct(..) => {
                 let names = ["name", "string", "description"];
                 let found =
-                    names.iter().map(|name| self.field(value, name)).find(|it| **it != Value::Missing);
+                    names.iter().map(|name| self.field(value, name)).find(|it| **it != JfrValue::Missing);
                 found.map_or_else(|| "".into(), |found| self.text_within(found, depth + 1))
             }
             _ => "".into(),
@@ -83,23 +83,23 @@ impl<'c, 'a> Names<'c, 'a> {
     }
 
     /// A class's name in Java's notation, with dots.
-    pub(super) fn class(&mut self, value: &Value<'a>) -> String {
+    pub(super) fn class(&mut self, value: &JfrValue<'a>) -> String {
         self.text(value).replace('/', ".")
     }
 
     /// The stack that an event refers to.
-    pub(super) fn stack(&mut self, importer: &mut Importer, value: &Value<'a>) -> Option<StackId> {
-        let &Value::Constant(class, key) = value else { return None };
+    pub(super) fn stack(&mut self, importer: &mut Importer, value: &JfrValue<'a>) -> Option<StackId> {
+        let &JfrValue::Constant(class, key) = value else { return None };
         if let Some(&stack) = self.stacks.get(&key) {
             return stack;
         }
-        let trace = self.chunk.constant(class, key).unwrap_or(Value::Missing);
+        let trace = self.chunk.constant(class, key).unwrap_or(JfrValue::Missing);
         let mut stack = None;
-        if *self.field(&trace, "truncated") == Value::Integer(1) {
+        if *self.field(&trace, "truncated") == JfrValue::Integer(1) {
             let truncated = importer.frame(&Code { name: "(truncated)", ..Code::default() });
             stack = Some(importer.stack(None, truncated));
         }
-        if let Value::Array(frames) = self.field(&trace, "frames") {
+        if let JfrValue::Array(frames) = self.field(&trace, "frames") {
             // The innermost frame comes first.
             for frame in frames.iter().rev() {
                 let frame = self.frame(importer, frame);
@@ -110,7 +110,7 @@ impl<'c, 'a> Names<'c, 'a> {
         stack
     }
 
-    fn frame(&mut self, importer: &mut Importer, frame: &Value<'a>) -> FrameId {
+    fn frame(&mut self, importer: &mut Importer, frame: &JfrValue<'a>) -> FrameId {
         let name = self.method(self.field(frame, "method"));
         let line = self.field(frame, "lineNumber").unsigned();
         let kind = self.text(self.field(frame, "type"));
@@ -124,12 +124,12 @@ impl<'c, 'a> Names<'c, 'a> {
     }
 
     /// `package.Class.method`; functions of native code have no class.
-    fn method(&mut self, value: &Value<'a>) -> Rc<str> {
-        let &Value::Constant(class, key) = value else { return "".into() };
+    fn method(&mut self, value: &JfrValue<'a>) -> Rc<str> {
+        let &JfrValue::Constant(class, key) = value else { return "".into() };
         if let Some(known) = self.methods.get(&(class, key)) {
             return Rc::clone(known);
         }
-        let method = self.chunk.constant(class, key).unwrap_or(Value::Missing);
+        let method = self.chunk.constant(class, key).unwrap_or(JfrValue::Missing);
         let owner = self.class(self.field(&method, "type"));
         let name = self.text(self.field(&method, "name"));
         let full: Rc<str> = match (owner.is_empty(), name.is_empty()) {
@@ -149,8 +149,8 @@ impl<'c, 'a> Names<'c, 'a> {
     }
 
     /// The thread that an event refers to.
-    pub(super) fn thread(&mut self, importer: &mut Importer, value: &Value<'a>) -> Option<ThreadIndex> {
-        let &Value::Constant(class, key) = value else { return None };
+    pub(super) fn thread(&mut self, importer: &mut Importer, value: &JfrValue<'a>) -> Option<ThreadIndex> {
+        let &JfrValue::Constant(class, key) = value else { return None };
         if let Some(&thread) = self.threads.get(&key) {
             return thread;
         }
@@ -160,7 +160,7 @@ impl<'c, 'a> Names<'c, 'a> {
         thread
     }
 
-    fn add_thread(&mut self, importer: &mut Importer, thread: &Value<'a>) -> ThreadIndex {
+    fn add_thread(&mut self, importer: &mut Importer, thread: &JfrValue<'a>) -> ThreadIndex {
         let id = |name| self.field(thread, name).unsigned().filter(|&id| id > 0);
         // A virtual thread has no system thread.
         let tid = match (id("osThreadId"), id("javaThreadId")) {

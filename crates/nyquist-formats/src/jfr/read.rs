@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use super::chunk::{Chunk, extent};
 use super::measures::{Amount, MeasuredValue, Settings, VALUES, choose, measure};
-use super::names::{Names, Process};
-use super::values::Value;
+use super::names::{ChunkNames, Process};
+use super::values::JfrValue;
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, ThreadName};
 
@@ -89,19 +89,19 @@ fn chunks(bytes: &[u8]) -> Result<(Chunks<'_>, Option<String>), ReadError> {
 struct Fields<'m, 'a> {
     chunk: &'m Chunk<'a>,
     class: u64,
-    values: Vec<Value<'a>>,
+    values: Vec<JfrValue<'a>>,
 }
 
 impl<'a> Fields<'_, 'a> {
-    fn get(&self, name: &str) -> &Value<'a> {
+    fn get(&self, name: &str) -> &JfrValue<'a> {
         let place = self.chunk.metadata.field(self.class, name).map(|(place, _)| place);
-        place.and_then(|place| self.values.get(place)).unwrap_or(&Value::Missing)
+        place.and_then(|place| self.values.get(place)).unwrap_or(&JfrValue::Missing)
     }
 
     /// The first of the fields that exists.
-    fn first(&self, names: &[&str]) -> &Value<'a> {
+    fn first(&self, names: &[&str]) -> &JfrValue<'a> {
         let mut values = names.iter().map(|name| self.get(name));
-        values.find(|value| **value != Value::Missing).unwrap_or(&Value::Missing)
+        values.find(|value| **value != JfrValue::Missing).unwrap_or(&JfrValue::Missing)
     }
 
     fn number(&self, name: &str) -> u64 {
@@ -149,7 +149,7 @@ impl JfrReader {
     /// Reads a chunk's description of the recording.
     fn read_head(&mut self, chunk: &Chunk<'_>) {
         let process = self.process.clone();
-        let mut names = Names::new(chunk, &process, &mut self.name_bytes_left);
+        let mut names = ChunkNames::new(chunk, &process, &mut self.name_bytes_left);
         let mut decoder = chunk.decoder();
         for mut event in chunk.events() {
             let class = event.class;
@@ -190,7 +190,7 @@ impl JfrReader {
     fn read_chunk(&mut self, chunk: &Chunk<'_>) {
         let process = self.process.clone();
         let mut name_bytes_left = self.name_bytes_left;
-        let mut names = Names::new(chunk, &process, &mut name_bytes_left);
+        let mut names = ChunkNames::new(chunk, &process, &mut name_bytes_left);
         let mut decoder = chunk.decoder();
         // The wanted classes are looked up once, because there are many events.
         let wanted: FxHashMap<u64, (Option<Amount>, bool)> = (chunk.metadata.names())
@@ -246,7 +246,7 @@ impl JfrReader {
     fn add_marker<'a>(
         &mut self,
         fields: &Fields<'_, 'a>,
-        names: &mut Names<'_, 'a>,
+        names: &mut ChunkNames<'_, 'a>,
         thread: ThreadIndex,
         stack: Option<StackId>,
     ) {

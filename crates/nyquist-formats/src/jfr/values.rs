@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 8;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value<'a> {
+pub(super) enum JfrValue<'a> {
     /// A null or missing value.
     Missing,
     Integer(i64),
@@ -19,11 +19,11 @@ pub(super) enum Value<'a> {
     /// The constant with this class and number.
     Constant(u64, u64),
     /// The fields of a class.
-    Struct(u64, Vec<Value<'a>>),
-    Array(Vec<Value<'a>>),
+    Struct(u64, Vec<JfrValue<'a>>),
+    Array(Vec<JfrValue<'a>>),
 }
 
-impl Value<'_> {
+impl JfrValue<'_> {
     /// A non-negative integer.
     pub(super) fn unsigned(&self) -> Option<u64> {
         match *self {
@@ -46,52 +46,57 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     /// The fields of a class. `None` if the bytes are damaged.
-    pub(super) fn fields(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<Vec<Value<'a>>> {
+    pub(super) fn fields(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<Vec<JfrValue<'a>>> {
         self.fields_of(cursor, self.metadata.class(class)?, 0)
     }
 
     /// A constant of a class: a text, or its fields.
-    pub(super) fn constant(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<Value<'a>> {
+    pub(super) fn constant(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<JfrValue<'a>> {
         self.one(cursor, class, 0)
     }
 
-    fn fields_of(&mut self, cursor: &mut Cursor<'a>, class: &Class, depth: usize) -> Option<Vec<Value<'a>>> {
+    fn fields_of(
+        &mut self,
+        cursor: &mut Cursor<'a>,
+        class: &Class,
+        depth: usize,
+    ) -> Option<Vec<JfrValue<'a>>> {
         class.fields.iter().map(|field| self.field(cursor, field, depth)).collect()
     }
 
-    fn field(&mut self, cursor: &mut Cursor<'a>, field: &Field, depth: usize) -> Option<Value<'a>> {
+    fn field(&mut self, cursor: &mut Cursor<'a>, field: &Field, depth: usize) -> Option<JfrValue<'a>> {
         if !field.is_array {
             return self.element(cursor, field, depth);
         }
         let count = cursor.count()?;
         let elements: Option<Vec<_>> = (0..count).map(|_| self.element(cursor, field, depth)).collect();
-        elements.map(Value::Array)
+        elements.map(JfrValue::Array)
     }
 
-    fn element(&mut self, cursor: &mut Cursor<'a>, field: &Field, depth: usize) -> Option<Value<'a>> {
+    fn element(&mut self, cursor: &mut Cursor<'a>, field: &Field, depth: usize) -> Option<JfrValue<'a>> {
         if field.is_constant {
-            return cursor.long().map(|key| Value::Constant(field.class, key));
+            return cursor.long().map(|key| JfrValue::Constant(field.class, key));
         }
         self.one(cursor, field.class, depth)
     }
 
-    fn one(&mut self, cursor: &mut Cursor<'a>, id: u64, depth: usize) -> Option<Value<'a>> {
+    fn one(&mut self, cursor: &mut Cursor<'a>, id: u64, depth: usize) -> Option<JfrValue<'a>> {
         self.steps_left = self.steps_left.checked_sub(1)?;
         let class = self.metadata.class(id)?;
         Some(match class.kind {
-            Kind::Byte => Value::Integer(cursor.byte()?.into()),
-            Kind::Short => Value::Integer(i64::from(cursor.short()? as i16)),
-            Kind::Int => Value::Integer(i64::from(cursor.int()? as i32)),
-            Kind::Long => Value::Integer(cursor.long()?.cast_signed()),
-            Kind::Float => Value::Number(cursor.float()?),
-            Kind::Double => Value::Number(cursor.double()?),
+            Kind::Byte => JfrValue::Integer(cursor.byte()?.into()),
+            Kind::Short => JfrValue::Integer(i64::from(cursor.short()? as i16)),
+            Kind::Int => JfrValue::Integer(i64::from(cursor.int()? as i32)),
+            Kind::Long => JfrValue::Integer(cursor.long()?.cast_signed()),
+            Kind::Float => JfrValue::Number(cursor.float()?),
+            Kind::Double => JfrValue::Number(cursor.double()?),
             Kind::Text => match cursor.text()? {
-                Text::Null => Value::Missing,
-                Text::Here(text) => Value::Text(text),
-                Text::Constant(key) => Value::Constant(id, key),
+                Text::Null => JfrValue::Missing,
+                Text::Here(text) => JfrValue::Text(text),
+                Text::Constant(key) => JfrValue::Constant(id, key),
             },
             Kind::Struct if depth == MAX_DEPTH => return None,
-            Kind::Struct => Value::Struct(id, self.fields_of(cursor, class, depth + 1)?),
+            Kind::Struct => JfrValue::Struct(id, self.fields_of(cursor, class, depth + 1)?),
         })
     }
 }

@@ -112,7 +112,7 @@ enum ProfileChoice {
 
 /// The meaning of a value of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Value {
+struct ValueMeaning {
     /// The number of units of the measure in one value.
     factor: u64,
     is_cpu: bool,
@@ -132,18 +132,18 @@ fn period(profile: &message::Profile, strings: &Strings<'_>) -> Option<u64> {
     (unit == Unit::Time).then(|| factor.saturating_mul(period))
 }
 
-fn value(profile: &message::Profile, strings: &Strings<'_>) -> Value {
+fn value(profile: &message::Profile, strings: &Strings<'_>) -> ValueMeaning {
     let (kind, unit) = value_type(profile, strings);
     let (factor, unit) = factor_of(unit);
     let off_cpu = unit == Unit::Time && matches!(kind, OFF_CPU | "off-cpu" | "offcpu");
     if unit == Unit::Time && matches!(kind, "cpu" | "cpu_time" | "on_cpu") {
-        return Value { factor, is_cpu: true, off_cpu };
+        return ValueMeaning { factor, is_cpu: true, off_cpu };
     }
     let period_kind = profile.period_type.map_or("", |kind| strings.text(kind.kind.into()));
     let is_cpu_sample = matches!(kind, "samples" | "sample") && unit == Unit::Count && period_kind == "cpu";
     match period(profile, strings).filter(|_| is_cpu_sample) {
-        Some(period) => Value { factor: period, is_cpu: true, off_cpu },
-        None => Value { factor, is_cpu: false, off_cpu },
+        Some(period) => ValueMeaning { factor: period, is_cpu: true, off_cpu },
+        None => ValueMeaning { factor, is_cpu: false, off_cpu },
     }
 }
 
@@ -263,7 +263,7 @@ impl OtlpReader<'_> {
             let value = match self.wanted {
                 // The value as it is stored, so that a sample is not converted to time.
                 ProfileChoice::Named(_) => {
-                    Value { factor: self.plain_factor(profile), off_cpu: false, ..value }
+                    ValueMeaning { factor: self.plain_factor(profile), off_cpu: false, ..value }
                 }
                 ProfileChoice::CpuTime(_) => value,
             };
@@ -301,7 +301,7 @@ impl OtlpReader<'_> {
         resource: (usize, &Identity),
         profile: &message::Profile,
         sample: &message::Sample,
-        value: Value,
+        value: ValueMeaning,
     ) {
         if self.importer.stack_count() > self.most_stacks {
             self.unread += 1;
@@ -326,7 +326,7 @@ impl OtlpReader<'_> {
         }
     }
 
-    fn amount(&mut self, amount: i64, value: Value) -> u64 {
+    fn amount(&mut self, amount: i64, value: ValueMeaning) -> u64 {
         self.negative += u64::from(amount < 0);
         u64::try_from(amount).unwrap_or(0).saturating_mul(value.factor)
     }

@@ -68,7 +68,7 @@ pub(super) struct Writer<'a, Out> {
 
 /// The tables of texts, by their indices in `texts`.
 #[derive(Clone, Copy)]
-enum Table {
+enum TextTable {
     Functions,
     Paths,
     Sources,
@@ -226,7 +226,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
     }
 
     /// The number of a text, which is interned if it is new. 0 for an empty text.
-    fn text(&mut self, table: Table, text: &str) -> u64 {
+    fn text(&mut self, table: TextTable, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
         }
@@ -237,9 +237,9 @@ impl<'a, Out: Write> Writer<'a, Out> {
         let id = numbers.len() as u64 + 1;
         numbers.insert(text.to_owned(), id);
         let interned = match table {
-            Table::Functions => &mut self.interned.function_names,
-            Table::Paths => &mut self.interned.mapping_paths,
-            Table::Sources => &mut self.interned.source_paths,
+            TextTable::Functions => &mut self.interned.function_names,
+            TextTable::Paths => &mut self.interned.mapping_paths,
+            TextTable::Sources => &mut self.interned.source_paths,
         };
         interned.push(InternedString { id, text: text.as_bytes().to_vec() });
         id
@@ -265,7 +265,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
         let id = u64::from(u32::MAX);
         if !self.has_no_stack {
             self.has_no_stack = true;
-            let function_name = self.text(Table::Functions, "(unknown)");
+            let function_name = self.text(TextTable::Functions, "(unknown)");
             self.interned.frames.push(Frame { id, function_name, ..Frame::default() });
             self.interned.callstacks.push(Callstack { id, frames: vec![id] });
         }
@@ -278,9 +278,9 @@ impl<'a, Out: Write> Writer<'a, Out> {
         }
         let profile = self.profile;
         let row = profile.frame(frame);
-        let function_name = self.text(Table::Functions, profile.func_name(row.func));
+        let function_name = self.text(TextTable::Functions, profile.func_name(row.func));
         let source = profile.frame_source(row).map(|source| source_path(profile, source, self.paths));
-        let source_path = self.text(Table::Sources, &source.unwrap_or_default());
+        let source_path = self.text(TextTable::Sources, &source.unwrap_or_default());
         let mapping = profile.func(row.func).lib.map_or(0, |lib| self.lib(lib));
         let id = self.frames.len() as u64 + 1;
         self.frames.insert(frame, id);
@@ -301,7 +301,7 @@ impl<'a, Out: Write> Writer<'a, Out> {
         entry.insert(next);
         let lib = self.profile.lib(lib);
         let path = if lib.path.is_empty() { &lib.name } else { &lib.path };
-        let path = self.text(Table::Paths, path);
+        let path = self.text(TextTable::Paths, path);
         let build_id = lib.code_id.as_deref().and_then(bytes_of_hex).map_or(0, |text| {
             self.interned.build_ids.push(InternedString { id: next, text });
             next

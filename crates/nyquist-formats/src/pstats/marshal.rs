@@ -13,21 +13,21 @@ const IS_REFERRED: u8 = 0x80;
 
 /// A value. Copies are cheap.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum MarshalValue {
     None,
     Integer(i64),
     Float(f64),
     /// A text, by its index among the texts.
     Text(usize),
-    Tuple(Rc<[Value]>),
+    Tuple(Rc<[MarshalValue]>),
     /// Keys with their values.
-    Dictionary(Rc<[(Value, Value)]>),
+    Dictionary(Rc<[(MarshalValue, MarshalValue)]>),
 }
 
 /// A document: its value, and its texts.
 #[derive(Debug)]
 pub(super) struct Document {
-    pub value: Value,
+    pub value: MarshalValue,
     pub texts: Vec<String>,
 }
 
@@ -43,13 +43,13 @@ struct MarshalReader<'a> {
     texts: Vec<String>,
     /// The values that others refer to by their number, with their depths. A value that is not complete yet
     /// is `None`.
-    referred: Vec<Option<(Value, u32)>>,
+    referred: Vec<Option<(MarshalValue, u32)>>,
 }
 
 impl MarshalReader<'_> {
     /// The next value, with its depth. `Some(None)` for the mark that ends a dictionary.
     #[expect(clippy::option_option, reason = "an end and an error are not the same")]
-    fn value(&mut self, depth: u32) -> Option<Option<(Value, u32)>> {
+    fn value(&mut self, depth: u32) -> Option<Option<(MarshalValue, u32)>> {
         let [kind] = self.take()?;
         let place = (kind & IS_REFERRED != 0).then(|| {
             self.referred.push(None);
@@ -57,13 +57,13 @@ impl MarshalReader<'_> {
         });
         let value = match kind & !IS_REFERRED {
             b'0' => return Some(None),
-            b'N' => Value::None,
-            b'F' => Value::Integer(0),
-            b'T' => Value::Integer(1),
-            b'i' => Value::Integer(i64::from(i32::from_le_bytes(self.take()?))),
-            b'I' => Value::Integer(i64::from_le_bytes(self.take()?)),
-            b'l' => Value::Integer(self.long()?),
-            b'g' => Value::Float(f64::from_le_bytes(self.take()?)),
+            b'N' => MarshalValue::None,
+            b'F' => MarshalValue::Integer(0),
+            b'T' => MarshalValue::Integer(1),
+            b'i' => MarshalValue::Integer(i64::from(i32::from_le_bytes(self.take()?))),
+            b'I' => MarshalValue::Integer(i64::from_le_bytes(self.take()?)),
+            b'l' => MarshalValue::Integer(self.long()?),
+            b'g' => MarshalValue::Float(f64::from_le_bytes(self.take()?)),
             b'z' | b'Z' => self.text(true)?,
             b's' | b'a' | b'A' | b'u' | b't' => self.text(false)?,
             b'r' => return self.reference(depth).map(Some),
@@ -75,14 +75,14 @@ impl MarshalReader<'_> {
         Some(Some(self.referred_as(place, (value, 0))))
     }
 
-    fn referred_as(&mut self, place: Option<usize>, value: (Value, u32)) -> (Value, u32) {
+    fn referred_as(&mut self, place: Option<usize>, value: (MarshalValue, u32)) -> (MarshalValue, u32) {
         if let Some(place) = place {
             self.referred[place] = Some(value.clone());
         }
         value
     }
 
-    fn container(&mut self, kind: u8, depth: u32) -> Option<(Value, u32)> {
+    fn container(&mut self, kind: u8, depth: u32) -> Option<(MarshalValue, u32)> {
         match kind {
             b')' | b'(' if depth < MAX_DEPTH => self.tuple(kind == b')', depth),
             b'{' if depth < MAX_DEPTH => self.dictionary(depth),
@@ -115,22 +115,22 @@ impl MarshalReader<'_> {
         Some(if count < 0 { -number } else { number })
     }
 
-    fn text(&mut self, is_short: bool) -> Option<Value> {
+    fn text(&mut self, is_short: bool) -> Option<MarshalValue> {
         let length = self.length(is_short)?;
         let (text, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         self.texts.push(String::from_utf8_lossy(text).into_owned());
-        Some(Value::Text(self.texts.len() - 1))
+        Some(MarshalValue::Text(self.texts.len() - 1))
     }
 
     /// A value that was read before. It has the same depth as there.
-    fn reference(&mut self, depth: u32) -> Option<(Value, u32)> {
+    fn reference(&mut self, depth: u32) -> Option<(MarshalValue, u32)> {
         let place = self.length(false)?;
         let (value, height) = self.referred.get(place)?.clone()?;
         (depth + height <= MAX_DEPTH).then_some((value, height))
     }
 
-    fn tuple(&mut self, is_short: bool, depth: u32) -> Option<(Value, u32)> {
+    fn tuple(&mut self, is_short: bool, depth: u32) -> Option<(MarshalValue, u32)> {
         let length = self.length(is_short)?;
         let (mut values, mut height) = (Vec::new(), 0);
         for _ in 0..length {
@@ -138,17 +138,17 @@ impl MarshalReader<'_> {
             height = height.max(of_value);
             values.push(value);
         }
-        Some((Value::Tuple(values.into()), height + 1))
+        Some((MarshalValue::Tuple(values.into()), height + 1))
     }
 
-    fn dictionary(&mut self, depth: u32) -> Option<(Value, u32)> {
+    fn dictionary(&mut self, depth: u32) -> Option<(MarshalValue, u32)> {
         let (mut entries, mut height) = (Vec::new(), 0);
         while let Some((key, of_key)) = self.value(depth + 1)? {
             let (value, of_value) = self.value(depth + 1)??;
             height = height.max(of_key).max(of_value);
             entries.push((key, value));
         }
-        Some((Value::Dictionary(entries.into()), height + 1))
+        Some((MarshalValue::Dictionary(entries.into()), height + 1))
     }
 }
 
@@ -161,10 +161,12 @@ mod tests {
         // {("ab", -3): (2**20, 1.5, None), "ab": 2**40} with "ab" referred to.
         let bytes = b"{)\x02\xda\x02abi\xfd\xff\xff\xff)\x03i\x00\x00\x10\x00g\0\0\0\0\0\0\xf8?Nr\0\0\0\0l\x03\0\0\0\0\0\0\0\0\x040";
         let Document { value, texts } = read(bytes).unwrap();
-        let key = Value::Tuple([Value::Text(0), Value::Integer(-3)].into());
-        let of_key = Value::Tuple([Value::Integer(1 << 20), Value::Float(1.5), Value::None].into());
-        let entries = [(key, of_key), (Value::Text(0), Value::Integer(1 << 40))];
-        assert_eq!((value, texts), (Value::Dictionary(entries.into()), vec!["ab".to_owned()]));
+        let key = MarshalValue::Tuple([MarshalValue::Text(0), MarshalValue::Integer(-3)].into());
+        let of_key = MarshalValue::Tuple(
+            [MarshalValue::Integer(1 << 20), MarshalValue::Float(1.5), MarshalValue::None].into(),
+        );
+        let entries = [(key, of_key), (MarshalValue::Text(0), MarshalValue::Integer(1 << 40))];
+        assert_eq!((value, texts), (MarshalValue::Dictionary(entries.into()), vec!["ab".to_owned()]));
         for length in 0..bytes.len() {
             assert!(read(&bytes[..length]).is_none(), "{length}");
         }

@@ -13,7 +13,7 @@ use crate::call_graph::CallGraph;
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Code, Importer, ThreadName};
 use crate::json::nanoseconds;
-use marshal::{Document, Value};
+use marshal::{Document, MarshalValue};
 
 const FORMAT: &str = "a file of Python's cProfile";
 
@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
     let Document { value, texts } = marshal::read(bytes)
         .ok_or_else(|| malformed("it is cut off, or has values that such files do not have"))?;
-    let Value::Dictionary(functions) = value else { return Err(malformed("it is not a dictionary")) };
+    let MarshalValue::Dictionary(functions) = value else { return Err(malformed("it is not a dictionary")) };
     let mut importer = Importer::new("Python", "pstats");
     importer.meta_mut().measure = Measure { name: "wall time".into(), unit: Unit::Time };
     let name = ThreadName { pid: "0", process: "Python", tid: "0", thread: "Python" };
@@ -76,25 +76,29 @@ struct PstatsReader {
 impl PstatsReader {
     /// Reads a function with the number of its calls, its own time, its total time, and its callers with the
     /// same values.
-    fn read_function(&mut self, key: &Value, value: &Value) -> Option<()> {
+    fn read_function(&mut self, key: &MarshalValue, value: &MarshalValue) -> Option<()> {
         let (function, frame) = self.function(key)?;
-        let Value::Tuple(values) = value else { return None };
+        let MarshalValue::Tuple(values) = value else { return None };
         let [_, _, own, _, callers] = &values[..] else { return None };
         self.graph.add_own(function, frame, time(own)?);
-        let Value::Dictionary(callers) = callers else { return None };
+        let MarshalValue::Dictionary(callers) = callers else { return None };
         for (caller, value) in callers.iter() {
             self.callers_left = self.callers_left.checked_sub(1)?;
             let caller = self.function(caller)?;
             // The module `profile` only has the number of calls.
-            let total = if let Value::Tuple(values) = value { values.get(3).and_then(time)? } else { 0 };
+            let total =
+                if let MarshalValue::Tuple(values) = value { values.get(3).and_then(time)? } else { 0 };
             self.graph.add_call(caller, function, total);
         }
         Some(())
     }
 
-    fn function(&mut self, key: &Value) -> Option<(usize, FrameId)> {
-        let Value::Tuple(key) = key else { return None };
-        let [Value::Text(file), Value::Integer(line), Value::Text(name)] = key[..] else { return None };
+    fn function(&mut self, key: &MarshalValue) -> Option<(usize, FrameId)> {
+        let MarshalValue::Tuple(key) = key else { return None };
+        let [MarshalValue::Text(file), MarshalValue::Integer(line), MarshalValue::Text(name)] = key[..]
+        else {
+            return None;
+        };
         let (file, name) = (*self.names.get(file)?, *self.names.get(name)?);
         if let Some(&known) = self.functions.get(&(file, line, name)) {
             return Some(known);
@@ -108,10 +112,10 @@ impl PstatsReader {
     }
 }
 
-fn time(value: &Value) -> Option<u64> {
+fn time(value: &MarshalValue) -> Option<u64> {
     match *value {
-        Value::Float(seconds) => Some(nanoseconds(seconds, 1e9)),
-        Value::Integer(seconds) => Some(nanoseconds(seconds as f64, 1e9)),
+        MarshalValue::Float(seconds) => Some(nanoseconds(seconds, 1e9)),
+        MarshalValue::Integer(seconds) => Some(nanoseconds(seconds as f64, 1e9)),
         _ => None,
     }
 }

@@ -53,10 +53,10 @@ impl<S: ByteSource> Pe<S> {
         Ok(table.exports(self, &window))
     }
 
-    fn export_table(&self, window: &Window) -> Option<Table> {
+    fn export_table(&self, window: &Window) -> Option<ExportArrays> {
         let fields = Fields(&window.bytes);
         let (count, names) = (fields.u32(20)?.min(MAX_EXPORTS), fields.u32(24)?.min(MAX_EXPORTS));
-        Some(Table {
+        Some(ExportArrays {
             first_ordinal: fields.u32(16)?,
             addresses: self.export_words(window, fields.u32(28)?, count, 4)?,
             names: self.export_words(window, fields.u32(32)?, names, 4)?,
@@ -85,14 +85,14 @@ impl<S: ByteSource> Pe<S> {
 }
 
 /// The arrays of the export table.
-struct Table {
+struct ExportArrays {
     first_ordinal: u32,
     addresses: Vec<u8>,
     names: Vec<u8>,
     indexes: Vec<u8>,
 }
 
-impl Table {
+impl ExportArrays {
     fn exports<S: ByteSource>(&self, pe: &Pe<S>, window: &Window) -> Vec<Export> {
         let count = self.addresses.len() / 4;
         let mut named = vec![false; count];

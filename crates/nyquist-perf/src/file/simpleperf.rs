@@ -179,12 +179,12 @@ fn file_of_message(bytes: &[u8]) -> SymbolFile {
     let mut file = SymbolFile::default();
     for (number, value) in Fields(bytes) {
         match (number, value) {
-            (1, Value::Bytes(bytes)) => file.path = String::from_utf8_lossy(bytes).into_owned(),
-            (2, Value::Number(number)) => file.kind = SymbolFileKind::from_number(number),
-            (3, Value::Number(number)) => file.min_vaddr = number,
-            (4, Value::Bytes(bytes)) => file.symbols.push(symbol_of_message(bytes)),
+            (1, FieldValue::Bytes(bytes)) => file.path = String::from_utf8_lossy(bytes).into_owned(),
+            (2, FieldValue::Number(number)) => file.kind = SymbolFileKind::from_number(number),
+            (3, FieldValue::Number(number)) => file.min_vaddr = number,
+            (4, FieldValue::Bytes(bytes)) => file.symbols.push(symbol_of_message(bytes)),
             // `ElfFile` and `KernelModule` have the offset as their first field.
-            (6 | 7, Value::Bytes(bytes)) => file.min_vaddr_offset = Some(first_number(bytes)),
+            (6 | 7, FieldValue::Bytes(bytes)) => file.min_vaddr_offset = Some(first_number(bytes)),
             _ => {}
         }
     }
@@ -199,9 +199,9 @@ fn symbol_of_message(bytes: &[u8]) -> FileSymbol {
     let mut symbol = FileSymbol::default();
     for (number, value) in Fields(bytes) {
         match (number, value) {
-            (1, Value::Number(number)) => symbol.address = number,
-            (2, Value::Number(number)) => symbol.len = number as u32,
-            (3, Value::Bytes(bytes)) => symbol.name = String::from_utf8_lossy(bytes).into_owned(),
+            (1, FieldValue::Number(number)) => symbol.address = number,
+            (2, FieldValue::Number(number)) => symbol.len = number as u32,
+            (3, FieldValue::Bytes(bytes)) => symbol.name = String::from_utf8_lossy(bytes).into_owned(),
             _ => {}
         }
     }
@@ -211,7 +211,7 @@ fn symbol_of_message(bytes: &[u8]) -> FileSymbol {
 /// The field 1 of a message, which is 0 if it is missing.
 fn first_number(bytes: &[u8]) -> u64 {
     let numbers = Fields(bytes).filter_map(|field| match field {
-        (1, Value::Number(number)) => Some(number),
+        (1, FieldValue::Number(number)) => Some(number),
         _ => None,
     });
     numbers.last().unwrap_or_default()
@@ -221,7 +221,7 @@ fn first_number(bytes: &[u8]) -> u64 {
 struct Fields<'a>(&'a [u8]);
 
 /// The value of a field.
-enum Value<'a> {
+enum FieldValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
@@ -242,7 +242,7 @@ impl Fields<'_> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = (u64, Value<'a>);
+    type Item = (u64, FieldValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let key = self.varint()?;
@@ -252,14 +252,14 @@ impl<'a> Iterator for Fields<'a> {
             Some(taken)
         };
         let value = match key & 7 {
-            0 => Value::Number(self.varint()?),
-            1 => Value::Bytes(take(8)?),
-            5 => Value::Bytes(take(4)?),
+            0 => FieldValue::Number(self.varint()?),
+            1 => FieldValue::Bytes(take(8)?),
+            5 => FieldValue::Bytes(take(4)?),
             2 => {
                 let len = usize::try_from(self.varint()?).ok()?;
                 let (taken, rest) = self.0.split_at_checked(len)?;
                 self.0 = rest;
-                Value::Bytes(taken)
+                FieldValue::Bytes(taken)
             }
             _ => return None,
         };

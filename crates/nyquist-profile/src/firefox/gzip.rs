@@ -194,18 +194,18 @@ fn new_compress() -> Compress {
 /// The blocks that no thread compresses yet.
 #[derive(Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     jobs: VecDeque<Job>,
     closed: bool,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -221,7 +221,7 @@ impl Queue {
     /// Compresses blocks until the queue is closed.
     fn work(&self) {
         let mut compress = new_compress();
-        let is_idle = |state: &mut State| state.jobs.is_empty() && !state.closed;
+        let is_idle = |state: &mut QueueState| state.jobs.is_empty() && !state.closed;
         loop {
             let state = self.changed.wait_while(self.lock(), is_idle);
             let job = state.unwrap_or_else(PoisonError::into_inner).jobs.pop_front();

@@ -6,7 +6,7 @@ use nyquist_object::Cursor;
 
 /// The value of an attribute, as far as symbolication needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum AttributeValue {
     /// An address.
     Address(u64),
     /// An index into the unit's part of `.debug_addr`.
@@ -44,7 +44,7 @@ pub(crate) enum StringRef {
     Index(u64),
 }
 
-impl Value {
+impl AttributeValue {
     /// Reads the value of one attribute.
     #[inline]
     pub(crate) fn read(cursor: &mut Cursor<'_>, of: &Specification, encoding: Encoding) -> Option<Self> {

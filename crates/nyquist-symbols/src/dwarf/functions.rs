@@ -1,7 +1,7 @@
 //! The functions and inlined calls that contain given addresses: one pass over a unit's entries.
 
 use super::abbreviations::Abbreviation;
-use super::attribute::Value;
+use super::attribute::AttributeValue;
 use super::die_walk::{Stop, Walk};
 use super::pc::Pc;
 use super::ranges::{ListBuffers, RangeLists, UnitView};
@@ -40,7 +40,7 @@ pub(crate) struct Call {
 
 impl From<CallSite> for Call {
     fn from(site: CallSite) -> Self {
-        let number = |value: Option<Value>| value.and_then(Value::number).unwrap_or(0);
+        let number = |value: Option<AttributeValue>| value.and_then(AttributeValue::number).unwrap_or(0);
         Self { file: number(site.file), line: number(site.line), column: number(site.column) }
     }
 }
@@ -211,7 +211,7 @@ impl Scan<'_> {
         }
         let (mut pc, mut site) = (Pc::default(), CallSite::default());
         for attribute in attributes {
-            let value = Value::read(&mut cursor, attribute, encoding)?;
+            let value = AttributeValue::read(&mut cursor, attribute, encoding)?;
             pc.take(attribute.name, value);
             site.take(attribute.name, value);
         }
@@ -226,10 +226,10 @@ impl Scan<'_> {
         let own = start + self.walk.at as u64;
         let (entry, call) = match (role, site.origin) {
             // Many calls share one function, so its name is only looked up once.
-            (Role::Inlined, Some(Value::UnitRef(origin))) => {
+            (Role::Inlined, Some(AttributeValue::UnitRef(origin))) => {
                 (start.saturating_add(origin), Some(site.into()))
             }
-            (Role::Inlined, Some(Value::InfoRef(origin))) => (origin, Some(site.into())),
+            (Role::Inlined, Some(AttributeValue::InfoRef(origin))) => (origin, Some(site.into())),
             (Role::Inlined, _) => (own, Some(site.into())),
             _ => (own, None),
         };

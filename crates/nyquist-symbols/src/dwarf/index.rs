@@ -21,7 +21,7 @@ struct CoveredRange {
 
 /// Ranges by their start, and how far those before any of them reach.
 #[derive(Debug, Default)]
-struct Table {
+struct RangeIndex {
     ranges: Vec<CoveredRange>,
     reach: Vec<u64>,
 }
@@ -30,8 +30,8 @@ struct Table {
 /// leaves out are only read for an address that it does not cover.
 #[derive(Debug, Default)]
 pub(crate) struct UnitIndex {
-    aranges: OnceLock<(Table, FxHashSet<u64>)>,
-    rest: OnceLock<Table>,
+    aranges: OnceLock<(RangeIndex, FxHashSet<u64>)>,
+    rest: OnceLock<RangeIndex>,
 }
 
 impl UnitIndex {
@@ -40,15 +40,15 @@ impl UnitIndex {
     pub(crate) fn find(&self, file: &DwarfFile, first_code: u64, address: u64) -> Option<u64> {
         let (aranges, listed) = self.aranges.get_or_init(|| {
             let (ranges, listed) = read_aranges(file, first_code);
-            (Table::new(ranges), listed)
+            (RangeIndex::new(ranges), listed)
         });
         aranges.find(address).or_else(|| {
-            self.rest.get_or_init(|| Table::new(read_units(file, first_code, listed))).find(address)
+            self.rest.get_or_init(|| RangeIndex::new(read_units(file, first_code, listed))).find(address)
         })
     }
 }
 
-impl Table {
+impl RangeIndex {
     fn new(mut ranges: Vec<CoveredRange>) -> Self {
         ranges.sort();
         let reach = ranges.iter().scan(0, |reach: &mut u64, range| {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_innermost_of_overlapping_ranges_answers() {
         let covered = |start, end, unit| CoveredRange { start, end, unit };
-        let table = Table::new(vec![covered(10, 100, 1), covered(20, 30, 2), covered(40, 50, 3)]);
+        let table = RangeIndex::new(vec![covered(10, 100, 1), covered(20, 30, 2), covered(40, 50, 3)]);
         for (address, expected) in [
             (9, None),
             (10, Some(1)),

@@ -37,7 +37,7 @@ use function_name::FunctionName;
 use functions::{Call, Scope, find_scopes};
 use index::UnitIndex;
 use lines::{LineProgram, LineRow, program_bytes};
-use names::Names;
+use names::UnitNames;
 use nyquist_object::Svma;
 use ranges::{ListBuffers, UnitView};
 use unit::Unit;
@@ -106,7 +106,7 @@ impl Dwarf {
         let header = entries.unit.header;
         let bytes = entries.file.sections.info.slice(header.offset..header.end, bytes)?;
         let scopes = find_scopes(&entries, bytes, wanted, lists);
-        let mut names = Names::new(entries, bytes);
+        let mut names = UnitNames::new(entries, bytes);
         let mut program = self.line_program(view, lines);
         let rows = program.as_ref().map(|program| program.rows(wanted)).unwrap_or_default();
         let found = (0..wanted.len()).map(|index| {
@@ -146,7 +146,7 @@ impl Dwarf {
 fn chain<'a>(
     scopes: impl Iterator<Item = &'a Scope> + Clone,
     row: Option<LineRow>,
-    names: &mut Names<'_>,
+    names: &mut UnitNames<'_>,
     mut program: Option<&mut LineProgram<'_>>,
 ) -> DebugAnswer {
     let mut found =

@@ -7,13 +7,13 @@ use super::ranges::UnitView;
 use rustc_hash::FxHashMap;
 
 /// Names the functions of one unit.
-pub(crate) struct Names<'a> {
+pub(crate) struct UnitNames<'a> {
     origins: Origins<'a>,
     qualifiers: Qualifiers,
     known: FxHashMap<u64, Option<FunctionName>>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> UnitNames<'a> {
     pub(crate) fn new(view: UnitView<'a>, entries: &'a [u8]) -> Self {
         let (qualifiers, known) = Default::default();
         Self { origins: Origins::new(view, entries), qualifiers, known }

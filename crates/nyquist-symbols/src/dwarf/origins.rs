@@ -1,6 +1,6 @@
 //! The origins of an entry: the entries from a concrete one to the declaration, and the name that they state.
 
-use super::attribute::{StringRef, Value};
+use super::attribute::{AttributeValue, StringRef};
 use super::file::DwarfFile;
 use super::function_name::FunctionName;
 use super::ranges::UnitView;
@@ -35,7 +35,7 @@ impl DebugInfoFile {
 struct NameAttributes {
     linkage: Option<StringRef>,
     name: Option<StringRef>,
-    origin: Option<Value>,
+    origin: Option<AttributeValue>,
     file: Option<u64>,
     line: Option<u64>,
     /// Whether it is an inlined call. The entries around a call do not qualify its name.
@@ -62,8 +62,8 @@ pub(super) enum NameForm {
 }
 
 impl NameAttributes {
-    fn take(&mut self, name: DwAt, value: Value) {
-        let string = if let Value::String(string) = value { Some(string) } else { None };
+    fn take(&mut self, name: DwAt, value: AttributeValue) {
+        let string = if let AttributeValue::String(string) = value { Some(string) } else { None };
         match name {
             // Before DWARF 4, the attribute of linkage names was a vendor extension.
             constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => self.linkage = string,
@@ -179,11 +179,11 @@ fn text(
 }
 
 /// The file and the offset in it that a reference leads to from a unit.
-fn target((place, unit): (DebugInfoFile, u64), reference: Value) -> Option<(DebugInfoFile, u64)> {
+fn target((place, unit): (DebugInfoFile, u64), reference: AttributeValue) -> Option<(DebugInfoFile, u64)> {
     match reference {
-        Value::UnitRef(offset) => Some((place, unit.checked_add(offset)?)),
-        Value::InfoRef(offset) => Some((place, offset)),
-        Value::SupplementaryRef(offset) => Some((DebugInfoFile::Supplementary, offset)),
+        AttributeValue::UnitRef(offset) => Some((place, unit.checked_add(offset)?)),
+        AttributeValue::InfoRef(offset) => Some((place, offset)),
+        AttributeValue::SupplementaryRef(offset) => Some((DebugInfoFile::Supplementary, offset)),
         _ => None,
     }
 }
@@ -196,7 +196,7 @@ fn read_names(unit: &Unit, entries: &[u8], entry: usize) -> Option<NameAttribute
     let mut said =
         NameAttributes { is_call: abbreviation.role == Role::Inlined, ..NameAttributes::default() };
     for attribute in unit.abbreviations.attributes(abbreviation) {
-        let value = Value::read(&mut cursor, attribute, encoding)?;
+        let value = AttributeValue::read(&mut cursor, attribute, encoding)?;
         said.take(attribute.name, value);
     }
     Some(said)

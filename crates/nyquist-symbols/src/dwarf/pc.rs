@@ -1,19 +1,19 @@
 //! The code ranges of an entry.
 
-use super::attribute::Value;
+use super::attribute::AttributeValue;
 use gimli::constants;
 
 /// The attributes by which an entry states its code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pc {
-    pub(crate) low: Option<Value>,
-    pub(crate) high: Option<Value>,
-    pub(crate) ranges: Option<Value>,
+    pub(crate) low: Option<AttributeValue>,
+    pub(crate) high: Option<AttributeValue>,
+    pub(crate) ranges: Option<AttributeValue>,
 }
 
 impl Pc {
     /// Records an attribute.
-    pub(crate) fn take(&mut self, name: constants::DwAt, value: Value) {
+    pub(crate) fn take(&mut self, name: constants::DwAt, value: AttributeValue) {
         match name {
             constants::DW_AT_low_pc => self.low = Some(value),
             constants::DW_AT_high_pc => self.high = Some(value),

@@ -1,6 +1,6 @@
 //! The code ranges of entries: `.debug_ranges` and `.debug_rnglists`.
 
-use super::attribute::Value;
+use super::attribute::AttributeValue;
 use super::file::DwarfFile;
 use super::pc::Pc;
 use super::unit::Unit;
@@ -71,7 +71,7 @@ struct List<'a, F> {
 
 impl UnitView<'_> {
     /// The address that a value states.
-    pub(crate) fn address(&self, value: Value) -> Option<u64> {
+    pub(crate) fn address(&self, value: AttributeValue) -> Option<u64> {
         self.addresses.sections.address(&self.unit.bases, value)
     }
 
@@ -89,7 +89,7 @@ impl UnitView<'_> {
             let _ = list.read(value, ranges, rnglists);
         } else if let Some(low) = pc.low.and_then(|low| self.address(low)) {
             let high = match pc.high {
-                Some(Value::Number(size)) => low.checked_add(size),
+                Some(AttributeValue::Number(size)) => low.checked_add(size),
                 Some(high) => self.address(high),
                 None => low.checked_add(1),
             };
@@ -107,12 +107,17 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
         Some(())
     }
 
-    fn read(&mut self, value: Value, ranges: &mut Window<'_>, rnglists: &mut Window<'_>) -> Option<()> {
+    fn read(
+        &mut self,
+        value: AttributeValue,
+        ranges: &mut Window<'_>,
+        rnglists: &mut Window<'_>,
+    ) -> Option<()> {
         let UnitView { file, unit, addresses, .. } = *self.view;
         let (file, addresses) = (&file.sections, &addresses.sections);
         let modern = unit.header.encoding.version >= 5;
         match value {
-            Value::RangeListIndex(index) => {
+            AttributeValue::RangeListIndex(index) => {
                 let offset = file.range_list_offset(&unit.bases, index)?;
                 self.read_in(&file.rnglists, rnglists, offset, Self::rnglist)
             }

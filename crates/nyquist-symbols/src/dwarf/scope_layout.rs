@@ -2,7 +2,7 @@
 //! the same offsets in each entry. Then the few attributes that determine whether it contains an address are
 //! read without the others.
 
-use super::attribute::Value;
+use super::attribute::AttributeValue;
 use super::form::{Encoding, Specification, Step, step};
 use super::pc::Pc;
 use super::role::Role;
@@ -32,10 +32,10 @@ pub(crate) struct ScopeLayout {
 /// The attributes of an inlined call besides its code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallSite {
-    pub(crate) origin: Option<Value>,
-    pub(crate) file: Option<Value>,
-    pub(crate) line: Option<Value>,
-    pub(crate) column: Option<Value>,
+    pub(crate) origin: Option<AttributeValue>,
+    pub(crate) file: Option<AttributeValue>,
+    pub(crate) line: Option<AttributeValue>,
+    pub(crate) column: Option<AttributeValue>,
 }
 
 impl ScopeLayout {
@@ -90,15 +90,20 @@ impl ScopeLayout {
 }
 
 impl Field {
-    fn read(self, mut cursor: Cursor<'_>, of: &[Specification], encoding: Encoding) -> Option<Value> {
+    fn read(
+        self,
+        mut cursor: Cursor<'_>,
+        of: &[Specification],
+        encoding: Encoding,
+    ) -> Option<AttributeValue> {
         cursor.seek(cursor.position() + usize::from(self.distance));
-        Value::read(&mut cursor, of.get(usize::from(self.attribute))?, encoding)
+        AttributeValue::read(&mut cursor, of.get(usize::from(self.attribute))?, encoding)
     }
 }
 
 impl CallSite {
     /// Records an attribute that was read in order.
-    pub(crate) fn take(&mut self, name: constants::DwAt, value: Value) {
+    pub(crate) fn take(&mut self, name: constants::DwAt, value: AttributeValue) {
         match name {
             constants::DW_AT_abstract_origin => self.origin = Some(value),
             constants::DW_AT_call_file => self.file = Some(value),

@@ -1,7 +1,7 @@
 //! The DWARF sections of one file, and the references between them.
 
 use super::abbreviations::Abbreviations;
-use super::attribute::{StringRef, Value};
+use super::attribute::{AttributeValue, StringRef};
 use super::form::Encoding;
 use super::shared_map::SharedMap;
 use crate::demangle::readable;
@@ -231,10 +231,10 @@ impl Sections {
     }
 
     /// The address that a value states. An index refers to this file's `.debug_addr`.
-    pub(crate) fn address(&self, bases: &Bases, value: Value) -> Option<u64> {
+    pub(crate) fn address(&self, bases: &Bases, value: AttributeValue) -> Option<u64> {
         match value {
-            Value::Address(address) => Some(address),
-            Value::AddressIndex(index) => self.indexed_address(bases, index),
+            AttributeValue::Address(address) => Some(address),
+            AttributeValue::AddressIndex(index) => self.indexed_address(bases, index),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Unit headers, and the attributes of root entries.
 
 use super::abbreviations::Abbreviations;
-use super::attribute::{StringRef, Value};
+use super::attribute::{AttributeValue, StringRef};
 use super::form::Encoding;
 use super::pc::Pc;
 use super::sections::{Bases, Contributions, Sections};
@@ -203,7 +203,7 @@ impl Unit {
         let code = cursor.uleb()?;
         if let Some(abbreviation) = abbreviations.get(code) {
             for attribute in abbreviations.attributes(abbreviation) {
-                let value = Value::read(&mut cursor, attribute, encoding)?;
+                let value = AttributeValue::read(&mut cursor, attribute, encoding)?;
                 self.take_attribute(attribute.name, value);
             }
         }
@@ -211,19 +211,19 @@ impl Unit {
         Some(())
     }
 
-    fn take_attribute(&mut self, name: constants::DwAt, value: Value) {
+    fn take_attribute(&mut self, name: constants::DwAt, value: AttributeValue) {
         self.pc.take(name, value);
         match (name, value) {
             (constants::DW_AT_stmt_list, _) => self.lines = value.number(),
-            (constants::DW_AT_name, Value::String(string)) => self.name = Some(string),
-            (constants::DW_AT_comp_dir, Value::String(string)) => self.comp_dir = Some(string),
-            (constants::DW_AT_dwo_name | constants::DW_AT_GNU_dwo_name, Value::String(string)) => {
+            (constants::DW_AT_name, AttributeValue::String(string)) => self.name = Some(string),
+            (constants::DW_AT_comp_dir, AttributeValue::String(string)) => self.comp_dir = Some(string),
+            (constants::DW_AT_dwo_name | constants::DW_AT_GNU_dwo_name, AttributeValue::String(string)) => {
                 self.dwo_name = Some(string);
             }
             (constants::DW_AT_language, _) => {
                 self.language = value.number().and_then(|number| number.try_into().ok()).map(DwLang);
             }
-            (constants::DW_AT_GNU_dwo_id, Value::Number(id)) => self.dwo_id = Some(id),
+            (constants::DW_AT_GNU_dwo_id, AttributeValue::Number(id)) => self.dwo_id = Some(id),
             (constants::DW_AT_addr_base | constants::DW_AT_GNU_addr_base, _) => {
                 self.bases.addr = value.number().unwrap_or(0);
             }

@@ -40,7 +40,7 @@ impl KernelSymbols {
 }
 
 /// The identity of the running kernel and its modules, and the places of the modules.
-struct State {
+struct KernelState {
     identity: String,
     places: Places,
 }
@@ -64,7 +64,7 @@ impl RunningKernel {
     }
 
     /// `None` if the kernel hides a part of it.
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<KernelState> {
         let boot = fs::read_to_string(self.path("proc/sys/kernel/random/boot_id")).ok()?;
         let mut identity = format!("{MAKER}\nboot {}\n", boot.trim());
         let build_id = build_id_in_notes(&self.notes(), cfg!(target_endian = "little"));
@@ -76,7 +76,7 @@ impl RunningKernel {
             is_known &= self.add_module(line, &mut identity, &mut places).is_some();
         })
         .ok()?;
-        is_known.then_some(State { identity, places })
+        is_known.then_some(KernelState { identity, places })
     }
 
     /// The folder of a reloaded module has another inode, although everything else may be unchanged.

@@ -3,7 +3,7 @@
 
 use super::debug_map::{DebugMap, ObjectPath};
 use super::images::{Image, images};
-use super::symbols::Names;
+use super::symbols::NameReader;
 use crate::debug_answer::DebugAnswer;
 use crate::dwarf::{Dwarf, DwarfFile, Scratch, SplitFiles};
 use crate::find::{Outcome, open_source};
@@ -201,7 +201,7 @@ impl ObjectFile {
 
 /// The address of each function of an object file. `None` without a symbol table.
 fn functions(image: &Image) -> Option<FxHashMap<Vec<u8>, Option<u64>>> {
-    let mut names = Names::of(image)?;
+    let mut names = NameReader::of(image)?;
     let mut functions = FxHashMap::default();
     for symbol in image.symbols().ok()? {
         if !symbol.section_of(image.sections()).is_some_and(macho::Section::is_code) {

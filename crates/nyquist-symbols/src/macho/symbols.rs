@@ -14,13 +14,13 @@ use std::ops::Range;
 const MAX_RATIO: u64 = 8;
 
 /// Reads many names of one file. Hostile ones share the end of a very long one.
-pub(super) struct Names {
+pub(super) struct NameReader {
     strings: Section,
     /// How many bytes may still be read.
     left: u64,
 }
 
-impl Names {
+impl NameReader {
     /// The names of a file. `None` if it has no symbol table.
     pub(super) fn of(file: &Image) -> Option<Self> {
         let strings = Section::of_range(file.source(), file.symbol_table()?.strings);
@@ -88,7 +88,7 @@ pub(super) fn exports(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
 
 /// The stubs through which functions of other libraries are called.
 pub(super) fn stubs(image: &Image) -> Option<SymbolTable> {
-    let mut names = Names::of(image)?;
+    let mut names = NameReader::of(image)?;
     let stubs = image.stubs().ok().filter(|stubs| !stubs.is_empty())?;
     let symbols = image.symbols().ok()?;
     let named = stubs.into_iter().filter_map(|(start, size, number)| {

@@ -18,7 +18,7 @@ const SIB_RSP: u8 = 0x24;
 
 /// The state of a function's frame before one of its instructions. Distances are in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct FrameState {
     /// The distance from the stack pointer to the CFA, unless the stack pointer was computed.
     above_sp: Option<i64>,
     /// The distance from the frame pointer to the CFA, if the frame pointer is set up.
@@ -27,7 +27,7 @@ pub(crate) struct State {
     saved: Option<i64>,
 }
 
-impl State {
+impl FrameState {
     /// The state at a function's first instruction.
     pub(crate) const ENTRY: Self = Self { above_sp: Some(1), above_fp: None, saved: None };
 
@@ -100,16 +100,16 @@ enum Next {
 }
 
 /// Offsets in code, with the states there.
-type Places = Vec<(usize, State)>;
+type Places = Vec<(usize, FrameState)>;
 
 /// Offsets outside of the code, with the states there.
-type Outside = Vec<(i64, State)>;
+type Outside = Vec<(i64, FrameState)>;
 
 /// The rule at an offset in code that begins with a function or with padding before one. Follows all code
 /// that this leads to.
 pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     let mut flow = Flow::new(code, true);
-    flow.add(0, State::ENTRY);
+    flow.add(0, FrameState::ENTRY);
     flow.follow();
     flow.add_rest();
     flow.follow();
@@ -127,7 +127,7 @@ pub(crate) struct Flow<'a> {
     /// Whether a function begins at a byte.
     functions: Vec<bool>,
     /// The states at jumps by a table, by offset.
-    tables: BTreeMap<usize, State>,
+    tables: BTreeMap<usize, FrameState>,
     /// Places that still have to be followed.
     next: Places,
     /// The same for places after calls. They are followed last, because a call may not return, and then other
@@ -160,8 +160,8 @@ impl<'a> Flow<'a> {
     }
 
     /// Adds a place to follow from.
-    pub(crate) fn add(&mut self, at: usize, state: State) {
-        if state == State::ENTRY {
+    pub(crate) fn add(&mut self, at: usize, state: FrameState) {
+        if state == FrameState::ENTRY {
             self.add_start(at);
         }
         self.next.push((at, state));
@@ -171,7 +171,8 @@ impl<'a> Flow<'a> {
     pub(crate) fn add_rest(&mut self) {
         let rest = self.functions.iter().zip(&self.rules).enumerate();
         self.next.extend(
-            rest.filter(|(_, (begins, rule))| **begins && rule.is_none()).map(|(at, _)| (at, State::ENTRY)),
+            rest.filter(|(_, (begins, rule))| **begins && rule.is_none())
+                .map(|(at, _)| (at, FrameState::ENTRY)),
         );
     }
 
@@ -221,7 +222,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The state at the last jump by a table in a part of a function.
-    fn table_in(&self, part: Range<usize>) -> Option<State> {
+    fn table_in(&self, part: Range<usize>) -> Option<FrameState> {
         /// The most jumps that are checked to find one with a frame.
         const MOST: usize = 8;
         let mut tables = self.tables.range(part).rev().map(|(_, state)| *state).take(MOST);
@@ -229,7 +230,7 @@ impl<'a> Flow<'a> {
         if last.is_entered() { tables.find(|state| !state.is_entered()).or(Some(last)) } else { Some(last) }
     }
 
-    fn follow_line(&mut self, mut at: usize, mut state: State) {
+    fn follow_line(&mut self, mut at: usize, mut state: FrameState) {
         let begun = at;
         while self.rules.get(at).is_some_and(Option::is_none) {
             if at > begun && self.functions.get(at) == Some(&true) {
@@ -274,11 +275,11 @@ impl<'a> Flow<'a> {
         if let Some(begins) = usize::try_from(to).ok().and_then(|to| self.functions.get_mut(to)) {
             *begins = true;
         }
-        self.go(to, State::ENTRY);
+        self.go(to, FrameState::ENTRY);
     }
 
     /// Continues at any place.
-    fn go(&mut self, to: i64, state: State) {
+    fn go(&mut self, to: i64, state: FrameState) {
         match usize::try_from(to).ok().filter(|to| *to < self.code.len()) {
             Some(to) => self.next.push((to, state)),
             None => self.outside.push((to, state)),
@@ -327,7 +328,7 @@ fn address_taken(instruction: &Instruction, bytes: &[u8]) -> Option<i64> {
 }
 
 /// Applies an instruction, and returns where execution continues.
-fn apply(instruction: &Instruction, bytes: &[u8], state: &mut State) -> Next {
+fn apply(instruction: &Instruction, bytes: &[u8], state: &mut FrameState) -> Next {
     let Instruction { map, opcode, rex, modrm, immediate, .. } = *instruction;
     match map {
         Map::One => {}
@@ -368,7 +369,7 @@ fn apply(instruction: &Instruction, bytes: &[u8], state: &mut State) -> Next {
 }
 
 /// The same for an instruction of the one-byte map whose ModRM byte can name the stack pointer.
-fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &mut State) -> Next {
+fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &mut FrameState) -> Next {
     let Instruction { opcode, rex, immediate, .. } = *instruction;
     let (is_register, reg, rm) = (modrm >> 6 == 3, modrm >> 3 & 7, modrm & 7);
     let (reg_is, rm_is) = (
@@ -440,17 +441,17 @@ mod tests {
     use super::*;
 
     fn sp(words: i32, saved: Option<i64>) -> Rule {
-        State { above_sp: Some(words.into()), above_fp: None, saved }.rule()
+        FrameState { above_sp: Some(words.into()), above_fp: None, saved }.rule()
     }
 
     fn fp(words: i64, saved: i64) -> Rule {
-        State { above_sp: None, above_fp: Some(words), saved: Some(saved) }.rule()
+        FrameState { above_sp: None, above_fp: Some(words), saved: Some(saved) }.rule()
     }
 
     /// The rows of code that begins with a function, and the outside places that it refers to.
     fn follow(code: &[u8]) -> (Vec<(u32, Rule)>, Outside) {
         let mut flow = Flow::new(code, true);
-        flow.add(0, State::ENTRY);
+        flow.add(0, FrameState::ENTRY);
         let outside = [flow.follow(), flow.follow_tables()].concat();
         (flow.into_rows(), outside.into_iter().filter(|(to, _)| *to > 0).collect())
     }
@@ -592,8 +593,13 @@ mod tests {
             &[0x5b],
             &[0xe9, 0, 4, 0, 0],
         ];
-        let inside = State { above_sp: Some(2), ..State::ENTRY };
-        let expected = [(0x106, State::ENTRY), (0x20d, State::ENTRY), (0x313, inside), (0x419, State::ENTRY)];
+        let inside = FrameState { above_sp: Some(2), ..FrameState::ENTRY };
+        let expected = [
+            (0x106, FrameState::ENTRY),
+            (0x20d, FrameState::ENTRY),
+            (0x313, inside),
+            (0x419, FrameState::ENTRY),
+        ];
         assert_eq!(follow(&code.concat()).1, expected);
     }
 

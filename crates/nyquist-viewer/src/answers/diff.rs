@@ -14,7 +14,7 @@ use crate::refusal::bad_request;
 const MOST_ROWS: usize = 2000;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Table<'a> {
+pub(super) struct DiffTable<'a> {
     unit: DiffUnit,
     whole: Comparison,
     count: usize,
@@ -35,7 +35,7 @@ struct DiffRow<'a> {
 
 /// The functions by the change of their self time: slower ones first, then faster ones, each with the
 /// greatest change first. Noise comes last.
-pub(super) fn table<'a>(context: &QueryContext<'_, 'a>) -> Result<Table<'a>, Refusal> {
+pub(super) fn table<'a>(context: &QueryContext<'_, 'a>) -> Result<DiffTable<'a>, Refusal> {
     let unit = match context.parameters.get("unit") {
         None | Some("ns") => DiffUnit::Nanoseconds,
         Some("share") => DiffUnit::Share,
@@ -58,7 +58,7 @@ pub(super) fn table<'a>(context: &QueryContext<'_, 'a>) -> Result<Table<'a>, Ref
         name: one.name,
     });
     let rows = rows.collect();
-    Ok(Table { unit, whole: diff.total, count, noise_count: noise, rows, functions })
+    Ok(DiffTable { unit, whole: diff.total, count, noise_count: noise, rows, functions })
 }
 
 /// The functions of the shown profile, by comparable name; of several with one name, the one with the most

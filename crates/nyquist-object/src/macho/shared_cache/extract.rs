@@ -84,7 +84,7 @@ impl<S: ByteSource + Clone> SharedCache<S> {
             let size = Some(range.size).filter(|size| (1..=MAX_TABLE).contains(size))?;
             space.read(in_memory(range)?, size).ok()
         };
-        let mut names = Names::default();
+        let mut names = SymbolNames::default();
         if let Some(symbols) = file.symbol_table() {
             let entries = FileRange { size: symbols.symbols.size.min(16 * MAX_SYMBOLS), ..symbols.symbols };
             let strings = in_memory(symbols.strings);
@@ -110,7 +110,7 @@ impl<S: ByteSource + Clone> SharedCache<S> {
 impl<S: ByteSource> LocalSymbols<S> {
     /// Adds the symbols of the library whose header is at a position of the cache, in memory or in the file
     /// (`dyld_cache_local_symbols_info`). Adds none if they cannot be read.
-    fn add_to(&self, names: &mut Names, place: u64) -> Option<()> {
+    fn add_to(&self, names: &mut SymbolNames, place: u64) -> Option<()> {
         let info = self.source.read_range(self.start, 24).ok()?;
         let field = |number: usize| self.start.checked_add(u32_at(&info, 4 * number).into());
         let (symbols, strings, entries) = (field(0)?, field(2)?, field(4)?);
@@ -136,12 +136,12 @@ impl<S: ByteSource> LocalSymbols<S> {
 
 /// Symbols, and the names that they refer to.
 #[derive(Default)]
-struct Names {
+struct SymbolNames {
     symbols: Vec<u8>,
     strings: Vec<u8>,
 }
 
-impl Names {
+impl SymbolNames {
     /// Adds entries of a symbol table (`nlist_64`), whose names `name` reads. Entries without a name are
     /// kept, because symbols are referred to by number.
     fn add(&mut self, entries: &[u8], name: impl Fn(u64) -> Option<Vec<u8>>) {
@@ -244,7 +244,7 @@ impl<S: ByteSource> FileBuilder<S> {
         self.command(number, &[at, bytes.len() as u32].map(u32::to_le_bytes).concat());
     }
 
-    fn symbols(&mut self, names: &Names) {
+    fn symbols(&mut self, names: &SymbolNames) {
         let (symbols, strings) = (self.put(&names.symbols), self.put(&names.strings));
         self.from_tables.extend([8, 16].map(|at| self.commands.len() + at));
         let fields = [symbols, (names.symbols.len() / 16) as u32, strings, names.strings.len() as u32];

@@ -22,7 +22,7 @@ use crate::linux::Companion;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 use quantity::{COUNT, Quantity};
-use watched::{MeasuredProcess, Value, WatchedProcess};
+use watched::{MeasuredProcess, QuantityValue, WatchedProcess};
 
 /// How many processes are read: each needs a descriptor.
 const MOST_PROCESSES: usize = 256;
@@ -51,7 +51,7 @@ struct Shared {
 struct CounterReading {
     pid: Pid,
     time: Timestamp,
-    value: Value,
+    value: QuantityValue,
 }
 
 impl Counters {
@@ -108,7 +108,9 @@ impl Companion for Counters {
 
     fn collect(&mut self, events: &mut Vec<Event>) {
         let readings = std::mem::take(&mut lock(&self.shared).readings);
-        for CounterReading { pid, time, value: Value { quantity, amount, is_first_level } } in readings {
+        for CounterReading { pid, time, value: QuantityValue { quantity, amount, is_first_level } } in
+            readings
+        {
             // A front end draws the changes of a level, so the first value is a change from zero.
             let before = Timestamp(time.0.saturating_sub(1));
             events.extend(is_first_level.then(|| self.event(pid, before, quantity, 0)).flatten());

@@ -51,7 +51,7 @@ pub(super) struct MeasuredProcess {
 
 /// A value of a quantity of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Value {
+pub(super) struct QuantityValue {
     pub(super) quantity: Quantity,
     pub(super) amount: u64,
     /// Whether it is the first value of a level, which rises from zero.
@@ -97,7 +97,7 @@ impl MeasuredProcess {
     }
 
     /// Reads the process; `None` if it is gone. Of a zombie, which uses nothing any more, the sums are read.
-    pub(super) fn read(&mut self, text: &mut Vec<u8>) -> Option<Vec<Value>> {
+    pub(super) fn read(&mut self, text: &mut Vec<u8>) -> Option<Vec<QuantityValue>> {
         let readings = self.readings(text)?;
         let values = Quantity::ALL.into_iter().zip(readings);
         Some(values.filter_map(|(quantity, reading)| self.value(quantity, reading?)).collect())
@@ -136,15 +136,15 @@ impl MeasuredProcess {
     }
 
     /// The reported value of a reading: for a sum, its growth within the recording.
-    fn value(&mut self, quantity: Quantity, reading: u64) -> Option<Value> {
+    fn value(&mut self, quantity: Quantity, reading: u64) -> Option<QuantityValue> {
         let at = quantity as usize;
         let is_first = !std::mem::replace(self.known.get_mut(at)?, true);
         if quantity.is_level() {
-            return Some(Value { quantity, amount: reading, is_first_level: is_first });
+            return Some(QuantityValue { quantity, amount: reading, is_first_level: is_first });
         }
         let first = if self.subject.is_new { 0 } else { reading };
         let base = *self.bases.get_mut(at)?.get_or_insert(first);
-        Some(Value { quantity, amount: reading.saturating_sub(base), is_first_level: false })
+        Some(QuantityValue { quantity, amount: reading.saturating_sub(base), is_first_level: false })
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         MeasuredProcess::open(subject, &mut Vec::new())
     }
 
-    fn value(values: &[Value], quantity: Quantity) -> u64 {
+    fn value(values: &[QuantityValue], quantity: Quantity) -> u64 {
         values.iter().find(|value| value.quantity == quantity).unwrap().amount
     }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_level_rises_from_nothing_once() {
         let (mut watched, mut text) = (own(None).unwrap(), Vec::new());
-        let first = |values: &[Value]| values.iter().filter(|value| value.is_first_level).count();
+        let first = |values: &[QuantityValue]| values.iter().filter(|value| value.is_first_level).count();
         assert_eq!(first(&watched.read(&mut text).unwrap()), 3);
         assert_eq!(first(&watched.read(&mut text).unwrap()), 0);
     }

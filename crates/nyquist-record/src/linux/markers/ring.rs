@@ -34,12 +34,12 @@ pub(super) struct Ring {
     read: u64,
     pub(super) lost: u64,
     decoder: Decoder,
-    pub(super) state: State,
+    pub(super) state: Readability,
 }
 
 /// Whether a ring can still be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum Readability {
     Readable,
     /// Its content is invalid.
     Unreadable,
@@ -90,7 +90,7 @@ impl Ring {
             read: header.read,
             lost: header.lost,
             decoder: Decoder::new(pid),
-            state: State::Readable,
+            state: Readability::Readable,
         })
     }
 
@@ -101,7 +101,7 @@ impl Ring {
 
     /// How many records could not be decoded.
     pub(super) fn unreadable(&self) -> u64 {
-        self.decoder.unreadable() + u64::from(self.state == State::Unreadable)
+        self.decoder.unreadable() + u64::from(self.state == Readability::Unreadable)
     }
 
     /// Reads what was written since the last time. Costs one system call if nothing was written.
@@ -112,11 +112,11 @@ impl Ring {
         open: &mut OpenIntervals,
         events: &mut Vec<Event>,
     ) {
-        if self.state == State::Readable
+        if self.state == Readability::Readable
             && let Err(error) = self.try_read(since, ids, open, events)
         {
             let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
-            self.state = if is_cut { State::TruncatedStack } else { State::Unreadable };
+            self.state = if is_cut { Readability::TruncatedStack } else { Readability::Unreadable };
         }
     }
 

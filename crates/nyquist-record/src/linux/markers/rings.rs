@@ -7,7 +7,7 @@ use nyquist_convert::event::{Event, Mapping, Timestamp};
 use nyquist_convert::marker_file::OpenIntervals;
 
 use super::ids::Ids;
-use super::ring::{Refusal, Ring, State};
+use super::ring::{Readability, Refusal, Ring};
 use super::summary::Summary;
 use super::text::{self, TextFile};
 use nyquist_perf::{Budget, Charge};
@@ -135,7 +135,7 @@ impl Rings {
                 + self.unreadable_files,
             unknown_processes: self.unknown_processes,
             refused: self.refused,
-            cut: sum(|ring| u64::from(ring.state == State::TruncatedStack)),
+            cut: sum(|ring| u64::from(ring.state == Readability::TruncatedStack)),
             is_full: self.is_full,
         }
     }

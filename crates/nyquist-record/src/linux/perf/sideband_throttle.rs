@@ -29,12 +29,12 @@ pub(crate) struct SidebandPair {
 #[derive(Debug)]
 pub(crate) struct SidebandThrottle {
     pairs: Vec<SidebandPair>,
-    state: State,
+    state: ThrottleState,
     last_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ThrottleState {
     /// Each record wakes the reader. The number counts the rounds in a row that have found records.
     Eager(u32),
     /// The reader reads by the clock.
@@ -46,7 +46,7 @@ enum State {
 impl SidebandThrottle {
     /// At first, each record wakes the reader.
     pub(crate) fn new(pairs: Vec<SidebandPair>) -> Self {
-        Self { pairs, state: State::Eager(0), last_ns: 0 }
+        Self { pairs, state: ThrottleState::Eager(0), last_ns: 0 }
     }
 
     /// Whether the rings of these events contain records.
@@ -62,24 +62,32 @@ impl SidebandThrottle {
         // Both are enabled for a moment, so that no record is lost. A record may come twice, which changes
         // nothing.
         match (self.state, next) {
-            (State::Eager(_), State::Lazy) => self.switch(events, |pair| (pair.lazy, pair.eager)),
-            (State::Lazy, State::LastLook) => self.switch(events, |pair| (pair.eager, pair.lazy)),
+            (ThrottleState::Eager(_), ThrottleState::Lazy) => {
+                self.switch(events, |pair| (pair.lazy, pair.eager));
+            }
+            (ThrottleState::Lazy, ThrottleState::LastLook) => {
+                self.switch(events, |pair| (pair.eager, pair.lazy));
+            }
             _ => {}
         }
         self.state = next;
     }
 
-    fn next(&mut self, found: bool, now: u64) -> State {
+    fn next(&mut self, found: bool, now: u64) -> ThrottleState {
         let was_quiet = now.saturating_sub(self.last_ns) >= QUIET_NS;
         if found {
             self.last_ns = now;
         }
         match self.state {
-            State::Eager(_) | State::LastLook if found && was_quiet => State::Eager(1),
-            State::Eager(rounds) if found && rounds + 1 < MANY_ROUNDS => State::Eager(rounds + 1),
-            State::Eager(_) if found => State::Lazy,
-            State::Lazy if !found && was_quiet => State::LastLook,
-            State::LastLook => State::Eager(0),
+            ThrottleState::Eager(_) | ThrottleState::LastLook if found && was_quiet => {
+                ThrottleState::Eager(1)
+            }
+            ThrottleState::Eager(rounds) if found && rounds + 1 < MANY_ROUNDS => {
+                ThrottleState::Eager(rounds + 1)
+            }
+            ThrottleState::Eager(_) if found => ThrottleState::Lazy,
+            ThrottleState::Lazy if !found && was_quiet => ThrottleState::LastLook,
+            ThrottleState::LastLook => ThrottleState::Eager(0),
             state => state,
         }
     }
@@ -93,7 +101,7 @@ impl SidebandThrottle {
 
     /// How long the rings may stay unread, while nothing signals their records.
     pub(crate) fn look_every_ms(&self) -> Option<u32> {
-        (!matches!(self.state, State::Eager(_))).then_some(LOOK_EVERY_MS)
+        (!matches!(self.state, ThrottleState::Eager(_))).then_some(LOOK_EVERY_MS)
     }
 }
 

@@ -111,11 +111,11 @@ impl Reader<'_> {
         }
         for value in values.into_iter().rev() {
             match value {
-                Value::None => {}
-                Value::Name => {
+                ConstantParameter::None => {}
+                ConstantParameter::Name => {
                     self.pop(Kind::Identifier)?;
                 }
-                Value::Closure => {
+                ConstantParameter::Closure => {
                     while self.pop_type().is_some() {}
                     self.pop(Kind::Identifier)?;
                 }
@@ -124,15 +124,15 @@ impl Reader<'_> {
         self.attribute("function signature specialization of ".to_owned())
     }
 
-    fn specialized_parameter(&mut self) -> Option<Value> {
+    fn specialized_parameter(&mut self) -> Option<ConstantParameter> {
         match self.next()? {
             b'n' | b's' | b'r' | b'i' => {}
-            b'c' => return Some(Value::Closure),
+            b'c' => return Some(ConstantParameter::Closure),
             b'p' => match self.next()? {
-                b'f' | b'g' => return Some(Value::Name),
+                b'f' | b'g' => return Some(ConstantParameter::Name),
                 b's' => {
                     self.next()?;
-                    return Some(Value::Name);
+                    return Some(ConstantParameter::Name);
                 }
                 b'i' | b'd' => {
                     self.natural()?;
@@ -146,7 +146,7 @@ impl Reader<'_> {
             }
             _ => return None,
         }
-        Some(Value::None)
+        Some(ConstantParameter::None)
     }
 
     fn key_path(&mut self, is_getter: bool) -> Option<Node> {
@@ -160,7 +160,7 @@ impl Reader<'_> {
 }
 
 /// The node of a constant parameter.
-enum Value {
+enum ConstantParameter {
     None,
     Name,
     Closure,

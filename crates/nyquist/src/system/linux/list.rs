@@ -72,14 +72,14 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
 
 /// Whether this process may use an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum EventState {
     Usable,
     UserOnly,
     Missing(MissingCount),
     Unknown,
 }
 
-impl State {
+impl EventState {
     fn word(self) -> &'static str {
         match self {
             Self::Usable => "usable",
@@ -124,7 +124,7 @@ fn nothing(args: &ListArgs, file: Option<&Path>, all: &[Listed]) -> Failure {
 
 /// Opens each event once on this thread, and returns the outcome. Of the tracepoints only one is tried,
 /// because they all behave alike.
-fn states(events: &[&Listed], sources: &EventSources) -> Vec<State> {
+fn states(events: &[&Listed], sources: &EventSources) -> Vec<EventState> {
     let mut tracepoints = None;
     let mut state = |event: &Listed| match event.group {
         Group::Tracepoint => *tracepoints.get_or_insert_with(|| state_of(event, sources)),
@@ -133,24 +133,24 @@ fn states(events: &[&Listed], sources: &EventSources) -> Vec<State> {
     events.iter().map(|event| state(event)).collect()
 }
 
-fn state_of(event: &Listed, sources: &EventSources) -> State {
-    let Ok(named) = parse(&event.name, sources) else { return State::Unknown };
+fn state_of(event: &Listed, sources: &EventSources) -> EventState {
+    let Ok(named) = parse(&event.name, sources) else { return EventState::Unknown };
     tried(&named)
 }
 
-fn tried(events: &[Event]) -> State {
+fn tried(events: &[Event]) -> EventState {
     /// The kernel's value that means the calling thread.
     const THIS_THREAD: Pid = Pid(0);
-    let Ok(counters) = Counters::open(events, Scope::Child(THIS_THREAD)) else { return State::Unknown };
+    let Ok(counters) = Counters::open(events, Scope::Child(THIS_THREAD)) else { return EventState::Unknown };
     match counters.read().first().map(|reading| (reading.count, reading.user_only)) {
-        Some((Ok(_) | Err(MissingCount::NotCounted), false)) => State::Usable,
-        Some((Ok(_) | Err(MissingCount::NotCounted), true)) => State::UserOnly,
-        Some((Err(missing), _)) => State::Missing(missing),
-        None => State::Unknown,
+        Some((Ok(_) | Err(MissingCount::NotCounted), false)) => EventState::Usable,
+        Some((Ok(_) | Err(MissingCount::NotCounted), true)) => EventState::UserOnly,
+        Some((Err(missing), _)) => EventState::Missing(missing),
+        None => EventState::Unknown,
     }
 }
 
-fn as_json((event, state): &(&Listed, State)) -> Value {
+fn as_json((event, state): &(&Listed, EventState)) -> Value {
     let kind = GROUPS.iter().find(|(group, ..)| *group == event.group).map_or("", |(_, kind, _)| kind);
     json!({
         "name": event.name,
@@ -163,7 +163,7 @@ fn as_json((event, state): &(&Listed, State)) -> Value {
 
 /// The groups of tracepoints with their sizes, because a list of all tracepoints would have thousands of
 /// lines.
-fn tracepoint_groups(events: &[&(&Listed, State)]) -> Text {
+fn tracepoint_groups(events: &[&(&Listed, EventState)]) -> Text {
     let mut groups: BTreeMap<&str, u64> = BTreeMap::new();
     for (event, _) in events {
         let group = event.name.split(':').next().unwrap_or_default();
@@ -177,11 +177,11 @@ fn tracepoint_groups(events: &[&(&Listed, State)]) -> Text {
 /// The maximum number of columns for names, before their descriptions.
 const WIDEST_NAME: usize = 40;
 
-fn rows(events: &[&(&Listed, State)], screen: Screen) -> Text {
+fn rows(events: &[&(&Listed, EventState)], screen: Screen) -> Text {
     let state = events.first().map(|(_, state)| *state);
     let is_common = events.iter().all(|(_, other)| Some(*other) == state);
     let mut text = Text::default();
-    if let Some(state) = state.filter(|state| is_common && *state != State::Usable) {
+    if let Some(state) = state.filter(|state| is_common && *state != EventState::Usable) {
         text += Style::Dim.paint(&format!("  ({})", state.word()), screen) + "\n";
     }
     let name = |event: &Listed| match event.other_names.as_slice() {
@@ -191,7 +191,7 @@ fn rows(events: &[&(&Listed, State)], screen: Screen) -> Text {
     let lengths = events.iter().map(|(event, _)| name(event).chars().count());
     let width = lengths.filter(|length| *length <= WIDEST_NAME).max().unwrap_or(0);
     for (event, state) in events {
-        let note = if is_common || *state == State::Usable { "" } else { state.word() };
+        let note = if is_common || *state == EventState::Usable { "" } else { state.word() };
         let about = match (one_line(&event.about), note) {
             (about, "") => about.into_owned(),
             (about, note) if about.is_empty() => format!("({note})"),
@@ -206,7 +206,7 @@ fn rows(events: &[&(&Listed, State)], screen: Screen) -> Text {
 }
 
 /// The events that are not in the list, and why.
-fn notes(sources: &EventSources, events: &[(&Listed, State)]) -> Text {
+fn notes(sources: &EventSources, events: &[(&Listed, EventState)]) -> Text {
     let mut text = Text::default();
     if let Err(error) = sources.tracepoint_groups() {
         let reason = io_reason(&error);
@@ -214,9 +214,9 @@ fn notes(sources: &EventSources, events: &[(&Listed, State)]) -> Text {
     } else {
         text += "`nyquist list GROUP` lists the tracepoints of a group.\n";
     }
-    let lacks_pmu = events
-        .iter()
-        .any(|(event, state)| event.name == "cycles" && *state == State::Missing(MissingCount::NotSupported));
+    let lacks_pmu = events.iter().any(|(event, state)| {
+        event.name == "cycles" && *state == EventState::Missing(MissingCount::NotSupported)
+    });
     if lacks_pmu {
         text += "The CPU's counters (PMU) are not there, as in most virtual machines.\n";
     }

@@ -5,7 +5,7 @@ use super::page::{Cell, Page, PageData, page};
 use super::question::Question;
 use super::quit_reason::QuitReason;
 use super::session::{Message, Session};
-use super::state::State;
+use super::state::ScreenState;
 use crate::args::TopArgs;
 use crate::failure::Failure;
 use crate::number::counted;
@@ -21,7 +21,7 @@ pub(super) fn run(
     session: &Session,
     messages: &Receiver<Message>,
 ) -> Result<QuitReason, Failure> {
-    let question = State::of(args).question;
+    let question = ScreenState::of(args).question;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let name = session.about.title();
     let print =
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_table_has_the_last_seconds_and_the_whole() {
-        let question = State::new(SortBy::Own, 5, false).question;
+        let question = ScreenState::new(SortBy::Own, 5, false).question;
         let text = table("app (7)", &snapshot(), &question, 2, Screen::PLAIN);
         let expected = "\
 app (7): CPU 100.0%, 5,000 samples in the last 5.0 s; 10,000 samples in all of 10.0 s

@@ -2,7 +2,7 @@
 
 use super::page::{Cell, Column, Page, Row, Width};
 use super::question::ViewKind;
-use super::state::{KEYS, State};
+use super::state::{KEYS, ScreenState};
 use crate::number::counted;
 use crate::text::{self, Screen, bar, cut, cut_name, one_line};
 use nyquist_analysis::SampleState;
@@ -52,7 +52,13 @@ pub(super) fn body_height(height: u16) -> usize {
 }
 
 /// Draws the screen.
-pub(super) fn draw(frame: &mut Frame<'_>, state: &State, page: &Page, caption: &Caption, screen: Screen) {
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    state: &ScreenState,
+    page: &Page,
+    caption: &Caption,
+    screen: Screen,
+) {
     let area = frame.area();
     let mut canvas = Canvas { buffer: frame.buffer_mut(), area, screen };
     canvas.title(page, caption, state.is_paused);
@@ -104,7 +110,7 @@ impl Canvas<'_> {
         }
     }
 
-    fn views(&mut self, state: &State) {
+    fn views(&mut self, state: &ScreenState) {
         let question = &state.question;
         let mut x = 0;
         for (view, name) in ViewKind::ALL {
@@ -246,7 +252,7 @@ impl Canvas<'_> {
     }
 
     /// The typed text, or as many keys as fit.
-    fn footer(&mut self, state: &State) {
+    fn footer(&mut self, state: &ScreenState) {
         let Some(y) = self.area.height.checked_sub(1) else { return };
         let line = Rect { y, height: 1, ..self.area };
         self.buffer.set_style(line, Style::reset());

@@ -5,7 +5,7 @@ use super::live::Snapshot;
 use super::page::{Page, PageData, page};
 use super::quit_reason::{QuitReason, ended};
 use super::session::{Message, Order, Session};
-use super::state::{Action, State};
+use super::state::{Action, ScreenState};
 use super::terminal::OwnScreen;
 use crate::args::TopArgs;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub(super) fn run(
     thread::spawn(move || read_input(&sender));
     let about = &session.about;
     let caption = Caption { name: about.title(), notes: about.notes(), ..Caption::default() };
-    let state = State::of(args);
+    let state = ScreenState::of(args);
     let mut watching = Watching { own, session, state, caption, screen: Screen::of_stdout(), end: None };
     let mut snapshot = Box::new(Snapshot::default());
     loop {
@@ -60,7 +60,7 @@ enum Next {
 struct Watching<'a> {
     own: OwnScreen,
     session: &'a Session,
-    state: State,
+    state: ScreenState,
     caption: Caption,
     screen: Screen,
     /// How the watched processes have ended.

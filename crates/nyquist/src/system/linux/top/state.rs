@@ -52,7 +52,7 @@ pub(super) enum Action {
 /// The state of the screen.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is switched by a key, or known from the beginning")]
-pub(super) struct State {
+pub(super) struct ScreenState {
     pub(super) question: Question,
     pub(super) is_paused: bool,
     pub(super) shows_help: bool,
@@ -65,7 +65,7 @@ pub(super) struct State {
     pub(super) has_waits: bool,
 }
 
-impl State {
+impl ScreenState {
     /// The initial query.
     pub(super) fn of(args: &TopArgs) -> Self {
         Self::new(args.sort, args.window, args.full_names).with_waits(args.off_cpu)
@@ -310,12 +310,12 @@ mod tests {
         Page { rows: names.iter().enumerate().map(row).collect(), ..Page::default() }
     }
 
-    fn state() -> State {
-        State { height: 3, ..State::new(SortBy::Own, 5, false) }
+    fn state() -> ScreenState {
+        ScreenState { height: 3, ..ScreenState::new(SortBy::Own, 5, false) }
     }
 
     /// Presses keys: `E` is Enter, `X` Esc, `B` Backspace, `<` and `>` are Left and Right.
-    fn press(state: &mut State, keys: &str, page: &Page) -> Option<Action> {
+    fn press(state: &mut ScreenState, keys: &str, page: &Page) -> Option<Action> {
         let code = |key| match key {
             'E' => KeyCode::Enter,
             'X' => KeyCode::Esc,
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn windows_are_longer_and_shorter() {
         let check = |from, key, seconds| {
-            let mut state = State::new(SortBy::Own, from, false);
+            let mut state = ScreenState::new(SortBy::Own, from, false);
             let action = press(&mut state, key, &page(&[]));
             assert_eq!(action, Some(Action::Window(Duration::from_secs(seconds))));
             assert_eq!(state.question.window, seconds);

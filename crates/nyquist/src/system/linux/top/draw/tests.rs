@@ -66,7 +66,7 @@ fn snapshot_with_waits() -> Snapshot {
 fn running_and_waiting_are_shown_in_turn() {
     let check = |keys: &str, title: &str, name: &str, first: &str| {
         let lines =
-            shown_in(State::new(SortBy::Own, 5, false).with_waits(true), &snapshot_with_waits(), keys);
+            shown_in(ScreenState::new(SortBy::Own, 5, false).with_waits(true), &snapshot_with_waits(), keys);
         assert_eq!(lines[0], format!("app (7)  {title}"), "{keys}");
         assert_eq!(lines[1], format!(" 1 functions  2 tree  3 threads  4 output   {name}"), "{keys}");
         assert!(lines[4].starts_with(first), "{keys}: {}", lines[4]);
@@ -104,15 +104,15 @@ fn shown(keys: &str, width: u16, height: u16) -> Vec<String> {
 }
 
 fn shown_with(snapshot: &Snapshot, keys: &str, width: u16, height: u16, unicode: bool) -> Vec<String> {
-    shown_by(State::new(SortBy::Own, 5, false), snapshot, keys, (width, height), unicode)
+    shown_by(ScreenState::new(SortBy::Own, 5, false), snapshot, keys, (width, height), unicode)
 }
 
-fn shown_in(state: State, snapshot: &Snapshot, keys: &str) -> Vec<String> {
+fn shown_in(state: ScreenState, snapshot: &Snapshot, keys: &str) -> Vec<String> {
     shown_by(state, snapshot, keys, (80, 24), true)
 }
 
 fn shown_by(
-    mut state: State,
+    mut state: ScreenState,
     snapshot: &Snapshot,
     keys: &str,
     (width, height): (u16, u16),
