@@ -6,7 +6,7 @@ mod formats;
 mod traces;
 
 use corpus::{corpus, write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
