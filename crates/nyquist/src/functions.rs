@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_of_no_function_says_where_handles_come_from() {
+    fn an_unknown_handle_says_where_handles_are() {
         let profile = profile(&["a"]);
         let index = Index::new(&profile);
         let failure = choose(&View::new(&index, &Selection::default()), "f-7").unwrap_err();

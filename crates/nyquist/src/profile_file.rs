@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_an_unknown_format_says_what_is_read_or_how_to_record_it() {
+    fn an_unknown_format_says_what_is_read() {
         let hints = |path: &str, start: &[u8]| unknown(Path::new(path), start).hints;
         assert_eq!(hints("notes.txt", b"hello"), [READ_FORMATS]);
         assert_eq!(hints("app", b"\x7fELF\x02"), ["to record a program: nyquist record ./app"]);

@@ -150,7 +150,7 @@ mod tests {
     use crate::args::{Command, command};
 
     #[test]
-    fn the_list_of_options_has_all_of_them_in_their_order() {
+    fn the_list_has_all_options_in_order() {
         let command = RecordingArgs::augment_args(clap::Command::new("x"));
         let defined = command.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?)));
         assert_eq!(defined.collect::<Vec<_>>(), OPTIONS.map(|option| option.name.to_owned()));

@@ -372,7 +372,7 @@ fn trust_returns_after_twice_as_many_agreements() {
 }
 
 #[test]
-fn truncated_copies_of_occurrences_are_not_reported() {
+fn truncated_occurrences_are_not_reported() {
     let reported = |is_occurrence: bool| {
         let Recording(mut converter) = Recording::begin();
         let EventKind::Sample(sample) = truncated_sample() else { unreachable!() };
