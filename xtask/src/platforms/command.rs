@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::wine::succeed;
+use crate::builds;
 
 /// A variable of the environment.
 type Variable = (&'static str, PathBuf);
@@ -202,12 +203,7 @@ fn has_no_events(wine: &Wine<'_>) -> Result<()> {
 
 /// The commands print the same of a profile as on Linux.
 fn reads(wine: &Wine<'_>) -> Result<()> {
-    succeed(
-        Command::new("cargo")
-            .args(["build", "--quiet", "--package=nyquist"])
-            .current_dir(crate::paths::root()),
-    )?;
-    let here = crate::paths::target().join("debug/nyquist");
+    let here = builds::development()?;
     let profile = "recorded.json.gz";
     for words in [
         &["report", profile][..],
