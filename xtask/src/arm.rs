@@ -79,6 +79,8 @@ fn build(how: Build, what: &[&str], built: &str) -> Result<PathBuf> {
     };
     let mut build = debian_rust::cargo(&[&["build"], what, options].concat(), TARGET, &target);
     build
+        // In an emulator, code that is not optimised is too slow to record others on the same CPU.
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
         .env("RUSTFLAGS", "-Ctarget-feature=+crt-static")
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc")
         .env("CC_aarch64_unknown_linux_gnu", "aarch64-linux-gnu-gcc")

@@ -17,7 +17,6 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
     &[
         ("samply", "builds programs that read samply's profiles"),
         ("platforms-macos", "links for macOS"),
-        ("package", "checks each crate alone"),
         ("viewer", "opens pages in a browser"),
         ("front_end", "installs the Firefox Profiler's code"),
         ("deep_stacks", "records many deep stacks"),
@@ -32,6 +31,7 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
     ],
     &[
         ("platforms-windows", "compiles for Windows, and runs that"),
+        ("package", "checks each crate alone"),
         ("storms", "starts many thousands of processes"),
     ],
     &[("arm_machine", "builds nyquist for another architecture, and runs that in an emulator")],

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use nyquist_convert::event::Timestamp;
-use nyquist_convert::perf::{CounterMeaning, AdditionalEvents, PerfEvents, Period, Successors};
+use nyquist_convert::perf::{CounterMeaning, AdditionalEvents, PerfDecoder, Period, Successors};
 use nyquist_convert::{AuxFiles, Converter, ConversionResult, Options, RecordedFiles};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::file::{FileReader, Item};
@@ -29,7 +29,7 @@ fn main() -> Result<()> {
 
 /// What a file holds, in memory.
 struct Recording {
-    format: PerfEvents,
+    format: PerfDecoder,
     /// Records, and how far the past is complete with them.
     chunks: Vec<(Bytes, Timestamp)>,
     start: Timestamp,
@@ -59,7 +59,7 @@ impl Recording {
             reader.events().iter().all(|other| other.format == event.format),
             "records of several layouts"
         );
-        let format = PerfEvents {
+        let format = PerfDecoder {
             format: event.format,
             architecture: Architecture::X86_64,
             kernel: true,
