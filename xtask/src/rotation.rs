@@ -12,7 +12,7 @@ type RotatedTest = (&'static str, &'static str);
 pub(crate) const TURNS: [&[RotatedTest]; 5] = [
     &[
         ("oracle", "builds other unwinders, symbolizers and readers"),
-        ("platforms-lints", "lints for other systems"),
+        ("windows-lints", "lints for two more targets of Windows"),
     ],
     &[
         ("samply", "builds programs that read samply's profiles"),
@@ -27,6 +27,7 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
         ("shipped", "builds nyquist as it is shipped for the live tests"),
         ("ptrace_attach", "attaches while threads come and go"),
         ("ptrace_budget", "records more threads than there are CPUs"),
+        ("macos-lints", "lints for another target of macOS"),
         ("walkthrough", "builds and records a program step by step"),
     ],
     &[
@@ -105,8 +106,15 @@ mod tests {
 
     #[test]
     fn each_part_is_a_step_or_a_topic() {
-        const STEPS: [&str; 6] =
-            ["oracle", "package", "platforms-lints", "platforms-macos", "platforms-windows", "shipped"];
+        const STEPS: [&str; 7] = [
+            "oracle",
+            "package",
+            "windows-lints",
+            "macos-lints",
+            "platforms-macos",
+            "platforms-windows",
+            "shipped",
+        ];
         let is_topic = |name: &str| live::TOPICS.iter().any(|(topic, _)| *topic == name);
         let mut parts = TURNS.iter().flat_map(|parts| parts.iter());
         assert!(parts.all(|(name, _)| STEPS.contains(name) || is_topic(name)));

@@ -106,7 +106,8 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("instructions", false, |tally, _| instructions::run(tally)),
     ("fuzz", false, |_, _| fuzz::check()),
     ("platforms-windows", false, |tally, _| platforms::windows(tally)),
-    ("platforms-lints", false, |tally, _| platforms::lints(tally)),
+    ("windows-lints", false, |tally, _| platforms::windows_lints(tally)),
+    ("macos-lints", false, |tally, _| platforms::macos_lints(tally)),
     ("platforms-macos", false, |tally, _| platforms::macos(tally)),
 ];
 

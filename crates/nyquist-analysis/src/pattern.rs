@@ -10,17 +10,42 @@ pub struct Pattern {
     regex: Regex,
 }
 
-/// A regular expression that does not parse.
+/// A pattern that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{pattern}` is not a regular expression: {reason}{}", place(*.position))]
-pub struct PatternError {
-    /// The regular expression.
-    pub pattern: String,
-    /// What is wrong.
-    pub reason: String,
-    /// The position in characters from the start; `None` if the whole is invalid, such as an expression
-    /// that is too large.
-    pub position: Option<usize>,
+pub enum PatternError {
+    /// A regular expression does not parse.
+    #[error("`{pattern}` is not a regular expression: {reason}{}", place(*.position))]
+    Syntax {
+        /// The regular expression.
+        pattern: String,
+        /// What is wrong.
+        reason: String,
+        /// The position in characters from the start; `None` if the whole is invalid.
+        position: Option<usize>,
+    },
+    /// A pattern takes more memory than the `regex` crate allows.
+    #[error("`{pattern}` is too large to be compiled")]
+    TooLarge {
+        /// The pattern.
+        pattern: String,
+    },
+}
+
+impl PatternError {
+    /// Where the pattern is wrong, in characters from its start.
+    pub fn position(&self) -> Option<usize> {
+        match self {
+            Self::Syntax { position, .. } => *position,
+            Self::TooLarge { .. } => None,
+        }
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> &str {
+        match self {
+            Self::Syntax { pattern, .. } | Self::TooLarge { pattern } => pattern,
+        }
+    }
 }
 
 fn place(position: Option<usize>) -> String {
@@ -42,8 +67,7 @@ impl Pattern {
     }
 
     fn build(text: &str, builder: &RegexBuilder) -> Result<Self, PatternError> {
-        let too_large =
-            |_| PatternError { pattern: text.into(), reason: "it is too large".into(), position: None };
+        let too_large = |_| PatternError::TooLarge { pattern: text.into() };
         Ok(Self { text: text.into(), regex: builder.build().map_err(too_large)? })
     }
 
@@ -73,7 +97,7 @@ fn syntax_error(text: &str, error: &regex_syntax::Error) -> PatternError {
         other => (other.to_string(), None),
     };
     let position = offset.and_then(|offset| text.get(..offset)).map(|before| before.chars().count());
-    PatternError { pattern: text.into(), reason, position }
+    PatternError::Syntax { pattern: text.into(), reason, position }
 }
 
 #[cfg(test)]
@@ -106,7 +130,7 @@ mod tests {
     fn a_regex_that_does_not_parse_says_where() {
         let check = |text: &str, position, expected: &str| {
             let error = Pattern::regex(text).unwrap_err();
-            assert_eq!((error.position, error.to_string().as_str()), (position, expected));
+            assert_eq!((error.position(), error.to_string().as_str()), (position, expected));
         };
         check("ab(c", Some(2), "`ab(c` is not a regular expression: unclosed group (at character 3)");
         check("é[", Some(1), "`é[` is not a regular expression: unclosed character class (at character 2)");
@@ -123,7 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn a_regex_that_would_take_all_memory_is_refused() {
-        assert_eq!(Pattern::regex(r"((\w{999}){999}){99}").unwrap_err().reason, "it is too large");
+    fn a_pattern_that_takes_all_memory_is_refused() {
+        let pattern = r"((\w{999}){999}){99}".to_owned();
+        assert_eq!(Pattern::regex(&pattern), Err(PatternError::TooLarge { pattern }));
+        let text = "é".repeat(10 << 20);
+        let error = Pattern::substring(&text).unwrap_err();
+        assert!(matches!(error, PatternError::TooLarge { .. }));
     }
 }

@@ -30,7 +30,8 @@ pub(crate) fn deviations_for(chance: f64) -> f64 {
 /// The normal deviation that is as likely as `t` in Student's distribution with that many degrees of freedom.
 ///
 /// The approximation of D. L. Wallace, "Bounds on normal approximations to Student's and the chi-square
-/// distributions", 1959; its error is below 0.02.
+/// distributions", 1959. For a probability of 95 %, its error is below 0.03 from two degrees of freedom on, and
+/// 0.12 for one.
 pub(crate) fn normal_of_student(t: f64, freedom: f64) -> f64 {
     if !freedom.is_finite() {
         return t;
@@ -69,5 +70,6 @@ mod tests {
             assert!((normal_of_student(t, freedom) - 1.96).abs() < 0.03, "{freedom}");
             assert!((student_of_normal(normal_of_student(t, freedom), freedom) - t).abs() < 1e-9);
         }
+        assert!((normal_of_student(12.706, 1.0) - 1.96).abs() < 0.12);
     }
 }

@@ -160,7 +160,9 @@ fn harmless(name: &str) -> String {
 /// If no line is a stack.
 pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let mut importer = Importer::new("Folded stacks", IMPORTED);
-    let mut others = 0;
+    let mut skipped = 0;
+    // Whether the last line with text is no stack.
+    let mut skips_last = false;
     let mut stacks = Vec::new();
     let name = ThreadName { pid: "0", tid: "0", process: "Folded stacks", thread: "Folded stacks" };
     let thread = importer.thread(name);
@@ -170,8 +172,10 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let Some((frames, count)) = split_count(line) else {
-            others += 1;
+        let stack = split_count(line);
+        skips_last = stack.is_none();
+        let Some((frames, count)) = stack else {
+            skipped += 1;
             continue;
         };
         stacks.push((read_stack(&mut importer, frames), count));
@@ -180,11 +184,11 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
         let problem = "no line is a stack and a count".into();
         return Err(ReadError::Malformed { format: FORMAT, problem });
     }
-    if !bytes.ends_with(b"\n") && others > 0 {
+    if skips_last && !bytes.ends_with(b"\n") {
         importer.note(Note::Cut { place: "its last line".into() });
-        others -= 1;
+        skipped -= 1;
     }
-    importer.note_left_out(others, "lines that are not a stack and a count");
+    importer.note_left_out(skipped, "lines that are not a stack and a count");
     let are_whole = stacks.iter().all(|(_, count)| count.fract() == 0.0);
     let (name, unit, factor) =
         if are_whole { ("samples", Unit::Count, 1) } else { ("time", Unit::Time, MILLISECOND) };
@@ -238,6 +242,14 @@ fn split_annotation(frame: &str) -> (&str, &str) {
 mod tests {
     use super::*;
     use crate::test_profile::{profile, stacks_of};
+
+    fn cut() -> Note {
+        Note::Cut { place: "its last line".into() }
+    }
+
+    fn left_out(count: u64) -> Note {
+        Note::LeftOut { count, what: "lines that are not a stack and a count".into() }
+    }
 
     fn written(options: WriteOptions) -> String {
         let mut out = Vec::new();
@@ -323,7 +335,15 @@ mod tests {
     fn odd_lines_are_counted_and_a_cut_one_is_noted() {
         let read = read(b"# comment\na;b_[k] 2\nnonsense\n\na;c").unwrap();
         assert_eq!(stacks_of(&read.profile), ["a;b 2"]);
-        assert_eq!(read.notes.len(), 2);
+        assert_eq!(read.notes, [cut(), left_out(1)]);
         assert!(super::read(b"nothing\nat all").is_err());
+    }
+
+    #[test]
+    fn a_whole_last_line_is_not_called_cut() {
+        let notes = |bytes| read(bytes).unwrap().notes;
+        assert_eq!(notes(b"a 1\nnonsense\nb 2"), [left_out(1)]);
+        assert_eq!(notes(b"a 1\nnonsense\n"), [left_out(1)]);
+        assert_eq!(notes(b"a 1\nnonsense"), [cut()]);
     }
 }

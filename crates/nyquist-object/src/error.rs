@@ -20,7 +20,7 @@ pub enum ObjectError {
     #[error("unsupported {0}")]
     Unsupported(String),
     /// The file is valid, but needs more memory than permitted.
-    #[error("{bytes} bytes are more than the {most} bytes of memory that it may take")]
+    #[error("it needs {bytes} bytes of memory, and the limit is {most}")]
     TooLarge {
         /// The number of bytes that it needs.
         bytes: u64,

@@ -58,14 +58,14 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
 
 fn by_handle<'a>(view: &View<'a>, index: usize) -> Result<Choice<'a>, Failure> {
     if index >= view.profile().funcs().len() {
-        return Err(Failure::new(format!("there is no function f-{index} in this profile")).hint(
-            "`nyquist query FILE functions` lists functions with their handles, which are those of one file",
-        ));
+        return Err(Failure::new(format!("there is no function f-{index} in this profile"))
+            .hint("handles are valid for one file; `nyquist query FILE functions` lists them"));
     }
     let func = FuncId::from_index(index);
     if !view.functions().functions.iter().any(|function| function.func == func) {
         let name = view.profile().func_name(func);
-        return Err(Failure::new(format!("no sample that passes the filters is in {name} (f-{index})")));
+        return Err(Failure::new(format!("no sample that passes the filters is in {name} (f-{index})"))
+            .hint("leave out --thread, --range or other filters"));
     }
     Ok(Choice(FunctionChoice { funcs: vec![func], others: Vec::new() }))
 }

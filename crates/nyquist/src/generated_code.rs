@@ -132,6 +132,9 @@ mod tests {
         let start = RelativeAddress(0);
         let request = AssemblyRequest { lib: key(), start, size: 1, continue_until_function_end: false };
         let refused = symbols.assembly(&request).unwrap_err().to_string();
-        assert!(refused.contains("/proc/nonexistent/jit-77.dump is not used: it is not there"), "{refused}");
+        assert!(
+            refused.contains("/proc/nonexistent/jit-77.dump is not used: it does not exist"),
+            "{refused}"
+        );
     }
 }

@@ -87,8 +87,9 @@ impl fmt::Display for RightsError {
 
 impl From<RightsError> for Failure {
     fn from(error: RightsError) -> Self {
-        Self::new(error.to_string())
-            .hint("where SUDO_UID and SUDO_GID, DOAS_USER or PKEXEC_UID do not tell of a user, unset them")
+        Self::new(error.to_string()).hint(
+            "unset SUDO_UID and SUDO_GID, DOAS_USER or PKEXEC_UID if they do not name a user of this machine",
+        )
     }
 }
 

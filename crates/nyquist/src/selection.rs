@@ -94,8 +94,8 @@ pub(crate) fn pattern(text: &str) -> Result<Pattern, Failure> {
 /// The failure of a text that is no regular expression.
 pub(crate) fn not_a_pattern(error: &PatternError) -> Failure {
     let failure = Failure::new(error.to_string());
-    match error.position {
-        Some(position) => failure.hint(format!("{}\n      {}^", error.pattern, " ".repeat(position))),
+    match error.position() {
+        Some(position) => failure.hint(format!("{}\n      {}^", error.pattern(), " ".repeat(position))),
         None => failure,
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn finish(
 ) -> Profile {
     let symbolicated = look_up_with(symbolicator, profile, libs.sources(), printer, progress);
     if progress.cancel.load(Ordering::Relaxed) {
-        printer.warn("the lookup of names was ended early: some functions have none");
+        printer.warn("the lookup of names was stopped early, so some functions have no name");
     }
     if let Some(error) = &symbolicated.kernel_error {
         printer.warn(format_args!("kernel functions have no names: {error}"));

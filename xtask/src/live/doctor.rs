@@ -227,7 +227,7 @@ fn no_leave(test: &Context<'_>) -> Verdict {
     let asked = test.nyquist(&["setup", "--lasting", "-y"]).by_plain_user().run()?;
     check(&asked, 1, "These settings would be changed, for good:")?;
     check(&asked, 1, "60-nyquist.conf would be written:")?;
-    check(&test.nyquist(&["setup"]).run()?, 1, "-y does not ask")?;
+    check(&test.nyquist(&["setup"]).run()?, 1, "-y makes the changes without asking")?;
     expect(!Path::new(LASTING).exists(), "the lasting file was written")
 }
 
@@ -271,7 +271,7 @@ fn set_up(test: &Context<'_>) -> Verdict {
         expect_contains("what a plain user has by that", &output, part)?;
     }
     let again = test.nyquist(&["setup", "-y"]).run()?.succeeded()?.stdout_text();
-    expect_contains("once more", &again, "Nothing is to be changed")
+    expect_contains("once more", &again, "Nothing to change")
 }
 
 /// Nothing is changed before the answer, and only a clear yes allows the change.
@@ -284,7 +284,7 @@ fn asked(test: &Context<'_>) -> Verdict {
             .collect()
     };
     let delivered = ["2", "1", "516"].map(str::to_owned).to_vec();
-    let question = "Do it? [y/N] ";
+    let question = "Make these changes? [y/N] ";
     let answered = |answer: &str| -> Result<String, Stop> {
         let mut setup = test.nyquist(&["setup"]).on_terminal().start()?;
         setup.wait_until("the question", || setup.shown_so_far().ends_with(question))?;

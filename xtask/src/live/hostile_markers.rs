@@ -223,7 +223,7 @@ fn forged(test: &Context<'_>) -> Verdict {
     expect_contains(
         "stderr",
         &finished.stderr,
-        "1 file with markers came from processes that are not known or another user's",
+        "1 file with markers are left out: the process is not known, or is another user's",
     )
 }
 

@@ -142,7 +142,11 @@ fn failed_run(test: &Context<'_>) -> Verdict {
     let finished = test.nyquist(&["stat", "-r", "3", "sh", "-c", "echo x; exit 3"]).run()?;
     expect_eq("the status", finished.code(), 3)?;
     expect_eq("the runs", finished.stdout_text(), "x\n".to_owned())?;
-    expect_contains("stderr", &finished.stderr, "failed with 3: 2 runs left out (-i goes on)")?;
+    expect_contains(
+        "stderr",
+        &finished.stderr,
+        "failed with 3: 2 runs left out (-i continues in spite of a failure)",
+    )?;
     let finished = test.nyquist(&["stat", "-i", "-r", "3", "sh", "-c", "echo x; exit 3"]).run()?;
     expect_eq("the runs", finished.stdout_text(), "x\nx\nx\n".to_owned())
 }

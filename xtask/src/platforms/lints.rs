@@ -1,5 +1,5 @@
-//! `platforms-lints`: the command and all its libraries are compiled and linted for targets that are not linked, so
-//! that clippy sees the code of each system and of each of its processors.
+//! `windows-lints`, `macos-lints`: the command and all its libraries are compiled and linted for targets that are not
+//! linked, so that clippy sees the code of each system and of each of its processors.
 
 use std::process::Command;
 
@@ -12,32 +12,53 @@ use crate::{debian_rust, packages};
 
 /// The target of Microsoft's linker.
 const MICROSOFT: &str = "x86_64-pc-windows-msvc";
-/// The targets whose C code is compiled by zig.
-const BY_ZIG: [&str; 2] = ["aarch64-pc-windows-gnullvm", "x86_64-apple-darwin"];
+/// Windows on 64-bit ARM.
+const WINDOWS_ARM: &str = "aarch64-pc-windows-gnullvm";
+/// macOS on Intel's processors.
+const MACOS_INTEL: &str = "x86_64-apple-darwin";
+
+/// The words after `cargo`.
+const CHECK: [&str; 3] = ["check", "--bins", COMMAND];
 
 /// Debian's clippy.
 const CLIPPY: &str = "/usr/bin/clippy-driver";
 
-/// Lints for each target.
-pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
-    let missing = packages::install_lints();
-    if !missing.is_empty() {
-        tally.skip("platforms-lints", format!("not installed: {}", missing.join(" ")));
+/// Lints what is only compiled for Windows.
+pub(crate) fn windows(tally: &mut Tally) -> Result<bool> {
+    if !has_tools("windows-lints", tally) {
         return Ok(true);
     }
-    let arguments = ["check", "--bins", COMMAND];
-    let mut check = debian_rust::cargo(&arguments, MICROSOFT, &folder());
+    let mut check = debian_rust::cargo(&CHECK, MICROSOFT, &folder());
     // There are no headers for this target. Nothing is linked, so the C code of the TLS library may be that of
     // the other linker's target.
     check
         .env("CC_x86_64_pc_windows_msvc", "x86_64-w64-mingw32-gcc")
         .env("AR_x86_64_pc_windows_msvc", "llvm-lib");
     lint(check, MICROSOFT)?;
-    let zig = Zig::installed()?;
-    for target in BY_ZIG {
-        lint(zig.cargo(&arguments, target, &folder()), target)?;
+    lint_by_zig(WINDOWS_ARM)?;
+    Ok(true)
+}
+
+/// Lints what is only compiled for macOS.
+pub(crate) fn macos(tally: &mut Tally) -> Result<bool> {
+    if has_tools("macos-lints", tally) {
+        lint_by_zig(MACOS_INTEL)?;
     }
     Ok(true)
+}
+
+/// Whether the compilers are installed. If not, the step is skipped.
+fn has_tools(step: &'static str, tally: &mut Tally) -> bool {
+    let missing = packages::install_lints();
+    if !missing.is_empty() {
+        tally.skip(step, format!("not installed: {}", missing.join(" ")));
+    }
+    missing.is_empty()
+}
+
+/// Lints for a target whose C code is compiled by zig.
+fn lint_by_zig(target: &str) -> Result<()> {
+    lint(Zig::installed()?.cargo(&CHECK, target, &folder()), target)
 }
 
 /// Checks with clippy in place of the compiler, for our crates. `cargo clippy` does the same, but finds the clippy of

@@ -8,7 +8,7 @@ mod made_up;
 mod windows;
 mod wine;
 
-pub(crate) use lints::run as lints;
+pub(crate) use lints::{macos as macos_lints, windows as windows_lints};
 pub(crate) use macos::run as macos;
 pub(crate) use windows::run as windows;
 pub(crate) use wine::environment as wine_environment;

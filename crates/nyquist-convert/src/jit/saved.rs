@@ -207,7 +207,7 @@ mod tests {
         let (lib, _) = recorded(&dump, 0x7000_0004);
         fs::set_permissions(&lib.path, fs::Permissions::from_mode(0o666)).unwrap();
         let refused = SavedCode::open(&lib).unwrap_err().to_string();
-        assert!(refused.contains("everybody may write to it"), "{refused}");
+        assert!(refused.contains("every user may write to it"), "{refused}");
         fs::set_permissions(&lib.path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(SavedCode::open(&lib).is_ok());
     }
@@ -220,7 +220,7 @@ mod tests {
         let other = Lib { breakpad_id: lib.breakpad_id.replace("4D", "4E"), ..lib.clone() };
         assert!(why(&other).contains("another file"), "{}", why(&other));
         fs::remove_file(&lib.path).unwrap();
-        assert!(why(&lib).contains("it is not there"), "{}", why(&lib));
+        assert!(why(&lib).contains("it does not exist"), "{}", why(&lib));
         let own = Lib { path: "/proc/self/environ".into(), ..lib };
         assert!(SavedCode::open(&own).is_err());
     }

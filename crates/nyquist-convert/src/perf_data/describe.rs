@@ -192,48 +192,55 @@ fn title(words: &[String]) -> String {
     recorded_command(words).map_or_else(|| "perf.data".to_owned(), name)
 }
 
+/// The options whose value is the next word (perf-record(1); simpleperf's too). An option whose value may be left
+/// out, such as `--intr-regs`, has it after `=`.
+const OPTIONS_WITH_VALUE: &[&str] = &[
+    "-e",
+    "-f",
+    "--duration",
+    "-F",
+    "-c",
+    "-o",
+    "-p",
+    "-t",
+    "-C",
+    "-m",
+    "-G",
+    "-u",
+    "-D",
+    "-k",
+    "-j",
+    "-r",
+    "--event",
+    "--freq",
+    "--count",
+    "--output",
+    "--pid",
+    "--tid",
+    "--cpu",
+    "--mmap-pages",
+    "--cgroup",
+    "--uid",
+    "--delay",
+    "--clockid",
+    "--call-graph",
+    "--branch-filter",
+    "--filter",
+    "--max-size",
+    "--realtime",
+    "--affinity",
+    "--control",
+    "--mmap-flush",
+    "--num-thread-synthesize",
+    "--proc-map-timeout",
+    "--switch-max-files",
+    "--switch-output-event",
+    "--synth",
+    "--vmlinux",
+];
+
 /// The first word of `perf record`'s command line that is neither an option nor an option's value.
 fn recorded_command(words: &[String]) -> Option<&String> {
-    /// The common options that take the next word as their value (perf-record(1); simpleperf's too).
-    const WITH_VALUE: [&str; 37] = [
-        "-e",
-        "-f",
-        "--duration",
-        "-F",
-        "-c",
-        "-o",
-        "-p",
-        "-t",
-        "-C",
-        "-m",
-        "-G",
-        "-u",
-        "-D",
-        "-k",
-        "-I",
-        "-j",
-        "-W",
-        "-r",
-        "--event",
-        "--freq",
-        "--count",
-        "--output",
-        "--pid",
-        "--tid",
-        "--cpu",
-        "--mmap-pages",
-        "--cgroup",
-        "--uid",
-        "--delay",
-        "--clockid",
-        "--call-graph",
-        "--branch-filter",
-        "--filter",
-        "--max-size",
-        "--user-regs",
-        "--intr-regs",
-        "--realtime",
-    ];
     let mut words = words.iter().skip_while(|word| *word != "record").skip(1);
     while let Some(word) = words.next() {
         if word == "--" {
@@ -242,7 +249,7 @@ fn recorded_command(words: &[String]) -> Option<&String> {
         if !word.starts_with('-') {
             return Some(word);
         }
-        if WITH_VALUE.contains(&word.as_str()) {
+        if OPTIONS_WITH_VALUE.contains(&word.as_str()) {
             words.next();
         }
     }
@@ -346,6 +353,7 @@ mod tests {
         };
         check("/usr/bin/perf record -q -F 2000 -g -o g.data ./w -o x", "w");
         check("perf record --call-graph dwarf --call-graph=fp -z -- /bin/ls -l", "ls");
+        check("perf record -W -I --user-regs --max-size 1G --synth no ./app x", "app");
         check("perf record -a -p 17", "perf.data");
         check("/data/local/tmp/simpleperf record -f 1000 --duration 5 -o x /bin/app y", "app");
         check("", "perf.data");

@@ -71,7 +71,7 @@ impl fmt::Display for FormatVersion {
 
 /// The text is not a supported version.
 #[derive(Debug, thiserror::Error)]
-#[error("profile version {0:?} cannot be written: 49 and 66 can")]
+#[error("profile version {0:?} cannot be written: choose 49 or 66")]
 pub struct UnknownFormatVersion(String);
 
 impl FromStr for FormatVersion {

@@ -40,7 +40,7 @@ pub enum ReadError {
     NotAProfile,
     /// The profile is a gecko profile of an unknown version.
     #[error(
-        "this is a gecko profile of Firefox of version {version}, which is not known; saved again by profiler.firefox.com it can be read"
+        "this is a gecko profile of Firefox of version {version}, which is not known: open it in profiler.firefox.com, and save it again"
     )]
     Gecko {
         /// The version of the gecko format.
@@ -54,7 +54,7 @@ pub enum ReadError {
     },
     /// The version is older than the oldest known one.
     #[error(
-        "the profile has version {version}, but only versions from {OLDEST_VERSION} on are known; saved again by profiler.firefox.com it can be read"
+        "the profile has version {version}, but only versions from {OLDEST_VERSION} on are known: open it in profiler.firefox.com, and save it again"
     )]
     TooOld {
         /// The version.

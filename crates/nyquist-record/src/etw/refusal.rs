@@ -8,17 +8,14 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Refusal {
     /// The user lacks the rights.
-    #[error(
-        "the kernel's events (ETW) show the whole machine, and Windows gives them to administrators only"
-    )]
+    #[error("recording the kernel's events (ETW) needs the rights of an administrator")]
     NotAdministrator,
     /// The system has the functions, and no events behind them.
-    #[error("this Windows is Wine, which gives no event traces (ETW)")]
+    #[error("Wine has no event traces (ETW)")]
     Wine,
     /// All sessions of the machine are in use, or there is no memory for one.
     #[error(
-        "there is no room for a session of the kernel's events (ETW): all eight that Windows has are in use, or \
-         memory for its buffers is short"
+        "a session of the kernel's events (ETW) cannot be started: all eight of Windows are in use, or memory is short"
     )]
     NoSession,
     /// The interval between samples is not allowed.

@@ -30,6 +30,14 @@ pub enum LaunchError {
         /// The system's error.
         source: io::Error,
     },
+    /// The command's empty input could not be opened.
+    #[error("/dev/null cannot be opened as the input of `{program}`: {source}")]
+    Input {
+        /// The program, as the user typed it.
+        program: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The process could not become the user that the command should run as.
     #[error("`{program}` cannot be run as user {uid}: {source}")]
     Credentials {
@@ -84,7 +92,7 @@ pub fn prepare(command: &Command) -> Result<SuspendedChild, LaunchError> {
 /// its input is empty.
 pub fn prepare_with_output(command: &Command, output: BorrowedFd<'_>) -> Result<SuspendedChild, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
-    let nothing = File::open("/dev/null").map_err(|source| LaunchError::Fork { program, source })?;
+    let nothing = File::open("/dev/null").map_err(|source| LaunchError::Input { program, source })?;
     prepare_with(command, Some([nothing.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()]))
 }
 

@@ -138,12 +138,8 @@ impl fmt::Display for Notice {
                 f.write_str("the recording ended early: another program has stopped its session")
             }
             Self::LeftOut { pids, reason } => match pids[..] {
-                [_] => write!(f, "a process that descends from what is recorded is left out: {reason}"),
-                _ => write!(
-                    f,
-                    "{} processes that descend from what is recorded are left out: {reason}, and likewise the others",
-                    pids.len()
-                ),
+                [_] => write!(f, "a child process is not recorded: {reason}"),
+                _ => write!(f, "{} child processes are not recorded; of the first: {reason}", pids.len()),
             },
         }
     }

@@ -209,8 +209,8 @@ impl Built {
 }
 
 fn not_run() -> Failure {
-    Failure::new("cargo did not say what it would run")
-        .hint("a `runner` in cargo's configuration for this target stands in the way: leave it out with --config")
+    Failure::new("cargo did not run the program through nyquist")
+        .hint("remove the `runner` of this target from cargo's configuration, or override it with --config")
         .status(CARGO_FAILED)
 }
 

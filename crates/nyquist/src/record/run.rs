@@ -58,7 +58,9 @@ pub(crate) fn record_runs(
         }
         if runs.status != 0 && !args.runs.ignore_exit_code {
             let (status, left_out) = (runs.status, counted(u64::from(count - number + 1), "run"));
-            printer.warn(format_args!("the command failed with {status}: {left_out} left out (-i goes on)"));
+            printer.warn(format_args!(
+                "the command failed with {status}: {left_out} left out (-i continues in spite of a failure)"
+            ));
             break;
         }
         printer.detail(format_args!("Run {number} of {count}"));

@@ -11,9 +11,9 @@ pub(crate) fn agrees(yes: bool) -> Result<bool, Failure> {
     }
     if !io::stdin().is_terminal() {
         return Err(Failure::new("cannot ask for confirmation: the standard input is not a terminal")
-            .hint("-y does not ask"));
+            .hint("-y makes the changes without asking"));
     }
-    let agreed = ask("Do it? [y/N] ").map_err(|error| Failure::because("cannot ask", &error))?;
+    let agreed = ask("Make these changes? [y/N] ").map_err(|error| Failure::because("cannot ask", &error))?;
     if !agreed {
         page::print("Nothing was changed.\n")?;
     }

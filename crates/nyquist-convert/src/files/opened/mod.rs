@@ -22,19 +22,19 @@ pub(crate) use system::{OpenedFile, Root, open_regular, own_user, user_of};
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "owners are compared on Linux only"))]
 pub(crate) enum Refusal {
-    #[error("it is not there")]
+    #[error("it does not exist")]
     Absent,
-    #[error("it is a link, or its folder is one")]
+    #[error("it or its folder is a symbolic link")]
     Link,
     #[error("it is not a regular file")]
     NotRegular,
     #[error("it belongs to user {0}, who is neither the process's user nor root")]
     Owner(u32),
-    #[error("everybody may write to it")]
+    #[error("every user may write to it")]
     Writable,
     #[error("it is root's, and the process's user may not read it")]
     Private,
-    #[error("it is another file than the one that was mapped")]
+    #[error("it is not the file that was mapped")]
     Other,
     #[error("it cannot be opened: {0}")]
     Unreadable(#[source] io::Error),

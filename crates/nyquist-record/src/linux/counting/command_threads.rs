@@ -50,7 +50,7 @@ impl CommandThreads {
                 CountedThreads::default()
             }
         };
-        let tracer = std::thread::Builder::new().name("nyquist-tracer".into()).spawn(run);
+        let tracer = std::thread::Builder::new().name("nyquist-stat".into()).spawn(run);
         let tracer =
             tracer.map_err(|source| OpenError::System { what: "no thread can be started", source })?;
         match opened.recv() {

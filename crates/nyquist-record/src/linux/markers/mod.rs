@@ -78,7 +78,7 @@ impl Markers {
         let shared = Arc::new(Mutex::new(Shared { source, rings: Rings::new(budget), events: Vec::new() }));
         let stop = Arc::new(event_counter()?);
         let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("markers".to_owned());
+        let thread = std::thread::Builder::new().name("nyquist-markers".to_owned());
         let thread = thread.spawn(move || read_on(&theirs, &stopped))?;
         Ok(Self { shared, stop, thread: Some(thread) })
     }

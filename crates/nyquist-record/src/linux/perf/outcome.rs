@@ -164,7 +164,7 @@ impl fmt::Display for Notice {
             ),
             Self::NoGroup { reason } => write!(
                 f,
-                "whole CPUs are sampled and other processes are left out, because no control group can be created for the command ({reason}): the time of a program that works in step with the clock can be off by some percent"
+                "whole CPUs are sampled and other processes are left out, because no control group can be created for the command ({reason}): `nyquist doctor` says what helps"
             ),
             Self::ManyThreads { threads, events } => write!(
                 f,

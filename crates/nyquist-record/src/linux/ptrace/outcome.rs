@@ -55,16 +55,12 @@ impl fmt::Display for Notice {
                 "the rate is lowered from {requested_hz} to {allowed_hz} Hz, because a program that is stopped more often would hardly run"
             ),
             Self::LeftOut { pids, reason } => match pids[..] {
-                [_] => write!(f, "a process that descends from what is recorded is left out: {reason}"),
-                _ => write!(
-                    f,
-                    "{} processes that descend from what is recorded are left out: {reason}, and likewise the others",
-                    pids.len()
-                ),
+                [_] => write!(f, "a child process is not recorded: {reason}"),
+                _ => write!(f, "{} child processes are not recorded; of the first: {reason}", pids.len()),
             },
             Self::LosesPrivileges { program } => write!(
                 f,
-                "{} runs without the privileges that its file gives it (setuid or capabilities), because the kernel does not give them to a traced program, unless root runs nyquist",
+                "{} runs without the privileges of its file (setuid or capabilities), because it is traced: record as root to keep them",
                 program.display()
             ),
         }

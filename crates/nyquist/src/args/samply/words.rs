@@ -161,7 +161,7 @@ impl ServerArgs {
             "3000+" => {}
             port if port.ends_with('+') => {
                 return Err(Failure::new(format!(
-                    "`--port {port}` cannot be done: only 3000+ looks for a free port"
+                    "`--port {port}` is not supported: only `3000+` searches for a free port"
                 ))
                 .hint("give one port, or leave the option out"));
             }

@@ -185,7 +185,7 @@ fn print_losses(printer: Printer, statistics: &Statistics) {
     }
     if statistics.throttled > 0 {
         let times = counted(statistics.throttled, "time");
-        printer.warn(format_args!("the kernel paused sampling {times}"));
+        printer.warn(format_args!("the kernel paused sampling {times}: a lower rate (-r) avoids that"));
     }
 }
 

@@ -45,13 +45,13 @@ pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Print
     if summary.unknown_processes > 0 {
         let files = counted(summary.unknown_processes, "file");
         printer.warn(format_args!(
-            "{files} with markers came from processes that are not known or another user's"
+            "{files} with markers are left out: the process is not known, or is another user's"
         ));
     }
     if summary.refused > 0 {
         let files = counted(summary.refused, "file");
         printer.warn(format_args!(
-            "{files} of markers were left alone: the program may not be able to read them"
+            "{files} with markers are left out: the program may not be allowed to read them"
         ));
     }
     if summary.cut > 0 {

@@ -61,7 +61,7 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRef
     if !folder.is_dir() || names_folder {
         return Err(OutputRefusal::NoFolder(folder.to_owned()));
     }
-    // A link stays a link: its target is replaced.
+    // A link to a file stays, and its target is replaced. A link to nothing is itself replaced.
     let path = fs::canonicalize(&path).unwrap_or(path);
     Ok(OutputTarget::File(FolderEntry { path }))
 }

@@ -110,7 +110,7 @@ fn privileges(machine: &Machine) -> Finding {
         (false, _) => Finding::better(
             TOPIC,
             if machine.settings.perf_event_paranoid.is_some_and(|level| level <= 0) {
-                "you are neither root nor have CAP_PERFMON: of others' processes (-a) that run already, neither names nor callers are known"
+                "you are neither root nor have CAP_PERFMON: processes of other users (-a) that run already have no names and no callers"
             } else {
                 "you are neither root nor have CAP_PERFMON: only your own processes can be recorded"
             },

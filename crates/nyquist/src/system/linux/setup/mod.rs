@@ -26,7 +26,7 @@ fn change_settings(args: SetupArgs) -> Result<(), Failure> {
     }
     let changes = plan::changes(&settings, wanted_ring_kb());
     if changes.is_empty() && !args.lasting {
-        return page::print("Nothing is to be changed: the settings allow all that recording needs.\n");
+        return page::print("Nothing to change: the settings allow all that recording needs.\n");
     }
     let until = if args.lasting { "for good" } else { "until the machine is started again" };
     let are = if is_done(args, is_root()) { "are" } else { "would be" };

@@ -106,7 +106,9 @@ impl<'a> Meter<'a> {
         let failed = last.map(|run| run.status).filter(|status| *status != 0 && !self.args.ignore_exit_code);
         if let Some(status) = failed.filter(|_| left > 0) {
             let runs = counted(left.into(), "run");
-            self.printer.warn(format_args!("the command failed with {status}: {runs} left out (-i goes on)"));
+            self.printer.warn(format_args!(
+                "the command failed with {status}: {runs} left out (-i continues in spite of a failure)"
+            ));
         }
         failed.is_some()
     }
@@ -251,7 +253,7 @@ fn count_failure(error: &CountError) -> Failure {
 /// The failure if nothing can be counted for running processes. A command still has its times.
 fn nothing_counts(args: &StatArgs) -> Failure {
     let what = if args.all_cpus { "the whole machine" } else { "these processes" };
-    Failure::new(format!("no event can be counted of {what}"))
+    Failure::new(format!("no event of {what} can be counted"))
         .hint("`nyquist list` says which events need more rights; root may count all, and `nyquist setup` changes what you may")
         .status(FAILED)
 }
