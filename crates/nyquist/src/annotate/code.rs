@@ -1,8 +1,8 @@
 //! The machine code of a function, from the binaries on this machine, with the weights of its instructions.
 
-use crate::module_request::module_request;
 use crate::source_paths::DiskPaths;
 use nyquist_analysis::{PlaceWeight, Places};
+use nyquist_input::module_request;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{NativeSymbol, NativeSymbolId, Profile};
 use nyquist_symbols::{Attempt, Finder, MachineCode, MachineCodeError};
