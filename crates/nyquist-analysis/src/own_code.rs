@@ -54,10 +54,14 @@ pub fn is_own_code(name: &str, lib: Option<&str>, file: Option<&str>, program: &
     }
 }
 
+/// The name of a program by its path.
+pub(crate) fn file_name(program: &str) -> Option<&str> {
+    Path::new(program).file_name()?.to_str()
+}
+
 /// For each function of a profile, whether it is of the recorded program's own code. O(functions).
 pub fn own_functions(profile: &Profile) -> Vec<bool> {
-    let product = Path::new(&profile.meta().product);
-    let Some(program) = product.file_name().and_then(|name| name.to_str()) else {
+    let Some(program) = file_name(&profile.meta().product) else {
         return vec![false; profile.funcs().len()];
     };
     let is_own = |func: &Func| {

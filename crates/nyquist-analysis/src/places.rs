@@ -1,5 +1,6 @@
 //! Weights of a function's source lines and instructions, with the functions that are inlined into it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -159,6 +160,30 @@ impl Places {
         addresses.map(|(address, &weight)| (address.offset, weight))
     }
 
+    /// The symbols that contain the function's instructions, the one with the greatest self weight first. O(symbols ×
+    /// log symbols).
+    pub fn hottest_symbols(&self) -> Vec<NativeSymbolId> {
+        let mut symbols: Vec<_> = self.symbols.iter().collect();
+        symbols.sort_by_key(|(_, weight)| Reverse((weight.own, weight.total)));
+        symbols.into_iter().map(|(&symbol, _)| symbol).collect()
+    }
+
+    /// The weights of instructions that follow each other in a lib. `starts` are their offsets in ascending order,
+    /// and the last one ends at `end`. An instruction has the weights of all its bytes, because the address of a
+    /// caller is the last byte of its call instruction. O(addresses × log instructions).
+    pub fn by_instruction(&self, lib: LibId, starts: &[u32], end: u32) -> Vec<PlaceWeight> {
+        let mut weights = vec![PlaceWeight::default(); starts.len()];
+        let first = starts.first().map_or(end, |&first| first);
+        for (offset, weight) in self.in_lib(lib, first..end) {
+            let after = starts.partition_point(|&start| start <= offset);
+            if let Some(sum) = after.checked_sub(1).and_then(|index| weights.get_mut(index)) {
+                sum.own = sum.own.saturating_add(weight.own);
+                sum.total = sum.total.saturating_add(weight.total);
+            }
+        }
+        weights
+    }
+
     fn add(&mut self, found: &StackMatches, weight: u64) {
         self.function.total = self.function.total.saturating_add(weight);
         if found.is_own {
@@ -278,6 +303,31 @@ mod tests {
         for empty in [0x31..u32::MAX, 0x20..0x10] {
             assert!(offsets(empty).is_empty());
         }
+    }
+
+    #[test]
+    fn an_instruction_has_the_weights_of_its_bytes() {
+        let mut made = Made::new();
+        let caller = made.push(None, 0, 0x14, 5, 0);
+        let callee = made.push(Some(caller), 1, 0x90, 70, 0);
+        let own = [0x0f, 0x10, 0x15, 0x1f, 0x20].map(|address| (made.push(None, 0, address, 5, 0), 1));
+        let funcs = BTreeSet::from([made.funcs[0]]);
+        let stacks = own.into_iter().chain([(callee, 4)]);
+        let found = places(made.builder.profile(), stacks, &funcs);
+        // The addresses before the first instruction and from the end on are of other code.
+        let weights = found.by_instruction(made.lib, &[0x10, 0x15, 0x17], 0x20);
+        assert_eq!(weights, [weight(1, 5), weight(1, 1), weight(1, 1)]);
+        assert!(found.by_instruction(made.lib, &[], 0x20).is_empty());
+        assert_eq!(found.by_instruction(made.lib, &[0x15], 0x10), [weight(0, 0)]);
+    }
+
+    #[test]
+    fn the_symbol_with_most_own_time_comes_first() {
+        let symbols: Vec<_> = (0..4).map(NativeSymbolId::from_index).collect();
+        let weights = [weight(1, 9), weight(5, 5), weight(1, 10), weight(0, 30)];
+        let symbols_of = |order: [usize; 4]| order.map(|index| symbols[index]);
+        let found = Places { symbols: symbols.iter().copied().zip(weights).collect(), ..Places::default() };
+        assert_eq!(found.hottest_symbols(), symbols_of([1, 2, 0, 3]));
     }
 
     #[test]

@@ -1,13 +1,19 @@
 //! What differs between operating systems, for code that is the same on all of them: identities of files, how
 //! they are opened safely, and names as bytes.
 //!
-//! `unix.rs` and `windows.rs` have the same items, and so have `linux_root.rs` and `other_root.rs`. Recording, which has nothing in common between systems, is
-//! in `nyquist-record`.
+//! `unix.rs` and `windows.rs` have the same items, and so have `linux_root.rs` and `other_root.rs`, and
+//! `linux_nameless.rs` and `other_nameless.rs`. Recording, which has nothing in common between systems, is in
+//! `nyquist-record`.
 
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
+mod linux_nameless;
+#[cfg(target_os = "linux")]
 mod linux_root;
+mod lossy_path;
+#[cfg(not(target_os = "linux"))]
+mod other_nameless;
 #[cfg(not(target_os = "linux"))]
 mod other_root;
 mod regular;
@@ -23,7 +29,12 @@ use unix as system;
 use windows as system;
 
 #[cfg(target_os = "linux")]
+pub use linux_nameless::nameless_file;
+#[cfg(target_os = "linux")]
 pub use linux_root::OpenRoot;
+pub use lossy_path::files_of_lossy_path;
+#[cfg(not(target_os = "linux"))]
+pub use other_nameless::nameless_file;
 #[cfg(not(target_os = "linux"))]
 pub use other_root::OpenRoot;
 pub use regular::{open_regular, open_regular_unlinked};

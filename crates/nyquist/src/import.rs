@@ -7,11 +7,9 @@ use crate::form::Form;
 use crate::identity;
 use crate::input;
 use crate::output::Destination;
-use crate::perf_data;
 use crate::printer::Printer;
 use crate::save::{SaveFormat, save};
 use crate::serve::{ServedProfile, serve};
-use crate::sidecar;
 use crate::system::signals::Requests;
 
 /// Runs the subcommand and returns the exit status.
@@ -35,10 +33,10 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let requests = Requests::take_over()
                 .map_err(|error| Failure::because("cannot take over signals", &error))?;
             let control = Control::start(requests);
-            let symbols = perf_data::with_its_files(&args.file, &args.presentation.symbols, printer);
+            let symbols = input::with_its_folders(&args.file, &args.presentation.symbols, printer);
             // No remaining output needs root.
             identity::give_up_privileges()?;
-            let stated = sidecar::symbols_of(&args.file, &symbols, printer);
+            let stated = input::samply_symbols(&args.file, &symbols, printer);
             let served = ServedProfile::new(saved.bytes(&profile)?, profile, stated);
             serve(served, &args.presentation.server, &symbols, printer, &control)?;
         }

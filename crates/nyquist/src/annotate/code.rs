@@ -1,10 +1,10 @@
 //! The machine code of a function, from the binaries on this machine, with the weights of its instructions.
 
-use crate::module_request::module_request;
 use crate::source_paths::DiskPaths;
 use nyquist_analysis::{PlaceWeight, Places};
+use nyquist_input::module_request;
 use nyquist_object::RelativeAddress;
-use nyquist_profile::{NativeSymbol, NativeSymbolId, Profile};
+use nyquist_profile::{LibId, NativeSymbolId, Profile};
 use nyquist_symbols::{Attempt, Finder, MachineCode, MachineCodeError};
 
 /// The number of symbols that are disassembled, those with the most time first. A function may be inlined
@@ -43,10 +43,8 @@ pub(super) fn code(
     functions: &[&str],
     finder: &Finder,
 ) -> (Vec<Code>, Vec<String>) {
-    let mut symbols: Vec<_> = places.symbols.iter().collect();
-    symbols.sort_by_key(|(_, weight)| std::cmp::Reverse((weight.own, weight.total)));
     let (mut codes, mut missing) = (Vec::new(), Vec::new());
-    for (&symbol, _) in symbols.into_iter().take(MOST_SYMBOLS) {
+    for symbol in places.hottest_symbols().into_iter().take(MOST_SYMBOLS) {
         match of_symbol(profile, symbol, places, functions, finder) {
             Ok(code) => codes.push(code),
             Err(reason) => missing.push(reason),
@@ -71,13 +69,7 @@ fn of_symbol(
     let code = MachineCode::find(finder, &module_request(lib), RelativeAddress(symbol.address), symbol.size)
         .map_err(|error| format!("no instructions of {}: {}", lib.name, reason(&error)))?;
     let name = profile.string(symbol.name).to_owned();
-    let is_whole = functions.contains(&name.as_str());
-    let is_of_function: Vec<_> =
-        code.instructions.iter().map(|one| is_whole || one.is_of(functions)).collect();
-    let mut is_of_function = is_of_function.into_iter();
-    let mut instructions = instructions(code, symbol, places);
-    // An instruction with samples of the function belongs to it, whatever its place in the debug info.
-    instructions.retain(|one| is_of_function.next().unwrap_or(false) || one.weight.total > 0);
+    let instructions = instructions(code, symbol.lib, places, functions, functions.contains(&name.as_str()));
     Ok(Code { name, lib: lib.name.clone(), instructions })
 }
 
@@ -96,30 +88,27 @@ fn attempts_text(tried: &[Attempt]) -> String {
     if lines.is_empty() { "there is no file of it".to_owned() } else { lines.join("; ") }
 }
 
-fn instructions(code: MachineCode, symbol: &NativeSymbol, places: &Places) -> Vec<Instruction> {
+/// The instructions of the annotated function: all of a symbol if that is the function itself.
+fn instructions(
+    code: MachineCode,
+    lib: LibId,
+    places: &Places,
+    functions: &[&str],
+    is_whole: bool,
+) -> Vec<Instruction> {
     // The paths in the form that the profile has.
     let disk_paths = DiskPaths::of_user();
     let path = |file: &str| disk_paths.path(file).unwrap_or_else(|| file.to_owned());
-    let end = code.end.0;
-    let instructions = code.instructions.into_iter().map(|one| Instruction {
+    let starts: Vec<_> = code.instructions.iter().map(|one| one.address.0).collect();
+    let weights = places.by_instruction(lib, &starts, code.end.0);
+    let weighed = code.instructions.into_iter().zip(weights);
+    // An instruction with samples of the function belongs to it, whatever its place in the debug info.
+    let of_function = weighed.filter(|(one, weight)| is_whole || one.is_of(functions) || weight.total > 0);
+    let instructions = of_function.map(|(one, weight)| Instruction {
         address: one.address.0,
         place: one.place().map(|(file, line)| (path(file), line)),
         text: one.text,
-        weight: PlaceWeight::default(),
+        weight,
     });
-    let mut instructions: Vec<_> = instructions.collect();
-    add_weights(&mut instructions, symbol, end, places);
-    instructions
-}
-
-/// Gives each instruction the weights of its addresses. A caller's address is the last byte of its
-/// call instruction.
-fn add_weights(instructions: &mut [Instruction], symbol: &NativeSymbol, end: u32, places: &Places) {
-    for (offset, weight) in places.in_lib(symbol.lib, symbol.address..end) {
-        let after = instructions.partition_point(|one| one.address <= offset);
-        if let Some(instruction) = after.checked_sub(1).and_then(|index| instructions.get_mut(index)) {
-            instruction.weight.own += weight.own;
-            instruction.weight.total += weight.total;
-        }
-    }
+    instructions.collect()
 }

@@ -4,11 +4,11 @@
 use super::{Pace, PageProfile};
 use crate::args::SymbolArgs;
 use crate::failure::Failure;
-use crate::symbolicate::symbolicator;
 use crate::system::signals::now;
 use crate::{finder, identity};
 use nyquist_convert::event::Timestamp;
 use nyquist_convert::{Converter, LibSource, Progress};
+use nyquist_input::symbolicator;
 use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::{Finder, KernelFiles};
 use std::sync::atomic::{AtomicBool, Ordering};

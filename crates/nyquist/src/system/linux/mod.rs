@@ -8,7 +8,6 @@ pub(crate) mod folders;
 pub(crate) mod launch;
 mod launch_advice;
 mod list;
-pub(crate) mod lossy_path;
 pub(crate) mod machine;
 mod markers;
 mod options;

@@ -1,14 +1,10 @@
 //! Files that are not replaced, and how new ones are made. Nobody else may read those.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
-
-/// The number of attempts to find an unused name for a file.
-const ATTEMPTS: u32 = 16;
 
 /// The device that keeps nothing.
 #[cfg(test)]
@@ -50,21 +46,4 @@ pub(crate) fn new_file(path: &Path) -> io::Result<File> {
 /// A new folder.
 pub(crate) fn new_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
-}
-
-/// A new file in the folder for temporary files that has no name any more.
-pub(crate) fn nameless() -> io::Result<File> {
-    for attempt in 0..ATTEMPTS {
-        let name = format!("nyquist-{:016x}", RandomState::new().hash_one(attempt));
-        let path = std::env::temp_dir().join(name);
-        match new_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => {
-                let file = opened?;
-                fs::remove_file(&path)?;
-                return Ok(file);
-            }
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
 }

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 pub(crate) use crate::system::current::special_files::NOWHERE;
-pub(crate) use crate::system::current::special_files::{nameless, redirect_stdout_to_stderr};
+pub(crate) use crate::system::current::special_files::redirect_stdout_to_stderr;
 
 use crate::identity::Rights;
 use crate::output::OutputRefusal;

@@ -2,7 +2,6 @@
 
 pub(crate) mod files;
 pub(crate) mod launch;
-pub(crate) mod lossy_path;
 pub(crate) mod options;
 pub(crate) mod process_memory;
 pub(crate) mod processes;

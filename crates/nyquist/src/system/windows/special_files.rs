@@ -4,17 +4,9 @@ pub(crate) use super::sys::redirect_stdout_to_stderr;
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::os::windows::fs::OpenOptionsExt as _;
 use std::os::windows::io::AsHandle as _;
 use std::path::Path;
-
-/// The number of attempts to find an unused name for a file.
-const ATTEMPTS: u32 = 16;
-
-/// `FILE_FLAG_DELETE_ON_CLOSE`: the file is gone when it is closed.
-const DELETE_ON_CLOSE: u32 = 0x0400_0000;
 
 /// The devices of DOS, which every folder seems to contain ("Naming Files, Paths, and Namespaces").
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
@@ -63,20 +55,6 @@ pub(crate) fn new_file(path: &Path) -> io::Result<File> {
 /// A new folder.
 pub(crate) fn new_folder(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
-}
-
-/// A new file that is gone when it is closed, in the folder for temporary files.
-pub(crate) fn nameless() -> io::Result<File> {
-    for attempt in 0..ATTEMPTS {
-        let name = format!("nyquist-{:016x}", RandomState::new().hash_one(attempt));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).custom_flags(DELETE_ON_CLOSE);
-        match options.open(std::env::temp_dir().join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => return opened,
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 #[cfg(test)]

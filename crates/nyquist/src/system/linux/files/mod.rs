@@ -13,7 +13,7 @@ pub(crate) use place::FolderEntry;
 use super::sys;
 use crate::output::OutputRefusal;
 use place::Target;
-use rustix::fs::{CWD, FileType, MemfdFlags, Mode, OFlags, memfd_create, open, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -73,15 +73,6 @@ fn stream_of(number: u32) -> Result<OutputTarget, OutputRefusal> {
 /// Lets everything that is printed from now on go to the standard error, also what started programs print.
 pub(crate) fn redirect_stdout_to_stderr() -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdout(crate::printer::stderr())?)
-}
-
-/// A new file that no other process can open: in the folder for temporary files, or in memory if that
-/// does not support one.
-pub(crate) fn nameless() -> io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)
-        .or_else(|_| memfd_create("nyquist-unpacked", MemfdFlags::CLOEXEC));
-    Ok(File::from(file?))
 }
 
 /// The folders for a profile that cannot be written where it should be.

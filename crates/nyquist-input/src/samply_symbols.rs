@@ -1,10 +1,7 @@
 //! The symbols that samply saves in a file beside a profile (`samply record --unstable-presymbolicate`).
 
-use crate::args::SymbolArgs;
-use crate::failure::io_reason;
-use crate::memory;
-use crate::number::counted;
-use crate::printer::Printer;
+use crate::note::{Note, SamplyRefusal};
+use crate::observer::ReadObserver;
 use nyquist_formats::samply_sidecar::{self, MEMORY_A_BYTE, SidecarLib, SidecarSymbol};
 use nyquist_object::{DebugId, RelativeAddress};
 use nyquist_symbols::{AddressInfo, Frame, Origin, StatedAnswers, Symbol};
@@ -13,18 +10,18 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The symbols in the file beside a profile, if there is one. If it cannot be used, a message is printed.
-pub(crate) fn symbols_of(profile: &Path, args: &SymbolArgs, printer: Printer) -> Option<StatedAnswers> {
+/// The symbols in the file beside a profile, if there is one. Reading it takes at most `memory` bytes. The observer
+/// is told whether it is used.
+pub fn samply_symbols(profile: &Path, memory: u64, observer: &dyn ReadObserver) -> Option<StatedAnswers> {
     let path = place(profile)?;
-    match read(&path, memory::side_files(args.max_memory).most()) {
+    match read(&path, memory) {
         Ok(libs) => {
-            let libs_named = counted(libs.len() as u64, "lib");
-            printer.detail(format_args!("{}: names for {libs_named}", path.display()));
+            observer.note(Note::SamplySymbols { path: path.clone(), libs: libs.len() });
             Some(stated_answers(path, libs))
         }
         Err(None) => None,
         Err(Some(reason)) => {
-            printer.warn(format_args!("the names in {} are not used: {reason}", path.display()));
+            observer.note(Note::SamplySymbolsRefused { path, reason });
             None
         }
     }
@@ -36,11 +33,11 @@ fn place(profile: &Path) -> Option<PathBuf> {
 }
 
 /// The contents of the file. The error is the reason why it is not used, or `None` if there is no file.
-fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<String>> {
+fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<SamplyRefusal>> {
     let reason = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => None,
-        io::ErrorKind::InvalidInput => Some("it is not a regular file".to_owned()),
-        _ => Some(io_reason(&error)),
+        io::ErrorKind::InvalidInput => Some(SamplyRefusal::NotRegular),
+        _ => Some(SamplyRefusal::Unreadable(error)),
     };
     // Links are not followed, because in a folder that others may write to they could lead anywhere.
     let file = open_regular_unlinked(path).map_err(reason)?;
@@ -48,12 +45,9 @@ fn read(path: &Path, memory: u64) -> Result<Vec<SidecarLib>, Option<String>> {
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(reason)?;
     if bytes.len() as u64 > most {
-        return Err(Some(format!("it is larger than {} MiB; --max-memory allows more", most >> 20)));
+        return Err(Some(SamplyRefusal::TooLarge { most }));
     }
-    samply_sidecar::read(&bytes).map_err(|error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(" ({cause})"));
-        Some(format!("{error}{}", cause.unwrap_or_default()))
-    })
+    samply_sidecar::read(&bytes).map_err(|error| Some(SamplyRefusal::Malformed(error)))
 }
 
 fn stated_answers(path: PathBuf, libs: Vec<SidecarLib>) -> StatedAnswers {
@@ -104,39 +98,39 @@ mod tests {
         check("/", None);
     }
 
-    /// Asserts that a file is refused for a reason.
-    fn refused(path: &Path, memory: u64, expected: &str) {
-        let reason = read(path, memory).unwrap_err().unwrap_or_default();
-        assert!(reason.contains(expected), "{reason}");
+    /// A folder for a test, and a file in it that may be used.
+    fn folder_with_file(name: &str) -> (PathBuf, PathBuf) {
+        let folder = std::env::temp_dir().join(format!("nyquist-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("p.syms.json");
+        fs::write(&path, r#"{"string_table":[],"data":[]}"#).unwrap();
+        (folder, path)
     }
 
     #[test]
     fn only_a_small_regular_file_of_samply_is_read() {
-        let folder = std::env::temp_dir().join(format!("nyquist-sidecar-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("p.syms.json");
-        let good = r#"{"string_table":[],"data":[]}"#;
-        fs::write(&path, good).unwrap();
-        let size = good.len() as u64 * MEMORY_A_BYTE;
-        assert_eq!(read(&path, size), Ok(Vec::new()));
-        refused(&path, size - MEMORY_A_BYTE, "larger than 0 MiB");
-        refused(&folder, size, "not a regular file");
+        let (folder, path) = folder_with_file("sidecar");
+        let size = fs::metadata(&path).unwrap().len() * MEMORY_A_BYTE;
+        assert!(matches!(read(&path, size), Ok(libs) if libs.is_empty()));
+        let refusal = |path: &Path, memory| read(path, memory).unwrap_err();
+        let too_large = refusal(&path, size - MEMORY_A_BYTE);
+        assert!(matches!(too_large, Some(SamplyRefusal::TooLarge { .. })), "{too_large:?}");
+        assert!(matches!(refusal(&folder, size), Some(SamplyRefusal::NotRegular)));
         fs::write(&path, "{}").unwrap();
-        refused(&path, size, "it is not a symbol file of samply (missing field");
-        assert_eq!(read(&folder.join("none"), size), Err(None));
+        assert!(matches!(refusal(&path, size), Some(SamplyRefusal::Malformed(_))));
+        assert!(refusal(&folder.join("none"), size).is_none());
         fs::remove_dir_all(&folder).unwrap();
     }
 
     #[cfg(unix)]
     #[test]
     fn links_and_devices_are_refused() {
-        let folder = std::env::temp_dir().join(format!("nyquist-sidecar-link-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let (path, link) = (folder.join("p.syms.json"), folder.join("link"));
-        fs::write(&path, r#"{"string_table":[],"data":[]}"#).unwrap();
+        let (folder, path) = folder_with_file("sidecar-link");
+        let link = folder.join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        refused(&link, 1 << 30, "not a regular file");
-        refused(Path::new("/dev/zero"), 1 << 30, "not a regular file");
+        for path in [&link, Path::new("/dev/zero")] {
+            assert!(matches!(read(path, 1 << 30), Err(Some(SamplyRefusal::NotRegular))), "{path:?}");
+        }
         fs::remove_dir_all(&folder).unwrap();
     }
 }

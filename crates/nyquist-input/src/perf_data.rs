@@ -1,0 +1,92 @@
+//! Recordings of perf: converts them, and looks up names.
+
+use crate::error::InputError;
+use crate::lookup::{import_with_lookup, look_up_recording, symbolicator};
+use crate::note::{LostAmount, MissingFile, Note};
+use crate::observer::ReadObserver;
+use crate::options::ReadOptions;
+use crate::recording_folders::{own_folder, recording_folders};
+use nyquist_convert::perf_data::{EventUse, ImportOptions, ImportedProfile, import};
+use nyquist_convert::{LibSource, Libs, Progress, name_by_address};
+use nyquist_perf::file::FileReader;
+use nyquist_profile::Profile;
+use nyquist_symbols::{Finder, KernelFiles};
+use nyquist_system::{open_regular, ownership};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// Reads a recording, looks up names, and tells the observer which parts are missing.
+pub(crate) fn read(
+    reader: FileReader,
+    path: &Path,
+    kernel: Option<KernelFiles>,
+    options: ReadOptions<'_>,
+) -> Result<Profile, InputError> {
+    let (finders, observer, no_symbols) = (options.finders, options.observer, options.no_symbols);
+    let folders = recording_folders(path, options.archives.as_deref(), observer);
+    let progress = Arc::new(Progress::default());
+    let finder = finders.finder(&folders, Some(&progress)).with_kernel_files(kernel);
+    let mut symbolicator = symbolicator(&finder);
+    let imported = import_with_lookup(&mut symbolicator, no_symbols, |sender| {
+        let options = import_options(path, options, finders.finder(&folders, None));
+        Ok(import(reader, ImportOptions { sender, ..options })?)
+    });
+    let ImportedProfile { finished, events, notes, other_machine } = imported?;
+    for note in notes {
+        observer.note(Note::Incomplete(note));
+    }
+    note_events(events, observer);
+    if finished.statistics.lost > 0 {
+        observer.note(Note::Lost(LostAmount::Records(finished.statistics.lost)));
+    }
+    note_missing_files(&finished.profile, &finished.libs, other_machine, observer);
+    if no_symbols {
+        return Ok(name_by_address(finished.profile));
+    }
+    Ok(look_up_recording(finished.profile, &finished.libs, &mut symbolicator, &progress, observer))
+}
+
+fn import_options(path: &Path, options: ReadOptions<'_>, finder: Finder) -> ImportOptions {
+    let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let saved = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    ImportOptions {
+        finder,
+        selection: options.selection,
+        events: options.events,
+        name: options.name,
+        architecture: options.architecture,
+        aux_folders: options.aux_folders.into_iter().chain(own_folder(path)).collect(),
+        owner: open_regular(path).and_then(|file| ownership(&file)).ok().map(|owner| owner.user),
+        side_files: options.side_files,
+        saved_ns: saved.map(|time| time.as_nanos() as u64),
+        shape: options.shape,
+        threads: None,
+        sender: None,
+    }
+}
+
+/// Tells which events are not shown.
+fn note_events(events: Vec<EventUse>, observer: &dyn ReadObserver) {
+    for EventUse { name, samples, .. } in events.into_iter().filter(|event| !event.used && event.samples > 0)
+    {
+        observer.note(Note::EventNotShown { name, samples });
+    }
+}
+
+/// Tells which files are missing. Without them, stacks end early and functions have no names.
+fn note_missing_files(profile: &Profile, libs: &Libs, machine: Option<String>, observer: &dyn ReadObserver) {
+    let missing = libs.sources().iter().filter_map(|(lib, source)| match source {
+        LibSource::File(request) if request.alternatives.is_empty() => Some(*lib),
+        LibSource::Unknown => Some(*lib),
+        _ => None,
+    });
+    let files = missing.map(|lib| {
+        let lib = profile.lib(lib);
+        MissingFile { path: lib.path.clone(), build_id: lib.code_id.clone() }
+    });
+    let files: Vec<_> = files.collect();
+    if !files.is_empty() {
+        observer.note(Note::MissingFiles { machine, files });
+    }
+}

@@ -1,0 +1,50 @@
+//! Reads an open file under the limit of memory, as the options say.
+
+use super::options::{CommandFinders, check_options, read_options};
+use super::progress::ReadReporter;
+use crate::args::{RecordingArgs, SymbolArgs};
+use crate::failure::Failure;
+use crate::memory;
+use crate::printer::Printer;
+use crate::system::process_memory;
+use nyquist_input::{InputFile, look_up_missing_names};
+use nyquist_profile::Profile;
+use std::path::Path;
+
+/// Reads open files.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a> {
+    pub(super) recording: &'a RecordingArgs,
+    pub(super) symbols: &'a SymbolArgs,
+    pub(super) printer: Printer,
+}
+
+impl Reader<'_> {
+    /// Reads a profile of any known format, or the part of a recording that the options select, and looks up its
+    /// missing names.
+    pub(super) fn read_named(self, opened: InputFile) -> Result<Profile, Failure> {
+        let path = opened.path().to_owned();
+        let profile = self.read(opened)?;
+        Ok(self.named(&path, profile))
+    }
+
+    /// The same without looking up the missing names of a saved profile.
+    pub(super) fn read(self, opened: InputFile) -> Result<Profile, Failure> {
+        let _held = memory::hold(opened.path(), self.symbols.max_memory);
+        let reporter = ReadReporter::new(self.printer);
+        let unpacked = opened.unpack(&reporter)?;
+        check_options(&unpacked, self.recording)?;
+        if unpacked.is_recording() {
+            process_memory::map_large_blocks();
+        }
+        let finders = CommandFinders { symbols: self.symbols, printer: self.printer };
+        Ok(unpacked.read(read_options(self.recording, &finders, &reporter))?)
+    }
+
+    fn named(self, path: &Path, profile: Profile) -> Profile {
+        let _held = memory::hold(path, self.symbols.max_memory);
+        let reporter = ReadReporter::new(self.printer);
+        let finders = CommandFinders { symbols: self.symbols, printer: self.printer };
+        look_up_missing_names(path, profile, &read_options(self.recording, &finders, &reporter))
+    }
+}
