@@ -1,13 +1,13 @@
 //! The instructions of code that no unwind information covers.
 
-use crate::call::Call;
+use crate::call_instruction::CallInstruction;
 use crate::{aarch64, x86_64};
 use nyquist_object::elf::{Section, Segment};
 use nyquist_object::{Architecture, ByteSource, Elf, FileOffset, Pe, Svma};
 use std::borrow::Cow;
 use std::ops::Range;
 
-impl Call {
+impl CallInstruction {
     /// The call before a return address, given the last [`LONGEST`](Self::LONGEST) bytes of instructions
     /// before it, or fewer if the code begins later. `None` if there is no call, or if the architecture is
     /// not supported.
@@ -196,12 +196,12 @@ pub(crate) struct CodeAround<'a> {
     pub(crate) code: Cow<'a, [u8]>,
     /// The offset of the address in the code.
     pub(crate) at: usize,
-    pub(crate) extent: Extent,
+    pub(crate) extent: UncoveredExtent,
 }
 
 /// The extent of the uncovered code around an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum UncoveredExtent {
     /// A large piece, or a piece of unknown origin.
     Any,
     /// A small gap between described functions, as linkers and start files leave it. It begins with a
@@ -212,7 +212,7 @@ pub(crate) enum Extent {
 }
 
 impl<'a> CodeAround<'a> {
-    pub(crate) fn new((code, at): (&'a [u8], usize), extent: Extent) -> Self {
+    pub(crate) fn new((code, at): (&'a [u8], usize), extent: UncoveredExtent) -> Self {
         Self { code: code.into(), at, extent }
     }
 }

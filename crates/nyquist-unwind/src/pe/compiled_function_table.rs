@@ -1,24 +1,24 @@
 //! What the compilers of both architectures share: the place of the table of functions, and the result.
 
 use crate::Damage;
-use crate::table::Table;
+use crate::rule_table::RuleTable;
 use nyquist_object::pe::Directory;
 use nyquist_object::{ByteSource, Pe};
 use std::ops::Range;
 
 /// The compiled table of functions of an image.
 #[derive(Debug)]
-pub(crate) struct Compiled<F> {
-    pub(crate) table: Table,
+pub(crate) struct CompiledFunctionTable<F> {
+    pub(crate) table: RuleTable,
     pub(crate) functions: F,
     /// The described ranges by address.
     pub(crate) covered: Vec<Range<u32>>,
 }
 
-impl<F> Compiled<F> {
+impl<F> CompiledFunctionTable<F> {
     /// The same with other functions, which `change` makes of these.
-    pub(super) fn map<T>(self, change: impl FnOnce(F) -> T) -> Compiled<T> {
-        Compiled { table: self.table, functions: change(self.functions), covered: self.covered }
+    pub(super) fn map<T>(self, change: impl FnOnce(F) -> T) -> CompiledFunctionTable<T> {
+        CompiledFunctionTable { table: self.table, functions: change(self.functions), covered: self.covered }
     }
 }
 
