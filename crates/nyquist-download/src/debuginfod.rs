@@ -4,7 +4,7 @@
 use crate::cache_file::{self, PendingFile, entries, is_abandoned, renew};
 use crate::transfer::{Address, Client, Failure};
 use crate::{Limits, Observer};
-use nyquist_symbols::{FetchResult, Outcome, RemoteFile};
+use nyquist_symbols::{AttemptOutcome, FetchResult, RemoteFile};
 use nyquist_system::{Access, create_private_folder};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -81,7 +81,7 @@ impl Debuginfod {
     pub(crate) fn fetch(
         &self,
         file: &RemoteFile<'_>,
-        check: &dyn Fn(&Path) -> Outcome,
+        check: &dyn Fn(&Path) -> AttemptOutcome,
         observer: &dyn Observer,
     ) -> FetchResult {
         let Some(wanted) = RequestedFile::of(file) else { return FetchResult::default() };
@@ -91,7 +91,7 @@ impl Debuginfod {
             Cached::Unknown => {}
             Cached::Useless(outcome) => fetched.tried.push((target.clone(), outcome)),
             Cached::Known(outcome) => {
-                let path = (outcome == Outcome::Used).then(|| target.clone());
+                let path = (outcome == AttemptOutcome::Used).then(|| target.clone());
                 return FetchResult { path, tried: vec![(target, outcome)] };
             }
         }
@@ -101,13 +101,13 @@ impl Debuginfod {
         fetched
     }
 
-    fn in_cache(&self, target: &Path, check: &dyn Fn(&Path) -> Outcome) -> Cached {
+    fn in_cache(&self, target: &Path, check: &dyn Fn(&Path) -> AttemptOutcome) -> Cached {
         let Ok(metadata) = fs::metadata(target) else { return Cached::Unknown };
         if metadata.len() > 0 {
             return match check(target) {
-                Outcome::Used => {
+                AttemptOutcome::Used => {
                     renew(target);
-                    Cached::Known(Outcome::Used)
+                    Cached::Known(AttemptOutcome::Used)
                 }
                 outcome => Cached::Useless(outcome),
             };
@@ -118,14 +118,14 @@ impl Debuginfod {
             return Cached::Unknown;
         }
         let text = "no server had it at the last request (an empty file in the cache records this)";
-        Cached::Known(Outcome::Unreadable(text.to_owned()))
+        Cached::Known(AttemptOutcome::Unreadable(text.to_owned()))
     }
 
     fn download(
         &self,
         wanted: &RequestedFile,
         target: &Path,
-        check: &dyn Fn(&Path) -> Outcome,
+        check: &dyn Fn(&Path) -> AttemptOutcome,
         observer: &dyn Observer,
         fetched: &mut FetchResult,
     ) {
@@ -134,7 +134,7 @@ impl Debuginfod {
             let mut pending = match PendingFile::create(target) {
                 Ok(pending) => pending,
                 Err(error) => {
-                    let outcome = Outcome::Unreadable(format!("cannot write there: {error}"));
+                    let outcome = AttemptOutcome::Unreadable(format!("cannot write there: {error}"));
                     return fetched.tried.push((target.to_owned(), outcome));
                 }
             };
@@ -152,13 +152,13 @@ impl Debuginfod {
                 return;
             };
             let outcome = check(&pending.path);
-            let is_used = outcome == Outcome::Used;
+            let is_used = outcome == AttemptOutcome::Used;
             fetched.tried.push((urls(winner), outcome));
             if is_used {
                 match pending.keep(Access::ReadOnly) {
                     Ok(()) => fetched.path = Some(target.to_owned()),
                     Err(error) => {
-                        let outcome = Outcome::Unreadable(format!("cannot be kept: {error}"));
+                        let outcome = AttemptOutcome::Unreadable(format!("cannot be kept: {error}"));
                         fetched.tried.push((target.to_owned(), outcome));
                     }
                 }
@@ -208,14 +208,14 @@ impl Debuginfod {
 enum Cached {
     Unknown,
     /// The cache has a file, but not the wanted one.
-    Useless(Outcome),
-    Known(Outcome),
+    Useless(AttemptOutcome),
+    Known(AttemptOutcome),
 }
 
-pub(crate) fn outcome_of(failure: &Failure) -> Outcome {
+pub(crate) fn outcome_of(failure: &Failure) -> AttemptOutcome {
     match failure {
-        Failure::NotFound => Outcome::Missing,
-        failure => Outcome::Unreadable(failure.to_string()),
+        Failure::NotFound => AttemptOutcome::Missing,
+        failure => AttemptOutcome::Unreadable(failure.to_string()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Counts the functions of a file for 64-bit x86 that keep a frame pointer, by which the kernel finds callers
 //! (System V ABI for AMD64, figure 3.3).
 
-use crate::guess::{Description, each_description};
+use crate::guess::{FrameDescription, each_description};
 use gimli::{CfaRule, Register, RegisterRule, UnwindContext};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
 use nyquist_object::elf::Section;
@@ -97,8 +97,8 @@ fn is_function<S: ByteSource>(elf: &Elf<S>, address: Svma) -> bool {
 
 /// Whether a function keeps a frame pointer, which is so if any of its rows finds the frame by it. `None` for
 /// a function without a frame, and for one that nothing calls.
-fn keeps_by_rows(description: &Description<'_, '_>, context: &mut UnwindContext<usize>) -> Option<bool> {
-    let Description { section, bases, entry } = description;
+fn keeps_by_rows(description: &FrameDescription<'_, '_>, context: &mut UnwindContext<usize>) -> Option<bool> {
+    let FrameDescription { section, bases, entry } = description;
     if entry.cie().entry_len() > MAX_ENTRY || entry.entry_len() > MAX_ENTRY {
         return None;
     }

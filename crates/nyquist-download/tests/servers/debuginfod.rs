@@ -4,7 +4,7 @@ use crate::server::{Answer, Server};
 use crate::{Folder, Impatient, check};
 use nyquist_download::{Debuginfod, Downloads, Observer, Unobserved};
 use nyquist_object::BuildId;
-use nyquist_symbols::{Fetch as _, FetchResult, Outcome, RemoteFile};
+use nyquist_symbols::{AttemptOutcome, Fetch as _, FetchResult, RemoteFile};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -54,7 +54,7 @@ fn refused(name: &str, answer: Answer, said: &str) {
     assert_eq!(fetched.path, None);
     let text = fetched.tried.last().unwrap().1.to_string();
     assert!(text.contains(said), "{name}: {text}");
-    let is_missing = fetched.tried.last().unwrap().1 == Outcome::Missing;
+    let is_missing = fetched.tried.last().unwrap().1 == AttemptOutcome::Missing;
     assert_eq!(kept(&folder).is_empty(), !is_missing, "{name}: {:?}", kept(&folder));
 }
 

@@ -5,7 +5,7 @@ mod server;
 mod stores;
 
 use nyquist_download::Observer;
-use nyquist_symbols::Outcome;
+use nyquist_symbols::AttemptOutcome;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -48,11 +48,11 @@ impl Drop for Folder {
 }
 
 /// The right file begins with `right`.
-pub(crate) fn check(path: &Path) -> Outcome {
+pub(crate) fn check(path: &Path) -> AttemptOutcome {
     match fs::read(path) {
-        Ok(bytes) if bytes.starts_with(b"right") => Outcome::Used,
-        Ok(_) => Outcome::OtherIdentity("wrong".to_owned()),
-        Err(error) => Outcome::Unreadable(error.to_string()),
+        Ok(bytes) if bytes.starts_with(b"right") => AttemptOutcome::Used,
+        Ok(_) => AttemptOutcome::OtherIdentity("wrong".to_owned()),
+        Err(error) => AttemptOutcome::Unreadable(error.to_string()),
     }
 }
 

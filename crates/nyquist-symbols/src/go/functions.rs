@@ -1,7 +1,7 @@
 //! The list of functions, and the record of each.
 
-use super::memory::Memory;
-use crate::section::Section;
+use super::memory::FileMemory;
+use crate::section_contents::SectionContents;
 use nyquist_object::Cursor;
 use nyquist_object::go::{FunctionDetails, Header, Record, Version};
 
@@ -38,13 +38,13 @@ pub(super) struct InlinedCalls {
 /// The functions by address, without overlaps, as far as the file has code. `address` is the address of the
 /// tables in memory, and `text` that of the code.
 pub(super) fn functions(
-    table: &Section,
+    table: &SectionContents,
     header: &Header,
-    memory: &Memory,
+    memory: &FileMemory,
     address: u64,
     text: u64,
 ) -> Vec<GoSymbol> {
-    let list = List { table, header, memory, address, text };
+    let list = FunctionList { table, header, memory, address, text };
     let mut starts = list.read().unwrap_or_default();
     starts.sort_unstable();
     starts.dedup_by_key(|(start, _)| *start);
@@ -61,15 +61,15 @@ pub(super) fn functions(
     functions
 }
 
-struct List<'a> {
-    table: &'a Section,
+struct FunctionList<'a> {
+    table: &'a SectionContents,
     header: &'a Header,
-    memory: &'a Memory,
+    memory: &'a FileMemory,
     address: u64,
     text: u64,
 }
 
-impl List<'_> {
+impl FunctionList<'_> {
     /// The start of each function, and its record. The last entry, which has no record, is the end of the
     /// code.
     fn read(&self) -> Option<Vec<(u64, Option<u64>)>> {
@@ -99,30 +99,30 @@ impl FunctionRecord {
     /// Reads the record of a function. `function_data` is the base of the positions of additional data.
     pub(super) fn read(
         function: &GoSymbol,
-        table: &Section,
+        table: &SectionContents,
         header: &Header,
-        memory: &Memory,
+        memory: &FileMemory,
         (address, function_data): (u64, Option<u64>),
     ) -> Option<Self> {
         let record = Record::parse(&table.window(function.record, Record::MAX_SIZE)?, header)?;
         // Before Go 1.16, each version numbers the additional data differently, and the file does not state
         // its version.
-        let additional = Additional { table, header, memory, address, function_data };
+        let additional = AdditionalData { table, header, memory, address, function_data };
         let inlined = record.details.and_then(|details| additional.inlined(function.record, details));
         Some(Self { record, inlined })
     }
 }
 
 /// The data after a record: positions of further tables, then of additional data.
-struct Additional<'a> {
-    table: &'a Section,
+struct AdditionalData<'a> {
+    table: &'a SectionContents,
     header: &'a Header,
-    memory: &'a Memory,
+    memory: &'a FileMemory,
     address: u64,
     function_data: Option<u64>,
 }
 
-impl Additional<'_> {
+impl AdditionalData<'_> {
     fn inlined(&self, record: u64, details: FunctionDetails) -> Option<InlinedCalls> {
         let table_count = u64::from(details.tables);
         if table_count <= PCDATA_INLINED || u64::from(details.data) <= FUNCDATA_INLINED {

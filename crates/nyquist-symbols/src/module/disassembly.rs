@@ -3,7 +3,7 @@
 use super::ModuleSymbols;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::macho::MachoFiles;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::{Disassembly, DisassemblyError};
 use nyquist_object::elf::Segment;
 use nyquist_object::{Architecture, ByteSource, RelativeAddress, Svma};
@@ -28,7 +28,7 @@ impl ModuleSymbols {
     }
 
     /// The binary's instruction set, its mapped segments, and its bytes.
-    fn binary(&self) -> Option<(Architecture, Cow<'_, [Segment]>, &Source)> {
+    fn binary(&self) -> Option<(Architecture, Cow<'_, [Segment]>, &SharedSource)> {
         if let Some(pe) = &self.pe {
             return Some((pe.architecture(), pe.segments().into(), pe.source()));
         }
@@ -43,7 +43,7 @@ impl ModuleSymbols {
     fn code(
         &self,
         segments: &[Segment],
-        source: &Source,
+        source: &SharedSource,
         start: RelativeAddress,
         size: u32,
     ) -> Result<Vec<u8>, DisassemblyError> {
