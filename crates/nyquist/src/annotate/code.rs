@@ -2,7 +2,7 @@
 
 use crate::module_request::module_request;
 use crate::source_paths::DiskPaths;
-use nyquist_analysis::{PlaceWeight, Places};
+use nyquist_analysis::{PlaceWeight, PlaceWeights};
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{NativeSymbol, NativeSymbolId, Profile};
 use nyquist_symbols::{Attempt, Finder, MachineCode, MachineCodeError};
@@ -39,7 +39,7 @@ pub(super) struct Instruction {
 /// The code of the symbols of the places, and for other symbols the reason why their code is not available.
 pub(super) fn code(
     profile: &Profile,
-    places: &Places,
+    places: &PlaceWeights,
     functions: &[&str],
     finder: &Finder,
 ) -> (Vec<Code>, Vec<String>) {
@@ -62,7 +62,7 @@ pub(super) fn code(
 fn of_symbol(
     profile: &Profile,
     id: NativeSymbolId,
-    places: &Places,
+    places: &PlaceWeights,
     functions: &[&str],
     finder: &Finder,
 ) -> Result<Code, String> {
@@ -96,7 +96,7 @@ fn attempts_text(tried: &[Attempt]) -> String {
     if lines.is_empty() { "there is no file of it".to_owned() } else { lines.join("; ") }
 }
 
-fn instructions(code: MachineCode, symbol: &NativeSymbol, places: &Places) -> Vec<Instruction> {
+fn instructions(code: MachineCode, symbol: &NativeSymbol, places: &PlaceWeights) -> Vec<Instruction> {
     // The paths in the form that the profile has.
     let disk_paths = DiskPaths::of_user();
     let path = |file: &str| disk_paths.path(file).unwrap_or_else(|| file.to_owned());
@@ -114,7 +114,7 @@ fn instructions(code: MachineCode, symbol: &NativeSymbol, places: &Places) -> Ve
 
 /// Gives each instruction the weights of its addresses. A caller's address is the last byte of its
 /// call instruction.
-fn add_weights(instructions: &mut [Instruction], symbol: &NativeSymbol, end: u32, places: &Places) {
+fn add_weights(instructions: &mut [Instruction], symbol: &NativeSymbol, end: u32, places: &PlaceWeights) {
     for (offset, weight) in places.in_lib(symbol.lib, symbol.address..end) {
         let after = instructions.partition_point(|one| one.address <= offset);
         if let Some(instruction) = after.checked_sub(1).and_then(|index| instructions.get_mut(index)) {

@@ -2,7 +2,7 @@
 
 use super::events::CountedEvents;
 use super::interval::IntervalCount;
-use nyquist_analysis::Spread;
+use nyquist_analysis::RunSpread;
 use nyquist_record::linux::counting::{Count, MissingCount, ThreadAccount};
 use nyquist_record::linux::event_names::Event;
 use nyquist_record::linux::launch::Usage;
@@ -74,7 +74,7 @@ pub(super) struct MeasuredRow {
     pub(super) quantity: Quantity,
     pub(super) unit: Option<String>,
     pub(super) values: Vec<f64>,
-    pub(super) spread: Result<Spread, MissingCount>,
+    pub(super) spread: Result<RunSpread, MissingCount>,
     /// The least share of a run's time during which it was counted.
     pub(super) share: f64,
     pub(super) user_only: bool,
@@ -89,14 +89,14 @@ pub(super) struct MeasuredRow {
 pub(super) struct Summary {
     pub(super) runs: usize,
     pub(super) status: u8,
-    pub(super) wall: Spread,
+    pub(super) wall: RunSpread,
     pub(super) walls: Vec<f64>,
     pub(super) user: Option<MeasuredRow>,
     pub(super) system: Option<MeasuredRow>,
     pub(super) rows: Vec<MeasuredRow>,
 }
 
-const NONE: Spread = Spread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max: 0.0 };
+const NONE: RunSpread = RunSpread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max: 0.0 };
 
 impl Summary {
     /// The summary of these runs.
@@ -110,7 +110,7 @@ impl Summary {
         Self {
             runs: runs.len(),
             status: runs.last().map_or(0, |run| run.status),
-            wall: Spread::of(&walls).unwrap_or(NONE),
+            wall: RunSpread::of(&walls).unwrap_or(NONE),
             walls,
             user: seconds("user time", runs, |(user, ..)| *user),
             system: seconds("system time", runs, |(_, system, _)| *system),
@@ -146,7 +146,7 @@ fn time_row(name: &str, values: Vec<f64>) -> MeasuredRow {
         thread: None,
         quantity: Quantity::Seconds,
         unit: Some("s".to_owned()),
-        spread: Spread::of(&values).ok_or(MissingCount::NotCounted),
+        spread: RunSpread::of(&values).ok_or(MissingCount::NotCounted),
         values,
         share: 1.0,
         user_only: false,
@@ -195,7 +195,7 @@ fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount
         }
     }
     row.name += mark_of_user_code(&row.name, row.user_only);
-    if let Some(spread) = Spread::of(&values) {
+    if let Some(spread) = RunSpread::of(&values) {
         row.spread = Ok(spread);
     }
     row.values = values;
@@ -258,7 +258,7 @@ pub(super) fn row_of_interval(change: &IntervalCount<'_>) -> MeasuredRow {
         name: format!("{}{}", event.name, mark_of_user_code(&event.name, change.user_only)),
         quantity: quantity(event),
         unit: event.unit.clone(),
-        spread: change.value.map(|value| Spread { mean: value, ..NONE }),
+        spread: change.value.map(|value| RunSpread { mean: value, ..NONE }),
         user_only: change.user_only,
         ..time_row("", Vec::new())
     }
