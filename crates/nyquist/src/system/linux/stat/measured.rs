@@ -3,8 +3,8 @@
 use super::events::CountedEvents;
 use super::interval::IntervalCount;
 use nyquist_analysis::RunSpread;
-use nyquist_record::linux::counting::{Count, MissingCount, ThreadAccount};
-use nyquist_record::linux::event_names::Event;
+use nyquist_record::linux::counting::{EventTotal, MissingCount, ThreadAccount};
+use nyquist_record::linux::event_names::RequestedEvent;
 use nyquist_record::linux::launch::Usage;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(super) struct EventCount {
     pub(super) thread: Option<Thread>,
     /// The kernel's own accounting of that thread, if known.
     pub(super) account: Option<ThreadAccount>,
-    pub(super) count: Result<Count, MissingCount>,
+    pub(super) count: Result<EventTotal, MissingCount>,
     pub(super) user_only: bool,
 }
 
@@ -166,7 +166,7 @@ fn seconds(
 }
 
 /// The row of the event at an index of each run's counts.
-fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount) -> MeasuredRow {
+fn row(event: &RequestedEvent, runs: &[RunMeasurements], place: usize, first: &EventCount) -> MeasuredRow {
     let counts: Vec<_> = runs.iter().filter_map(|run| run.counts.get(place)?.count.ok()).collect();
     let mut values: Vec<_> = counts.iter().map(|count| count.value).collect();
     let mut row = MeasuredRow {
@@ -176,7 +176,7 @@ fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount
         unit: event.unit.clone(),
         values: Vec::new(),
         spread: Err(first.count.err().unwrap_or(MissingCount::NotCounted)),
-        share: counts.iter().copied().map(Count::share).fold(1.0, f64::min),
+        share: counts.iter().copied().map(EventTotal::share).fold(1.0, f64::min),
         user_only: first.user_only,
         by_kernel: None,
         is_named: false,
@@ -203,7 +203,7 @@ fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount
 }
 
 /// The kernel's own count of each process, if it is the same as an event's.
-fn by_process(event: &Event, run: &RunMeasurements) -> Option<f64> {
+fn by_process(event: &RequestedEvent, run: &RunMeasurements) -> Option<f64> {
     let (user, system, usage) = run.used.as_ref()?;
     by_account(
         event,
@@ -217,11 +217,11 @@ fn by_process(event: &Event, run: &RunMeasurements) -> Option<f64> {
 }
 
 /// The kernel's own count of a thread, if it is the same as an event's.
-fn by_thread(event: &Event, counted: &EventCount) -> Option<f64> {
+fn by_thread(event: &RequestedEvent, counted: &EventCount) -> Option<f64> {
     by_account(event, counted.account.as_ref()?)
 }
 
-fn by_account(event: &Event, account: &ThreadAccount) -> Option<f64> {
+fn by_account(event: &RequestedEvent, account: &ThreadAccount) -> Option<f64> {
     let count = match event.name.as_str() {
         "context-switches" | "cs" => account.context_switches,
         "page-faults" | "faults" => account.minor_faults.saturating_add(account.major_faults),
@@ -233,7 +233,7 @@ fn by_account(event: &Event, account: &ThreadAccount) -> Option<f64> {
     Some(count as f64)
 }
 
-fn quantity(event: &Event) -> Quantity {
+fn quantity(event: &RequestedEvent) -> Quantity {
     let name = plain(&event.name).split('/').next().unwrap_or_default();
     match name {
         "task-clock" | "cpu-clock" => Quantity::Nanoseconds,
