@@ -4,7 +4,7 @@
 use crate::guess::{FrameDescription, each_description};
 use gimli::{CfaRule, Register, RegisterRule, UnwindContext};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
-use nyquist_object::elf::Section;
+use nyquist_object::elf::ElfSection;
 use nyquist_object::{ByteSource, Elf, Svma};
 
 /// DWARF's numbers of registers (System V ABI for AMD64, figure 3.36).
@@ -86,7 +86,7 @@ impl FramePointers {
 /// Whether code at an address is one of the program's own functions. Start and end code of the linker and the
 /// C library is not, and neither are jumps to other modules.
 fn is_function<S: ByteSource>(elf: &Elf<S>, address: Svma) -> bool {
-    let is_inside = |section: &&Section| {
+    let is_inside = |section: &&ElfSection| {
         section.is_code()
             && address.0.checked_sub(section.address.0).is_some_and(|inside| inside < section.size)
     };

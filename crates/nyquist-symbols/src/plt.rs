@@ -3,7 +3,7 @@
 
 use crate::named_range::NamedRange;
 use crate::section_contents::{SectionContents as Contents, SharedSource};
-use nyquist_object::elf::{Architecture, Section};
+use nyquist_object::elf::{Architecture, ElfSection};
 use nyquist_object::{Cursor, Elf};
 use rustc_hash::FxHashMap;
 
@@ -58,7 +58,7 @@ impl GotSlots {
     fn entries(
         &self,
         elf: &Elf<SharedSource>,
-        section: &Section,
+        section: &ElfSection,
         names: &DynamicSymbolNames,
     ) -> Option<Vec<NamedRange>> {
         let code = elf.data(section).ok()?;
@@ -127,7 +127,7 @@ impl DynamicSymbolNames {
     fn open(elf: &Elf<SharedSource>) -> Option<Self> {
         let symbols = elf.section(".dynsym").filter(|_| elf.is_64_bit())?;
         let strings = elf.sections().get(symbols.link as usize)?;
-        let open = |section: &Section| Contents::open(elf, &section.name).ok();
+        let open = |section: &ElfSection| Contents::open(elf, &section.name).ok();
         Some(Self { symbols: open(symbols)?, strings: open(strings)?, little_endian: elf.is_little_endian() })
     }
 

@@ -1,6 +1,6 @@
 //! The bytes of a section, which are read from the file when they are needed.
 
-use nyquist_object::elf::Section as Header;
+use nyquist_object::elf::ElfSection as Header;
 use nyquist_object::macho::FileRange;
 use nyquist_object::{ByteSource, Elf, MachO, ObjectError, Pe};
 use std::borrow::Cow;

@@ -6,7 +6,7 @@ use crate::rule::Rule;
 use crate::rule_table::{RuleTable, TableBuilder};
 use crate::x86_64::flow::{CodeFlow, FrameState};
 use crate::x86_64::instructions;
-use nyquist_object::elf::Section;
+use nyquist_object::elf::ElfSection;
 use nyquist_object::{Architecture, ByteSource, Elf, RelativeAddress};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -103,7 +103,8 @@ impl FunctionStarts<'_> {
     /// Adds a file's symbols of functions.
     fn add_symbols<S: ByteSource>(&mut self, elf: &Elf<S>, base: u64) {
         for (name, has_all) in SYMBOLS {
-            let are_few = |section: &&Section| section.size / MOST_SYMBOLS as u64 <= self.code.size() as u64;
+            let are_few =
+                |section: &&ElfSection| section.size / MOST_SYMBOLS as u64 <= self.code.size() as u64;
             let section = elf.section(name).filter(are_few);
             if let Some(Ok(data)) = section.map(|section| elf.data(section)) {
                 data.chunks_exact(SYMBOL).for_each(|symbol| self.add_symbol(symbol, base));

@@ -29,7 +29,7 @@ use super::{Attempt, AttemptOutcome, FileRole, OpenFile, Search, open_source, se
 use crate::RemoteFile;
 use crate::dwarf::holds_units_of;
 use crate::section_contents::SharedSource;
-use nyquist_object::elf::Section;
+use nyquist_object::elf::ElfSection;
 use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
 };
@@ -48,7 +48,7 @@ impl Search<'_> {
         let binary = self.binary();
         let has_debug_info = |elf: &OpenElf| {
             let sections = [".debug_info", ".zdebug_info"];
-            sections.iter().any(|name| elf.section(name).is_some_and(Section::has_bytes))
+            sections.iter().any(|name| elf.section(name).is_some_and(ElfSection::has_bytes))
         };
         let debug = match &binary {
             Some(elf) if has_debug_info(elf) => None,

@@ -3,7 +3,7 @@
 use super::memory::FileMemory;
 use crate::section_contents::SectionContents;
 use nyquist_object::Cursor;
-use nyquist_object::go::{FunctionDetails, Header, Record, Version};
+use nyquist_object::go::{FuncHeader, FunctionDetails, TableHeader, Version};
 
 /// The index of the table that maps each address to its inlined call, and of the additional data that lists
 /// these calls (`runtime/funcdata.h`), since Go 1.16.
@@ -22,7 +22,7 @@ pub(super) struct GoSymbol {
 /// The record of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FunctionRecord {
-    pub(super) record: Record,
+    pub(super) record: FuncHeader,
     pub(super) inlined: Option<InlinedCalls>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct InlinedCalls {
 /// tables in memory, and `text` that of the code.
 pub(super) fn functions(
     table: &SectionContents,
-    header: &Header,
+    header: &TableHeader,
     memory: &FileMemory,
     address: u64,
     text: u64,
@@ -63,7 +63,7 @@ pub(super) fn functions(
 
 struct FunctionList<'a> {
     table: &'a SectionContents,
-    header: &'a Header,
+    header: &'a TableHeader,
     memory: &'a FileMemory,
     address: u64,
     text: u64,
@@ -100,11 +100,11 @@ impl FunctionRecord {
     pub(super) fn read(
         function: &GoSymbol,
         table: &SectionContents,
-        header: &Header,
+        header: &TableHeader,
         memory: &FileMemory,
         (address, function_data): (u64, Option<u64>),
     ) -> Option<Self> {
-        let record = Record::parse(&table.window(function.record, Record::MAX_SIZE)?, header)?;
+        let record = FuncHeader::parse(&table.window(function.record, FuncHeader::MAX_SIZE)?, header)?;
         // Before Go 1.16, each version numbers the additional data differently, and the file does not state
         // its version.
         let additional = AdditionalData { table, header, memory, address, function_data };
@@ -116,7 +116,7 @@ impl FunctionRecord {
 /// The data after a record: positions of further tables, then of additional data.
 struct AdditionalData<'a> {
     table: &'a SectionContents,
-    header: &'a Header,
+    header: &'a TableHeader,
     memory: &'a FileMemory,
     address: u64,
     function_data: Option<u64>,

@@ -3,7 +3,7 @@
 
 use super::memory::for_each_chunk;
 use crate::section_contents::{SectionContents, SharedSource};
-use nyquist_object::go::{Header, Version};
+use nyquist_object::go::{TableHeader, Version};
 use nyquist_object::{ByteSource, Elf};
 
 /// The tables' own section. The second name is that in position-independent programs, whose pointers are
@@ -37,7 +37,7 @@ pub(crate) fn has_tables<S: ByteSource>(elf: &Elf<S>) -> bool {
 pub(super) struct LocatedTables {
     pub(super) table: SectionContents,
     pub(super) address: u64,
-    pub(super) header: Header,
+    pub(super) header: TableHeader,
 }
 
 /// A piece of the file: its address in memory, its offset in the file, and its size.
@@ -88,7 +88,7 @@ impl FilePiece {
         let address = self.address.checked_add(at)?;
         let table =
             SectionContents::at(elf.source(), self.offset.checked_add(at)?, self.size.checked_sub(at)?);
-        let header = Header::parse(&table)?;
+        let header = TableHeader::parse(&table)?;
         Some(LocatedTables { table, address, header })
     }
 

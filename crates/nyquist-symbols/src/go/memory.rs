@@ -1,7 +1,7 @@
 //! A program's memory according to its file, including pointers that only relocations fill.
 
 use crate::section_contents::{SectionContents, SharedSource};
-use nyquist_object::elf::{Architecture, Segment};
+use nyquist_object::elf::{Architecture, ElfSegment};
 use nyquist_object::{Cursor, Elf};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -111,7 +111,7 @@ impl FileMemory {
 }
 
 impl MemoryPart {
-    fn of(elf: &Elf<SharedSource>, segment: &Segment) -> Self {
+    fn of(elf: &Elf<SharedSource>, segment: &ElfSegment) -> Self {
         let address = segment.address.0;
         let size = segment.file_size.min(u64::MAX - address);
         let bytes = SectionContents::at(elf.source(), segment.offset.0, size);

@@ -18,7 +18,7 @@ use locate::{LocatedTables, locate};
 pub(crate) use locate::{has_tables, is_go};
 use memory::FileMemory;
 use module_data::ModuleData;
-use nyquist_object::go::{Header, Version};
+use nyquist_object::go::{TableHeader, Version};
 use nyquist_object::{Elf, Svma};
 use pc_values::PcValues;
 use rustc_hash::FxHashMap;
@@ -33,7 +33,7 @@ pub(crate) struct GoTables {
     table: SectionContents,
     /// Where the tables are in memory.
     address: u64,
-    header: Header,
+    header: TableHeader,
     memory: FileMemory,
     layout: OnceLock<Layout>,
 }

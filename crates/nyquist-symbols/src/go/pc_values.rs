@@ -1,7 +1,7 @@
 //! Tables of values by address: the file, line or inlined call of each instruction of a function.
 
 use crate::section_contents::SectionContents;
-use nyquist_object::go::Values;
+use nyquist_object::go::PcValueReader;
 
 /// The values of one function, each with the offset in the function at which it ends.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ impl PcValues {
         let mut want = 1 << 10;
         loop {
             let Some(bytes) = table.window(offset, want) else { return Self::default() };
-            let mut list = Values::new(&bytes, quantum);
+            let mut list = PcValueReader::new(&bytes, quantum);
             let mut values = Self::default();
             while values.end() < size
                 && let Some(value) = list.next()

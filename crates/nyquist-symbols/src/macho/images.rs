@@ -1,7 +1,7 @@
 //! The Mach-O files in a file, one for each architecture.
 
 use crate::section_contents::SharedSource;
-use nyquist_object::macho::{SourceRange, Universal};
+use nyquist_object::macho::{SourceRange, UniversalFile};
 use nyquist_object::{Architecture, DebugId, FileIdentity, MachO, ModuleId, ObjectError};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const OWN: Architecture =
 /// The file is neither universal nor a Mach-O file of 64 bits, or it is universal and contains no readable
 /// file.
 pub(crate) fn images(source: &SharedSource) -> Result<Vec<MachOImage>, ObjectError> {
-    let universal = match Universal::read(source) {
+    let universal = match UniversalFile::read(source) {
         Ok(universal) => universal,
         Err(ObjectError::NotAnObject) => return Ok(vec![MachO::open(source.clone())?]),
         Err(error) => return Err(error),

@@ -22,7 +22,7 @@ use crate::file_kind::FileKind;
 use crate::section_contents::SharedSource;
 use crate::symbol_table::SymbolTable;
 use crate::{OpenFile, SymbolFiles};
-use nyquist_object::elf::Segment;
+use nyquist_object::elf::ElfSegment;
 use nyquist_object::{FileOffset, MachO, Svma};
 use std::path::PathBuf;
 
@@ -104,8 +104,8 @@ impl MachoFiles {
     }
 
     /// The segments of the image as the loader maps them, as ELF segments.
-    pub(crate) fn segments(image: &MachOImage) -> Vec<Segment> {
-        let segment = |segment: &nyquist_object::macho::Segment| Segment {
+    pub(crate) fn segments(image: &MachOImage) -> Vec<ElfSegment> {
+        let segment = |segment: &nyquist_object::macho::MachOSegment| ElfSegment {
             offset: FileOffset(segment.bytes.offset.0),
             address: segment.address,
             file_size: segment.bytes.size,

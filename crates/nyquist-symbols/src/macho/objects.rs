@@ -138,7 +138,7 @@ impl ObjectFiles {
         let members = members.filter(|found| {
             found.name == *member && path.modified.is_none_or(|modified| modified == found.modified)
         });
-        let range = |member: &nyquist_object::Member| {
+        let range = |member: &nyquist_object::ArchiveMember| {
             Arc::new(SourceRange::new(open.source.clone(), member.offset, member.size)) as SharedSource
         };
         members.map(range).collect()
@@ -209,7 +209,7 @@ fn functions(image: &MachOImage) -> Option<FxHashMap<Vec<u8>, Option<u64>>> {
     let mut names = NameReader::of(image)?;
     let mut functions = FxHashMap::default();
     for symbol in image.symbols().ok()? {
-        if !symbol.section_of(image.sections()).is_some_and(macho::Section::is_code) {
+        if !symbol.section_of(image.sections()).is_some_and(macho::MachOSection::is_code) {
             continue;
         }
         let Some(name) = names.read(symbol.name) else { continue };

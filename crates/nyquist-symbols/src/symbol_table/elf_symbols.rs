@@ -2,7 +2,7 @@
 
 use super::entry::SymbolTableEntry;
 use crate::section_contents::{SectionContents, SectionWindow, SharedSource};
-use nyquist_object::elf::Section as Header;
+use nyquist_object::elf::ElfSection as Header;
 use nyquist_object::{ByteSource as _, Cursor, Elf};
 
 /// Symbol types and bindings (System V gABI, "Symbol Table").

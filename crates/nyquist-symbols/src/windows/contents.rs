@@ -5,7 +5,7 @@ use crate::file_kind::FileKind;
 use crate::section_contents::SharedSource;
 use crate::{OpenFile, SymbolsError};
 use nyquist_object::elf::Architecture;
-use nyquist_object::pe::Directory;
+use nyquist_object::pe::DataDirectory;
 use nyquist_object::{DebugId, ObjectError, Pe, PeCodeId};
 
 /// The kind and the contents of a file of Windows.
@@ -71,7 +71,7 @@ impl ImageContents {
             Architecture::Aarch64 => Some(8),
             _ => None,
         };
-        let table = pe.directory(Directory::Exceptions).zip(entry);
+        let table = pe.directory(DataDirectory::Exceptions).zip(entry);
         Ok(Self {
             architecture: pe.architecture(),
             code_id: id.code,

@@ -5,7 +5,7 @@ use crate::named_range::{NamedRange, up_to_next};
 use crate::section_contents::SharedSource;
 use crate::symbol_table::SymbolTable;
 use nyquist_object::elf::Architecture;
-use nyquist_object::pe::Directory;
+use nyquist_object::pe::DataDirectory;
 use nyquist_object::{Pe, RelativeAddress};
 use std::ops::Range;
 
@@ -73,7 +73,7 @@ const MOST_INFORMATION: u32 = 64 << 20;
 /// The starts of functions in the table of functions, in order, without parts of other functions.
 fn function_starts(pe: &Pe<SharedSource>) -> Vec<u32> {
     let is_known = pe.architecture() == Architecture::X86_64;
-    let Some((address, size)) = pe.directory(Directory::Exceptions).filter(|_| is_known) else {
+    let Some((address, size)) = pe.directory(DataDirectory::Exceptions).filter(|_| is_known) else {
         return Vec::new();
     };
     let room = pe.file_range(address).map_or(0, |(_, room)| room);

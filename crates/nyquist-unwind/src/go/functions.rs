@@ -1,7 +1,7 @@
 //! The functions of Go's own table, each with its stack depth at each instruction.
 
 use crate::rule::Rule;
-use nyquist_object::go::{Header, ListEntry, Record, Values, Version};
+use nyquist_object::go::{FuncHeader, ListEntry, PcValueReader, TableHeader, Version};
 use std::ops::Range;
 
 /// The functions at which Go's own unwinder ends, for versions without this flag in their tables
@@ -35,7 +35,7 @@ pub(super) struct GoFunctions<'a> {
     first: u64,
     /// Whether records have flags for outermost functions.
     has_flags: bool,
-    header: Header,
+    header: TableHeader,
     table: &'a [u8],
 }
 
@@ -50,14 +50,14 @@ pub(super) struct GoFunctionEntry<'a> {
     /// Whether the runtime makes interrupted code call it.
     pub(super) is_injected: bool,
     /// The distances in bytes from the stack pointer to the return address.
-    depths: Values<'a>,
+    depths: PcValueReader<'a>,
 }
 
 impl<'a> GoFunctions<'a> {
     /// Reads the header. `None` for another form, or for a machine that is not 64-bit or has another
     /// instruction size than `quantum`.
     pub(super) fn new(table: &'a [u8], quantum: u8) -> Option<Self> {
-        let header = Header::parse(table)?;
+        let header = TableHeader::parse(table)?;
         if (header.quantum, header.pointer_size, header.little_endian) != (quantum, 8, true) {
             return None;
         }
@@ -82,13 +82,13 @@ impl<'a> GoFunctions<'a> {
         self.header.entries(list).zip(ends).filter_map(|(function, next)| self.entry(function, next))
     }
 
-    fn records(&self) -> impl Iterator<Item = Record> + '_ {
+    fn records(&self) -> impl Iterator<Item = FuncHeader> + '_ {
         let functions = self.header.entries(self.list().unwrap_or_default());
         functions.filter_map(|function| self.record(function))
     }
 
-    fn record(&self, function: ListEntry) -> Option<Record> {
-        Record::parse(self.from(function.record?)?, &self.header)
+    fn record(&self, function: ListEntry) -> Option<FuncHeader> {
+        FuncHeader::parse(self.from(function.record?)?, &self.header)
     }
 
     /// The bytes of the list of functions.
@@ -111,7 +111,7 @@ impl<'a> GoFunctions<'a> {
             is_top,
             writes_stack_pointer,
             is_injected: self.is_named(record.name, &INJECTED),
-            depths: Values::new(depths, self.header.quantum),
+            depths: PcValueReader::new(depths, self.header.quantum),
         })
     }
 
@@ -147,7 +147,7 @@ pub(super) mod tests {
     const MAGIC_20: u32 = 0xffff_fff1;
 
     fn entry(len: u32, depths: &[u8]) -> Vec<(u32, Option<u32>)> {
-        let depths = Values::new(depths, 1);
+        let depths = PcValueReader::new(depths, 1);
         let (is_top, writes_stack_pointer, is_injected) = (false, false, false);
         GoFunctionEntry { range: 0..len, is_top, writes_stack_pointer, is_injected, depths }
             .depths()

@@ -87,7 +87,7 @@ fn defined_symbols(bytes: &[u8]) -> impl Iterator<Item = Svma> {
 /// The sections with code, by address, as far as the file has bytes for them.
 fn code_ranges<S: ByteSource>(file: &MachO<S>) -> Vec<CodeRange> {
     let len = file.source().len();
-    let range = |section: &nyquist_object::macho::Section| {
+    let range = |section: &nyquist_object::macho::MachOSection| {
         let start = file.relative(section.address)?.0;
         let offset = section.offset.filter(|_| section.is_code())?;
         let size = section.size.min(len.checked_sub(offset.0)?);

@@ -2,7 +2,7 @@
 
 use crate::Damage;
 use crate::rule_table::RuleTable;
-use nyquist_object::pe::Directory;
+use nyquist_object::pe::DataDirectory;
 use nyquist_object::{ByteSource, Pe};
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl<F> CompiledFunctionTable<F> {
 
 /// The words of the table of functions.
 pub(super) fn table_of_functions<S: ByteSource>(pe: &Pe<S>, damage: &mut Damage) -> Vec<u32> {
-    let Some((address, size)) = pe.directory(Directory::Exceptions) else { return Vec::new() };
+    let Some((address, size)) = pe.directory(DataDirectory::Exceptions) else { return Vec::new() };
     let room = pe.file_range(address).map_or(0, |(_, room)| room);
     let bytes = pe.read_at(address, size.min(room)).unwrap_or_else(|error| {
         damage.add(|| format!("the table of functions is unreadable: {error}"));

@@ -1,6 +1,6 @@
 //! The bytes of an image by their addresses. Each section is read when it is first needed.
 
-use nyquist_object::pe::Section;
+use nyquist_object::pe::PeSection;
 use nyquist_object::{ByteSource, Pe};
 
 /// An image whose unwind information is being read.
@@ -31,7 +31,7 @@ impl<'a, S: ByteSource> PeImage<'a, S> {
             return Some(&[]);
         }
         let sections = self.pe.sections();
-        let offset = |section: &Section| {
+        let offset = |section: &PeSection| {
             address.checked_sub(section.address.0).filter(|offset| *offset < section.size())
         };
         let number = match sections.get(self.last).and_then(offset) {
