@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
-use nyquist_perf::{Body, RecordFormat, parse_record};
+use nyquist_perf::{RecordBody, RecordFormat, parse_record};
 
 use super::events::{CpuTimeCounter, OpenedEvents};
 use crate::linux::proc;
@@ -43,7 +43,7 @@ impl EndedThreads {
     /// Notes a record with the count of an inherited counter.
     pub(crate) fn note(&mut self, read: &[u8]) {
         let Ok(record) = parse_record(read, &self.format) else { return };
-        let Body::Read(read) = record.body else { return };
+        let RecordBody::Read(read) = record.body else { return };
         if let (Some(counter), Some(id)) = (read.counters.iter().last(), record.id.id) {
             *self.by_counter.entry(id).or_default() += counter.value;
         }
