@@ -17,8 +17,8 @@ use nyquist_symbols::{
 
 use crate::generated_code::{GeneratedCode, GeneratedLib, NoGeneratedCode};
 use crate::symbol_source::{
-    AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
-    SymbolSource,
+    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, InlineFrame, LibKey, LookupError,
+    SourceRequest, SymbolSource,
 };
 
 /// The number of wrong files that are reported to the viewer.
@@ -291,7 +291,7 @@ fn special(file: &str) -> String {
 impl From<Disassembly> for Assembly {
     fn from(code: Disassembly) -> Self {
         let instruction =
-            |one: nyquist_symbols::Instruction| Instruction { offset: one.offset, text: one.text };
+            |one: nyquist_symbols::Instruction| AssemblyInstruction { offset: one.offset, text: one.text };
         Self {
             start: code.start,
             size: code.size,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_profile::Profile;
-use nyquist_server::{Answer, Client, Refusal, SymbolSource};
+use nyquist_server::{Client, SymbolSource, ViewerError, ViewerResponse};
 
 use crate::answer::answer;
 use crate::answers::QueryContext;
@@ -29,7 +29,7 @@ struct Job {
     question: String,
     query: String,
     client: Client,
-    answer: SyncSender<Result<Answer, Refusal>>,
+    answer: SyncSender<Result<ViewerResponse, ViewerError>>,
 }
 
 /// The messages to the thread.
@@ -91,7 +91,12 @@ impl Worker {
     }
 
     /// Sends a request, and waits for the response.
-    pub(crate) fn ask(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal> {
+    pub(crate) fn ask(
+        &self,
+        question: &str,
+        query: &str,
+        client: &Client,
+    ) -> Result<ViewerResponse, ViewerError> {
         let (answer, answered) = sync_channel(1);
         let (question, query) = (question.to_owned(), query.to_owned());
         let job = Job { question, query, client: client.clone(), answer };
@@ -306,7 +311,7 @@ impl RequestHandler<'_> {
         let _ = job.answer.send(answer);
     }
 
-    fn answer(&mut self, job: &Job) -> Result<Answer, Refusal> {
+    fn answer(&mut self, job: &Job) -> Result<ViewerResponse, ViewerError> {
         let profile = &self.subject.profile;
         let parameters = Parameters::parse(&job.query);
         let selection = selection(&parameters, profile, self.until_ns)?;

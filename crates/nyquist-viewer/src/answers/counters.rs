@@ -1,7 +1,7 @@
 //! `counters`: values over time that were counted beside the samples, such as memory in use.
 
 use nyquist_profile::{Counter, CounterGraph};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -36,7 +36,7 @@ struct CounterRow<'a> {
 }
 
 /// The counters of all processes, in drawing order. O(values).
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Counters<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Counters<'a>, ViewerError> {
     let parts = context.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
     let (profile, times) = (context.view.profile(), context.view.times());
     let mut counters: Vec<_> = profile.counters().iter().enumerate().collect();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use nyquist_analysis::Neighbour;
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -28,7 +28,7 @@ pub(super) struct List<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<List<'a>, Refusal> {
+pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<List<'a>, ViewerError> {
     let offset = context.parameters.at_most("offset", 0, usize::MAX)?;
     let limit = context.parameters.at_most("limit", 200, MOST_ROWS)?;
     let by_total = match context.parameters.get("sort") {
@@ -68,7 +68,7 @@ pub(super) struct Neighbourhood<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn callers<'a>(context: &QueryContext<'_, 'a>) -> Result<Neighbourhood<'a>, Refusal> {
+pub(super) fn callers<'a>(context: &QueryContext<'_, 'a>) -> Result<Neighbourhood<'a>, ViewerError> {
     let func = function(context.parameters.required("function")?, context.view.profile())?;
     let peek = context.view.peek(func);
     let mut functions = FunctionTable::with_places();
@@ -103,7 +103,7 @@ pub(super) struct SearchTotals {
     functions: usize,
 }
 
-pub(super) fn search(context: &QueryContext<'_, '_>) -> Result<SearchTotals, Refusal> {
+pub(super) fn search(context: &QueryContext<'_, '_>) -> Result<SearchTotals, ViewerError> {
     let text = context.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
     let wanted = pattern(text)?;
     // Only names are searched, because boxes are marked by name. A filter also checks files and libs.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -42,7 +42,7 @@ struct ThreadBars<'a> {
 type Bar = (usize, u64, u64, usize, String);
 
 /// The chart. O(markers × log).
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Chart<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Chart<'a>, ViewerError> {
     let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1) as u64;
     let times = context.view.times();
     let pixel = (times.end - times.start) / width;

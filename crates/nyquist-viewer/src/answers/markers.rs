@@ -1,7 +1,7 @@
 //! `markers`: the markers of the selected threads and time.
 
 use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, ThreadIndex};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -25,7 +25,7 @@ struct MarkerTotals<'a> {
     total_ns: u64,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Markers<'a>, ViewerError> {
     let limit = context.parameters.at_most("limit", 500, MOST_ROWS)?;
     let profile = context.view.profile();
     let found = matching_markers(context)?;
@@ -45,7 +45,9 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Markers<'a>, 
 pub(super) type MarkerMatch<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 
 /// The matching markers, by time.
-pub(super) fn matching_markers<'a>(context: &QueryContext<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
+pub(super) fn matching_markers<'a>(
+    context: &QueryContext<'_, 'a>,
+) -> Result<Vec<MarkerMatch<'a>>, ViewerError> {
     let search = context.parameters.get("search").map(pattern).transpose()?;
     let kind = context.parameters.get("kind");
     let (profile, times) = (context.view.profile(), context.view.times());

@@ -1,7 +1,7 @@
 //! `moment`: the stack of a thread at a moment.
 
 use nyquist_profile::{Profile, StackId, ThreadIndex};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -23,7 +23,7 @@ pub(super) struct Moment<'a> {
 }
 
 /// The sampled stack, before filters and transforms. O(log samples + depth).
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Moment<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Moment<'a>, ViewerError> {
     let profile = context.view.profile();
     let thread = thread(context.parameters.required("thread")?, profile)?;
     let time = context.parameters.required("time")?;

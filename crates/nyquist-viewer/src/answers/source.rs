@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use nyquist_analysis::{Amount, CodeSelection};
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{FuncId, Lib, NativeSymbolId, Profile};
-use nyquist_server::{AssemblyRequest, LibKey, Refusal, SourceRequest};
+use nyquist_server::{AssemblyRequest, LibKey, SourceRequest, ViewerError};
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -39,7 +39,7 @@ struct Instructions {
     instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Listing<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Listing<'a>, ViewerError> {
     let func = function(context.parameters.required("function")?, context.view.profile())?;
     let mut functions = FunctionTable::with_places();
     let mut listing = Listing {

@@ -2,7 +2,7 @@
 
 use nyquist_analysis::CategoryTimeline;
 use nyquist_profile::{CategoryId, FuncId};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -35,7 +35,7 @@ struct CategoryTime {
     ns: Vec<u64>,
 }
 
-pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<Timeline, Refusal> {
+pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<Timeline, ViewerError> {
     let parts = context.parameters.at_most("parts", 1000, MOST_PARTS)?.max(1);
     let times = context.view.times();
     let tracks = match context.parameters.numbers("tracks", ',')? {
@@ -50,7 +50,7 @@ pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<Timeline, Refusal
 }
 
 /// The function whose time is requested, unless all time is.
-fn wanted_function(context: &QueryContext<'_, '_>) -> Result<Option<FuncId>, Refusal> {
+fn wanted_function(context: &QueryContext<'_, '_>) -> Result<Option<FuncId>, ViewerError> {
     let number = context.parameters.number("function")?;
     number.map(|number| function(number, context.view.profile())).transpose()
 }
@@ -59,7 +59,7 @@ fn wanted_function(context: &QueryContext<'_, '_>) -> Result<Option<FuncId>, Ref
 fn whole<'a>(
     context: &QueryContext<'_, 'a>,
     parts: usize,
-) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, Refusal> {
+) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, ViewerError> {
     Ok(match wanted_function(context)? {
         Some(func) => context.view.category_timeline_with(func, parts),
         None => context.view.category_timeline(parts),
@@ -67,7 +67,11 @@ fn whole<'a>(
 }
 
 /// The tracks of some threads.
-fn tracks(context: &QueryContext<'_, '_>, indexes: Vec<usize>, parts: usize) -> Result<Vec<Track>, Refusal> {
+fn tracks(
+    context: &QueryContext<'_, '_>,
+    indexes: Vec<usize>,
+    parts: usize,
+) -> Result<Vec<Track>, ViewerError> {
     let profile = context.view.profile();
     let threads = indexes.into_iter().map(|index| thread(index, profile)).collect::<Result<Vec<_>, _>>()?;
     let timelines = match wanted_function(context)? {

@@ -2,7 +2,7 @@
 
 use nyquist_analysis::{Tree, TreeNode};
 use nyquist_profile::FuncId;
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -25,7 +25,7 @@ pub(super) struct Children<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Children<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Children<'a>, ViewerError> {
     let limit = context.parameters.at_most("limit", 200, MOST_CHILDREN)?;
     let path = path(context.parameters.get("path").unwrap_or_default(), context.view.profile())?;
     let is_inverted = context.parameters.is_set("inverted");
