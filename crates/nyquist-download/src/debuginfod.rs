@@ -2,7 +2,7 @@
 //! share their downloads (debuginfod-client-config(7), debuginfod_find_debuginfo(3)).
 
 use crate::cache_file::{self, PendingFile, entries, is_abandoned, renew};
-use crate::transfer::{Address, Client, Failure};
+use crate::transfer::{Address, Client, TransferFailure};
 use crate::{Limits, Observer};
 use nyquist_symbols::{AttemptOutcome, FetchResult, RemoteFile};
 use nyquist_system::{Access, create_private_folder};
@@ -88,9 +88,9 @@ impl Debuginfod {
         let target = self.cache.join(&wanted.id).join(&wanted.file_name);
         let mut fetched = FetchResult::default();
         match self.in_cache(&target, check) {
-            Cached::Unknown => {}
-            Cached::Useless(outcome) => fetched.tried.push((target.clone(), outcome)),
-            Cached::Known(outcome) => {
+            CacheLookup::Unknown => {}
+            CacheLookup::Useless(outcome) => fetched.tried.push((target.clone(), outcome)),
+            CacheLookup::Known(outcome) => {
                 let path = (outcome == AttemptOutcome::Used).then(|| target.clone());
                 return FetchResult { path, tried: vec![(target, outcome)] };
             }
@@ -101,24 +101,24 @@ impl Debuginfod {
         fetched
     }
 
-    fn in_cache(&self, target: &Path, check: &dyn Fn(&Path) -> AttemptOutcome) -> Cached {
-        let Ok(metadata) = fs::metadata(target) else { return Cached::Unknown };
+    fn in_cache(&self, target: &Path, check: &dyn Fn(&Path) -> AttemptOutcome) -> CacheLookup {
+        let Ok(metadata) = fs::metadata(target) else { return CacheLookup::Unknown };
         if metadata.len() > 0 {
             return match check(target) {
                 AttemptOutcome::Used => {
                     renew(target);
-                    Cached::Known(AttemptOutcome::Used)
+                    CacheLookup::Known(AttemptOutcome::Used)
                 }
-                outcome => Cached::Useless(outcome),
+                outcome => CacheLookup::Useless(outcome),
             };
         }
         let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let holds = Duration::from_secs(self.number_in(MISS_FILE, MISS_HOLDS));
         if age.is_none_or(|age| age > holds) {
-            return Cached::Unknown;
+            return CacheLookup::Unknown;
         }
         let text = "no server had it at the last request (an empty file in the cache records this)";
-        Cached::Known(AttemptOutcome::Unreadable(text.to_owned()))
+        CacheLookup::Known(AttemptOutcome::Unreadable(text.to_owned()))
     }
 
     fn download(
@@ -139,7 +139,7 @@ impl Debuginfod {
                 }
             };
             let race = self.client.get(&open, &mut pending.file, observer);
-            let is_missing = race.failures.iter().all(|(_, failure)| *failure == Failure::NotFound);
+            let is_missing = race.failures.iter().all(|(_, failure)| *failure == TransferFailure::NotFound);
             let urls = |number: usize| PathBuf::from(&open[number].url);
             fetched
                 .tried
@@ -205,16 +205,16 @@ impl Debuginfod {
 }
 
 /// The result of looking in the cache.
-enum Cached {
+enum CacheLookup {
     Unknown,
     /// The cache has a file, but not the wanted one.
     Useless(AttemptOutcome),
     Known(AttemptOutcome),
 }
 
-pub(crate) fn outcome_of(failure: &Failure) -> AttemptOutcome {
+pub(crate) fn outcome_of(failure: &TransferFailure) -> AttemptOutcome {
     match failure {
-        Failure::NotFound => AttemptOutcome::Missing,
+        TransferFailure::NotFound => AttemptOutcome::Missing,
         failure => AttemptOutcome::Unreadable(failure.to_string()),
     }
 }

@@ -192,10 +192,10 @@ impl SymbolStores {
         let cache = caches.first()?;
         let stored = search.stored;
         let target = cache.join(&stored.path);
-        let mut forms = vec![(stored.path.clone(), Form::Plain)];
+        let mut forms = vec![(stored.path.clone(), FileForm::Plain)];
         if !stored.is_breakpad {
-            forms.extend(stored.compressed().map(|path| (path, Form::Compressed)));
-            forms.push((stored.pointer(), Form::Pointer));
+            forms.extend(stored.compressed().map(|path| (path, FileForm::Compressed)));
+            forms.push((stored.pointer(), FileForm::Pointer));
         }
         for (path, form) in forms {
             let url = format!("{server}/{}", encoded(&path));
@@ -208,14 +208,14 @@ impl SymbolStores {
                 }
                 Err(outcome) => return self.settle(url.into(), outcome, &target, cache, search),
             };
-            if form == Form::Pointer {
+            if form == FileForm::Pointer {
                 let text = read_pointer(&pending.file);
                 drop(pending);
                 remove_empty_folders(&target, cache);
                 return search.follow(url.into(), &text);
             }
             let whole = match form {
-                Form::Compressed => {
+                FileForm::Compressed => {
                     let whole = self.expanded(&pending.file, &target);
                     drop(pending);
                     whole
@@ -295,7 +295,7 @@ impl StoreSearch<'_> {
 
 /// The forms of a file on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum FileForm {
     Plain,
     Compressed,
     Pointer,

@@ -12,9 +12,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A folder that is removed at the end of the test.
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) struct TestFolder(pub(crate) PathBuf);
 
-impl Folder {
+impl TestFolder {
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("nyquist-download-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -41,7 +41,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
