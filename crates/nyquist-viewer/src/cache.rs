@@ -14,13 +14,13 @@ const ANSWER_BYTES: usize = 32 << 20;
 
 /// The views of the last selections.
 #[derive(Debug)]
-pub(crate) struct Views<'a> {
+pub(crate) struct ViewCache<'a> {
     index: &'a Index<'a>,
     /// The most recently used one is last.
     kept: VecDeque<Rc<View<'a>>>,
 }
 
-impl<'a> Views<'a> {
+impl<'a> ViewCache<'a> {
     /// An empty cache for a profile.
     pub(crate) fn new(index: &'a Index<'a>) -> Self {
         Self { index, kept: VecDeque::new() }
@@ -42,13 +42,13 @@ impl<'a> Views<'a> {
 
 /// The last responses, by request and query.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(crate) struct ResponseCache {
     /// Oldest first.
     kept: VecDeque<(String, ViewerResponse)>,
     bytes: usize,
 }
 
-impl Answers {
+impl ResponseCache {
     /// The response to a request.
     pub(crate) fn get(&self, question: &str) -> Option<&ViewerResponse> {
         self.kept.iter().find(|(requested, _)| requested == question).map(|(_, answer)| answer)
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_oldest_answers_make_room() {
-        let mut answers = Answers::default();
+        let mut answers = ResponseCache::default();
         answers.keep("too large".to_owned(), &ViewerResponse::json(vec![0; ANSWER_BYTES / 2]));
         for number in 0..6 {
             answers.keep(number.to_string(), &ViewerResponse::json(vec![0; ANSWER_BYTES / 5]));

@@ -19,7 +19,7 @@ const UNKNOWN_SIZE: u32 = 256;
 const MOST_CODE: u32 = 1 << 20;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Listing<'a> {
+pub(super) struct SourceAnswer<'a> {
     function: usize,
     functions: FunctionTable<'a>,
     interval_ns: u64,
@@ -39,10 +39,10 @@ struct Instructions {
     instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Listing<'a>, ViewerError> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<SourceAnswer<'a>, ViewerError> {
     let func = function(context.parameters.required("function")?, context.view.profile())?;
     let mut functions = FunctionTable::with_places();
-    let mut listing = Listing {
+    let mut listing = SourceAnswer {
         function: context.number(&mut functions, func),
         functions,
         interval_ns: context.interval_ns(),
@@ -60,7 +60,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Listing<'a>, 
 
 /// The lines of the file in which the function has most of its time; without samples, of the file that
 /// defines it.
-fn fill_lines(context: &QueryContext<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
+fn fill_lines(context: &QueryContext<'_, '_>, func: FuncId, listing: &mut SourceAnswer<'_>) {
     let lines = context.view.lines(CodeSelection::Function(func));
     let mut by_file: HashMap<&str, Amount> = HashMap::new();
     for line in &lines {
