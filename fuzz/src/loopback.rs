@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use nyquist_object::RelativeAddress;
 use nyquist_server::{
-    AddressInfo, Assembly, AssemblyRequest, Config, InlineFrame, Instruction, LibKey, Limits, LookupError,
-    PortChoice, Server, SourceRequest, SymbolSource,
+    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, Config, InlineFrame, LibKey, Limits,
+    LookupError, PortChoice, Server, SourceRequest, SymbolSource,
 };
 
 /// How long an answer may take before it counts as a hang.
@@ -86,7 +86,7 @@ impl SymbolSource for Names {
             size: request.size,
             arch: "x86_64".to_owned(),
             syntax: "Intel".to_owned(),
-            instructions: vec![Instruction { offset: 0, text: request.lib.to_string() }],
+            instructions: vec![AssemblyInstruction { offset: 0, text: request.lib.to_string() }],
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The kinds of questions, each with another subject a round.
 
 use nyquist_analysis::{
-    Code, FlameChartOptions, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree,
+    CodeSelection, FlameChartOptions, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree,
     TreeLimits, View,
 };
 use nyquist_profile::{CategoryId, FuncId, LibId, ProcessIndex, StackId, ThreadIndex};
@@ -80,13 +80,13 @@ pub(crate) fn all() -> Vec<Question> {
             peek.callers.len() + peek.callees.len()
         }),
         question("lines of a function", |index, round| {
-            View::new(index, &all_time()).lines(Code::Function(func(index, round))).len()
+            View::new(index, &all_time()).lines(CodeSelection::Function(func(index, round))).len()
         }),
         question("instructions of a function", |index, round| {
-            View::new(index, &all_time()).instructions(Code::Function(func(index, round))).len()
+            View::new(index, &all_time()).instructions(CodeSelection::Function(func(index, round))).len()
         }),
         question("lines of everything in a range", |index, round| {
-            View::new(index, &range(index, round, 0.5)).lines(Code::All).len()
+            View::new(index, &range(index, round, 0.5)).lines(CodeSelection::All).len()
         }),
         question("libs", |index, round| View::new(index, &range(index, round, 0.98)).by_lib().len()),
         question("categories", |index, round| {

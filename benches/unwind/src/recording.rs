@@ -48,7 +48,7 @@ pub struct Loaded {
     /// Compiled.
     pub module: Arc<Module>,
     peer: PeerModule,
-    segments: Vec<nyquist_object::elf::Segment>,
+    segments: Vec<nyquist_object::elf::ElfSegment>,
     image_base: Svma,
 }
 

@@ -7,7 +7,7 @@ use crate::columns::Column;
 use crate::indexed_sums::IndexedSums;
 use crate::parallel;
 use crate::selection::SampleState;
-use crate::sums::Sums;
+use crate::sums::SampleSums;
 
 /// At most this many moments are between the first checkpoint and the last, because each takes 16 bytes for
 /// each node.
@@ -28,7 +28,7 @@ struct Checkpoint {
     /// The number of samples of each thread before it.
     positions: Vec<usize>,
     /// The sums of these samples.
-    sums: Sums,
+    sums: SampleSums,
 }
 
 impl Checkpoints {
@@ -42,10 +42,10 @@ impl Checkpoints {
         };
         let mut starts = vec![vec![0; threads.len()]];
         starts.extend(moments(profile, threads, nodes).into_iter().map(positions));
-        let mut checkpoints = vec![Checkpoint { positions: starts[0].clone(), sums: Sums::new(nodes) }];
+        let mut checkpoints = vec![Checkpoint { positions: starts[0].clone(), sums: SampleSums::new(nodes) }];
         let between: Vec<_> = starts.windows(2).collect();
         for (ends, sums) in parallel::map(&between, 1, |pair| {
-            let mut sums = Sums::new(nodes);
+            let mut sums = SampleSums::new(nodes);
             for (&thread, (&start, &end)) in threads.iter().zip(pair[0].iter().zip(&pair[1])) {
                 let add = |node, amount| sums.add(node, amount);
                 columns[thread.index()].go_through(start..end, SampleState::OnCpu, add);
@@ -76,7 +76,7 @@ impl Checkpoints {
     }
 
     /// The sums of the samples between two checkpoints.
-    pub(crate) fn between(&self, start: usize, end: usize) -> Sums {
+    pub(crate) fn between(&self, start: usize, end: usize) -> SampleSums {
         let (start, end) = (&self.checkpoints[start], &self.checkpoints[end].sums);
         if start.positions.iter().all(|&samples| samples == 0) { end.clone() } else { end.minus(&start.sums) }
     }

@@ -100,10 +100,10 @@ pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions
     let after: Vec<_> = after.iter().map(|view| names.add_run(view)).collect();
     let requested =
         Confidence { confidence: options.confidence, deviations: deviations_for(options.confidence) };
-    let compare = |weight: &dyn Fn(&Run) -> u64| {
-        let side = |runs: &[Run]| {
+    let compare = |weight: &dyn Fn(&RunValues) -> u64| {
+        let side = |runs: &[RunValues]| {
             let values = runs.iter().map(|run| Observation::new(weight(run), run, options.unit));
-            Side::new(&values.collect::<Vec<_>>())
+            SideEstimate::new(&values.collect::<Vec<_>>())
         };
         compare(&side(&before), &side(&after), requested)
     };
@@ -126,9 +126,9 @@ pub fn diff<'a>(before: &[&View<'a>], after: &[&View<'a>], options: &DiffOptions
         let by_change = a_noise.cmp(&b_noise).then(a_change.total_cmp(&b_change));
         by_change.then(a_total.total_cmp(&b_total)).then_with(|| a.name.cmp(&b.name))
     });
-    let whole = |runs: &[Run]| {
+    let whole = |runs: &[RunValues]| {
         let values = runs.iter().map(|run| Observation::new(run.total, run, DiffUnit::Nanoseconds));
-        Side::new(&values.collect::<Vec<_>>())
+        SideEstimate::new(&values.collect::<Vec<_>>())
     };
     let total = self::compare(&whole(&before), &whole(&after), requested);
     Diff { unit: options.unit, runs_before: before.len(), runs_after: after.len(), total, functions }
@@ -142,7 +142,7 @@ struct RunNames<'a> {
 }
 
 /// The values of one run.
-struct Run {
+struct RunValues {
     interval: u64,
     total: u64,
     /// The self and total weights, by the index of the name.
@@ -150,7 +150,7 @@ struct Run {
 }
 
 impl<'a> RunNames<'a> {
-    fn add_run(&mut self, view: &View<'a>) -> Run {
+    fn add_run(&mut self, view: &View<'a>) -> RunValues {
         let count = view.index.function_count();
         let ids = (0..count).map(nyquist_profile::FuncId::from_index);
         let keys: Vec<_> = ids.map(|func| self.key(view, func)).collect();
@@ -159,7 +159,7 @@ impl<'a> RunNames<'a> {
             Some(keys[funcs[node] as usize])
         });
         let weights = amounts.iter().map(|amounts| (amounts.own.weight, amounts.total.weight)).collect();
-        Run { interval: view.profile().meta().interval.max(1), total: view.total().weight, weights }
+        RunValues { interval: view.profile().meta().interval.max(1), total: view.total().weight, weights }
     }
 
     fn key(&mut self, view: &View<'a>, func: nyquist_profile::FuncId) -> usize {
@@ -186,7 +186,7 @@ struct Observation {
 impl Observation {
     /// The variance of a number of samples is that number. One more is added, because a function without
     /// samples in one run may have some in the next.
-    fn new(weight: u64, run: &Run, unit: DiffUnit) -> Self {
+    fn new(weight: u64, run: &RunValues, unit: DiffUnit) -> Self {
         let (weight, total) = (weight as f64, run.total.max(1) as f64);
         let (scale, rest) = match unit {
             DiffUnit::Nanoseconds => (run.interval as f64, 1.0),
@@ -198,7 +198,7 @@ impl Observation {
 }
 
 /// The estimate of a value from the runs of one side.
-struct Side {
+struct SideEstimate {
     mean: f64,
     /// The variance of the mean due to sampling.
     sampling: f64,
@@ -208,7 +208,7 @@ struct Side {
     freedom: f64,
 }
 
-impl Side {
+impl SideEstimate {
     fn new(runs: &[Observation]) -> Self {
         let count = runs.len().max(1) as f64;
         let mean = runs.iter().map(|run| run.value).sum::<f64>() / count;
@@ -229,7 +229,7 @@ struct Confidence {
     deviations: f64,
 }
 
-fn compare(before: &Side, after: &Side, requested: Confidence) -> Comparison {
+fn compare(before: &SideEstimate, after: &SideEstimate, requested: Confidence) -> Comparison {
     let change = after.mean - before.mean;
     let variance = before.sampling + before.spread + after.sampling + after.spread;
     // The degrees of freedom of the sum, by Welch and Satterthwaite. The variance due to sampling is known

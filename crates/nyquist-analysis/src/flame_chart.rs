@@ -42,7 +42,7 @@ impl<'a> View<'a> {
     /// boxes. There are no boxes while the thread did not run. The boxes are ordered by start, then by
     /// depth. O(samples × depth).
     pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> Vec<FlameChartBox<'a>> {
-        let mut chart = Chart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new() };
+        let mut chart = FlameChart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new() };
         let is_chosen = self.chosen.threads.contains(&thread);
         let mut stack = Vec::new();
         for span in self.spans_of(thread).filter(|_| is_chosen) {
@@ -65,7 +65,7 @@ impl<'a> View<'a> {
     }
 }
 
-struct Chart<'v, 'a> {
+struct FlameChart<'v, 'a> {
     view: &'v View<'a>,
     options: &'v FlameChartOptions,
     /// The functions of the last stack and when they were first seen.
@@ -75,7 +75,7 @@ struct Chart<'v, 'a> {
     boxes: Vec<FlameChartBox<'a>>,
 }
 
-impl Chart<'_, '_> {
+impl FlameChart<'_, '_> {
     /// Ends the boxes from that depth on.
     fn close(&mut self, depth: usize) {
         for (depth, (func, start_ns)) in

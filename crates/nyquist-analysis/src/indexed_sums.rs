@@ -8,7 +8,7 @@ use crate::columns::samples_with_nodes;
 use crate::parallel;
 use crate::prefix_sums::Count;
 use crate::selection::{SampleState, Selection};
-use crate::sums::{self, Sums};
+use crate::sums::{self, SampleSums};
 
 /// What all samples sum to.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct IndexedSums {
     /// The threads of a selection that names no threads.
     pub(crate) usual: Vec<ThreadIndex>,
     /// The sums of their samples on the CPU.
-    pub(crate) all: Sums,
+    pub(crate) all: SampleSums,
     /// The running sums of these.
     pub(crate) running: Vec<Amount>,
     /// The samples of each thread.
@@ -40,7 +40,7 @@ impl IndexedSums {
             is_usual[thread.index()] = true;
         }
         let pieces = parallel::pieces(threads.len(), 1, |range| {
-            let mut sums = Sums::new(node_of_stack.len());
+            let mut sums = SampleSums::new(node_of_stack.len());
             let count = |thread: usize| {
                 let mut counts = ThreadCounts::default();
                 for sample in samples_with_nodes(profile, &threads[thread], node_of_stack) {
@@ -59,7 +59,7 @@ impl IndexedSums {
             (sums, counts)
         });
         let (mut sums, by_thread): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
-        let mut all = sums.pop().unwrap_or_else(|| Sums::new(node_of_stack.len()));
+        let mut all = sums.pop().unwrap_or_else(|| SampleSums::new(node_of_stack.len()));
         for piece in &sums {
             all.add_all(piece);
         }

@@ -46,7 +46,7 @@ pub struct Durations {
 type KindKey = (StringId, Option<MarkerSchemaId>);
 
 #[derive(Default)]
-struct Collected {
+struct MarkerGroup {
     category: Option<CategoryId>,
     count: u64,
     durations: Vec<u64>,
@@ -57,7 +57,7 @@ impl<'a> View<'a> {
     /// longest total duration is first. Filters by function do not apply. O(markers × log markers).
     pub fn markers(&self) -> Vec<MarkerKind<'a>> {
         let times = self.selection.times();
-        let mut kinds: FxHashMap<KindKey, Collected> = FxHashMap::default();
+        let mut kinds: FxHashMap<KindKey, MarkerGroup> = FxHashMap::default();
         for &thread in &self.chosen.threads {
             collect(&self.profile().thread(thread).markers, &times, &mut kinds);
         }
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
         rows
     }
 
-    fn marker_kind(&self, (name, schema): KindKey, found: Collected) -> MarkerKind<'a> {
+    fn marker_kind(&self, (name, schema): KindKey, found: MarkerGroup) -> MarkerKind<'a> {
         let profile = self.profile();
         MarkerKind {
             name: profile.string(name),
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
 
 /// Collects the markers of a thread. A marker that ends an interval belongs to the last open begin of its
 /// kind.
-fn collect(markers: &[Marker], times: &Range<u64>, kinds: &mut FxHashMap<KindKey, Collected>) {
+fn collect(markers: &[Marker], times: &Range<u64>, kinds: &mut FxHashMap<KindKey, MarkerGroup>) {
     let overlaps = |start: u64, end: u64| {
         start < times.end && (end > times.start || start == end && start >= times.start)
     };

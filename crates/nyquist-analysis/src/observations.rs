@@ -5,7 +5,7 @@ use nyquist_profile::FuncId;
 use crate::amount::Amount;
 use crate::node_sums::NodeSums;
 use crate::self_and_total;
-use crate::sums::{self, Sums};
+use crate::sums::{self, SampleSums};
 use crate::view::View;
 
 /// The observations of an event: their amount in sampling intervals, and the sum of the squares of their
@@ -57,8 +57,8 @@ impl Observations {
 }
 
 /// The squares of the weights of all samples, summed up by node.
-fn squares(view: &View<'_>) -> Sums {
-    let mut squares = Sums::new(view.forest().len());
+fn squares(view: &View<'_>) -> SampleSums {
+    let mut squares = SampleSums::new(view.forest().len());
     for &thread in &*view.chosen.threads {
         for (chosen, node) in view.samples_of(thread) {
             let weight = chosen.amount.weight;

@@ -28,7 +28,7 @@ pub struct LibAddress {
 
 /// The weights of a function by place.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Places {
+pub struct PlaceWeights {
     /// The whole function: its own samples, and with the samples of functions called from it.
     pub function: PlaceWeight,
     /// By file and line; the lines of inlined functions are in the files of these.
@@ -43,12 +43,12 @@ pub struct Places {
 impl View<'_> {
     /// The weights of some functions by place. It uses the stacks before filters and transforms. A sample
     /// counts once per place, however deep the recursion. O(samples + stacks × depth).
-    pub fn places(&self, funcs: &BTreeSet<FuncId>) -> Places {
+    pub fn places(&self, funcs: &BTreeSet<FuncId>) -> PlaceWeights {
         self.places_by(funcs, |weight| weight)
     }
 
     /// The same with another value computed from the weight of each sample.
-    pub(crate) fn places_by(&self, funcs: &BTreeSet<FuncId>, value: impl Fn(u64) -> u64) -> Places {
+    pub(crate) fn places_by(&self, funcs: &BTreeSet<FuncId>, value: impl Fn(u64) -> u64) -> PlaceWeights {
         let mut stacks: BTreeMap<StackId, u64> = BTreeMap::new();
         for sample in self.samples() {
             if let Some(stack) = sample.sample.stack {
@@ -65,8 +65,8 @@ fn places(
     profile: &Profile,
     stacks: impl Iterator<Item = (StackId, u64)>,
     funcs: &BTreeSet<FuncId>,
-) -> Places {
-    let mut places = Places::default();
+) -> PlaceWeights {
+    let mut places = PlaceWeights::default();
     let mut found = StackMatches::default();
     for (stack, weight) in stacks {
         found.collect(profile, stack, funcs);
@@ -147,7 +147,7 @@ fn line(profile: &Profile, frame: &Frame) -> Option<(SourceId, u32)> {
     profile.frame_source(frame).zip(frame.line)
 }
 
-impl Places {
+impl PlaceWeights {
     /// The self weight of the function plus that of the functions inlined into it.
     pub fn with_inlined(&self) -> u64 {
         self.addresses.values().map(|weight| weight.own).sum()
@@ -218,14 +218,14 @@ mod tests {
     use super::*;
 
     /// A profile with `main` in a.c, and `inner` of b.h that is inlined into it.
-    struct Made {
+    struct TestProfile {
         builder: ProfileBuilder,
         lib: LibId,
         files: [SourceId; 2],
         funcs: [FuncId; 2],
     }
 
-    impl Made {
+    impl TestProfile {
         fn new() -> Self {
             let mut builder = ProfileBuilder::new(Meta::default());
             let lib = builder.add_lib(Lib { name: "app".into(), ..Lib::default() });
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn inlined_code_is_of_its_own_file_and_line() {
-        let mut made = Made::new();
+        let mut made = TestProfile::new();
         let outer = made.push(None, 0, 0x10, 5, 0);
         let inner = made.push(Some(outer), 1, 0x10, 70, 1);
         let own = made.push(None, 0, 0x20, 6, 0);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn addresses_are_had_by_part_of_a_lib() {
-        let mut made = Made::new();
+        let mut made = TestProfile::new();
         let stacks = [0x10, 0x20, 0x30].map(|address| (made.push(None, 0, address, 5, 0), 1));
         let funcs = BTreeSet::from([made.funcs[0]]);
         let found = places(made.builder.profile(), stacks.into_iter(), &funcs);
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn an_instruction_has_the_weights_of_its_bytes() {
-        let mut made = Made::new();
+        let mut made = TestProfile::new();
         let caller = made.push(None, 0, 0x14, 5, 0);
         let callee = made.push(Some(caller), 1, 0x90, 70, 0);
         let own = [0x0f, 0x10, 0x15, 0x1f, 0x20].map(|address| (made.push(None, 0, address, 5, 0), 1));
@@ -326,13 +326,13 @@ mod tests {
         let symbols: Vec<_> = (0..4).map(NativeSymbolId::from_index).collect();
         let weights = [weight(1, 9), weight(5, 5), weight(1, 10), weight(0, 30)];
         let symbols_of = |order: [usize; 4]| order.map(|index| symbols[index]);
-        let found = Places { symbols: symbols.iter().copied().zip(weights).collect(), ..Places::default() };
+        let found = PlaceWeights { symbols: symbols.iter().copied().zip(weights).collect(), ..PlaceWeights::default() };
         assert_eq!(found.hottest_symbols(), symbols_of([1, 2, 0, 3]));
     }
 
     #[test]
     fn callees_count_in_the_calling_line_alone() {
-        let mut made = Made::new();
+        let mut made = TestProfile::new();
         let caller = made.push(None, 0, 0x10, 5, 0);
         let callee = made.push(Some(caller), 1, 0x90, 70, 0);
         let funcs = BTreeSet::from([made.funcs[0]]);
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn recursion_counts_once() {
-        let mut made = Made::new();
+        let mut made = TestProfile::new();
         let first = made.push(None, 0, 0x10, 5, 0);
         let second = made.push(Some(first), 0, 0x10, 5, 0);
         let third = made.push(Some(second), 0, 0x20, 6, 0);

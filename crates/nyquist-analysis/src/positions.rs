@@ -17,7 +17,7 @@ use crate::view::View;
 
 /// The code to compute amounts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum CodeSelection {
     /// All.
     All,
     /// A function, wherever it was inlined.
@@ -28,7 +28,7 @@ pub enum Code {
 
 /// The amounts of a source line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line<'a> {
+pub struct LineAmounts<'a> {
     /// The path of the source file, if known.
     pub file: Option<&'a str>,
     /// The line, from 1, if known.
@@ -42,7 +42,7 @@ pub struct Line<'a> {
 
 /// The amounts of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Instruction<'a> {
+pub struct InstructionAmounts<'a> {
     /// The lib.
     pub lib: LibId,
     /// Its name.
@@ -59,8 +59,8 @@ pub struct Instruction<'a> {
 
 impl<'a> View<'a> {
     /// The amounts of each source line, the one with the greatest self weight first. O(nodes + frames).
-    pub fn lines(&self, code: Code) -> Vec<Line<'a>> {
-        if code == Code::All {
+    pub fn lines(&self, code: CodeSelection) -> Vec<LineAmounts<'a>> {
+        if code == CodeSelection::All {
             return self.all_lines();
         }
         let profile = self.profile();
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
     }
 
     /// The same for all code, which may have hundreds of thousands of lines.
-    fn all_lines(&self) -> Vec<Line<'a>> {
+    fn all_lines(&self) -> Vec<LineAmounts<'a>> {
         let order = self.index.lines();
         let amounts = if self.derived.is_original() {
             order.keys.sum_up(self.node_sums())
@@ -100,10 +100,10 @@ impl<'a> View<'a> {
         parallel::map(&places, parallel::ROWS_WORTH_SHARING, row)
     }
 
-    fn line(&self, (source, line): Position, amounts: SelfAndTotal) -> Line<'a> {
+    fn line(&self, (source, line): Position, amounts: SelfAndTotal) -> LineAmounts<'a> {
         let profile = self.profile();
         let file = source.map(|source| profile.string(profile.source(source).filename));
-        Line { file, line, self_amount: amounts.own, total: amounts.total }
+        LineAmounts { file, line, self_amount: amounts.own, total: amounts.total }
     }
 
     /// Whether a node belongs to a function. A collapsed lib has no line and no address.
@@ -117,12 +117,12 @@ impl<'a> View<'a> {
     }
 
     /// The amounts of each instruction, the one with the greatest self weight first. O(nodes + frames).
-    pub fn instructions(&self, code: Code) -> Vec<Instruction<'a>> {
+    pub fn instructions(&self, code: CodeSelection) -> Vec<InstructionAmounts<'a>> {
         let profile = self.profile();
         let position = |frame: &Frame| Some((profile.func(frame.func).lib?, frame.address?));
         let amounts = self.by_position(code, position).into_iter();
         let mut instructions: Vec<_> = amounts
-            .map(|((lib, address), amounts)| Instruction {
+            .map(|((lib, address), amounts)| InstructionAmounts {
                 lib,
                 lib_name: &profile.lib(lib).name,
                 address,
@@ -139,14 +139,14 @@ impl<'a> View<'a> {
 
     fn by_position<At: Copy + Eq + Hash>(
         &self,
-        code: Code,
+        code: CodeSelection,
         position: impl Fn(&Frame) -> Option<At>,
     ) -> Vec<(At, SelfAndTotal)> {
         let profile = self.profile();
         let is_requested = |frame: &Frame| match code {
-            Code::All => true,
-            Code::Function(func) => frame.func == func,
-            Code::Symbol(symbol) => frame.native_symbol == Some(symbol),
+            CodeSelection::All => true,
+            CodeSelection::Function(func) => frame.func == func,
+            CodeSelection::Symbol(symbol) => frame.native_symbol == Some(symbol),
         };
         let mut positions = Vec::new();
         let mut keys = FxHashMap::default();
@@ -186,12 +186,12 @@ mod tests {
         test.sample("main#1@app f#10@app f#10@app f#11@app", 4);
         let profile = test.finish();
         with_view(&profile, &Selection::default(), |view| {
-            let code = Code::Function(func(&profile, "f"));
+            let code = CodeSelection::Function(func(&profile, "f"));
             let lines = view.lines(code).into_iter();
             let lines: Vec<_> =
                 lines.map(|row| (row.line.unwrap(), row.self_amount.weight, row.total.weight)).collect();
             assert_eq!(lines, [(11, 6, 6), (10, 0, 5)]);
-            let instructions = view.instructions(Code::All).into_iter();
+            let instructions = view.instructions(CodeSelection::All).into_iter();
             let instructions: Vec<_> = instructions
                 .map(|row| (row.lib_name, row.address, row.self_amount.weight, row.total.weight))
                 .collect();

@@ -5,7 +5,7 @@ use crate::statistics::{deviations_for, student_of_normal};
 
 /// The values of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct RunSpread {
     /// The number of runs.
     pub count: usize,
     /// Their mean.
@@ -18,7 +18,7 @@ pub struct Spread {
     pub max: f64,
 }
 
-impl Spread {
+impl RunSpread {
     /// The spread of these values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = values.len();
@@ -46,7 +46,7 @@ impl Spread {
 
 /// The difference between the means of two programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct MeanChange {
     /// The later mean minus the earlier one.
     pub difference: f64,
     /// Half the width of the difference's confidence interval; `None` if a side has only one run.
@@ -55,11 +55,11 @@ pub struct Change {
     pub relative: Option<f64>,
 }
 
-impl Change {
+impl MeanChange {
     /// Compares the runs of two programs, with a confidence such as 0.95. It uses Welch's t interval,
     /// which assumes neither equal deviations nor equal numbers of runs (B. L. Welch, "The generalization
     /// of Student's problem when several different population variances are involved", 1947).
-    pub fn between(before: &Spread, after: &Spread, confidence: f64) -> Self {
+    pub fn between(before: &RunSpread, after: &RunSpread, confidence: f64) -> Self {
         let difference = after.mean - before.mean;
         let has_spread = before.count > 1 && after.count > 1;
         Self {
@@ -75,7 +75,7 @@ impl Change {
     }
 }
 
-fn margin(before: &Spread, after: &Spread, confidence: f64) -> f64 {
+fn margin(before: &RunSpread, after: &RunSpread, confidence: f64) -> f64 {
     let (one, other) = (before.error_squared(), after.error_squared());
     let variance = one + other;
     if variance == 0.0 {
@@ -92,20 +92,20 @@ mod tests {
 
     #[test]
     fn runs_have_a_mean_and_a_deviation() {
-        let spread = Spread::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        let spread = RunSpread::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert!((spread.mean - 5.0).abs() < 1e-9 && (spread.deviation - 2.138_09).abs() < 1e-4, "{spread:?}");
         assert_eq!((spread.min, spread.max, spread.count), (2.0, 9.0, 8));
-        assert_eq!(Spread::of(&[3.0]).unwrap().relative_deviation(), None);
-        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(RunSpread::of(&[3.0]).unwrap().relative_deviation(), None);
+        assert_eq!(RunSpread::of(&[]), None);
     }
 
     /// The worked example of Wikipedia's "Student's t-test": a standard error of 0.0485 with 7.03 degrees of
     /// freedom. A difference exceeds 2.363 standard errors with a probability of 5 %.
     #[test]
     fn the_interval_is_welchs() {
-        let before = Spread::of(&[29.89, 29.93, 29.72, 29.98, 30.02, 29.98]).unwrap();
-        let after = Spread::of(&[30.02, 29.99, 30.11, 29.97, 30.01, 29.99]).unwrap();
-        let change = Change::between(&before, &after, 0.95);
+        let before = RunSpread::of(&[29.89, 29.93, 29.72, 29.98, 30.02, 29.98]).unwrap();
+        let after = RunSpread::of(&[30.02, 29.99, 30.11, 29.97, 30.01, 29.99]).unwrap();
+        let change = MeanChange::between(&before, &after, 0.95);
         let margin = change.margin.unwrap();
         assert!((change.difference - 0.095).abs() < 1e-9, "{change:?}");
         assert!((margin - 0.1146).abs() < 0.001 && !change.is_significant(), "{change:?}");
@@ -113,12 +113,12 @@ mod tests {
 
     #[test]
     fn a_difference_beyond_the_spread_is_significant() {
-        let spread = |values: &[f64]| Spread::of(values).unwrap();
+        let spread = |values: &[f64]| RunSpread::of(values).unwrap();
         let (slow, fast) = (spread(&[10.0, 10.1, 9.9]), spread(&[8.0, 8.1, 7.9]));
-        let change = Change::between(&slow, &fast, 0.95);
+        let change = MeanChange::between(&slow, &fast, 0.95);
         assert!(change.is_significant() && (change.relative.unwrap() + 0.2).abs() < 1e-9, "{change:?}");
-        assert!(!Change::between(&slow, &spread(&[1.0]), 0.95).is_significant());
-        assert!(!Change::between(&slow, &slow, 0.95).is_significant());
-        assert!(Change::between(&spread(&[1.0, 1.0]), &spread(&[2.0, 2.0]), 0.95).is_significant());
+        assert!(!MeanChange::between(&slow, &spread(&[1.0]), 0.95).is_significant());
+        assert!(!MeanChange::between(&slow, &slow, 0.95).is_significant());
+        assert!(MeanChange::between(&spread(&[1.0, 1.0]), &spread(&[2.0, 2.0]), 0.95).is_significant());
     }
 }

@@ -9,7 +9,7 @@ use crate::view::View;
 
 /// The main figures of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct ProfileSummary {
     /// From the start of the profiling to its end in ns. If these are not known, from the first sample to the
     /// last.
     pub duration_ns: u64,
@@ -42,11 +42,11 @@ pub struct Summary {
 
 impl View<'_> {
     /// Sums up the selection. O(nodes + samples).
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> ProfileSummary {
         let meta = self.profile().meta();
         let total = self.total();
         let times = self.times();
-        let mut summary = Summary {
+        let mut summary = ProfileSummary {
             duration_ns: times.end - times.start,
             interval_ns: meta.interval,
             cpu_ns: if meta.has_cpu_deltas {
@@ -56,7 +56,7 @@ impl View<'_> {
             },
             lost_samples: meta.lost_samples,
             total,
-            ..Summary::default()
+            ..ProfileSummary::default()
         };
         self.split(&mut summary);
         self.count(&mut summary);
@@ -64,7 +64,7 @@ impl View<'_> {
     }
 
     /// Splits the amount of each node by the kind of its code.
-    fn split(&self, summary: &mut Summary) {
+    fn split(&self, summary: &mut ProfileSummary) {
         let profile = self.profile();
         let kinds: Vec<_> = profile.categories().iter().map(|category| kind(&category.name)).collect();
         let traits = function_traits(profile);
@@ -89,7 +89,7 @@ impl View<'_> {
         }
     }
 
-    fn count(&self, summary: &mut Summary) {
+    fn count(&self, summary: &mut ProfileSummary) {
         let mut has_samples = vec![false; self.profile().processes().len()];
         for row in self.by_thread().iter().filter(|row| row.samples > 0) {
             summary.samples += row.samples;
@@ -145,11 +145,11 @@ mod tests {
     use crate::selection::Selection;
     use crate::test_profile::TestProfile;
 
-    fn summary(profile: &Profile, selection: &Selection) -> Summary {
+    fn summary(profile: &Profile, selection: &Selection) -> ProfileSummary {
         View::new(&Index::new(profile), selection).summary()
     }
 
-    fn weights(summary: &Summary) -> [u64; 5] {
+    fn weights(summary: &ProfileSummary) -> [u64; 5] {
         [summary.total, summary.user, summary.kernel, summary.kernel_not_permitted, summary.truncated]
             .map(|amount| amount.weight)
     }

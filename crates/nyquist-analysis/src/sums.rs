@@ -8,14 +8,14 @@ use crate::selection::SampleState;
 
 /// The sums of samples: by node, and without a stack.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sums {
+pub(crate) struct SampleSums {
     /// The self amount of each node, then a zero, so that [`running`] sums have an entry for the whole.
     pub(crate) own: Vec<Amount>,
     /// The sum of the samples without a stack.
     pub(crate) stackless: Amount,
 }
 
-impl Sums {
+impl SampleSums {
     pub(crate) fn new(nodes: usize) -> Self {
         Self { own: vec![Amount::default(); nodes + 1], stackless: Amount::default() }
     }
@@ -51,7 +51,7 @@ impl Sums {
     }
 }
 
-/// The sum of all amounts before each, in place of their [`Sums::own`].
+/// The sum of all amounts before each, in place of their [`SampleSums::own`].
 pub(crate) fn running(mut own: Vec<Amount>) -> Vec<Amount> {
     let mut sum = Amount::default();
     for amount in &mut own {

@@ -219,8 +219,8 @@ impl Scale {
         self.bounds.len() - 1
     }
 
-    fn cursor(&self) -> Cursor<'_> {
-        Cursor { scale: self, part: 0 }
+    fn cursor(&self) -> SpanCursor<'_> {
+        SpanCursor { scale: self, part: 0 }
     }
 
     fn timeline<Row>(&self, rows: Vec<Row>) -> Timeline<Row> {
@@ -229,13 +229,13 @@ impl Scale {
 }
 
 /// The part where the next span begins. The spans of a thread come in order, so no search is necessary.
-struct Cursor<'a> {
+struct SpanCursor<'a> {
     scale: &'a Scale,
     /// The part in which the last span began.
     part: usize,
 }
 
-impl Cursor<'_> {
+impl SpanCursor<'_> {
     /// Distributes the time of a span over the parts that it covers. The time before the first part is
     /// left out. Sums of invalid figures wrap around.
     fn add(&mut self, span: &Span, parts_ns: &mut [u64]) {

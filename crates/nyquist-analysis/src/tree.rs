@@ -33,12 +33,12 @@ pub struct TreeNode<'v> {
     pub has_children: bool,
     /// The nodes of the forest that it merges, with the amount of each.
     #[serde(skip)]
-    members: Vec<Member>,
+    members: Vec<NodeMember>,
 }
 
 /// A node of the forest, as a part of a node of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Member {
+struct NodeMember {
     node: u32,
     /// Its self amount. In an inverted tree, the self amount of its leaves.
     amount: Amount,
@@ -78,7 +78,7 @@ impl<'v> Tree<'v> {
         let found = if self.is_inverted {
             let nodes = 0..forest.len() as u32;
             nodes
-                .map(|node| Member { node, amount: self.view.own(node) })
+                .map(|node| NodeMember { node, amount: self.view.own(node) })
                 .filter(|m| !m.amount.is_zero())
                 .collect()
         } else {
@@ -91,7 +91,8 @@ impl<'v> Tree<'v> {
     pub fn children(&self, node: &TreeNode<'v>) -> Vec<TreeNode<'v>> {
         let forest = self.view.forest();
         let found = if self.is_inverted {
-            let caller = |member: &Member| Member { node: forest.parent[member.node as usize], ..*member };
+            let caller =
+                |member: &NodeMember| NodeMember { node: forest.parent[member.node as usize], ..*member };
             let callers = node.members.iter().map(caller);
             callers.filter(|member| member.node != crate::forest::NONE).collect()
         } else {
@@ -102,22 +103,22 @@ impl<'v> Tree<'v> {
 
     /// Goes through the tree from the top, each node before its children, the greatest total weight first.
     /// Depths start at 0.
-    pub fn walk(&self, limits: TreeLimits) -> Walk<'v> {
-        let mut walk = Walk { tree: *self, limits, ahead: Vec::new() };
+    pub fn walk(&self, limits: TreeLimits) -> TreeWalk<'v> {
+        let mut walk = TreeWalk { tree: *self, limits, ahead: Vec::new() };
         if limits.max_depth > 0 {
             walk.push(self.roots(), 0);
         }
         walk
     }
 
-    fn callees(&self, nodes: impl Iterator<Item = u32>) -> Vec<Member> {
+    fn callees(&self, nodes: impl Iterator<Item = u32>) -> Vec<NodeMember> {
         let has_samples = nodes.filter(|&node| !self.view.total_of(node).is_zero());
-        has_samples.map(|node| Member { node, amount: self.view.own(node) }).collect()
+        has_samples.map(|node| NodeMember { node, amount: self.view.own(node) }).collect()
     }
 
     /// Merges members with the same function into nodes.
-    fn merge(&self, mut members: Vec<Member>, is_root: bool) -> Vec<TreeNode<'v>> {
-        let func = |member: &Member| self.view.forest().func[member.node as usize];
+    fn merge(&self, mut members: Vec<NodeMember>, is_root: bool) -> Vec<TreeNode<'v>> {
+        let func = |member: &NodeMember| self.view.forest().func[member.node as usize];
         members.sort_by_key(func);
         let groups = members.chunk_by(|a, b| func(a) == func(b));
         let mut nodes: Vec<_> = groups.map(|group| self.node(group.to_vec(), is_root)).collect();
@@ -128,12 +129,12 @@ impl<'v> Tree<'v> {
         nodes
     }
 
-    fn node(&self, members: Vec<Member>, is_root: bool) -> TreeNode<'v> {
+    fn node(&self, members: Vec<NodeMember>, is_root: bool) -> TreeNode<'v> {
         let forest = self.view.forest();
         let first = members.first().map_or(0, |member| forest.func[member.node as usize]);
         let func = FuncId::from_index(first as usize);
         let profile = self.view.profile();
-        let frame = |member: &Member| {
+        let frame = |member: &NodeMember| {
             profile.frame(profile.stacks()[forest.stack[member.node as usize] as usize].frame)
         };
         let is_inlined = members.iter().all(|member| frame(member).inline_depth > 0);
@@ -165,14 +166,14 @@ impl<'v> Tree<'v> {
 
 /// Goes through a tree, each node before its children.
 #[derive(Debug)]
-pub struct Walk<'v> {
+pub struct TreeWalk<'v> {
     tree: Tree<'v>,
     limits: TreeLimits,
     /// The remaining nodes, the next one last.
     ahead: Vec<(usize, TreeNode<'v>)>,
 }
 
-impl<'v> Walk<'v> {
+impl<'v> TreeWalk<'v> {
     fn push(&mut self, nodes: Vec<TreeNode<'v>>, depth: usize) {
         let wanted = nodes.into_iter().filter(|node| node.total.weight >= self.limits.min_weight);
         let first = self.ahead.len();
@@ -181,7 +182,7 @@ impl<'v> Walk<'v> {
     }
 }
 
-impl<'v> Iterator for Walk<'v> {
+impl<'v> Iterator for TreeWalk<'v> {
     type Item = (usize, TreeNode<'v>);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -12,10 +12,10 @@ use crate::forest::{Forest, NONE};
 use crate::function_info::FunctionInfo;
 use crate::index::Index;
 use crate::node_sums::NodeSums;
-use crate::plan::Plan;
 use crate::selected_samples::{SelectedSample, SelectedSamples};
 use crate::selection::Selection;
-use crate::sums::{self, Sums};
+use crate::sum_plan::SumPlan;
+use crate::sums::{self, SampleSums};
 use crate::{patterns, transform};
 
 /// The part of a profile that a selection leaves. It answers all queries.
@@ -172,13 +172,13 @@ fn sum_up<'a>(
     chosen: &SelectedSamples<'_>,
     derived: &DerivedForest<'_>,
 ) -> (Cow<'a, [Amount]>, Amount) {
-    let mut plans = chosen.states().iter().map(|&state| Plan::new(index, chosen, state));
+    let mut plans = chosen.states().iter().map(|&state| SumPlan::new(index, chosen, state));
     let (first, second) = (plans.next(), plans.next());
     let all = &index.sums.all;
     let (own, stackless) = match (first, second) {
         (Some(plan), None) if plan.is_all() => (Cow::Borrowed(&*all.own), all.stackless),
         (first, second) => {
-            let mut sums = first.map_or_else(|| Sums::new(index.forest.len()), |plan| plan.sums());
+            let mut sums = first.map_or_else(|| SampleSums::new(index.forest.len()), |plan| plan.sums());
             if let Some(plan) = second {
                 sums.add_all(&plan.sums());
             }
@@ -195,7 +195,7 @@ fn sum_up<'a>(
 
 /// The amounts of the nodes after filters and transforms.
 fn moved(own: &[Amount], map: &[u32], len: usize) -> Vec<Amount> {
-    let mut moved = Sums::new(len).own;
+    let mut moved = SampleSums::new(len).own;
     for (&amount, &target) in own.iter().zip(map) {
         if target != NONE && !amount.is_zero() {
             moved[target as usize] += amount;

@@ -31,10 +31,10 @@ pub struct WaitedFor<'a> {
 }
 
 /// The key by which waits are grouped.
-type Key<'a> = (&'a str, Option<StringId>, Option<StringId>);
+type WaitKey<'a> = (&'a str, Option<StringId>, Option<StringId>);
 
 #[derive(Default)]
-struct Collected {
+struct WaitGroup {
     durations: Vec<u64>,
     holders: FxHashMap<StringId, u64>,
     wakers: FxHashMap<StringId, u64>,
@@ -48,7 +48,7 @@ impl<'a> View<'a> {
     pub fn waits(&self) -> Vec<WaitedFor<'a>> {
         let profile = self.profile();
         let times = self.selection.times();
-        let mut waits: FxHashMap<Key<'a>, Collected> = FxHashMap::default();
+        let mut waits: FxHashMap<WaitKey<'a>, WaitGroup> = FxHashMap::default();
         for &thread in &self.chosen.threads {
             let thread = profile.thread(thread);
             for marker in thread.markers.iter().filter(|marker| is_wait(profile, marker)) {
@@ -71,7 +71,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl Collected {
+impl WaitGroup {
     fn add(&mut self, length: u64, [holder, waker]: [Option<StringId>; 2], stack: Option<StackId>) {
         self.durations.push(length);
         if let Some(holder) = holder {
@@ -90,7 +90,7 @@ fn add(time: &mut u64, more: u64) {
     *time = time.saturating_add(more);
 }
 
-fn row<'a>(profile: &'a Profile, key: Key<'a>, found: Collected) -> Option<WaitedFor<'a>> {
+fn row<'a>(profile: &'a Profile, key: WaitKey<'a>, found: WaitGroup) -> Option<WaitedFor<'a>> {
     let (process, reason, object) = key;
     let text = |id: StringId| profile.string(id);
     let threads = |times: FxHashMap<StringId, u64>| {

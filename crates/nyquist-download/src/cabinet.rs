@@ -36,18 +36,18 @@ pub(crate) enum CabinetError {
 pub(crate) fn expand(cabinet: &File, target: &File, max_bytes: u64) -> Result<(), CabinetError> {
     let mut cabinet = BufReader::with_capacity(64 << 10, cabinet);
     let mut target = BufWriter::with_capacity(64 << 10, target);
-    let plan = Plan::read(&mut cabinet)?;
+    let plan = FilePosition::read(&mut cabinet)?;
     if plan.size > max_bytes {
         return Err(CabinetError::TooLarge(max_bytes));
     }
-    let mut decoder = Decoder::new(plan.compression)?;
+    let mut decoder = FolderDecoder::new(plan.compression)?;
     cabinet.seek(SeekFrom::Start(plan.data))?;
     let (mut skip, mut left) = (plan.start, plan.size);
     for _ in 0..plan.blocks {
         if left == 0 {
             break;
         }
-        let block = Block::read(&mut cabinet, plan.reserved_in_blocks)?;
+        let block = DataBlock::read(&mut cabinet, plan.reserved_in_blocks)?;
         let bytes = decoder.expand(&block)?;
         let from = usize::try_from(skip).unwrap_or(usize::MAX).min(bytes.len());
         let bytes = bytes.get(from..).unwrap_or_default();
@@ -62,7 +62,7 @@ pub(crate) fn expand(cabinet: &File, target: &File, max_bytes: u64) -> Result<()
 }
 
 /// The position of the first file.
-struct Plan {
+struct FilePosition {
     size: u64,
     /// The number of bytes of other files before it.
     start: u64,
@@ -89,7 +89,7 @@ fn u16(reader: &mut impl Read) -> Result<u16, CabinetError> {
     number(reader).map(u16::from_le_bytes)
 }
 
-impl Plan {
+impl FilePosition {
     fn read(cabinet: &mut (impl Read + Seek)) -> Result<Self, CabinetError> {
         let start: [u8; 16] = number(cabinet).map_err(|_| CabinetError::NotACabinet)?;
         if !start.starts_with(b"MSCF") {
@@ -122,13 +122,13 @@ impl Plan {
 }
 
 /// A block of a folder's data (`CFDATA`).
-struct Block {
+struct DataBlock {
     packed: Vec<u8>,
     /// Its expanded size in bytes.
     size: u16,
 }
 
-impl Block {
+impl DataBlock {
     fn read(cabinet: &mut impl Read, reserved: u8) -> Result<Self, CabinetError> {
         let stated = u32(cabinet)?;
         let mut header = vec![0; 4 + usize::from(reserved)];
@@ -153,14 +153,14 @@ fn checksum(bytes: &[u8], seed: u32) -> u32 {
 }
 
 /// The decoder for a folder's blocks, in sequence.
-enum Decoder {
+enum FolderDecoder {
     Stored,
     /// With the bytes of the previous block, which the next one refers to.
     MsZip(Box<Decompress>, Vec<u8>),
     Lzx(Box<Lzxd>),
 }
 
-impl Decoder {
+impl FolderDecoder {
     fn new(compression: u16) -> Result<Self, CabinetError> {
         const SIZES: [WindowSize; 7] = [
             WindowSize::KB32,
@@ -185,7 +185,7 @@ impl Decoder {
         }
     }
 
-    fn expand<'a>(&'a mut self, block: &'a Block) -> Result<&'a [u8], CabinetError> {
+    fn expand<'a>(&'a mut self, block: &'a DataBlock) -> Result<&'a [u8], CabinetError> {
         let size = usize::from(block.size);
         if size > BLOCK {
             return Err(CabinetError::Damaged("a block is too large"));

@@ -50,7 +50,7 @@ impl Drop for PendingFile {
 
 /// A file below a cache's folder.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CacheFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     /// The time of its last use.
@@ -59,7 +59,7 @@ pub(crate) struct Entry {
 
 /// All files below `folder`, at most `depth` folders down; links are not followed. Empty if the folder
 /// does not exist.
-pub(crate) fn entries(folder: &Path, depth: usize) -> io::Result<Vec<Entry>> {
+pub(crate) fn entries(folder: &Path, depth: usize) -> io::Result<Vec<CacheFile>> {
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, level)) = folders.pop() {
@@ -75,7 +75,7 @@ pub(crate) fn entries(folder: &Path, depth: usize) -> io::Result<Vec<Entry>> {
             } else if metadata.is_file() {
                 let times = [metadata.accessed().ok(), metadata.modified().ok()];
                 let used = times.into_iter().flatten().max();
-                found.push(Entry { path: entry.path(), bytes: metadata.len(), used });
+                found.push(CacheFile { path: entry.path(), bytes: metadata.len(), used });
             }
         }
     }
@@ -83,7 +83,7 @@ pub(crate) fn entries(folder: &Path, depth: usize) -> io::Result<Vec<Entry>> {
 }
 
 /// Whether a killed process left the file behind.
-pub(crate) fn is_abandoned(entry: &Entry) -> bool {
+pub(crate) fn is_abandoned(entry: &CacheFile) -> bool {
     let is_pending = entry.path.to_string_lossy().ends_with(PENDING);
     let age = entry.used.and_then(|used| SystemTime::now().duration_since(used).ok());
     is_pending && age.is_some_and(|age| age > ABANDONED_AFTER)

@@ -2,9 +2,9 @@
 //! share their downloads (debuginfod-client-config(7), debuginfod_find_debuginfo(3)).
 
 use crate::cache_file::{self, PendingFile, entries, is_abandoned, renew};
-use crate::transfer::{Address, Client, Failure};
+use crate::transfer::{Address, Client, TransferFailure};
 use crate::{Limits, Observer};
-use nyquist_symbols::{FetchResult, Outcome, RemoteFile};
+use nyquist_symbols::{AttemptOutcome, FetchResult, RemoteFile};
 use nyquist_system::{Access, create_private_folder};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -81,17 +81,17 @@ impl Debuginfod {
     pub(crate) fn fetch(
         &self,
         file: &RemoteFile<'_>,
-        check: &dyn Fn(&Path) -> Outcome,
+        check: &dyn Fn(&Path) -> AttemptOutcome,
         observer: &dyn Observer,
     ) -> FetchResult {
         let Some(wanted) = RequestedFile::of(file) else { return FetchResult::default() };
         let target = self.cache.join(&wanted.id).join(&wanted.file_name);
         let mut fetched = FetchResult::default();
         match self.in_cache(&target, check) {
-            Cached::Unknown => {}
-            Cached::Useless(outcome) => fetched.tried.push((target.clone(), outcome)),
-            Cached::Known(outcome) => {
-                let path = (outcome == Outcome::Used).then(|| target.clone());
+            CacheLookup::Unknown => {}
+            CacheLookup::Useless(outcome) => fetched.tried.push((target.clone(), outcome)),
+            CacheLookup::Known(outcome) => {
+                let path = (outcome == AttemptOutcome::Used).then(|| target.clone());
                 return FetchResult { path, tried: vec![(target, outcome)] };
             }
         }
@@ -101,31 +101,31 @@ impl Debuginfod {
         fetched
     }
 
-    fn in_cache(&self, target: &Path, check: &dyn Fn(&Path) -> Outcome) -> Cached {
-        let Ok(metadata) = fs::metadata(target) else { return Cached::Unknown };
+    fn in_cache(&self, target: &Path, check: &dyn Fn(&Path) -> AttemptOutcome) -> CacheLookup {
+        let Ok(metadata) = fs::metadata(target) else { return CacheLookup::Unknown };
         if metadata.len() > 0 {
             return match check(target) {
-                Outcome::Used => {
+                AttemptOutcome::Used => {
                     renew(target);
-                    Cached::Known(Outcome::Used)
+                    CacheLookup::Known(AttemptOutcome::Used)
                 }
-                outcome => Cached::Useless(outcome),
+                outcome => CacheLookup::Useless(outcome),
             };
         }
         let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let holds = Duration::from_secs(self.number_in(MISS_FILE, MISS_HOLDS));
         if age.is_none_or(|age| age > holds) {
-            return Cached::Unknown;
+            return CacheLookup::Unknown;
         }
         let text = "no server had it at the last request (an empty file in the cache records this)";
-        Cached::Known(Outcome::Unreadable(text.to_owned()))
+        CacheLookup::Known(AttemptOutcome::Unreadable(text.to_owned()))
     }
 
     fn download(
         &self,
         wanted: &RequestedFile,
         target: &Path,
-        check: &dyn Fn(&Path) -> Outcome,
+        check: &dyn Fn(&Path) -> AttemptOutcome,
         observer: &dyn Observer,
         fetched: &mut FetchResult,
     ) {
@@ -134,12 +134,12 @@ impl Debuginfod {
             let mut pending = match PendingFile::create(target) {
                 Ok(pending) => pending,
                 Err(error) => {
-                    let outcome = Outcome::Unreadable(format!("cannot write there: {error}"));
+                    let outcome = AttemptOutcome::Unreadable(format!("cannot write there: {error}"));
                     return fetched.tried.push((target.to_owned(), outcome));
                 }
             };
             let race = self.client.get(&open, &mut pending.file, observer);
-            let is_missing = race.failures.iter().all(|(_, failure)| *failure == Failure::NotFound);
+            let is_missing = race.failures.iter().all(|(_, failure)| *failure == TransferFailure::NotFound);
             let urls = |number: usize| PathBuf::from(&open[number].url);
             fetched
                 .tried
@@ -152,13 +152,13 @@ impl Debuginfod {
                 return;
             };
             let outcome = check(&pending.path);
-            let is_used = outcome == Outcome::Used;
+            let is_used = outcome == AttemptOutcome::Used;
             fetched.tried.push((urls(winner), outcome));
             if is_used {
                 match pending.keep(Access::ReadOnly) {
                     Ok(()) => fetched.path = Some(target.to_owned()),
                     Err(error) => {
-                        let outcome = Outcome::Unreadable(format!("cannot be kept: {error}"));
+                        let outcome = AttemptOutcome::Unreadable(format!("cannot be kept: {error}"));
                         fetched.tried.push((target.to_owned(), outcome));
                     }
                 }
@@ -205,17 +205,17 @@ impl Debuginfod {
 }
 
 /// The result of looking in the cache.
-enum Cached {
+enum CacheLookup {
     Unknown,
     /// The cache has a file, but not the wanted one.
-    Useless(Outcome),
-    Known(Outcome),
+    Useless(AttemptOutcome),
+    Known(AttemptOutcome),
 }
 
-pub(crate) fn outcome_of(failure: &Failure) -> Outcome {
+pub(crate) fn outcome_of(failure: &TransferFailure) -> AttemptOutcome {
     match failure {
-        Failure::NotFound => Outcome::Missing,
-        failure => Outcome::Unreadable(failure.to_string()),
+        TransferFailure::NotFound => AttemptOutcome::Missing,
+        failure => AttemptOutcome::Unreadable(failure.to_string()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Combines all sources of files.
 
 use crate::{Debuginfod, Observer, SymbolStores};
-use nyquist_symbols::{Fetch, FetchResult, Outcome, RemoteFile};
+use nyquist_symbols::{AttemptOutcome, Fetch, FetchResult, RemoteFile};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Downloads {
 }
 
 impl Fetch for Downloads {
-    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> FetchResult {
+    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> AttemptOutcome) -> FetchResult {
         let observer = &*self.observer;
         let debuginfod = self.debuginfod.as_ref().map(|it| it.fetch(file, check, observer));
         let stores = self.stores.as_ref().map(|it| it.fetch(file, check, observer));

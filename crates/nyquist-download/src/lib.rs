@@ -24,7 +24,7 @@ mod transfer;
 pub use cache_file::{Usage, clear, usage};
 pub use debuginfod::Debuginfod;
 pub use downloads::Downloads;
-pub use observer::{Observer, Unobserved};
+pub use observer::{NoObserver, Observer};
 pub use perf_archive::PerfArchive;
 pub use reachable::accepts_connections;
 pub use symbol_path::{PathElement, parse_symbol_path};

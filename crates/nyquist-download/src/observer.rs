@@ -17,9 +17,9 @@ pub trait Observer: fmt::Debug + Send + Sync {
 
 /// Observes and cancels nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unobserved;
+pub struct NoObserver;
 
-impl Observer for Unobserved {
+impl Observer for NoObserver {
     fn is_cancelled(&self) -> bool {
         false
     }

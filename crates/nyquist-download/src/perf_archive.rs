@@ -149,9 +149,9 @@ mod tests {
     const ID: &str = "4a5a9b0affb66c437abcd455d2738af879985fa9";
 
     /// A temporary folder.
-    struct Folder(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Folder {
+    impl TestFolder {
         fn new(name: &str) -> Self {
             let path = std::env::temp_dir().join(format!("nyquist-archive-{name}-{}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn binaries_are_unpacked_under_their_build_ids() {
-        let folder = Folder::new("binaries");
+        let folder = TestFolder::new("binaries");
         let (elf, debug) = (format!("usr/bin/app/{ID}/elf"), format!("usr/bin/app/{ID}/debug"));
         let tar = tar_of(&[(&elf, b"binary"), (&debug, b"names"), (&format!("x/{ID}/probes"), b"")]);
         let mut packed = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_damaged_archive_gives_what_comes_before() {
-        let folder = Folder::new("damaged");
+        let folder = TestFolder::new("damaged");
         let tar = tar_of(&[("a/abcd/elf", b"first"), ("b/ef01/elf", &[7; 4000])]);
         fs::write(folder.0.join("perf.data.tar"), &tar[..2000]).unwrap();
         let archive = archive_of(&folder.0);

@@ -20,7 +20,7 @@ const MAX_HEAD: usize = 64 << 10;
 
 /// An event of a request.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum RequestEvent {
     /// The server has the file, of this size if it is known. No more events follow before the caller
     /// continues.
     Found(Option<u64>),
@@ -29,12 +29,12 @@ pub(crate) enum Event {
     /// The file is complete.
     End,
     /// The request failed.
-    Failed(Refusal),
+    Failed(ServerRefusal),
 }
 
 /// The reason why a server does not send a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ServerRefusal {
     /// The file does not exist (404).
     NotFound,
     /// It is larger than requested (406, as used by debuginfod).
@@ -64,14 +64,14 @@ pub(crate) fn agent(timeout: Option<Duration>) -> Agent {
     Agent::new_with_config(config)
 }
 
-/// Requests a file. The events contain `number`. After [`Event::Found`] the thread waits until a message
+/// Requests a file. The events contain `number`. After [`RequestEvent::Found`] the thread waits until a message
 /// is sent to the returned sender, and ends when that is dropped.
 pub(crate) fn start(
     agent: &Agent,
     url: &str,
     headers: &[(String, String)],
     number: usize,
-    events: SyncSender<(usize, Event)>,
+    events: SyncSender<(usize, RequestEvent)>,
 ) -> SyncSender<()> {
     let (go, may_go) = sync_channel(1);
     let mut request = agent.get(url);
@@ -86,7 +86,7 @@ pub(crate) fn start(
                 let _ = forward(response, &may_go, &send);
             }
             Err(error) => {
-                send(Event::Failed(refusal(&error)));
+                send(RequestEvent::Failed(refusal(&error)));
             }
         }
     };
@@ -97,20 +97,24 @@ pub(crate) fn start(
 }
 
 /// Passes on a response; `None` if no caller waits for it.
-fn forward(response: Response<Body>, may_go: &Receiver<()>, send: &impl Fn(Event) -> bool) -> Option<()> {
+fn forward(
+    response: Response<Body>,
+    may_go: &Receiver<()>,
+    send: &impl Fn(RequestEvent) -> bool,
+) -> Option<()> {
     let refused = match response.status().as_u16() {
         200 => None,
-        404 | 410 => Some(Refusal::NotFound),
-        406 | 413 => Some(Refusal::TooLarge),
-        status => Some(Refusal::Status(status)),
+        404 | 410 => Some(ServerRefusal::NotFound),
+        406 | 413 => Some(ServerRefusal::TooLarge),
+        status => Some(ServerRefusal::Status(status)),
     };
     if let Some(refusal) = refused {
-        send(Event::Failed(refusal));
+        send(RequestEvent::Failed(refusal));
         return None;
     }
     let stated = response.body().content_length();
     let size = stated.or_else(|| header_number(response.headers(), "x-debuginfod-size"));
-    send(Event::Found(size)).then_some(())?;
+    send(RequestEvent::Found(size)).then_some(())?;
     may_go.recv().ok()?;
     let mut reader = response.into_body().into_reader();
     let mut received = 0;
@@ -118,17 +122,17 @@ fn forward(response: Response<Body>, may_go: &Receiver<()>, send: &impl Fn(Event
         let mut bytes = vec![0; CHUNK];
         match reader.read(&mut bytes) {
             Ok(0) if stated.is_some_and(|stated| stated != received) => {
-                send(Event::Failed(Refusal::Broken("the answer was cut".to_owned())));
+                send(RequestEvent::Failed(ServerRefusal::Broken("the answer was cut".to_owned())));
                 return None;
             }
-            Ok(0) => return send(Event::End).then_some(()),
+            Ok(0) => return send(RequestEvent::End).then_some(()),
             Ok(len) => {
                 bytes.truncate(len);
                 received += len as u64;
-                send(Event::Bytes(bytes)).then_some(())?;
+                send(RequestEvent::Bytes(bytes)).then_some(())?;
             }
             Err(error) => {
-                send(Event::Failed(Refusal::Broken(error.to_string())));
+                send(RequestEvent::Failed(ServerRefusal::Broken(error.to_string())));
                 return None;
             }
         }
@@ -139,16 +143,16 @@ fn header_number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
-fn refusal(error: &ureq::Error) -> Refusal {
+fn refusal(error: &ureq::Error) -> ServerRefusal {
     use ureq::Error;
     match error {
         Error::Timeout(_) | Error::HostNotFound | Error::ConnectionFailed | Error::BadUri(_) => {
-            Refusal::Unreachable(error.to_string())
+            ServerRefusal::Unreachable(error.to_string())
         }
         Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
-            Refusal::Unreachable(io.to_string())
+            ServerRefusal::Unreachable(io.to_string())
         }
-        Error::Rustls(_) | Error::Tls(_) => Refusal::Unreachable(error.to_string()),
-        other => Refusal::Broken(other.to_string()),
+        Error::Rustls(_) | Error::Tls(_) => ServerRefusal::Unreachable(error.to_string()),
+        other => ServerRefusal::Broken(other.to_string()),
     }
 }

@@ -8,7 +8,7 @@ use crate::debuginfod::encoded;
 use crate::pointer::{self, Pointer};
 use crate::transfer::{Address, Client};
 use crate::{Limits, Observer, PathElement};
-use nyquist_symbols::{FetchResult, Outcome, RemoteFile};
+use nyquist_symbols::{AttemptOutcome, FetchResult, RemoteFile};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
@@ -65,9 +65,9 @@ pub struct SymbolStores {
 /// The context of fetching one file: the check, the observer of progress, and the attempts.
 struct StoreSearch<'a> {
     stored: &'a StoredFile,
-    check: &'a dyn Fn(&Path) -> Outcome,
+    check: &'a dyn Fn(&Path) -> AttemptOutcome,
     observer: &'a dyn Observer,
-    tried: Vec<(PathBuf, Outcome)>,
+    tried: Vec<(PathBuf, AttemptOutcome)>,
 }
 
 /// One place, in search order.
@@ -99,7 +99,7 @@ impl SymbolStores {
     pub(crate) fn fetch(
         &self,
         file: &RemoteFile<'_>,
-        check: &dyn Fn(&Path) -> Outcome,
+        check: &dyn Fn(&Path) -> AttemptOutcome,
         observer: &dyn Observer,
     ) -> FetchResult {
         let Some(stored) = StoredFile::of(file) else { return FetchResult::default() };
@@ -147,14 +147,14 @@ impl SymbolStores {
     fn expand(&self, packed: &Path, cache: Option<&Path>, search: &mut StoreSearch<'_>) -> Option<PathBuf> {
         let Some(cache) = cache else {
             let text = "it is compressed, and there is no folder to expand it to (--windows-symbol-cache)";
-            search.tried.push((packed.to_owned(), Outcome::Unreadable(text.to_owned())));
+            search.tried.push((packed.to_owned(), AttemptOutcome::Unreadable(text.to_owned())));
             return None;
         };
         let target = cache.join(&search.stored.path);
-        if target.is_file() && (search.check)(&target) == Outcome::Used {
+        if target.is_file() && (search.check)(&target) == AttemptOutcome::Used {
             return search.check_file(&target);
         }
-        let opened = File::open(packed).map_err(|error| Outcome::Unreadable(error.to_string()));
+        let opened = File::open(packed).map_err(|error| AttemptOutcome::Unreadable(error.to_string()));
         let expanded = opened.and_then(|packed| self.expanded(&packed, &target));
         let outcome = expanded.map_or_else(|outcome| outcome, |pending| search.keep(pending));
         self.settle(packed.to_owned(), outcome, &target, cache, search)
@@ -165,12 +165,12 @@ impl SymbolStores {
     fn settle(
         &self,
         from: PathBuf,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
         target: &Path,
         cache: &Path,
         search: &mut StoreSearch<'_>,
     ) -> Option<PathBuf> {
-        let is_used = outcome == Outcome::Used;
+        let is_used = outcome == AttemptOutcome::Used;
         search.tried.push((from, outcome));
         if !is_used {
             // Folders that were created for it are removed.
@@ -192,30 +192,30 @@ impl SymbolStores {
         let cache = caches.first()?;
         let stored = search.stored;
         let target = cache.join(&stored.path);
-        let mut forms = vec![(stored.path.clone(), Form::Plain)];
+        let mut forms = vec![(stored.path.clone(), FileForm::Plain)];
         if !stored.is_breakpad {
-            forms.extend(stored.compressed().map(|path| (path, Form::Compressed)));
-            forms.push((stored.pointer(), Form::Pointer));
+            forms.extend(stored.compressed().map(|path| (path, FileForm::Compressed)));
+            forms.push((stored.pointer(), FileForm::Pointer));
         }
         for (path, form) in forms {
             let url = format!("{server}/{}", encoded(&path));
             let pending = match self.download(server, url.clone(), &target, search.observer) {
                 Ok(pending) => pending,
                 // Only if a server has no file under one name, another name is requested.
-                Err(Outcome::Missing) => {
-                    self.settle(url.into(), Outcome::Missing, &target, cache, search);
+                Err(AttemptOutcome::Missing) => {
+                    self.settle(url.into(), AttemptOutcome::Missing, &target, cache, search);
                     continue;
                 }
                 Err(outcome) => return self.settle(url.into(), outcome, &target, cache, search),
             };
-            if form == Form::Pointer {
+            if form == FileForm::Pointer {
                 let text = read_pointer(&pending.file);
                 drop(pending);
                 remove_empty_folders(&target, cache);
                 return search.follow(url.into(), &text);
             }
             let whole = match form {
-                Form::Compressed => {
+                FileForm::Compressed => {
                     let whole = self.expanded(&pending.file, &target);
                     drop(pending);
                     whole
@@ -229,14 +229,14 @@ impl SymbolStores {
     }
 
     /// The contents of a compressed file, to become `target`.
-    fn expanded(&self, mut packed: &File, target: &Path) -> Result<PendingFile, Outcome> {
+    fn expanded(&self, mut packed: &File, target: &Path) -> Result<PendingFile, AttemptOutcome> {
         let mut expand = || -> Result<PendingFile, CabinetError> {
             let pending = PendingFile::create(target)?;
             packed.rewind()?;
             cabinet::expand(packed, &pending.file, self.max_bytes)?;
             Ok(pending)
         };
-        expand().map_err(|error| Outcome::Unreadable(error.to_string()))
+        expand().map_err(|error| AttemptOutcome::Unreadable(error.to_string()))
     }
 
     /// Downloads the file that is to become `target`.
@@ -246,9 +246,9 @@ impl SymbolStores {
         url: String,
         target: &Path,
         observer: &dyn Observer,
-    ) -> Result<PendingFile, Outcome> {
+    ) -> Result<PendingFile, AttemptOutcome> {
         let mut pending = PendingFile::create(target)
-            .map_err(|error| Outcome::Unreadable(format!("cannot be kept: {error}")))?;
+            .map_err(|error| AttemptOutcome::Unreadable(format!("cannot be kept: {error}")))?;
         let address = Address { server: server.to_owned(), url };
         let race = self.client.get(&[address], &mut pending.file, observer);
         match race.failures.into_iter().next_back().filter(|_| race.winner.is_none()) {
@@ -261,8 +261,8 @@ impl SymbolStores {
 impl StoreSearch<'_> {
     /// Checks a file, if it exists, and records the outcome.
     fn check_file(&mut self, path: &Path) -> Option<PathBuf> {
-        let outcome = if path.is_file() { (self.check)(path) } else { Outcome::Missing };
-        let is_used = outcome == Outcome::Used;
+        let outcome = if path.is_file() { (self.check)(path) } else { AttemptOutcome::Missing };
+        let is_used = outcome == AttemptOutcome::Used;
         self.tried.push((path.to_owned(), outcome));
         if is_used {
             renew(path);
@@ -271,11 +271,11 @@ impl StoreSearch<'_> {
     }
 
     /// Checks a received file, and keeps it if it is the right one.
-    fn keep(&self, pending: PendingFile) -> Outcome {
+    fn keep(&self, pending: PendingFile) -> AttemptOutcome {
         match (self.check)(&pending.path) {
-            Outcome::Used => match pending.keep(nyquist_system::Access::ReadByAll) {
-                Ok(()) => Outcome::Used,
-                Err(error) => Outcome::Unreadable(format!("cannot be kept: {error}")),
+            AttemptOutcome::Used => match pending.keep(nyquist_system::Access::ReadByAll) {
+                Ok(()) => AttemptOutcome::Used,
+                Err(error) => AttemptOutcome::Unreadable(format!("cannot be kept: {error}")),
             },
             outcome => outcome,
         }
@@ -286,7 +286,7 @@ impl StoreSearch<'_> {
         match Pointer::parse(text) {
             Pointer::Path(path) => self.check_file(&path),
             Pointer::Nowhere(reason) => {
-                self.tried.push((pointer, Outcome::Unreadable(reason)));
+                self.tried.push((pointer, AttemptOutcome::Unreadable(reason)));
                 None
             }
         }
@@ -295,7 +295,7 @@ impl StoreSearch<'_> {
 
 /// The forms of a file on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum FileForm {
     Plain,
     Compressed,
     Pointer,

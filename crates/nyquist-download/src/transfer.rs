@@ -1,7 +1,7 @@
 //! Gets one file from the first of several servers that has it, within limits of time and size.
 
 use crate::Observer;
-use crate::request::{self, Event, Refusal};
+use crate::request::{self, RequestEvent, ServerRefusal};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -39,7 +39,7 @@ impl Default for Limits {
 
 /// The reason why a file was not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum TransferFailure {
     #[error("the server has no such file")]
     NotFound,
     #[error("it was cancelled")]
@@ -86,9 +86,9 @@ pub(crate) struct Address {
 /// The outcome of requests to several servers: the index of the one that sent the file, if any, and the
 /// others' errors.
 #[derive(Debug, Default)]
-pub(crate) struct Race {
+pub(crate) struct RaceOutcome {
     pub(crate) winner: Option<usize>,
-    pub(crate) failures: Vec<(usize, Failure)>,
+    pub(crate) failures: Vec<(usize, TransferFailure)>,
 }
 
 impl Client {
@@ -98,21 +98,22 @@ impl Client {
     }
 
     /// Requests a file from all servers at once, and writes the first response that contains it.
-    pub(crate) fn get(&self, addresses: &[Address], file: &mut File, observer: &dyn Observer) -> Race {
+    pub(crate) fn get(&self, addresses: &[Address], file: &mut File, observer: &dyn Observer) -> RaceOutcome {
         let mut failures = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         for (number, address) in addresses.iter().enumerate() {
             match self.left_out().get(&address.server) {
-                Some(reason) => failures.push((number, Failure::LeftOut(reason.clone()))),
+                Some(reason) => failures.push((number, TransferFailure::LeftOut(reason.clone()))),
                 None => open.push(number),
             }
         }
         for attempt in 0..=self.retries {
             let race = self.race(addresses, &open, file, observer);
             if race.winner.is_some() {
-                return Race { failures, ..race };
+                return RaceOutcome { failures, ..race };
             }
-            let is_broken = |(_, failure): &(usize, Failure)| matches!(failure, Failure::Broken(_));
+            let is_broken =
+                |(_, failure): &(usize, TransferFailure)| matches!(failure, TransferFailure::Broken(_));
             let (broken, others): (Vec<_>, Vec<_>) = race.failures.into_iter().partition(is_broken);
             failures.extend(others);
             open = broken.iter().map(|(number, _)| *number).collect();
@@ -124,18 +125,24 @@ impl Client {
             }
         }
         for (number, failure) in &failures {
-            if let Failure::Unreachable(_) | Failure::TooSlow(_) = failure {
+            if let TransferFailure::Unreachable(_) | TransferFailure::TooSlow(_) = failure {
                 self.left_out().insert(addresses[*number].server.clone(), failure.to_string());
             }
         }
-        Race { winner: None, failures }
+        RaceOutcome { winner: None, failures }
     }
 
     fn left_out(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn race(&self, addresses: &[Address], open: &[usize], file: &mut File, observer: &dyn Observer) -> Race {
+    fn race(
+        &self,
+        addresses: &[Address],
+        open: &[usize],
+        file: &mut File,
+        observer: &dyn Observer,
+    ) -> RaceOutcome {
         let url = |number: usize| addresses.get(number).map_or("", |address| &*address.url);
         let mut shown = open.first().copied().unwrap_or_default();
         let mut transfer = Transfer::start(self, addresses, open);
@@ -148,7 +155,7 @@ impl Client {
             observer.is_cancelled()
         });
         observer.ended(url(shown));
-        let mut race = Race { winner: None, failures: transfer.failures };
+        let mut race = RaceOutcome { winner: None, failures: transfer.failures };
         match result {
             Ok(winner) => race.winner = Some(winner),
             Err(Some(failure)) => {
@@ -161,13 +168,13 @@ impl Client {
         race
     }
 
-    fn failure(&self, refusal: Refusal) -> Failure {
+    fn failure(&self, refusal: ServerRefusal) -> TransferFailure {
         match refusal {
-            Refusal::NotFound => Failure::NotFound,
-            Refusal::TooLarge => Failure::TooLarge(self.limits.max_bytes),
-            Refusal::Status(status) => Failure::Status(status),
-            Refusal::Unreachable(reason) => Failure::Unreachable(reason),
-            Refusal::Broken(reason) => Failure::Broken(reason),
+            ServerRefusal::NotFound => TransferFailure::NotFound,
+            ServerRefusal::TooLarge => TransferFailure::TooLarge(self.limits.max_bytes),
+            ServerRefusal::Status(status) => TransferFailure::Status(status),
+            ServerRefusal::Unreachable(reason) => TransferFailure::Unreachable(reason),
+            ServerRefusal::Broken(reason) => TransferFailure::Broken(reason),
         }
     }
 }
@@ -177,17 +184,17 @@ struct Transfer<'a> {
     client: &'a Client,
     /// The numbers of the servers.
     servers: &'a [usize],
-    events: Receiver<(usize, Event)>,
+    events: Receiver<(usize, RequestEvent)>,
     /// The requests without a response, by their servers. A message lets a request receive the file.
     waiting: HashMap<usize, SyncSender<()>>,
-    current: Option<Sending>,
+    current: Option<SendingServer>,
     /// The number of bytes of the file so far.
     received: u64,
-    failures: Vec<(usize, Failure)>,
+    failures: Vec<(usize, TransferFailure)>,
 }
 
 /// The server that sends the file.
-struct Sending {
+struct SendingServer {
     number: usize,
     /// The size of the file, if the server has stated it.
     total: Option<u64>,
@@ -212,24 +219,24 @@ impl<'a> Transfer<'a> {
         &mut self,
         file: &mut File,
         shall_end: &mut dyn FnMut(usize, u64, Option<u64>) -> bool,
-    ) -> Result<usize, Option<Failure>> {
+    ) -> Result<usize, Option<TransferFailure>> {
         let mut pace = Pace::new(self.client.limits);
         restart(file)?;
         loop {
             let event = self.events.recv_timeout(TICK);
             let Some((number, total)) = self.shown_server() else { return Err(None) };
             if pace.is_tick() && shall_end(number, self.received, total) {
-                return Err(Some(Failure::Cancelled));
+                return Err(Some(TransferFailure::Cancelled));
             }
             pace.check(self.received)?;
             match event {
-                Ok((number, Event::Found(size))) => self.choose(number, size),
-                Ok((number, Event::Bytes(bytes))) => self.append(number, &bytes, file)?,
-                Ok((number, Event::End)) => return Ok(number),
-                Ok((number, Event::Failed(refusal))) => self.note_refusal(number, refusal)?,
+                Ok((number, RequestEvent::Found(size))) => self.choose(number, size),
+                Ok((number, RequestEvent::Bytes(bytes))) => self.append(number, &bytes, file)?,
+                Ok((number, RequestEvent::End)) => return Ok(number),
+                Ok((number, RequestEvent::Failed(refusal))) => self.note_refusal(number, refusal)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Some(Failure::Broken("no answer".to_owned())));
+                    return Err(Some(TransferFailure::Broken("no answer".to_owned())));
                 }
             }
             if self.current.is_none() && self.waiting.is_empty() {
@@ -251,27 +258,32 @@ impl<'a> Transfer<'a> {
         let Some(go) = self.waiting.remove(&number).filter(|_| self.current.is_none()) else { return };
         let max_bytes = self.client.limits.max_bytes;
         if size.is_some_and(|size| size > max_bytes) {
-            self.failures.push((number, Failure::TooLarge(max_bytes)));
+            self.failures.push((number, TransferFailure::TooLarge(max_bytes)));
             return;
         }
         // The other requests are abandoned. They end when they find that no caller waits.
         self.waiting.clear();
         let _ = go.send(());
-        self.current = Some(Sending { number, total: size, _go: go });
+        self.current = Some(SendingServer { number, total: size, _go: go });
     }
 
-    fn append(&mut self, number: usize, bytes: &[u8], file: &mut File) -> Result<(), Option<Failure>> {
+    fn append(
+        &mut self,
+        number: usize,
+        bytes: &[u8],
+        file: &mut File,
+    ) -> Result<(), Option<TransferFailure>> {
         let max_bytes = self.client.limits.max_bytes;
         self.received += bytes.len() as u64;
         if self.received > max_bytes {
-            self.failures.push((number, Failure::TooLarge(max_bytes)));
+            self.failures.push((number, TransferFailure::TooLarge(max_bytes)));
             return Err(None);
         }
         write(file, bytes)
     }
 
     /// Notes that a server does not send the file. Fails if it had begun to.
-    fn note_refusal(&mut self, number: usize, refusal: Refusal) -> Result<(), Option<Failure>> {
+    fn note_refusal(&mut self, number: usize, refusal: ServerRefusal) -> Result<(), Option<TransferFailure>> {
         let was_current = self.current.as_ref().is_some_and(|sending| sending.number == number);
         if was_current || self.waiting.remove(&number).is_some() {
             self.failures.push((number, self.client.failure(refusal)));
@@ -280,14 +292,14 @@ impl<'a> Transfer<'a> {
     }
 }
 
-fn restart(file: &mut File) -> Result<(), Option<Failure>> {
+fn restart(file: &mut File) -> Result<(), Option<TransferFailure>> {
     use io::Seek as _;
     let restarted = file.set_len(0).and_then(|()| file.rewind());
-    restarted.map_err(|error| Some(Failure::Write(error.to_string())))
+    restarted.map_err(|error| Some(TransferFailure::Write(error.to_string())))
 }
 
-fn write(file: &mut File, bytes: &[u8]) -> Result<(), Option<Failure>> {
-    file.write_all(bytes).map_err(|error| Some(Failure::Write(error.to_string())))
+fn write(file: &mut File, bytes: &[u8]) -> Result<(), Option<TransferFailure>> {
+    file.write_all(bytes).map_err(|error| Some(TransferFailure::Write(error.to_string())))
 }
 
 /// Measures the speed of a download.
@@ -315,13 +327,13 @@ impl Pace {
         is_due
     }
 
-    fn check(&mut self, received: u64) -> Result<(), Option<Failure>> {
+    fn check(&mut self, received: u64) -> Result<(), Option<TransferFailure>> {
         if let Some(limit) = self.limits.max_time.filter(|limit| self.start.elapsed() > *limit) {
-            return Err(Some(Failure::TooLong(limit)));
+            return Err(Some(TransferFailure::TooLong(limit)));
         }
         if let Some(limit) = self.limits.timeout.filter(|limit| self.stretch.elapsed() > *limit) {
             if received.saturating_sub(self.before) < LEAST_BYTES {
-                return Err(Some(Failure::TooSlow(limit)));
+                return Err(Some(TransferFailure::TooSlow(limit)));
             }
             (self.stretch, self.before) = (Instant::now(), received);
         }

@@ -17,14 +17,14 @@ pub struct PayloadError {
 
 /// The remaining fields of an event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct EventFields<'a> {
     rest: &'a [u8],
     len: usize,
     event: &'static str,
     pointer_size: PointerSize,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> EventFields<'a> {
     /// The fields of an event, which errors call by the name of its class and type.
     pub(crate) fn of(event: &Event<'a>, name: &'static str) -> Self {
         Self { rest: event.payload, len: event.payload.len(), event: name, pointer_size: event.pointer_size }

@@ -5,7 +5,7 @@ pub mod made_trace;
 use made_trace::{Buffer, Header};
 use nyquist_etw::PointerSize;
 use nyquist_etw::file::{Compression, FileError, FileReader};
-use nyquist_etw::kernel::{Change, Image, KernelEvent, PdbId, Process, Thread, Volume, decode};
+use nyquist_etw::kernel::{Image, KernelEvent, ObjectChange, PdbId, Process, Thread, Volume, decode};
 use std::io::Cursor;
 
 const SAMPLE: (u8, u8) = (made_trace::PERF_INFO, 46);
@@ -162,19 +162,19 @@ fn events_say_what_is_documented() {
         })
     };
     let process = Process {
-        change: Change::Start,
+        change: ObjectChange::Start,
         pid,
         parent: 4,
         session: Some(1),
         image_name: "app.exe".into(),
         command_line: "app.exe -x".into(),
     };
-    let thread = Thread { change: Change::ThereAtStart, pid, tid, name: "main".into() };
+    let thread = Thread { change: ObjectChange::ThereAtStart, pid, tid, name: "main".into() };
     let expected = [
         KernelEvent::Process(process),
         KernelEvent::Thread(thread),
-        image(Change::Start),
-        image(Change::End),
+        image(ObjectChange::Start),
+        image(ObjectChange::End),
         KernelEvent::PdbId(PdbId {
             base: 0x1_0000,
             pid,

@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 
 use nyquist_profile::{FrameId, StackId, ThreadIndex};
 
-use crate::import::{Code, Importer};
-use crate::values::Queue;
+use crate::import::{CodePosition, Importer};
+use crate::values::SampleQueue;
 
 /// The limit of stacks for each line and call of the file, and the additional number of stacks.
 const STACKS_PER_ROW: usize = 8;
@@ -29,15 +29,15 @@ const NEGLIGIBLE: u64 = 1000;
 /// Functions by number, with their own costs and their calls.
 #[derive(Default)]
 pub(crate) struct CallGraph {
-    functions: Vec<Function>,
+    functions: Vec<GraphFunction>,
 }
 
 #[derive(Default)]
-struct Function {
+struct GraphFunction {
     own: Vec<SelfCost>,
-    calls: Vec<Call>,
+    calls: Vec<GraphCall>,
     /// The totals of the function, after the graph is complete.
-    flow: Flow,
+    flow: CostFlow,
 }
 
 /// The own cost of a function at a place.
@@ -50,7 +50,7 @@ struct SelfCost {
 }
 
 /// The calls to a function from a place, with their total cost.
-struct Call {
+struct GraphCall {
     site: FrameId,
     callee: usize,
     cost: u64,
@@ -58,7 +58,7 @@ struct Call {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Flow {
+struct CostFlow {
     /// The cost of the calls to it, and its cost beyond that, which has no caller.
     called: u64,
     uncalled: u64,
@@ -69,7 +69,7 @@ struct Flow {
     total: f64,
 }
 
-impl Flow {
+impl CostFlow {
     /// The share of the function that belongs to a call with this cost.
     fn share(self, cost: u64) -> f64 {
         let all = self.called.saturating_add(self.uncalled);
@@ -89,7 +89,7 @@ impl Flow {
 impl CallGraph {
     /// Adds a function and returns its number.
     pub(crate) fn add_function(&mut self) -> usize {
-        self.functions.push(Function::default());
+        self.functions.push(GraphFunction::default());
         self.functions.len() - 1
     }
 
@@ -104,7 +104,7 @@ impl CallGraph {
     pub(crate) fn add_call(&mut self, (caller, site): (usize, FrameId), callee: usize, cost: u64) {
         // The cost of a direct recursion is already in the function's cost.
         if caller != callee && callee < self.functions.len() {
-            let call = Call { site, callee, cost, closes_circle: false };
+            let call = GraphCall { site, callee, cost, closes_circle: false };
             self.functions[caller].calls.push(call);
         }
     }
@@ -116,7 +116,7 @@ impl CallGraph {
         }
         let order = self.cut_circles();
         self.sum_up(&order);
-        let mut queue = Queue::new(thread);
+        let mut queue = SampleQueue::new(thread);
         self.add_stacks(importer, &mut queue);
         self.add_rest(importer, &mut queue);
     }
@@ -192,18 +192,18 @@ impl CallGraph {
         }
     }
 
-    fn flow_of(&self, call: &Call) -> f64 {
+    fn flow_of(&self, call: &GraphCall) -> f64 {
         let callee = self.functions[call.callee].flow;
         callee.share(call.cost) * callee.total
     }
 
-    fn add_stacks(&mut self, importer: &mut Importer, queue: &mut Queue) {
-        let rows: usize = self.functions.iter().map(Function::rows).sum();
+    fn add_stacks(&mut self, importer: &mut Importer, queue: &mut SampleQueue) {
+        let rows: usize = self.functions.iter().map(GraphFunction::rows).sum();
         let mut left = rows.saturating_mul(STACKS_PER_ROW).saturating_add(MORE_STACKS);
         let mut paths = BinaryHeap::new();
         for (function, it) in self.functions.iter().enumerate() {
             let part = it.flow.root_share();
-            paths.push(Path { function, prefix: None, depth: 1, part, cost: part * it.flow.total });
+            paths.push(CallPath { function, prefix: None, depth: 1, part, cost: part * it.flow.total });
         }
         while let Some(path) = paths.pop() {
             // A cost of less than half a unit is dropped.
@@ -220,7 +220,7 @@ impl CallGraph {
                     if cost >= 0.5 {
                         let prefix = Some(importer.stack(path.prefix, call.site));
                         let depth = path.depth + 1;
-                        paths.push(Path { function: call.callee, prefix, depth, part, cost });
+                        paths.push(CallPath { function: call.callee, prefix, depth, part, cost });
                     }
                 }
             }
@@ -228,7 +228,7 @@ impl CallGraph {
     }
 
     /// Adds the costs that are on no stack yet.
-    fn add_rest(self, importer: &mut Importer, queue: &mut Queue) {
+    fn add_rest(self, importer: &mut Importer, queue: &mut SampleQueue) {
         let mut others = None;
         for own in self.functions.into_iter().flat_map(|function| function.own) {
             let rest = own.cost.saturating_sub(own.given.round() as u64);
@@ -237,7 +237,8 @@ impl CallGraph {
             }
             let stack = own.last.filter(|_| rest <= own.cost / NEGLIGIBLE).unwrap_or_else(|| {
                 let label = *others.get_or_insert_with(|| {
-                    let frame = importer.frame(&Code { name: "(other callers)", ..Code::default() });
+                    let frame =
+                        importer.frame(&CodePosition { name: "(other callers)", ..CodePosition::default() });
                     importer.stack(None, frame)
                 });
                 importer.stack(Some(label), own.frame)
@@ -247,7 +248,7 @@ impl CallGraph {
     }
 }
 
-impl Function {
+impl GraphFunction {
     /// Merges the entries for the same place, and sorts the most expensive calls first.
     fn merge(&mut self) {
         self.own.sort_by_key(|own| own.frame);
@@ -278,12 +279,12 @@ impl Function {
         self.own.len() + self.calls.len()
     }
 
-    fn kept_calls(&self) -> impl Iterator<Item = &Call> {
+    fn kept_calls(&self) -> impl Iterator<Item = &GraphCall> {
         self.calls.iter().filter(|call| !call.closes_circle)
     }
 
     /// Adds the part of its own cost that belongs to a path. Rounding errors are passed to the next path.
-    fn give(&mut self, path: &Path, importer: &mut Importer, queue: &mut Queue) {
+    fn give(&mut self, path: &CallPath, importer: &mut Importer, queue: &mut SampleQueue) {
         for own in &mut self.own {
             let before = own.given.round();
             own.given = (own.given + own.cost as f64 * path.part).min(own.cost as f64);
@@ -305,7 +306,7 @@ enum VisitState {
 }
 
 /// A path on which a function is reached, and the part of the function that is on it.
-struct Path {
+struct CallPath {
     function: usize,
     prefix: Option<StackId>,
     depth: u32,
@@ -314,25 +315,25 @@ struct Path {
     cost: f64,
 }
 
-impl Ord for Path {
+impl Ord for CallPath {
     fn cmp(&self, other: &Self) -> Ordering {
         self.cost.total_cmp(&other.cost).then(other.function.cmp(&self.function))
     }
 }
 
-impl PartialOrd for Path {
+impl PartialOrd for CallPath {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Path {
+impl PartialEq for CallPath {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Path {}
+impl Eq for CallPath {}
 
 #[cfg(test)]
 mod tests {
@@ -347,7 +348,7 @@ mod tests {
         let mut graph = CallGraph::default();
         let frames: Vec<_> = (functions.iter())
             .map(|&(name, own)| {
-                let frame = importer.frame(&Code { name, ..Code::default() });
+                let frame = importer.frame(&CodePosition { name, ..CodePosition::default() });
                 let function = graph.add_function();
                 graph.add_own(function, frame, own);
                 frame

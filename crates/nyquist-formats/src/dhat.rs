@@ -7,13 +7,13 @@ use nyquist_profile::{FrameId, Unit};
 use serde::Deserialize;
 
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, ThreadName};
-use crate::values::{Queue, Value, choose};
+use crate::import::{CodePosition, Importer, ThreadName};
+use crate::values::{SampleQueue, SampleValueKind, choose};
 
 const FORMAT: &str = "a file of DHAT";
 
 #[derive(Deserialize)]
-struct FileIn {
+struct DhatFile {
     #[serde(default)]
     cmd: String,
     #[serde(default)]
@@ -42,10 +42,10 @@ struct Point {
     fs: Vec<usize>,
 }
 
-type Member = fn(&Point) -> u64;
+type PointValue = fn(&Point) -> u64;
 
 /// The values of a stack. The first one is read by default.
-const VALUES: [(&str, Unit, Member); 8] = [
+const VALUES: [(&str, Unit, PointValue); 8] = [
     ("total_bytes", Unit::Bytes, |point| point.tb),
     ("total_blocks", Unit::Count, |point| point.tbk),
     ("peak_bytes", Unit::Bytes, |point| point.gb),
@@ -70,11 +70,11 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 /// # Errors
 /// As there, and if there is no such value.
 pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
-    let file: FileIn =
+    let file: DhatFile =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     // A program that counts something else states its unit.
     let unit = |unit| if file.bu.is_some() { Unit::Count } else { unit };
-    let values: Vec<_> = VALUES.iter().map(|&(name, it, _)| Value::new(name, unit(it))).collect();
+    let values: Vec<_> = VALUES.iter().map(|&(name, it, _)| SampleValueKind::new(name, unit(it))).collect();
     let at = choose(&values, name, 0)?;
     let program = file.cmd.split_whitespace().next().unwrap_or_default();
     let program = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("DHAT");
@@ -82,7 +82,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
     importer.meta_mut().measure = values[at].measure();
     let pid = file.pid.to_string();
     let name = ThreadName { pid: &pid, process: program, tid: &pid, thread: program };
-    let mut queue = Queue::new(importer.thread(name));
+    let mut queue = SampleQueue::new(importer.thread(name));
     let frames: Vec<FrameId> = file.ftbl.iter().map(|text| frame(&mut importer, text)).collect();
     let mut unknown = 0;
     for point in &file.pps {
@@ -106,14 +106,14 @@ fn frame(importer: &mut Importer, text: &str) -> FrameId {
         _ => text,
     };
     let Some((name, place)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (")) else {
-        return importer.frame(&Code { name: text, ..Code::default() });
+        return importer.frame(&CodePosition { name: text, ..CodePosition::default() });
     };
     if let Some(path) = place.strip_prefix("in ") {
         let lib = Some(importer.lib(path, None));
-        return importer.frame(&Code { name, lib, ..Code::default() });
+        return importer.frame(&CodePosition { name, lib, ..CodePosition::default() });
     }
     let (file, line, column) = place_of(place);
-    importer.frame(&Code { name, file: Some(file), line, column, ..Code::default() })
+    importer.frame(&CodePosition { name, file: Some(file), line, column, ..CodePosition::default() })
 }
 
 /// A file with its line, and the column if there is one: `src/main.rs:3:14`.

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::hidden;
-use crate::import::{Code, Importer, JIT, MILLISECOND, ThreadName};
+use crate::import::{CodePosition, Importer, JIT, MILLISECOND, ThreadName};
 use crate::select;
 
 const FORMAT: &str = "a file of folded stacks";
@@ -225,7 +225,7 @@ fn read_stack(importer: &mut Importer, frames: &str) -> Option<StackId> {
         // Functions can only be inlined into a caller.
         depth = if annotation == INLINED && prefix.is_some() { depth.saturating_add(1) } else { 0 };
         let (is_kernel, is_jit) = (annotation == KERNEL, annotation == COMPILED);
-        let code = Code { name, is_kernel, is_jit, inline_depth: depth, ..Code::default() };
+        let code = CodePosition { name, is_kernel, is_jit, inline_depth: depth, ..CodePosition::default() };
         let frame = importer.frame(&code);
         Some(importer.stack(prefix, frame))
     })

@@ -6,8 +6,8 @@
 use nyquist_profile::{FrameId, LibId, StackId, StringId, Unit};
 
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, ThreadName};
-use crate::values::{Queue, Value, choose};
+use crate::import::{CodePosition, Importer, ThreadName};
+use crate::values::{SampleQueue, SampleValueKind, choose};
 
 const FORMAT: &str = "data of heaptrack";
 
@@ -47,10 +47,10 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 /// As there, and if there is no such value.
 pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let values = [
-        Value::new("peak", Unit::Bytes),
-        Value::new("leaked", Unit::Bytes),
-        Value::new("allocated", Unit::Bytes),
-        Value::new("allocations", Unit::Count),
+        SampleValueKind::new("peak", Unit::Bytes),
+        SampleValueKind::new("leaked", Unit::Bytes),
+        SampleValueKind::new("allocated", Unit::Bytes),
+        SampleValueKind::new("allocations", Unit::Count),
     ];
     let at = choose(&values, name, 0)?;
     let mut reader = HeaptrackReader::new(bytes.len());
@@ -161,13 +161,13 @@ impl HeaptrackReader {
         let places: Vec<u64> = numbers.take(3 * (MAX_INLINED + 1)).collect();
         if places.is_empty() {
             let name = format!("{address:#x}");
-            return vec![self.importer.frame(&Code { name: &name, lib, ..Code::default() })];
+            return vec![self.importer.frame(&CodePosition { name: &name, lib, ..CodePosition::default() })];
         }
         let callers_first = places.chunks(3).rev().enumerate();
         let frames = callers_first.map(|(depth, place)| {
             let [name, file] = [0, 1].map(|at| place.get(at).and_then(|&number| self.string(number)));
             let line = place.get(2).and_then(|&line| u32::try_from(line).ok());
-            let code = Code { lib, line, inline_depth: depth as u16, ..Code::default() };
+            let code = CodePosition { lib, line, inline_depth: depth as u16, ..CodePosition::default() };
             let name =
                 name.unwrap_or_else(|| self.importer.builder().intern_string(&format!("{address:#x}")));
             self.importer.frame_of(Some(name), file, &code)
@@ -229,7 +229,7 @@ impl HeaptrackReader {
             *in_use = if is_allocation { *in_use + 1 } else { in_use.saturating_sub(1) };
         }
         let name = ThreadName { pid: "0", process: &self.program, tid: "0", thread: &self.program };
-        let mut queue = Queue::new(self.importer.thread(name));
+        let mut queue = SampleQueue::new(self.importer.thread(name));
         for info in &self.infos {
             let amount = match value {
                 0 | 1 => info.in_use.saturating_mul(info.size),

@@ -30,7 +30,7 @@ pub(crate) struct Importer {
 
 /// A position in code, as far as a file knows it.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Code<'a> {
+pub(crate) struct CodePosition<'a> {
     /// The function's name.
     pub name: &'a str,
     pub lib: Option<LibId>,
@@ -147,7 +147,7 @@ impl Importer {
     }
 
     /// The frame of this position. The address is the name of a function without a name.
-    pub(crate) fn frame(&mut self, code: &Code<'_>) -> FrameId {
+    pub(crate) fn frame(&mut self, code: &CodePosition<'_>) -> FrameId {
         let name = (!code.name.is_empty()).then(|| self.builder.intern_string(code.name));
         let file = code.file.filter(|file| !file.is_empty()).map(|file| self.builder.intern_string(file));
         self.frame_of(name, file, code)
@@ -159,7 +159,7 @@ impl Importer {
         &mut self,
         name: Option<StringId>,
         file: Option<StringId>,
-        code: &Code<'_>,
+        code: &CodePosition<'_>,
     ) -> FrameId {
         self.frame_in(name, file, code, None)
     }
@@ -170,7 +170,7 @@ impl Importer {
         &mut self,
         name: Option<StringId>,
         file: Option<StringId>,
-        code: &Code<'_>,
+        code: &CodePosition<'_>,
         line_file: Option<StringId>,
     ) -> FrameId {
         let name = name.unwrap_or_else(|| match code.address {
@@ -195,7 +195,7 @@ impl Importer {
         })
     }
 
-    fn category(&mut self, code: &Code<'_>) -> CategoryId {
+    fn category(&mut self, code: &CodePosition<'_>) -> CategoryId {
         match (code.is_kernel, code.is_jit) {
             (true, _) => self.kernel,
             (false, true) => self.builder.add_category(JIT, CategoryColor::LightBlue),

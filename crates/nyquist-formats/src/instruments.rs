@@ -9,7 +9,7 @@ use quick_xml::{Reader as XmlReader, XmlVersion};
 use rustc_hash::FxHashMap;
 
 use crate::error::{ImportedProfile, Note, ReadError};
-use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
 
 const FORMAT: &str = "an export of Instruments";
 
@@ -269,14 +269,14 @@ fn frame(importer: &mut Importer, element: &OpenElement) -> ElementValue {
     };
     let address = element.hex_attribute("addr").and_then(|address| address.checked_sub(load_address));
     let is_kernel = lib.is_some_and(|lib| importer.builder().profile().lib(lib).name.starts_with("kernel"));
-    ElementValue::Frame(importer.frame(&Code {
+    ElementValue::Frame(importer.frame(&CodePosition {
         name: element.attribute("name"),
         lib,
         file,
         line,
         address: address.and_then(|address| u32::try_from(address).ok()),
         is_kernel,
-        ..Code::default()
+        ..CodePosition::default()
     }))
 }
 

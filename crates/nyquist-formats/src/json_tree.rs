@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 /// The place of the tree in a document, and the wanted members of its nodes.
-pub(crate) struct Shape {
+pub(crate) struct TreeShape {
     /// The member of the document that is the outermost node, or an array of these.
     pub root: &'static str,
     /// The member of a node that is an array of nodes.
@@ -33,23 +33,23 @@ impl Scalar {
 
 /// A node: its parent, which precedes it, and its members in the order of the shape.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct JsonNode {
     pub parent: Option<usize>,
     pub members: Vec<Scalar>,
 }
 
 /// The data that is read from a document.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Document {
+pub(crate) struct JsonTree {
     /// The texts and numbers that are members of the document.
     pub top: FxHashMap<String, Scalar>,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<JsonNode>,
 }
 
 /// Reads the tree of a document. Unused parts are not checked to be valid JSON. `None` if the document is
 /// truncated or is no JSON. O(length).
-pub(crate) fn read(bytes: &[u8], shape: &Shape) -> Option<Document> {
-    let mut reader = JsonTreeReader { shape, document: Document::default(), open: Vec::new() };
+pub(crate) fn read(bytes: &[u8], shape: &TreeShape) -> Option<JsonTree> {
+    let mut reader = JsonTreeReader { shape, document: JsonTree::default(), open: Vec::new() };
     let mut tokens = Tokens { bytes, at: 0 };
     while let Some(token) = tokens.next()? {
         reader.take(token)?;
@@ -62,7 +62,7 @@ pub(crate) fn read(bytes: &[u8], shape: &Shape) -> Option<Document> {
 
 /// The role of an object or array.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum ContainerRole {
     Document,
     Node(usize),
     /// A member of a node that is an object.
@@ -73,15 +73,15 @@ enum Role {
 }
 
 struct OpenContainer {
-    role: Role,
+    role: ContainerRole,
     /// The last key.
     key: String,
     is_array: bool,
 }
 
 struct JsonTreeReader<'a> {
-    shape: &'a Shape,
-    document: Document,
+    shape: &'a TreeShape,
+    document: JsonTree,
     open: Vec<OpenContainer>,
 }
 
@@ -103,45 +103,47 @@ impl JsonTreeReader<'_> {
     }
 
     /// The role of the object or array that begins.
-    fn role(&mut self, is_array: bool) -> Role {
-        let Some(open) = self.open.last() else { return Role::Document };
+    fn role(&mut self, is_array: bool) -> ContainerRole {
+        let Some(open) = self.open.last() else { return ContainerRole::Document };
         match open.role {
-            Role::Document if open.key == self.shape.root => {
+            ContainerRole::Document if open.key == self.shape.root => {
                 if is_array {
-                    Role::Nodes(None)
+                    ContainerRole::Nodes(None)
                 } else {
                     self.add_node(None)
                 }
             }
-            Role::Nodes(parent) if !is_array => self.add_node(parent),
-            Role::Node(node) if is_array && open.key == self.shape.children => Role::Nodes(Some(node)),
-            Role::Node(node) if !is_array => Role::Member(node),
-            _ => Role::Other,
+            ContainerRole::Nodes(parent) if !is_array => self.add_node(parent),
+            ContainerRole::Node(node) if is_array && open.key == self.shape.children => {
+                ContainerRole::Nodes(Some(node))
+            }
+            ContainerRole::Node(node) if !is_array => ContainerRole::Member(node),
+            _ => ContainerRole::Other,
         }
     }
 
-    fn add_node(&mut self, parent: Option<usize>) -> Role {
+    fn add_node(&mut self, parent: Option<usize>) -> ContainerRole {
         let members = vec![Scalar::Missing; self.shape.members.len()];
-        self.document.nodes.push(Node { parent, members });
-        Role::Node(self.document.nodes.len() - 1)
+        self.document.nodes.push(JsonNode { parent, members });
+        ContainerRole::Node(self.document.nodes.len() - 1)
     }
 
     fn add(&mut self, scalar: Scalar) {
         let Some((open, outer)) = self.open.split_last() else { return };
         let is_wanted = |member: &&str| match open.role {
-            Role::Node(_) => **member == open.key,
+            ContainerRole::Node(_) => **member == open.key,
             _ => member.split_once('.').is_some_and(|(object, key)| {
                 key == open.key && outer.last().is_some_and(|outer| outer.key == object)
             }),
         };
         match open.role {
-            Role::Document => drop(self.document.top.insert(open.key.clone(), scalar)),
-            Role::Node(node) | Role::Member(node) => {
+            ContainerRole::Document => drop(self.document.top.insert(open.key.clone(), scalar)),
+            ContainerRole::Node(node) | ContainerRole::Member(node) => {
                 if let Some(at) = self.shape.members.iter().position(is_wanted) {
                     self.document.nodes[node].members[at] = scalar;
                 }
             }
-            Role::Nodes(_) | Role::Other => {}
+            ContainerRole::Nodes(_) | ContainerRole::Other => {}
         }
     }
 }
@@ -208,14 +210,15 @@ impl Tokens<'_> {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape { root: "head", children: "children", members: &["size", "frame.name"] };
+    const SHAPE: TreeShape =
+        TreeShape { root: "head", children: "children", members: &["size", "frame.name"] };
 
     #[test]
     fn nodes_have_parents_and_members_in_any_order() {
         let text = r#"{"a":1.5,"head":{"children":[{"frame":{"x":{"name":"no"},"name":"\u0062\"c"},"size":3}],"size":2,
             "frame":{"name":"a"},"other":[{"size":9}]},"head2":[{"size":7}]}"#;
         let document = read(text.as_bytes(), &SHAPE).unwrap();
-        let node = |parent, size, name: &str| Node {
+        let node = |parent, size, name: &str| JsonNode {
             parent,
             members: vec![Scalar::Number(size), Scalar::Text(name.into())],
         };

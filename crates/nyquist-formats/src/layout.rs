@@ -7,18 +7,18 @@ use nyquist_profile::{Frame, LibId, Profile};
 const ALIGNMENT: u64 = 1 << 20;
 
 /// The place of each lib.
-pub(crate) struct Layout {
-    ranges: Vec<Range>,
+pub(crate) struct AddressLayout {
+    ranges: Vec<LibRange>,
 }
 
 /// The range of a lib: from its image base to the end of its last known address in the profile.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Range {
+pub(crate) struct LibRange {
     pub start: u64,
     pub end: u64,
 }
 
-impl Layout {
+impl AddressLayout {
     /// Places the libs one after the other. O(frames + libs).
     pub(crate) fn new(profile: &Profile) -> Self {
         let mut sizes = vec![0_u64; profile.libs().len()];
@@ -29,14 +29,14 @@ impl Layout {
         }
         let mut start = 4 * ALIGNMENT;
         let place = |size: u64| {
-            let range = Range { start, end: start + size.max(1).next_multiple_of(4096) };
+            let range = LibRange { start, end: start + size.max(1).next_multiple_of(4096) };
             start = (range.end + ALIGNMENT).next_multiple_of(ALIGNMENT);
             range
         };
         Self { ranges: sizes.into_iter().map(place).collect() }
     }
 
-    pub(crate) fn range(&self, lib: LibId) -> Range {
+    pub(crate) fn range(&self, lib: LibId) -> LibRange {
         self.ranges.get(lib.index()).copied().unwrap_or_default()
     }
 

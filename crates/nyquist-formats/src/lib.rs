@@ -31,7 +31,7 @@ mod layout;
 pub mod legacy;
 pub mod mac_sample;
 pub mod otlp;
-mod packed;
+mod packing;
 pub mod perf_script;
 pub mod perfetto;
 pub mod pprof;
@@ -56,7 +56,7 @@ use std::borrow::Cow;
 
 pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
 pub use error::{ImportedProfile, Note, ReadError};
-pub use packed::{Packing, UnpackedFile};
+pub use packing::{Packing, UnpackedFile};
 pub use source_paths::{SourcePaths, as_named};
 
 pub(crate) use source_paths::source_path;

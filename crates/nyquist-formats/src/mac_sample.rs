@@ -8,8 +8,8 @@ use nyquist_profile::{FrameId, LibId, Measure, StackId, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::error::{ImportedProfile, Note, ReadError};
-use crate::import::{Code, Importer, MILLISECOND, ThreadName};
-use crate::values::Queue;
+use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
+use crate::values::SampleQueue;
 
 const FORMAT: &str = "the output of sample";
 
@@ -124,7 +124,7 @@ struct Tree<'a> {
     process: &'a str,
     pid: &'a str,
     /// The queue of the current thread.
-    queue: Option<Queue>,
+    queue: Option<SampleQueue>,
     open: Vec<OpenNode>,
     interval: u64,
 }
@@ -155,7 +155,7 @@ impl Tree<'_> {
     }
 
     /// A thread as `Thread_123: name` or `Thread_123   DispatchQueue_1: com.apple.main-thread  (serial)`.
-    fn thread(&mut self, text: &str) -> Queue {
+    fn thread(&mut self, text: &str) -> SampleQueue {
         let end = text.find([' ', ':']).unwrap_or(text.len());
         let (id, rest) = text.split_at(end);
         let name = rest.trim_start_matches(':').trim();
@@ -165,7 +165,7 @@ impl Tree<'_> {
             tid: id.strip_prefix("Thread_").unwrap_or(id),
             thread: if name.is_empty() { id } else { name },
         };
-        Queue::new(self.importer.thread(thread))
+        SampleQueue::new(self.importer.thread(thread))
     }
 
     /// A frame as `main  (in app) + 52  [0x10ab]  main.c:12`; addresses that it has several of end in `,...`.
@@ -189,7 +189,7 @@ impl Tree<'_> {
         let name = name.trim();
         let unknown = absolute.map(|address| format!("{address:#x}"));
         let name = if name == "???" { unknown.as_deref().unwrap_or(name) } else { name };
-        self.importer.frame(&Code { name, lib, file, line, address, ..Code::default() })
+        self.importer.frame(&CodePosition { name, lib, file, line, address, ..CodePosition::default() })
     }
 }
 

@@ -5,14 +5,14 @@
 use nyquist_profile::{Measure, StackId, Unit};
 
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, ThreadName};
+use crate::import::{CodePosition, Importer, ThreadName};
 use crate::json::{nanoseconds, position};
-use crate::json_tree::{self, Document, Shape};
-use crate::values::Queue;
+use crate::json_tree::{self, JsonTree, TreeShape};
+use crate::values::SampleQueue;
 
 const FORMAT: &str = "a profile of pyinstrument";
 
-const SHAPE: Shape = Shape {
+const SHAPE: TreeShape = TreeShape {
     root: "root_frame",
     children: "children",
     members: &["function", "file_path", "line_no", "time", "file_path_short"],
@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
         importer.meta_mut().start_time = (start * 1e6) as u64;
     }
     let name = ThreadName { pid: "0", process: program, tid: "0", thread: program };
-    let mut queue = Queue::new(importer.thread(name));
+    let mut queue = SampleQueue::new(importer.thread(name));
     let stacks = stacks(&mut importer, &document);
     for (stack, time) in stacks.into_iter().zip(own_times(&document)) {
         queue.add(&mut importer, Some(stack), time);
@@ -45,13 +45,18 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     Ok(importer.finish(None))
 }
 
-fn stacks(importer: &mut Importer, document: &Document) -> Vec<StackId> {
+fn stacks(importer: &mut Importer, document: &JsonTree) -> Vec<StackId> {
     let mut stacks = Vec::with_capacity(document.nodes.len());
     for node in &document.nodes {
         let [name, file, line, _, short] = &node.members[..] else { break };
         let file = if file.text().is_empty() { short } else { file };
         let start_line = position(line.number());
-        let code = Code { name: name.text(), file: Some(file.text()), start_line, ..Code::default() };
+        let code = CodePosition {
+            name: name.text(),
+            file: Some(file.text()),
+            start_line,
+            ..CodePosition::default()
+        };
         let frame = importer.frame(&code);
         let prefix = node.parent.and_then(|parent| stacks.get(parent).copied());
         stacks.push(importer.stack(prefix, frame));
@@ -60,8 +65,8 @@ fn stacks(importer: &mut Importer, document: &Document) -> Vec<StackId> {
 }
 
 /// The own time of each node, in ns.
-fn own_times(document: &Document) -> Vec<u64> {
-    let time = |node: &json_tree::Node| nanoseconds(node.members[3].number().unwrap_or(0.0), 1e9);
+fn own_times(document: &JsonTree) -> Vec<u64> {
+    let time = |node: &json_tree::JsonNode| nanoseconds(node.members[3].number().unwrap_or(0.0), 1e9);
     let mut own: Vec<u64> = document.nodes.iter().map(time).collect();
     for node in &document.nodes {
         if let Some(parent) = node.parent {

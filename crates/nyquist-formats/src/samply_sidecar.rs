@@ -54,31 +54,31 @@ pub struct SidecarFrame {
 }
 
 #[derive(Deserialize)]
-struct FileIn {
+struct SidecarFile {
     string_table: Vec<String>,
-    data: Vec<LibIn>,
+    data: Vec<LibEntry>,
 }
 
 #[derive(Deserialize)]
-struct LibIn {
+struct LibEntry {
     debug_name: String,
     debug_id: String,
-    symbol_table: Vec<SymbolIn>,
+    symbol_table: Vec<SymbolEntry>,
     known_addresses: Vec<(u32, usize)>,
 }
 
 #[derive(Deserialize)]
-struct SymbolIn {
+struct SymbolEntry {
     rva: u32,
     #[serde(default)]
     size: Option<u32>,
     symbol: usize,
     #[serde(default)]
-    frames: Option<Vec<FrameIn>>,
+    frames: Option<Vec<FrameEntry>>,
 }
 
 #[derive(Deserialize)]
-struct FrameIn {
+struct FrameEntry {
     function: Option<usize>,
     file: Option<usize>,
     line: Option<u32>,
@@ -89,21 +89,21 @@ struct FrameIn {
 /// # Errors
 /// It is no such JSON, or refers to missing data.
 pub fn read(bytes: &[u8]) -> Result<Vec<SidecarLib>, ReadError> {
-    let FileIn { string_table, data } =
+    let SidecarFile { string_table, data } =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
-    let strings = Strings(string_table.into_iter().map(Arc::from).collect());
+    let strings = SidecarStrings(string_table.into_iter().map(Arc::from).collect());
     data.into_iter().map(|lib| strings.lib(lib)).collect()
 }
 
-struct Strings(Vec<Arc<str>>);
+struct SidecarStrings(Vec<Arc<str>>);
 
-impl Strings {
+impl SidecarStrings {
     fn get(&self, index: usize) -> Result<Arc<str>, ReadError> {
         self.0.get(index).cloned().ok_or_else(|| malformed(format!("there is no string {index}")))
     }
 
-    fn lib(&self, lib: LibIn) -> Result<SidecarLib, ReadError> {
-        let LibIn { debug_name, debug_id, symbol_table, known_addresses: mut addresses } = lib;
+    fn lib(&self, lib: LibEntry) -> Result<SidecarLib, ReadError> {
+        let LibEntry { debug_name, debug_id, symbol_table, known_addresses: mut addresses } = lib;
         let symbols =
             symbol_table.into_iter().map(|symbol| self.symbol(symbol)).collect::<Result<Vec<_>, _>>()?;
         if let Some((_, missing)) = addresses.iter().find(|(_, symbol)| *symbol >= symbols.len()) {
@@ -114,8 +114,8 @@ impl Strings {
         Ok(SidecarLib { debug_name, breakpad_id: breakpad_id(&debug_id), symbols, addresses })
     }
 
-    fn symbol(&self, symbol: SymbolIn) -> Result<SidecarSymbol, ReadError> {
-        let SymbolIn { rva: address, size, symbol, frames } = symbol;
+    fn symbol(&self, symbol: SymbolEntry) -> Result<SidecarSymbol, ReadError> {
+        let SymbolEntry { rva: address, size, symbol, frames } = symbol;
         let frames = frames.unwrap_or_default();
         if frames.len() > MOST_FRAMES {
             return Err(malformed(format!("an address is in {} functions", frames.len())));
@@ -124,7 +124,7 @@ impl Strings {
         Ok(SidecarSymbol { address, size, name: self.get(symbol)?, frames })
     }
 
-    fn frame(&self, frame: &FrameIn) -> Result<SidecarFrame, ReadError> {
+    fn frame(&self, frame: &FrameEntry) -> Result<SidecarFrame, ReadError> {
         let text = |index: Option<usize>| index.map(|index| self.get(index)).transpose();
         let line = frame.line.filter(|line| *line > 0);
         Ok(SidecarFrame { function: text(frame.function)?, file: text(frame.file)?, line })

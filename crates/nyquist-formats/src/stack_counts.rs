@@ -9,8 +9,8 @@ use nyquist_profile::{StackId, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, ThreadName};
-use crate::values::{Queue, Value, choose};
+use crate::import::{CodePosition, Importer, ThreadName};
+use crate::values::{SampleQueue, SampleValueKind, choose};
 
 const DTRACE: &str = "the output of DTrace";
 const BPFTRACE: &str = "the output of bpftrace";
@@ -68,8 +68,8 @@ fn split_end(line: &str) -> Option<(&str, u64)> {
 /// If there is no stack with a count.
 pub fn read_dtrace(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
-    let mut reader = StackCountReader::new("DTrace", &Value::new("count", Unit::Count));
-    let mut entry = Entry::default();
+    let mut reader = StackCountReader::new("DTrace", &SampleValueKind::new("count", Unit::Count));
+    let mut entry = StackEntry::default();
     for line in text.lines() {
         if is_count(line) {
             let count = line.trim().parse().unwrap_or(u64::MAX);
@@ -82,7 +82,7 @@ pub fn read_dtrace(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
             entry.keys.extend(line.split("  ").map(str::trim).filter(|key| !key.is_empty()));
         } else {
             // A heading.
-            entry = Entry::default();
+            entry = StackEntry::default();
         }
     }
     reader.finish(DTRACE)
@@ -95,11 +95,11 @@ pub fn read_dtrace(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 /// If there is no stack with a count, or no map of that name.
 pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
-    let mut names: Vec<Value> = Vec::new();
+    let mut names: Vec<SampleValueKind> = Vec::new();
     for (name, _) in text.lines().filter_map(begins_map) {
         // Maps are printed one after the other.
         if names.last().is_none_or(|last| last.name.strip_prefix('@') != Some(name)) {
-            names.push(Value::new(&format!("@{name}"), Unit::Count));
+            names.push(SampleValueKind::new(&format!("@{name}"), Unit::Count));
         }
     }
     if names.is_empty() {
@@ -108,11 +108,11 @@ pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile
     let at = choose(&names, name, 0)?;
     let wanted = names[at].clone();
     let mut reader = StackCountReader::new("bpftrace", &wanted);
-    let mut entry: Option<Entry<'_>> = None;
+    let mut entry: Option<StackEntry<'_>> = None;
     for line in text.lines() {
         if let Some((name, rest)) = begins_map(line) {
             let is_wanted = wanted.name.strip_prefix('@') == Some(name);
-            entry = is_wanted.then(Entry::default);
+            entry = is_wanted.then(StackEntry::default);
             if let Some(entry) = &mut entry {
                 entry.add_keys(rest);
             }
@@ -134,7 +134,7 @@ fn malformed(format: &'static str) -> ReadError {
 
 /// A stack, with the other keys of its entry.
 #[derive(Default)]
-struct Entry<'a> {
+struct StackEntry<'a> {
     /// The frames, the innermost first, each with whether it is of the first of several stacks.
     frames: Vec<(&'a str, bool)>,
     keys: Vec<&'a str>,
@@ -142,7 +142,7 @@ struct Entry<'a> {
     first_stack: Option<usize>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> StackEntry<'a> {
     /// Adds a line within the brackets: a frame, or the separator of two stacks.
     fn add_line(&mut self, line: &'a str) {
         if line.starts_with([' ', '\t']) && !line.trim().is_empty() {
@@ -172,18 +172,18 @@ impl<'a> Entry<'a> {
 struct StackCountReader {
     importer: Importer,
     product: &'static str,
-    queues: FxHashMap<(String, String), Queue>,
+    queues: FxHashMap<(String, String), SampleQueue>,
     stacks: u64,
 }
 
 impl StackCountReader {
-    fn new(product: &'static str, value: &Value) -> Self {
+    fn new(product: &'static str, value: &SampleValueKind) -> Self {
         let mut importer = Importer::new(product, product);
         importer.meta_mut().measure = value.measure();
         Self { importer, product, queues: FxHashMap::default(), stacks: 0 }
     }
 
-    fn add(&mut self, entry: &Entry<'_>, count: u64) {
+    fn add(&mut self, entry: &StackEntry<'_>, count: u64) {
         if entry.frames.is_empty() && entry.keys.is_empty() {
             return;
         }
@@ -202,7 +202,7 @@ impl StackCountReader {
         let importer = &mut self.importer;
         let queue = self.queues.entry((pid.to_owned(), name.clone())).or_insert_with(|| {
             let thread = ThreadName { pid, process: &name, tid: pid, thread: &name };
-            Queue::new(importer.thread(thread))
+            SampleQueue::new(importer.thread(thread))
         });
         queue.add(&mut self.importer, stack, count);
     }
@@ -210,7 +210,7 @@ impl StackCountReader {
     fn push(&mut self, prefix: Option<StackId>, text: &str, is_kernel: bool) -> StackId {
         let (lib, name) = split_frame(text);
         let lib = lib.map(|lib| self.importer.lib(lib, None));
-        let frame = self.importer.frame(&Code { name, lib, is_kernel, ..Code::default() });
+        let frame = self.importer.frame(&CodePosition { name, lib, is_kernel, ..CodePosition::default() });
         self.importer.stack(prefix, frame)
     }
 

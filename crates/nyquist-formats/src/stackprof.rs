@@ -9,18 +9,18 @@ use serde::Deserialize;
 
 use crate::call_graph::CallGraph;
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, ThreadName};
+use crate::import::{CodePosition, Importer, ThreadName};
 use crate::json::position;
-use crate::values::{Queue, Value};
+use crate::values::{SampleQueue, SampleValueKind};
 
 const FORMAT: &str = "a profile of stackprof";
 
 #[derive(Deserialize)]
-struct FileIn {
+struct StackprofFile {
     mode: String,
     #[serde(default)]
     interval: f64,
-    frames: FxHashMap<String, FrameIn>,
+    frames: FxHashMap<String, StackprofFrame>,
     /// Stacks, each as the number of its frames, their ids from the outermost on, and the number of
     /// consecutive samples.
     #[serde(default)]
@@ -31,7 +31,7 @@ struct FileIn {
 }
 
 #[derive(Deserialize)]
-struct FrameIn {
+struct StackprofFrame {
     name: String,
     file: Option<String>,
     line: Option<f64>,
@@ -48,7 +48,7 @@ struct FrameIn {
 /// # Errors
 /// If it is no such JSON.
 pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
-    let file: FileIn =
+    let file: StackprofFile =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     let mut importer = Importer::new("Ruby", "stackprof");
     let value = value(&file);
@@ -60,31 +60,37 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
         graph(&mut importer, &file, value.factor).add_to(&mut importer, thread);
         0
     } else {
-        add_stacks(&mut importer, &mut Queue::new(thread), &file, value.factor)
+        add_stacks(&mut importer, &mut SampleQueue::new(thread), &file, value.factor)
     };
     importer.note_left_out(cut, "stacks that are cut off");
     Ok(importer.finish(Some(value.factor)))
 }
 
 /// The value of a sample.
-fn value(file: &FileIn) -> Value {
+fn value(file: &StackprofFile) -> SampleValueKind {
     let interval = (file.interval as u64).max(1);
     match &*file.mode {
-        "cpu" => Value { factor: interval.saturating_mul(1000), ..Value::new("cpu", Unit::Time) },
-        "wall" => Value { factor: interval.saturating_mul(1000), ..Value::new("wall time", Unit::Time) },
-        "object" => Value { factor: interval, ..Value::new("objects", Unit::Count) },
-        _ => Value::new("samples", Unit::Count),
+        "cpu" => SampleValueKind {
+            factor: interval.saturating_mul(1000),
+            ..SampleValueKind::new("cpu", Unit::Time)
+        },
+        "wall" => SampleValueKind {
+            factor: interval.saturating_mul(1000),
+            ..SampleValueKind::new("wall time", Unit::Time)
+        },
+        "object" => SampleValueKind { factor: interval, ..SampleValueKind::new("objects", Unit::Count) },
+        _ => SampleValueKind::new("samples", Unit::Count),
     }
 }
 
-fn code(frame: &FrameIn) -> Code<'_> {
+fn code(frame: &StackprofFrame) -> CodePosition<'_> {
     let file = frame.file.as_deref().filter(|file| *file != "<cfunc>");
-    Code { name: &frame.name, file, start_line: position(frame.line), ..Code::default() }
+    CodePosition { name: &frame.name, file, start_line: position(frame.line), ..CodePosition::default() }
 }
 
 /// Adds the stacks that were sampled, and returns how many are truncated.
-fn add_stacks(importer: &mut Importer, queue: &mut Queue, file: &FileIn, factor: u64) -> u64 {
-    let by_id: FxHashMap<u64, &FrameIn> =
+fn add_stacks(importer: &mut Importer, queue: &mut SampleQueue, file: &StackprofFile, factor: u64) -> u64 {
+    let by_id: FxHashMap<u64, &StackprofFrame> =
         file.frames.iter().filter_map(|(id, frame)| Some((id.parse().ok()?, frame))).collect();
     let mut frames: FxHashMap<(u64, Option<u32>), FrameId> = FxHashMap::default();
     let has_lines = file.raw_lines.len() == file.raw.len();
@@ -100,8 +106,8 @@ fn add_stacks(importer: &mut Importer, queue: &mut Queue, file: &FileIn, factor:
             let line = file.raw_lines.get(first + offset).copied().filter(|_| has_lines);
             let line = position(line);
             let frame = *frames.entry((id, line)).or_insert_with(|| {
-                let code = by_id.get(&id).map_or(Code::default(), |frame| code(frame));
-                importer.frame(&Code { line, ..code })
+                let code = by_id.get(&id).map_or(CodePosition::default(), |frame| code(frame));
+                importer.frame(&CodePosition { line, ..code })
             });
             Some(importer.stack(prefix, frame))
         });
@@ -111,7 +117,7 @@ fn add_stacks(importer: &mut Importer, queue: &mut Queue, file: &FileIn, factor:
     0
 }
 
-fn graph(importer: &mut Importer, file: &FileIn, factor: u64) -> CallGraph {
+fn graph(importer: &mut Importer, file: &StackprofFile, factor: u64) -> CallGraph {
     let mut graph = CallGraph::default();
     // The map has no defined order.
     let mut ids: Vec<_> = file.frames.keys().collect();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use nyquist_profile::{FrameId, StringId};
 
-use crate::import::{Code, Importer};
+use crate::import::{CodePosition, Importer};
 
 /// A line of a function, as in pprof and formats that are based on it. Names and files are the numbers of
 /// their strings.
@@ -18,12 +18,12 @@ pub(crate) struct FunctionLine {
 }
 
 /// The strings of a file. Each is processed once, because a hostile file may refer to a long one repeatedly.
-pub(crate) struct Strings<'a> {
+pub(crate) struct NumberedStrings<'a> {
     pub(crate) texts: Vec<Cow<'a, str>>,
     interned: Vec<Option<StringId>>,
 }
 
-impl<'a> Strings<'a> {
+impl<'a> NumberedStrings<'a> {
     pub(crate) fn new(table: &'a [Vec<u8>]) -> Self {
         let texts: Vec<_> = table.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
         let interned = vec![None; texts.len()];
@@ -49,11 +49,11 @@ impl<'a> Strings<'a> {
         &mut self,
         importer: &mut Importer,
         line: &FunctionLine,
-        (code, depth): (Code<'_>, usize),
+        (code, depth): (CodePosition<'_>, usize),
     ) -> FrameId {
         let name = self.id(line.name, importer).or_else(|| self.id(line.system_name, importer));
         let file = self.id(line.file, importer);
-        let code = Code {
+        let code = CodePosition {
             start_line: u32::try_from(line.start_line).ok(),
             line: u32::try_from(line.line).ok(),
             column: u32::try_from(line.column).ok(),

@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
 use crate::json::nanoseconds;
 
 const FORMAT: &str = "a CPU profile of V8";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct FileIn {
+struct CpuProfileFile {
     nodes: Vec<Node>,
     #[serde(default)]
     start_time: f64,
@@ -72,14 +72,14 @@ pub(crate) struct CallFrame {
 /// # Errors
 /// If it is no such JSON, or its nodes are no tree.
 pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
-    let file: FileIn =
+    let file: CpuProfileFile =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     let mut importer = Importer::new("JavaScript", "V8 CPU profile");
     let name = ThreadName { pid: "0", process: "JavaScript", tid: "0", thread: "JavaScript" };
     let thread = importer.thread(name);
     let mut tree = Tree::default();
     tree.add(&mut importer, &file.nodes);
-    let mut samples = Samples::new(thread, nanoseconds(file.start_time, 1000.0));
+    let mut samples = CpuProfileSamples::new(thread, nanoseconds(file.start_time, 1000.0));
     samples.add(&file.samples, &file.time_deltas);
     samples.end_at(nanoseconds(file.end_time, 1000.0));
     let unknown = samples.add_to(&mut importer, &tree);
@@ -156,7 +156,7 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> No
             .filter(|&number| number >= 0.0 && !url.is_empty())
             .map(|number| (number as u32).saturating_add(1))
     };
-    let code_of = Code {
+    let code_of = CodePosition {
         name,
         file: Some(url),
         start_line: position(code.line_number),
@@ -164,7 +164,7 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> No
         column: position(code.column_number),
         // `(program)` and the runtime's own functions have no place in the source.
         kind: if url.is_empty() { FuncKind::Native } else { FuncKind::JavaScript },
-        ..Code::default()
+        ..CodePosition::default()
     };
     let frame = importer.frame(&code_of);
     let stack = Some(importer.stack(prefix, frame));
@@ -172,14 +172,14 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> No
     let ticks = node.position_ticks.iter().filter(|tick| !url.is_empty() && tick.line >= 1.0);
     let lines = ticks.map(|tick| {
         until = until.saturating_add(tick.ticks as u64);
-        let frame = importer.frame(&Code { line: Some(tick.line as u32), column: None, ..code_of });
+        let frame = importer.frame(&CodePosition { line: Some(tick.line as u32), column: None, ..code_of });
         (until, importer.stack(prefix, frame))
     });
     NodeStack { stack, is_idle: code.function_name == "(idle)", lines: lines.collect() }
 }
 
 /// The samples of a thread: nodes at times.
-pub(crate) struct Samples {
+pub(crate) struct CpuProfileSamples {
     thread: ThreadIndex,
     clock: u64,
     /// Each sample's time and node.
@@ -188,7 +188,7 @@ pub(crate) struct Samples {
     end: u64,
 }
 
-impl Samples {
+impl CpuProfileSamples {
     /// The samples of a recording that began at `start` ns.
     pub(crate) fn new(thread: ThreadIndex, start: u64) -> Self {
         Self { thread, clock: start, taken: Vec::new(), end: 0 }

@@ -6,13 +6,13 @@ use nyquist_profile::{Measure, Unit};
 
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Importer, ThreadName};
-use crate::json_tree::{self, Shape};
+use crate::json_tree::{self, TreeShape};
 use crate::v8::{CallFrame, Node, Tree};
-use crate::values::Queue;
+use crate::values::SampleQueue;
 
 const FORMAT: &str = "a heap profile of V8";
 
-const SHAPE: Shape = Shape {
+const SHAPE: TreeShape = TreeShape {
     root: "head",
     children: "children",
     members: &[
@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let mut importer = Importer::new("JavaScript", "V8 heap profile");
     importer.meta_mut().measure = Measure { name: "allocated and in use".into(), unit: Unit::Bytes };
     let name = ThreadName { pid: "0", process: "JavaScript", tid: "0", thread: "JavaScript" };
-    let mut queue = Queue::new(importer.thread(name));
+    let mut queue = SampleQueue::new(importer.thread(name));
     let nodes: Vec<_> = document.nodes.iter().enumerate().map(|(id, node)| node_of(id, node)).collect();
     let mut tree = Tree::default();
     tree.add(&mut importer, &nodes);
@@ -49,7 +49,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     Ok(importer.finish(None))
 }
 
-fn node_of(id: usize, node: &json_tree::Node) -> Node {
+fn node_of(id: usize, node: &json_tree::JsonNode) -> Node {
     let [name, url, line, column, _] = &node.members[..] else { return Node::default() };
     Node {
         id: id as u64,

@@ -10,7 +10,7 @@ const LISTED: usize = 8;
 
 /// A value that samples have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
+pub(crate) struct SampleValueKind {
     /// Its name in the file.
     pub name: String,
     pub unit: Unit,
@@ -18,7 +18,7 @@ pub(crate) struct Value {
     pub factor: u64,
 }
 
-impl Value {
+impl SampleValueKind {
     /// A value that counts in its unit.
     pub(crate) fn new(name: &str, unit: Unit) -> Self {
         Self { name: name.to_owned(), unit, factor: 1 }
@@ -34,7 +34,11 @@ impl Value {
 ///
 /// # Errors
 /// There is no value with this name.
-pub(crate) fn choose(values: &[Value], wanted: Option<&str>, default: usize) -> Result<usize, ReadError> {
+pub(crate) fn choose(
+    values: &[SampleValueKind],
+    wanted: Option<&str>,
+    default: usize,
+) -> Result<usize, ReadError> {
     let Some(name) = wanted else { return Ok(default) };
     values.iter().position(|value| value.name == name).ok_or_else(|| {
         let names: Vec<_> = values.iter().map(|value| &*value.name).take(LISTED).collect();
@@ -43,12 +47,12 @@ pub(crate) fn choose(values: &[Value], wanted: Option<&str>, default: usize) -> 
 }
 
 /// Adds consecutive samples to a thread, for formats without times.
-pub(crate) struct Queue {
+pub(crate) struct SampleQueue {
     thread: ThreadIndex,
     time: u64,
 }
 
-impl Queue {
+impl SampleQueue {
     pub(crate) fn new(thread: ThreadIndex) -> Self {
         Self { thread, time: 0 }
     }
@@ -76,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_value_is_chosen_by_its_name() {
-        let values = [Value::new("Ir", Unit::Count), Value::new("bytes", Unit::Bytes)];
+        let values = [SampleValueKind::new("Ir", Unit::Count), SampleValueKind::new("bytes", Unit::Bytes)];
         assert_eq!(choose(&values, None, 1).unwrap(), 1);
         assert_eq!(choose(&values, Some("Ir"), 1).unwrap(), 0);
         let error = choose(&values, Some("x"), 0).unwrap_err().to_string();

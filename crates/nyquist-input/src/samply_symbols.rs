@@ -4,7 +4,7 @@ use crate::note::{Note, SamplyRefusal};
 use crate::observer::ReadObserver;
 use nyquist_formats::samply_sidecar::{self, MEMORY_A_BYTE, SidecarLib, SidecarSymbol};
 use nyquist_object::{DebugId, RelativeAddress};
-use nyquist_symbols::{AddressInfo, Frame, Origin, StatedAnswers, Symbol};
+use nyquist_symbols::{AddressInfo, Origin, SourceFrame, StatedAnswers, Symbol};
 use nyquist_system::open_regular_unlinked;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -65,15 +65,15 @@ fn stated_answers(path: PathBuf, libs: Vec<SidecarLib>) -> StatedAnswers {
 fn info(symbol: SidecarSymbol) -> AddressInfo {
     let SidecarSymbol { address, size, name, frames } = symbol;
     let frames = frames.into_iter();
-    let frame = |frame: samply_sidecar::SidecarFrame| Frame {
+    let frame = |frame: samply_sidecar::SidecarFrame| SourceFrame {
         function: frame.function,
         file: frame.file,
         line: frame.line,
-        ..Frame::default()
+        ..SourceFrame::default()
     };
     let mut frames: Vec<_> = frames.map(frame).collect();
     if frames.is_empty() {
-        frames.push(Frame::default());
+        frames.push(SourceFrame::default());
     }
     if let Some(outermost) = frames.last_mut() {
         outermost.function.get_or_insert_with(|| name.clone());

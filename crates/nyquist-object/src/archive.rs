@@ -11,7 +11,7 @@ const MAX_NAME: u64 = 4096;
 
 /// A file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct ArchiveMember {
     /// Its name, without folders.
     pub name: Vec<u8>,
     /// The time of its last modification, in seconds since the epoch; 0 in reproducible archives.
@@ -25,7 +25,7 @@ pub struct Member {
 /// The table of contents of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
-    members: Vec<Member>,
+    members: Vec<ArchiveMember>,
 }
 
 impl Archive {
@@ -56,13 +56,13 @@ impl Archive {
     }
 
     /// The files in it, in order.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[ArchiveMember] {
         &self.members
     }
 }
 
 /// The member whose header is at `at`, and the position of the next one.
-fn read_member(source: &impl ByteSource, at: u64, long_names: &[u8]) -> Option<(Member, u64)> {
+fn read_member(source: &impl ByteSource, at: u64, long_names: &[u8]) -> Option<(ArchiveMember, u64)> {
     let mut header = [0; HEADER_SIZE];
     source.read_exact_at(at, &mut header).ok()?;
     let (fields, end) = header.split_at(58);
@@ -79,7 +79,10 @@ fn read_member(source: &impl ByteSource, at: u64, long_names: &[u8]) -> Option<(
         let bytes = source.read_range(offset, len).ok().filter(|_| len <= size.min(MAX_NAME))?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         let name = bytes.get(..end)?.to_vec();
-        return Some((Member { name, modified, offset: FileOffset(offset + len), size: size - len }, next));
+        return Some((
+            ArchiveMember { name, modified, offset: FileOffset(offset + len), size: size - len },
+            next,
+        ));
     }
     let name = match name.strip_prefix(b"/").and_then(number) {
         Some(long) => {
@@ -90,7 +93,7 @@ fn read_member(source: &impl ByteSource, at: u64, long_names: &[u8]) -> Option<(
         None if matches!(name, b"/" | b"//" | b"/SYM64/") => name,
         None => name.strip_suffix(b"/").unwrap_or(name),
     };
-    Some((Member { name: name.to_vec(), modified, offset: FileOffset(offset), size }, next))
+    Some((ArchiveMember { name: name.to_vec(), modified, offset: FileOffset(offset), size }, next))
 }
 
 /// A decimal number, padded with spaces.

@@ -13,7 +13,7 @@ const MAX_ENTRIES: usize = 1 << 16;
 
 /// The requests of a file to the dynamic loader. Names and paths are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dynamic {
+pub struct DynamicSection {
     /// The libraries that it needs (`DT_NEEDED`), in order.
     pub needed: Vec<Vec<u8>>,
     /// Folders separated by colons. They are searched first, also for the libraries of libraries
@@ -25,7 +25,7 @@ pub struct Dynamic {
 
 impl<S: ByteSource> Elf<S> {
     /// Reads `.dynamic`; `None` if the file has none, such as a statically linked one.
-    pub fn dynamic(&self) -> Result<Option<Dynamic>, ObjectError> {
+    pub fn dynamic(&self) -> Result<Option<DynamicSection>, ObjectError> {
         let Some(section) = self.section(".dynamic").filter(|section| section.has_bytes()) else {
             return Ok(None);
         };
@@ -37,13 +37,13 @@ impl<S: ByteSource> Elf<S> {
 }
 
 /// Parses the entries: a tag and a value each. A name beyond the strings is left out.
-fn parse(entries: &[u8], names: &[u8], is_64: bool, little_endian: bool) -> Dynamic {
+fn parse(entries: &[u8], names: &[u8], is_64: bool, little_endian: bool) -> DynamicSection {
     let word = if is_64 { 8 } else { 4 };
     let number = |bytes: &[u8]| {
         let step = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         if little_endian { bytes.iter().rev().fold(0, step) } else { bytes.iter().fold(0, step) }
     };
-    let mut dynamic = Dynamic::default();
+    let mut dynamic = DynamicSection::default();
     for entry in entries.chunks_exact(2 * word).take(MAX_ENTRIES) {
         let (tag, value) = entry.split_at(word);
         let name = || name_at(names, number(value));
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn needed_libraries_and_their_folders_are_read() {
         let found = parse(&entries(&[(1, 1), (29, 11), (5, 99), (0, 0), (1, 1)]), NAMES, true, true);
-        let expected = Dynamic {
+        let expected = DynamicSection {
             needed: vec![b"libc.so.6".to_vec()],
             rpath: None,
             runpath: Some(b"$ORIGIN/lib".to_vec()),
@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn names_beyond_the_strings_are_left_out() {
         for at in [23, 24, u64::MAX] {
-            assert_eq!(parse(&entries(&[(1, at)]), NAMES, true, true), Dynamic::default(), "{at}");
+            assert_eq!(parse(&entries(&[(1, at)]), NAMES, true, true), DynamicSection::default(), "{at}");
         }
-        assert_eq!(parse(&entries(&[(1, 1)]), b"\0no end", true, true), Dynamic::default());
+        assert_eq!(parse(&entries(&[(1, 1)]), b"\0no end", true, true), DynamicSection::default());
     }
 }

@@ -13,7 +13,7 @@ const MAX_HEADERS: usize = 1 << 20;
 
 /// A `PT_LOAD` program header: a range of the file that the loader maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct ElfSegment {
     /// The start of its bytes in the file.
     pub offset: FileOffset,
     /// Its stated address in memory.
@@ -28,7 +28,7 @@ pub struct Segment {
 
 /// A section header in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct ElfSection {
     /// The name; bytes that are not UTF-8 are replaced.
     pub name: String,
     /// `sh_type`.
@@ -47,7 +47,7 @@ pub struct Section {
     pub info: u32,
 }
 
-impl Section {
+impl ElfSection {
     /// Whether the section is code.
     pub fn is_code(&self) -> bool {
         self.flags & elf::SHF_EXECINSTR.0 != 0
@@ -72,10 +72,10 @@ pub struct Elf<S> {
     little_endian: bool,
     is_64: bool,
     entry_point: Option<Svma>,
-    segments: Vec<Segment>,
-    unwind_header: Option<Segment>,
+    segments: Vec<ElfSegment>,
+    unwind_header: Option<ElfSegment>,
     notes: Vec<(u64, u64)>,
-    sections: Vec<Section>,
+    sections: Vec<ElfSection>,
 }
 
 impl<S: ByteSource> Elf<S> {
@@ -143,12 +143,12 @@ impl<S: ByteSource> Elf<S> {
     }
 
     /// The `PT_LOAD` program headers in the order of the file.
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[ElfSegment] {
         &self.segments
     }
 
     /// The program header of `.eh_frame_hdr` (`PT_GNU_EH_FRAME`), which exists also without section headers.
-    pub fn unwind_header(&self) -> Option<&Segment> {
+    pub fn unwind_header(&self) -> Option<&ElfSegment> {
         self.unwind_header.as_ref()
     }
 
@@ -163,7 +163,7 @@ impl<S: ByteSource> Elf<S> {
     }
 
     /// All sections, including the null section at index 0, so that `sh_link` can be used as an index.
-    pub fn sections(&self) -> &[Section] {
+    pub fn sections(&self) -> &[ElfSection] {
         &self.sections
     }
 
@@ -175,7 +175,7 @@ impl<S: ByteSource> Elf<S> {
     }
 
     /// The first section of that name.
-    pub fn section(&self, name: &str) -> Option<&Section> {
+    pub fn section(&self, name: &str) -> Option<&ElfSection> {
         self.sections.iter().find(|section| section.name == name)
     }
 
@@ -193,7 +193,7 @@ impl<S: ByteSource> Elf<S> {
     }
 
     /// The contents of a section, decompressed. Costs one copy of the section.
-    pub fn data(&self, section: &Section) -> Result<Vec<u8>, ObjectError> {
+    pub fn data(&self, section: &ElfSection) -> Result<Vec<u8>, ObjectError> {
         if !section.has_bytes() {
             return Ok(Vec::new());
         }
@@ -211,12 +211,12 @@ impl<S: ByteSource> Elf<S> {
     }
 
     /// Whether [`Elf::data`] has to decompress this section, so that a part of it cannot be read separately.
-    pub fn is_compressed(&self, section: &Section) -> bool {
+    pub fn is_compressed(&self, section: &ElfSection) -> bool {
         section.flags & elf::SHF_COMPRESSED.0 != 0 || section.name.starts_with(".zdebug_")
     }
 
     /// The contents of `.zdebug_*`, which include a header with the compression.
-    fn old_compressed_data(&self, section: &Section) -> Result<Vec<u8>, ObjectError> {
+    fn old_compressed_data(&self, section: &ElfSection) -> Result<Vec<u8>, ObjectError> {
         let bytes = self.source.read_range(section.offset.0, section.size)?;
         old_compressed(&bytes, &self.source)
     }
@@ -279,8 +279,8 @@ pub fn build_id_in_notes(mut notes: &[u8], little_endian: bool) -> Option<BuildI
 /// The data of the program headers.
 #[derive(Default)]
 struct Segments {
-    loaded: Vec<Segment>,
-    unwind_header: Option<Segment>,
+    loaded: Vec<ElfSegment>,
+    unwind_header: Option<ElfSegment>,
     notes: Vec<(u64, u64)>,
 }
 
@@ -292,7 +292,7 @@ fn read_segments<H: FileHeader<Endian = Endianness>>(
     let count = usize::from(header.e_phnum(endian));
     let mut found = Segments::default();
     for program_header in read_table::<H::ProgramHeader>(source, header.e_phoff(endian).into(), count)? {
-        let segment = Segment {
+        let segment = ElfSegment {
             offset: FileOffset(program_header.p_offset(endian).into()),
             address: Svma(program_header.p_vaddr(endian).into()),
             file_size: program_header.p_filesz(endian).into(),
@@ -313,7 +313,7 @@ fn read_sections<H: FileHeader<Endian = Endianness>>(
     source: &impl ByteSource,
     header: &H,
     endian: Endianness,
-) -> Result<Vec<Section>, ObjectError> {
+) -> Result<Vec<ElfSection>, ObjectError> {
     let offset: u64 = header.e_shoff(endian).into();
     if offset == 0 {
         return Ok(Vec::new());
@@ -342,10 +342,10 @@ fn read_section<H: FileHeader<Endian = Endianness>>(
     header: &H::SectionHeader,
     names: &[u8],
     endian: Endianness,
-) -> Section {
+) -> ElfSection {
     let name = names.get(header.sh_name(endian) as usize..).unwrap_or_default();
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-    Section {
+    ElfSection {
         name: String::from_utf8_lossy(&name[..end]).into_owned(),
         kind: header.sh_type(endian).0,
         flags: header.sh_flags(endian).0,

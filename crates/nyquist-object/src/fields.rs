@@ -2,9 +2,9 @@
 
 /// The bytes of a header, or of one entry of a table. Every read past the end returns `None`.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+pub(crate) struct HeaderFields<'a>(pub(crate) &'a [u8]);
 
-impl Fields<'_> {
+impl HeaderFields<'_> {
     #[inline]
     pub(crate) fn bytes<const N: usize>(self, at: usize) -> Option<[u8; N]> {
         self.0.get(at..)?.first_chunk().copied()
@@ -28,10 +28,10 @@ impl Fields<'_> {
 
 /// The number of 4 bytes at an offset; 0 past the end.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    Fields(bytes).u32(at).unwrap_or_default()
+    HeaderFields(bytes).u32(at).unwrap_or_default()
 }
 
 /// The number of 8 bytes at an offset; 0 past the end.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    Fields(bytes).u64(at).unwrap_or_default()
+    HeaderFields(bytes).u64(at).unwrap_or_default()
 }

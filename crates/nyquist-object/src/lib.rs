@@ -28,10 +28,10 @@ mod text_hash;
 
 pub use address::{Avma, FileOffset, RelativeAddress, Svma};
 pub use architecture::Architecture;
-pub use archive::{Archive, Member};
+pub use archive::{Archive, ArchiveMember};
 pub use cursor::Cursor;
 pub use debug_link::{DebugAltLink, DebugLink, crc32};
-pub use dynamic::Dynamic;
+pub use dynamic::DynamicSection;
 pub use elf::Elf;
 pub use error::ObjectError;
 pub use id::{BuildId, DebugId, FileIdentity, MachUuid, ModuleId, PeCodeId, PeId};

@@ -1,6 +1,6 @@
 //! Converts addresses in the mapping of a file to addresses relative to the module's image base.
 
-use crate::elf::Segment;
+use crate::elf::ElfSegment;
 use crate::{Avma, FileOffset, RelativeAddress, Svma};
 
 /// A module mapped into a process, represented by the address of its image base.
@@ -18,14 +18,14 @@ impl MappedModule {
     /// segment that contains the offset can be the wrong one. `None` if no executable segment has bytes in
     /// the `len` bytes from `offset` on.
     pub fn from_mapping(
-        segments: &[Segment],
+        segments: &[ElfSegment],
         image_base: Svma,
         start: Avma,
         offset: FileOffset,
         len: u64,
     ) -> Option<Self> {
         let end = offset.0.saturating_add(len);
-        let overlap = |segment: &&Segment| {
+        let overlap = |segment: &&ElfSegment| {
             let segment_end = segment.offset.0.saturating_add(segment.file_size);
             segment.executable && segment.offset.0 < end && offset.0 < segment_end
         };
@@ -45,8 +45,8 @@ impl MappedModule {
 mod tests {
     use super::*;
 
-    fn segment(offset: u64, address: u64, file_size: u64, executable: bool) -> Segment {
-        Segment {
+    fn segment(offset: u64, address: u64, file_size: u64, executable: bool) -> ElfSegment {
+        ElfSegment {
             offset: FileOffset(offset),
             address: Svma(address),
             file_size,

@@ -12,8 +12,8 @@ pub use coff_symbol::CoffSymbol;
 pub use debug::CodeView;
 pub use exports::Export;
 
-use crate::elf::{Architecture, Segment};
-use crate::fields::Fields;
+use crate::elf::{Architecture, ElfSegment};
+use crate::fields::HeaderFields;
 use crate::{ByteSource, DebugId, FileOffset, ObjectError, PeCodeId, PeId, RelativeAddress, Svma};
 
 /// The maximum number of sections. Windows loads images with at most 96 (specification, "COFF File Header").
@@ -36,7 +36,7 @@ const IMAGE_SCN_MEM_EXECUTE: u32 = 0x2000_0000;
 /// The data directories that are used here, by their index in the optional header ("Optional Header Data
 /// Directories").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Directory {
+pub enum DataDirectory {
     /// The names and addresses that other images can link to.
     Exports = 0,
     /// The table of functions and their unwind information, `.pdata`.
@@ -47,7 +47,7 @@ pub enum Directory {
 
 /// A section of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct PeSection {
     /// The name; long ones are in the string table. Bytes that are not UTF-8 are replaced.
     pub name: String,
     /// Its address in memory.
@@ -62,7 +62,7 @@ pub struct Section {
     pub flags: u32,
 }
 
-impl Section {
+impl PeSection {
     /// Whether the section is code.
     pub fn is_code(&self) -> bool {
         self.flags & (IMAGE_SCN_MEM_EXECUTE | IMAGE_SCN_CNT_CODE) != 0
@@ -92,7 +92,7 @@ pub struct Pe<S> {
     headers_size: u32,
     entry_point: Option<RelativeAddress>,
     directories: Vec<(RelativeAddress, u32)>,
-    sections: Vec<Section>,
+    sections: Vec<PeSection>,
     symbol_table: coff_symbol::TableLocation,
 }
 
@@ -113,7 +113,7 @@ struct OptionalHeader {
 impl OptionalHeader {
     /// Reads the header ("Optional Header").
     fn parse(bytes: &[u8]) -> Result<Self, ObjectError> {
-        let fields = Fields(bytes);
+        let fields = HeaderFields(bytes);
         let is_64 = match fields.u16(0) {
             Some(0x10b) => false,
             Some(0x20b) => true,
@@ -123,7 +123,7 @@ impl OptionalHeader {
         Self::parse_fields(fields, is_64).ok_or_else(|| cut("PE optional header"))
     }
 
-    fn parse_fields(fields: Fields<'_>, is_64: bool) -> Option<Self> {
+    fn parse_fields(fields: HeaderFields<'_>, is_64: bool) -> Option<Self> {
         let (image_base, count_at) =
             if is_64 { (fields.u64(24)?, 108) } else { (fields.u32(28)?.into(), 92) };
         let count = (fields.u32(count_at)? as usize).min(MAX_DIRECTORIES);
@@ -148,7 +148,7 @@ impl<S: ByteSource> Pe<S> {
     pub fn open(source: S) -> Result<Self, ObjectError> {
         let at = pe_header_offset(&source).ok_or(ObjectError::NotAnObject)?;
         let coff = source.read_range(at + 4, COFF_HEADER as u64)?;
-        let coff = Fields(&coff);
+        let coff = HeaderFields(&coff);
         let field = |value: Option<u16>| value.ok_or_else(|| cut("COFF header"));
         let machine = field(coff.u16(0))?;
         let count = usize::from(field(coff.u16(2))?);
@@ -212,18 +212,18 @@ impl<S: ByteSource> Pe<S> {
     }
 
     /// The sections in the order of the file.
-    pub fn sections(&self) -> &[Section] {
+    pub fn sections(&self) -> &[PeSection] {
         &self.sections
     }
 
     /// The first section of that name.
-    pub fn section(&self, name: &str) -> Option<&Section> {
+    pub fn section(&self, name: &str) -> Option<&PeSection> {
         self.sections.iter().find(|section| section.name == name)
     }
 
     /// The sections as the loader maps them, in the form of ELF segments.
-    pub fn segments(&self) -> Vec<Segment> {
-        let segment = |section: &Section| Segment {
+    pub fn segments(&self) -> Vec<ElfSegment> {
+        let segment = |section: &PeSection| ElfSegment {
             offset: section.offset,
             address: section.address.to_svma(self.image_base),
             file_size: section.size().into(),
@@ -234,12 +234,12 @@ impl<S: ByteSource> Pe<S> {
     }
 
     /// The contents of a section, without the padding at its end.
-    pub fn data(&self, section: &Section) -> Result<Vec<u8>, ObjectError> {
+    pub fn data(&self, section: &PeSection) -> Result<Vec<u8>, ObjectError> {
         self.source.read_range(section.offset.0, section.size().into())
     }
 
     /// The address and the size in bytes of a data directory; `None` if the image does not have it.
-    pub fn directory(&self, directory: Directory) -> Option<(RelativeAddress, u32)> {
+    pub fn directory(&self, directory: DataDirectory) -> Option<(RelativeAddress, u32)> {
         let found = self.directories.get(directory as usize).copied();
         found.filter(|(address, size)| address.0 != 0 && *size != 0)
     }
@@ -249,7 +249,8 @@ impl<S: ByteSource> Pe<S> {
         if address.0 < self.headers_size {
             return Some((FileOffset(address.0.into()), self.headers_size - address.0));
         }
-        let inside = |section: &Section| Some((section.offset_of(address)?, section.offset, section.size()));
+        let inside =
+            |section: &PeSection| Some((section.offset_of(address)?, section.offset, section.size()));
         let (within, offset, size) = self.sections.iter().find_map(inside)?;
         Some((offset.checked_add(within.into())?, size - within))
     }
@@ -298,7 +299,7 @@ impl<S: ByteSource> Pe<S> {
 fn pe_header_offset(source: &impl ByteSource) -> Option<u64> {
     let mut stub = [0; 64];
     source.read_exact_at(0, &mut stub).ok()?;
-    let offset = Fields(&stub).u32(60).filter(|_| stub.starts_with(b"MZ"))?;
+    let offset = HeaderFields(&stub).u32(60).filter(|_| stub.starts_with(b"MZ"))?;
     let mut signature = [0; 4];
     source.read_exact_at(offset.into(), &mut signature).ok()?;
     (&signature == b"PE\0\0").then_some(offset.into())
@@ -314,13 +315,17 @@ fn architecture(machine: u16) -> Architecture {
 }
 
 /// Reads a section header ("Section Table").
-fn section(header: &[u8], source: &impl ByteSource, symbols: coff_symbol::TableLocation) -> Option<Section> {
-    let fields = Fields(header);
+fn section(
+    header: &[u8],
+    source: &impl ByteSource,
+    symbols: coff_symbol::TableLocation,
+) -> Option<PeSection> {
+    let fields = HeaderFields(header);
     let short: [u8; 8] = fields.bytes(0)?;
     let end = short.iter().position(|&byte| byte == 0).unwrap_or(short.len());
     let short = &short[..end];
     let long = name_offset(short).and_then(|at| string(source, symbols.strings()? + at, MAX_SECTION_NAME));
-    Some(Section {
+    Some(PeSection {
         name: String::from_utf8_lossy(long.as_deref().unwrap_or(short)).into_owned(),
         memory_size: fields.u32(8)?,
         address: RelativeAddress(fields.u32(12)?),

@@ -1,6 +1,6 @@
 //! Unlinked ELF files (`ET_REL`), such as kernel modules, placed at the addresses that their loader chose.
 
-use crate::elf::Section;
+use crate::elf::ElfSection;
 use crate::{Architecture, ByteSource, Elf, ObjectError, Svma};
 use object::elf;
 
@@ -31,7 +31,7 @@ pub fn placed<S: ByteSource>(
         let address = section.is_loaded().then(|| address(&section.name)).flatten();
         address.map_or(0, |address| address.0)
     });
-    let placing = Placing { file, kinds, addresses: addresses.collect() };
+    let placing = PlacedFile { file, kinds, addresses: addresses.collect() };
     let symbols = placing.symbols()?;
     let mut contents = placing.contents(&symbols)?;
     for section in file.sections().iter().filter(|section| section.kind == elf::SHT_RELA.0) {
@@ -68,7 +68,7 @@ const AARCH64: [(u32, RelocationKind); 4] = [
     (261, RelocationKind::Relative(4)),
 ];
 
-struct Placing<'a, S> {
+struct PlacedFile<'a, S> {
     file: &'a Elf<S>,
     kinds: &'static Kinds,
     /// The address of each section.
@@ -82,15 +82,15 @@ struct Symbols {
     values: Vec<u64>,
 }
 
-fn is_debug_info(section: &Section) -> bool {
+fn is_debug_info(section: &ElfSection) -> bool {
     !section.is_loaded() && [".debug_", ".zdebug_"].iter().any(|prefix| section.name.starts_with(prefix))
 }
 
-fn is_symbol_table(section: &Section) -> bool {
+fn is_symbol_table(section: &ElfSection) -> bool {
     section.kind == elf::SHT_SYMTAB.0
 }
 
-impl<S: ByteSource> Placing<'_, S> {
+impl<S: ByteSource> PlacedFile<'_, S> {
     /// The symbols, whose values are offsets from the start of their sections.
     fn symbols(&self) -> Result<Symbols, ObjectError> {
         let Some(section) = self.file.sections().iter().find(|section| is_symbol_table(section)) else {
@@ -213,7 +213,7 @@ fn plain_name(name: &str) -> String {
         .map_or_else(|| name.to_owned(), |rest| format!(".{rest}"))
 }
 
-fn section_header(section: &Section, name: u64, address: u64, offset: u64, size: u64) -> Vec<u8> {
+fn section_header(section: &ElfSection, name: u64, address: u64, offset: u64, size: u64) -> Vec<u8> {
     let kind = if section.is_loaded() {
         elf::SHT_NOBITS.0
     } else if is_symbol_table(section) || section.kind == elf::SHT_STRTAB.0 {
@@ -239,7 +239,7 @@ fn section_header(section: &Section, name: u64, address: u64, offset: u64, size:
 }
 
 /// A segment for each loaded section, because they are far apart.
-fn program_header(section: &Section, address: u64) -> Vec<u8> {
+fn program_header(section: &ElfSection, address: u64) -> Vec<u8> {
     let flags = if section.is_code() { 5 } else { 4 };
     words(&[
         (4, elf::PT_LOAD.0.into()),

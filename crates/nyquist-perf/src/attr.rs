@@ -1,6 +1,6 @@
 //! `struct perf_event_attr`: the configuration of an opened event.
 
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 use crate::{ByteOrder, ReadFormat, RecordError, RecordFormat, SampleType};
 
 /// The parts of `struct perf_event_attr` that define what an event counts and the layout of its records.
@@ -102,11 +102,11 @@ impl EventAttr {
             return Err(RecordError::Truncated { field: "event attributes", have: bytes.len() });
         }
         whole[..len].copy_from_slice(&bytes[..len]);
-        let mut cursor = Cursor::new(&whole, order);
+        let mut cursor = RecordCursor::new(&whole, order);
         Self::parse_whole(&mut cursor, order)
     }
 
-    fn parse_whole(cursor: &mut Cursor<'_>, order: ByteOrder) -> Result<Self, RecordError> {
+    fn parse_whole(cursor: &mut RecordCursor<'_>, order: ByteOrder) -> Result<Self, RecordError> {
         const FIELD: &str = "event attributes";
         let kind = cursor.u32(FIELD)?;
         cursor.u32(FIELD)?;

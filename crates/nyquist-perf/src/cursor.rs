@@ -4,13 +4,13 @@ use crate::{ByteOrder, RecordError};
 
 /// The remaining bytes of a record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct RecordCursor<'a> {
     rest: &'a [u8],
     len: usize,
     order: ByteOrder,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> RecordCursor<'a> {
     pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
         Self { rest: bytes, len: bytes.len(), order }
     }

@@ -1,6 +1,6 @@
 //! The fields of an event's records, as requested when the event was opened.
 
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 use crate::{ByteOrder, RecordError};
 
 macro_rules! bits {
@@ -182,7 +182,10 @@ pub struct RecordId {
 
 impl RecordId {
     /// Parses the trailer of a record that is not a sample.
-    pub(crate) fn parse_trailer(cursor: &mut Cursor<'_>, kind: SampleType) -> Result<Self, RecordError> {
+    pub(crate) fn parse_trailer(
+        cursor: &mut RecordCursor<'_>,
+        kind: SampleType,
+    ) -> Result<Self, RecordError> {
         let mut id = Self::default();
         if kind.contains(SampleType::TID) {
             id.task = Some((cursor.u32("process")?, cursor.u32("thread")?));

@@ -3,7 +3,7 @@
 //! The source of the layouts is the kernel's `tools/perf/Documentation/jitdump-specification.txt`. The
 //! file is read while it is written, so an incomplete record is not an error.
 
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 use crate::{ByteOrder, RecordError};
 
 /// `JiTD`, as a big-endian number.
@@ -34,7 +34,7 @@ impl JitDumpHeader {
     /// Parses the header of a little-endian file of version 1. `None` if the bytes do not yet contain the
     /// whole header.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, JitDumpError> {
-        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
+        let mut cursor = RecordCursor::new(bytes, ByteOrder::Little);
         let fields = (|| {
             let (magic, version, size) = (cursor.u32("magic")?, cursor.u32("version")?, cursor.u32("size")?);
             let (machine, _pad, pid) = (cursor.u32("machine")?, cursor.u32("pad")?, cursor.u32("pid")?);
@@ -116,7 +116,7 @@ impl<'a> JitDumpRecord<'a> {
     /// The size of the record that begins with `bytes`; `None` if they do not yet contain its prefix. An
     /// impossible size is an error, because what follows cannot be read.
     pub fn size(bytes: &[u8]) -> Result<Option<u32>, JitDumpError> {
-        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
+        let mut cursor = RecordCursor::new(bytes, ByteOrder::Little);
         let (Ok(_), Ok(size)) = (cursor.u32("kind"), cursor.u32("size")) else { return Ok(None) };
         if (size as usize) < PREFIX { Err(JitDumpError::RecordSize(size)) } else { Ok(Some(size)) }
     }
@@ -125,7 +125,7 @@ impl<'a> JitDumpRecord<'a> {
     /// code that suffices, because the code itself comes last. `None` for other records, and if a name does
     /// not end in `start`.
     pub fn parse_start(start: &'a [u8], size: u32) -> Option<Self> {
-        let mut cursor = Cursor::new(start, ByteOrder::Little);
+        let mut cursor = RecordCursor::new(start, ByteOrder::Little);
         let (kind, _size, time) =
             (cursor.u32("kind").ok()?, cursor.u32("size").ok()?, cursor.u64("time").ok()?);
         if kind != 0 {
@@ -145,7 +145,7 @@ impl<'a> JitDumpRecord<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, JitDumpError> {
         let Some(size) = Self::size(bytes)? else { return Ok(None) };
         let Some(bytes) = bytes.get(..size as usize) else { return Ok(None) };
-        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
+        let mut cursor = RecordCursor::new(bytes, ByteOrder::Little);
         let (kind, _size, time) = (cursor.u32("kind")?, cursor.u32("size")?, cursor.u64("time")?);
         let body = match kind {
             0 => load(&mut cursor, size)?,
@@ -184,7 +184,7 @@ struct CodeLoadFields {
 }
 
 impl CodeLoadFields {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+    fn read(cursor: &mut RecordCursor<'_>) -> Result<Self, RecordError> {
         let _threads = (cursor.u32("pid")?, cursor.u32("tid")?);
         let (_vma, address) = (cursor.u64("vma")?, cursor.u64("address")?);
         Ok(Self { address, code_size: cursor.u64("code size")?, index: cursor.u64("code index")? })
@@ -195,7 +195,7 @@ impl CodeLoadFields {
     }
 }
 
-fn load<'a>(cursor: &mut Cursor<'a>, size: u32) -> Result<JitDumpBody<'a>, RecordError> {
+fn load<'a>(cursor: &mut RecordCursor<'a>, size: u32) -> Result<JitDumpBody<'a>, RecordError> {
     let made = CodeLoadFields::read(cursor)?;
     // The code comes last, so its position is computed from the end; a name may contain any byte except zero.
     let code = usize::try_from(made.code_size).unwrap_or(usize::MAX);
@@ -213,7 +213,7 @@ pub struct JitDumpLines<'a> {
 impl<'a> JitDumpLines<'a> {
     /// The lines, up to the first truncated one.
     pub fn iter(self) -> impl Iterator<Item = JitDumpLine<'a>> {
-        let mut cursor = Cursor::new(self.entries, ByteOrder::Little);
+        let mut cursor = RecordCursor::new(self.entries, ByteOrder::Little);
         (0..self.count).map_while(move |_| {
             let (address, line) = (cursor.u64("address").ok()?, cursor.u32("line").ok()?);
             let _discriminator = cursor.u32("discriminator").ok()?;

@@ -36,8 +36,10 @@ pub use format::{ReadFormat, RecordFormat, RecordId, SampleType};
 pub use jitdump::{JitDumpBody, JitDumpError, JitDumpHeader, JitDumpLine, JitDumpLines, JitDumpRecord};
 pub use nyquist_resources::{Budget, Charge};
 pub use perf_map::{PerfMap, PerfMapEntry};
-pub use record::{Body, CpuMode, Header, Record, parse_record};
-pub use sample::{Branch, Branches, Counter, Counters, RegisterAbi, Registers, Sample, UserStackCopy, Words};
+pub use record::{CpuMode, Header, Record, RecordBody, parse_record};
+pub use sample::{
+    Branch, Branches, CounterValue, CounterValues, RegisterAbi, Registers, Sample, UserStackCopy, WordList,
+};
 pub use sample_layout::{SampleLayout, StackPlace};
 pub use tasks::{
     BpfEvent, Cgroup, Comm, DeferredCallchain, KernelSymbol, Lost, MappedIdentity, Mmap, Namespaces, Read,

@@ -1,7 +1,7 @@
 //! One record: its header, its body by type, and its process and thread.
 
 use crate::abi::{misc, record};
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 use crate::sample::Sample;
 use crate::tasks::{
     BpfEvent, Cgroup, Comm, DeferredCallchain, KernelSymbol, Lost, Mmap, Namespaces, Read, Switch, Task,
@@ -35,7 +35,7 @@ impl Header {
     /// Parses the header of a record with that byte order.
     #[inline]
     pub fn parse_in(bytes: &[u8], order: ByteOrder) -> Result<Self, RecordError> {
-        let mut cursor = Cursor::new(bytes, order);
+        let mut cursor = RecordCursor::new(bytes, order);
         Ok(Self { kind: cursor.u32("header")?, misc: cursor.u16("header")?, size: cursor.u16("header")? })
     }
 
@@ -77,12 +77,12 @@ pub struct Record<'a> {
     /// The origin of the record.
     pub id: RecordId,
     /// Its contents.
-    pub body: Body<'a>,
+    pub body: RecordBody<'a>,
 }
 
 /// The contents of a record, by its type.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body<'a> {
+pub enum RecordBody<'a> {
     /// `MMAP` and `MMAP2`: a file or memory was mapped.
     Mmap(Mmap<'a>),
     /// `LOST`: the ring was full.
@@ -131,10 +131,10 @@ pub fn parse_record<'a>(bytes: &'a [u8], format: &RecordFormat) -> Result<Record
     let body = bytes
         .get(Header::LEN..usize::from(header.size))
         .ok_or(RecordError::Size { size: header.size, have: bytes.len() })?;
-    let mut cursor = Cursor::new(body, format.byte_order);
+    let mut cursor = RecordCursor::new(body, format.byte_order);
     if header.kind == record::SAMPLE {
         let (sample, id) = Sample::parse(&mut cursor, format)?;
-        return Ok(Record { header, id, body: Body::Sample(Box::new(sample)) });
+        return Ok(Record { header, id, body: RecordBody::Sample(Box::new(sample)) });
     }
     let mut trailer = cursor.split_tail(format.trailer_len(), "sample id")?;
     let id = if format.sample_id_all {
@@ -148,28 +148,28 @@ pub fn parse_record<'a>(bytes: &'a [u8], format: &RecordFormat) -> Result<Record
 
 fn parse_body<'a>(
     header: Header,
-    cursor: &mut Cursor<'a>,
+    cursor: &mut RecordCursor<'a>,
     format: &RecordFormat,
-) -> Result<Body<'a>, RecordError> {
+) -> Result<RecordBody<'a>, RecordError> {
     Ok(match header.kind {
-        record::MMAP => Body::Mmap(Mmap::parse(cursor, header.misc)?),
-        record::MMAP2 => Body::Mmap(Mmap::parse2(cursor, header.misc)?),
-        record::LOST => Body::Lost(Lost::parse(cursor)?),
-        record::COMM => Body::Comm(Comm::parse(cursor, header.misc)?),
-        record::EXIT => Body::Exit(Task::parse(cursor)?),
-        record::FORK => Body::Fork(Task::parse(cursor)?),
-        record::THROTTLE => Body::Throttle(Throttle::parse(cursor)?),
-        record::UNTHROTTLE => Body::Unthrottle(Throttle::parse(cursor)?),
-        record::READ => Body::Read(Read::parse(cursor, format.read_format)?),
-        record::LOST_SAMPLES => Body::LostSamples(cursor.u64("count")?),
-        record::SWITCH => Body::Switch(Switch::parse(header.misc)),
-        record::SWITCH_CPU_WIDE => Body::Switch(Switch::parse_cpu_wide(cursor, header.misc)?),
-        record::NAMESPACES => Body::Namespaces(Namespaces::parse(cursor)?),
-        record::KSYMBOL => Body::KernelSymbol(KernelSymbol::parse(cursor)?),
-        record::BPF_EVENT => Body::Bpf(BpfEvent::parse(cursor)?),
-        record::CGROUP => Body::Cgroup(Cgroup::parse(cursor)?),
-        record::TEXT_POKE => Body::TextPoke(TextPoke::parse(cursor)?),
-        record::CALLCHAIN_DEFERRED => Body::DeferredCallchain(DeferredCallchain::parse(cursor)?),
-        _ => Body::Unknown(cursor.rest()),
+        record::MMAP => RecordBody::Mmap(Mmap::parse(cursor, header.misc)?),
+        record::MMAP2 => RecordBody::Mmap(Mmap::parse2(cursor, header.misc)?),
+        record::LOST => RecordBody::Lost(Lost::parse(cursor)?),
+        record::COMM => RecordBody::Comm(Comm::parse(cursor, header.misc)?),
+        record::EXIT => RecordBody::Exit(Task::parse(cursor)?),
+        record::FORK => RecordBody::Fork(Task::parse(cursor)?),
+        record::THROTTLE => RecordBody::Throttle(Throttle::parse(cursor)?),
+        record::UNTHROTTLE => RecordBody::Unthrottle(Throttle::parse(cursor)?),
+        record::READ => RecordBody::Read(Read::parse(cursor, format.read_format)?),
+        record::LOST_SAMPLES => RecordBody::LostSamples(cursor.u64("count")?),
+        record::SWITCH => RecordBody::Switch(Switch::parse(header.misc)),
+        record::SWITCH_CPU_WIDE => RecordBody::Switch(Switch::parse_cpu_wide(cursor, header.misc)?),
+        record::NAMESPACES => RecordBody::Namespaces(Namespaces::parse(cursor)?),
+        record::KSYMBOL => RecordBody::KernelSymbol(KernelSymbol::parse(cursor)?),
+        record::BPF_EVENT => RecordBody::Bpf(BpfEvent::parse(cursor)?),
+        record::CGROUP => RecordBody::Cgroup(Cgroup::parse(cursor)?),
+        record::TEXT_POKE => RecordBody::TextPoke(TextPoke::parse(cursor)?),
+        record::CALLCHAIN_DEFERRED => RecordBody::DeferredCallchain(DeferredCallchain::parse(cursor)?),
+        _ => RecordBody::Unknown(cursor.rest()),
     })
 }

@@ -1,6 +1,6 @@
 //! The fields of a sample, each optional, and the lists in it.
 
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 use crate::{ByteOrder, ReadFormat, RecordError, RecordFormat, RecordId, SampleType};
 
 /// `SAMPLE`. Fields that were not requested are `None`. Process, thread, time, CPU and the event's ids are
@@ -14,9 +14,9 @@ pub struct Sample<'a> {
     /// The period of the sample, in the event's own unit (nanoseconds for clocks).
     pub period: Option<u64>,
     /// The counters' values.
-    pub counters: Option<Counters<'a>>,
+    pub counters: Option<CounterValues<'a>>,
     /// The call chain with its context words (see [`crate::abi::context`]), innermost first.
-    pub callchain: Option<Words<'a>>,
+    pub callchain: Option<WordList<'a>>,
     /// Raw bytes of a tracepoint.
     pub raw: Option<&'a [u8]>,
     /// The branch stack, latest first.
@@ -48,10 +48,10 @@ pub struct Sample<'a> {
 impl<'a> Sample<'a> {
     /// Reads the fields in the order of the kernel's `perf_output_sample`.
     pub(crate) fn parse(
-        cursor: &mut Cursor<'a>,
+        cursor: &mut RecordCursor<'a>,
         format: &RecordFormat,
     ) -> Result<(Self, RecordId), RecordError> {
-        let mut fields = Fields { cursor, kind: format.sample_type };
+        let mut fields = SampleFieldReader { cursor, kind: format.sample_type };
         let (mut sample, mut id) = (Self::default(), RecordId::default());
         sample.parse_words(&mut fields, &mut id)?;
         sample.parse_lists(&mut fields, format)?;
@@ -59,7 +59,11 @@ impl<'a> Sample<'a> {
         Ok((sample, id))
     }
 
-    fn parse_words(&mut self, fields: &mut Fields<'_, 'a>, id: &mut RecordId) -> Result<(), RecordError> {
+    fn parse_words(
+        &mut self,
+        fields: &mut SampleFieldReader<'_, 'a>,
+        id: &mut RecordId,
+    ) -> Result<(), RecordError> {
         let identifier = fields.word(SampleType::IDENTIFIER, "identifier")?;
         self.ip = fields.word(SampleType::IP, "instruction pointer")?;
         id.task = fields.pair(SampleType::TID, "thread")?;
@@ -72,12 +76,16 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
-    fn parse_lists(&mut self, fields: &mut Fields<'_, 'a>, format: &RecordFormat) -> Result<(), RecordError> {
+    fn parse_lists(
+        &mut self,
+        fields: &mut SampleFieldReader<'_, 'a>,
+        format: &RecordFormat,
+    ) -> Result<(), RecordError> {
         self.counters =
-            fields.field(SampleType::READ, |cursor| Counters::parse(cursor, format.read_format))?;
+            fields.field(SampleType::READ, |cursor| CounterValues::parse(cursor, format.read_format))?;
         self.callchain = fields.field(SampleType::CALLCHAIN, |cursor| {
             let count = cursor.u64("call chain")?;
-            Ok(Words::new(cursor.counted(count, 8, "call chain")?, cursor.order()))
+            Ok(WordList::new(cursor.counted(count, 8, "call chain")?, cursor.order()))
         })?;
         self.raw = fields.field(SampleType::RAW, |cursor| {
             let len = cursor.u32("raw data")?;
@@ -92,7 +100,7 @@ impl<'a> Sample<'a> {
 
     fn parse_hardware(
         &mut self,
-        fields: &mut Fields<'_, 'a>,
+        fields: &mut SampleFieldReader<'_, 'a>,
         format: &RecordFormat,
     ) -> Result<(), RecordError> {
         let weight = fields.word(SampleType::WEIGHT, "weight")?;
@@ -118,16 +126,16 @@ impl<'a> Sample<'a> {
 }
 
 /// A sample's bytes and its present fields.
-struct Fields<'c, 'a> {
-    cursor: &'c mut Cursor<'a>,
+struct SampleFieldReader<'c, 'a> {
+    cursor: &'c mut RecordCursor<'a>,
     kind: SampleType,
 }
 
-impl<'a> Fields<'_, 'a> {
+impl<'a> SampleFieldReader<'_, 'a> {
     fn field<T>(
         &mut self,
         bit: SampleType,
-        parse: impl FnOnce(&mut Cursor<'a>) -> Result<T, RecordError>,
+        parse: impl FnOnce(&mut RecordCursor<'a>) -> Result<T, RecordError>,
     ) -> Result<Option<T>, RecordError> {
         if self.kind.contains(bit) { parse(self.cursor).map(Some) } else { Ok(None) }
     }
@@ -143,12 +151,12 @@ impl<'a> Fields<'_, 'a> {
 
 /// A list of 64-bit words in a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Words<'a> {
+pub struct WordList<'a> {
     bytes: &'a [u8],
     order: ByteOrder,
 }
 
-impl<'a> Words<'a> {
+impl<'a> WordList<'a> {
     pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
         Self { bytes, order }
     }
@@ -177,18 +185,18 @@ impl<'a> Words<'a> {
 
 /// The values of a counter, or of a group of them (perf_event_open(2), "Reading results").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counters<'a> {
+pub struct CounterValues<'a> {
     /// The time for which the event was enabled, in nanoseconds.
     pub time_enabled: Option<u64>,
     /// The time for which the event was counting, in nanoseconds.
     pub time_running: Option<u64>,
-    values: Words<'a>,
+    values: WordList<'a>,
     format: ReadFormat,
 }
 
 /// One counter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counter {
+pub struct CounterValue {
     /// The count.
     pub value: u64,
     /// The event's id.
@@ -197,8 +205,8 @@ pub struct Counter {
     pub lost: Option<u64>,
 }
 
-impl<'a> Counters<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
+impl<'a> CounterValues<'a> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
         if format.contains(ReadFormat::GROUP) {
             Self::parse_group(cursor, format)
         } else {
@@ -207,7 +215,7 @@ impl<'a> Counters<'a> {
     }
 
     fn parse_times(
-        cursor: &mut Cursor<'a>,
+        cursor: &mut RecordCursor<'a>,
         format: ReadFormat,
     ) -> Result<(Option<u64>, Option<u64>), RecordError> {
         let mut time = |bit| {
@@ -216,20 +224,21 @@ impl<'a> Counters<'a> {
         Ok((time(ReadFormat::TOTAL_TIME_ENABLED)?, time(ReadFormat::TOTAL_TIME_RUNNING)?))
     }
 
-    fn parse_group(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
+    fn parse_group(cursor: &mut RecordCursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
         let count = cursor.u64("number of counters")?;
         let (time_enabled, time_running) = Self::parse_times(cursor, format)?;
-        let values = Words::new(cursor.counted(count, 8 * words_each(format), "counters")?, cursor.order());
+        let values =
+            WordList::new(cursor.counted(count, 8 * words_each(format), "counters")?, cursor.order());
         Ok(Self { time_enabled, time_running, values, format })
     }
 
-    fn parse_one(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
+    fn parse_one(cursor: &mut RecordCursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
         // A single value is before the times, and its other words are after them. So all words are read
         // together, and `value_at` finds the value's own words.
         let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
         let time_words = times.iter().filter(|bit| format.contains(**bit)).count();
         let values =
-            Words::new(cursor.bytes(8 * (words_each(format) + time_words), "counter")?, cursor.order());
+            WordList::new(cursor.bytes(8 * (words_each(format) + time_words), "counter")?, cursor.order());
         let time = |bit: ReadFormat, at| if format.contains(bit) { values.get(at) } else { None };
         let time_enabled = time(ReadFormat::TOTAL_TIME_ENABLED, 1);
         let time_running = time(ReadFormat::TOTAL_TIME_RUNNING, time_words);
@@ -237,7 +246,7 @@ impl<'a> Counters<'a> {
     }
 
     /// The counters; a group's leader first.
-    pub fn iter(&self) -> impl Iterator<Item = Counter> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = CounterValue> + use<'a> {
         let Self { values, format, .. } = *self;
         let group = format.contains(ReadFormat::GROUP);
         let each = words_each(format);
@@ -251,12 +260,12 @@ impl<'a> Counters<'a> {
                 next += usize::from(format.contains(bit));
                 word
             };
-            Some(Counter { value, id: extra(ReadFormat::ID), lost: extra(ReadFormat::LOST) })
+            Some(CounterValue { value, id: extra(ReadFormat::ID), lost: extra(ReadFormat::LOST) })
         })
     }
 
     /// The first counter's value: the leader's, or the only one's.
-    pub fn first(&self) -> Option<Counter> {
+    pub fn first(&self) -> Option<CounterValue> {
         self.iter().next()
     }
 }
@@ -271,9 +280,9 @@ fn words_each(format: ReadFormat) -> usize {
 pub struct Branches<'a> {
     /// The hardware's index of the latest branch; -1 as `u64` if it is not known.
     pub hardware_index: Option<u64>,
-    entries: Words<'a>,
+    entries: WordList<'a>,
     /// A word of counters for every branch, if requested.
-    pub counters: Option<Words<'a>>,
+    pub counters: Option<WordList<'a>>,
 }
 
 /// `struct perf_branch_entry`.
@@ -288,12 +297,12 @@ pub struct Branch {
 }
 
 impl<'a> Branches<'a> {
-    fn parse(cursor: &mut Cursor<'a>, format: &RecordFormat) -> Result<Self, RecordError> {
+    fn parse(cursor: &mut RecordCursor<'a>, format: &RecordFormat) -> Result<Self, RecordError> {
         let count = cursor.u64("branch stack")?;
         let hardware_index = if format.has_branch_index() { Some(cursor.u64("branch index")?) } else { None };
-        let entries = Words::new(cursor.counted(count, 24, "branch stack")?, cursor.order());
+        let entries = WordList::new(cursor.counted(count, 24, "branch stack")?, cursor.order());
         let counters = if format.has_branch_counters() {
-            Some(Words::new(cursor.counted(count, 8, "branch counters")?, cursor.order()))
+            Some(WordList::new(cursor.counted(count, 8, "branch counters")?, cursor.order()))
         } else {
             None
         };
@@ -330,19 +339,19 @@ pub struct Registers<'a> {
     /// The kind of program; `None` if there are no registers, as for a kernel thread.
     pub abi: Option<RegisterAbi>,
     mask: u64,
-    values: Words<'a>,
+    values: WordList<'a>,
 }
 
 impl<'a> Registers<'a> {
-    fn parse(cursor: &mut Cursor<'a>, mask: u64) -> Result<Self, RecordError> {
+    fn parse(cursor: &mut RecordCursor<'a>, mask: u64) -> Result<Self, RecordError> {
         let abi = match cursor.u64("register ABI")? {
-            0 => return Ok(Self { abi: None, mask: 0, values: Words::default() }),
+            0 => return Ok(Self { abi: None, mask: 0, values: WordList::default() }),
             1 => RegisterAbi::Bits32,
             2 => RegisterAbi::Bits64,
             other => RegisterAbi::Unknown(other),
         };
         let values =
-            Words::new(cursor.counted(u64::from(mask.count_ones()), 8, "registers")?, cursor.order());
+            WordList::new(cursor.counted(u64::from(mask.count_ones()), 8, "registers")?, cursor.order());
         Ok(Self { abi: Some(abi), mask, values })
     }
 
@@ -365,7 +374,7 @@ pub struct UserStackCopy<'a> {
 }
 
 impl<'a> UserStackCopy<'a> {
-    fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+    fn parse(cursor: &mut RecordCursor<'a>) -> Result<Self, RecordError> {
         let room = cursor.u64("stack")?;
         if room == 0 {
             return Ok(Self { bytes: &[], room: 0 });

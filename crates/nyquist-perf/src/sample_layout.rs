@@ -215,7 +215,7 @@ fn word(read: &impl Fn(usize, &mut [u8]), at: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::abi::{aarch64, x86};
-    use crate::{Body, Record, parse_record};
+    use crate::{Record, RecordBody, parse_record};
 
     fn format(read_format: ReadFormat) -> RecordFormat {
         let sample_type = [
@@ -263,7 +263,8 @@ mod tests {
             words.extend([32, 21, 22, 23, 24, 16]);
             let bytes = record(record::SAMPLE, &words);
             let read = reader(&bytes);
-            let Record { header, id, body: Body::Sample(sample) } = parse_record(&bytes, &format).unwrap()
+            let Record { header, id, body: RecordBody::Sample(sample) } =
+                parse_record(&bytes, &format).unwrap()
             else {
                 panic!("no sample")
             };
@@ -275,7 +276,9 @@ mod tests {
             assert_eq!(layout.stack_pointer(&read, &stack), registers.get(x86::SP));
             let mut out = vec![0; bytes.len()];
             let len = stack.copy_shortened(&read, 8, &mut out);
-            let Body::Sample(shorter) = parse_record(&out[..len], &format).unwrap().body else { panic!() };
+            let RecordBody::Sample(shorter) = parse_record(&out[..len], &format).unwrap().body else {
+                panic!()
+            };
             assert_eq!(shorter.user_stack.unwrap().bytes, 21_u64.to_le_bytes());
         }
     }
@@ -308,7 +311,8 @@ mod tests {
         words.extend([16, 21, 22, 8]);
         let bytes = record(record::SAMPLE, &words);
         let read = reader(&bytes);
-        let Record { id, body: Body::Sample(sample), .. } = parse_record(&bytes, &format).unwrap() else {
+        let Record { id, body: RecordBody::Sample(sample), .. } = parse_record(&bytes, &format).unwrap()
+        else {
             panic!("no sample")
         };
         assert_eq!((id.time, sample.data_address), (Some(1000), Some(0xaddf)));

@@ -1,8 +1,8 @@
 //! The records that are not samples: mappings, tasks, names, losses, and the kernel's own events.
 
 use crate::abi::misc;
-use crate::cursor::Cursor;
-use crate::sample::{Counters, Words};
+use crate::cursor::RecordCursor;
+use crate::sample::{CounterValues, WordList};
 use crate::{ReadFormat, RecordError};
 
 /// `MMAP` and `MMAP2`: a range of a process's memory maps a file, or is anonymous.
@@ -51,7 +51,7 @@ pub enum MappedIdentity<'a> {
 }
 
 impl<'a> Mmap<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>, misc: u16) -> Result<Self, RecordError> {
         Ok(Self {
             pid: cursor.u32("process")?,
             tid: cursor.u32("thread")?,
@@ -66,7 +66,7 @@ impl<'a> Mmap<'a> {
         })
     }
 
-    pub(crate) fn parse2(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
+    pub(crate) fn parse2(cursor: &mut RecordCursor<'a>, misc: u16) -> Result<Self, RecordError> {
         Ok(Self {
             pid: cursor.u32("process")?,
             tid: cursor.u32("thread")?,
@@ -83,7 +83,7 @@ impl<'a> Mmap<'a> {
 }
 
 impl<'a> MappedIdentity<'a> {
-    fn parse(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
+    fn parse(cursor: &mut RecordCursor<'a>, misc: u16) -> Result<Self, RecordError> {
         let order = cursor.order();
         let identity = cursor.bytes(24, "file identity")?;
         if misc & misc::MMAP_BUILD_ID != 0
@@ -91,7 +91,7 @@ impl<'a> MappedIdentity<'a> {
         {
             return Ok(Self::BuildId(id));
         }
-        let mut cursor = Cursor::new(identity, order);
+        let mut cursor = RecordCursor::new(identity, order);
         Ok(Self::Inode {
             major: cursor.u32("device")?,
             minor: cursor.u32("device")?,
@@ -124,7 +124,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'_>) -> Result<Self, RecordError> {
         Ok(Self { id: cursor.u64("event id")?, records: cursor.u64("count")? })
     }
 }
@@ -143,7 +143,7 @@ pub struct Comm<'a> {
 }
 
 impl<'a> Comm<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>, misc: u16) -> Result<Self, RecordError> {
         Ok(Self {
             pid: cursor.u32("process")?,
             tid: cursor.u32("thread")?,
@@ -169,7 +169,7 @@ pub struct Task {
 }
 
 impl Task {
-    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'_>) -> Result<Self, RecordError> {
         Ok(Self {
             pid: cursor.u32("process")?,
             parent_pid: cursor.u32("parent process")?,
@@ -192,7 +192,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'_>) -> Result<Self, RecordError> {
         Ok(Self {
             time: cursor.u64("time")?,
             id: cursor.u64("event id")?,
@@ -209,15 +209,15 @@ pub struct Read<'a> {
     /// The thread.
     pub tid: u32,
     /// The value. Its id is that of the opened event.
-    pub counters: Counters<'a>,
+    pub counters: CounterValues<'a>,
 }
 
 impl<'a> Read<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
         Ok(Self {
             pid: cursor.u32("process")?,
             tid: cursor.u32("thread")?,
-            counters: Counters::parse(cursor, format)?,
+            counters: CounterValues::parse(cursor, format)?,
         })
     }
 }
@@ -239,7 +239,7 @@ impl Switch {
         Self { out, preempted: out && misc & misc::SWITCH_OUT_PREEMPT != 0, other: None }
     }
 
-    pub(crate) fn parse_cpu_wide(cursor: &mut Cursor<'_>, misc: u16) -> Result<Self, RecordError> {
+    pub(crate) fn parse_cpu_wide(cursor: &mut RecordCursor<'_>, misc: u16) -> Result<Self, RecordError> {
         let other = (cursor.u32("process")?, cursor.u32("thread")?);
         Ok(Self { other: Some(other), ..Self::parse(misc) })
     }
@@ -252,14 +252,14 @@ pub struct Namespaces<'a> {
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    links: Words<'a>,
+    links: WordList<'a>,
 }
 
 impl<'a> Namespaces<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>) -> Result<Self, RecordError> {
         let (pid, tid) = (cursor.u32("process")?, cursor.u32("thread")?);
         let count = cursor.u64("number of namespaces")?;
-        Ok(Self { pid, tid, links: Words::new(cursor.counted(count, 16, "namespaces")?, cursor.order()) })
+        Ok(Self { pid, tid, links: WordList::new(cursor.counted(count, 16, "namespaces")?, cursor.order()) })
     }
 
     /// Device and inode of each namespace, in the order net, uts, ipc, pid, user, mnt, cgroup.
@@ -285,7 +285,7 @@ pub struct KernelSymbol<'a> {
 }
 
 impl<'a> KernelSymbol<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>) -> Result<Self, RecordError> {
         Ok(Self {
             address: cursor.u64("address")?,
             len: cursor.u32("length")?,
@@ -310,7 +310,7 @@ pub struct BpfEvent {
 }
 
 impl BpfEvent {
-    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'_>) -> Result<Self, RecordError> {
         Ok(Self {
             kind: cursor.u16("type")?,
             flags: cursor.u16("flags")?,
@@ -330,7 +330,7 @@ pub struct Cgroup<'a> {
 }
 
 impl<'a> Cgroup<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>) -> Result<Self, RecordError> {
         Ok(Self { id: cursor.u64("cgroup id")?, path: cursor.text() })
     }
 }
@@ -342,13 +342,13 @@ pub struct DeferredCallchain<'a> {
     /// The number by which samples refer to it, after [`crate::abi::context::USER_DEFERRED`].
     pub cookie: u64,
     /// The addresses with their context words, innermost first.
-    pub chain: Words<'a>,
+    pub chain: WordList<'a>,
 }
 
 impl<'a> DeferredCallchain<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>) -> Result<Self, RecordError> {
         let (cookie, count) = (cursor.u64("cookie")?, cursor.u64("call chain")?);
-        Ok(Self { cookie, chain: Words::new(cursor.counted(count, 8, "call chain")?, cursor.order()) })
+        Ok(Self { cookie, chain: WordList::new(cursor.counted(count, 8, "call chain")?, cursor.order()) })
     }
 }
 
@@ -364,7 +364,7 @@ pub struct TextPoke<'a> {
 }
 
 impl<'a> TextPoke<'a> {
-    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut RecordCursor<'a>) -> Result<Self, RecordError> {
         let address = cursor.u64("address")?;
         let (old, new) = (cursor.u16("old length")?, cursor.u16("new length")?);
         Ok(Self {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nyquist_perf::abi::record::{COMM, SAMPLE};
 use nyquist_perf::file::{
-    ClockMoment, DamageKind, Features, FileBuildId, FileError, FileReader, FileWriter, Item, WrittenEvent,
-    record, tool_record,
+    ClockMoment, DamageKind, Features, FileBuildId, FileError, FileReader, FileWriter, RecordingItem,
+    WrittenEvent, record, tool_record,
 };
 use nyquist_perf::{AttrFlags, EventAttr, ReadFormat, RecordId, SampleType};
 
@@ -108,8 +108,8 @@ fn items(reader: &mut FileReader) -> Vec<String> {
     let mut items = Vec::new();
     while let Some(item) = reader.read_next() {
         items.push(match item {
-            Item::Record(record) => format!("{} {}", record.event, record.time.unwrap_or_default()),
-            Item::CompleteBefore(time) => format!("<{time}"),
+            RecordingItem::Record(record) => format!("{} {}", record.event, record.time.unwrap_or_default()),
+            RecordingItem::CompleteBefore(time) => format!("<{time}"),
         });
     }
     items
@@ -344,11 +344,11 @@ fn a_big_endian_recording_is_read() {
     }
     bytes[40 + 8..40 + 16].copy_from_slice(&72_u64.to_be_bytes());
     let mut reader = Scratch::open(&bytes).unwrap();
-    let Some(Item::Record(found)) = reader.read_next() else { panic!() };
+    let Some(RecordingItem::Record(found)) = reader.read_next() else { panic!() };
     let bytes = found.bytes.to_vec();
     let format = reader.events()[0].format;
     let parsed = nyquist_perf::parse_record(&bytes, &format).unwrap();
     assert_eq!((parsed.id.task, parsed.id.time), (Some((7, 8)), Some(99)));
-    let Some(Item::Record(found)) = reader.read_next() else { panic!() };
+    let Some(RecordingItem::Record(found)) = reader.read_next() else { panic!() };
     assert_eq!((found.header.kind, found.time), (COMM, Some(100)));
 }

@@ -2,8 +2,8 @@
 
 use nyquist_perf::abi::{context, misc, record, x86};
 use nyquist_perf::{
-    Body, ByteOrder, CpuMode, MappedIdentity, ReadFormat, Record, RecordError, RecordFormat, RegisterAbi,
-    Sample, SampleType, Switch, Task, parse_record,
+    ByteOrder, CpuMode, MappedIdentity, ReadFormat, Record, RecordBody, RecordError, RecordFormat,
+    RegisterAbi, Sample, SampleType, Switch, Task, parse_record,
 };
 
 /// The fields of a record in sequence.
@@ -65,7 +65,7 @@ fn trailer(body: Bytes) -> Bytes {
 }
 
 /// Checks that a record contains its thread, time and CPU, and passes its body to `check`.
-fn with_body(bytes: &[u8], check: impl FnOnce(Body<'_>)) {
+fn with_body(bytes: &[u8], check: impl FnOnce(RecordBody<'_>)) {
     let record = parse_record(bytes, &with_trailer()).unwrap();
     assert_eq!(record.id.task, Some((11, 12)));
     assert_eq!(record.id.time, Some(1_000_000));
@@ -77,7 +77,7 @@ fn with_body(bytes: &[u8], check: impl FnOnce(Body<'_>)) {
 fn mmap() {
     let bytes = body().u32(1).u32(2).u64(0x1000).u64(0x2000).u64(0x3000).text(b"/bin/x");
     with_body(&trailer(bytes).record(record::MMAP, misc::MMAP_DATA), |body| {
-        let Body::Mmap(mmap) = body else { panic!("{body:?}") };
+        let RecordBody::Mmap(mmap) = body else { panic!("{body:?}") };
         assert_eq!((mmap.pid, mmap.tid), (1, 2));
         assert_eq!((mmap.address, mmap.len, mmap.page_offset), (0x1000, 0x2000, 0x3000));
         assert_eq!((mmap.path, mmap.data), (&b"/bin/x"[..], true));
@@ -90,7 +90,7 @@ fn mmap2_with_an_inode() {
     let bytes = body().u32(1).u32(2).u64(0x1000).u64(0x2000).u64(0x3000);
     let bytes = bytes.u32(8).u32(1).u64(99).u64(7).u32(5).u32(2).text(b"/lib/y");
     with_body(&trailer(bytes).record(record::MMAP2, 0), |body| {
-        let Body::Mmap(mmap) = body else { panic!("{body:?}") };
+        let RecordBody::Mmap(mmap) = body else { panic!("{body:?}") };
         assert_eq!(mmap.identity, MappedIdentity::Inode { major: 8, minor: 1, inode: 99, generation: 7 });
         assert_eq!((mmap.protection, mmap.flags, mmap.data), (Some(5), Some(2), false));
         assert_eq!(mmap.path, b"/lib/y");
@@ -110,7 +110,7 @@ fn mmap2_with_a_build_id() {
         identity[0] = len;
         identity[4..4 + usize::from(len)].fill(0xab);
         with_body(&mmap2_with_build_id(identity), |body| {
-            let Body::Mmap(mmap) = body else { panic!("{body:?}") };
+            let RecordBody::Mmap(mmap) = body else { panic!("{body:?}") };
             assert_eq!(mmap.identity, MappedIdentity::BuildId(&vec![0xab; usize::from(len)]));
             assert_eq!(mmap.path, b"/lib/y");
         });
@@ -134,7 +134,7 @@ fn mmap2_that_is_marked_and_has_an_inode() {
         identity[8..16].copy_from_slice(&u64::to_le_bytes(inode));
         identity[16..].copy_from_slice(&u64::to_le_bytes(generation));
         with_body(&mmap2_with_build_id(identity), |body| {
-            let Body::Mmap(mmap) = body else { panic!("{body:?}") };
+            let RecordBody::Mmap(mmap) = body else { panic!("{body:?}") };
             assert_eq!(mmap.identity, MappedIdentity::Inode { major, minor, inode, generation });
         });
     }
@@ -145,7 +145,7 @@ fn comm() {
     let bytes = trailer(body().u32(1).u32(2).text(b"worker"));
     for (misc, exec) in [(misc::COMM_EXEC, true), (0, false)] {
         with_body(&bytes.clone().record(record::COMM, misc), |body| {
-            let Body::Comm(comm) = body else { panic!("{body:?}") };
+            let RecordBody::Comm(comm) = body else { panic!("{body:?}") };
             assert_eq!((comm.pid, comm.tid, comm.name, comm.exec), (1, 2, &b"worker"[..], exec));
         });
     }
@@ -155,18 +155,18 @@ fn comm() {
 fn fork_and_exit() {
     let bytes = trailer(body().u32(1).u32(2).u32(3).u32(4).u64(5));
     let task = Task { pid: 1, parent_pid: 2, tid: 3, parent_tid: 4, time: 5 };
-    with_body(&bytes.clone().record(record::FORK, 0), |body| assert_eq!(body, Body::Fork(task)));
-    with_body(&bytes.record(record::EXIT, 0), |body| assert_eq!(body, Body::Exit(task)));
+    with_body(&bytes.clone().record(record::FORK, 0), |body| assert_eq!(body, RecordBody::Fork(task)));
+    with_body(&bytes.record(record::EXIT, 0), |body| assert_eq!(body, RecordBody::Exit(task)));
 }
 
 #[test]
 fn losses() {
     with_body(&trailer(body().u64(7).u64(40)).record(record::LOST, 0), |body| {
-        let Body::Lost(lost) = body else { panic!("{body:?}") };
+        let RecordBody::Lost(lost) = body else { panic!("{body:?}") };
         assert_eq!((lost.id, lost.records), (7, 40));
     });
     with_body(&trailer(body().u64(9)).record(record::LOST_SAMPLES, 0), |body| {
-        assert_eq!(body, Body::LostSamples(9));
+        assert_eq!(body, RecordBody::LostSamples(9));
     });
 }
 
@@ -174,11 +174,11 @@ fn losses() {
 fn throttling() {
     let bytes = trailer(body().u64(1).u64(2).u64(3));
     with_body(&bytes.clone().record(record::THROTTLE, 0), |body| {
-        let Body::Throttle(throttle) = body else { panic!("{body:?}") };
+        let RecordBody::Throttle(throttle) = body else { panic!("{body:?}") };
         assert_eq!((throttle.time, throttle.id, throttle.stream_id), (1, 2, 3));
     });
     with_body(&bytes.record(record::UNTHROTTLE, 0), |body| {
-        assert!(matches!(body, Body::Unthrottle(_)));
+        assert!(matches!(body, RecordBody::Unthrottle(_)));
     });
 }
 
@@ -186,7 +186,7 @@ fn throttling() {
 fn switches() {
     let (out, preempted) = (misc::SWITCH_OUT, misc::SWITCH_OUT | misc::SWITCH_OUT_PREEMPT);
     let check = |kind, fields: Bytes, misc, expected| {
-        with_body(&trailer(fields).record(kind, misc), |body| assert_eq!(body, Body::Switch(expected)));
+        with_body(&trailer(fields).record(kind, misc), |body| assert_eq!(body, RecordBody::Switch(expected)));
     };
     check(record::SWITCH, body(), 0, Switch { out: false, preempted: false, other: None });
     check(record::SWITCH, body(), out, Switch { out: true, preempted: false, other: None });
@@ -199,7 +199,7 @@ fn switches() {
 fn namespaces() {
     let bytes = trailer(body().u32(1).u32(2).u64(2).words([3, 4, 5, 6]));
     with_body(&bytes.record(record::NAMESPACES, 0), |body| {
-        let Body::Namespaces(namespaces) = body else { panic!("{body:?}") };
+        let RecordBody::Namespaces(namespaces) = body else { panic!("{body:?}") };
         assert_eq!(namespaces.links().collect::<Vec<_>>(), [(3, 4), (5, 6)]);
     });
     let bytes = trailer(body().u32(1).u32(2).u64(u64::MAX)).record(record::NAMESPACES, 0);
@@ -211,7 +211,7 @@ fn namespaces() {
 fn kernel_symbols() {
     let bytes = trailer(body().u64(0xffff_ffff_c000_0000).u32(64).u16(1).u16(1).text(b"bpf_prog_x"));
     with_body(&bytes.record(record::KSYMBOL, 0), |body| {
-        let Body::KernelSymbol(symbol) = body else { panic!("{body:?}") };
+        let RecordBody::KernelSymbol(symbol) = body else { panic!("{body:?}") };
         assert_eq!((symbol.address, symbol.len, symbol.kind), (0xffff_ffff_c000_0000, 64, 1));
         assert_eq!((symbol.unregistered, symbol.name), (true, &b"bpf_prog_x"[..]));
     });
@@ -221,7 +221,7 @@ fn kernel_symbols() {
 fn bpf_events() {
     let bytes = trailer(body().u16(2).u16(0).u32(77).bytes(b"tagtagta"));
     with_body(&bytes.record(record::BPF_EVENT, 0), |body| {
-        let Body::Bpf(event) = body else { panic!("{body:?}") };
+        let RecordBody::Bpf(event) = body else { panic!("{body:?}") };
         assert_eq!((event.kind, event.flags, event.id, &event.tag), (2, 0, 77, b"tagtagta"));
     });
 }
@@ -229,7 +229,7 @@ fn bpf_events() {
 #[test]
 fn cgroups() {
     with_body(&trailer(body().u64(4).text(b"/user.slice")).record(record::CGROUP, 0), |body| {
-        let Body::Cgroup(cgroup) = body else { panic!("{body:?}") };
+        let RecordBody::Cgroup(cgroup) = body else { panic!("{body:?}") };
         assert_eq!((cgroup.id, cgroup.path), (4, &b"/user.slice"[..]));
     });
 }
@@ -238,7 +238,7 @@ fn cgroups() {
 fn text_pokes() {
     let bytes = trailer(body().u64(0x8000).u16(1).u16(3).bytes(&[0xcc, 0xe9, 0, 1]));
     with_body(&bytes.record(record::TEXT_POKE, 0), |body| {
-        let Body::TextPoke(poke) = body else { panic!("{body:?}") };
+        let RecordBody::TextPoke(poke) = body else { panic!("{body:?}") };
         assert_eq!((poke.address, poke.old, poke.new), (0x8000, &[0xcc][..], &[0xe9, 0, 1][..]));
     });
 }
@@ -246,7 +246,7 @@ fn text_pokes() {
 #[test]
 fn other_types_are_kept() {
     with_body(&trailer(body().u64(5)).record(99, 0), |body| {
-        assert_eq!(body, Body::Unknown(&[5, 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(body, RecordBody::Unknown(&[5, 0, 0, 0, 0, 0, 0, 0]));
     });
 }
 
@@ -255,7 +255,7 @@ fn counters_at_the_end_of_a_thread() {
     let format = RecordFormat { read_format: ReadFormat::ID.with(ReadFormat::LOST), ..with_trailer() };
     let bytes = trailer(body().u32(1).u32(2).words([500, 7, 1])).record(record::READ, 0);
     let record = parse_record(&bytes, &format).unwrap();
-    let Body::Read(read) = record.body else { panic!("{record:?}") };
+    let RecordBody::Read(read) = record.body else { panic!("{record:?}") };
     let counter = read.counters.first().unwrap();
     assert_eq!((read.pid, read.tid), (1, 2));
     assert_eq!((counter.value, counter.id, counter.lost), (500, Some(7), Some(1)));
@@ -266,7 +266,7 @@ fn an_event_without_trailers_is_all_body() {
     let bytes = body().u32(1).u32(2).text(b"x").record(record::COMM, 0);
     let record = parse_record(&bytes, &RecordFormat::default()).unwrap();
     assert_eq!(record.id, nyquist_perf::RecordId::default());
-    assert!(matches!(record.body, Body::Comm(comm) if comm.name == b"x"));
+    assert!(matches!(record.body, RecordBody::Comm(comm) if comm.name == b"x"));
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn check_format(sample_type: u64) {
     let format = sample_format(sample_type & ALL_BITS & !SampleType::WEIGHT_STRUCT.0);
     let bytes = sample(&format);
     let record = parse_record(&bytes, &format).unwrap();
-    let Body::Sample(sample) = &record.body else { panic!("{record:?}") };
+    let RecordBody::Sample(sample) = &record.body else { panic!("{record:?}") };
     assert_eq!(record.header.cpu_mode(), CpuMode::User);
     check_sample(&record, sample, &format);
 }
@@ -411,7 +411,7 @@ fn the_events_number_is_read_from_either_field() {
 fn with_field(format: &RecordFormat, field: Bytes, check: impl FnOnce(&Sample<'_>)) {
     let bytes = field.record(record::SAMPLE, 1);
     let record = parse_record(&bytes, format).unwrap();
-    let Body::Sample(sample) = &record.body else { panic!("{record:?}") };
+    let RecordBody::Sample(sample) = &record.body else { panic!("{record:?}") };
     check(sample);
 }
 
@@ -547,14 +547,14 @@ fn no_bytes_make_the_parser_panic() {
 /// Reads every list of a record.
 fn touch(record: &Record<'_>) {
     match &record.body {
-        Body::Sample(sample) => {
+        RecordBody::Sample(sample) => {
             let _ = sample.counters.map(|counters| counters.iter().count());
             let _ = sample.branches.map(|branches| branches.iter().count());
             let _ = sample.callchain.map(|chain| chain.iter().count());
             let _ = sample.user_registers.map(|registers| registers.get(63));
         }
-        Body::Namespaces(namespaces) => drop(namespaces.links().collect::<Vec<_>>()),
-        Body::Read(read) => drop(read.counters.iter().collect::<Vec<_>>()),
+        RecordBody::Namespaces(namespaces) => drop(namespaces.links().collect::<Vec<_>>()),
+        RecordBody::Read(read) => drop(read.counters.iter().collect::<Vec<_>>()),
         _ => {}
     }
 }

@@ -10,12 +10,12 @@ use rustc_hash::FxHasher;
 /// the next empty slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowIndex {
-    slots: Vec<Slot>,
+    slots: Vec<HashSlot>,
     len: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct HashSlot {
     hash: u32,
     row: u32,
 }
@@ -46,7 +46,7 @@ impl RowIndex {
         match self.search(hash, is_equal) {
             Ok(place) => place,
             Err(empty) => {
-                self.slots[empty] = Slot { hash, row: u32::try_from(new + 1).unwrap_or(u32::MAX) };
+                self.slots[empty] = HashSlot { hash, row: u32::try_from(new + 1).unwrap_or(u32::MAX) };
                 self.len += 1;
                 new
             }
@@ -77,7 +77,7 @@ impl RowIndex {
 
     fn grow(&mut self) {
         let len = (self.slots.len() * 2).max(FEWEST_SLOTS);
-        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); len]);
+        let old = std::mem::replace(&mut self.slots, vec![HashSlot::default(); len]);
         for slot in old.into_iter().filter(|slot| slot.row != 0) {
             let mut at = slot.hash as usize & (len - 1);
             while self.slots[at].row != 0 {

@@ -20,24 +20,24 @@ const BLOCK: usize = 32;
 pub struct Samples {
     rows: Vec<StoredSample>,
     /// The common data of each [`BLOCK`] of rows.
-    blocks: Vec<Block>,
+    blocks: Vec<SampleBlock>,
     /// The figures of each row of those blocks whose rows differ, [`BLOCK`] per block.
-    figures: Vec<Figures>,
+    figures: Vec<SampleFigures>,
     /// The figures of samples that do not fit.
-    large: Vec<Large>,
+    large: Vec<LargeFigures>,
 }
 
 /// A sample.
 #[derive(Clone, Copy)]
 struct StoredSample {
-    /// Since the base of its block, in ns; with [`Figures::LARGE`], the index in [`Samples::large`].
+    /// Since the base of its block, in ns; with [`SampleFigures::LARGE`], the index in [`Samples::large`].
     time: u32,
     stack: Option<StackId>,
 }
 
 /// The common data of consecutive samples.
 #[derive(Clone, Copy)]
-struct Block {
+struct SampleBlock {
     /// The base of their times.
     base: u64,
     figures: BlockFigures,
@@ -47,14 +47,14 @@ struct Block {
 #[derive(Clone, Copy)]
 enum BlockFigures {
     /// All rows have these.
-    Same(Figures),
+    Same(SampleFigures),
     /// Each row has its own, in the part of [`Samples::figures`] with this index.
     Each(u32),
 }
 
 /// Figures that do not fit in the other columns.
 #[derive(Clone, Copy)]
-struct Large {
+struct LargeFigures {
     time: u64,
     cpu_delta: u64,
     weight: u32,
@@ -92,14 +92,14 @@ impl Samples {
     /// The sample of the row at an index.
     #[inline]
     fn unpacked(&self, place: usize, row: StoredSample) -> Sample {
-        let Block { base, figures } = self.blocks[place / BLOCK];
+        let SampleBlock { base, figures } = self.blocks[place / BLOCK];
         let figures = match figures {
             BlockFigures::Same(figures) => figures,
             BlockFigures::Each(part) => self.figures[part as usize * BLOCK + place % BLOCK],
         };
         let StoredSample { time, stack } = row;
-        if figures == Figures::LARGE {
-            let Large { time, cpu_delta, weight, off_cpu } = self.large[time as usize];
+        if figures == SampleFigures::LARGE {
+            let LargeFigures { time, cpu_delta, weight, off_cpu } = self.large[time as usize];
             return Sample { time, cpu_delta, stack, weight, off_cpu };
         }
         let off_cpu = !figures.is_on_cpu();
@@ -155,7 +155,7 @@ impl Samples {
             }
             None => {
                 let (time, figures) = self.packed(sample.time, &sample);
-                self.blocks.push(Block { base: sample.time, figures: BlockFigures::Same(figures) });
+                self.blocks.push(SampleBlock { base: sample.time, figures: BlockFigures::Same(figures) });
                 self.rows.push(StoredSample { time, stack: sample.stack });
             }
         }
@@ -163,7 +163,7 @@ impl Samples {
 
     /// Adds the figures of another row of the last block, whose figures so far are `known`.
     #[inline]
-    fn add_figures(&mut self, known: BlockFigures, new: Figures) {
+    fn add_figures(&mut self, known: BlockFigures, new: SampleFigures) {
         match known {
             BlockFigures::Same(same) if same == new => {}
             BlockFigures::Same(same) => self.part_figures(same, new),
@@ -172,7 +172,7 @@ impl Samples {
     }
 
     /// Splits the figures of the last block, whose rows were all the same, because a row differs.
-    fn part_figures(&mut self, same: Figures, new: Figures) {
+    fn part_figures(&mut self, same: SampleFigures, new: SampleFigures) {
         // A larger number would need 500 gigabytes.
         let part = u32::try_from(self.figures.len() / BLOCK).unwrap_or(u32::MAX);
         self.figures.extend(std::iter::repeat_n(same, self.rows.len() % BLOCK));
@@ -217,29 +217,29 @@ impl Samples {
 
     /// The time and the figures of a row in a block with that base.
     #[inline]
-    fn packed(&mut self, base: u64, sample: &Sample) -> (u32, Figures) {
+    fn packed(&mut self, base: u64, sample: &Sample) -> (u32, SampleFigures) {
         let since_base = sample.time.checked_sub(base).map(u32::try_from);
-        match (since_base, Figures::new(sample)) {
+        match (since_base, SampleFigures::new(sample)) {
             (Some(Ok(time)), Some(figures)) => (time, figures),
             _ => self.put_large(sample),
         }
     }
 
-    fn put_large(&mut self, sample: &Sample) -> (u32, Figures) {
+    fn put_large(&mut self, sample: &Sample) -> (u32, SampleFigures) {
         let Sample { time, cpu_delta, weight, off_cpu, .. } = *sample;
         // A larger number would need 150 gigabytes.
         let at = u32::try_from(self.large.len()).unwrap_or(u32::MAX);
-        self.large.push(Large { time, cpu_delta, weight, off_cpu });
-        (at, Figures::LARGE)
+        self.large.push(LargeFigures { time, cpu_delta, weight, off_cpu });
+        (at, SampleFigures::LARGE)
     }
 }
 
 /// A sample's weight, CPU delta and whether it is off the CPU. From the highest bit on: off-CPU, the
 /// weight, the CPU delta.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Figures(u32);
+struct SampleFigures(u32);
 
-impl Figures {
+impl SampleFigures {
     /// Marks figures that are in [`Samples::large`].
     const LARGE: Self = Self(u32::MAX);
 
@@ -378,9 +378,9 @@ mod tests {
         };
         let bytes = |samples: &Samples| {
             assert!(samples.large.is_empty());
-            let rows =
-                samples.rows.len() * size_of::<StoredSample>() + samples.blocks.len() * size_of::<Block>();
-            rows + samples.figures.len() * size_of::<Figures>()
+            let rows = samples.rows.len() * size_of::<StoredSample>()
+                + samples.blocks.len() * size_of::<SampleBlock>();
+            rows + samples.figures.len() * size_of::<SampleFigures>()
         };
         assert_eq!(bytes(&table(|_| 4_000_000)), 1000 * 8 + 32 * 16);
         // A block with different figures stores all of them, up to the end of the samples.

@@ -14,8 +14,8 @@ use crate::thread::Thread;
 /// The keys of the functions and threads of the profiles so far, and their indexes. It only grows.
 #[derive(Debug, Default)]
 pub struct StableNumbers {
-    funcs: Numbers<FuncKey>,
-    threads: Numbers<ThreadKey>,
+    funcs: KeyIndexes<FuncKey>,
+    threads: KeyIndexes<ThreadKey>,
 }
 
 /// The key of a function.
@@ -35,7 +35,7 @@ struct ThreadKey {
 
 /// Indexes by key. Several rows with the same key are distinguished by their order.
 #[derive(Debug)]
-struct Numbers<K> {
+struct KeyIndexes<K> {
     by_key: FxHashMap<Arc<K>, KeyNumbers>,
     /// By index.
     keys: Vec<Arc<K>>,
@@ -52,7 +52,7 @@ struct KeyNumbers {
     seen: usize,
 }
 
-impl<K> Default for Numbers<K> {
+impl<K> Default for KeyIndexes<K> {
     fn default() -> Self {
         Self { by_key: FxHashMap::default(), keys: Vec::new(), profiles: 0 }
     }
@@ -112,7 +112,7 @@ impl ThreadKey {
     }
 }
 
-impl<K: Eq + Hash> Numbers<K> {
+impl<K: Eq + Hash> KeyIndexes<K> {
     /// The index of each row of a profile; new rows get the next ones.
     fn places(&mut self, rows: impl Iterator<Item = K>) -> Vec<usize> {
         self.profiles += 1;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp, UserStack};
-use nyquist_record::linux::perf::{Perf, Recording};
-use nyquist_record::linux::{Command, Options, Target, launch};
+use nyquist_record::linux::perf::{Perf, PerfRecording};
+use nyquist_record::linux::{Command, Options, RecordingTarget, launch};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -36,7 +36,7 @@ fn run() -> Result<u8, Failure> {
     }
     match pid {
         Some(pid) => {
-            let perf = Perf::open(Target::Attach(vec![pid]), &options)?;
+            let perf = Perf::open(RecordingTarget::Attach(vec![pid]), &options)?;
             consume(&perf.outcome().clone(), perf.record()?)?;
             Ok(0)
         }
@@ -47,7 +47,7 @@ fn run() -> Result<u8, Failure> {
 fn launched(words: impl Iterator<Item = OsString>, options: &Options) -> Result<u8, Failure> {
     let command = Command::from_words(words).ok_or("no command")?;
     let child = launch::prepare(&command)?;
-    let perf = Perf::open(Target::Child(child.pid()), options)?;
+    let perf = Perf::open(RecordingTarget::Child(child.pid()), options)?;
     let outcome = perf.outcome().clone();
     let recording = perf.record()?;
     let running = child.start()?;
@@ -131,7 +131,10 @@ fn own_cpu_ms() -> Result<u64, Failure> {
     Ok(10 * (ticks(11) + ticks(12)))
 }
 
-fn consume(outcome: &nyquist_record::linux::perf::Outcome, mut recording: Recording) -> Result<(), Failure> {
+fn consume(
+    outcome: &nyquist_record::linux::perf::PerfOutcome,
+    mut recording: PerfRecording,
+) -> Result<(), Failure> {
     println!("{outcome:?}");
     let mut seen = Seen::default();
     let print = std::env::var_os("RAW_EVENTS").is_some();

@@ -8,7 +8,7 @@ use nyquist_perf::Header;
 
 /// A recording backend: an iterator over chunks. It blocks until the next chunk, and ends when the recording
 /// has ended and everything was returned.
-pub trait Source: Iterator<Item = Chunk> + Send {
+pub trait ChunkSource: Iterator<Item = Chunk> + Send {
     /// Uses the converter's feedback on stack copies, if the backend can.
     fn apply_feedback(&self, _feedback: &StackCopyFeedback) {}
 }
@@ -17,12 +17,12 @@ pub trait Source: Iterator<Item = Chunk> + Send {
 /// are mixed.
 #[derive(Debug)]
 pub struct Chunk {
-    content: Content,
+    content: ChunkContent,
     complete_before: Timestamp,
 }
 
 #[derive(Debug)]
-enum Content {
+enum ChunkContent {
     Records { bytes: Bytes, format: PerfDecoder },
     Events(Vec<Event>),
 }
@@ -30,11 +30,11 @@ enum Content {
 impl Chunk {
     /// The kernel's records, one after the other.
     pub fn records(bytes: Bytes, format: PerfDecoder, complete_before: Timestamp) -> Self {
-        Self { content: Content::Records { bytes, format }, complete_before }
+        Self { content: ChunkContent::Records { bytes, format }, complete_before }
     }
 
     pub(crate) fn events(events: Vec<Event>, complete_before: Timestamp) -> Self {
-        Self { content: Content::Events(events), complete_before }
+        Self { content: ChunkContent::Events(events), complete_before }
     }
 
     /// Every event older than this is in this chunk or in an earlier one.
@@ -45,8 +45,8 @@ impl Chunk {
     /// The kernel's records, if the chunk contains these and not events.
     pub fn raw_records(&self) -> Option<Bytes> {
         match &self.content {
-            Content::Records { bytes, .. } => Some(bytes.clone()),
-            Content::Events(_) => None,
+            ChunkContent::Records { bytes, .. } => Some(bytes.clone()),
+            ChunkContent::Events(_) => None,
         }
     }
 
@@ -56,11 +56,11 @@ impl Chunk {
     /// dropped. Keeping them for long therefore stops the recorder from reading more.
     pub fn decode(self, events: &mut Vec<Event>) -> u64 {
         match self.content {
-            Content::Events(mut made) => {
+            ChunkContent::Events(mut made) => {
                 events.append(&mut made);
                 0
             }
-            Content::Records { bytes, format } => decode_records(&bytes, &format, events),
+            ChunkContent::Records { bytes, format } => decode_records(&bytes, &format, events),
         }
     }
 }

@@ -42,7 +42,7 @@ mod suspend;
 #[cfg(windows)]
 pub mod windows;
 
-pub use chunk::{Chunk, Source};
+pub use chunk::{Chunk, ChunkSource};
 pub use cpu_list::parse_cpu_list;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use pace::{BudgetSummary, HoldSummary};

@@ -11,7 +11,7 @@ const SAVED_UP_NS: f64 = 2_000_000.0;
 
 /// The budget of time in which threads are stopped.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct StopBudget {
     cpus: usize,
     left_ns: f64,
     since: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Budget {
     is_crowded: bool,
 }
 
-impl Budget {
+impl StopBudget {
     /// A budget for a machine with that many CPUs, starting at a time in nanoseconds.
     pub(crate) fn new(cpus: usize, now: u64) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Ticks {
 
 /// How long threads were stopped: the number of stops for each number of microseconds.
 #[derive(Debug)]
-pub(crate) struct Holds {
+pub(crate) struct StopDurations {
     by_microseconds: Vec<u32>,
     count: u64,
     total_ns: u64,
@@ -130,7 +130,7 @@ pub(crate) struct Holds {
 /// Longer ones are counted together.
 const LONGEST_HOLD_US: usize = 20_000;
 
-impl Holds {
+impl StopDurations {
     /// Contains none yet, and allocates the memory for all that will be counted.
     pub(crate) fn new() -> Self {
         Self { by_microseconds: vec![0; LONGEST_HOLD_US + 1], count: 0, total_ns: 0 }
@@ -147,7 +147,7 @@ impl Holds {
     }
 
     /// The totals of the stops and of their budget.
-    pub(crate) fn summary(&self, budget: &Budget) -> HoldSummary {
+    pub(crate) fn summary(&self, budget: &StopBudget) -> HoldSummary {
         HoldSummary {
             budget: budget.summary(),
             count: self.count,
@@ -208,7 +208,7 @@ mod tests {
     /// With ticks of one millisecond: how many stops of 30 µs per second are allowed, how long all may take,
     /// and how many ticks were cut short.
     fn holds_a_second(cpus: usize, running: usize) -> (u64, u64, u64) {
-        let mut budget = Budget::new(cpus, 0);
+        let mut budget = StopBudget::new(cpus, 0);
         let mut holds = 0;
         for tick in 1..=1000 {
             budget.begin_round(tick * MS, running);
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn one_long_hold_is_not_paid_for_by_later_ones() {
-        let mut budget = Budget::new(2, 0);
+        let mut budget = StopBudget::new(2, 0);
         budget.begin_round(10 * MS, 1);
         budget.spend(20 * MS, 20 * MS);
         assert!(!budget.allows());
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn in_a_crowd_awaiting_a_look_costs_nothing() {
         for (running, may_go_on) in [(2, false), (3, true)] {
-            let mut budget = Budget::new(2, 0);
+            let mut budget = StopBudget::new(2, 0);
             budget.begin_round(10 * MS, running);
             budget.spend(5 * MS, 30_000);
             assert_eq!(budget.allows(), may_go_on, "{running}");
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn holds_are_summed_up() {
-        let (mut holds, budget) = (Holds::new(), Budget::new(2, 0));
+        let (mut holds, budget) = (StopDurations::new(), StopBudget::new(2, 0));
         assert_eq!(holds.summary(&budget), HoldSummary::default());
         for microseconds in 1..=100 {
             holds.add(microseconds * 1000 + 999);

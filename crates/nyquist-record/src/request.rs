@@ -2,7 +2,7 @@
 
 /// A request to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct EndRequest {
     /// The kind of request.
     pub signal: EndSignal,
     /// Whether it was typed on the terminal, which sends it to the command as well.

@@ -12,9 +12,9 @@ use nyquist_record::linux::launch::{ChildExit, ExitStatus, LaunchError, prepare,
 use nyquist_record::linux::{Command, Credentials};
 
 /// A folder for a single test, removed afterwards.
-struct Folder(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Folder {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         // It exists if an earlier run was killed.
@@ -42,7 +42,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -58,7 +58,7 @@ fn run(command: &Command) -> Result<ChildExit, LaunchError> {
 
 /// What a shell script prints into `$OUT`.
 fn output_of(name: &str, script: &str) -> String {
-    let folder = Folder::new(name);
+    let folder = TestFolder::new(name);
     let out = folder.file("out", "", 0o666);
     let ended =
         run(&words(&[&format!("OUT={out}"), "sh", "-c", &format!("{{ {script}; }} > $OUT")])).unwrap();
@@ -68,7 +68,7 @@ fn output_of(name: &str, script: &str) -> String {
 
 #[test]
 fn a_command_apart_has_other_output_and_no_input() {
-    let folder = Folder::new("apart");
+    let folder = TestFolder::new("apart");
     let path = folder.file("out", "", 0o666);
     let output = fs::File::options().write(true).open(&path).unwrap();
     let command = words(&["sh", "-c", "cat; echo printed; echo complained >&2"]);
@@ -79,7 +79,7 @@ fn a_command_apart_has_other_output_and_no_input() {
 
 #[test]
 fn a_script_without_interpreter_is_run_by_sh() {
-    let folder = Folder::new("script");
+    let folder = TestFolder::new("script");
     let script = folder.file("script", "exit $(($# + $1))\n", 0o755);
     let ended = run(&words(&[&script, "4", "x"])).unwrap();
     assert_eq!(ended.status, ExitStatus::Code(6));
@@ -105,7 +105,7 @@ fn the_exit_status_is_the_commands() {
 
 #[test]
 fn a_command_that_cannot_start_says_why() {
-    let folder = Folder::new("cannot_be_started");
+    let folder = TestFolder::new("cannot_be_started");
     let check = |program: &str, code, reason: &str| {
         let error = run(&words(&[program])).unwrap_err();
         assert_eq!(error.exit_code(), code, "{error}");
@@ -121,7 +121,7 @@ fn a_command_that_cannot_start_says_why() {
 
 #[test]
 fn a_nonexecutable_file_hides_none_later_in_path() {
-    let (first, second) = (Folder::new("path_first"), Folder::new("path_second"));
+    let (first, second) = (TestFolder::new("path_first"), TestFolder::new("path_second"));
     first.file("tool", "#!/bin/sh\nexit 1\n", 0o644);
     second.file("tool", "#!/bin/sh\nexit 7\n", 0o755);
     let missing = first.missing("folder");
@@ -139,7 +139,7 @@ fn variables_before_the_command_are_set_for_it() {
 
 #[test]
 fn an_unstarted_child_runs_nothing_and_is_reaped() {
-    let folder = Folder::new("never_started");
+    let folder = TestFolder::new("never_started");
     let made = folder.0.join("made");
     let child = prepare(&words(&["touch", made.to_str().unwrap()])).unwrap();
     let process = format!("/proc/{}", child.pid().0);
@@ -151,7 +151,7 @@ fn an_unstarted_child_runs_nothing_and_is_reaped() {
 
 #[test]
 fn a_failed_start_leaves_no_zombie() {
-    let folder = Folder::new("failed_start");
+    let folder = TestFolder::new("failed_start");
     let child = prepare(&words(&[&folder.missing("program")])).unwrap();
     let process = format!("/proc/{}", child.pid().0);
     child.start().unwrap_err();

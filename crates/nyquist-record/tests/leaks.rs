@@ -8,7 +8,7 @@ use std::fs;
 use nyquist_convert::event::Event;
 use nyquist_record::linux::launch::{ExitStatus, prepare};
 use nyquist_record::linux::perf::{OpenError, Perf};
-use nyquist_record::linux::{Command, Options, Target};
+use nyquist_record::linux::{Command, Options, RecordingTarget};
 
 fn command(script: &str) -> Command {
     Command::from_words(["sh", "-c", script].map(Into::into)).unwrap()
@@ -28,7 +28,7 @@ fn open_files_limit() -> String {
 /// Whether the machine allows recording at all.
 fn record_once() -> bool {
     let child = prepare(&command("true")).unwrap();
-    let perf = match Perf::open(Target::Child(child.pid()), &Options::default()) {
+    let perf = match Perf::open(RecordingTarget::Child(child.pid()), &Options::default()) {
         Ok(perf) => perf,
         Err(error @ OpenError::Refused { .. }) => {
             eprintln!("skipped: {error}");
@@ -60,7 +60,7 @@ fn descriptors_threads_memory_and_limits_stay() {
     }
     // Dropping a running recording is another way to end it.
     let child = prepare(&command("exec sleep 1000")).unwrap();
-    let perf = Perf::open(Target::Child(child.pid()), &Options::default()).unwrap();
+    let perf = Perf::open(RecordingTarget::Child(child.pid()), &Options::default()).unwrap();
     let recording = perf.record().unwrap();
     let running = child.start().unwrap();
     drop(recording);

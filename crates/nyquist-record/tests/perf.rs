@@ -8,23 +8,23 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
 use nyquist_record::linux::launch::{ChildExit, prepare};
-use nyquist_record::linux::perf::{Notice, OpenError, Outcome, Perf, Recording, Summary};
-use nyquist_record::linux::{Command, EndReason, Options, Target, now};
+use nyquist_record::linux::perf::{Notice, OpenError, Perf, PerfOutcome, PerfRecording, PerfSummary};
+use nyquist_record::linux::{Command, EndReason, Options, RecordingTarget, now};
 
 /// Uses about half a second of CPU time, almost all in user code.
 const WORK: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
 
 /// The result of a recording.
-struct Recorded {
+struct TestRecording {
     events: Vec<Event>,
-    outcome: Outcome,
-    summary: Summary,
+    outcome: PerfOutcome,
+    summary: PerfSummary,
     ended: Option<ChildExit>,
     /// How long the hypervisor took the machine's CPUs away meanwhile.
     stolen: Duration,
 }
 
-impl Recorded {
+impl TestRecording {
     fn samples(&self) -> impl Iterator<Item = (&Event, &Sample)> {
         self.events.iter().filter_map(|event| match &event.kind {
             EventKind::Sample(sample) => Some((event, sample)),
@@ -76,7 +76,7 @@ impl Recorded {
 }
 
 /// Opens the events. Prints a message if the machine refuses all of them.
-fn open(target: Target, options: &Options) -> Option<Perf> {
+fn open(target: RecordingTarget, options: &Options) -> Option<Perf> {
     match Perf::open(target, options) {
         Ok(perf) => Some(perf),
         Err(error @ OpenError::Refused { .. }) => {
@@ -88,7 +88,7 @@ fn open(target: Target, options: &Options) -> Option<Perf> {
 }
 
 /// Takes all events, and checks that none arrives after the time for which records were reported complete.
-fn events_of(recording: &mut Recording) -> Vec<Event> {
+fn events_of(recording: &mut PerfRecording) -> Vec<Event> {
     let mut all = Vec::new();
     let mut complete_before = Timestamp(0);
     for chunk in recording {
@@ -111,21 +111,21 @@ fn without_stack(mut event: Event) -> Event {
     event
 }
 
-fn record_with(script: &str, options: &Options) -> Option<Recorded> {
+fn record_with(script: &str, options: &Options) -> Option<TestRecording> {
     let words = ["sh", "-c", script].map(Into::into);
     let child = prepare(&Command::from_words(words).unwrap()).unwrap();
     let before = stolen();
-    let perf = open(Target::Child(child.pid()), options)?;
+    let perf = open(RecordingTarget::Child(child.pid()), options)?;
     let outcome = perf.outcome().clone();
     let mut recording = perf.record().unwrap();
     let running = child.start().unwrap();
     let events = events_of(&mut recording);
     let summary = recording.finish();
     let ended = running.wait().ok();
-    Some(Recorded { events, outcome, summary, ended, stolen: stolen().saturating_sub(before) })
+    Some(TestRecording { events, outcome, summary, ended, stolen: stolen().saturating_sub(before) })
 }
 
-fn record(script: &str) -> Option<Recorded> {
+fn record(script: &str) -> Option<TestRecording> {
     record_with(script, &Options::default())
 }
 
@@ -202,7 +202,7 @@ fn exec_gives_name_and_mappings_before_samples() {
 fn a_stack_is_copied_with_its_registers() {
     let words = ["sh", "-c", WORK].map(Into::into);
     let child = prepare(&Command::from_words(words).unwrap()).unwrap();
-    let Some(perf) = open(Target::Child(child.pid()), &Options::default()) else { return };
+    let Some(perf) = open(RecordingTarget::Child(child.pid()), &Options::default()) else { return };
     let mut recording = perf.record().unwrap();
     let running = child.start().unwrap();
     let (mut events, mut copies) = (Vec::new(), 0);
@@ -231,7 +231,7 @@ fn a_stack_is_copied_with_its_registers() {
 #[test]
 fn a_recording_ends_when_it_is_stopped() {
     let child = prepare(&Command::from_words(["sleep", "1000"].map(Into::into)).unwrap()).unwrap();
-    let Some(perf) = open(Target::Child(child.pid()), &Options::default()) else { return };
+    let Some(perf) = open(RecordingTarget::Child(child.pid()), &Options::default()) else { return };
     let mut recording = perf.record().unwrap();
     let stop = recording.stop_handle();
     let running = child.start().unwrap();
@@ -247,7 +247,7 @@ fn a_recording_ends_when_it_is_stopped() {
 fn a_recording_ends_when_its_time_is_over() {
     let options = Options { duration: Some(Duration::from_millis(200)), ..Options::default() };
     let child = prepare(&Command::from_words(["sleep", "1000"].map(Into::into)).unwrap()).unwrap();
-    let Some(perf) = open(Target::Child(child.pid()), &options) else { return };
+    let Some(perf) = open(RecordingTarget::Child(child.pid()), &options) else { return };
     let began = now();
     let mut recording = perf.record().unwrap();
     let running = child.start().unwrap();
@@ -269,7 +269,7 @@ fn few_samples_are_handed_over_in_time_if_asked() {
     };
     let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; kill -STOP $$";
     let child = prepare(&Command::from_words(["sh", "-c", script].map(Into::into)).unwrap()).unwrap();
-    let Some(perf) = open(Target::Child(child.pid()), &options) else { return };
+    let Some(perf) = open(RecordingTarget::Child(child.pid()), &options) else { return };
     let began = now();
     let mut recording = perf.record().unwrap();
     let running = child.start().unwrap();
@@ -305,7 +305,7 @@ impl Drop for Other {
 fn a_running_process_is_attached_to() {
     let mut other = Other::new("while :; do :; done");
     let pid = Pid(other.0.id());
-    let Some(perf) = open(Target::Attach(vec![pid]), &Options::default()) else { return };
+    let Some(perf) = open(RecordingTarget::Attach(vec![pid]), &Options::default()) else { return };
     let mut recording = perf.record().unwrap();
     let mut events = Vec::new();
     let is_sample = |event: &Event| matches!(event.kind, EventKind::Sample(_));
@@ -329,7 +329,7 @@ fn a_process_that_does_not_exist_is_an_error() {
     let mut gone = Other::new("exit");
     let pid = Pid(gone.0.id());
     gone.0.wait().unwrap();
-    match Perf::open(Target::Attach(vec![pid]), &Options::default()) {
+    match Perf::open(RecordingTarget::Attach(vec![pid]), &Options::default()) {
         Err(error @ OpenError::NoSuchProcess { .. }) => {
             assert_eq!(error.to_string(), format!("there is no process {}", pid.0));
         }
@@ -342,7 +342,7 @@ fn a_process_that_does_not_exist_is_an_error() {
 fn a_rate_beyond_the_kernels_is_lowered() {
     let options = Options { rate_hz: u32::MAX, ..Options::default() };
     let child = prepare(&Command::from_words(["true".into()]).unwrap()).unwrap();
-    let Some(perf) = open(Target::Child(child.pid()), &options) else { return };
+    let Some(perf) = open(RecordingTarget::Child(child.pid()), &options) else { return };
     let outcome = perf.outcome();
     assert!(outcome.rate_hz < u32::MAX);
     let notice = outcome.notices.iter().map(ToString::to_string).find(|notice| notice.contains("rate"));

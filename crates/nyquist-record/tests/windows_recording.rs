@@ -102,9 +102,11 @@ mod tests {
     use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
     use nyquist_convert::{Converter, Options as Converted, Progress, Symbols, symbolicate};
     use nyquist_profile::{Meta, Profile, Thread};
-    use nyquist_record::windows::backend::{Backend, Recording, Summary};
+    use nyquist_record::windows::backend::{Backend, Recording, RecordingSummary};
     use nyquist_record::windows::launch::{self, ExitStatus};
-    use nyquist_record::windows::{self, Command, EndReason, OpenError, Options, SamplingMethod, Target};
+    use nyquist_record::windows::{
+        self, Command, EndReason, OpenError, Options, RecordingTarget, SamplingMethod,
+    };
     use nyquist_symbols::{Finder, KernelError};
 
     use super::work::CODE;
@@ -136,12 +138,12 @@ mod tests {
         Command::from_words([own].into_iter().chain(words)).unwrap()
     }
 
-    struct Recorded {
+    struct TestRecording {
         profile: Profile,
-        summary: Summary,
+        summary: RecordingSummary,
     }
 
-    fn take(mut recording: Recording) -> Recorded {
+    fn take(mut recording: Recording) -> TestRecording {
         let meta = Meta { interval: INTERVAL_NS, has_cpu_deltas: true, ..Meta::default() };
         let mut converter = Converter::new(Converted { start: windows::now(), kernel_permitted: true, meta });
         let mut events = Vec::new();
@@ -169,10 +171,10 @@ mod tests {
         let profile = symbolicate(finished.profile, libs, symbols, &Progress::default()).profile;
         println!("late {}, truncated {}", finished.statistics.late, finished.statistics.truncated);
         print_summary(&summary, &profile);
-        Recorded { profile, summary }
+        TestRecording { profile, summary }
     }
 
-    fn print_summary(summary: &Summary, profile: &Profile) {
+    fn print_summary(summary: &RecordingSummary, profile: &Profile) {
         let holds = summary.holds.unwrap_or_default();
         println!(
             "{:?}: {} suspensions, median {} us, 99th percentile {} us, CPU time {} ms",
@@ -191,9 +193,9 @@ mod tests {
         }
     }
 
-    fn record(words: &str) -> (Recorded, ExitStatus) {
+    fn record(words: &str) -> (TestRecording, ExitStatus) {
         let child = launch::prepare(&own_command(words)).unwrap();
-        let backend = Backend::open(&Target::Child(child.pid()), &Options::default()).unwrap();
+        let backend = Backend::open(&RecordingTarget::Child(child.pid()), &Options::default()).unwrap();
         assert_eq!(backend.outcome().rate_hz, 1000);
         let recording = backend.record().unwrap();
         let running = child.start().unwrap();
@@ -275,7 +277,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(300));
         let options = Options { duration: Some(Duration::from_secs(8)), ..Options::default() };
         let pid = Pid(started.id());
-        let backend = Backend::open(&Target::Attach(vec![pid]), &options).unwrap();
+        let backend = Backend::open(&RecordingTarget::Attach(vec![pid]), &options).unwrap();
         let recorded = take(backend.record().unwrap());
         assert!(started.try_wait().unwrap().is_none(), "it lives on");
         assert!(windows::processes_named(|name| name.starts_with("windows_recording")).contains(&pid));
@@ -291,7 +293,7 @@ mod tests {
 
     fn ending() {
         let child = launch::prepare(&own_command("20 forever")).unwrap();
-        let backend = Backend::open(&Target::Child(child.pid()), &Options::default()).unwrap();
+        let backend = Backend::open(&RecordingTarget::Child(child.pid()), &Options::default()).unwrap();
         let recording = backend.record().unwrap();
         let running = child.start().unwrap();
         let (stop, signaller) = (recording.stop_handle(), running.signaller());
@@ -313,7 +315,7 @@ mod tests {
     }
 
     fn refusals() {
-        let open = |pid| Backend::open(&Target::Attach(vec![Pid(pid)]), &Options::default());
+        let open = |pid| Backend::open(&RecordingTarget::Attach(vec![Pid(pid)]), &Options::default());
         let error = open(0x7fff_fff0).unwrap_err();
         assert_eq!(error.no_such_process(), Some(Pid(0x7fff_fff0)));
         let error = open(std::process::id()).unwrap_err();
@@ -326,7 +328,7 @@ mod tests {
     fn events() {
         let child = launch::prepare(&own_command("300")).unwrap();
         let options = Options { method: SamplingMethod::Etw { waits: false }, ..Options::default() };
-        match Backend::open(&Target::Child(child.pid()), &options) {
+        match Backend::open(&RecordingTarget::Child(child.pid()), &options) {
             Ok(backend) => {
                 let recording = backend.record().unwrap();
                 child.start().unwrap();

@@ -44,7 +44,7 @@ mod server;
 mod stall;
 mod symbol_source;
 mod token;
-mod unauthenticated;
+mod unauthenticated_connections;
 mod viewer;
 
 pub use config::{Config, Limits, PortChoice};
@@ -53,7 +53,7 @@ pub use generated_code::{GeneratedCode, GeneratedLib};
 pub use profile_symbols::ProfileSymbols;
 pub use server::{Page, Server, ShutdownHandle};
 pub use symbol_source::{
-    AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
-    SymbolSource,
+    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, InlineFrame, LibKey, LookupError,
+    SourceRequest, SymbolSource,
 };
-pub use viewer::{Answer, Asset, Client, Refusal, Viewer};
+pub use viewer::{Asset, Client, Viewer, ViewerError, ViewerResponse};

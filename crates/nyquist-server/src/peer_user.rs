@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use socket_query::SocketQuery;
 use tokio::net::TcpStream;
 
-use crate::unauthenticated::Owner;
+use crate::unauthenticated_connections::Owner;
 
 /// Distinguishes the served user's connections from others when they are accepted.
 pub(crate) struct Owners {

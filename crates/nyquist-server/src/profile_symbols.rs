@@ -11,14 +11,14 @@ use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_resources::cpu_count;
 use nyquist_symbols::{
-    Attempt, Disassembly, Finder, Frame, KERNEL_LIB, KernelCode, ModuleRequest, ModuleSymbols, Outcome,
-    SourceFiles, SymbolFiles, special_source_path,
+    Attempt, AttemptOutcome, Disassembly, Finder, KERNEL_LIB, KernelCode, ModuleRequest, ModuleSymbols,
+    SourceFiles, SourceFrame, SymbolFiles, special_source_path,
 };
 
 use crate::generated_code::{GeneratedCode, GeneratedLib, NoGeneratedCode};
 use crate::symbol_source::{
-    AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
-    SymbolSource,
+    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, InlineFrame, LibKey, LookupError,
+    SourceRequest, SymbolSource,
 };
 
 /// The number of wrong files that are reported to the viewer.
@@ -182,7 +182,7 @@ fn open(finder: &Finder, found: &SymbolFiles) -> Result<ModuleSymbols, String> {
 /// The attempts as text to append to an error: the files that exist and were not used. Places without a
 /// file, which are many for the kernel, are not included.
 fn attempts_text(attempts: &[Attempt]) -> String {
-    let there = attempts.iter().filter(|attempt| attempt.outcome != Outcome::Missing);
+    let there = attempts.iter().filter(|attempt| attempt.outcome != AttemptOutcome::Missing);
     let text = |attempt: &Attempt| format!("; {}: {}", attempt.path.display(), attempt.outcome);
     there.take(FILES_NAMED).map(text).collect()
 }
@@ -273,8 +273,8 @@ impl AddressInfo {
     }
 }
 
-impl From<Frame> for InlineFrame {
-    fn from(frame: Frame) -> Self {
+impl From<SourceFrame> for InlineFrame {
+    fn from(frame: SourceFrame) -> Self {
         Self {
             function: frame.function.as_deref().map(str::to_owned),
             file: frame.file.as_deref().map(special),
@@ -291,7 +291,7 @@ fn special(file: &str) -> String {
 impl From<Disassembly> for Assembly {
     fn from(code: Disassembly) -> Self {
         let instruction =
-            |one: nyquist_symbols::Instruction| Instruction { offset: one.offset, text: one.text };
+            |one: nyquist_symbols::Instruction| AssemblyInstruction { offset: one.offset, text: one.text };
         Self {
             start: code.start,
             size: code.size,
@@ -310,16 +310,16 @@ mod tests {
 
     use super::*;
 
-    fn frame(function: Option<&str>, line: u32) -> Frame {
-        Frame {
+    fn frame(function: Option<&str>, line: u32) -> SourceFrame {
+        SourceFrame {
             function: function.map(Arc::from),
             file: Some("/a.c".into()),
             line: Some(line),
-            ..Frame::default()
+            ..SourceFrame::default()
         }
     }
 
-    fn known(symbol: bool, frames: Vec<Frame>) -> Option<AddressInfo> {
+    fn known(symbol: bool, frames: Vec<SourceFrame>) -> Option<AddressInfo> {
         let address = RelativeAddress(0x1000);
         let symbol = symbol.then(|| Symbol { name: "sym".into(), address, size: Some(0x20) });
         let info = nyquist_symbols::AddressInfo { symbol, frames, origin: Origin::DebugInfo };

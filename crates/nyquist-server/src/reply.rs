@@ -46,10 +46,10 @@ impl ApiError {
 impl From<ApiError> for Reply {
     fn from(error: ApiError) -> Self {
         #[derive(Serialize)]
-        struct Body<'a> {
+        struct ErrorBody<'a> {
             error: &'a str,
         }
-        let body = serde_json::to_vec(&Body { error: &error.message }).unwrap_or_default();
+        let body = serde_json::to_vec(&ErrorBody { error: &error.message }).unwrap_or_default();
         with_type(error.status, "application/json", body.into())
     }
 }

@@ -16,7 +16,7 @@ use crate::one_time::OneTimeLink;
 use crate::reply::{ApiError, Reply};
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
-use crate::unauthenticated::ClientAuthentication;
+use crate::unauthenticated_connections::ClientAuthentication;
 use crate::viewer::{Client, Viewer};
 use crate::{body, cors, reply};
 

@@ -25,7 +25,7 @@ use crate::router::{self, Sender, Site};
 use crate::stall::StallGuard;
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
-use crate::unauthenticated::{Admission, Owner, Unauthenticated};
+use crate::unauthenticated_connections::{Admission, Owner, UnauthenticatedConnections};
 use crate::viewer::Viewer;
 
 /// The maximum size of a request's header.
@@ -238,7 +238,7 @@ async fn accept(
     ended: &watch::Sender<bool>,
 ) {
     let unauthenticated =
-        Unauthenticated::new(site.limits.unauthenticated, site.limits.unauthenticated_timeout);
+        UnauthenticatedConnections::new(site.limits.unauthenticated, site.limits.unauthenticated_timeout);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_RETRY).await;
@@ -257,7 +257,7 @@ async fn accept(
 /// A slot for one more connection.
 async fn place(
     connections: &Arc<Semaphore>,
-    unauthenticated: &Unauthenticated,
+    unauthenticated: &UnauthenticatedConnections,
     newest: Owner,
 ) -> Option<OwnedSemaphorePermit> {
     if let Ok(permit) = Arc::clone(connections).try_acquire_owned() {

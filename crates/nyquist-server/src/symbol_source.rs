@@ -101,12 +101,12 @@ pub struct Assembly {
     /// The dialect of the text, such as `Intel`.
     pub syntax: String,
     /// The instructions in the order of their addresses.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<AssemblyInstruction>,
 }
 
 /// An instruction as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instruction {
+pub struct AssemblyInstruction {
     /// Its distance from the start of the [`Assembly`], in bytes.
     pub offset: u32,
     /// Its text.

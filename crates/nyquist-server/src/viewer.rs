@@ -16,16 +16,16 @@ pub trait Viewer: Send + Sync {
     ///
     /// # Errors
     /// If the request does not exist, or its parameters are invalid.
-    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal>;
+    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<ViewerResponse, ViewerError>;
 
     /// Shows another profile from now on, in any format, as sent by a client. Called in the same way as
     /// [`Viewer::answer`].
     ///
     /// # Errors
     /// If it is not a profile, or this viewer cannot open another one.
-    fn open(&self, profile: Vec<u8>, query: &str) -> Result<Answer, Refusal> {
+    fn open(&self, profile: Vec<u8>, query: &str) -> Result<ViewerResponse, ViewerError> {
         let _ = (profile, query);
-        Err(Refusal { status: 404, message: "no other profile is shown here".to_owned() })
+        Err(ViewerError { status: 404, message: "no other profile is shown here".to_owned() })
     }
 
     /// Whether the shown profile is not the one that the server was started with.
@@ -49,7 +49,7 @@ pub struct Asset {
 
 /// The response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ViewerResponse {
     /// Its media type.
     pub content_type: &'static str,
     /// The name for saving it in a browser, which then does not show it; `None` if it is for the page itself.
@@ -58,7 +58,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl ViewerResponse {
     /// A response for the page, as JSON.
     pub fn json(body: Vec<u8>) -> Self {
         Self { content_type: "application/json", file_name: None, body }
@@ -67,7 +67,7 @@ impl Answer {
 
 /// The reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ViewerError {
     /// The HTTP status: 400 or 404, or 500 for an internal error.
     pub status: u16,
     /// The error message, as a sentence for users.

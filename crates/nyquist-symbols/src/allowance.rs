@@ -1,7 +1,7 @@
 //! The memory budget of the answers of one look-up. Hostile debug info can give each address a thousand
 //! inlined calls, each with its own long name.
 
-use crate::Frame;
+use crate::SourceFrame;
 use crate::debug_answer::DebugAnswer;
 use nyquist_resources::Charge;
 use rustc_hash::FxHashSet;
@@ -27,7 +27,7 @@ impl Allowance {
     }
 
     /// Whether the frames of one address fit into the budget.
-    pub(crate) fn admits(&mut self, frames: &[Frame]) -> bool {
+    pub(crate) fn admits(&mut self, frames: &[SourceFrame]) -> bool {
         let Some(charge) = self.charge.clone() else { return true };
         let texts = frames.iter().flat_map(|frame| [&frame.function, &frame.file, &frame.declared_in]);
         let texts: usize = texts.flatten().map(|text| self.size(text)).sum();
@@ -59,7 +59,8 @@ mod tests {
     fn long_names_are_counted_once() {
         let budget = Budget::new(100_000);
         let mut allowance = Allowance::of(Arc::new(budget.charge()));
-        let frame = |name: &Arc<str>| [Frame { function: Some(name.clone()), ..Frame::default() }];
+        let frame =
+            |name: &Arc<str>| [SourceFrame { function: Some(name.clone()), ..SourceFrame::default() }];
         let long: Arc<str> = "x".repeat(60_000).into();
         assert!((0..100).all(|_| allowance.admits(&frame(&long))));
         let other: Arc<str> = "y".repeat(60_000).into();

@@ -13,7 +13,7 @@ pub struct AddressInfo {
     /// The source-level frames at the address, the innermost inlined one first, and the function that was
     /// really called last. Empty if nothing is known. One frame without file and line if only the symbol is
     /// known.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<SourceFrame>,
     /// The best source that had an answer.
     pub origin: Origin,
 }
@@ -40,7 +40,7 @@ pub struct Symbol {
 
 /// A source-level function, and the place in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct SourceFrame {
     /// The demangled name.
     pub function: Option<Arc<str>>,
     /// The source file, as an absolute path if the debug info allows it. For all frames but the innermost

@@ -2,7 +2,7 @@
 
 use crate::allowance::Allowance;
 use crate::dwarf::Scratch;
-use crate::module::{FunctionPosition, Functions};
+use crate::module::{FunctionPosition, ModuleFunctions};
 use crate::symbol_table::TableSymbol;
 use crate::{AddressInfo, EarlyAnswer, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
@@ -35,14 +35,14 @@ pub fn symbolicate(
     cancel: &AtomicBool,
     done: &AtomicUsize,
 ) -> Vec<Vec<Arc<AddressInfo>>> {
-    let workers = Workers { threads, charge: Arc::new(of_files().charge()) };
+    let workers = LookupWorkers { threads, charge: Arc::new(of_files().charge()) };
     let prepared = workers.run(batches.len(), |index, _| PreparedAddresses::new(batches[index]));
     // The symbol tables of a module are read concurrently with the list of its units.
     workers.run(prepared.len() * 2, |index, _| match index % 2 {
         0 => prepared[index / 2].find_units(),
         _ => prepared[index / 2].read_tables(),
     });
-    let mut jobs: Vec<Job<'_>> = prepared.iter().flat_map(PreparedAddresses::jobs).collect();
+    let mut jobs: Vec<UnitJob<'_>> = prepared.iter().flat_map(PreparedAddresses::jobs).collect();
     // The largest jobs come first, so that no thread works alone on a large one at the end.
     jobs.sort_by_key(|job| std::cmp::Reverse(job.unit.wanted.len()));
     workers.run(jobs.len(), |index, scratch| {
@@ -100,7 +100,7 @@ struct PreparedAddresses<'a> {
     known: Vec<Option<Arc<AddressInfo>>>,
     units: OnceLock<Vec<UnitWork>>,
     /// The functions around the addresses without a cached answer.
-    functions: OnceLock<Functions<'a>>,
+    functions: OnceLock<ModuleFunctions<'a>>,
 }
 
 /// The addresses of one unit, or addresses that are in no unit.
@@ -113,12 +113,12 @@ struct UnitWork {
 }
 
 #[derive(Clone, Copy)]
-struct Job<'a> {
-    functions: &'a Functions<'a>,
+struct UnitJob<'a> {
+    functions: &'a ModuleFunctions<'a>,
     unit: &'a UnitWork,
 }
 
-impl Job<'_> {
+impl UnitJob<'_> {
     fn run(&self, cancel: &AtomicBool, scratch: &mut Scratch) {
         let Self { functions, unit } = *self;
         if unit.unit.is_none() || !cancel.load(Ordering::Relaxed) {
@@ -160,7 +160,7 @@ impl<'a> PreparedAddresses<'a> {
         }
     }
 
-    fn functions(&self) -> &Functions<'a> {
+    fn functions(&self) -> &ModuleFunctions<'a> {
         self.functions.get_or_init(|| self.module.functions())
     }
 
@@ -186,8 +186,8 @@ impl<'a> PreparedAddresses<'a> {
         let _ = self.units.set(units.into_values().chain(uncovered).collect());
     }
 
-    fn jobs(&self) -> impl Iterator<Item = Job<'_>> {
-        self.units.get().into_iter().flatten().map(|unit| Job { functions: self.functions(), unit })
+    fn jobs(&self) -> impl Iterator<Item = UnitJob<'_>> {
+        self.units.get().into_iter().flatten().map(|unit| UnitJob { functions: self.functions(), unit })
     }
 
     fn into_answers(self) -> Vec<Arc<AddressInfo>> {
@@ -211,7 +211,7 @@ impl<'a> PreparedAddresses<'a> {
 
 /// Answers for `wanted`, which are sorted addresses of the unit, or of no unit.
 fn symbolicate_unit(
-    functions: &Functions<'_>,
+    functions: &ModuleFunctions<'_>,
     unit: Option<u64>,
     wanted: &[u64],
     scratch: &mut Scratch,
@@ -241,7 +241,7 @@ struct LastFunction {
 impl LastFunction {
     fn go_to(
         &mut self,
-        functions: &Functions<'_>,
+        functions: &ModuleFunctions<'_>,
         place: Option<FunctionPosition>,
         allowance: &mut Allowance,
     ) {
@@ -252,14 +252,14 @@ impl LastFunction {
         }
     }
 
-    fn without_debug_info(&mut self, functions: &Functions<'_>) -> Arc<AddressInfo> {
+    fn without_debug_info(&mut self, functions: &ModuleFunctions<'_>) -> Arc<AddressInfo> {
         let answer = || Arc::new(functions.address_info(self.function.clone(), None));
         self.answer.get_or_insert_with(answer).clone()
     }
 }
 
 /// Answers without debug info for the remaining addresses.
-fn cancelled(functions: &Functions<'_>, wanted: &[u64]) -> Vec<Arc<AddressInfo>> {
+fn cancelled(functions: &ModuleFunctions<'_>, wanted: &[u64]) -> Vec<Arc<AddressInfo>> {
     let mut answers = symbolicate_unit(functions, None, wanted, &mut Scratch::default());
     for answer in answers.iter_mut().filter(|answer| matches!(answer.origin, Origin::Unknown(_))) {
         Arc::make_mut(answer).origin = Origin::Unknown(Reason::Cancelled);
@@ -286,12 +286,12 @@ impl UnitWork {
 }
 
 /// The threads that look addresses up, and the memory that they may put into answers together.
-struct Workers {
+struct LookupWorkers {
     threads: NonZeroUsize,
     charge: Arc<Charge>,
 }
 
-impl Workers {
+impl LookupWorkers {
     /// Calls `run` with each number below `count`, on all threads, including the caller's. The results are in
     /// the order of the numbers.
     fn run<T: Send + Sync>(&self, count: usize, run: impl Fn(usize, &mut Scratch) -> T + Sync) -> Vec<T> {

@@ -1,12 +1,12 @@
 //! Breakpad's symbol files: text with a line for each function, line of source and inlined call (Breakpad,
 //! "Symbol files", `docs/symbol_files.md`).
 
-use crate::Frame;
+use crate::SourceFrame;
 use crate::allowance::Allowance;
 use crate::debug_answer::DebugAnswer;
 use crate::demangle::readable;
 use crate::named_range::{NamedRange, up_to_next};
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use nyquist_object::{ByteSource, DebugId, ObjectError, Svma};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -42,7 +42,7 @@ pub(crate) struct Breakpad {
 }
 
 /// The id in the first line of a symbol file: `MODULE system architecture id name`.
-pub(crate) fn debug_id(source: &Source) -> Result<DebugId, ObjectError> {
+pub(crate) fn debug_id(source: &SharedSource) -> Result<DebugId, ObjectError> {
     let bytes = source.read_range(0, source.len().min(MAX_FIRST_LINE))?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let id = words(line.strip_prefix(MAGIC).ok_or(ObjectError::NotAnObject)?).nth(2);
@@ -63,11 +63,11 @@ fn decimal(word: &[u8]) -> Option<u64> {
 }
 
 /// Reads words from the front of a line.
-struct Fields<'a> {
+struct RecordFields<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> RecordFields<'a> {
     fn word(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest.trim_ascii_start();
         let end = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
@@ -102,7 +102,7 @@ impl<'a> Fields<'a> {
 
 impl Breakpad {
     /// Reads the file and finds its functions. `image_base` is subtracted from requested addresses.
-    pub(crate) fn open(source: &Source, image_base: Svma) -> Result<Self, ObjectError> {
+    pub(crate) fn open(source: &SharedSource, image_base: Svma) -> Result<Self, ObjectError> {
         debug_id(source)?;
         let bytes = source.read_range(0, source.len())?;
         let mut symbols = Self {
@@ -126,7 +126,7 @@ impl Breakpad {
 
     /// Adds the record of a line. Damaged lines are ignored.
     fn add_line(&mut self, line: &[u8], at: usize, bytes: &[u8]) -> Option<()> {
-        let mut fields = Fields { rest: line };
+        let mut fields = RecordFields { rest: line };
         match fields.word()? {
             b"FUNC" => {
                 self.end_function(at);
@@ -192,7 +192,7 @@ impl Breakpad {
     pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<DebugAnswer> {
         let function = usize::try_from(unit).ok().and_then(|unit| self.functions.get(unit));
         let Some(function) = function else { return vec![DebugAnswer::default(); wanted.len()] };
-        let body = Body::parse(self.bytes.get(function.body.clone()).unwrap_or_default());
+        let body = FunctionLines::parse(self.bytes.get(function.body.clone()).unwrap_or_default());
         let name = self.name(&function.name);
         let [start, end] = [function.start, function.end].map(|at| Svma(self.image_base.wrapping_add(at)));
         let answer = |address: &u64| DebugAnswer {
@@ -205,7 +205,7 @@ impl Breakpad {
 
     /// The frames at an address, the innermost first. Each inlined call states the place that it was called
     /// from.
-    fn chain(&self, body: &Body, name: &Arc<str>, address: u64) -> Vec<Frame> {
+    fn chain(&self, body: &FunctionLines, name: &Arc<str>, address: u64) -> Vec<SourceFrame> {
         let mut frames = vec![(Some(name.clone()), None)];
         for call in body.calls_around(address) {
             if let Some((_, place)) = frames.last_mut() {
@@ -216,11 +216,11 @@ impl Breakpad {
         if let Some((_, place)) = frames.last_mut() {
             *place = body.place_of(address);
         }
-        let frame = |(function, place): (Option<Arc<str>>, Option<(u64, u64)>)| Frame {
+        let frame = |(function, place): (Option<Arc<str>>, Option<(u64, u64)>)| SourceFrame {
             function,
             file: place.and_then(|(file, _)| self.files.get(&file).cloned()),
             line: place.and_then(|(_, line)| u32::try_from(line).ok()).filter(|line| *line != 0),
-            ..Frame::default()
+            ..SourceFrame::default()
         };
         frames.into_iter().rev().map(frame).collect()
     }
@@ -240,7 +240,7 @@ impl Breakpad {
 
 /// An inlined call.
 #[derive(Clone, Copy, Debug)]
-struct Call {
+struct InlineRecord {
     depth: usize,
     /// The place that it was called from: a file and a line.
     place: (u64, u64),
@@ -251,13 +251,13 @@ struct Call {
 
 /// The lines of a function, and the calls that were inlined into it.
 #[derive(Debug, Default)]
-struct Body {
+struct FunctionLines {
     /// Start, end, file and line, by address.
     lines: Vec<[u64; 4]>,
-    calls: Vec<Call>,
+    calls: Vec<InlineRecord>,
 }
 
-impl Body {
+impl FunctionLines {
     fn parse(bytes: &[u8]) -> Self {
         let mut body = Self::default();
         for line in bytes.split(|byte| *byte == b'\n') {
@@ -284,14 +284,14 @@ impl Body {
         while let Some((start, size)) = words.next().zip(words.next()) {
             let start = hex(start)?;
             let end = start.checked_add(hex(size)?)?;
-            self.calls.push(Call { depth, place: (file, line), origin, start, end });
+            self.calls.push(InlineRecord { depth, place: (file, line), origin, start, end });
         }
         Some(())
     }
 
     /// The calls around an address, the outermost first, one for each depth.
-    fn calls_around(&self, address: u64) -> impl Iterator<Item = &Call> {
-        let around = move |call: &&Call| call.start <= address && address < call.end;
+    fn calls_around(&self, address: u64) -> impl Iterator<Item = &InlineRecord> {
+        let around = move |call: &&InlineRecord| call.start <= address && address < call.end;
         let mut depth = 0;
         self.calls.iter().filter(around).filter(move |call| {
             let is_next = call.depth == depth;
@@ -345,14 +345,14 @@ FUNC 10 nothing
 ";
 
     fn open(text: &str) -> Result<Breakpad, ObjectError> {
-        Breakpad::open(&(Arc::new(text.as_bytes().to_vec()) as Source), Svma(0x10_0000))
+        Breakpad::open(&(Arc::new(text.as_bytes().to_vec()) as SharedSource), Svma(0x10_0000))
     }
 
     fn frames(symbols: &Breakpad, address: u64) -> Vec<(String, String, u32)> {
         let Some(unit) = symbols.unit_of(address) else { return Vec::new() };
         let found = symbols.look_up(unit, &[address], &mut Allowance::default()).remove(0);
         let text = |text: Option<Arc<str>>| text.map(|text| text.to_string()).unwrap_or_default();
-        let frame = |frame: Frame| (text(frame.function), text(frame.file), frame.line.unwrap_or(0));
+        let frame = |frame: SourceFrame| (text(frame.function), text(frame.file), frame.line.unwrap_or(0));
         found.frames.into_iter().map(frame).collect()
     }
 
@@ -384,8 +384,9 @@ FUNC 10 nothing
 
     #[test]
     fn the_first_line_has_the_id() {
-        let id =
-            |text: &str| debug_id(&(Arc::new(text.as_bytes().to_vec()) as Source)).map(|id| id.breakpad());
+        let id = |text: &str| {
+            debug_id(&(Arc::new(text.as_bytes().to_vec()) as SharedSource)).map(|id| id.breakpad())
+        };
         assert_eq!(id(FILE).unwrap(), "6C974EBE5232EE469D6B7847A670B2A91");
         for wrong in ["", "MODULE", "MODULE a b\nc d", "MODULE windows x86_64 6C97 app.pdb", "FUNC 1 2 3 4"] {
             assert!(id(wrong).is_err(), "{wrong}");

@@ -3,7 +3,7 @@
 use crate::frame_pointers::FramePointers;
 use crate::go::{has_tables, is_go};
 use crate::guess::described_code;
-use nyquist_object::elf::{Architecture, Section};
+use nyquist_object::elf::{Architecture, ElfSection};
 use nyquist_object::{ByteSource, Elf};
 
 /// The largest `.comment` that is read. Real ones have some hundred bytes.
@@ -108,7 +108,7 @@ fn language<S: ByteSource>(elf: &Elf<S>) -> Option<Language> {
     if is_go(elf) {
         return Some(Language::Go);
     }
-    let comment = elf.section(".comment").filter(|section: &&Section| section.size <= MAX_COMMENT)?;
+    let comment = elf.section(".comment").filter(|section: &&ElfSection| section.size <= MAX_COMMENT)?;
     let comment = elf.data(comment).ok()?;
     comment.windows(6).any(|word| word == b"rustc ").then_some(Language::Rust)
 }

@@ -50,9 +50,9 @@ pub enum DisassemblyError {
 }
 
 /// The names of the functions that a piece of code calls or jumps to.
-struct Targets(FxHashMap<u64, String>);
+struct BranchTargets(FxHashMap<u64, String>);
 
-impl SymbolResolver for Targets {
+impl SymbolResolver for BranchTargets {
     fn symbol(
         &mut self,
         _: &iced_x86::Instruction,
@@ -82,7 +82,7 @@ pub(crate) fn disassemble(
     let decoded = decode(bits, code, address);
     let targets = decoded.iter().map(iced_x86::Instruction::near_branch_target).filter(|&target| target != 0);
     let named = targets.filter_map(|target| Some((target, name(Svma(target))?))).collect();
-    let mut formatter = formatter(Targets(named));
+    let mut formatter = formatter(BranchTargets(named));
     let instructions = decoded.iter().map(|instruction| {
         let mut text = String::new();
         formatter.format(instruction, &mut text);
@@ -129,7 +129,7 @@ fn decode(bits: u32, code: &[u8], address: Svma) -> Vec<iced_x86::Instruction> {
     decoded
 }
 
-fn formatter(targets: Targets) -> IntelFormatter {
+fn formatter(targets: BranchTargets) -> IntelFormatter {
     let mut formatter = IntelFormatter::with_options(Some(Box::new(targets)), None);
     let options = formatter.options_mut();
     options.set_hex_prefix("0x");

@@ -1,7 +1,7 @@
 //! The interface of a caller that can fetch files from other machines. This crate itself does not use the
 //! network.
 
-use crate::Outcome;
+use crate::AttemptOutcome;
 use nyquist_object::{BuildId, DebugId};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub trait Fetch: fmt::Debug + Send + Sync {
     /// Fetches a file. `check` reads a fetched file and returns whether it is the wanted one. Any other file
     /// must neither be returned nor stored.
-    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> FetchResult;
+    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> AttemptOutcome) -> FetchResult;
 }
 
 /// The description of a file to be fetched.
@@ -57,5 +57,5 @@ pub struct FetchResult {
     /// Where it is now.
     pub path: Option<PathBuf>,
     /// The paths and addresses on servers that were tried, in order.
-    pub tried: Vec<(PathBuf, Outcome)>,
+    pub tried: Vec<(PathBuf, AttemptOutcome)>,
 }

@@ -1,21 +1,21 @@
 //! Detects which of the formats of Windows a file has.
 
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::{breakpad, pdb};
 use nyquist_object::{ByteSource, DebugId, ObjectError, Pe};
 
 /// An open file, with its headers read.
 pub(crate) enum FileKind {
-    Pe(Pe<Source>),
-    Pdb(Source),
-    Breakpad(Source),
+    Pe(Pe<SharedSource>),
+    Pdb(SharedSource),
+    Breakpad(SharedSource),
     /// No format of Windows.
     Other,
 }
 
 impl FileKind {
     /// Detects the format by the first bytes of the file.
-    pub(crate) fn open(source: Source) -> Result<Self, ObjectError> {
+    pub(crate) fn open(source: SharedSource) -> Result<Self, ObjectError> {
         let mut start = [0; pdb::MAGIC.len()];
         let start = match source.read_exact_at(0, &mut start) {
             Ok(()) => start.as_slice(),

@@ -1,10 +1,10 @@
 //! Counts the functions of a file for 64-bit x86 that keep a frame pointer, by which the kernel finds callers
 //! (System V ABI for AMD64, figure 3.3).
 
-use crate::guess::{Description, each_description};
+use crate::guess::{FrameDescription, each_description};
 use gimli::{CfaRule, Register, RegisterRule, UnwindContext};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
-use nyquist_object::elf::Section;
+use nyquist_object::elf::ElfSection;
 use nyquist_object::{ByteSource, Elf, Svma};
 
 /// DWARF's numbers of registers (System V ABI for AMD64, figure 3.36).
@@ -86,7 +86,7 @@ impl FramePointers {
 /// Whether code at an address is one of the program's own functions. Start and end code of the linker and the
 /// C library is not, and neither are jumps to other modules.
 fn is_function<S: ByteSource>(elf: &Elf<S>, address: Svma) -> bool {
-    let is_inside = |section: &&Section| {
+    let is_inside = |section: &&ElfSection| {
         section.is_code()
             && address.0.checked_sub(section.address.0).is_some_and(|inside| inside < section.size)
     };
@@ -97,8 +97,8 @@ fn is_function<S: ByteSource>(elf: &Elf<S>, address: Svma) -> bool {
 
 /// Whether a function keeps a frame pointer, which is so if any of its rows finds the frame by it. `None` for
 /// a function without a frame, and for one that nothing calls.
-fn keeps_by_rows(description: &Description<'_, '_>, context: &mut UnwindContext<usize>) -> Option<bool> {
-    let Description { section, bases, entry } = description;
+fn keeps_by_rows(description: &FrameDescription<'_, '_>, context: &mut UnwindContext<usize>) -> Option<bool> {
+    let FrameDescription { section, bases, entry } = description;
     if entry.cie().entry_len() > MAX_ENTRY || entry.entry_len() > MAX_ENTRY {
         return None;
     }

@@ -2,7 +2,7 @@
 //! and ends, and the header states the entry point.
 
 use crate::named_range::NamedRange;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EndianSlice, FrameDescriptionEntry, RunTimeEndian, UnwindSection as _,
 };
@@ -12,28 +12,30 @@ use nyquist_object::{ByteSource, Elf, Svma};
 const ENTRY_POINT: &str = "_start";
 
 /// The functions that `.eh_frame` describes, named after their relative addresses: `fun_1f40`.
-pub(crate) fn unnamed_functions(elf: &Elf<Source>) -> Vec<NamedRange> {
+pub(crate) fn unnamed_functions(elf: &Elf<SharedSource>) -> Vec<NamedRange> {
     described_code(elf).into_iter().filter_map(|(start, len)| named(elf, start, len)).collect()
 }
 
 /// The start and the length of each piece of code that `.eh_frame` describes.
 pub(crate) fn described_code<S: ByteSource>(elf: &Elf<S>) -> Vec<(u64, u64)> {
     let mut functions = Vec::new();
-    each_description(elf, |Description { entry, .. }| functions.push((entry.initial_address(), entry.len())));
+    each_description(elf, |FrameDescription { entry, .. }| {
+        functions.push((entry.initial_address(), entry.len()));
+    });
     functions
 }
 
 /// An entry of `.eh_frame` for a piece of code, and the data to read its instructions.
-pub(crate) struct Description<'a, 'data> {
-    pub(crate) section: &'a EhFrame<Bytes<'data>>,
+pub(crate) struct FrameDescription<'a, 'data> {
+    pub(crate) section: &'a EhFrame<SectionBytes<'data>>,
     pub(crate) bases: &'a BaseAddresses,
-    pub(crate) entry: FrameDescriptionEntry<Bytes<'data>>,
+    pub(crate) entry: FrameDescriptionEntry<SectionBytes<'data>>,
 }
 
-type Bytes<'data> = EndianSlice<'data, RunTimeEndian>;
+type SectionBytes<'data> = EndianSlice<'data, RunTimeEndian>;
 
 /// Calls `visit` with each entry of `.eh_frame`. Reading stops at the first damaged entry.
-pub(crate) fn each_description<S: ByteSource>(elf: &Elf<S>, mut visit: impl FnMut(Description<'_, '_>)) {
+pub(crate) fn each_description<S: ByteSource>(elf: &Elf<S>, mut visit: impl FnMut(FrameDescription<'_, '_>)) {
     let Some(header) = elf.section(".eh_frame") else { return };
     let bytes = elf.data(header).unwrap_or_default();
     let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -45,11 +47,11 @@ pub(crate) fn each_description<S: ByteSource>(elf: &Elf<S>, mut visit: impl FnMu
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
-        visit(Description { section: &section, bases: &bases, entry });
+        visit(FrameDescription { section: &section, bases: &bases, entry });
     }
 }
 
-fn named(elf: &Elf<Source>, start: u64, len: u64) -> Option<NamedRange> {
+fn named(elf: &Elf<SharedSource>, start: u64, len: u64) -> Option<NamedRange> {
     let end = start.checked_add(len).filter(|end| *end > start)?;
     let relative = start.checked_sub(elf.image_base().0)?;
     let is_entry_point = elf.entry_point() == Some(Svma(start));
@@ -64,9 +66,9 @@ mod tests {
     use std::fs::File;
     use std::sync::Arc;
 
-    fn own_binary() -> Elf<Source> {
+    fn own_binary() -> Elf<SharedSource> {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        Elf::open(Arc::new(FileSource::new(file)) as Source).unwrap()
+        Elf::open(Arc::new(FileSource::new(file)) as SharedSource).unwrap()
     }
 
     #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]

@@ -61,14 +61,14 @@ mod pdb;
 #[path = "pdb_unsupported.rs"]
 mod pdb;
 mod plt;
-mod section;
+mod section_contents;
 mod source_files;
 mod stated;
 mod symbol_table;
 mod unpack;
 mod windows;
 
-pub use answer::{AddressInfo, EarlyAnswer, Frame, Origin, Reason, Symbol};
+pub use answer::{AddressInfo, EarlyAnswer, Origin, Reason, SourceFrame, Symbol};
 pub use batch::{Batch, symbolicate};
 pub use cache::{AnswerCache, CachedModule, read_answers, read_inflated, sealed_block, sealed_list};
 pub use contents::{Contents, Language};
@@ -76,7 +76,9 @@ pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction, disassemble_code};
 pub use error::SymbolsError;
 pub use fetch::{Fetch, FetchResult, RemoteFile};
-pub use find::{Attempt, FileRole, Finder, ModuleRequest, OpenFile, Outcome, SearchPaths, SymbolFiles};
+pub use find::{
+    Attempt, AttemptOutcome, FileRole, Finder, ModuleRequest, OpenFile, SearchPaths, SymbolFiles,
+};
 pub use frame_pointers::FramePointers;
 pub use kernel::{
     KERNEL_LIB, KernelCode, KernelCodeError, KernelError, KernelFiles, KernelModule, KernelSymbols,

@@ -106,7 +106,7 @@ impl PlacedInstruction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::{Frame, Origin};
+    use crate::answer::{Origin, SourceFrame};
     use crate::find::SearchPaths;
 
     #[test]
@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn code_is_of_all_functions_it_is_inlined_into() {
-        let frame = |function: &str, file: &str, line| Frame {
+        let frame = |function: &str, file: &str, line| SourceFrame {
             function: Some(function.into()),
             file: Some(file.into()),
             line: Some(line),
-            ..Frame::default()
+            ..SourceFrame::default()
         };
         let frames = vec![frame("inner", "/b.h", 7), frame("outer", "/a.c", 3)];
         let info = AddressInfo { symbol: None, frames, origin: Origin::DebugInfo };

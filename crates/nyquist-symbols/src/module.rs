@@ -4,19 +4,19 @@ mod answers;
 mod disassembly;
 mod functions;
 
-use crate::cache::KeptAnswers;
+use crate::cache::CachedAnswers;
 use crate::debug_answer::DebugAnswer;
 use crate::debug_info::DebugInfo;
 use crate::dwarf::{Dwarf, DwarfFile, Scratch, SplitFiles, SplitPlaces};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::source_files::special_source_path;
 use crate::stated::StatedModule;
 use crate::symbol_table::SymbolTable;
 use crate::windows::WindowsFiles;
 use crate::{AnswerCache, SymbolFiles, SymbolsError};
-pub(crate) use functions::{FunctionPosition, Functions};
+pub(crate) use functions::{FunctionPosition, ModuleFunctions};
 use nyquist_object::{Elf, ObjectError, Pe, RelativeAddress, Svma};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -26,11 +26,11 @@ use std::sync::{Arc, OnceLock};
 pub struct ModuleSymbols {
     image_base: Svma,
     /// The files with symbol tables, the best first.
-    files: Vec<Elf<Source>>,
+    files: Vec<Elf<SharedSource>>,
     /// The index in `files` of the binary that was mapped, with its code.
     binary: Option<usize>,
     /// The binary, if it is a PE image.
-    pe: Option<Pe<Source>>,
+    pe: Option<Pe<SharedSource>>,
     /// The files of a module of macOS.
     macho: Option<MachoFiles>,
     /// The debug info, which is opened when it is first needed. Compressed sections have to be inflated, and
@@ -42,7 +42,7 @@ pub struct ModuleSymbols {
     /// last, and only read if an address is in no other table.
     fallbacks: OnceLock<Vec<SymbolTable>>,
     /// The cached answers.
-    kept: Option<KeptAnswers>,
+    kept: Option<CachedAnswers>,
     /// The answers that came with the profile.
     stated: Option<Arc<StatedModule>>,
 }
@@ -50,8 +50,8 @@ pub struct ModuleSymbols {
 /// The parts of a module's DWARF that are not in its own files.
 #[derive(Default)]
 struct DwarfBeside {
-    supplementary: Option<Elf<Source>>,
-    package: Option<Elf<Source>>,
+    supplementary: Option<Elf<SharedSource>>,
+    package: Option<Elf<SharedSource>>,
     split: SplitPlaces,
 }
 
@@ -82,7 +82,7 @@ impl ModuleSymbols {
             return Ok(Self::from_windows_files(windows));
         }
         let open = |file: &crate::OpenFile| {
-            Elf::open(file.source.clone() as Source).map_err(|error| unreadable(&file.path, error))
+            Elf::open(file.source.clone() as SharedSource).map_err(|error| unreadable(&file.path, error))
         };
         let debug = found.debug_file.as_ref().map(open).transpose();
         let binary = found.binary.as_ref().map(open).transpose();
@@ -99,7 +99,7 @@ impl ModuleSymbols {
 
     /// Reads an object, a PDB or a Breakpad symbol file in memory, such as the vDSO's image.
     pub fn from_image(image: Vec<u8>) -> Result<Self, SymbolsError> {
-        let image = Arc::new(image) as Source;
+        let image = Arc::new(image) as SharedSource;
         if let Some(module) = MachoModule::of_image(&image) {
             return Ok(Self::from_macos_files(module));
         }
@@ -112,8 +112,8 @@ impl ModuleSymbols {
     }
 
     fn from_files(
-        debug: Option<Elf<Source>>,
-        binary: Option<Elf<Source>>,
+        debug: Option<Elf<SharedSource>>,
+        binary: Option<Elf<SharedSource>>,
         beside: DwarfBeside,
     ) -> Result<Self, SymbolsError> {
         let has_binary = binary.is_some();
@@ -131,8 +131,8 @@ impl ModuleSymbols {
     /// Opens the debug info of the first ELF file that has any.
     fn open_debug_info(&self) -> Option<DebugInfo> {
         let DwarfBeside { supplementary, package, split } = &self.beside;
-        let cache = self.kept.as_ref().map(KeptAnswers::cache);
-        let open = |file: &Elf<Source>| DwarfFile::open(file, cache);
+        let cache = self.kept.as_ref().map(CachedAnswers::cache);
+        let open = |file: &Elf<SharedSource>| DwarfFile::open(file, cache);
         let Some(main) = self.files.iter().find_map(open) else {
             let binary = self.binary.and_then(|binary| self.files.get(binary));
             return Some(DebugInfo::Go(Box::new(GoTables::open(binary?)?)));
@@ -157,7 +157,7 @@ impl ModuleSymbols {
         Self { image_base, macho: Some(files), debug_info: debug_info.into(), ..Self::default() }
     }
 
-    /// How the debug info of the code at `address` spells the source file `file`, as [`crate::Frame::file`]
+    /// How the debug info of the code at `address` spells the source file `file`, as [`crate::SourceFrame::file`]
     /// does; `None` if it does not name the file. `file` may have this spelling, or be its special path.
     pub fn named_source(&self, file: &str, address: RelativeAddress) -> Option<String> {
         let svma = address.to_svma(self.image_base);
@@ -224,7 +224,7 @@ impl std::fmt::Debug for ModuleSymbols {
 }
 
 /// The address at which a file's first executable segment begins.
-fn first_code(elf: &Elf<Source>) -> u64 {
+fn first_code(elf: &Elf<SharedSource>) -> u64 {
     let code = elf.segments().iter().filter(|segment| segment.executable);
     code.map(|segment| segment.address.0).min().unwrap_or(0)
 }

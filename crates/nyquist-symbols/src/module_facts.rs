@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nyquist_object::{Elf, FileSource, ObjectError};
 
 use crate::contents::{Contents, Language, MOST_PERCENT};
-use crate::find::{Attempt, Finder, ModuleRequest, OpenFile, Outcome, SymbolFiles};
+use crate::find::{Attempt, AttemptOutcome, Finder, ModuleRequest, OpenFile, SymbolFiles};
 
 /// The facts about a module's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum UnwindSource {
 pub enum ModuleFactsError {
     /// The binary was not found, or cannot be opened.
     #[error("{0}")]
-    NotFound(Outcome),
+    NotFound(AttemptOutcome),
     /// It is no ELF file, or a damaged one.
     #[error(transparent)]
     Object(#[from] ObjectError),
@@ -80,7 +80,7 @@ impl ModuleFacts {
         let SymbolFiles { binary, debug_file, package, tried, .. } = finder.find(&request);
         let Some(binary) = binary else {
             let first = tried.into_iter().next().map(|attempt| attempt.outcome);
-            return Err(ModuleFactsError::NotFound(first.unwrap_or(Outcome::Missing)));
+            return Err(ModuleFactsError::NotFound(first.unwrap_or(AttemptOutcome::Missing)));
         };
         let elf = open(&binary)?;
         let debug_file =

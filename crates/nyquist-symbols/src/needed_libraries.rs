@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use nyquist_object::{Dynamic, Elf, FileSource};
+use nyquist_object::{DynamicSection, Elf, FileSource};
 
 /// Where libraries are installed (ld.so(8); musl's folders among them).
 const USUAL_FOLDERS: [&str; 6] =
@@ -41,7 +41,7 @@ pub fn needed_libraries(
 }
 
 /// The folders that are searched before the cache: those of the file and of the user.
-fn folders(program: &Path, dynamic: &Dynamic, library_path: Option<&OsStr>) -> Vec<PathBuf> {
+fn folders(program: &Path, dynamic: &DynamicSection, library_path: Option<&OsStr>) -> Vec<PathBuf> {
     let origin = program.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     let origin = origin.unwrap_or_default();
     let own = |list: &Option<Vec<u8>>| {
@@ -139,7 +139,7 @@ mod tests {
     fn folders_come_in_the_loaders_order() {
         let check = |rpath: Option<&str>, runpath: Option<&str>, expected: &[&str]| {
             let bytes = |list: Option<&str>| list.map(|list| list.as_bytes().to_vec());
-            let dynamic = Dynamic { needed: Vec::new(), rpath: bytes(rpath), runpath: bytes(runpath) };
+            let dynamic = DynamicSection { needed: Vec::new(), rpath: bytes(rpath), runpath: bytes(runpath) };
             let found = folders(Path::new("/proc/nonexistent/app"), &dynamic, Some(OsStr::new("/user")));
             assert_eq!(found, expected.iter().map(PathBuf::from).collect::<Vec<_>>());
         };

@@ -3,7 +3,7 @@
 use crate::allowance::Allowance;
 use crate::debug_answer::DebugAnswer;
 use crate::named_range::NamedRange;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use nyquist_object::{DebugId, ObjectError, Svma};
 
 /// The first bytes of a PDB (LLVM, "The MSF File Format").
@@ -17,12 +17,12 @@ fn unsupported() -> ObjectError {
     ObjectError::Unsupported("PDB: nyquist was built without the feature `pdb`".to_owned())
 }
 
-pub(crate) fn debug_id(_: Source) -> Result<DebugId, ObjectError> {
+pub(crate) fn debug_id(_: SharedSource) -> Result<DebugId, ObjectError> {
     Err(unsupported())
 }
 
 impl Pdb {
-    pub(crate) fn open(_: Source, _: Svma) -> Result<Self, ObjectError> {
+    pub(crate) fn open(_: SharedSource, _: Svma) -> Result<Self, ObjectError> {
         Err(unsupported())
     }
 

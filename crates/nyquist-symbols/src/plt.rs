@@ -2,8 +2,8 @@
 //! slot of the global offset table, and the relocation of that slot names the function.
 
 use crate::named_range::NamedRange;
-use crate::section::{Section as Contents, Source};
-use nyquist_object::elf::{Architecture, Section};
+use crate::section_contents::{SectionContents as Contents, SharedSource};
+use nyquist_object::elf::{Architecture, ElfSection};
 use nyquist_object::{Cursor, Elf};
 use rustc_hash::FxHashMap;
 
@@ -14,24 +14,24 @@ const SECTIONS: [&str; 3] = [".plt", ".plt.sec", ".plt.got"];
 const ENTRY_SIZE: u64 = 16;
 
 /// The entries of a file, by address within each section.
-pub(crate) fn plt_entries(elf: &Elf<Source>) -> Vec<NamedRange> {
-    let Some(names) = Names::open(elf) else { return Vec::new() };
-    let slots = Slots::read(elf);
+pub(crate) fn plt_entries(elf: &Elf<SharedSource>) -> Vec<NamedRange> {
+    let Some(names) = DynamicSymbolNames::open(elf) else { return Vec::new() };
+    let slots = GotSlots::read(elf);
     let sections = SECTIONS.iter().filter_map(|name| elf.section(name)).filter(|section| section.has_bytes());
     sections.flat_map(|section| slots.entries(elf, section, &names).unwrap_or_default()).collect()
 }
 
 /// The slots of the global offset table that relocations fill.
 #[derive(Default)]
-struct Slots {
+struct GotSlots {
     /// A slot's address and the number of the function's symbol.
     symbols: FxHashMap<u64, u64>,
     /// The slots in the order of `.rela.plt`, which is the numbering of lazily bound entries.
     lazy: Vec<u64>,
 }
 
-impl Slots {
-    fn read(elf: &Elf<Source>) -> Self {
+impl GotSlots {
+    fn read(elf: &Elf<SharedSource>) -> Self {
         let mut slots = Self::default();
         // Lazily bound entries have their own relocations. Those of `.plt.got` are among all others.
         slots.read_relocations(elf, ".rela.plt", true);
@@ -41,7 +41,7 @@ impl Slots {
         slots
     }
 
-    fn read_relocations(&mut self, elf: &Elf<Source>, name: &str, is_lazy: bool) {
+    fn read_relocations(&mut self, elf: &Elf<SharedSource>, name: &str, is_lazy: bool) {
         let Ok(Some(relocations)) = elf.section_data(name) else { return };
         for relocation in relocations.as_chunks::<24>().0 {
             let mut cursor = Cursor::new(relocation, 0, elf.is_little_endian());
@@ -55,7 +55,12 @@ impl Slots {
         }
     }
 
-    fn entries(&self, elf: &Elf<Source>, section: &Section, names: &Names) -> Option<Vec<NamedRange>> {
+    fn entries(
+        &self,
+        elf: &Elf<SharedSource>,
+        section: &ElfSection,
+        names: &DynamicSymbolNames,
+    ) -> Option<Vec<NamedRange>> {
         let code = elf.data(section).ok()?;
         let step = match elf.architecture() {
             Architecture::X86_64 => 8,
@@ -112,17 +117,17 @@ fn slot_aarch64(code: &[u8], address: u64) -> Option<u64> {
 }
 
 /// The dynamic symbols, of which only the names are needed.
-struct Names {
+struct DynamicSymbolNames {
     symbols: Contents,
     strings: Contents,
     little_endian: bool,
 }
 
-impl Names {
-    fn open(elf: &Elf<Source>) -> Option<Self> {
+impl DynamicSymbolNames {
+    fn open(elf: &Elf<SharedSource>) -> Option<Self> {
         let symbols = elf.section(".dynsym").filter(|_| elf.is_64_bit())?;
         let strings = elf.sections().get(symbols.link as usize)?;
-        let open = |section: &Section| Contents::open(elf, &section.name).ok();
+        let open = |section: &ElfSection| Contents::open(elf, &section.name).ok();
         Some(Self { symbols: open(symbols)?, strings: open(strings)?, little_endian: elf.is_little_endian() })
     }
 
@@ -141,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_slot_of_each_kind_of_entry() {
-        let slots = Slots { symbols: FxHashMap::default(), lazy: vec![0x4000, 0x4008] };
+        let slots = GotSlots { symbols: FxHashMap::default(), lazy: vec![0x4000, 0x4008] };
         let check =
             |code: &[u8], expected| assert_eq!(slots.slot_x86_64(code, 0x1000), expected, "{code:x?}");
         check(&[0xff, 0x25, 0xfa, 0x2f, 0, 0, 0x68, 0, 0, 0, 0], Some(0x4000));

@@ -1,27 +1,27 @@
 //! Symbol tables, which find the function of an address even without debug info.
 
+mod cached_rows;
 mod elf_symbols;
 mod entry;
-mod kept;
 mod row_table;
 mod rows;
 
 use crate::Origin;
-use crate::cache::{KeptAnswers, TableFile};
+use crate::cache::{CachedAnswers, TableFile};
 use crate::demangle::readable;
 use crate::go::GoTables;
 use crate::guess::unnamed_functions;
 use crate::named_range::NamedRange;
 use crate::plt::plt_entries;
-use crate::section::{Section, Source};
+use crate::section_contents::{SectionContents, SharedSource};
+use cached_rows::CachedRows;
+pub use cached_rows::sealed_table;
 use elf_symbols::ElfSymbols;
-use entry::Entry;
-use kept::KeptRows;
-pub use kept::sealed_table;
+use entry::SymbolTableEntry;
 use nyquist_object::{ByteSource as _, Elf, Svma};
 use nyquist_resources::{Budget, Charge};
 use row_table::{RowTable, SymbolRow};
-use rows::{KeptTable, Rows};
+use rows::{CachedTable, SymbolRows};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,10 +47,10 @@ pub(crate) struct UnsizedSymbol {
 /// The function symbols of one table, by address.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
-    rows: Rows,
+    rows: SymbolRows,
     /// Whether names have a leading underscore, as from compilers for macOS.
     has_underscores: bool,
-    strings: Section,
+    strings: SectionContents,
     /// The kind of the table.
     pub(crate) origin: Origin,
     /// The share of the rows in the memory budget.
@@ -73,14 +73,14 @@ impl SymbolTable {
     /// Reads the functions of the symbol table in the section with this name. `None` if there are none. If
     /// the table is in the cache of the module's answers, rows are read when they are needed.
     pub(crate) fn read(
-        elf: &Elf<Source>,
+        elf: &Elf<SharedSource>,
         name: &'static str,
         origin: Origin,
-        answers: Option<&KeptAnswers>,
+        answers: Option<&CachedAnswers>,
     ) -> Option<Self> {
         let header = elf.section(name)?;
         let strings = elf.sections().get(header.link as usize)?;
-        let strings = Section::open(elf, &strings.name).ok()?;
+        let strings = SectionContents::open(elf, &strings.name).ok()?;
         let rows = read_rows(elf, name, answers)?;
         let charge = elf.source().budget().map(Budget::charge);
         let has_room = charge.as_ref().is_none_or(|charge| charge.take(rows.size()));
@@ -88,12 +88,12 @@ impl SymbolTable {
     }
 
     /// The entries of the procedure linkage table, named after the functions that they jump to.
-    pub(crate) fn of_plt(elf: &Elf<Source>) -> Option<Self> {
+    pub(crate) fn of_plt(elf: &Elf<SharedSource>) -> Option<Self> {
         Self::of_ranges(plt_entries(elf), Origin::Plt)
     }
 
     /// The functions that the unwind information describes, with stand-ins for names.
-    pub(crate) fn of_unwind_info(elf: &Elf<Source>) -> Option<Self> {
+    pub(crate) fn of_unwind_info(elf: &Elf<SharedSource>) -> Option<Self> {
         Self::of_ranges(unnamed_functions(elf), Origin::UnwindInfo)
     }
 
@@ -101,7 +101,7 @@ impl SymbolTable {
     pub(crate) fn of_go(tables: &GoTables) -> Option<Self> {
         let entry = |(start, end, name)| {
             let name = u32::try_from(name).ok()?;
-            Some(Entry { start, end, name, rank: 0, is_sized: true })
+            Some(SymbolTableEntry { start, end, name, rank: 0, is_sized: true })
         };
         Self::new(tables.names().filter_map(entry).collect(), tables.strings(), Origin::GoTables)
     }
@@ -113,28 +113,31 @@ impl SymbolTable {
             let name = u32::try_from(strings.len()).ok()?;
             strings.extend_from_slice(&text);
             strings.push(0);
-            Some(Entry { start, end, name, rank: 0, is_sized: true })
+            Some(SymbolTableEntry { start, end, name, rank: 0, is_sized: true })
         };
         let entries = ranges.into_iter().filter_map(entry).collect();
-        Self::new(entries, Section::from(strings), origin)
+        Self::new(entries, SectionContents::from(strings), origin)
     }
 
     /// Symbols of a Mach-O file: each reaches up to the next one, and has an underscore before its name.
-    pub(crate) fn of_unsized(symbols: impl Iterator<Item = UnsizedSymbol>, strings: Section) -> Option<Self> {
+    pub(crate) fn of_unsized(
+        symbols: impl Iterator<Item = UnsizedSymbol>,
+        strings: SectionContents,
+    ) -> Option<Self> {
         let entry = |UnsizedSymbol { start, limit, name, rank }| {
-            (start < limit).then_some(Entry { start, end: limit, name, rank, is_sized: false })
+            (start < limit).then_some(SymbolTableEntry { start, end: limit, name, rank, is_sized: false })
         };
         let table = Self::new(symbols.filter_map(entry).collect(), strings, Origin::SymbolTable)?;
         Some(Self { has_underscores: true, ..table })
     }
 
     /// A table of these entries. `None` if there are none.
-    fn new(entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
+    fn new(entries: Vec<SymbolTableEntry>, strings: SectionContents, origin: Origin) -> Option<Self> {
         (!entries.is_empty()).then(|| Self::of_entries(entries, strings, origin))
     }
 
-    fn of_entries(entries: Vec<Entry>, strings: Section, origin: Origin) -> Self {
-        let rows = Rows::Read(RowTable::of(entries));
+    fn of_entries(entries: Vec<SymbolTableEntry>, strings: SectionContents, origin: Origin) -> Self {
+        let rows = SymbolRows::Read(RowTable::of(entries));
         Self { rows, has_underscores: false, strings, origin, _charge: None }
     }
 
@@ -203,12 +206,16 @@ fn without_version(name: &str) -> &str {
 }
 
 /// The functions of a section's symbols, as [`SymbolTable::read`] reads them.
-fn read_rows(elf: &Elf<Source>, name: &'static str, answers: Option<&KeptAnswers>) -> Option<Rows> {
+fn read_rows(
+    elf: &Elf<SharedSource>,
+    name: &'static str,
+    answers: Option<&CachedAnswers>,
+) -> Option<SymbolRows> {
     let symbols = ElfSymbols::open(elf, name)?;
-    let largest = kept::largest_file(symbols.count());
+    let largest = cached_rows::largest_file(symbols.count());
     let file = largest.zip(answers).and_then(|(largest, answers)| answers.table_file(elf, name, largest));
     if let Some(kept) = file.as_ref().and_then(|file| open_kept(elf, name, file)) {
-        return Some(Rows::Kept(kept));
+        return Some(SymbolRows::Kept(kept));
     }
     // A table that is read for the second time will probably be read again. Then storing it is worth the
     // sorting.
@@ -216,15 +223,15 @@ fn read_rows(elf: &Elf<Source>, name: &'static str, answers: Option<&KeptAnswers
     let table = RowTable::of(symbols.all());
     (table.len() > 0).then_some(())?;
     if let Some((answers, file)) = keeper {
-        answers.keep_table(&file, &kept::encode(&table, file.seed));
+        answers.keep_table(&file, &cached_rows::encode(&table, file.seed));
     }
-    Some(Rows::Read(table))
+    Some(SymbolRows::Read(table))
 }
 
 /// The cached functions of a section's symbols, if there are any. If one of their blocks is damaged, the
 /// symbols are read.
-fn open_kept(elf: &Elf<Source>, name: &'static str, file: &TableFile) -> Option<KeptTable> {
-    let kept = KeptRows::open(&file.open()?, file.seed)?;
+fn open_kept(elf: &Elf<SharedSource>, name: &'static str, file: &TableFile) -> Option<CachedTable> {
+    let kept = CachedRows::open(&file.open()?, file.seed)?;
     let (file, source) = (file.clone(), elf.source().clone());
     let remake = move || {
         file.remove();
@@ -232,7 +239,7 @@ fn open_kept(elf: &Elf<Source>, name: &'static str, file: &TableFile) -> Option<
         let symbols = elf.as_ref().and_then(|elf| ElfSymbols::open(elf, name));
         symbols.map(|symbols| RowTable::of(symbols.all())).unwrap_or_default()
     };
-    Some(KeptTable::new(kept, Box::new(remake)))
+    Some(CachedTable::new(kept, Box::new(remake)))
 }
 
 /// The names of the functions around addresses. `seed` is that of the head's checksum in the cached function
@@ -244,9 +251,9 @@ pub fn read_table(
     strings: Vec<u8>,
     addresses: &[u64],
 ) -> Option<Vec<Option<Arc<str>>>> {
-    let kept = KeptRows::open(&(Arc::new(file) as Source), seed)?;
-    let rows = Rows::Kept(KeptTable::new(kept, Box::new(RowTable::default)));
-    let strings = Section::from(strings);
+    let kept = CachedRows::open(&(Arc::new(file) as SharedSource), seed)?;
+    let rows = SymbolRows::Kept(CachedTable::new(kept, Box::new(RowTable::default)));
+    let strings = SectionContents::from(strings);
     let table =
         SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None };
     let name = |address: &u64| {
@@ -268,10 +275,10 @@ mod tests {
             strings.extend_from_slice(name.as_bytes());
             strings.push(0);
             let end = if size > 0 { start + size } else { 0x1000 };
-            Entry { start, end, name: at, rank, is_sized: size > 0 }
+            SymbolTableEntry { start, end, name: at, rank, is_sized: size > 0 }
         });
         let entries = entries.collect();
-        SymbolTable::new(entries, Section::from(strings), Origin::SymbolTable).unwrap()
+        SymbolTable::new(entries, SectionContents::from(strings), Origin::SymbolTable).unwrap()
     }
 
     fn check(table: &SymbolTable, address: u64, expected: Option<(&str, u64, u64)>) {
@@ -303,7 +310,8 @@ mod tests {
         let strings = b"\0__ZN3foo3barEv\0_main\0-[View draw@]\0";
         let symbol = |start, name, rank| UnsizedSymbol { start, limit: 0x300, name, rank };
         let symbols = [symbol(0x100, 1, 0), symbol(0x180, 16, 0), symbol(0x180, 22, 1), symbol(0x300, 16, 0)];
-        let table = SymbolTable::of_unsized(symbols.into_iter(), Section::from(strings.to_vec())).unwrap();
+        let table =
+            SymbolTable::of_unsized(symbols.into_iter(), SectionContents::from(strings.to_vec())).unwrap();
         check(&table, 0x17f, Some(("foo::bar()", 0x100, 0x180)));
         check(&table, 0x2ff, Some(("-[View draw@]", 0x180, 0x300)));
         check(&table, 0x300, None);
@@ -328,7 +336,7 @@ mod tests {
 
     /// `count` entries close together, which overlap, nest, and have several names and labels. They only
     /// depend on the seed.
-    pub(super) fn crowded(seed: u64, count: u32, span: u64) -> Vec<Entry> {
+    pub(super) fn crowded(seed: u64, count: u32, span: u64) -> Vec<SymbolTableEntry> {
         let mut state = seed;
         let mut below = |limit: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -338,7 +346,7 @@ mod tests {
             let (start, is_sized) = (below(span), below(3) > 0);
             let longest = if below(4) == 0 { 60 } else { 8 };
             let end = if is_sized { start + 1 + below(longest) } else { span + 40 };
-            Entry { start, end, name, rank: u8::from(is_sized) << 3 | below(3) as u8, is_sized }
+            SymbolTableEntry { start, end, name, rank: u8::from(is_sized) << 3 | below(3) as u8, is_sized }
         };
         (1..=count).map(entry).collect()
     }

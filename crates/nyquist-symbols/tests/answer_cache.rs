@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 
 /// A folder that is removed at the end of the test.
-struct Folder(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Folder {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("nyquist-answers-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -40,7 +40,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -80,7 +80,7 @@ fn own() -> (PathBuf, Vec<RelativeAddress>) {
 
 #[test]
 fn answers_are_the_same_with_and_without() {
-    let folder = Folder::new("same");
+    let folder = TestFolder::new("same");
     let listed = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/bin"].map(fs::read_dir);
     let files = listed.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
     let files = files.filter(|path| path.is_file()).filter_map(|path| Some((addresses(&path, 200)?, path)));
@@ -99,7 +99,7 @@ fn answers_are_the_same_with_and_without() {
 
 #[test]
 fn without_debug_info_one_answer_is_a_function() {
-    let folder = Folder::new("functions");
+    let folder = TestFolder::new("functions");
     let (source, path) = (folder.0.join("two.c"), folder.0.join("two.so"));
     let body = "(volatile int *at) { for (int i = 0; i < 9; i++) *at += i * *at; }";
     fs::write(&source, format!("void one{body}\nvoid other{body}\n")).unwrap();
@@ -127,7 +127,7 @@ fn without_debug_info_one_answer_is_a_function() {
 
 #[test]
 fn known_addresses_are_kept_and_new_ones_added() {
-    let folder = Folder::new("added");
+    let folder = TestFolder::new("added");
     let (path, all) = own();
     let (some, rest) = all.split_at(100);
     answers(&path, some, Some(folder.cache()));
@@ -152,7 +152,7 @@ fn known_addresses_are_kept_and_new_ones_added() {
 /// A changed answer in the cache must be returned. This is the only way to check that the cache was used.
 #[test]
 fn a_single_lookup_asks_the_cache_too() {
-    let folder = Folder::new("single");
+    let folder = TestFolder::new("single");
     let (path, addresses) = own();
     let expected = answers(&path, &addresses, Some(folder.cache()));
     let finder = finder(Some(folder.cache()));
@@ -165,7 +165,7 @@ fn a_single_lookup_asks_the_cache_too() {
 
 #[test]
 fn a_file_that_was_written_to_is_another_module() {
-    let folder = Folder::new("changed");
+    let folder = TestFolder::new("changed");
     let (own, addresses) = own();
     let copy = folder.0.join("copy");
     fs::copy(own, &copy).unwrap();
@@ -180,7 +180,7 @@ fn a_file_that_was_written_to_is_another_module() {
 
 #[test]
 fn files_changing_while_read_leave_nothing() {
-    let folder = Folder::new("meanwhile");
+    let folder = TestFolder::new("meanwhile");
     let (own, addresses) = own();
     let copy = folder.0.join("copy");
     fs::copy(own, &copy).unwrap();
@@ -194,7 +194,7 @@ fn files_changing_while_read_leave_nothing() {
 
 #[test]
 fn what_was_cancelled_is_looked_up_the_next_time() {
-    let folder = Folder::new("cancelled");
+    let folder = TestFolder::new("cancelled");
     let (path, addresses) = own();
     let finder = finder(Some(folder.cache()));
     let request = ModuleRequest { path: path.clone(), ..ModuleRequest::default() };
@@ -205,7 +205,7 @@ fn what_was_cancelled_is_looked_up_the_next_time() {
 
 #[test]
 fn damage_is_repaired_and_costs_no_answer() {
-    let folder = Folder::new("damage");
+    let folder = TestFolder::new("damage");
     let (path, addresses) = own();
     let expected = answers(&path, &addresses, None);
     answers(&path, &addresses[..200], Some(folder.cache()));
@@ -225,7 +225,7 @@ fn damage_is_repaired_and_costs_no_answer() {
 
 #[test]
 fn many_at_once_lose_nothing() {
-    let folder = Folder::new("many");
+    let folder = TestFolder::new("many");
     let (path, addresses) = own();
     let expected = answers(&path, &addresses, None);
     let next = AtomicUsize::new(0);
@@ -247,7 +247,7 @@ fn many_at_once_lose_nothing() {
 
 #[test]
 fn what_was_not_used_for_longest_makes_room() {
-    let folder = Folder::new("quota");
+    let folder = TestFolder::new("quota");
     let (own, addresses) = own();
     let copies = ["one", "two", "three"].map(|name| folder.0.join(name));
     for copy in &copies {
@@ -267,7 +267,7 @@ fn what_was_not_used_for_longest_makes_room() {
 
 #[test]
 fn a_folder_that_cannot_be_is_no_error() {
-    let folder = Folder::new("no-folder");
+    let folder = TestFolder::new("no-folder");
     let (path, addresses) = own();
     fs::write(folder.0.join("a"), "a file").unwrap();
     let cache = folder.cache();
@@ -277,7 +277,7 @@ fn a_folder_that_cannot_be_is_no_error() {
 
 #[test]
 fn a_link_in_the_place_of_a_file_is_not_followed() {
-    let folder = Folder::new("link");
+    let folder = TestFolder::new("link");
     let (path, addresses) = own();
     answers(&path, &addresses, Some(folder.cache()));
     let file = folder.file();
@@ -292,7 +292,7 @@ fn a_link_in_the_place_of_a_file_is_not_followed() {
 }
 
 /// A library with compressed debug info, and an address in each of two functions.
-fn compressed(folder: &Folder) -> (PathBuf, [RelativeAddress; 2]) {
+fn compressed(folder: &TestFolder) -> (PathBuf, [RelativeAddress; 2]) {
     let (source, path) = (folder.0.join("two.c"), folder.0.join("two.so"));
     let body = "(volatile int *at) { for (int i = 0; i < 9; i++) *at += i * *at; }";
     fs::write(&source, format!("void one{body}\nvoid other{body}\n")).unwrap();
@@ -312,7 +312,7 @@ fn compressed(folder: &Folder) -> (PathBuf, [RelativeAddress; 2]) {
 }
 
 /// The files of inflated sections in the cache.
-fn inflated(folder: &Folder) -> Vec<PathBuf> {
+fn inflated(folder: &TestFolder) -> Vec<PathBuf> {
     folder.files("sections")
 }
 
@@ -322,7 +322,7 @@ fn line_of(info: &AddressInfo) -> Option<u32> {
 
 #[test]
 fn what_was_inflated_once_is_read_as_it_was_then() {
-    let folder = Folder::new("inflated");
+    let folder = TestFolder::new("inflated");
     let (path, [one, other]) = compressed(&folder);
     let expected = answers(&path, &[one, other], None);
     assert_eq!([&expected[0], &expected[1]].map(line_of), [Some(1), Some(2)]);
@@ -353,7 +353,7 @@ fn what_was_inflated_once_is_read_as_it_was_then() {
 
 #[test]
 fn stale_inflated_sections_are_not_read() {
-    let folder = Folder::new("inflated-other");
+    let folder = TestFolder::new("inflated-other");
     let (path, [one, other]) = compressed(&folder);
     answers(&path, &[one], Some(folder.cache()));
     File::open(&path).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
@@ -365,7 +365,7 @@ fn stale_inflated_sections_are_not_read() {
 
 #[test]
 fn inflated_sections_without_room_are_not_kept() {
-    let folder = Folder::new("inflated-large");
+    let folder = TestFolder::new("inflated-large");
     let (path, [one, _]) = compressed(&folder);
     let small = Arc::new(AnswerCache::new(folder.0.join("a/b")).with_quota(400));
     assert_eq!(answers(&path, &[one], Some(small)), answers(&path, &[one], None));
@@ -375,7 +375,7 @@ fn inflated_sections_without_room_are_not_kept() {
 /// Modules that share a supplementary file do this.
 #[test]
 fn many_inflating_one_file_at_once_keep_it_whole() {
-    let folder = Folder::new("inflated-at-once");
+    let folder = TestFolder::new("inflated-at-once");
     let (path, [one, other]) = compressed(&folder);
     let expected = answers(&path, &[one, other], None);
     for round in 0..20 {
@@ -393,7 +393,7 @@ fn many_inflating_one_file_at_once_keep_it_whole() {
 
 /// A library without debug info, with enough symbols that their table is cached. Its functions have 8 bytes
 /// each. Every tenth has a second name, and every hundredth a label in it.
-fn large(folder: &Folder) -> (PathBuf, Vec<RelativeAddress>) {
+fn large(folder: &TestFolder) -> (PathBuf, Vec<RelativeAddress>) {
     let (source, path) = (folder.0.join("large.s"), folder.0.join("large.so"));
     let mut text = String::from(".text\n");
     for n in 0..20_000 {
@@ -413,7 +413,7 @@ fn large(folder: &Folder) -> (PathBuf, Vec<RelativeAddress>) {
 }
 
 /// The files of function tables in the cache.
-fn tables(folder: &Folder) -> Vec<PathBuf> {
+fn tables(folder: &TestFolder) -> Vec<PathBuf> {
     folder.files("functions")
 }
 
@@ -429,7 +429,7 @@ fn erase_symbols(path: &Path) {
 
 #[test]
 fn a_large_symbol_table_is_kept_the_second_time() {
-    let folder = Folder::new("table");
+    let folder = TestFolder::new("table");
     let (path, all) = large(&folder);
     let expected = answers(&path, &all, None);
     assert_eq!(expected[77].symbol.as_ref().map(|symbol| &*symbol.name), Some("f77"));
@@ -472,7 +472,7 @@ fn a_large_symbol_table_is_kept_the_second_time() {
 
 #[test]
 fn a_stale_function_table_is_not_read() {
-    let folder = Folder::new("table-other");
+    let folder = TestFolder::new("table-other");
     let (path, all) = large(&folder);
     answers(&path, &all[..10], Some(folder.cache()));
     answers(&path, &all[10..20], Some(folder.cache()));
@@ -487,7 +487,7 @@ fn a_stale_function_table_is_not_read() {
 
 #[test]
 fn a_function_table_without_room_is_not_kept() {
-    let folder = Folder::new("table-large");
+    let folder = TestFolder::new("table-large");
     let (path, all) = large(&folder);
     let small = || Some(Arc::new(AnswerCache::new(folder.0.join("a/b")).with_quota(1 << 20)));
     for some in [&all[..10], &all[10..20]] {
@@ -503,7 +503,7 @@ fn a_function_table_without_room_is_not_kept() {
 
 #[test]
 fn many_keep_one_function_table_whole_at_once() {
-    let folder = Folder::new("table-at-once");
+    let folder = TestFolder::new("table-at-once");
     let (path, all) = large(&folder);
     let expected = answers(&path, &all[..200], None);
     answers(&path, &all[200..210], Some(folder.cache()));
@@ -528,7 +528,7 @@ fn many_keep_one_function_table_whole_at_once() {
 
 #[test]
 fn the_least_recently_used_table_makes_room() {
-    let folder = Folder::new("table-oldest");
+    let folder = TestFolder::new("table-oldest");
     let (path, all) = large(&folder);
     answers(&path, &all[..10], Some(folder.cache()));
     answers(&path, &all[10..20], Some(folder.cache()));

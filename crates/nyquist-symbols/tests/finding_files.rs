@@ -2,8 +2,8 @@
 
 use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
 use nyquist_symbols::{
-    Fetch, FetchResult, FileRole, Finder, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths,
-    SymbolFiles,
+    AttemptOutcome, Fetch, FetchResult, FileRole, Finder, ModuleRequest, ModuleSymbols, RemoteFile,
+    SearchPaths, SymbolFiles,
 };
 use nyquist_system::OpenRoot;
 use std::fs;
@@ -64,9 +64,9 @@ fn debug_link(name: &str, target: &[u8]) -> Vec<u8> {
 }
 
 /// A folder that is removed at the end of the test.
-struct Folder(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Folder {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("nyquist-finding-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -91,7 +91,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -104,13 +104,13 @@ fn request(path: &Path) -> ModuleRequest {
     ModuleRequest { path: path.to_owned(), id, ..ModuleRequest::default() }
 }
 
-fn outcome(found: &SymbolFiles, path: &Path) -> Option<Outcome> {
+fn outcome(found: &SymbolFiles, path: &Path) -> Option<AttemptOutcome> {
     found.tried.iter().find(|attempt| attempt.path == path).map(|attempt| attempt.outcome.clone())
 }
 
 #[test]
 fn an_unpacked_perf_archive_is_a_users_folder() {
-    let folder = Folder::new("archive");
+    let folder = TestFolder::new("archive");
     let program = folder.write("symbols/.build-id/ab/010203/elf", &elf(Some(&ID), &[]));
     let found = folder.finder().find(&request(Path::new("/far/away/program")));
     assert_eq!(found.binary.unwrap().path, program);
@@ -118,7 +118,7 @@ fn an_unpacked_perf_archive_is_a_users_folder() {
 
 #[test]
 fn simpleperfs_cache_has_binaries_by_id_and_path() {
-    let folder = Folder::new("simpleperf");
+    let folder = TestFolder::new("simpleperf");
     let by_path = folder.write("binary_cache/system/lib64/libx.so", &elf(Some(&ID), &[]));
     let find = || folder.finder().find(&request(Path::new("/system/lib64/libx.so"))).binary.unwrap().path;
     assert_eq!(find(), by_path);
@@ -131,18 +131,18 @@ fn simpleperfs_cache_has_binaries_by_id_and_path() {
 
 #[test]
 fn a_file_with_another_build_id_is_not_used() {
-    let folder = Folder::new("other-id");
+    let folder = TestFolder::new("other-id");
     let program = folder.write("bin/program", &elf(Some(&[9; 4]), &[]));
     let found = folder.finder().find(&request(&program));
     assert!(found.binary.is_none());
-    let expected = Outcome::OtherIdentity("build id 09090909".to_owned());
+    let expected = AttemptOutcome::OtherIdentity("build id 09090909".to_owned());
     assert_eq!(outcome(&found, &program), Some(expected));
     assert!(ModuleSymbols::open(&found).is_err());
 }
 
 #[test]
 fn the_processes_own_root_comes_first() {
-    let folder = Folder::new("alternatives");
+    let folder = TestFolder::new("alternatives");
     let program = folder.write("bin/program", &elf(Some(&[9; 4]), &[]));
     let inside = folder.write("root/bin/program", &elf(Some(&ID), &[]));
     let mut wanted = request(&program);
@@ -154,7 +154,7 @@ fn the_processes_own_root_comes_first() {
 
 #[test]
 fn debug_files_are_found_by_build_id() {
-    let folder = Folder::new("by-id");
+    let folder = TestFolder::new("by-id");
     let program = folder.write("bin/program", &elf(Some(&ID), &[]));
     let debug = elf(Some(&ID), &[(".debug_info", b"x")]);
     for place in [
@@ -169,12 +169,12 @@ fn debug_files_are_found_by_build_id() {
     let first = folder.write("debug/.build-id/ab/010203.debug", &elf(Some(&[9; 4]), &[]));
     let found = folder.finder().find(&request(&program));
     assert_ne!(found.debug_file.as_ref().unwrap().path, first);
-    assert!(matches!(outcome(&found, &first), Some(Outcome::OtherIdentity(_))));
+    assert!(matches!(outcome(&found, &first), Some(AttemptOutcome::OtherIdentity(_))));
 }
 
 #[test]
 fn a_debug_link_with_right_checksum_is_followed() {
-    let folder = Folder::new("link");
+    let folder = TestFolder::new("link");
     let debug = elf(None, &[(".debug_info", b"right")]);
     let link = debug_link("program.dbg", &debug);
     let program = folder.write("bin/program", &elf(None, &[(".gnu_debuglink", &link)]));
@@ -186,7 +186,7 @@ fn a_debug_link_with_right_checksum_is_followed() {
         let wrong = folder.write(place, &elf(None, &[(".debug_info", b"wrong")]));
         let found = folder.finder().find(&wanted);
         assert!(found.debug_file.is_none());
-        assert_eq!(outcome(&found, &wrong), Some(Outcome::WrongChecksum));
+        assert_eq!(outcome(&found, &wrong), Some(AttemptOutcome::WrongChecksum));
     }
     let path = folder.write(Path::new("debug").join(below).to_str().unwrap(), &debug);
     assert_eq!(folder.finder().find(&wanted).debug_file.unwrap().path, path);
@@ -194,19 +194,19 @@ fn a_debug_link_with_right_checksum_is_followed() {
 
 #[test]
 fn a_right_checksum_excuses_no_other_build_id() {
-    let folder = Folder::new("link-id");
+    let folder = TestFolder::new("link-id");
     let debug = elf(Some(&[9; 4]), &[(".debug_info", b"x")]);
     let link = debug_link("program.dbg", &debug);
     let program = folder.write("bin/program", &elf(Some(&ID), &[(".gnu_debuglink", &link)]));
     let path = folder.write("bin/program.dbg", &debug);
     let found = folder.finder().find(&request(&program));
     assert!(found.debug_file.is_none());
-    assert!(matches!(outcome(&found, &path), Some(Outcome::OtherIdentity(_))));
+    assert!(matches!(outcome(&found, &path), Some(AttemptOutcome::OtherIdentity(_))));
 }
 
 #[test]
 fn a_supplementary_file_must_have_the_stated_id() {
-    let folder = Folder::new("dwz");
+    let folder = TestFolder::new("dwz");
     let link = [b"../shared.dwz\0".as_slice(), &[7; 4]].concat();
     let sections: [(&str, &[u8]); 2] = [(".debug_info", b"x"), (".gnu_debugaltlink", &link)];
     let program = folder.write("bin/program", &elf(Some(&ID), &sections));
@@ -214,14 +214,14 @@ fn a_supplementary_file_must_have_the_stated_id() {
     let found = folder.finder().find(&request(&program));
     assert!(found.supplementary.is_none());
     let refused = found.tried.iter().find(|attempt| attempt.wanted == FileRole::Supplementary).unwrap();
-    assert_eq!(refused.outcome, Outcome::OtherIdentity("build id 08080808".to_owned()));
+    assert_eq!(refused.outcome, AttemptOutcome::OtherIdentity("build id 08080808".to_owned()));
     fs::write(&wrong, elf(Some(&[7; 4]), &[])).unwrap();
     assert!(folder.finder().find(&request(&program)).supplementary.is_some());
 }
 
 #[test]
 fn a_file_without_id_is_known_by_its_mapped_self() {
-    let folder = Folder::new("identity");
+    let folder = TestFolder::new("identity");
     let program = folder.write("program", &elf(None, &[(".text", b"code")]));
     let metadata = fs::metadata(&program).unwrap();
     let mut text_hash = [0; 16];
@@ -239,7 +239,7 @@ fn a_file_without_id_is_known_by_its_mapped_self() {
     };
     assert!(find(identity.clone()).binary.is_some());
     let found = find(FileIdentity { modified_ns: 1, ..identity.clone() });
-    assert_eq!(outcome(&found, &program), Some(Outcome::OtherIdentity("it was modified".to_owned())));
+    assert_eq!(outcome(&found, &program), Some(AttemptOutcome::OtherIdentity("it was modified".to_owned())));
     assert!(find(FileIdentity { text_hash: [1; 16], ..identity.clone() }).binary.is_none());
     let debug_id = Some(ModuleId::File(identity).debug_id());
     let by_debug_id = |debug_id: Option<DebugId>| {
@@ -251,14 +251,14 @@ fn a_file_without_id_is_known_by_its_mapped_self() {
 
 #[test]
 fn what_is_no_file_is_said_to_be_none() {
-    let folder = Folder::new("no-file");
+    let folder = TestFolder::new("no-file");
     let text = folder.write("text", b"#!/bin/sh\n");
     let missing = folder.0.join("missing");
     for (path, expected) in [
-        (&folder.0, Outcome::Unreadable("not a regular file".to_owned())),
-        (&text, Outcome::Unreadable("not an object file".to_owned())),
-        (&missing, Outcome::Missing),
-        (&PathBuf::from("/dev/zero"), Outcome::Unreadable("not a regular file".to_owned())),
+        (&folder.0, AttemptOutcome::Unreadable("not a regular file".to_owned())),
+        (&text, AttemptOutcome::Unreadable("not an object file".to_owned())),
+        (&missing, AttemptOutcome::Missing),
+        (&PathBuf::from("/dev/zero"), AttemptOutcome::Unreadable("not a regular file".to_owned())),
     ] {
         let found = folder.finder().find(&request(path));
         assert_eq!(outcome(&found, path), Some(expected));
@@ -283,7 +283,7 @@ impl OneFile {
 }
 
 impl Fetch for OneFile {
-    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> FetchResult {
+    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> AttemptOutcome) -> FetchResult {
         let asked = match file {
             RemoteFile::Binary(id) => format!("binary {id}"),
             RemoteFile::DebugFile(id) => format!("debug file {id}"),
@@ -292,14 +292,14 @@ impl Fetch for OneFile {
         };
         self.asked.lock().unwrap().push(asked);
         let outcome = check(&self.path);
-        let path = (outcome == Outcome::Used).then(|| self.path.clone());
+        let path = (outcome == AttemptOutcome::Used).then(|| self.path.clone());
         FetchResult { path, tried: vec![("https://server/file".into(), outcome)] }
     }
 }
 
 #[test]
 fn what_is_nowhere_is_fetched_by_its_build_id() {
-    let folder = Folder::new("fetch");
+    let folder = TestFolder::new("fetch");
     let program = folder.write("bin/program", &elf(Some(&ID), &[]));
     let right = OneFile::new(folder.write("fetched/right", &elf(Some(&ID), &[(".debug_info", b"x")])));
     let finder = folder.finder().with_fetch(right.clone());
@@ -307,7 +307,7 @@ fn what_is_nowhere_is_fetched_by_its_build_id() {
     assert_eq!(found.debug_file.as_ref().unwrap().path, right.path);
     assert_eq!(right.asked(), ["debug file ab010203"], "the binary is there");
     let last = found.tried.last().unwrap();
-    assert_eq!((last.wanted, &last.outcome), (FileRole::DebugFile, &Outcome::Used));
+    assert_eq!((last.wanted, &last.outcome), (FileRole::DebugFile, &AttemptOutcome::Used));
     assert_eq!(last.path, Path::new("https://server/file"));
     // A binary that is gone, and contained its debug info.
     let found = finder.find(&request(&folder.0.join("gone")));
@@ -321,12 +321,12 @@ fn what_is_nowhere_is_fetched_by_its_build_id() {
 
 #[test]
 fn a_fetched_file_of_another_identity_is_unused() {
-    let folder = Folder::new("fetch-wrong");
+    let folder = TestFolder::new("fetch-wrong");
     let program = folder.write("bin/program", &elf(Some(&ID), &[]));
     let wrong = OneFile::new(folder.write("fetched/wrong", &elf(Some(&[9; 4]), &[(".debug_info", b"x")])));
     let found = folder.finder().with_fetch(wrong.clone()).find(&request(&program));
     assert!(found.debug_file.is_none());
-    let expected = Outcome::OtherIdentity("build id 09090909".to_owned());
+    let expected = AttemptOutcome::OtherIdentity("build id 09090909".to_owned());
     assert_eq!(outcome(&found, Path::new("https://server/file")), Some(expected));
     // Without a build id, nothing can be fetched.
     let plain = folder.write("bin/plain", &elf(None, &[]));
@@ -340,7 +340,7 @@ fn a_fetched_file_of_another_identity_is_unused() {
 
 #[test]
 fn source_is_fetched_on_request_alone() {
-    let folder = Folder::new("fetch-source");
+    let folder = TestFolder::new("fetch-source");
     let source = OneFile::new(folder.write("fetched/a.c", b"int main;"));
     let id = BuildId::new(&ID).unwrap();
     let fetched = folder.finder().with_fetch(source.clone()).fetch_source(&id, "/src/a.c");
@@ -385,7 +385,7 @@ fn split_package(id: u64) -> Vec<u8> {
 const SPLIT: u64 = 0x1122_3344_5566_7788;
 
 /// The files that are found for a program that is held open, as in a recording, given its path and the roots.
-fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> SymbolFiles {
+fn find_held(folder: &TestFolder, path: &Path, roots: Vec<OpenRoot>) -> SymbolFiles {
     let held = fs::File::open(folder.write("held", &split_program(SPLIT))).unwrap();
     let alternatives =
         vec![PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)))];
@@ -394,7 +394,7 @@ fn find_held(folder: &Folder, path: &Path, roots: Vec<OpenRoot>) -> SymbolFiles 
 
 #[test]
 fn a_package_beside_its_program_has_its_units() {
-    let folder = Folder::new("package");
+    let folder = TestFolder::new("package");
     let path = folder.0.join("bin/app");
     let package = folder.write("bin/app.dwp", &split_package(SPLIT));
     let find = || find_held(&folder, &path, Vec::new());
@@ -402,9 +402,9 @@ fn a_package_beside_its_program_has_its_units() {
     let cases = [
         (
             split_package(SPLIT + 1),
-            Outcome::OtherIdentity("none of the units that were split off is in it".into()),
+            AttemptOutcome::OtherIdentity("none of the units that were split off is in it".into()),
         ),
-        (elf(None, &[]), Outcome::Unreadable("no package of split units".into())),
+        (elf(None, &[]), AttemptOutcome::Unreadable("no package of split units".into())),
     ];
     for (bytes, expected) in cases {
         fs::write(&package, bytes).unwrap();
@@ -427,7 +427,7 @@ fn a_package_beside_its_program_has_its_units() {
 
 #[test]
 fn a_package_in_the_processes_root_comes_first() {
-    let folder = Folder::new("roots");
+    let folder = TestFolder::new("roots");
     let root = folder.0.join("root");
     let path = Path::new("/nyquist-nowhere/app");
     let package = folder.write("root/nyquist-nowhere/app.dwp", &split_package(SPLIT));

@@ -42,12 +42,12 @@ const UNLIKELY: u64 = 0xffff_ffff_c010_0000;
 const RELEASE: &str = "0.0.0-made-up";
 
 /// The root folder of a machine that has loaded the module.
-struct Machine {
+struct TestMachine {
     root: PathBuf,
     module: Vec<u8>,
 }
 
-impl Machine {
+impl TestMachine {
     fn new(name: &str) -> Self {
         let root = std::env::temp_dir().join(format!("nyquist-modules-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
@@ -131,7 +131,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for TestMachine {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }
@@ -147,7 +147,7 @@ fn chain(info: &AddressInfo) -> Vec<(String, Option<u32>)> {
 
 #[test]
 fn frames_of_modules_have_lines_from_any_place() {
-    let machine = Machine::new("places");
+    let machine = TestMachine::new("places");
     let debug = format!("usr/lib/debug/lib/modules/{RELEASE}/kernel/made/made-up.ko");
     let own = format!("lib/modules/{RELEASE}/kernel/made/made-up.ko");
     assert_eq!(machine.lines_from(Vec::new()), None);
@@ -170,7 +170,7 @@ fn frames_of_modules_have_lines_from_any_place() {
 
 #[test]
 fn files_of_another_id_or_no_place_are_not_used() {
-    let machine = Machine::new("other");
+    let machine = TestMachine::new("other");
     machine.list();
     machine.file(&format!("lib/modules/{RELEASE}/kernel/made/made-up.ko"), &machine.module);
     assert!(machine.lines_from(Vec::new()).is_some());
@@ -187,7 +187,7 @@ fn files_of_another_id_or_no_place_are_not_used() {
 
 #[test]
 fn damaged_modules_are_placed_or_refused() {
-    let machine = Machine::new("damaged");
+    let machine = TestMachine::new("damaged");
     let place = |bytes: &[u8]| {
         let Ok(elf) = Elf::open(bytes.to_vec()) else { return };
         if let Ok(image) = placed(&elf, |name| (name == ".text").then_some(Svma(TEXT))) {

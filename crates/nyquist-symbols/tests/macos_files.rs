@@ -7,7 +7,8 @@ use macos_image::{
 };
 use nyquist_object::{DebugId, MachUuid, ModuleId, RelativeAddress};
 use nyquist_symbols::{
-    AddressInfo, FileRole, Finder, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths, SymbolFiles,
+    AddressInfo, AttemptOutcome, FileRole, Finder, ModuleRequest, ModuleSymbols, Origin, SearchPaths,
+    SymbolFiles,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,9 +18,9 @@ const UUID: [u8; 16] = [0xab, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
 const OTHER: [u8; 16] = [0xcd; 16];
 
 /// A folder that is removed at the end of the test.
-struct Folder(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Folder {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("nyquist-macos-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -46,7 +47,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -105,7 +106,7 @@ fn names_come_from_symbols_exports_and_starts() {
 
 #[test]
 fn debug_info_in_the_image_ends_the_search() {
-    let folder = Folder::new("own");
+    let folder = TestFolder::new("own");
     let path = folder.write("app", &Image { kind: macos_image::EXECUTABLE, ..debug_symbols(UUID) }.build());
     let found = folder.find(&path);
     assert!(found.debug_file.is_none() && found.tried.len() == 1, "{:?}", found.tried);
@@ -123,14 +124,14 @@ fn a_dsym_is_used_where_it_is_of_the_same_build() {
         "symbols/app.dwarf",
         "symbols/app",
     ] {
-        let folder = Folder::new(&format!("dsym-{}", place.replace('/', "-")));
+        let folder = TestFolder::new(&format!("dsym-{}", place.replace('/', "-")));
         let path = folder.write("build/app", &image().build());
         let file = if place.ends_with(".dSYM") { format!("{place}/{inner}") } else { place.to_owned() };
         folder.write(&file, &debug_symbols(OTHER).build());
         let found = folder.find(&path);
         let attempt = found.tried.iter().find(|attempt| attempt.path == folder.0.join(&file)).expect(place);
         let other = "UUID CDCDCDCD-CDCD-CDCD-CDCD-CDCDCDCDCDCD".to_owned();
-        assert_eq!(attempt.outcome, Outcome::OtherIdentity(other), "{place}");
+        assert_eq!(attempt.outcome, AttemptOutcome::OtherIdentity(other), "{place}");
         check(&ModuleSymbols::open(&found).unwrap(), 0x1004, "first", "", Origin::SymbolTable);
         folder.write(&file, &debug_symbols(UUID).build());
         let found = folder.find(&path);
@@ -152,7 +153,7 @@ fn a_dsym_is_used_where_it_is_of_the_same_build() {
 
 #[test]
 fn a_bundles_dsym_is_named_after_the_bundle() {
-    let folder = Folder::new("bundle");
+    let folder = TestFolder::new("bundle");
     let path = folder.write("My.app/Contents/MacOS/app", &image().build());
     let file = "symbols/My.app.dSYM/Contents/Resources/DWARF/app";
     folder.write(file, &debug_symbols(UUID).build());
@@ -161,7 +162,7 @@ fn a_bundles_dsym_is_named_after_the_bundle() {
 
 #[test]
 fn a_universal_file_gives_the_one_with_the_uuid() {
-    let folder = Folder::new("universal");
+    let folder = TestFolder::new("universal");
     let other = Image {
         cpu: X86_64,
         uuid: Some(OTHER),
@@ -188,7 +189,7 @@ fn a_universal_file_gives_the_one_with_the_uuid() {
 
 #[test]
 fn the_ids_of_other_profilers_lead_to_the_file() {
-    let folder = Folder::new("ids");
+    let folder = TestFolder::new("ids");
     folder.write("symbols/app", &image().build());
     let find = |id, debug_id, path: &str| {
         let request = ModuleRequest { path: path.into(), id, debug_id, ..ModuleRequest::default() };
@@ -209,7 +210,7 @@ fn the_ids_of_other_profilers_lead_to_the_file() {
 
 #[test]
 fn a_breakpad_file_stands_in_for_a_missing_dsym() {
-    let folder = Folder::new("breakpad");
+    let folder = TestFolder::new("breakpad");
     let path = folder.write("app", &image().build());
     let id = "AB0102030405060708090A0B0C0D0E0F0";
     let text = format!("MODULE mac arm64 {id} app\nFILE 0 /src/b.c\nFUNC 1000 40 0 first\n1000 40 7 0\n");
@@ -280,7 +281,7 @@ fn check_linked(symbols: &ModuleSymbols) {
 
 #[test]
 fn debug_info_in_object_files_is_translated() {
-    let folder = Folder::new("objects");
+    let folder = TestFolder::new("objects");
     let object_path = folder.write("build/app.o", &object());
     set_time(&object_path, WRITTEN);
     let path = folder.write("app", &linked(object_path.to_str().unwrap()));
@@ -289,7 +290,7 @@ fn debug_info_in_object_files_is_translated() {
     set_time(&object_path, WRITTEN + 1);
     let found = folder.find(&path);
     let attempt = found.tried.iter().find(|attempt| attempt.wanted == FileRole::ObjectFile).unwrap();
-    assert_eq!(attempt.outcome, Outcome::OtherIdentity("it was modified".to_owned()));
+    assert_eq!(attempt.outcome, AttemptOutcome::OtherIdentity("it was modified".to_owned()));
     check(&ModuleSymbols::open(&found).unwrap(), 0x1004, "first", "", Origin::SymbolTable);
     // A copy in the user's folder is used instead.
     let copy = folder.write("symbols/app.o", &object());
@@ -297,7 +298,7 @@ fn debug_info_in_object_files_is_translated() {
     let found = folder.find(&path);
     assert_eq!(
         found.tried.last().map(|attempt| (&attempt.path, &attempt.outcome)),
-        Some((&copy, &Outcome::Used))
+        Some((&copy, &AttemptOutcome::Used))
     );
     check_linked(&ModuleSymbols::open(&found).unwrap());
 }
@@ -311,7 +312,7 @@ fn member(name: &str, modified: u64, contents: &[u8]) -> Vec<u8> {
 
 #[test]
 fn object_files_in_archives_are_found() {
-    let folder = Folder::new("archives");
+    let folder = TestFolder::new("archives");
     let unrelated = Image {
         kind: OBJECT,
         dwarf: dwarf("x.c", &[("x", 0, 8, 3)]),

@@ -43,7 +43,7 @@ fn own_symbols() -> ModuleSymbols {
 
 /// The functions and lines of an answer, from inside to outside, of the frames in this file.
 fn chain(info: &AddressInfo) -> Vec<(String, u32)> {
-    let here = |frame: &&nyquist_symbols::Frame| {
+    let here = |frame: &&nyquist_symbols::SourceFrame| {
         frame.file.as_ref().is_some_and(|file| file.ends_with("tests/own_program.rs"))
     };
     // With line tables only, the debug info has no paths for functions that were inlined.

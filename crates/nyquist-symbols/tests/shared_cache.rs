@@ -5,15 +5,17 @@ pub mod shared_cache_image;
 
 use nyquist_object::macho::shared_cache::SharedCache;
 use nyquist_object::{MachO, MachUuid, ModuleId, RelativeAddress};
-use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths, SymbolFiles};
+use nyquist_symbols::{
+    AttemptOutcome, Finder, ModuleRequest, ModuleSymbols, Origin, SearchPaths, SymbolFiles,
+};
 use shared_cache_image::{SUFFIXES, UUIDS, build};
 use std::fs;
 use std::path::PathBuf;
 
 /// A folder with a cache.
-struct Folder(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Folder {
+impl TestFolder {
     fn new(name: &str, suffixes: &[&str]) -> Self {
         let path = std::env::temp_dir().join(format!("nyquist-shared-cache-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -37,7 +39,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -54,7 +56,7 @@ fn names<const N: usize>(symbols: &ModuleSymbols, addresses: [u32; N]) -> [(Stri
 
 #[test]
 fn libraries_have_own_symbols_and_separate_ones() {
-    let folder = Folder::new("whole", &SUFFIXES);
+    let folder = TestFolder::new("whole", &SUFFIXES);
     for (number, name) in ["one", "two"].into_iter().enumerate() {
         for id in [Some(UUIDS[number]), None] {
             let symbols = folder.open(&format!("/usr/lib/lib{name}.dylib"), id);
@@ -76,23 +78,23 @@ fn libraries_have_own_symbols_and_separate_ones() {
 #[test]
 fn without_other_files_a_cache_gives_what_it_has() {
     // Without the separate file of symbols, only the start of a function is known.
-    let folder = Folder::new("tables", &SUFFIXES[..2]);
+    let folder = TestFolder::new("tables", &SUFFIXES[..2]);
     let symbols = folder.open("/usr/lib/libone.dylib", Some(UUIDS[0]));
     let expected = [("one".to_owned(), Origin::SymbolTable), ("fun_1040".to_owned(), Origin::UnwindInfo)];
     assert_eq!(names(&symbols, [0x1000, 0x1041]), expected);
-    let folder = Folder::new("alone", &SUFFIXES[..1]);
+    let folder = TestFolder::new("alone", &SUFFIXES[..1]);
     let symbols = folder.open("/usr/lib/libone.dylib", Some(UUIDS[0]));
     assert_eq!(names(&symbols, [0x1000]).map(|(name, _)| name), [String::new()]);
 }
 
 #[test]
 fn a_library_of_another_build_is_not_used() {
-    let folder = Folder::new("other", &SUFFIXES);
+    let folder = TestFolder::new("other", &SUFFIXES);
     let found = folder.find("/usr/lib/libone.dylib", Some([0x33; 16]));
     assert!(found.binary.is_none());
     let of_cache = |path: &PathBuf| path.ends_with("dyld_shared_cache_arm64e");
     let tried = found.tried.iter().find(|attempt| of_cache(&attempt.path)).unwrap();
-    assert_eq!(tried.outcome, Outcome::OtherIdentity("libraries of other builds".to_owned()));
+    assert_eq!(tried.outcome, AttemptOutcome::OtherIdentity("libraries of other builds".to_owned()));
     let symbols = folder.0.join("dyld_shared_cache_arm64e.symbols");
     let mut bytes = fs::read(&symbols).unwrap();
     bytes[88] ^= 1;

@@ -3,7 +3,7 @@
 use nyquist_object::elf::Architecture;
 use nyquist_object::{DebugId, FileSource, ModuleId, PeCodeId, PeId, RelativeAddress};
 use nyquist_symbols::{
-    Finder, ModuleRequest, ModuleSymbols, OpenFile, Origin, Outcome, SearchPaths, SymbolFiles,
+    AttemptOutcome, Finder, ModuleRequest, ModuleSymbols, OpenFile, Origin, SearchPaths, SymbolFiles,
     WindowsContents,
 };
 use std::fs::File;
@@ -15,9 +15,9 @@ const GUID: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x10, 0x11, 0x12, 0x13, 0x14,
 const CODE_ID: PeCodeId = PeCodeId { timestamp: 0x5ca1_2c43, size_of_image: 0x3000 };
 
 /// A folder that is removed at the end of the test.
-struct Folder(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Folder {
+impl TestFolder {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("nyquist-windows-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -45,7 +45,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -257,7 +257,7 @@ fn check(symbols: &ModuleSymbols, address: u32, origin: Origin, expected: &[(&st
 
 #[test]
 fn a_pdb_says_functions_lines_and_inlined_calls() {
-    let folder = Folder::new("pdb");
+    let folder = TestFolder::new("pdb");
     let app = folder.write("app.exe", &image());
     folder.write("app.pdb", &pdb(0xa));
     let found = folder.find(&app);
@@ -292,7 +292,7 @@ fn a_pdb_says_functions_lines_and_inlined_calls() {
 /// there.
 #[test]
 fn inlined_functions_of_other_objects_have_names() {
-    let folder = Folder::new("ltcg");
+    let folder = TestFolder::new("ltcg");
     let app = folder.write("app.exe", &image());
     // The third number from the first object file of the list, whose name differs in case. There the number
     // is 0x5005.
@@ -319,7 +319,7 @@ fn inlined_functions_of_other_objects_have_names() {
 
 #[test]
 fn a_pdb_alone_answers_too() {
-    let folder = Folder::new("alone");
+    let folder = TestFolder::new("alone");
     folder.write("symbols/app.pdb/04030201060508070910111213141516A/app.pdb", &pdb(0xa));
     let symbols = ModuleSymbols::open(&folder.find(Path::new("C:\\Program Files\\app.exe"))).unwrap();
     check(&symbols, 0x1000, Origin::DebugInfo, &[("work(int)", "C:\\src\\work.cc", 10)]);
@@ -327,14 +327,14 @@ fn a_pdb_alone_answers_too() {
 
 #[test]
 fn the_id_decides_which_pdb_is_used() {
-    let folder = Folder::new("ids");
+    let folder = TestFolder::new("ids");
     let app = folder.write("app.exe", &image());
     folder.write("app.pdb", &pdb(0xb));
     let found = folder.find(&app);
     assert!(found.debug_file.is_none());
     let tried = found.tried.iter().find(|attempt| attempt.path == folder.0.join("app.pdb")).unwrap();
     let other = "debug id 04030201060508070910111213141516b".to_owned();
-    assert_eq!(tried.outcome, Outcome::OtherIdentity(other));
+    assert_eq!(tried.outcome, AttemptOutcome::OtherIdentity(other));
     // Only exports are left.
     let symbols = ModuleSymbols::open(&found).unwrap();
     check(&symbols, 0x1010, Origin::Exports, &[("exported_by_image", "", 0)]);
@@ -342,7 +342,7 @@ fn the_id_decides_which_pdb_is_used() {
 
 #[test]
 fn an_image_of_another_build_is_not_used() {
-    let folder = Folder::new("image");
+    let folder = TestFolder::new("image");
     let mut other = image();
     put(&mut other, 0x48, &words(&[1]));
     let app = folder.write("app.exe", &other);
@@ -354,7 +354,7 @@ fn an_image_of_another_build_is_not_used() {
 #[test]
 fn breakpad_files_are_found_by_name_and_layout() {
     for path in ["symbols/app.sym", "symbols/app.pdb/04030201060508070910111213141516A/app.sym", "app.sym"] {
-        let folder = Folder::new(&format!("breakpad-{}", path.len()));
+        let folder = TestFolder::new(&format!("breakpad-{}", path.len()));
         let app = folder.write("app.exe", &image());
         let file = folder.write(path, SYMBOL_FILE.as_bytes());
         let found = folder.find(&app);
@@ -367,7 +367,7 @@ fn breakpad_files_are_found_by_name_and_layout() {
 
 #[test]
 fn a_saved_profile_names_the_pdb() {
-    let folder = Folder::new("saved");
+    let folder = TestFolder::new("saved");
     folder.write("symbols/other-name.pdb", &pdb(0xa));
     let request = ModuleRequest {
         path: PathBuf::from("C:\\app.exe"),
@@ -380,7 +380,7 @@ fn a_saved_profile_names_the_pdb() {
 
 #[test]
 fn a_linux_program_named_exe_is_one_of_linux() {
-    let folder = Folder::new("elf");
+    let folder = TestFolder::new("elf");
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let path = folder.write("program.exe", &program);
     let found = folder.find_request(&ModuleRequest { path, ..ModuleRequest::default() });
@@ -390,7 +390,7 @@ fn a_linux_program_named_exe_is_one_of_linux() {
 #[test]
 fn functions_are_counted_by_architecture() {
     const TABLE_BYTES: u32 = 48;
-    let folder = Folder::new("described");
+    let folder = TestFolder::new("described");
     let expected = [(0x8664, Architecture::X86_64, 4), (0xaa64, Architecture::Aarch64, 6)];
     for (machine, architecture, functions) in expected {
         let mut bytes = image();
@@ -406,7 +406,7 @@ fn functions_are_counted_by_architecture() {
 
 #[test]
 fn damaged_pdbs_end() {
-    let folder = Folder::new("damaged");
+    let folder = TestFolder::new("damaged");
     let whole = pdb(0xa);
     let app = folder.write("app.exe", &image());
     let look = |bytes: &[u8]| {

@@ -1,6 +1,6 @@
 //! The properties of an architecture that are needed to walk stacks and to compile tables.
 
-use crate::cfi::State;
+use crate::cfi::CfiRow;
 use crate::rule::Rule;
 use crate::{FrameAddress, Reason, StackMemory};
 use nyquist_object::Avma;
@@ -39,7 +39,7 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     const CALLED: Rule;
 
     /// The rule that is equivalent to a row of call frame information.
-    fn rule(row: &State<'_>, is_signal: bool) -> Rule;
+    fn rule(row: &CfiRow<'_>, is_signal: bool) -> Rule;
 
     /// The tracked state besides the three registers, from all registers. `interrupted` is whether the frame
     /// was interrupted, so that any of its instructions can be the next one.
@@ -55,20 +55,23 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// The caller of a frame whose rule only needs the tracked registers.
     fn apply(
         rule: Rule,
-        frame: &Frame<Self>,
+        frame: &FrameRegisters<Self>,
         memory: &impl StackMemory,
         address_bits: u64,
-    ) -> Result<Frame<Self>, Reason>;
+    ) -> Result<FrameRegisters<Self>, Reason>;
 
     /// The registers that the kernel saved when it delivered a signal, from the signal frame.
-    fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason>;
+    fn signal_context(
+        frame: &FrameRegisters<Self>,
+        memory: &impl StackMemory,
+    ) -> Result<FullRegisters<Self>, Reason>;
 
     /// The offset of the description of the thread's signal stack (`uc_stack`) from the signal frame's stack
     /// pointer.
     const SIGNAL_STACK: u64;
 
     /// Whether the memory at a frame's stack pointer looks like a signal frame of the kernel.
-    fn is_signal_frame(frame: &Frame<Self>, memory: &impl StackMemory) -> bool;
+    fn is_signal_frame(frame: &FrameRegisters<Self>, memory: &impl StackMemory) -> bool;
 
     /// Whether the code at `offset` is the return from a signal handler.
     fn is_signal_return(code: &[u8], offset: usize) -> bool;
@@ -101,12 +104,12 @@ pub(crate) struct LostCaller<A: Architecture> {
     /// The start of the caller's function, if that is known. The address within the function is not known.
     pub(crate) function: Option<Avma>,
     /// The frame of the caller's caller.
-    pub(crate) next: Frame<A>,
+    pub(crate) next: FrameRegisters<A>,
 }
 
 /// The registers that most steps need.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame<A: Architecture> {
+pub(crate) struct FrameRegisters<A: Architecture> {
     pub(crate) ip: u64,
     pub(crate) sp: u64,
     pub(crate) fp: u64,
@@ -116,7 +119,7 @@ pub(crate) struct Frame<A: Architecture> {
     pub(crate) interrupted: bool,
 }
 
-impl<A: Architecture> Frame<A> {
+impl<A: Architecture> FrameRegisters<A> {
     /// The address by which the frame's rule is found.
     pub(crate) fn lookup(&self) -> u64 {
         if self.interrupted { self.ip } else { self.ip.wrapping_sub(1) }

@@ -9,24 +9,24 @@ const ENTRIES: usize = 1 << BITS;
 /// The rule of one address of one module. The key never changes, so no entry has to be invalidated when
 /// modules come and go. Processes that map the same module share its entries.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct CachedRule {
     module: u32,
     address: u32,
     rule: Rule,
 }
 
-const _: () = assert!(size_of::<Entry>() == 16);
+const _: () = assert!(size_of::<CachedRule>() == 16);
 
 /// Direct-mapped: a new entry replaces the entry in its slot.
 #[derive(Debug)]
 pub(crate) struct RuleCache {
-    entries: Box<[Entry]>,
+    entries: Box<[CachedRule]>,
 }
 
 impl RuleCache {
     pub(crate) fn new() -> Self {
         // No module has number 0.
-        Self { entries: vec![Entry { module: 0, address: 0, rule: Rule::UNCOVERED }; ENTRIES].into() }
+        Self { entries: vec![CachedRule { module: 0, address: 0, rule: Rule::UNCOVERED }; ENTRIES].into() }
     }
 
     /// The rule of the address. `find` returns it if it is not cached.
@@ -34,7 +34,7 @@ impl RuleCache {
     pub(crate) fn rule(&mut self, module: u32, address: u32, find: impl FnOnce() -> Rule) -> Rule {
         let entry = &mut self.entries[slot(module, address)];
         if entry.module != module || entry.address != address {
-            *entry = Entry { module, address, rule: find() };
+            *entry = CachedRule { module, address, rule: find() };
         }
         entry.rule
     }

@@ -1,13 +1,13 @@
 //! The instructions of code that no unwind information covers.
 
-use crate::call::Call;
+use crate::call_instruction::CallInstruction;
 use crate::{aarch64, x86_64};
-use nyquist_object::elf::{Section, Segment};
+use nyquist_object::elf::{ElfSection, ElfSegment};
 use nyquist_object::{Architecture, ByteSource, Elf, FileOffset, Pe, Svma};
 use std::borrow::Cow;
 use std::ops::Range;
 
-impl Call {
+impl CallInstruction {
     /// The call before a return address, given the last [`LONGEST`](Self::LONGEST) bytes of instructions
     /// before it, or fewer if the code begins later. `None` if there is no call, or if the architecture is
     /// not supported.
@@ -45,7 +45,7 @@ pub(crate) struct CodeRange {
 /// The executable parts of executable segments, by the sections, because segments also hold data. Linkage
 /// tables are left out. So is old code that BOLT keeps after it has moved functions to its own sections.
 pub(crate) fn live_code<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange]) -> Vec<CodeRange> {
-    let is_live = |section: &Section| section.is_code() && !section.name.starts_with(".bolt.org.");
+    let is_live = |section: &ElfSection| section.is_code() && !section.name.starts_with(".bolt.org.");
     let sections = ranges_of(elf, is_live);
     if sections.is_empty() {
         return code.to_vec();
@@ -69,12 +69,12 @@ pub(crate) fn linkage_tables<S: ByteSource>(elf: &Elf<S>) -> Vec<CodeRange> {
     within(&code_ranges(elf), &tables)
 }
 
-fn is_linkage_table(section: &Section) -> bool {
+fn is_linkage_table(section: &ElfSection) -> bool {
     section.name == ".plt" || section.name.starts_with(".plt.")
 }
 
 /// The relative addresses of some sections, by address.
-fn ranges_of<S: ByteSource>(elf: &Elf<S>, is_one: impl Fn(&Section) -> bool) -> Vec<Range<u32>> {
+fn ranges_of<S: ByteSource>(elf: &Elf<S>, is_one: impl Fn(&ElfSection) -> bool) -> Vec<Range<u32>> {
     let base = elf.image_base().0;
     let ranges = elf.sections().iter().filter(|section| is_one(section)).filter_map(|section| {
         let start = u32::try_from(section.address.0.checked_sub(base)?).ok()?;
@@ -119,7 +119,7 @@ pub(crate) fn pe_code_ranges<S: ByteSource>(pe: &Pe<S>) -> Vec<CodeRange> {
     ranges
 }
 
-fn code_range(segment: &Segment, base: Svma, file_len: u64) -> Option<CodeRange> {
+fn code_range(segment: &ElfSegment, base: Svma, file_len: u64) -> Option<CodeRange> {
     let start = u32::try_from(segment.address.0.checked_sub(base.0)?).ok()?;
     let size = segment.file_size.min(file_len.checked_sub(segment.offset.0)?);
     let end = u64::from(start).saturating_add(size).min(u64::from(u32::MAX)) as u32;
@@ -196,12 +196,12 @@ pub(crate) struct CodeAround<'a> {
     pub(crate) code: Cow<'a, [u8]>,
     /// The offset of the address in the code.
     pub(crate) at: usize,
-    pub(crate) extent: Extent,
+    pub(crate) extent: UncoveredExtent,
 }
 
 /// The extent of the uncovered code around an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum UncoveredExtent {
     /// A large piece, or a piece of unknown origin.
     Any,
     /// A small gap between described functions, as linkers and start files leave it. It begins with a
@@ -212,7 +212,7 @@ pub(crate) enum Extent {
 }
 
 impl<'a> CodeAround<'a> {
-    pub(crate) fn new((code, at): (&'a [u8], usize), extent: Extent) -> Self {
+    pub(crate) fn new((code, at): (&'a [u8], usize), extent: UncoveredExtent) -> Self {
         Self { code: code.into(), at, extent }
     }
 }

@@ -3,15 +3,15 @@
 
 use crate::Damage;
 use crate::architecture::Architecture;
-use crate::cfi::{Entries, Fde, FrameSection, Interpreter, Rows, SectionKind};
+use crate::cfi::{Fde, FdeEntries, FrameSection, Interpreter, RowReceiver, SectionKind};
 use crate::code::AllCode;
 use crate::rule::Rule;
-use crate::table::{Table, TableBuilder};
+use crate::rule_table::{RuleTable, TableBuilder};
 use std::ops::Range;
 
 /// A range of a module's code and the FDE that describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct CodePiece {
     /// The first address, relative to the image base.
     pub(crate) start: u32,
     /// The address after the last byte.
@@ -19,7 +19,7 @@ pub(crate) struct Piece {
     fde: FdePlace,
 }
 
-impl Piece {
+impl CodePiece {
     /// The kind of the FDE's section, and the FDE's offset in it. `None` if no FDE describes the code.
     pub(crate) fn place(self) -> Option<(SectionKind, usize)> {
         Some((self.fde.kind()?, self.fde.offset()))
@@ -67,12 +67,12 @@ impl FdePlace {
 pub(crate) struct FunctionRange {
     /// Its code, relative to the image base. Not empty.
     pub(crate) range: Range<u32>,
-    pub(crate) description: Description,
+    pub(crate) description: FunctionDescription,
 }
 
 /// The description of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Description {
+pub(crate) enum FunctionDescription {
     /// A compact unwind encoding.
     Compact(u32),
     /// The offset in the function at which each of its rules begins to hold, in ascending order.
@@ -81,15 +81,15 @@ pub(crate) enum Description {
 
 /// The compiled FDEs of one module.
 #[derive(Debug)]
-pub(crate) struct Compiled {
-    pub(crate) table: Table,
+pub(crate) struct CompiledFdes {
+    pub(crate) table: RuleTable,
     /// By address; none overlap.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<CodePiece>,
 }
 
 /// Compiles the FDEs of a module.
 #[derive(Debug)]
-pub(crate) struct Compiler<'a> {
+pub(crate) struct FdeCompiler<'a> {
     pub(crate) image_base: u64,
     /// Relative addresses of the module's code. Descriptions outside of it are of code that the linker
     /// discarded, or are wrong.
@@ -97,7 +97,7 @@ pub(crate) struct Compiler<'a> {
     pub(crate) damage: &'a mut Damage,
 }
 
-impl Compiler<'_> {
+impl FdeCompiler<'_> {
     /// Compiles all sections and functions. Prologues and epilogues of functions with compact encodings are
     /// read from `code`.
     pub(crate) fn compile<A: Architecture>(
@@ -105,9 +105,9 @@ impl Compiler<'_> {
         sections: &[FrameSection],
         functions: &[FunctionRange],
         code: &AllCode,
-    ) -> Compiled {
+    ) -> CompiledFdes {
         let pieces = self.all_pieces::<A>(sections, functions);
-        Compiled { table: self.table::<A>(&pieces, sections, (functions, code)), pieces }
+        CompiledFdes { table: self.table::<A>(&pieces, sections, (functions, code)), pieces }
     }
 
     /// All pieces, by address. If two sections describe the same code, the earlier one is used. No section is
@@ -116,7 +116,7 @@ impl Compiler<'_> {
         &mut self,
         sections: &[FrameSection],
         functions: &[FunctionRange],
-    ) -> Vec<Piece> {
+    ) -> Vec<CodePiece> {
         let mut pieces = function_pieces::<A>(functions);
         for section in sections {
             pieces = fill_gaps(pieces, self.section_pieces(section));
@@ -125,14 +125,14 @@ impl Compiler<'_> {
     }
 
     /// The pieces that the entries of a section describe, by address.
-    pub(crate) fn section_pieces(&mut self, section: &FrameSection) -> Vec<Piece> {
+    pub(crate) fn section_pieces(&mut self, section: &FrameSection) -> Vec<CodePiece> {
         flatten(self.pieces(section))
     }
 
     /// The pieces that the entries at some offsets of a section describe, by address. `None` if an entry
     /// describes no code, or if two entries describe the same code.
-    pub(crate) fn pieces_at(&mut self, section: &FrameSection, offsets: &[usize]) -> Option<Vec<Piece>> {
-        let (mut entries, mut pieces) = (Entries::new(section), Vec::with_capacity(offsets.len()));
+    pub(crate) fn pieces_at(&mut self, section: &FrameSection, offsets: &[usize]) -> Option<Vec<CodePiece>> {
+        let (mut entries, mut pieces) = (FdeEntries::new(section), Vec::with_capacity(offsets.len()));
         for &offset in offsets {
             match entries.at(offset) {
                 Some((fde, _)) if fde.start == fde.end => return None,
@@ -147,16 +147,18 @@ impl Compiler<'_> {
     /// The table of consecutive pieces.
     pub(crate) fn table<A: Architecture>(
         &mut self,
-        pieces: &[Piece],
+        pieces: &[CodePiece],
         sections: &[FrameSection],
         (functions, code): (&[FunctionRange], &AllCode),
-    ) -> Table {
+    ) -> RuleTable {
         /// The estimated number of rows of a function, which is more than real functions have.
         const ROWS: usize = 12;
         let extent = pieces.first().zip(pieces.last()).map_or(0, |(first, last)| last.end - first.start);
         let mut builder = TableBuilder::new(pieces.len() * ROWS, extent.min(1 << 28) as usize);
-        let mut interpreters: Vec<_> =
-            sections.iter().map(|section| (Entries::new(section), Interpreter::<A>::new(section))).collect();
+        let mut interpreters: Vec<_> = sections
+            .iter()
+            .map(|section| (FdeEntries::new(section), Interpreter::<A>::new(section)))
+            .collect();
         for piece in pieces {
             let Some(kind) = piece.fde.kind() else {
                 if let Some(function) = functions.get(piece.fde.offset()) {
@@ -177,9 +179,9 @@ impl Compiler<'_> {
     }
 
     /// The code that each FDE of a section describes, in the order of the file.
-    fn pieces(&mut self, section: &FrameSection) -> Vec<Piece> {
+    fn pieces(&mut self, section: &FrameSection) -> Vec<CodePiece> {
         let mut pieces = Vec::new();
-        for entry in Entries::new(section) {
+        for entry in FdeEntries::new(section) {
             match entry {
                 Ok(fde) => pieces.extend(self.piece(section, &fde)),
                 Err(bad) => self.damage.add(|| format!("{} at {:#x}", bad.reason, bad.offset)),
@@ -189,9 +191,9 @@ impl Compiler<'_> {
     }
 
     /// The code of the module that an FDE describes.
-    fn piece(&self, section: &FrameSection, fde: &Fde<'_>) -> Option<Piece> {
+    fn piece(&self, section: &FrameSection, fde: &Fde<'_>) -> Option<CodePiece> {
         let (range, fde) = self.range(fde).zip(FdePlace::new(section.kind, fde.offset))?;
-        Some(Piece { start: range.start, end: range.end, fde })
+        Some(CodePiece { start: range.start, end: range.end, fde })
     }
 
     /// The part of the FDE's range that is code of the module.
@@ -206,8 +208,8 @@ impl Compiler<'_> {
     /// Adds the rows that hold within the piece. Code with damaged instructions is treated as uncovered.
     fn rows<'s, A: Architecture>(
         &mut self,
-        piece: &Piece,
-        entries: &mut Entries<'s>,
+        piece: &CodePiece,
+        entries: &mut FdeEntries<'s>,
         interpreter: &mut Interpreter<'s, A>,
         builder: &mut TableBuilder,
     ) {
@@ -226,7 +228,7 @@ impl Compiler<'_> {
 
 /// Adds the rows of an FDE to the table.
 struct PieceRows<'a> {
-    piece: &'a Piece,
+    piece: &'a CodePiece,
     base: u64,
     /// Where the piece begins, as stated in the file, and how many bytes it has.
     start: u64,
@@ -245,7 +247,7 @@ impl PieceRows<'_> {
     }
 }
 
-impl Rows for PieceRows<'_> {
+impl RowReceiver for PieceRows<'_> {
     #[inline]
     fn row(&mut self, address: u64, rule: Rule) {
         if let Some(address) = self.address(address) {
@@ -263,11 +265,11 @@ impl Rows for PieceRows<'_> {
 
 /// The pieces of functions, which are in order and without overlaps. If a function refers to an FDE, its
 /// piece has that FDE.
-fn function_pieces<A: Architecture>(functions: &[FunctionRange]) -> Vec<Piece> {
+fn function_pieces<A: Architecture>(functions: &[FunctionRange]) -> Vec<CodePiece> {
     const MODE: u32 = 0x0f00_0000;
     let piece = |(number, function): (usize, &FunctionRange)| {
         let fde = match function.description {
-            Description::Compact(encoding) if encoding & MODE == A::COMPACT_DWARF => {
+            FunctionDescription::Compact(encoding) if encoding & MODE == A::COMPACT_DWARF => {
                 // If an FDE's offset is too large for the encoding, it is written as zero, where the section
                 // has a CIE. Such an FDE is found by its address.
                 let offset = (encoding & 0x00ff_ffff) as usize;
@@ -275,14 +277,14 @@ fn function_pieces<A: Architecture>(functions: &[FunctionRange]) -> Vec<Piece> {
             }
             _ => FdePlace::function(number),
         };
-        Some(Piece { start: function.range.start, end: function.range.end, fde: fde? })
+        Some(CodePiece { start: function.range.start, end: function.range.end, fde: fde? })
     };
     functions.iter().enumerate().filter_map(piece).collect()
 }
 
 /// Adds the rows of a function that no FDE describes.
 fn function_rows<A: Architecture>(
-    piece: &Piece,
+    piece: &CodePiece,
     function: &FunctionRange,
     code: &AllCode,
     builder: &mut TableBuilder,
@@ -294,15 +296,15 @@ fn function_rows<A: Architecture>(
         }
     };
     match &function.description {
-        Description::Compact(encoding) => {
+        FunctionDescription::Compact(encoding) => {
             A::compact_rows(*encoding, code.of(&function.range).unwrap_or_default(), &mut add);
         }
-        Description::Rows(rows) => rows.iter().for_each(|&(offset, rule)| add(offset, rule)),
+        FunctionDescription::Rows(rows) => rows.iter().for_each(|&(offset, rule)| add(offset, rule)),
     }
 }
 
 /// The ranges that pieces cover, with adjacent ranges merged.
-pub(crate) fn merge(pieces: &[Piece]) -> Vec<Range<u32>> {
+pub(crate) fn merge(pieces: &[CodePiece]) -> Vec<Range<u32>> {
     let mut covered: Vec<Range<u32>> = Vec::new();
     for piece in pieces {
         match covered.last_mut() {
@@ -315,7 +317,7 @@ pub(crate) fn merge(pieces: &[Piece]) -> Vec<Range<u32>> {
 
 /// Sorts pieces and resolves overlaps. The piece with the latest start wins, and of equal starts the first
 /// one in the file. A piece that it interrupts continues after it.
-fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
+fn flatten(mut pieces: Vec<CodePiece>) -> Vec<CodePiece> {
     if pieces.is_sorted_by(|a, b| a.end <= b.start) {
         return pieces;
     }
@@ -323,8 +325,8 @@ fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     if pieces.is_sorted_by(|a, b| a.end <= b.start) {
         return pieces;
     }
-    let mut flat: Vec<Piece> = Vec::with_capacity(pieces.len());
-    let mut interrupted: Vec<Piece> = Vec::new();
+    let mut flat: Vec<CodePiece> = Vec::with_capacity(pieces.len());
+    let mut interrupted: Vec<CodePiece> = Vec::new();
     for piece in pieces {
         resume(&mut flat, &mut interrupted, piece.start);
         if let Some(last) = flat.last_mut().filter(|last| last.end > piece.start) {
@@ -344,7 +346,7 @@ fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
 
 /// Sorts pieces, which are in the order of the file, by their start. Pieces with the same start get the
 /// reverse order of the file. Many pieces are sorted by a radix sort, because addresses are short.
-fn sort_by_start(pieces: &mut Vec<Piece>) {
+fn sort_by_start(pieces: &mut Vec<CodePiece>) {
     const BITS: u32 = 11;
     pieces.reverse();
     if pieces.len() < 1 << BITS {
@@ -353,7 +355,7 @@ fn sort_by_start(pieces: &mut Vec<Piece>) {
     }
     let mut sorted = pieces.clone();
     for shift in (0..u32::BITS).step_by(BITS as usize) {
-        let digit = |piece: &Piece| (piece.start >> shift) as usize % (1 << BITS);
+        let digit = |piece: &CodePiece| (piece.start >> shift) as usize % (1 << BITS);
         let mut next = [0_usize; 1 << BITS];
         for piece in &*pieces {
             next[digit(piece)] += 1;
@@ -372,7 +374,7 @@ fn sort_by_start(pieces: &mut Vec<Piece>) {
 }
 
 /// Continues interrupted pieces after the last one, up to `limit`.
-fn resume(flat: &mut Vec<Piece>, interrupted: &mut Vec<Piece>, limit: u32) {
+fn resume(flat: &mut Vec<CodePiece>, interrupted: &mut Vec<CodePiece>, limit: u32) {
     while let Some(outer) = interrupted.last().copied() {
         let end = flat.last().map_or(0, |last| last.end);
         if end >= limit {
@@ -380,27 +382,27 @@ fn resume(flat: &mut Vec<Piece>, interrupted: &mut Vec<Piece>, limit: u32) {
         }
         interrupted.pop();
         if outer.end > end {
-            flat.push(Piece { start: end, ..outer });
+            flat.push(CodePiece { start: end, ..outer });
         }
     }
 }
 
 /// The pieces of `first`, and the parts of `second` in the gaps between them. Both are in order and without
 /// overlaps.
-fn fill_gaps(first: Vec<Piece>, second: Vec<Piece>) -> Vec<Piece> {
+fn fill_gaps(first: Vec<CodePiece>, second: Vec<CodePiece>) -> Vec<CodePiece> {
     if first.is_empty() {
         return second;
     }
     let mut all = Vec::with_capacity(first.len() + second.len());
     let mut fillers = second.into_iter().peekable();
     let mut position = 0;
-    let end = Piece { start: u32::MAX, end: u32::MAX, fde: FdePlace(0) };
+    let end = CodePiece { start: u32::MAX, end: u32::MAX, fde: FdePlace(0) };
     for piece in first.into_iter().chain([end]) {
         while let Some(filler) = fillers.peek().copied().filter(|filler| filler.start < piece.start) {
             let start = filler.start.max(position);
             let end = filler.end.min(piece.start);
             if start < end {
-                all.push(Piece { start, end, ..filler });
+                all.push(CodePiece { start, end, ..filler });
             }
             if filler.end > piece.end {
                 break;
@@ -419,14 +421,14 @@ fn fill_gaps(first: Vec<Piece>, second: Vec<Piece>) -> Vec<Piece> {
 mod tests {
     use super::*;
 
-    fn pieces(list: &[(u32, u32)]) -> Vec<Piece> {
-        let piece = |(number, &(start, end))| Piece { start, end, fde: FdePlace(number as u32) };
+    fn pieces(list: &[(u32, u32)]) -> Vec<CodePiece> {
+        let piece = |(number, &(start, end))| CodePiece { start, end, fde: FdePlace(number as u32) };
         list.iter().enumerate().map(piece).collect()
     }
 
     /// The number of the piece at an address, found by checking all pieces.
-    fn at(pieces: &[Piece], address: u32) -> Option<u32> {
-        let covers = |piece: &&Piece| piece.start <= address && address < piece.end;
+    fn at(pieces: &[CodePiece], address: u32) -> Option<u32> {
+        let covers = |piece: &&CodePiece| piece.start <= address && address < piece.end;
         let latest = pieces.iter().filter(covers);
         latest.max_by_key(|piece| (piece.start, std::cmp::Reverse(piece.fde))).map(|p| p.fde.0)
     }
@@ -456,8 +458,8 @@ mod tests {
         // Every seventh piece begins where another one does.
         let start =
             |number: u32| number.wrapping_mul(2_654_435_761) >> 8 & !u32::from(number.is_multiple_of(7));
-        let many: Vec<Piece> = (0..COUNT)
-            .map(|number| Piece { start: start(number % 4321), end: u32::MAX, fde: FdePlace(number) })
+        let many: Vec<CodePiece> = (0..COUNT)
+            .map(|number| CodePiece { start: start(number % 4321), end: u32::MAX, fde: FdePlace(number) })
             .collect();
         let mut sorted = many.clone();
         sort_by_start(&mut sorted);
@@ -471,7 +473,7 @@ mod tests {
         let check = |first: &[(u32, u32)], second: &[(u32, u32)]| {
             let (first, second) = (pieces(first), pieces(second));
             let second: Vec<_> =
-                second.into_iter().map(|p| Piece { fde: FdePlace(p.fde.0 + 100), ..p }).collect();
+                second.into_iter().map(|p| CodePiece { fde: FdePlace(p.fde.0 + 100), ..p }).collect();
             let all = fill_gaps(first.clone(), second.clone());
             assert!(all.is_sorted_by(|a, b| a.end <= b.start && a.start < a.end), "{all:?}");
             for address in 0..100 {

@@ -60,7 +60,7 @@
 //!
 //! # How it works
 //! The call frame information of a module, or the `UNWIND_INFO` of its functions, is compiled to a
-//! [`Table`](table::Table) of [`Rule`](rule::Rule)s. A rule has eight bytes. It states how to find the
+//! [`RuleTable`](rule_table::RuleTable) of [`Rule`](rule::Rule)s. A rule has eight bytes. It states how to find the
 //! canonical frame address, the caller's frame pointer and the return address. A row that a rule cannot
 //! express is marked, and evaluated with all registers when a walk needs it. The walk is repeated up to there
 //! with all registers, and then continues with three. Compact unwind information only describes the bodies of
@@ -77,32 +77,32 @@
 mod aarch64;
 mod architecture;
 mod cache;
-mod call;
+mod call_frame_info;
+mod call_instruction;
 mod cfi;
 mod code;
 mod compile;
 mod error;
-mod followed;
 mod frame;
-mod frames;
 mod go;
-mod indexed;
+mod indexed_frame_section;
+mod inferred_rules;
+mod lazy_uncovered_code;
 mod lost_caller;
 mod macho;
 mod memory;
 mod module;
-mod parts;
 mod pe;
 mod registers;
 pub mod rule;
+pub mod rule_table;
 mod slow;
 mod space;
-pub mod table;
-mod uncovered;
+mod table_parts;
 mod unwinder;
 mod x86_64;
 
-pub use call::Call;
+pub use call_instruction::CallInstruction;
 pub use error::{Damage, UnwindError};
 pub use frame::{FrameAddress, Reason, WalkEnd};
 pub use memory::{StackCopy, StackMemory};

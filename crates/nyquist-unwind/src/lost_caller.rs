@@ -2,9 +2,9 @@
 
 use crate::StackMemory;
 use crate::aarch64::{Aarch64, lost_link};
-use crate::architecture::{Architecture, Frame, LostCaller};
+use crate::architecture::{Architecture, FrameRegisters, LostCaller};
 use crate::rule::Rule;
-use crate::space::Mapping;
+use crate::space::CodeMapping;
 use crate::x86_64::X86_64;
 
 /// An architecture whose stacks are walked. This is apart from [`Architecture`], which compiles the tables of
@@ -14,8 +14,8 @@ pub(crate) trait FindLostCaller: Architecture {
     /// architecture.
     fn lost_caller(
         rule: Rule,
-        frame: &Frame<Self>,
-        mappings: &[Mapping],
+        frame: &FrameRegisters<Self>,
+        mappings: &[CodeMapping],
         memory: &impl StackMemory,
         address_bits: u64,
     ) -> Option<LostCaller<Self>>;
@@ -24,8 +24,8 @@ pub(crate) trait FindLostCaller: Architecture {
 impl FindLostCaller for Aarch64 {
     fn lost_caller(
         rule: Rule,
-        frame: &Frame<Self>,
-        mappings: &[Mapping],
+        frame: &FrameRegisters<Self>,
+        mappings: &[CodeMapping],
         memory: &impl StackMemory,
         address_bits: u64,
     ) -> Option<LostCaller<Self>> {
@@ -37,8 +37,8 @@ impl FindLostCaller for Aarch64 {
 impl FindLostCaller for X86_64 {
     fn lost_caller(
         _: Rule,
-        _: &Frame<Self>,
-        _: &[Mapping],
+        _: &FrameRegisters<Self>,
+        _: &[CodeMapping],
         _: &impl StackMemory,
         _: u64,
     ) -> Option<LostCaller<Self>> {

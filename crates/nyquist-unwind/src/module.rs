@@ -1,17 +1,19 @@
 //! A module's unwind information, compiled.
 
 use crate::aarch64::Aarch64;
+use crate::call_frame_info::{CallFrameInfo, ReadFrames};
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
-use crate::code::{AllCode, CodeAround, CodeRange, Extent, UncoveredCode, code_ranges, pe_code_ranges};
-use crate::compile::{Compiled, Compiler, FunctionRange, Piece, merge};
-use crate::followed::LEAST_CODE;
-use crate::frames::{Frames, ReadFrames};
-use crate::indexed::Indexed;
+use crate::code::{
+    AllCode, CodeAround, CodeRange, UncoveredCode, UncoveredExtent, code_ranges, pe_code_ranges,
+};
+use crate::compile::{CodePiece, CompiledFdes, FdeCompiler, FunctionRange, merge};
+use crate::indexed_frame_section::IndexedFrameSection;
+use crate::inferred_rules::LEAST_CODE;
+use crate::lazy_uncovered_code::{LazyUncoveredCode, ReadAll, UncoveredCache};
 use crate::macho;
-use crate::parts::{Parts, Tables};
 use crate::rule::Rule;
-use crate::table::Table;
-use crate::uncovered::{ReadAll, Uncovered, UncoveredCache};
+use crate::rule_table::RuleTable;
+use crate::table_parts::{TableParts, Tables};
 use crate::x86_64::X86_64;
 use crate::{Damage, UnwindError, go, pe};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
@@ -27,10 +29,10 @@ pub struct Module {
     number: u32,
     image_base: Svma,
     tables: Tables,
-    pub(crate) frames: Frames,
+    pub(crate) frames: CallFrameInfo,
     /// The functions of a PE image, which it has in place of FDEs.
-    pe: Option<pe::Functions>,
-    uncovered: Uncovered,
+    pe: Option<pe::PeFunctions>,
+    uncovered: LazyUncoveredCode,
     /// Whether the instructions may have changed since they were read.
     may_change: bool,
     damage: Damage,
@@ -59,12 +61,12 @@ impl Module {
     pub fn from_shared_elf<S: ByteSource + Send + Sync + 'static>(elf: Elf<S>) -> Result<Self, UnwindError> {
         check_is_supported(&elf)?;
         let elf = Arc::new(elf);
-        let indexed = if go::has_functions(&elf) { None } else { Indexed::of_elf(&elf) };
+        let indexed = if go::has_functions(&elf) { None } else { IndexedFrameSection::of_elf(&elf) };
         let module = match indexed {
-            Some(indexed) => Self::of_frames(&elf, Frames::Indexed(indexed), Damage::default()),
+            Some(indexed) => Self::of_frames(&elf, CallFrameInfo::Indexed(indexed), Damage::default()),
             None => Self::described::<S, S>(&elf, None)?,
         };
-        Ok(Self { uncovered: Uncovered::later(elf), ..module })
+        Ok(Self { uncovered: LazyUncoveredCode::later(elf), ..module })
     }
 
     /// As [`Module::from_elf`], with a separate debug file whose `.debug_frame` describes code that the
@@ -115,14 +117,14 @@ impl Module {
         let mut damage = Damage::default();
         let code = pe_code_ranges(pe);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
-        let pe::Compiled { table, functions, covered } = pe::compile(pe, &ranges, &mut damage);
+        let pe::CompiledFunctionTable { table, functions, covered } = pe::compile(pe, &ranges, &mut damage);
         Ok(Self {
             number: next_number(),
             image_base: pe.image_base(),
             tables: Tables::Whole(table),
-            frames: Frames::default(),
+            frames: CallFrameInfo::default(),
             pe: Some(functions),
-            uncovered: Uncovered::of(UncoveredCode::read_source(pe.source(), &code, &covered)),
+            uncovered: LazyUncoveredCode::of(UncoveredCode::read_source(pe.source(), &code, &covered)),
             may_change: false,
             damage,
         })
@@ -142,16 +144,16 @@ impl Module {
             return Err(UnwindError::Unsupported(format!("Mach-O for {architecture:?}")));
         }
         let (mut damage, image_base) = (Damage::default(), file.image_base());
-        let macho::Parts { code, functions, sections } = macho::read(file, &mut damage);
+        let macho::UnwindParts { code, functions, sections } = macho::read(file, &mut damage);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let instructions = AllCode::read(file.source(), &code);
         let go = go::read_macho(file, &ranges, &instructions, &mut damage);
         let functions = go::with_others(go, functions);
-        let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
-        let Compiled { table, pieces } =
+        let mut compiler = FdeCompiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
+        let CompiledFdes { table, pieces } =
             compile_for(architecture, &mut compiler, &sections, &functions, &instructions);
         let uncovered = UncoveredCode::read_source(file.source(), &code, &merge(&pieces));
-        let tables = (Tables::Whole(table), Frames::Read(ReadFrames { pieces, sections }));
+        let tables = (Tables::Whole(table), CallFrameInfo::Read(ReadFrames { pieces, sections }));
         Ok(Self::of_parts(image_base, tables, uncovered, damage))
     }
 
@@ -164,10 +166,10 @@ impl Module {
         let mut damage = Damage::default();
         let all = 0..code_len;
         let code = slice::from_ref(&all);
-        let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
-        let Compiled { table, pieces } =
+        let mut compiler = FdeCompiler { image_base: 0, code, damage: &mut damage };
+        let CompiledFdes { table, pieces } =
             compile_for(architecture, &mut compiler, &sections, &[], &AllCode::default());
-        let tables = (Tables::Whole(table), Frames::Read(ReadFrames { pieces, sections }));
+        let tables = (Tables::Whole(table), CallFrameInfo::Read(ReadFrames { pieces, sections }));
         Self::of_parts(Svma(0), tables, UncoveredCode::default(), damage)
     }
 
@@ -175,7 +177,7 @@ impl Module {
     /// from its instructions, as far as they lead to a return. This also works for small pieces that only
     /// call something else. The image base is the first byte.
     pub fn from_instructions(instructions: Vec<u8>) -> Self {
-        let tables = (Tables::default(), Frames::default());
+        let tables = (Tables::default(), CallFrameInfo::default());
         let uncovered = UncoveredCode::all(instructions);
         Self { may_change: true, ..Self::of_parts(Svma(0), tables, uncovered, Damage::default()) }
     }
@@ -196,11 +198,12 @@ impl Module {
 
     fn of_parts(
         image_base: Svma,
-        (tables, frames): (Tables, Frames),
+        (tables, frames): (Tables, CallFrameInfo),
         uncovered: UncoveredCode,
         damage: Damage,
     ) -> Self {
-        let (number, pe, uncovered, may_change) = (next_number(), None, Uncovered::of(uncovered), false);
+        let (number, pe, uncovered, may_change) =
+            (next_number(), None, LazyUncoveredCode::of(uncovered), false);
         Self { number, image_base, tables, frames, pe, uncovered, may_change, damage }
     }
 
@@ -208,33 +211,33 @@ impl Module {
         let code: Vec<CodeRange> = code_ranges(elf);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let image_base = elf.image_base();
-        let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
+        let mut compiler = FdeCompiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
         if !go::has_functions(elf) {
             let pieces = pieces_for(elf.architecture(), &mut compiler, &sections);
-            return Self::of_frames(elf, Frames::Read(ReadFrames { pieces, sections }), damage);
+            return Self::of_frames(elf, CallFrameInfo::Read(ReadFrames { pieces, sections }), damage);
         }
         let bytes = AllCode::read(elf.source(), &code);
         let functions = go::read(elf, &ranges, &bytes, compiler.damage);
-        let Compiled { table, pieces } =
+        let CompiledFdes { table, pieces } =
             compile_for(elf.architecture(), &mut compiler, &sections, &functions, &bytes);
-        let tables = (Tables::Whole(table), Frames::Read(ReadFrames { pieces, sections }));
+        let tables = (Tables::Whole(table), CallFrameInfo::Read(ReadFrames { pieces, sections }));
         Self::of_parts(image_base, tables, UncoveredCode::default(), damage)
     }
 
     /// A module whose tables are compiled when walks need them.
-    fn of_frames<S: ByteSource>(elf: &Elf<S>, frames: Frames, damage: Damage) -> Self {
+    fn of_frames<S: ByteSource>(elf: &Elf<S>, frames: CallFrameInfo, damage: Damage) -> Self {
         let image_base = elf.image_base();
-        let parts = Parts::new(elf.architecture(), image_base.0, frames.starts());
+        let parts = TableParts::new(elf.architecture(), image_base.0, frames.starts());
         Self::of_parts(image_base, (Tables::Parts(parts), frames), UncoveredCode::default(), damage)
     }
 
     fn with_uncovered<S: ByteSource, D: ByteSource>(self, elf: &Elf<S>, debug: Option<&Elf<D>>) -> Self {
-        let uncovered = Uncovered::read(elf, debug, &self.frames.covered());
+        let uncovered = LazyUncoveredCode::read(elf, debug, &self.frames.covered());
         Self { uncovered, ..self }
     }
 
     /// The compiled tables, by address. Compiles the parts that were not needed yet.
-    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+    pub fn tables(&self) -> impl Iterator<Item = &RuleTable> {
         self.tables.all(&self.frames)
     }
 
@@ -249,7 +252,7 @@ impl Module {
     /// How many bytes of memory the module takes: the tables that are compiled, the data for rows that are
     /// evaluated in full, and the instructions of uncovered code.
     pub fn size(&self) -> usize {
-        let pe = self.pe.as_ref().map_or(0, pe::Functions::size);
+        let pe = self.pe.as_ref().map_or(0, pe::PeFunctions::size);
         self.tables.size() + self.frames.size() + pe + self.uncovered.size()
     }
 
@@ -259,11 +262,11 @@ impl Module {
     }
 
     /// The rule for uncovered code at a lookup address, derived from the instructions of its whole function.
-    pub fn followed_rule(&self, address: RelativeAddress) -> Rule {
+    pub fn inferred_rule(&self, address: RelativeAddress) -> Rule {
         if self.uncovered.is_linkage(address.0) || self.uncovered.is_elsewhere(address.0) {
             return Rule::UNCOVERED;
         }
-        self.known_of_uncovered().followed.rule(address)
+        self.known_of_uncovered().inferred.rule(address)
     }
 
     /// A number that is unique in this program. It is the key of cached rules.
@@ -299,7 +302,7 @@ impl Module {
     }
 
     /// The functions of a PE image. Functions that are not listed are leaf functions.
-    pub(crate) fn pe(&self) -> Option<&pe::Functions> {
+    pub(crate) fn pe(&self) -> Option<&pe::PeFunctions> {
         self.pe.as_ref()
     }
 
@@ -319,7 +322,7 @@ impl Module {
         }
         if is_linkage {
             let code = self.uncovered.linkage_code().around(address)?;
-            return Some(CodeAround::new(code, Extent::Any));
+            return Some(CodeAround::new(code, UncoveredExtent::Any));
         }
         if self.uncovered.is_elsewhere(address) {
             return None;
@@ -335,13 +338,13 @@ impl Module {
     /// The same for a small gap between functions, in a module whose unwind information is read when walks
     /// need it. Only the gap is read.
     fn small_gap_around(&self, address: u32) -> Result<Option<CodeAround<'_>>, ReadAll> {
-        let Frames::Indexed(frames) = &self.frames else { return Err(ReadAll) };
+        let CallFrameInfo::Indexed(frames) = &self.frames else { return Err(ReadAll) };
         for inside in address.saturating_sub(1)..=address {
             let Some(stretch) = self.uncovered.stretch_at(inside) else { continue };
             let Some(gap) = frames.gap_around(inside)? else { continue };
             let gap = gap.start.max(stretch.start)..gap.end.min(stretch.end);
             let extent = self.extent(&gap);
-            if extent != Extent::LoneGap {
+            if extent != UncoveredExtent::LoneGap {
                 return Err(ReadAll);
             }
             if let Some(code) = self.uncovered.small_gap(&gap)? {
@@ -353,14 +356,14 @@ impl Module {
     }
 
     /// The extent of a range of uncovered code.
-    fn extent(&self, range: &Range<u32>) -> Extent {
+    fn extent(&self, range: &Range<u32>) -> UncoveredExtent {
         if self.may_change || range.len() >= LEAST_CODE {
-            return Extent::Any;
+            return UncoveredExtent::Any;
         }
         let begins_program = self.uncovered.entry().is_some_and(|entry| range.contains(&entry));
         match self.frames {
-            Frames::Indexed(_) if !begins_program => Extent::LoneGap,
-            _ => Extent::SmallGap,
+            CallFrameInfo::Indexed(_) if !begins_program => UncoveredExtent::LoneGap,
+            _ => UncoveredExtent::SmallGap,
         }
     }
 
@@ -382,11 +385,11 @@ fn check_is_supported<S: ByteSource>(elf: &Elf<S>) -> Result<(), UnwindError> {
 /// Compiles sections and functions for an architecture. Compiles nothing for an unsupported one.
 fn compile_for(
     architecture: Architecture,
-    compiler: &mut Compiler<'_>,
+    compiler: &mut FdeCompiler<'_>,
     sections: &[FrameSection],
     functions: &[FunctionRange],
     code: &AllCode,
-) -> Compiled {
+) -> CompiledFdes {
     match architecture {
         Architecture::X86_64 => compiler.compile::<X86_64>(sections, functions, code),
         Architecture::Aarch64 => compiler.compile::<Aarch64>(sections, functions, code),
@@ -397,9 +400,9 @@ fn compile_for(
 /// The pieces of sections, for an architecture. There are none for an unsupported one.
 fn pieces_for(
     architecture: Architecture,
-    compiler: &mut Compiler<'_>,
+    compiler: &mut FdeCompiler<'_>,
     sections: &[FrameSection],
-) -> Vec<Piece> {
+) -> Vec<CodePiece> {
     match architecture {
         Architecture::X86_64 => compiler.all_pieces::<X86_64>(sections, &[]),
         Architecture::Aarch64 => compiler.all_pieces::<Aarch64>(sections, &[]),
@@ -452,16 +455,18 @@ mod tests {
     /// A module as of a program that is large enough.
     fn indexed() -> Module {
         let elf = Arc::new(this_program());
-        let frames = Frames::Indexed(Indexed::open(&elf).unwrap());
+        let frames = CallFrameInfo::Indexed(IndexedFrameSection::open(&elf).unwrap());
         let module = Module::of_frames(&elf, frames, Damage::default());
-        Module { uncovered: Uncovered::later(elf), ..module }
+        Module { uncovered: LazyUncoveredCode::later(elf), ..module }
     }
 
     #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn uncovered_code_is_read_on_demand_and_the_same() {
         let at_once = Module::from_elf(&this_program()).unwrap();
-        let Frames::Read(ReadFrames { pieces, .. }) = &at_once.frames else { panic!("it is read at once") };
+        let CallFrameInfo::Read(ReadFrames { pieces, .. }) = &at_once.frames else {
+            panic!("it is read at once")
+        };
         let parts: Vec<_> = at_once.known_of_uncovered().code.parts().map(|(range, _)| range).collect();
         assert!(!parts.is_empty());
         for later in [Module::from_shared_elf(this_program()).unwrap(), indexed()] {
@@ -479,7 +484,7 @@ mod tests {
                 for address in [range.start.saturating_sub(1), range.start, range.start + 1, range.end] {
                     same(address);
                     let rules =
-                        [&later, &at_once].map(|module| module.followed_rule(RelativeAddress(address)));
+                        [&later, &at_once].map(|module| module.inferred_rule(RelativeAddress(address)));
                     assert_eq!(rules[0], rules[1], "{address:#x}");
                 }
             }
@@ -492,7 +497,7 @@ mod tests {
     fn a_large_programs_small_gap_is_followed_alone() {
         let at_once = Module::from_elf(&this_program()).unwrap();
         let later = indexed();
-        let is_small = |gap: &Range<u32>| later.extent(gap) == Extent::LoneGap;
+        let is_small = |gap: &Range<u32>| later.extent(gap) == UncoveredExtent::LoneGap;
         let parts = at_once.known_of_uncovered().code.parts();
         let gaps: Vec<_> = parts.map(|(gap, _)| gap).filter(is_small).collect();
         assert!(!gaps.is_empty());
@@ -506,7 +511,7 @@ mod tests {
         }
         assert!(later.uncovered.cache().is_none(), "small gaps alone are asked for");
         for around in gaps.iter().filter_map(|gap| later.uncovered_around(gap.start + 1)) {
-            assert_eq!(around.extent, Extent::LoneGap);
+            assert_eq!(around.extent, UncoveredExtent::LoneGap);
         }
     }
 

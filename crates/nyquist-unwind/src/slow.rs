@@ -10,37 +10,37 @@ use gimli::{
 };
 use nyquist_object::Avma;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type SectionSlice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The most steps of an expression. Those of real files have a dozen.
 const MAX_EXPRESSION_STEPS: u32 = 1_000;
 
 /// Storage of fixed size, so that nothing is allocated while walking.
 #[derive(Debug)]
-struct Fixed;
+struct FixedStorage;
 
-impl UnwindContextStorage<usize> for Fixed {
+impl UnwindContextStorage<usize> for FixedStorage {
     type Rules = [(Register, RegisterRule<usize>); 40];
     type Stack = [UnwindTableRow<usize, Self>; 8];
 }
 
-impl<'a> EvaluationStorage<Slice<'a>> for Fixed {
+impl<'a> EvaluationStorage<SectionSlice<'a>> for FixedStorage {
     type Stack = [Value; 32];
-    type ExpressionStack = [(Slice<'a>, Slice<'a>); 4];
-    type Result = [Piece<Slice<'a>>; 1];
+    type ExpressionStack = [(SectionSlice<'a>, SectionSlice<'a>); 4];
+    type Result = [Piece<SectionSlice<'a>>; 1];
 }
 
 /// A caller's registers, and whether it was interrupted by a signal, because the step was from a signal
 /// frame. `None` if there is no caller.
-type Caller<A> = Option<(FullRegisters<A>, bool)>;
+type CallerRegisters<A> = Option<(FullRegisters<A>, bool)>;
 
 /// Evaluates rows, and owns the memory for this.
 #[derive(Debug)]
-pub(crate) struct Evaluator {
-    context: Box<UnwindContext<usize, Fixed>>,
+pub(crate) struct RowEvaluator {
+    context: Box<UnwindContext<usize, FixedStorage>>,
 }
 
-impl Evaluator {
+impl RowEvaluator {
     pub(crate) fn new() -> Self {
         Self { context: Box::new(UnwindContext::new_in()) }
     }
@@ -54,7 +54,7 @@ impl Evaluator {
         address: u64,
         registers: &FullRegisters<A>,
         memory: &impl StackMemory,
-    ) -> Result<Caller<A>, Reason> {
+    ) -> Result<CallerRegisters<A>, Reason> {
         match section.kind {
             SectionKind::EhFrame => {
                 let mut frames = EhFrame::new(&section.bytes, LittleEndian);
@@ -69,7 +69,7 @@ impl Evaluator {
         }
     }
 
-    fn step_in<'a, A: Architecture, U: UnwindSection<Slice<'a>>>(
+    fn step_in<'a, A: Architecture, U: UnwindSection<SectionSlice<'a>>>(
         &mut self,
         frames: &U,
         section: &FrameSection,
@@ -77,13 +77,13 @@ impl Evaluator {
         address: u64,
         registers: &FullRegisters<A>,
         memory: &impl StackMemory,
-    ) -> Result<Caller<A>, Reason> {
+    ) -> Result<CallerRegisters<A>, Reason> {
         let bases = bases(section);
         let fde = frames.fde_from_offset(&bases, offset, U::cie_from_offset);
-        let fde: FrameDescriptionEntry<Slice<'a>> = fde.map_err(|_| Reason::DamagedUnwindInfo)?;
+        let fde: FrameDescriptionEntry<SectionSlice<'a>> = fde.map_err(|_| Reason::DamagedUnwindInfo)?;
         let row = fde.unwind_info_for_address(frames, &bases, &mut self.context, address);
         let row = row.map_err(|_| Reason::DamagedUnwindInfo)?;
-        let frame = Frame { frames, encoding: fde.cie().encoding(), registers, memory };
+        let frame = CalleeFrame { frames, encoding: fde.cie().encoding(), registers, memory };
         frame.caller(row, fde.cie().return_address_register(), fde.is_signal_trampoline())
     }
 }
@@ -100,20 +100,20 @@ fn bases(section: &FrameSection) -> BaseAddresses {
 }
 
 /// The frame whose caller is computed.
-struct Frame<'s, A: Architecture, U, M> {
+struct CalleeFrame<'s, A: Architecture, U, M> {
     frames: &'s U,
     encoding: gimli::Encoding,
     registers: &'s FullRegisters<A>,
     memory: &'s M,
 }
 
-impl<'a, A: Architecture, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, A, U, M> {
+impl<'a, A: Architecture, U: UnwindSection<SectionSlice<'a>>, M: StackMemory> CalleeFrame<'_, A, U, M> {
     fn caller(
         &self,
-        row: &UnwindTableRow<usize, Fixed>,
+        row: &UnwindTableRow<usize, FixedStorage>,
         return_register: Register,
         is_signal: bool,
-    ) -> Result<Caller<A>, Reason> {
+    ) -> Result<CallerRegisters<A>, Reason> {
         match row.register(return_register) {
             Some(RegisterRule::Undefined) => return Ok(None),
             None if !A::KEEPS_RETURN_ADDRESS => return Ok(None),
@@ -185,7 +185,8 @@ impl<'a, A: Architecture, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_,
 
     fn evaluate(&self, expression: &UnwindExpression<usize>, initial: Option<u64>) -> Result<u64, Reason> {
         let expression = expression.get(self.frames).map_err(|_| Reason::DamagedUnwindInfo)?;
-        let mut evaluation = Evaluation::<Slice<'a>, Fixed>::new_in(expression.0, self.encoding);
+        let mut evaluation =
+            Evaluation::<SectionSlice<'a>, FixedStorage>::new_in(expression.0, self.encoding);
         evaluation.set_max_iterations(MAX_EXPRESSION_STEPS);
         if let Some(initial) = initial {
             evaluation.set_initial_value(initial);

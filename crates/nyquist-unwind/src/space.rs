@@ -12,13 +12,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
     /// Sorted by start; none overlap.
-    mappings: Arc<Vec<Mapping>>,
+    mappings: Arc<Vec<CodeMapping>>,
     address_mask: Option<u64>,
 }
 
 /// A range of executable memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct CodeMapping {
     start: u64,
     /// The address after the last byte.
     end: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Mapping {
     module: Option<Arc<Module>>,
 }
 
-impl Mapping {
+impl CodeMapping {
     /// The module of this code. `None` for code without tables.
     #[inline]
     pub(crate) fn module(&self) -> Option<&Module> {
@@ -102,10 +102,10 @@ impl AddressSpace {
         let last = mappings.partition_point(|mapping| mapping.start < end);
         let overlapped = mappings.get(first..last).unwrap_or_default();
         let before = overlapped.first().filter(|mapping| mapping.start < start);
-        let before = before.map(|mapping| Mapping { end: start, ..mapping.clone() });
+        let before = before.map(|mapping| CodeMapping { end: start, ..mapping.clone() });
         let after = overlapped.last().filter(|mapping| end < mapping.end);
-        let after = after.map(|mapping| Mapping { start: end, ..mapping.clone() });
-        let new = with.map(|(base, module)| Mapping { start, end, base, module });
+        let after = after.map(|mapping| CodeMapping { start: end, ..mapping.clone() });
+        let new = with.map(|(base, module)| CodeMapping { start, end, base, module });
         mappings.splice(first..last.max(first), before.into_iter().chain(new).chain(after));
     }
 
@@ -117,14 +117,14 @@ impl AddressSpace {
 
     /// All mappings, by address.
     #[inline]
-    pub(crate) fn mappings(&self) -> &[Mapping] {
+    pub(crate) fn mappings(&self) -> &[CodeMapping] {
         &self.mappings
     }
 }
 
 /// The mapping that contains the address.
 #[inline]
-pub(crate) fn find(mappings: &[Mapping], avma: u64) -> Option<&Mapping> {
+pub(crate) fn find(mappings: &[CodeMapping], avma: u64) -> Option<&CodeMapping> {
     let after = mappings.partition_point(|mapping| mapping.start <= avma);
     mappings.get(after.wrapping_sub(1)).filter(|mapping| mapping.contains(avma))
 }

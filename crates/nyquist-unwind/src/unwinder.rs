@@ -1,13 +1,13 @@
 //! The walk from the innermost frame to the outermost.
 
 use crate::aarch64::Aarch64;
-use crate::architecture::{Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
+use crate::architecture::{FrameRegisters, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
-use crate::code::{CodeAround, Extent};
+use crate::code::{CodeAround, UncoveredExtent};
 use crate::lost_caller::FindLostCaller;
 use crate::rule::{CfaKind, Rule};
-use crate::slow::Evaluator;
-use crate::space::{Mapping, find};
+use crate::slow::RowEvaluator;
+use crate::space::{CodeMapping, find};
 use crate::x86_64::X86_64;
 use crate::{AddressSpace, FrameAddress, Module, Reason, Registers, StackMemory, WalkEnd};
 use nyquist_object::{Avma, RelativeAddress};
@@ -22,7 +22,7 @@ const LONGEST_PROLOGUE: usize = 128;
 #[derive(Debug)]
 pub struct Unwinder {
     cache: RuleCache,
-    evaluator: Evaluator,
+    evaluator: RowEvaluator,
 }
 
 impl Default for Unwinder {
@@ -33,14 +33,14 @@ impl Default for Unwinder {
 
 /// Why a walk stops.
 #[derive(Clone, Copy)]
-enum Stop {
+enum WalkStop {
     Root,
     /// The return address is zero.
     NoCaller,
     Truncated(Reason),
 }
 
-impl From<Reason> for Stop {
+impl From<Reason> for WalkStop {
     fn from(reason: Reason) -> Self {
         Self::Truncated(reason)
     }
@@ -49,7 +49,7 @@ impl From<Reason> for Stop {
 impl Unwinder {
     /// An unwinder with an empty cache. Allocates all memory that its walks will need.
     pub fn new() -> Self {
-        Self { cache: RuleCache::new(), evaluator: Evaluator::new() }
+        Self { cache: RuleCache::new(), evaluator: RowEvaluator::new() }
     }
 
     /// Passes the addresses of the stack's frames to `frames`, innermost first, and returns whether the
@@ -90,11 +90,11 @@ impl Unwinder {
         memory: &M,
         frames: &mut impl FnMut(FrameAddress),
     ) -> WalkEnd {
-        let mut frame = match Frame::of(&base, true) {
+        let mut frame = match FrameRegisters::of(&base, true) {
             Ok(frame) => frame,
             Err(reason) => return WalkEnd::Truncated(reason),
         };
-        let mut walk = Walk {
+        let mut walk = WalkState {
             unwinder: self,
             mappings: space.mappings(),
             mapping: None,
@@ -125,11 +125,11 @@ impl Unwinder {
 }
 
 /// The state of a walk.
-struct Walk<'a, A: FindLostCaller, M> {
+struct WalkState<'a, A: FindLostCaller, M> {
     unwinder: &'a mut Unwinder,
-    mappings: &'a [Mapping],
+    mappings: &'a [CodeMapping],
     /// The mapping of the last frame's code, which is often the next frame's too.
-    mapping: Option<&'a Mapping>,
+    mapping: Option<&'a CodeMapping>,
     memory: &'a M,
     /// The bits of a return address that are the address.
     address_bits: u64,
@@ -145,17 +145,17 @@ struct Walk<'a, A: FindLostCaller, M> {
     between: Option<Avma>,
 }
 
-impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
+impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
     /// The address of a frame whose caller was looked for.
     #[inline]
-    fn address_of(&mut self, frame: &Frame<A>) -> FrameAddress {
+    fn address_of(&mut self, frame: &FrameRegisters<A>) -> FrameAddress {
         let begins = std::mem::take(&mut self.begins);
         if begins { FrameAddress::InstructionPointer(Avma(frame.ip)) } else { frame.address() }
     }
 
     /// Steps to the caller of a frame.
     #[inline]
-    fn step(&mut self, frame: Frame<A>) -> Result<Frame<A>, Stop> {
+    fn step(&mut self, frame: FrameRegisters<A>) -> Result<FrameRegisters<A>, WalkStop> {
         let rule = self.rule(&frame);
         let Ok(next) = A::apply(rule, &frame, self.memory, self.address_bits) else {
             return self.rare_step(rule, frame);
@@ -168,21 +168,21 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     /// The same if a step needs more than a rule and a few registers. The frame is passed by value, because
     /// the hot loop keeps it in registers as long as nothing refers to it.
     #[cold]
-    fn rare_step(&mut self, rule: Rule, frame: Frame<A>) -> Result<Frame<A>, Stop> {
+    fn rare_step(&mut self, rule: Rule, frame: FrameRegisters<A>) -> Result<FrameRegisters<A>, WalkStop> {
         self.any_step(rule, &frame).map_err(|stop| match stop {
-            Stop::Truncated(Reason::StackCopyEnded | Reason::MemoryUnreadable) if self.other_stack => {
+            WalkStop::Truncated(Reason::StackCopyEnded | Reason::MemoryUnreadable) if self.other_stack => {
                 Reason::OtherStack.into()
             }
             stop => stop,
         })
     }
 
-    fn any_step(&mut self, mut rule: Rule, frame: &Frame<A>) -> Result<Frame<A>, Stop> {
+    fn any_step(&mut self, mut rule: Rule, frame: &FrameRegisters<A>) -> Result<FrameRegisters<A>, WalkStop> {
         if rule.kind() == CfaKind::Uncovered {
             rule = self.guess(frame)?;
         }
         let next = match rule.kind() {
-            CfaKind::End => return Err(Stop::Root),
+            CfaKind::End => return Err(WalkStop::Root),
             CfaKind::Slow => self.step_with_all_registers()?,
             CfaKind::SignalFrame => {
                 self.begins = true;
@@ -205,7 +205,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
 
     /// Whether a signal was handled on the thread's signal stack, and the stack of the interrupted code is
     /// another one that is not available.
-    fn leaves_stack(&self, handler: &Frame<A>, interrupted: &Frame<A>) -> bool {
+    fn leaves_stack(&self, handler: &FrameRegisters<A>, interrupted: &FrameRegisters<A>) -> bool {
         let word = |index: u64| {
             self.memory.read_u64(Avma(handler.sp.wrapping_add(A::SIGNAL_STACK).wrapping_add(8 * index)))
         };
@@ -216,7 +216,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     }
 
     #[inline]
-    fn rule(&mut self, frame: &Frame<A>) -> Rule {
+    fn rule(&mut self, frame: &FrameRegisters<A>) -> Rule {
         match self.module_at(frame.lookup()) {
             Some((module, address)) => {
                 self.unwinder.cache.rule(module.number(), address.0, || module.rule(address))
@@ -226,7 +226,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     }
 
     #[inline]
-    fn mapping_of(&mut self, lookup: u64) -> Option<&'a Mapping> {
+    fn mapping_of(&mut self, lookup: u64) -> Option<&'a CodeMapping> {
         if !self.mapping.is_some_and(|mapping| mapping.contains(lookup)) {
             self.mapping = find(self.mappings, lookup);
         }
@@ -235,9 +235,9 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
 
     /// Checks that the caller makes sense and is further up the stack.
     #[inline]
-    fn check(&mut self, frame: &Frame<A>, next: &Frame<A>) -> Result<(), Stop> {
+    fn check(&mut self, frame: &FrameRegisters<A>, next: &FrameRegisters<A>) -> Result<(), WalkStop> {
         if next.ip == 0 {
-            return Err(Stop::NoCaller);
+            return Err(WalkStop::NoCaller);
         }
         // The first frame, and frames that a signal interrupted, may be switching stacks.
         if next.sp <= frame.sp && !frame.interrupted && !next.interrupted {
@@ -251,20 +251,22 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     }
 
     /// The meaning of the end of a walk at its last frame. The frame is passed by value, as to
-    /// [`Walk::rare_step`].
+    /// [`WalkState::rare_step`].
     #[cold]
-    fn end(&self, stop: Stop, frame: Frame<A>) -> WalkEnd {
+    fn end(&self, stop: WalkStop, frame: FrameRegisters<A>) -> WalkEnd {
         match stop {
-            Stop::NoCaller | Stop::Truncated(Reason::NotCode) if self.is_bottom(&frame) => WalkEnd::Bottom,
-            Stop::Root | Stop::NoCaller => WalkEnd::Root,
-            Stop::Truncated(reason) => WalkEnd::Truncated(reason),
+            WalkStop::NoCaller | WalkStop::Truncated(Reason::NotCode) if self.is_bottom(&frame) => {
+                WalkEnd::Bottom
+            }
+            WalkStop::Root | WalkStop::NoCaller => WalkEnd::Root,
+            WalkStop::Truncated(reason) => WalkEnd::Truncated(reason),
         }
     }
 
     /// Whether a frame is at the beginning of a function to which no call can return. The address was put at
     /// the bottom of a stack by hand, as by `makecontext`, which makes `__start_context` the caller of a
     /// coroutine's function.
-    fn is_bottom(&self, frame: &Frame<A>) -> bool {
+    fn is_bottom(&self, frame: &FrameRegisters<A>) -> bool {
         let mapping = find(self.mappings, frame.ip).filter(|_| !frame.interrupted);
         let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(frame.ip)));
         place.is_some_and(|(module, address)| module.begins_after_gap(address))
@@ -273,7 +275,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     /// The rule of a frame that no unwind information describes, by its instructions or by the frame pointer.
     /// The place that the rule leads to has been checked, and is plausible.
     #[cold]
-    fn guess(&self, frame: &Frame<A>) -> Result<Rule, Reason> {
+    fn guess(&self, frame: &FrameRegisters<A>) -> Result<Rule, Reason> {
         let code = self.uncovered_code(frame.ip);
         let is_signal_frame = match &code {
             Some(CodeAround { code, at, .. }) => A::is_signal_return(code, *at),
@@ -286,27 +288,31 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
         let known = self.rule_of_next_instructions(code.as_ref(), frame);
         let alone = || code.as_ref().and_then(|code| Self::rule_alone(code, frame));
         // If the gap's own instructions are enough, no more code is read for it.
-        if code.as_ref().is_some_and(|code| code.extent == Extent::LoneGap)
+        if code.as_ref().is_some_and(|code| code.extent == UncoveredExtent::LoneGap)
             && let Some(rule) = alone().filter(leads).or_else(|| known.filter(leads))
         {
             return Ok(rule);
         }
-        let followed = self.followed_rule(frame.lookup());
-        if followed == Rule::END {
-            return Ok(followed);
+        let inferred = self.inferred_rule(frame.lookup());
+        if inferred == Rule::END {
+            return Ok(inferred);
         }
-        let rule = Some(followed).filter(leads).or_else(|| known.filter(leads));
+        let rule = Some(inferred).filter(leads).or_else(|| known.filter(leads));
         if let Some(rule) = rule.or_else(|| alone().filter(leads)) {
             return Ok(rule);
         }
-        if A::apply(followed, frame, self.memory, self.address_bits).err() == Some(Reason::StackCopyEnded) {
+        if A::apply(inferred, frame, self.memory, self.address_bits).err() == Some(Reason::StackCopyEnded) {
             return Err(Reason::StackCopyEnded);
         }
         self.guess_by_convention(frame)
     }
 
     /// The rule for uncovered code by the next instructions of the thread.
-    fn rule_of_next_instructions(&self, code: Option<&CodeAround<'_>>, frame: &Frame<A>) -> Option<Rule> {
+    fn rule_of_next_instructions(
+        &self,
+        code: Option<&CodeAround<'_>>,
+        frame: &FrameRegisters<A>,
+    ) -> Option<Rule> {
         match code {
             // If a caller's return address is not in memory, the register that holds it is not known.
             Some(code) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => A::rule_at(&code.code, code.at),
@@ -317,7 +323,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     }
 
     /// The rule of a frame whose instructions are not known, by the common convention of compilers.
-    fn guess_by_convention(&self, frame: &Frame<A>) -> Result<Rule, Reason> {
+    fn guess_by_convention(&self, frame: &FrameRegisters<A>) -> Result<Rule, Reason> {
         if frame.interrupted {
             if self.is_leaf_by_convention(frame.ip) && self.leads_to_call(A::CALLED, frame) {
                 return Ok(A::CALLED);
@@ -334,28 +340,28 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     }
 
     /// The rule for code in a small gap, by following all code from its beginning.
-    fn rule_alone(gap: &CodeAround<'_>, frame: &Frame<A>) -> Option<Rule> {
+    fn rule_alone(gap: &CodeAround<'_>, frame: &FrameRegisters<A>) -> Option<Rule> {
         // A call can be the last instruction of its function.
         let lookup = gap.at.checked_sub(usize::from(!frame.interrupted))?;
-        if gap.extent == Extent::Any { None } else { A::followed_rule_at(&gap.code, lookup) }
+        if gap.extent == UncoveredExtent::Any { None } else { A::followed_rule_at(&gap.code, lookup) }
     }
 
     /// The rule for uncovered code by the instructions of its function.
-    fn followed_rule(&self, lookup: u64) -> Rule {
+    fn inferred_rule(&self, lookup: u64) -> Rule {
         let mapping = find(self.mappings, lookup);
         let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(lookup)));
-        place.map_or(Rule::UNCOVERED, |(module, address)| module.followed_rule(address))
+        place.map_or(Rule::UNCOVERED, |(module, address)| module.inferred_rule(address))
     }
 
     /// Whether undescribed code neither calls nor moves the stack pointer, as Windows requires ("x64
     /// exception handling", "Unwind data for exception handling"; "ARM64 exception handling", ".pdata
     /// records").
     fn is_leaf_by_convention(&self, address: u64) -> bool {
-        find(self.mappings, address).and_then(Mapping::module).is_some_and(|module| module.pe().is_some())
+        find(self.mappings, address).and_then(CodeMapping::module).is_some_and(|module| module.pe().is_some())
     }
 
     /// Whether the rule leads to a return address after a call, or to the end of the stack.
-    fn leads_to_call(&self, rule: Rule, frame: &Frame<A>) -> bool {
+    fn leads_to_call(&self, rule: Rule, frame: &FrameRegisters<A>) -> bool {
         let next = A::apply(rule, frame, self.memory, self.address_bits);
         next.is_ok_and(|next| next.ip == 0 || self.may_return_to(next.ip))
     }
@@ -385,9 +391,9 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     fn apply_with_found_register(
         &mut self,
         rule: Rule,
-        frame: &Frame<A>,
+        frame: &FrameRegisters<A>,
         reason: Reason,
-    ) -> Result<Frame<A>, Reason> {
+    ) -> Result<FrameRegisters<A>, Reason> {
         if let Some(caller) = A::lost_caller(rule, frame, self.mappings, self.memory, self.address_bits) {
             self.between = caller.function;
             self.base = (caller.next.full_registers(), false);
@@ -399,7 +405,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
             return Err(reason);
         }
         let fp = self.find_frame_pointer(frame).ok_or(Reason::RegisterUnknown)?;
-        let frame = Frame { fp, ..*frame };
+        let frame = FrameRegisters { fp, ..*frame };
         if !self.leads_to_call(rule, &frame) {
             return Err(Reason::RegisterUnknown);
         }
@@ -411,7 +417,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
 
     /// The frame pointer of a function that is making a call, derived from the instructions at its beginning.
     /// They show its distance from the stack pointer.
-    fn find_frame_pointer(&mut self, frame: &Frame<A>) -> Option<u64> {
+    fn find_frame_pointer(&mut self, frame: &FrameRegisters<A>) -> Option<u64> {
         let lookup = frame.lookup();
         let (module, address) = self.module_at(lookup)?;
         let offset = module.offset_in_function(address)?;
@@ -424,7 +430,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
 
     /// A step that needs all registers.
     #[cold]
-    fn step_with_all_registers(&mut self) -> Result<Frame<A>, Stop> {
+    fn step_with_all_registers(&mut self) -> Result<FrameRegisters<A>, WalkStop> {
         let (mut registers, mut interrupted) = self.base;
         for _ in 0..=self.steps_since_base {
             (registers, interrupted) = self.full_step(&registers, interrupted)?;
@@ -433,10 +439,14 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
     }
 
     /// Makes a frame with known registers the base from which the walk is repeated.
-    fn rebase(&mut self, registers: FullRegisters<A>, interrupted: bool) -> Result<Frame<A>, Stop> {
+    fn rebase(
+        &mut self,
+        registers: FullRegisters<A>,
+        interrupted: bool,
+    ) -> Result<FrameRegisters<A>, WalkStop> {
         self.base = (registers, interrupted);
         self.steps_since_base = 0;
-        Ok(Frame::of(&registers, interrupted)?)
+        Ok(FrameRegisters::of(&registers, interrupted)?)
     }
 
     /// A step with all registers. Registers that it cannot restore are unknown in the caller. Also returns
@@ -445,8 +455,8 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
         &mut self,
         registers: &FullRegisters<A>,
         interrupted: bool,
-    ) -> Result<(FullRegisters<A>, bool), Stop> {
-        let frame = Frame::<A>::of(registers, interrupted)?;
+    ) -> Result<(FullRegisters<A>, bool), WalkStop> {
+        let frame = FrameRegisters::<A>::of(registers, interrupted)?;
         if let Some((module, address)) = self.module_at(frame.lookup())
             && let Some(undo) =
                 module.pe().and_then(|functions| functions.undo(address.0, module.rule(address)))
@@ -461,7 +471,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
                 evaluator.step(section, offset, address, registers, self.memory)
             })
         {
-            let (caller, interrupted) = caller?.ok_or(Stop::Root)?;
+            let (caller, interrupted) = caller?.ok_or(WalkStop::Root)?;
             return Ok((self.without_signature(caller), interrupted));
         }
         let rule = match self.rule(&frame) {
@@ -469,7 +479,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> Walk<'a, A, M> {
             rule => rule,
         };
         match rule.kind() {
-            CfaKind::End => Err(Stop::Root),
+            CfaKind::End => Err(WalkStop::Root),
             CfaKind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
             _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.full_registers(), false)),
         }

@@ -1,33 +1,33 @@
 //! The response to a request: JSON for the page, or a file to save.
 
 use nyquist_profile::firefox::{self, WriteOptions};
-use nyquist_server::{Answer, Refusal};
+use nyquist_server::{ViewerError, ViewerResponse};
 
 use crate::answers::{QueryContext, json_answer, picture};
 use crate::page_file;
 use crate::refusal::internal;
 
 /// Answers a request.
-pub(crate) fn answer(question: &str, context: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
+pub(crate) fn answer(question: &str, context: &QueryContext<'_, '_>) -> Result<ViewerResponse, ViewerError> {
     match question {
         "flamegraph.svg" => picture::svg(context),
         "page.html" => page(context),
         "profile.json" => whole_profile(context),
-        question => json_answer(question, context).map(Answer::json),
+        question => json_answer(question, context).map(ViewerResponse::json),
     }
 }
 
 /// The selection as a separate page.
-fn page(context: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
+fn page(context: &QueryContext<'_, '_>) -> Result<ViewerResponse, ViewerError> {
     let mut body = Vec::new();
     page_file::write(context, &mut body).map_err(|_| internal())?;
-    Ok(Answer { content_type: "text/html; charset=utf-8", file_name: Some("profile.html"), body })
+    Ok(ViewerResponse { content_type: "text/html; charset=utf-8", file_name: Some("profile.html"), body })
 }
 
 /// The whole profile, for a recording without a file yet.
-fn whole_profile(context: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
+fn whole_profile(context: &QueryContext<'_, '_>) -> Result<ViewerResponse, ViewerError> {
     let mut body = Vec::new();
     let options = WriteOptions { gzip: true, ..WriteOptions::default() };
     firefox::write(context.view.profile(), options, &mut body).map_err(|_| internal())?;
-    Ok(Answer { content_type: "application/gzip", file_name: Some("profile.json.gz"), body })
+    Ok(ViewerResponse { content_type: "application/gzip", file_name: Some("profile.json.gz"), body })
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use nyquist_analysis::{Index, Selection, View};
-use nyquist_server::Answer;
+use nyquist_server::ViewerResponse;
 
 /// The number of selections that are kept, for stepping back.
 const MOST_VIEWS: usize = 8;
@@ -14,13 +14,13 @@ const ANSWER_BYTES: usize = 32 << 20;
 
 /// The views of the last selections.
 #[derive(Debug)]
-pub(crate) struct Views<'a> {
+pub(crate) struct ViewCache<'a> {
     index: &'a Index<'a>,
     /// The most recently used one is last.
     kept: VecDeque<Rc<View<'a>>>,
 }
 
-impl<'a> Views<'a> {
+impl<'a> ViewCache<'a> {
     /// An empty cache for a profile.
     pub(crate) fn new(index: &'a Index<'a>) -> Self {
         Self { index, kept: VecDeque::new() }
@@ -42,21 +42,21 @@ impl<'a> Views<'a> {
 
 /// The last responses, by request and query.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(crate) struct ResponseCache {
     /// Oldest first.
-    kept: VecDeque<(String, Answer)>,
+    kept: VecDeque<(String, ViewerResponse)>,
     bytes: usize,
 }
 
-impl Answers {
+impl ResponseCache {
     /// The response to a request.
-    pub(crate) fn get(&self, question: &str) -> Option<&Answer> {
+    pub(crate) fn get(&self, question: &str) -> Option<&ViewerResponse> {
         self.kept.iter().find(|(requested, _)| requested == question).map(|(_, answer)| answer)
     }
 
     /// Stores a response, and removes the oldest ones if the cache is full.
-    pub(crate) fn keep(&mut self, question: String, answer: &Answer) {
-        let size = |(question, answer): &(String, Answer)| question.len() + answer.body.len();
+    pub(crate) fn keep(&mut self, question: String, answer: &ViewerResponse) {
+        let size = |(question, answer): &(String, ViewerResponse)| question.len() + answer.body.len();
         let new = (question, answer.clone());
         if size(&new) > ANSWER_BYTES / 4 {
             return;
@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn the_oldest_answers_make_room() {
-        let mut answers = Answers::default();
-        answers.keep("too large".to_owned(), &Answer::json(vec![0; ANSWER_BYTES / 2]));
+        let mut answers = ResponseCache::default();
+        answers.keep("too large".to_owned(), &ViewerResponse::json(vec![0; ANSWER_BYTES / 2]));
         for number in 0..6 {
-            answers.keep(number.to_string(), &Answer::json(vec![0; ANSWER_BYTES / 5]));
+            answers.keep(number.to_string(), &ViewerResponse::json(vec![0; ANSWER_BYTES / 5]));
         }
         assert!(
             answers.get("too large").is_none() && answers.get("0").is_none() && answers.get("1").is_none()

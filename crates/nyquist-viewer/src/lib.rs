@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nyquist_profile::Profile;
-use nyquist_server::{Answer, Asset, Client, Refusal, SymbolSource, Viewer};
+use nyquist_server::{Asset, Client, SymbolSource, Viewer, ViewerError, ViewerResponse};
 
 pub use crate::live::ProfileFeed;
 
@@ -113,7 +113,7 @@ impl Viewer for BuiltinViewer {
         assets::find(path, front_end)
     }
 
-    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal> {
+    fn answer(&self, question: &str, query: &str, client: &Client) -> Result<ViewerResponse, ViewerError> {
         match &self.progress {
             // This request is frequent, and must not wait for others.
             Some(progress) if question == "live" => progress.answer(query),
@@ -121,14 +121,14 @@ impl Viewer for BuiltinViewer {
         }
     }
 
-    fn open(&self, profile: Vec<u8>, query: &str) -> Result<Answer, Refusal> {
+    fn open(&self, profile: Vec<u8>, query: &str) -> Result<ViewerResponse, ViewerError> {
         let Some(ProfileReader(read)) = &self.reader else {
             return Err(bad_request("a recording is shown here, and no other profile"));
         };
         let compares = Parameters::parse(query).is_set("compare");
         self.worker.open(read(profile).map_err(bad_request)?, compares);
         self.shows_another.store(true, Ordering::Relaxed);
-        Ok(Answer::json(b"{}".to_vec()))
+        Ok(ViewerResponse::json(b"{}".to_vec()))
     }
 
     fn shows_another(&self) -> bool {

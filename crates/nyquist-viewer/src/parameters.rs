@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use nyquist_analysis::Pattern;
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 
 use crate::refusal::bad_request;
 
@@ -34,35 +34,35 @@ impl Parameters {
     }
 
     /// A number, if it is present.
-    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Refusal> {
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, ViewerError> {
         self.get(name).map(|value| number(name, value)).transpose()
     }
 
     /// A whole number that is at most `most`, or `default`.
-    pub(crate) fn at_most(&self, name: &str, default: usize, most: usize) -> Result<usize, Refusal> {
+    pub(crate) fn at_most(&self, name: &str, default: usize, most: usize) -> Result<usize, ViewerError> {
         Ok(self.number(name)?.unwrap_or(default).min(most))
     }
 
     /// A mandatory number.
-    pub(crate) fn required<T: FromStr>(&self, name: &str) -> Result<T, Refusal> {
+    pub(crate) fn required<T: FromStr>(&self, name: &str) -> Result<T, ViewerError> {
         self.number(name)?.ok_or_else(|| bad_request(format_args!("the parameter {name} is missing")))
     }
 
     /// Numbers divided by a separator; `None` if the parameter is missing.
-    pub(crate) fn numbers(&self, name: &str, separator: char) -> Result<Option<Vec<usize>>, Refusal> {
+    pub(crate) fn numbers(&self, name: &str, separator: char) -> Result<Option<Vec<usize>>, ViewerError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         value.split(separator).map(|one| number(name, one)).collect::<Result<_, _>>().map(Some)
     }
 }
 
 /// Parses a parameter's value as a number.
-pub(crate) fn number<T: FromStr>(name: &str, value: &str) -> Result<T, Refusal> {
+pub(crate) fn number<T: FromStr>(name: &str, value: &str) -> Result<T, ViewerError> {
     let shown: String = value.chars().take(40).collect();
     value.parse().map_err(|_| bad_request(format_args!("{name} takes a number, not {shown:?}")))
 }
 
 /// A pattern: a part of a name, or `/REGEX/`.
-pub(crate) fn pattern(text: &str) -> Result<Pattern, Refusal> {
+pub(crate) fn pattern(text: &str) -> Result<Pattern, ViewerError> {
     let regex =
         text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|regex| !regex.is_empty());
     let pattern = match regex {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn wrong_numbers_are_refused_with_a_sentence() {
         let parameters = Parameters::parse("width=x&threads=1,,2&huge=99999999999999999999999");
-        let message = |refusal: Refusal| refusal.message;
+        let message = |refusal: ViewerError| refusal.message;
         assert_eq!(
             message(parameters.at_most("width", 1, 9).unwrap_err()),
             "width takes a number, not \"x\""

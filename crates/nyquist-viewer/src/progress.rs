@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nyquist_server::{Answer, Refusal};
+use nyquist_server::{ViewerError, ViewerResponse};
 use serde::Serialize;
 
 use crate::parameters::Parameters;
@@ -47,14 +47,14 @@ struct Update {
 
 impl Progress {
     /// Handles a page's request for updates. A paused page needs no new profiles.
-    pub(crate) fn answer(&self, query: &str) -> Result<Answer, Refusal> {
+    pub(crate) fn answer(&self, query: &str) -> Result<ViewerResponse, ViewerError> {
         let is_paused = Parameters::parse(query).is_set("paused");
         let mut state = self.lock();
         if !is_paused {
             state.requested = Some(Instant::now());
         }
         let update = Update { version: state.version, state: state.phase };
-        serde_json::to_vec(&update).map(Answer::json).map_err(|_| internal())
+        serde_json::to_vec(&update).map(ViewerResponse::json).map_err(|_| internal())
     }
 
     /// Counts a new profile. Returns the time spent on requests about the previous one.

@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 
 /// A parameter is invalid, or names something that does not exist.
-pub(crate) fn bad_request(message: impl fmt::Display) -> Refusal {
-    Refusal { status: 400, message: message.to_string() }
+pub(crate) fn bad_request(message: impl fmt::Display) -> ViewerError {
+    ViewerError { status: 400, message: message.to_string() }
 }
 
 /// The request does not exist.
-pub(crate) fn unknown_question(question: &str) -> Refusal {
-    Refusal { status: 404, message: format!("there is no question {question}") }
+pub(crate) fn unknown_question(question: &str) -> ViewerError {
+    ViewerError { status: 404, message: format!("there is no question {question}") }
 }
 
 /// An internal error.
-pub(crate) fn internal() -> Refusal {
-    Refusal { status: 500, message: "the viewer failed; please report this".to_owned() }
+pub(crate) fn internal() -> ViewerError {
+    ViewerError { status: 500, message: "the viewer failed; please report this".to_owned() }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use nyquist_analysis::{SampleState, Selection, Transform};
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ThreadIndex};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 
 use crate::parameters::{Parameters, number, pattern};
 use crate::refusal::bad_request;
@@ -20,7 +20,7 @@ pub(crate) fn selection(
     parameters: &Parameters,
     profile: &Profile,
     until_ns: Option<u64>,
-) -> Result<Selection, Refusal> {
+) -> Result<Selection, ViewerError> {
     let mut selection = Selection::default();
     for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
         match name {
@@ -50,13 +50,13 @@ pub(crate) fn selection(
     Ok(selection)
 }
 
-fn threads(parameters: &Parameters, profile: &Profile) -> Result<Vec<ThreadIndex>, Refusal> {
+fn threads(parameters: &Parameters, profile: &Profile) -> Result<Vec<ThreadIndex>, ViewerError> {
     let indexes = parameters.numbers("threads", ',')?.unwrap_or_default();
     indexes.into_iter().map(|index| thread(index, profile)).collect()
 }
 
 /// The thread with an index.
-pub(crate) fn thread(index: usize, profile: &Profile) -> Result<ThreadIndex, Refusal> {
+pub(crate) fn thread(index: usize, profile: &Profile) -> Result<ThreadIndex, ViewerError> {
     let is_there = index < profile.threads().len();
     is_there
         .then(|| ThreadIndex::from_index(index))
@@ -70,7 +70,7 @@ pub(crate) fn end_of(profile: &Profile) -> u64 {
 }
 
 /// The function with a number.
-pub(crate) fn function(number: usize, profile: &Profile) -> Result<FuncId, Refusal> {
+pub(crate) fn function(number: usize, profile: &Profile) -> Result<FuncId, ViewerError> {
     let (functions, libs) = (profile.funcs().len(), profile.libs().len());
     let index = match number.checked_sub(LIBS) {
         Some(lib) => Some(functions + lib).filter(|_| lib < libs),
@@ -85,7 +85,7 @@ pub(crate) fn number_of(func: FuncId, profile: &Profile) -> usize {
     lib.map_or(func.index(), |lib| LIBS + lib)
 }
 
-fn range(value: &str) -> Result<Range<u64>, Refusal> {
+fn range(value: &str) -> Result<Range<u64>, ViewerError> {
     let bounds = value.split_once('-').map(|(start, end)| (start.parse(), end.parse()));
     match bounds {
         Some((Ok(start), Ok(end))) if start <= end => Ok(start..end),
@@ -93,7 +93,7 @@ fn range(value: &str) -> Result<Range<u64>, Refusal> {
     }
 }
 
-fn state(value: &str) -> Result<SampleState, Refusal> {
+fn state(value: &str) -> Result<SampleState, ViewerError> {
     Ok(match value {
         "running" => SampleState::OnCpu,
         "waiting" => SampleState::OffCpu,
@@ -102,7 +102,7 @@ fn state(value: &str) -> Result<SampleState, Refusal> {
     })
 }
 
-fn transform(value: &str, profile: &Profile) -> Result<Transform, Refusal> {
+fn transform(value: &str, profile: &Profile) -> Result<Transform, ViewerError> {
     let (kind, of) = value.split_once(':').unwrap_or((value, ""));
     let func = || function(number("transform", of)?, profile);
     let path = || path(of, profile);
@@ -137,7 +137,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// A path of functions, such as `4.17.3`.
-pub(crate) fn path(text: &str, profile: &Profile) -> Result<Vec<FuncId>, Refusal> {
+pub(crate) fn path(text: &str, profile: &Profile) -> Result<Vec<FuncId>, ViewerError> {
     let functions = text.split('.').filter(|part| !part.is_empty());
     functions.map(|part| function(number("path", part)?, profile)).collect()
 }
@@ -146,7 +146,7 @@ pub(crate) fn path(text: &str, profile: &Profile) -> Result<Vec<FuncId>, Refusal
 mod tests {
     use super::*;
 
-    fn selected(query: &str) -> Result<Selection, Refusal> {
+    fn selected(query: &str) -> Result<Selection, ViewerError> {
         selection(&Parameters::parse(query), &Profile::default(), None)
     }
 

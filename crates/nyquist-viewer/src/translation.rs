@@ -10,20 +10,20 @@ use nyquist_profile::{CategoryId, FuncId, LibId, Profile};
 pub(crate) fn translated(selection: &Selection, from: &Profile, to: &Profile) -> Selection {
     let mut translated = Selection { threads: None, processes: None, range: None, ..selection.clone() };
     if !selection.transforms.is_empty() {
-        let names = Names::new(from, to);
+        let names = FunctionNames::new(from, to);
         translated.transforms =
             selection.transforms.iter().filter_map(|transform| names.transform(transform)).collect();
     }
     translated
 }
 
-struct Names<'a> {
+struct FunctionNames<'a> {
     from: &'a Profile,
     to: &'a Profile,
     functions: HashMap<String, FuncId>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> FunctionNames<'a> {
     fn new(from: &'a Profile, to: &'a Profile) -> Self {
         let mut functions = HashMap::new();
         for (index, func) in to.funcs().iter().enumerate() {

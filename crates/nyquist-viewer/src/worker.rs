@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_profile::Profile;
-use nyquist_server::{Answer, Client, Refusal, SymbolSource};
+use nyquist_server::{Client, SymbolSource, ViewerError, ViewerResponse};
 
 use crate::answer::answer;
 use crate::answers::QueryContext;
-use crate::cache::{Answers, Views};
+use crate::cache::{ResponseCache, ViewCache};
 use crate::function_table::FunctionCategories;
 use crate::parameters::Parameters;
 use crate::progress::Progress;
@@ -25,16 +25,16 @@ use crate::translation::translated;
 const IDLE: Duration = Duration::from_millis(300);
 
 /// A request on its way to the thread.
-struct Job {
+struct WorkerJob {
     question: String,
     query: String,
     client: Client,
-    answer: SyncSender<Result<Answer, Refusal>>,
+    answer: SyncSender<Result<ViewerResponse, ViewerError>>,
 }
 
 /// The messages to the thread.
-enum Message {
-    Question(Job),
+enum WorkerMessage {
+    Question(WorkerJob),
     /// Replaces the current profile. The reply is the time that this took.
     ViewedProfile(Box<ViewedProfile>, SyncSender<Duration>),
     /// The same for a profile to compare with the current one, if the flag is set.
@@ -64,7 +64,7 @@ enum WorkerState {
     /// The thread has not started.
     Idle(Box<(ViewedProfile, Arc<dyn SymbolSource>)>),
     /// The thread is running.
-    Started(mpsc::Sender<Message>),
+    Started(mpsc::Sender<WorkerMessage>),
     /// The thread could not be started.
     Failed,
 }
@@ -91,11 +91,16 @@ impl Worker {
     }
 
     /// Sends a request, and waits for the response.
-    pub(crate) fn ask(&self, question: &str, query: &str, client: &Client) -> Result<Answer, Refusal> {
+    pub(crate) fn ask(
+        &self,
+        question: &str,
+        query: &str,
+        client: &Client,
+    ) -> Result<ViewerResponse, ViewerError> {
         let (answer, answered) = sync_channel(1);
         let (question, query) = (question.to_owned(), query.to_owned());
-        let job = Job { question, query, client: client.clone(), answer };
-        self.sender().ok_or_else(internal)?.send(Message::Question(job)).map_err(|_| internal())?;
+        let job = WorkerJob { question, query, client: client.clone(), answer };
+        self.sender().ok_or_else(internal)?.send(WorkerMessage::Question(job)).map_err(|_| internal())?;
         answered.recv().map_err(|_| internal())?
     }
 
@@ -117,7 +122,7 @@ impl Worker {
             }
         };
         let (taken, reply) = sync_channel(1);
-        let _ = sender.send(Message::ViewedProfile(Box::new(subject), taken));
+        let _ = sender.send(WorkerMessage::ViewedProfile(Box::new(subject), taken));
         reply.recv().unwrap_or_default()
     }
 
@@ -126,7 +131,7 @@ impl Worker {
         // The thread owns the current profile.
         let Some(sender) = self.sender() else { return };
         let (taken, reply) = sync_channel(1);
-        let _ = sender.send(Message::Other(Box::new(profile), compares, taken));
+        let _ = sender.send(WorkerMessage::Other(Box::new(profile), compares, taken));
         let _ = reply.recv();
     }
 
@@ -138,7 +143,7 @@ impl Worker {
             WorkerState::Idle(owned) => owned.0.until_ns = Some(until_ns),
             WorkerState::Started(sender) => {
                 let (taken, reply) = sync_channel(1);
-                let _ = sender.send(Message::Time(until_ns, taken));
+                let _ = sender.send(WorkerMessage::Time(until_ns, taken));
                 drop(state);
                 return reply.recv().unwrap_or_default();
             }
@@ -147,7 +152,7 @@ impl Worker {
         Duration::ZERO
     }
 
-    fn sender(&self) -> Option<mpsc::Sender<Message>> {
+    fn sender(&self) -> Option<mpsc::Sender<WorkerMessage>> {
         let mut state = self.state.lock().ok()?;
         if let WorkerState::Idle(_) = &*state {
             let WorkerState::Idle(owned) = std::mem::replace(&mut *state, WorkerState::Failed) else {
@@ -173,13 +178,13 @@ fn work(
     mut subject: ViewedProfile,
     symbols: &dyn SymbolSource,
     progress: Option<&Progress>,
-    messages: &Receiver<Message>,
+    messages: &Receiver<WorkerMessage>,
 ) {
     let mut taken = None;
     while let Some((next, next_taken)) = answer_about(&subject, symbols, progress, messages, taken) {
         subject = match next {
-            Next::ViewedProfile(next) => *next,
-            Next::Other(profile, compares) => ViewedProfile {
+            NextProfile::ViewedProfile(next) => *next,
+            NextProfile::Other(profile, compares) => ViewedProfile {
                 profile: *profile,
                 before: compares.then_some(subject.profile),
                 until_ns: None,
@@ -190,7 +195,7 @@ fn work(
 }
 
 /// The profile of the next requests.
-enum Next {
+enum NextProfile {
     ViewedProfile(Box<ViewedProfile>),
     /// A profile, and whether to compare it with the current one.
     Other(Box<Profile>, bool),
@@ -202,9 +207,9 @@ fn answer_about(
     subject: &ViewedProfile,
     symbols: &dyn SymbolSource,
     progress: Option<&Progress>,
-    messages: &Receiver<Message>,
+    messages: &Receiver<WorkerMessage>,
     taken: Option<SyncSender<Duration>>,
-) -> Option<(Next, SyncSender<Duration>)> {
+) -> Option<(NextProfile, SyncSender<Duration>)> {
     let began = Instant::now();
     let index = Index::new(&subject.profile);
     let before = subject.before.as_ref().map(Index::new);
@@ -212,12 +217,12 @@ fn answer_about(
         subject,
         index: &index,
         categories: FunctionCategories::new(&subject.profile),
-        views: Views::new(&index),
-        before: before.as_ref().map(Views::new),
+        views: ViewCache::new(&index),
+        before: before.as_ref().map(ViewCache::new),
         symbols,
         until_ns: subject.until_ns,
         progress,
-        answers: Answers::default(),
+        answers: ResponseCache::default(),
     };
     // The profiles of a recording are replaced too early for data of later requests.
     let prepares = progress.is_none();
@@ -228,13 +233,17 @@ fn answer_about(
     }
     loop {
         match next_message(messages, IDLE, prepares && is_open, || index.prepare_more())? {
-            Message::Question(job) => {
+            WorkerMessage::Question(job) => {
                 is_open = true;
                 handler.handle(&job);
             }
-            Message::ViewedProfile(next, taken) => return Some((Next::ViewedProfile(next), taken)),
-            Message::Other(profile, compares, taken) => return Some((Next::Other(profile, compares), taken)),
-            Message::Time(until_ns, taken) => {
+            WorkerMessage::ViewedProfile(next, taken) => {
+                return Some((NextProfile::ViewedProfile(next), taken));
+            }
+            WorkerMessage::Other(profile, compares, taken) => {
+                return Some((NextProfile::Other(profile, compares), taken));
+            }
+            WorkerMessage::Time(until_ns, taken) => {
                 handler.pass_time(until_ns);
                 let _ = taken.send(progress.map_or(Duration::ZERO, Progress::count_version));
             }
@@ -246,11 +255,11 @@ fn answer_about(
 /// meanwhile, one part after each `idle` time without a message, because a page that opens must not wait for it.
 /// `prepare_more` returns whether it has computed a part.
 fn next_message(
-    messages: &Receiver<Message>,
+    messages: &Receiver<WorkerMessage>,
     idle: Duration,
     prepares: bool,
     mut prepare_more: impl FnMut() -> bool,
-) -> Option<Message> {
+) -> Option<WorkerMessage> {
     let mut has_more = prepares;
     while has_more {
         match messages.recv_timeout(idle) {
@@ -267,25 +276,25 @@ struct RequestHandler<'a> {
     subject: &'a ViewedProfile,
     index: &'a Index<'a>,
     categories: FunctionCategories,
-    views: Views<'a>,
-    before: Option<Views<'a>>,
+    views: ViewCache<'a>,
+    before: Option<ViewCache<'a>>,
     symbols: &'a dyn SymbolSource,
     /// The time up to which a running recording is complete.
     until_ns: Option<u64>,
     /// For a running recording.
     progress: Option<&'a Progress>,
     /// The answers so far. They are valid until the profile is complete up to a later time.
-    answers: Answers,
+    answers: ResponseCache,
 }
 
 impl RequestHandler<'_> {
     fn pass_time(&mut self, until_ns: u64) {
         self.until_ns = Some(until_ns);
-        self.answers = Answers::default();
+        self.answers = ResponseCache::default();
     }
 
     /// Answers a request, unless its client has gone. Measures the time for a running recording.
-    fn handle(&mut self, job: &Job) {
+    fn handle(&mut self, job: &WorkerJob) {
         if job.client.has_gone() {
             return;
         }
@@ -306,7 +315,7 @@ impl RequestHandler<'_> {
         let _ = job.answer.send(answer);
     }
 
-    fn answer(&mut self, job: &Job) -> Result<Answer, Refusal> {
+    fn answer(&mut self, job: &WorkerJob) -> Result<ViewerResponse, ViewerError> {
         let profile = &self.subject.profile;
         let parameters = Parameters::parse(&job.query);
         let selection = selection(&parameters, profile, self.until_ns)?;
@@ -359,8 +368,8 @@ fn with_parts_of_range(profile: &Profile, selection: &Selection) -> Option<Profi
 mod tests {
     use super::*;
 
-    fn time(until_ns: u64) -> Message {
-        Message::Time(until_ns, sync_channel(1).0)
+    fn time(until_ns: u64) -> WorkerMessage {
+        WorkerMessage::Time(until_ns, sync_channel(1).0)
     }
 
     /// The number of the next message, and how many parts were prepared before it came. It is sent when the
@@ -382,7 +391,7 @@ mod tests {
             requested <= 3
         });
         let number = found.map(|message| match message {
-            Message::Time(until_ns, _) => until_ns,
+            WorkerMessage::Time(until_ns, _) => until_ns,
             _ => unreachable!("only times are sent"),
         });
         (number, requested.min(3))

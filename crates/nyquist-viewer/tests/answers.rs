@@ -9,8 +9,8 @@ use nyquist_profile::{
     Thread, ThreadIndex,
 };
 use nyquist_server::{
-    AddressInfo, Assembly, AssemblyRequest, Client, Instruction, LibKey, LookupError, Refusal, SourceRequest,
-    SymbolSource, Viewer,
+    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, Client, LibKey, LookupError, SourceRequest,
+    SymbolSource, Viewer, ViewerError,
 };
 use nyquist_viewer::BuiltinViewer;
 use serde_json::{Value, json};
@@ -125,8 +125,9 @@ impl SymbolSource for Files {
     }
 
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
-        let instructions =
-            (0..8).map(|number| Instruction { offset: 2 * number, text: format!("op {number}") }).collect();
+        let instructions = (0..8)
+            .map(|number| AssemblyInstruction { offset: 2 * number, text: format!("op {number}") })
+            .collect();
         Ok(Assembly {
             start: request.start,
             size: request.size,
@@ -147,7 +148,7 @@ fn ask(viewer: &BuiltinViewer, question: &str, query: &str) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-fn refusal(question: &str, query: &str) -> Refusal {
+fn refusal(question: &str, query: &str) -> ViewerError {
     viewer().answer(question, query, &Client::default()).unwrap_err()
 }
 
@@ -305,7 +306,7 @@ fn a_range_has_its_part_of_a_long_slice() {
 #[test]
 fn what_cannot_be_answered_is_said() {
     let check = |question: &str, query: &str, status: u16, message: &str| {
-        assert_eq!(refusal(question, query), Refusal { status, message: message.to_owned() });
+        assert_eq!(refusal(question, query), ViewerError { status, message: message.to_owned() });
     };
     check("explode", "", 404, "there is no question explode");
     check("callers", "", 400, "the parameter function is missing");

@@ -1,6 +1,6 @@
 //! The effects of Ctrl-C and SIGTERM, which depend on the current phase.
 
-use crate::system::signals::{EndSignal, KILL, Request, Requests, Signaller, StopHandle, now};
+use crate::system::signals::{EndRequest, EndSignal, KILL, Requests, Signaller, StopHandle, now};
 use crate::system::users::give_up_capabilities;
 use nyquist_convert::Progress;
 use nyquist_convert::event::Timestamp;
@@ -45,7 +45,7 @@ pub(crate) struct Control {
 struct ControlState {
     phase: Phase,
     /// Requests that came before there was anything to end. They apply to the next phase.
-    waiting: Vec<Request>,
+    waiting: Vec<EndRequest>,
     /// The time of the last request to end a recording.
     asked_to_end: Option<Timestamp>,
 }
@@ -103,7 +103,7 @@ impl Control {
 }
 
 impl ControlState {
-    fn handle(&mut self, request: Request) {
+    fn handle(&mut self, request: EndRequest) {
         match &mut self.phase {
             Phase::Starting => self.waiting.push(request),
             Phase::Saving => {}
@@ -123,7 +123,7 @@ impl ControlState {
 /// The first Ctrl-C goes to the command, which may handle it; the recording goes on until the command
 /// ends. The second ends the command. `Ctrl-\` always goes to the command only. SIGTERM ends the
 /// recording, because its sender does not wait for long.
-fn end_recording(stop: &StopHandle, command: Option<&Signaller>, request: Request, interrupts: u32) {
+fn end_recording(stop: &StopHandle, command: Option<&Signaller>, request: EndRequest, interrupts: u32) {
     let Some(command) = command else { return stop.stop() };
     let signal = if interrupts > 1 { KILL } else { request.signal.number() };
     // The terminal sends its signals to the command itself.

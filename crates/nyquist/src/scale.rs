@@ -1,7 +1,7 @@
 //! Weights as shares of the whole, and as times.
 
 use crate::number::{grouped, percent};
-use nyquist_analysis::{Summary, View};
+use nyquist_analysis::{ProfileSummary, View};
 use nyquist_profile::Unit;
 
 /// The unit of weights.
@@ -23,7 +23,7 @@ impl Scale {
     }
 
     /// The scale of the summary of a recording, whose unit is time.
-    pub(crate) fn of_summary(summary: &Summary) -> Self {
+    pub(crate) fn of_summary(summary: &ProfileSummary) -> Self {
         Self { total: summary.total.weight, interval_ns: summary.interval_ns, unit: Unit::Time }
     }
 

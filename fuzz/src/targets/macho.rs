@@ -1,11 +1,11 @@
 //! `nyquist_object::MachO`, universal files and archives over arbitrary bytes: every load command, section and table.
 
-use nyquist_object::macho::Universal;
+use nyquist_object::macho::UniversalFile;
 use nyquist_object::{Architecture, Archive, ByteSource, MachO};
 
 /// Takes one input.
 pub fn run(bytes: &[u8]) {
-    if let Ok(universal) = Universal::read(&bytes) {
+    if let Ok(universal) = UniversalFile::read(&bytes) {
         for architecture in universal.slices().iter().map(|slice| slice.architecture) {
             let _ = MachO::open_for(bytes, architecture, |_| true).map(|file| look_at(&file));
         }

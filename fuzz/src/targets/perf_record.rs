@@ -8,7 +8,7 @@ use nyquist_convert::perf::{
 };
 use nyquist_object::elf::Architecture;
 use nyquist_perf::file::TracepointFormat;
-use nyquist_perf::{Body, ByteOrder, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
+use nyquist_perf::{RecordBody, ByteOrder, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
 
 /// Events 3 to 7 are not clocks.
 fn additional_events() -> AdditionalEvents {
@@ -59,9 +59,9 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
     let record = Bytes::copy_from_slice(input.bytes(input.len())?);
     let _ = events.event(&record, &record);
     match parse_record(&record, &format).map(|record| record.body) {
-        Ok(Body::Sample(sample)) => read_lists(&sample),
-        Ok(Body::Read(read)) => drop(read.counters.iter().count()),
-        Ok(Body::Namespaces(namespaces)) => drop(namespaces.links().count()),
+        Ok(RecordBody::Sample(sample)) => read_lists(&sample),
+        Ok(RecordBody::Read(read)) => drop(read.counters.iter().count()),
+        Ok(RecordBody::Namespaces(namespaces)) => drop(namespaces.links().count()),
         _ => {}
     }
     Ok(())

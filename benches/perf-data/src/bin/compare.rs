@@ -10,8 +10,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use linux_perf_data::linux_perf_event_reader::EventRecord;
 use linux_perf_data::{PerfFileReader, PerfFileRecord};
-use nyquist_perf::file::{FileReader, Item};
-use nyquist_perf::{Body, Record, parse_record};
+use nyquist_perf::file::{FileReader, RecordingItem};
+use nyquist_perf::{RecordBody, Record, parse_record};
 use nyquist_perf_data_bench::known;
 
 /// What is compared of a record. What a record says of itself is one number, for millions of them are held in memory.
@@ -113,7 +113,7 @@ fn ours(path: &Path) -> Result<Vec<Seen>> {
     let formats: Vec<_> = reader.events().iter().map(|event| event.format).collect();
     let mut seen = Vec::new();
     while let Some(item) = reader.read_next() {
-        let Item::Record(found) = item else { continue };
+        let RecordingItem::Record(found) = item else { continue };
         let format = formats.get(found.event).context("an event of the file")?;
         seen.push(our_record(found.event, &parse_record(found.bytes, format)?));
     }
@@ -125,7 +125,7 @@ fn ours(path: &Path) -> Result<Vec<Seen>> {
 fn our_record(event: usize, record: &Record<'_>) -> Seen {
     let (mut ip, mut chain) = (None, None);
     let rest = match &record.body {
-        Body::Sample(sample) => {
+        RecordBody::Sample(sample) => {
             ip = sample.ip;
             chain = sample.callchain.map(|words| (words.len(), digest(words.iter().collect::<Vec<_>>())));
             let registers = sample.user_registers.filter(|registers| registers.abi.is_some());
@@ -136,12 +136,12 @@ fn our_record(event: usize, record: &Record<'_>) -> Seen {
             let stack = sample.user_stack.filter(|stack| stack.room > 0).map(|stack| stack.bytes);
             digest((sample.period, registers, stack))
         }
-        Body::Mmap(map) => digest((map.pid, map.tid, map.address, map.len, map.page_offset, map.path)),
-        Body::Comm(comm) => digest((comm.pid, comm.tid, comm.name, comm.exec)),
-        Body::Fork(task) | Body::Exit(task) => {
+        RecordBody::Mmap(map) => digest((map.pid, map.tid, map.address, map.len, map.page_offset, map.path)),
+        RecordBody::Comm(comm) => digest((comm.pid, comm.tid, comm.name, comm.exec)),
+        RecordBody::Fork(task) | RecordBody::Exit(task) => {
             digest((task.pid, task.tid, task.parent_pid, task.parent_tid, task.time))
         }
-        Body::Lost(lost) => digest((lost.id, lost.records)),
+        RecordBody::Lost(lost) => digest((lost.id, lost.records)),
         _ => 0,
     };
     let kind = record.header.kind;

@@ -10,7 +10,7 @@ use nyquist_convert::event::Timestamp;
 use nyquist_convert::perf::{CounterMeaning, AdditionalEvents, PerfDecoder, Period, Successors};
 use nyquist_convert::{AuxFiles, Converter, ConversionResult, Options, RecordedFiles};
 use nyquist_object::elf::Architecture;
-use nyquist_perf::file::{FileReader, Item};
+use nyquist_perf::file::{FileReader, RecordingItem};
 use nyquist_perf_data_bench::timed;
 use nyquist_profile::Meta;
 use nyquist_record::Chunk;
@@ -43,8 +43,8 @@ impl Recording {
         let (mut start, mut complete_before) = (u64::MAX, 0);
         while let Some(item) = reader.read_next() {
             match item {
-                Item::CompleteBefore(time) => complete_before = time,
-                Item::Record(record) => {
+                RecordingItem::CompleteBefore(time) => complete_before = time,
+                RecordingItem::Record(record) => {
                     start = start.min(record.time.filter(|time| *time > 0).unwrap_or(u64::MAX));
                     bytes.extend_from_slice(record.bytes);
                 }

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use nyquist_perf::file::{FileReader, Item};
-use nyquist_perf::{Body, parse_record};
+use nyquist_perf::file::{FileReader, RecordingItem};
+use nyquist_perf::{RecordBody, parse_record};
 use nyquist_perf_data_bench::timed;
 
 /// What was found, so that nothing of the parsing can be left out.
@@ -39,10 +39,10 @@ fn parse(path: &Path) -> Result<ParsedTotals> {
     let formats: Vec<_> = reader.events().iter().map(|event| event.format).collect();
     let mut found = ParsedTotals { bytes: std::fs::metadata(path)?.len(), ..ParsedTotals::default() };
     while let Some(item) = reader.read_next() {
-        let Item::Record(record) = item else { continue };
+        let RecordingItem::Record(record) = item else { continue };
         found.records += 1;
         let parsed = parse_record(record.bytes, &formats[record.event])?;
-        if let Body::Sample(sample) = &black_box(parsed).body {
+        if let RecordBody::Sample(sample) = &black_box(parsed).body {
             found.samples += 1;
             found.addresses += sample.callchain.map_or(0, |chain| chain.len() as u64);
             found.stack_bytes += sample.user_stack.map_or(0, |stack| stack.bytes.len() as u64);

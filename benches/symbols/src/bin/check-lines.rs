@@ -7,7 +7,7 @@
 use bench_symbols::fixtures;
 use bench_symbols::known::{self, KnownDifference, Report};
 use bench_symbols::{Chain, PlainFrame, oracle, own_chain};
-use nyquist_object::elf::Section;
+use nyquist_object::elf::ElfSection;
 use nyquist_object::{ByteSource, Elf, FileSource, RelativeAddress, Svma};
 use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, SearchPaths};
 use std::fs::File;
@@ -106,7 +106,7 @@ fn check(name: &str, program: &Path, options: Options) -> Result<Report, String>
 /// Every third address of the code of a small program, every eleventh of that of a large one.
 fn code_addresses(elf: &Elf<impl ByteSource>) -> Vec<u64> {
     let sections = elf.sections().iter().filter(|section| section.is_code() && section.name == ".text");
-    let addresses = |section: &Section| {
+    let addresses = |section: &ElfSection| {
         let step = if section.size < 64 << 10 { 3 } else { 11 };
         (section.address.0..section.address.0 + section.size).step_by(step)
     };

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use nyquist_object::{Elf, FileSource, RelativeAddress};
 use nyquist_unwind::Module;
 use nyquist_unwind::rule::{CfaKind, Rule};
-use nyquist_unwind::table::Table;
+use nyquist_unwind::rule_table::RuleTable;
 use nyquist_unwind_bench::known;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,7 +28,7 @@ fn check(path: &str) -> Result<()> {
     let elf = Elf::open(FileSource::new(File::open(path)?))?;
     let (described, followed) = (Module::from_elf(&elf)?, Module::from_elf_instructions(&elf)?);
     let (mut bytes, mut differences) = (0, BTreeMap::<_, usize>::new());
-    let regions = described.tables().flat_map(Table::regions);
+    let regions = described.tables().flat_map(RuleTable::regions);
     let covered = regions.flat_map(|region| region.start..region.end);
     for address in covered.map(RelativeAddress) {
         let rule = described.rule(address);
@@ -36,7 +36,7 @@ fn check(path: &str) -> Result<()> {
             continue;
         }
         bytes += 1;
-        if let Some(class) = difference(followed.followed_rule(address), rule) {
+        if let Some(class) = difference(followed.inferred_rule(address), rule) {
             *differences.entry(class).or_default() += 1;
         }
     }

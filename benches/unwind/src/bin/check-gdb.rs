@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 struct OpenedModule {
     module: Arc<Module>,
-    segments: Vec<nyquist_object::elf::Segment>,
+    segments: Vec<nyquist_object::elf::ElfSegment>,
     image_base: nyquist_object::Svma,
 }
 

@@ -109,8 +109,9 @@ fn check_file(path: &str) -> Result<usize> {
         .set_got(address(".got"));
     let mut counts = Counts::default();
     let in_code = |address: u64| {
-        let inside =
-            |s: &&nyquist_object::elf::Segment| (s.address.0..s.address.0 + s.file_size).contains(&address);
+        let inside = |s: &&nyquist_object::elf::ElfSegment| {
+            (s.address.0..s.address.0 + s.file_size).contains(&address)
+        };
         elf.segments().iter().filter(|segment| segment.executable).any(|segment| inside(&segment))
     };
     let eh_frame = elf.section_data(".eh_frame")?.unwrap_or_default();

@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 use framehop::{ExplicitModuleSectionInfo, ModuleSectionInfo};
-use nyquist_object::pe::Directory;
+use nyquist_object::pe::DataDirectory;
 use nyquist_object::{Architecture, FileSource, MachO, Pe, RelativeAddress};
 use nyquist_unwind::Module;
 use nyquist_unwind::rule::{CfaKind, Rule};
@@ -40,7 +40,7 @@ fn open_pe(pe: &Pe<FileSource>) -> Result<Image> {
     let base = pe.image_base().0;
     let architecture = pe.architecture();
     let range = base..base + u64::from(pe.size_of_image());
-    let (address, size) = pe.directory(Directory::Exceptions).context("no table of functions")?;
+    let (address, size) = pe.directory(DataDirectory::Exceptions).context("no table of functions")?;
     let (words, bytes) =
         (if architecture == Architecture::Aarch64 { 2 } else { 3 }, pe.read_at(address, size)?);
     let starts = bytes

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindContext, UnwindSection};
 use nyquist_object::Elf;
 use nyquist_unwind::Module;
-use nyquist_unwind::table::Table;
+use nyquist_unwind::rule_table::RuleTable;
 use nyquist_unwind_bench::cpu;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
@@ -26,7 +26,7 @@ fn measure(passes: usize, mut run: impl FnMut() -> Result<()>) -> Result<(f64, f
 }
 
 /// Tells tables apart: two versions of this program that print the same number have made the same table.
-fn digest<'a>(tables: impl Iterator<Item = &'a Table>) -> u64 {
+fn digest<'a>(tables: impl Iterator<Item = &'a RuleTable>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for table in tables {
         for region in table.regions() {
@@ -81,7 +81,7 @@ fn main() -> Result<()> {
             Ok(())
         })?;
         let module = last.context("no pass")?;
-        let (tables, all) = (module.tables().map(Table::size).sum::<usize>(), module.size());
+        let (tables, all) = (module.tables().map(RuleTable::size).sum::<usize>(), module.size());
         println!(
             "{path}: {cpu:.1} ms on the processor, best on the clock {best:.1} ms; tables of {tables} bytes, {all} with all that is kept"
         );

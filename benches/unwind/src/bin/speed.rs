@@ -5,7 +5,7 @@
 //! second walk is timed. Rule caches go on from walk to walk in both.
 
 use anyhow::{Context, Result};
-use nyquist_unwind::table::Table;
+use nyquist_unwind::rule_table::RuleTable;
 use nyquist_unwind::{Module, Unwinder};
 use nyquist_unwind_bench::peer::PeerCache;
 use nyquist_unwind_bench::recording::{Recording, Sample};
@@ -137,7 +137,7 @@ fn compile_times(recording: &Recording) {
         println!(
             "compile {name:<40} {time:6.1} ms, {} rows, tables {:.2} MB, all {:.2} MB",
             rows(&loaded.module),
-            loaded.module.tables().map(Table::size).sum::<usize>() as f64 / 1e6,
+            loaded.module.tables().map(RuleTable::size).sum::<usize>() as f64 / 1e6,
             loaded.module.size() as f64 / 1e6,
         );
     }

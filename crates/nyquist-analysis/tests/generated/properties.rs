@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use nyquist_analysis::{
-    Amount, Code, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree, TreeLimits, View,
+    Amount, CodeSelection, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree, TreeLimits,
+    View,
 };
 use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ProfileBuilder, ThreadIndex};
 
@@ -159,9 +160,9 @@ fn callers_cover_a_function_whose_lines_are_own() {
             assert!(callers >= function.total.weight, "{what}");
             assert!(peek.callees.iter().all(|callee| callee.total.weight <= function.total.weight), "{what}");
             if function.func.index() < view.profile().funcs().len() {
-                let lines = view.lines(Code::Function(function.func));
+                let lines = view.lines(CodeSelection::Function(function.func));
                 assert_eq!(lines.iter().map(|line| line.self_amount).sum::<Amount>(), function.self_amount);
-                let instructions = view.instructions(Code::Function(function.func));
+                let instructions = view.instructions(CodeSelection::Function(function.func));
                 let own: Amount = instructions.iter().map(|instruction| instruction.self_amount).sum();
                 assert_eq!(own, function.self_amount, "{what}");
             }
@@ -287,7 +288,7 @@ fn lines_match_a_count_sample_by_sample() {
             lines.into_iter().flatten().for_each(|line| *total.entry(line).or_default() += sample.amount);
         }
         total.retain(|_, amount| !amount.is_zero());
-        let lines = view.lines(Code::All);
+        let lines = view.lines(CodeSelection::All);
         assert_eq!(lines.len(), total.len(), "{what}");
         let order = lines.iter().map(|line| (Reverse((line.self_amount, line.total)), line.file, line.line));
         assert!(order.is_sorted(), "{what}");

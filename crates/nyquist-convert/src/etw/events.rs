@@ -7,8 +7,8 @@ use super::switches::Switches;
 use super::tasks::{IDLE, SYSTEM, Task, Tasks};
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
 use nyquist_etw::kernel::{
-    Change, ContextSwitch, Image, KernelEvent, Process, ReadyThread, SampledProfile, Stack, StackKey, Thread,
-    ThreadName, Volume, decode,
+    ContextSwitch, Image, KernelEvent, ObjectChange, Process, ReadyThread, SampledProfile, Stack, StackKey,
+    Thread, ThreadName, Volume, decode,
 };
 use nyquist_etw::{self as etw, Clock, PointerSize};
 use nyquist_object::Avma;
@@ -242,9 +242,9 @@ impl EtwEvents {
 
     fn process(&mut self, process: Process, now: Timestamp, out: &mut Vec<Event>) {
         let Process { change, pid, parent, image_name, .. } = process;
-        let is_there = change == Change::ThereAtStart && !self.is_surveyed;
+        let is_there = change == ObjectChange::ThereAtStart && !self.is_surveyed;
         match change {
-            Change::Start => {
+            ObjectChange::Start => {
                 let kind = EventKind::Fork {
                     pid: Pid(pid),
                     tid: Tid(pid),
@@ -254,26 +254,26 @@ impl EtwEvents {
                 out.push(Event { time: now, cpu: None, kind });
                 out.push(named(now, (pid, pid), image_name, true));
             }
-            Change::End => {
+            ObjectChange::End => {
                 self.tasks.remove_process(pid);
                 out.push(ended(now, (Pid(pid), Tid(pid))));
             }
-            Change::ThereAtStart if is_there => out.push(named(now, (pid, pid), image_name, true)),
-            Change::ThereAtStart | Change::ThereAtEnd => {}
+            ObjectChange::ThereAtStart if is_there => out.push(named(now, (pid, pid), image_name, true)),
+            ObjectChange::ThereAtStart | ObjectChange::ThereAtEnd => {}
         }
     }
 
     fn thread(&mut self, thread: Thread, now: Timestamp, out: &mut Vec<Event>) {
         let Thread { change, pid, tid, name } = thread;
         match change {
-            Change::ThereAtStart if self.is_surveyed => {}
-            Change::Start | Change::ThereAtStart => {
-                if change == Change::Start {
+            ObjectChange::ThereAtStart if self.is_surveyed => {}
+            ObjectChange::Start | ObjectChange::ThereAtStart => {
+                if change == ObjectChange::Start {
                     self.switches.begin(tid);
                 }
                 self.add_thread((pid, tid, name), now, out);
             }
-            Change::End => {
+            ObjectChange::End => {
                 self.held.release_thread(tid, out);
                 self.switches.forget(tid);
                 // The main thread's row ends with its process.
@@ -281,7 +281,7 @@ impl EtwEvents {
                     out.push(ended(now, (task.pid, task.tid)));
                 }
             }
-            Change::ThereAtEnd => {}
+            ObjectChange::ThereAtEnd => {}
         }
     }
 
@@ -305,10 +305,10 @@ impl EtwEvents {
             self.survey.images.volumes.note_image(&image.path);
         }
         match image.change {
-            Change::ThereAtStart if self.is_surveyed => {}
-            Change::Start | Change::ThereAtStart => out.push(self.map(image, pointer_size, now)),
+            ObjectChange::ThereAtStart if self.is_surveyed => {}
+            ObjectChange::Start | ObjectChange::ThereAtStart => out.push(self.map(image, pointer_size, now)),
             // The end of a process ends its mappings; the kernel's drivers stay known.
-            Change::End | Change::ThereAtEnd => self.unmap(image, pointer_size, now, out),
+            ObjectChange::End | ObjectChange::ThereAtEnd => self.unmap(image, pointer_size, now, out),
         }
     }
 
@@ -318,7 +318,7 @@ impl EtwEvents {
 
     fn unmap(&self, image: &Image, pointer_size: PointerSize, time: Timestamp, out: &mut Vec<Event>) {
         let mapping = self.survey.images.mapping(image, pointer_size);
-        if let (Change::End, Some(pid)) = (image.change, mapping.pid) {
+        if let (ObjectChange::End, Some(pid)) = (image.change, mapping.pid) {
             let kind = EventKind::Unmap { pid, start: Avma(image.base), len: mapping.len };
             out.push(Event { time, cpu: None, kind });
         }

@@ -3,7 +3,7 @@
 
 use super::images::Images;
 use super::keyed_stacks::KeyedStacks;
-use nyquist_etw::kernel::{Change, Image, KernelEvent, Process, ProfileInterval, Thread, decode};
+use nyquist_etw::kernel::{Image, KernelEvent, ObjectChange, Process, ProfileInterval, Thread, decode};
 use nyquist_etw::{Event, PointerSize};
 use rustc_hash::FxHashSet;
 
@@ -49,7 +49,7 @@ impl Survey {
             KernelEvent::KeyedStack(stack) => self.keyed.add(event.time, &stack),
             // A stack names the process of its thread, which no other event may do.
             KernelEvent::Stack(stack) => self.thread(Thread {
-                change: Change::ThereAtStart,
+                change: ObjectChange::ThereAtStart,
                 pid: stack.process,
                 tid: stack.thread,
                 name: String::new(),
@@ -66,14 +66,14 @@ impl Survey {
 
     fn process(&mut self, process: Process) {
         let is_new = self.seen_processes.insert(process.pid);
-        if is_new && process.change != Change::Start && self.processes.len() < MOST {
+        if is_new && process.change != ObjectChange::Start && self.processes.len() < MOST {
             self.processes.push(process);
         }
     }
 
     fn thread(&mut self, thread: Thread) {
         let is_new = self.seen_threads.insert(thread.tid);
-        if is_new && thread.change != Change::Start && self.threads.len() < MOST {
+        if is_new && thread.change != ObjectChange::Start && self.threads.len() < MOST {
             self.threads.push(thread);
         }
     }
@@ -81,7 +81,7 @@ impl Survey {
     fn image(&mut self, image: Image, pointer_size: PointerSize) {
         self.images.volumes.note_image(&image.path);
         let is_new = self.seen_images.insert((image.pid, image.base));
-        if is_new && image.change != Change::Start && self.mapped.len() < MOST {
+        if is_new && image.change != ObjectChange::Start && self.mapped.len() < MOST {
             self.mapped.push((image, pointer_size));
         }
     }

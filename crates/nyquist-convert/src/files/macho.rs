@@ -1,6 +1,6 @@
 //! Mach-O files as modules. A universal file contains several images, of which one was mapped.
 
-use nyquist_object::elf::{Architecture, Segment};
+use nyquist_object::elf::{Architecture, ElfSegment};
 use nyquist_object::macho::SourceRange;
 use nyquist_object::{ByteSource, MachO, MachUuid};
 
@@ -16,9 +16,9 @@ pub(crate) fn open<S: ByteSource + Clone>(source: S, id: MachUuid) -> Option<Mac
 }
 
 /// The segments of an image, with their places in the whole file.
-pub(crate) fn segments<S: ByteSource>(file: &MachO<SourceRange<S>>) -> Vec<Segment> {
+pub(crate) fn segments<S: ByteSource>(file: &MachO<SourceRange<S>>) -> Vec<ElfSegment> {
     let start = file.source().start().0;
-    let segment = |segment: &nyquist_object::macho::Segment| Segment {
+    let segment = |segment: &nyquist_object::macho::MachOSegment| ElfSegment {
         offset: nyquist_object::FileOffset(segment.bytes.offset.0.saturating_add(start)),
         address: segment.address,
         file_size: segment.bytes.size,

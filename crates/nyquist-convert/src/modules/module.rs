@@ -13,7 +13,7 @@ use crate::jit::symbols::JitSymbols;
 use crate::modules::recorded_files::Files;
 use crate::modules::stated_symbols::StatedSymbols;
 use crate::modules::vdso;
-use nyquist_object::elf::{Architecture, Segment};
+use nyquist_object::elf::{Architecture, ElfSegment};
 use nyquist_object::{
     Avma, BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MachUuid, MappedModule, ModuleId, Pe,
     RelativeAddress, Svma,
@@ -36,7 +36,7 @@ pub(crate) struct Module {
     pub(super) path: String,
     pub(super) id: Option<ModuleId>,
     architecture: Option<Architecture>,
-    segments: Vec<Segment>,
+    segments: Vec<ElfSegment>,
     image_base: Svma,
     /// The name of the PDB of an image of Windows; empty if it names none.
     pdb: String,

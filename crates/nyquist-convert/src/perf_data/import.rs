@@ -2,7 +2,7 @@
 
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
 use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Place, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, SampleType, parse_record};
+use nyquist_perf::{AttrFlags, CpuMode, Record, RecordBody, RecordError, SampleType, parse_record};
 use rustc_hash::FxHashSet;
 
 use super::choose::{self, ImportedEvent, Meaning, Recorder};
@@ -160,7 +160,7 @@ impl Import {
     /// The mapping of a file whose functions the recording states.
     fn stated_mapping(&self, layout: &PerfDecoder, found: &FileRecord<'_>) -> Option<Event> {
         let record = parse_record(found.bytes, &layout.format).ok()?;
-        let Body::Mmap(mmap) = record.body else { return None };
+        let RecordBody::Mmap(mmap) = record.body else { return None };
         let mapping = any_mapping(&mmap);
         let time = Timestamp(record.id.time.unwrap_or_default());
         let is_stated = self.stated_paths.contains(&mapping.path);
@@ -230,7 +230,7 @@ impl Import {
     fn complete_deferred(&mut self, found: &FileRecord<'_>) {
         let layout = self.events.get(found.event).and_then(|imported| imported.layout.as_ref());
         let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
-        let Some(Record { id, body: Body::DeferredCallchain(deferred), .. }) = record else { return };
+        let Some(Record { id, body: RecordBody::DeferredCallchain(deferred), .. }) = record else { return };
         let Some((_, tid)) = id.task else { return };
         for event in self.deferred.complete(Tid(tid), deferred.cookie, &user_part(deferred.chain)) {
             self.push(event);
@@ -241,7 +241,7 @@ impl Import {
     fn live_stack(&mut self, found: &FileRecord<'_>) {
         let layout = self.events.get(found.event).and_then(|imported| imported.layout.as_ref());
         let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
-        let Some(Record { id, body: Body::TextPoke(poke), .. }) = record else { return };
+        let Some(Record { id, body: RecordBody::TextPoke(poke), .. }) = record else { return };
         if let Some(event) = self.live_stacks.decode(&poke, &id) {
             self.push(event);
         }
@@ -250,7 +250,7 @@ impl Import {
     fn sample_of<'a>(&self, found: &FileRecord<'a>) -> Option<Box<nyquist_perf::Sample<'a>>> {
         let layout = self.events.get(found.event)?.layout.as_ref()?;
         match parse_record(found.bytes, &layout.format).ok()?.body {
-            Body::Sample(sample) => Some(sample),
+            RecordBody::Sample(sample) => Some(sample),
             _ => None,
         }
     }

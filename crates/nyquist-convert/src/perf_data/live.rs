@@ -112,7 +112,7 @@ fn pages_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nyquist_perf::{Body, Header, SampleType, parse_record};
+    use nyquist_perf::{Header, RecordBody, SampleType, parse_record};
 
     fn format() -> RecordFormat {
         let sample_type = SampleType::TID.with(SampleType::TIME).with(SampleType::IDENTIFIER);
@@ -135,7 +135,7 @@ mod tests {
             let (mut at, mut count, mut events) = (0, 0, Vec::new());
             while at < bytes.len() {
                 let record = parse_record(&bytes[at..], &format()).unwrap();
-                let Body::TextPoke(poke) = &record.body else { panic!("{record:?}") };
+                let RecordBody::TextPoke(poke) = &record.body else { panic!("{record:?}") };
                 events.extend(reader.decode(poke, &record.id));
                 at += usize::from(Header::parse(&bytes[at..]).unwrap().size);
                 count += 1;

@@ -84,7 +84,7 @@ impl Marks {
 
 fn kind(format: &TracepointFormat) -> (Arc<MarkerSchema>, Arc<str>) {
     let name = format!("{}:{}", format.system, format.name);
-    let field = |field: &file::Field| MarkerField {
+    let field = |field: &file::TracepointField| MarkerField {
         key: field.name.clone(),
         label: None,
         format: marker_format(field),

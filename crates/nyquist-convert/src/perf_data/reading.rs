@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 
-use nyquist_perf::file::{FileReader, FileRecord, Item};
+use nyquist_perf::file::{FileReader, FileRecord, RecordingItem};
 use nyquist_resources::spawn_helper;
 
 use super::conversion::WalkBatch;
@@ -102,11 +102,13 @@ impl Reading {
                 return Some(walks);
             }
             match self.reader.read_next()? {
-                Item::CompleteBefore(time) => self.import.complete_before(Timestamp(time), &self.reader),
-                Item::Record(record) if record.event < self.import.events.len() => {
+                RecordingItem::CompleteBefore(time) => {
+                    self.import.complete_before(Timestamp(time), &self.reader);
+                }
+                RecordingItem::Record(record) if record.event < self.import.events.len() => {
                     self.import.record(&record);
                 }
-                Item::Record(record) => {
+                RecordingItem::Record(record) => {
                     // A stream describes its events before their records.
                     let FileRecord { event, time, header, bytes, place, .. } = record;
                     let piece = record.piece.clone();

@@ -15,7 +15,7 @@ use nyquist_perf::PerfMap;
 use nyquist_profile::{LibId, Profile};
 use nyquist_resources::{join, on_threads};
 use nyquist_symbols::{
-    AddressInfo, Attempt, Batch, FileRole, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome,
+    AddressInfo, Attempt, AttemptOutcome, Batch, FileRole, Finder, KernelError, KernelSymbols, ModuleSymbols,
 };
 use rebuild::{Names, rebuild};
 use rustc_hash::FxHashMap;
@@ -330,7 +330,7 @@ impl OpenedLib {
                 tried.extend(stated_in.clone().map(|path| Attempt {
                     wanted: FileRole::Answers,
                     path,
-                    outcome: Outcome::Used,
+                    outcome: AttemptOutcome::Used,
                 }));
                 Self { module, symbols_from, stated_in, tried: Some(tried) }
             }
@@ -365,7 +365,8 @@ fn named_by(gone: &PerfMap, address: Avma, info: AddressInfo) -> AddressInfo {
     match gone.find(address.0) {
         Some(entry) if info.frames.is_empty() => {
             let function = Some(entry.name.to_string().into());
-            let frames = vec![nyquist_symbols::Frame { function, ..nyquist_symbols::Frame::default() }];
+            let frames =
+                vec![nyquist_symbols::SourceFrame { function, ..nyquist_symbols::SourceFrame::default() }];
             AddressInfo { frames, ..info }
         }
         _ => info,
@@ -377,7 +378,8 @@ fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Opti
     let LibSource::Kernel { base, .. } = source else { return None };
     let found = kernel.debug_info_at(*base)?;
     let is_used = |attempt: &&Attempt| {
-        attempt.outcome == Outcome::Used && matches!(attempt.wanted, FileRole::Binary | FileRole::DebugFile)
+        attempt.outcome == AttemptOutcome::Used
+            && matches!(attempt.wanted, FileRole::Binary | FileRole::DebugFile)
     };
     // A debug file is looked for after the binary, and unpacked files come last.
     let file = found.tried.iter().rfind(is_used)?;

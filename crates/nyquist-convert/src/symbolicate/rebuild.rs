@@ -199,7 +199,7 @@ impl NamedLib<'_> {
         if let Some(name) = plain_name(info) {
             let func = self.symbols.plain_func(builder, self.lib, (answer, name), texts);
             let (inline_depth, source) = (0, None);
-            let nyquist_symbols::Frame { line, column, .. } = info.frames[0];
+            let nyquist_symbols::SourceFrame { line, column, .. } = info.frames[0];
             let named = Frame { func, inline_depth, native_symbol, source, line, column, ..*frame };
             frames.push(self.add(builder, named));
             return true;
@@ -371,12 +371,12 @@ mod tests {
     /// the other.
     fn written_sources(file: &str, declared_in: Option<&str>) -> Vec<String> {
         let id = DebugId::from_breakpad("6C974EBE5232EE469D6B7847A670B2A90").unwrap();
-        let frame = symbols::Frame {
+        let frame = symbols::SourceFrame {
             function: Some("function".into()),
             file: Some(file.into()),
             declared_in: declared_in.map(Into::into),
             line: Some(7),
-            ..symbols::Frame::default()
+            ..symbols::SourceFrame::default()
         };
         let symbol = Symbol { name: "function".into(), address: RelativeAddress(0x100), size: Some(0x10) };
         let info = AddressInfo { symbol: Some(symbol), frames: vec![frame], origin: Origin::Stated };

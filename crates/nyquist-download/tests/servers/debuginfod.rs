@@ -1,10 +1,10 @@
 //! debuginfod.
 
 use crate::server::{Answer, Server};
-use crate::{Folder, Impatient, check};
-use nyquist_download::{Debuginfod, Downloads, Observer, Unobserved};
+use crate::{Impatient, TestFolder, check};
+use nyquist_download::{Debuginfod, Downloads, NoObserver, Observer};
 use nyquist_object::BuildId;
-use nyquist_symbols::{Fetch as _, FetchResult, Outcome, RemoteFile};
+use nyquist_symbols::{AttemptOutcome, Fetch as _, FetchResult, RemoteFile};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -20,7 +20,7 @@ fn id() -> BuildId {
 
 /// Fetches a file from the servers, with a cache in `folder` and these variables.
 fn fetch_with(
-    folder: &Folder,
+    folder: &TestFolder,
     servers: &[&Server],
     file: &RemoteFile<'_>,
     variables: &[(&str, &str)],
@@ -36,31 +36,31 @@ fn fetch_with(
     downloads.fetch(file, &check)
 }
 
-fn fetch(folder: &Folder, servers: &[&Server]) -> FetchResult {
+fn fetch(folder: &TestFolder, servers: &[&Server]) -> FetchResult {
     let variables = [("DEBUGINFOD_TIMEOUT", "20"), ("DEBUGINFOD_RETRY_LIMIT", "1")];
-    fetch_with(folder, servers, &RemoteFile::DebugFile(&id()), &variables, Arc::new(Unobserved))
+    fetch_with(folder, servers, &RemoteFile::DebugFile(&id()), &variables, Arc::new(NoObserver))
 }
 
 /// The files except those that configure the cache.
-fn kept(folder: &Folder) -> Vec<String> {
+fn kept(folder: &TestFolder) -> Vec<String> {
     folder.files().into_iter().filter(|file| file.contains('/')).collect()
 }
 
 /// The server's response is not the file; `said` is the expected message.
 fn refused(name: &str, answer: Answer, said: &str) {
-    let folder = Folder::new(name);
+    let folder = TestFolder::new(name);
     let server = Server::with(DEBUG, answer);
     let fetched = fetch(&folder, &[&server]);
     assert_eq!(fetched.path, None);
     let text = fetched.tried.last().unwrap().1.to_string();
     assert!(text.contains(said), "{name}: {text}");
-    let is_missing = fetched.tried.last().unwrap().1 == Outcome::Missing;
+    let is_missing = fetched.tried.last().unwrap().1 == AttemptOutcome::Missing;
     assert_eq!(kept(&folder).is_empty(), !is_missing, "{name}: {:?}", kept(&folder));
 }
 
 #[test]
 fn a_file_is_kept_where_elfutils_keeps_it() {
-    let folder = Folder::new("kept");
+    let folder = TestFolder::new("kept");
     let server = Server::with(DEBUG, Answer::File(b"right debug info".to_vec()));
     let target = folder.0.join(ID).join("debuginfo");
     let fetched = fetch(&folder, &[&server]);
@@ -74,11 +74,11 @@ fn a_file_is_kept_where_elfutils_keeps_it() {
 
 #[test]
 fn binaries_and_sources_have_their_own_addresses() {
-    let folder = Folder::new("kinds");
+    let folder = TestFolder::new("kinds");
     let server = Server::new();
     server.answer("/buildid/ab010203/executable", Answer::File(b"right binary".to_vec()));
     server.answer("/buildid/ab010203/source/usr/src/a%20b.c", Answer::File(b"right source".to_vec()));
-    let get = |file: &RemoteFile<'_>| fetch_with(&folder, &[&server], file, &[], Arc::new(Unobserved)).path;
+    let get = |file: &RemoteFile<'_>| fetch_with(&folder, &[&server], file, &[], Arc::new(NoObserver)).path;
     assert!(get(&RemoteFile::Binary(&id())).is_some());
     let source = get(&RemoteFile::Source { build_id: &id(), path: "/usr/src/a b.c" }).unwrap();
     let name = source.file_name().unwrap().to_str().unwrap();
@@ -105,11 +105,11 @@ fn lying_servers() {
 
 #[test]
 fn a_body_without_an_end_is_cut_at_the_bound() {
-    let folder = Folder::new("endless");
+    let folder = TestFolder::new("endless");
     let server = Server::with(DEBUG, Answer::Endless);
     let variables = [("DEBUGINFOD_MAXSIZE", "3000000")];
     let file = RemoteFile::DebugFile(&id());
-    let fetched = fetch_with(&folder, &[&server], &file, &variables, Arc::new(Unobserved));
+    let fetched = fetch_with(&folder, &[&server], &file, &variables, Arc::new(NoObserver));
     assert_eq!(fetched.path, None);
     assert!(fetched.tried[0].1.to_string().contains("larger than 3000000 bytes"), "{fetched:?}");
     assert!(kept(&folder).is_empty());
@@ -118,7 +118,7 @@ fn a_body_without_an_end_is_cut_at_the_bound() {
 #[test]
 fn a_silent_server_is_waited_for_once() {
     for answer in [Answer::Silence, Answer::SilentBody] {
-        let folder = Folder::new("silent");
+        let folder = TestFolder::new("silent");
         let server = Server::with(DEBUG, answer);
         let var = |name: &str| match name {
             "DEBUGINFOD_URLS" => Some(OsString::from(&server.url)),
@@ -127,7 +127,7 @@ fn a_silent_server_is_waited_for_once() {
             _ => None,
         };
         let debuginfod = Debuginfod::from_environment(var);
-        let downloads = Downloads::new(debuginfod, None, Arc::new(Unobserved)).unwrap();
+        let downloads = Downloads::new(debuginfod, None, Arc::new(NoObserver)).unwrap();
         let fetched = downloads.fetch(&RemoteFile::DebugFile(&id()), &check);
         assert_eq!(fetched.path, None);
         let other = BuildId::from_hex("cd").unwrap();
@@ -140,17 +140,17 @@ fn a_silent_server_is_waited_for_once() {
 
 #[test]
 fn the_whole_time_is_bounded_too() {
-    let folder = Folder::new("max-time");
+    let folder = TestFolder::new("max-time");
     let server = Server::with(DEBUG, Answer::Endless);
     let variables = [("DEBUGINFOD_MAXTIME", "1"), ("DEBUGINFOD_MAXSIZE", "1000000000000")];
     let file = RemoteFile::DebugFile(&id());
-    let fetched = fetch_with(&folder, &[&server], &file, &variables, Arc::new(Unobserved));
+    let fetched = fetch_with(&folder, &[&server], &file, &variables, Arc::new(NoObserver));
     assert!(fetched.tried[0].1.to_string().contains("longer than 1 seconds"), "{fetched:?}");
 }
 
 #[test]
 fn the_first_server_that_has_it_gives_it() {
-    let folder = Folder::new("several");
+    let folder = TestFolder::new("several");
     let none = Server::new();
     let silent = Server::with(DEBUG, Answer::Silence);
     let right = Server::with(DEBUG, Answer::File(b"right".to_vec()));
@@ -159,7 +159,7 @@ fn the_first_server_that_has_it_gives_it() {
 
 #[test]
 fn after_a_lying_server_others_are_asked() {
-    let folder = Folder::new("lies");
+    let folder = TestFolder::new("lies");
     let lying = Server::with(DEBUG, Answer::File(b"wrong".to_vec()));
     let slow = Server::with(DEBUG, Answer::SecondTime(b"right".to_vec()));
     let fetched = fetch(&folder, &[&lying, &slow]);
@@ -169,7 +169,7 @@ fn after_a_lying_server_others_are_asked() {
 
 #[test]
 fn a_connection_that_breaks_is_tried_again() {
-    let folder = Folder::new("again");
+    let folder = TestFolder::new("again");
     let server = Server::with(DEBUG, Answer::SecondTime(b"right".to_vec()));
     assert!(fetch(&folder, &[&server]).path.is_some());
     assert_eq!(server.requests().len(), 2);
@@ -177,7 +177,7 @@ fn a_connection_that_breaks_is_tried_again() {
 
 #[test]
 fn a_missing_file_is_not_asked_for_again_soon() {
-    let folder = Folder::new("miss");
+    let folder = TestFolder::new("miss");
     let server = Server::new();
     assert_eq!(fetch(&folder, &[&server]).path, None);
     let note = folder.0.join(ID).join("debuginfo");
@@ -198,7 +198,7 @@ fn a_missing_file_is_not_asked_for_again_soon() {
 
 #[test]
 fn a_damaged_file_in_the_cache_is_replaced() {
-    let folder = Folder::new("damaged");
+    let folder = TestFolder::new("damaged");
     fs::create_dir(folder.0.join(ID)).unwrap();
     fs::write(folder.0.join(ID).join("debuginfo"), "damaged").unwrap();
     let server = Server::with(DEBUG, Answer::File(b"right".to_vec()));
@@ -208,7 +208,7 @@ fn a_damaged_file_in_the_cache_is_replaced() {
 
 #[test]
 fn files_unused_for_long_are_removed_once_a_day() {
-    let folder = Folder::new("clean");
+    let folder = TestFolder::new("clean");
     let server = Server::new();
     let old = |file: &str, days: u64| {
         let path = folder.0.join(file);
@@ -236,7 +236,7 @@ fn files_unused_for_long_are_removed_once_a_day() {
 
 #[test]
 fn whoever_watches_ends_it() {
-    let folder = Folder::new("cancelled");
+    let folder = TestFolder::new("cancelled");
     let server = Server::with(DEBUG, Answer::Silence);
     let observer = Arc::new(Impatient::default());
     let file = RemoteFile::DebugFile(&id());
@@ -248,7 +248,7 @@ fn whoever_watches_ends_it() {
 
 #[test]
 fn a_server_absent_or_without_tls_is_unreachable() {
-    let folder = Folder::new("unreachable");
+    let folder = TestFolder::new("unreachable");
     let plain = Server::with(DEBUG, Answer::File(b"right".to_vec()));
     let nobody = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -261,7 +261,7 @@ fn a_server_absent_or_without_tls_is_unreachable() {
             _ => None,
         };
         let debuginfod = Debuginfod::from_environment(var);
-        let downloads = Downloads::new(debuginfod, None, Arc::new(Unobserved)).unwrap();
+        let downloads = Downloads::new(debuginfod, None, Arc::new(NoObserver)).unwrap();
         let fetched = downloads.fetch(&RemoteFile::DebugFile(&id()), &check);
         assert_eq!(fetched.path, None);
         let text = fetched.tried[0].1.to_string();
@@ -271,7 +271,7 @@ fn a_server_absent_or_without_tls_is_unreachable() {
 
 #[test]
 fn with_an_unwritable_cache_no_server_is_asked() {
-    let folder = Folder::new("read-only");
+    let folder = TestFolder::new("read-only");
     fs::write(folder.0.join("file"), "").unwrap();
     let server = Server::with(DEBUG, Answer::File(b"right".to_vec()));
     let var = |name: &str| match name {
@@ -280,7 +280,7 @@ fn with_an_unwritable_cache_no_server_is_asked() {
         _ => None,
     };
     let debuginfod = Debuginfod::from_environment(var);
-    let downloads = Downloads::new(debuginfod, None, Arc::new(Unobserved)).unwrap();
+    let downloads = Downloads::new(debuginfod, None, Arc::new(NoObserver)).unwrap();
     let fetched = downloads.fetch(&RemoteFile::DebugFile(&id()), &check);
     assert!(fetched.tried[0].1.to_string().contains("cannot write there"), "{fetched:?}");
     assert!(server.requests().is_empty());

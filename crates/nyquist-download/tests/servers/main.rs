@@ -5,16 +5,16 @@ mod server;
 mod stores;
 
 use nyquist_download::Observer;
-use nyquist_symbols::Outcome;
+use nyquist_symbols::AttemptOutcome;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A folder that is removed at the end of the test.
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) struct TestFolder(pub(crate) PathBuf);
 
-impl Folder {
+impl TestFolder {
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("nyquist-download-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -41,18 +41,18 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 /// The right file begins with `right`.
-pub(crate) fn check(path: &Path) -> Outcome {
+pub(crate) fn check(path: &Path) -> AttemptOutcome {
     match fs::read(path) {
-        Ok(bytes) if bytes.starts_with(b"right") => Outcome::Used,
-        Ok(_) => Outcome::OtherIdentity("wrong".to_owned()),
-        Err(error) => Outcome::Unreadable(error.to_string()),
+        Ok(bytes) if bytes.starts_with(b"right") => AttemptOutcome::Used,
+        Ok(_) => AttemptOutcome::OtherIdentity("wrong".to_owned()),
+        Err(error) => AttemptOutcome::Unreadable(error.to_string()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Symbol servers and stores.
 
 use crate::server::{Answer, Server};
-use crate::{Folder, check};
-use nyquist_download::{Downloads, StoreConfig, SymbolStores, Unobserved, parse_symbol_path};
+use crate::{TestFolder, check};
+use nyquist_download::{Downloads, NoObserver, StoreConfig, SymbolStores, parse_symbol_path};
 use nyquist_object::DebugId;
 use nyquist_symbols::{Fetch as _, FetchResult, RemoteFile};
 use std::fs;
@@ -18,7 +18,7 @@ fn id() -> DebugId {
 
 fn fetch(config: &StoreConfig, file: &RemoteFile<'_>) -> FetchResult {
     let stores = SymbolStores::new(config);
-    Downloads::new(None, stores, Arc::new(Unobserved)).unwrap().fetch(file, &check)
+    Downloads::new(None, stores, Arc::new(NoObserver)).unwrap().fetch(file, &check)
 }
 
 fn write(path: &Path, text: &str) {
@@ -32,7 +32,7 @@ fn pdb() -> RemoteFile<'static> {
 
 #[test]
 fn a_symbol_path_fills_its_nearest_store() {
-    let folder = Folder::new("srv");
+    let folder = TestFolder::new("srv");
     let server = Server::with(&format!("/{PDB}"), Answer::File(b"right pdb".to_vec()));
     let (near, far) = (folder.0.join("near"), folder.0.join("far"));
     let path = format!("srv*{}*{}*{}", near.display(), far.display(), server.url);
@@ -46,7 +46,7 @@ fn a_symbol_path_fills_its_nearest_store() {
 
 #[test]
 fn a_cache_entry_holds_for_the_servers_after_it() {
-    let folder = Folder::new("cache");
+    let folder = TestFolder::new("cache");
     let server = Server::with(&format!("/{PDB}"), Answer::File(b"right pdb".to_vec()));
     let path = format!("cache*{};srv*{}", folder.0.display(), server.url);
     let config = StoreConfig { symbol_path: parse_symbol_path(&path), ..StoreConfig::default() };
@@ -56,7 +56,7 @@ fn a_cache_entry_holds_for_the_servers_after_it() {
 #[test]
 fn folders_are_looked_into_in_all_three_layouts() {
     let check = |name: &str, two_tiers: bool| {
-        let folder = Folder::new("layout");
+        let folder = TestFolder::new("layout");
         if two_tiers {
             write(&folder.0.join("index2.txt"), "");
         }
@@ -72,7 +72,7 @@ fn folders_are_looked_into_in_all_three_layouts() {
 
 #[test]
 fn programs_are_found_by_time_stamp_and_size() {
-    let folder = Folder::new("pe");
+    let folder = TestFolder::new("pe");
     let path = "app.exe/5F9A3B2C1a000/app.exe";
     let server = Server::with(&format!("/{path}"), Answer::File(b"right exe".to_vec()));
     let config = StoreConfig {
@@ -86,7 +86,7 @@ fn programs_are_found_by_time_stamp_and_size() {
 
 #[test]
 fn breakpad_folders_come_before_breakpad_servers() {
-    let folder = Folder::new("breakpad");
+    let folder = TestFolder::new("breakpad");
     let server = Server::with(&format!("/{SYM}"), Answer::File(b"right sym".to_vec()));
     let (local, cache) = (folder.0.join("local"), folder.0.join("cache"));
     let config = StoreConfig {
@@ -106,7 +106,7 @@ fn breakpad_folders_come_before_breakpad_servers() {
 
 #[test]
 fn wrong_and_missing_files_leave_nothing() {
-    let folder = Folder::new("wrong");
+    let folder = TestFolder::new("wrong");
     for answer in [Answer::File(b"wrong".to_vec()), Answer::Status(404), Answer::Cut(b"right".to_vec(), 9999)]
     {
         let server = Server::with(&format!("/{PDB}"), answer);
@@ -143,7 +143,7 @@ fn of_server(server: &Server, cache: &Path) -> StoreConfig {
 
 #[test]
 fn a_servers_compressed_file_is_kept_expanded() {
-    let folder = Folder::new("packed");
+    let folder = TestFolder::new("packed");
     let server = Server::with(&format!("/{PACKED}"), Answer::File(cabinet(b"right pdb")));
     let config = of_server(&server, &folder.0);
     assert_eq!(fetch(&config, &pdb()).path, Some(folder.0.join(PDB)));
@@ -155,7 +155,7 @@ fn a_servers_compressed_file_is_kept_expanded() {
 
 #[test]
 fn a_bad_compressed_file_leaves_nothing() {
-    let folder = Folder::new("packed-wrong");
+    let folder = TestFolder::new("packed-wrong");
     let cut = cabinet(b"right pdb");
     for (answer, reason) in [
         (cabinet(b"wrong"), "wrong"),
@@ -175,7 +175,7 @@ fn a_bad_compressed_file_leaves_nothing() {
 
 #[test]
 fn a_folders_compressed_file_expands_into_cache() {
-    let (store, cache) = (Folder::new("store"), Folder::new("expanded"));
+    let (store, cache) = (TestFolder::new("store"), TestFolder::new("expanded"));
     for (place, two_tiers) in
         [(PACKED.to_owned(), false), (format!("ap/{PACKED}"), true), ("app.pd_".to_owned(), false)]
     {
@@ -204,7 +204,7 @@ fn a_folders_compressed_file_expands_into_cache() {
 
 #[test]
 fn a_pointer_leads_to_the_file_or_says_why_not() {
-    let folder = Folder::new("pointer");
+    let folder = TestFolder::new("pointer");
     let target = folder.0.join("builds/app.pdb");
     write(&target, "right pdb");
     let cache = folder.0.join("cache");
@@ -233,7 +233,7 @@ fn a_pointer_leads_to_the_file_or_says_why_not() {
 
 #[test]
 fn a_name_leading_elsewhere_is_asked_of_nobody() {
-    let folder = Folder::new("names");
+    let folder = TestFolder::new("names");
     write(&folder.0.join("secret"), "right");
     let config = StoreConfig {
         symbol_path: parse_symbol_path(folder.0.join("a/b").to_str().unwrap()),
@@ -247,8 +247,8 @@ fn a_name_leading_elsewhere_is_asked_of_nobody() {
 
 #[test]
 fn only_own_caches_are_kept_small() {
-    let own = Folder::new("own");
-    let users = Folder::new("users");
+    let own = TestFolder::new("own");
+    let users = TestFolder::new("users");
     let server = Server::with(&format!("/{PDB}"), Answer::File(b"right".to_vec()));
     for folder in [&own, &users] {
         write(&folder.0.join("old.pdb/1/old.pdb"), &"x".repeat(2000));

@@ -68,7 +68,7 @@ fn repeat(out: &mut Vec<u8>, (start, distance): (usize, usize), len: usize, most
 
 fn xpress(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
     let start = out.len();
-    let mut input = Xpress { bytes: Cursor::new(input, 0, true), half: None };
+    let mut input = XpressInput { bytes: Cursor::new(input, 0, true), half: None };
     while out.len() < most {
         let flags = input.bytes.u32()?;
         for bit in (0..32).rev() {
@@ -88,13 +88,13 @@ fn xpress(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
 }
 
 /// The input of plain LZ77.
-struct Xpress<'a> {
+struct XpressInput<'a> {
     bytes: Cursor<'a>,
     /// A byte whose upper half is the next long length.
     half: Option<u8>,
 }
 
-impl Xpress<'_> {
+impl XpressInput<'_> {
     /// The length of a match, whose three bits in the pair are these.
     fn length(&mut self, bits: u16) -> Option<usize> {
         const SHORTEST: usize = 3;

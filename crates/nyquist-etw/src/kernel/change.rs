@@ -2,7 +2,7 @@
 
 /// What a process, a thread, or an image did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
+pub enum ObjectChange {
     /// It began.
     Start,
     /// It ended.
@@ -14,7 +14,7 @@ pub enum Change {
     ThereAtEnd,
 }
 
-impl Change {
+impl ObjectChange {
     /// By the opcode of the classes `Process`, `Thread` and, but for its start, `Image`.
     pub(super) fn of(opcode: u8) -> Option<Self> {
         match opcode {

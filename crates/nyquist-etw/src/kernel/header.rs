@@ -1,7 +1,7 @@
 //! What a trace says of itself: the class `EventTraceEvent` (MOF `EventTrace_Header`; `TRACE_LOGFILE_HEADER` in
 //! evntrace.h).
 
-use crate::{Clock, Event, PayloadError, PointerSize, fields::Fields};
+use crate::{Clock, Event, PayloadError, PointerSize, fields::EventFields};
 
 const HEADER: u8 = 0;
 
@@ -51,7 +51,7 @@ pub(super) fn decode(event: &Event<'_>) -> Result<Option<TraceHeader>, PayloadEr
     if event.opcode != HEADER {
         return Ok(None);
     }
-    let mut fields = Fields::of(event, "EventTrace Header");
+    let mut fields = EventFields::of(event, "EventTrace Header");
     let buffer_size = fields.u32("buffer size")?;
     let system_version = (fields.u8("version")?, fields.u8("version")?);
     fields.skip(2, "version")?;

@@ -1,8 +1,8 @@
 //! Files that are mapped for their code: the class `Image` (MOF `Image_Load` of the versions 0 to 3), and what
 //! KernelTraceControl adds about them (PerfView's `ImageIDTraceData` and `DbgIDRSDSTraceData`).
 
-use super::change::Change;
-use crate::{Event, Guid, PayloadError, fields::Fields};
+use super::change::ObjectChange;
+use crate::{Event, Guid, PayloadError, fields::EventFields};
 
 /// The one change whose number differs from other classes.
 const LOAD: u8 = 10;
@@ -14,7 +14,7 @@ pub(super) const DEBUG_ID: u8 = 36;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// What happened.
-    pub change: Change,
+    pub change: ObjectChange,
     /// The first address.
     pub base: u64,
     /// The number of bytes.
@@ -61,16 +61,16 @@ pub struct PdbId {
 
 pub(super) fn decode(event: &Event<'_>) -> Result<Option<Image>, PayloadError> {
     let change = match event.opcode {
-        LOAD => Some(Change::Start),
+        LOAD => Some(ObjectChange::Start),
         // The class has no event of that number.
         1 => None,
-        opcode => Change::of(opcode),
+        opcode => ObjectChange::of(opcode),
     };
     change.map(|change| image(change, event)).transpose()
 }
 
-fn image(change: Change, event: &Event<'_>) -> Result<Image, PayloadError> {
-    let mut fields = Fields::of(event, "Image");
+fn image(change: ObjectChange, event: &Event<'_>) -> Result<Image, PayloadError> {
+    let mut fields = EventFields::of(event, "Image");
     let base = fields.pointer("base")?;
     let size = if event.version == 0 { fields.u32("size")?.into() } else { fields.pointer("size")? };
     let pid = if event.version == 0 { event.process.unwrap_or_default() } else { fields.u32("process")? };
@@ -87,7 +87,7 @@ fn image(change: Change, event: &Event<'_>) -> Result<Image, PayloadError> {
 }
 
 pub(super) fn image_id(event: &Event<'_>) -> Result<ImageId, PayloadError> {
-    let mut fields = Fields::of(event, "ImageID Info");
+    let mut fields = EventFields::of(event, "ImageID Info");
     let base = fields.pointer("base")?;
     let size = fields.pointer("size")?;
     let pid = process(event, fields.u32("process")?);
@@ -96,7 +96,7 @@ pub(super) fn image_id(event: &Event<'_>) -> Result<ImageId, PayloadError> {
 }
 
 pub(super) fn pdb_id(event: &Event<'_>) -> Result<PdbId, PayloadError> {
-    let mut fields = Fields::of(event, "ImageID DbgID_RSDS");
+    let mut fields = EventFields::of(event, "ImageID DbgID_RSDS");
     let base = fields.pointer("base")?;
     let pid = process(event, fields.u32("process")?);
     let guid = fields.guid("identifier")?;

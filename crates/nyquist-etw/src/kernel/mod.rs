@@ -12,7 +12,7 @@ mod volume;
 
 pub use crate::fields::Addresses;
 use crate::{Event, PayloadError};
-pub use change::Change;
+pub use change::ObjectChange;
 pub use header::TraceHeader;
 pub use image::{Image, ImageId, PdbId};
 pub use perf_info::{ProfileInterval, SampledProfile};

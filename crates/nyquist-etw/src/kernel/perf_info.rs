@@ -1,7 +1,7 @@
 //! Samples of CPUs, and how often they are taken: the class `PerfInfo` (MOF `SampledProfile` and
 //! `SampledProfileInterval_V3`).
 
-use crate::{Event, PayloadError, fields::Fields};
+use crate::{Event, PayloadError, fields::EventFields};
 
 pub(super) const SAMPLED_PROFILE: u8 = 46;
 pub(super) const SET_INTERVAL: u8 = 72;
@@ -34,7 +34,7 @@ pub struct ProfileInterval {
 }
 
 pub(super) fn sample(event: &Event<'_>) -> Result<SampledProfile, PayloadError> {
-    let mut fields = Fields::of(event, "PerfInfo SampledProfile");
+    let mut fields = EventFields::of(event, "PerfInfo SampledProfile");
     let address = fields.pointer("address")?;
     let thread = fields.u32("thread")?;
     let count = fields.u16("count")?;
@@ -50,7 +50,7 @@ pub(super) fn sample(event: &Event<'_>) -> Result<SampledProfile, PayloadError> 
 }
 
 pub(super) fn interval(event: &Event<'_>) -> Result<Option<ProfileInterval>, PayloadError> {
-    let mut fields = Fields::of(event, "PerfInfo SampledProfileInterval");
+    let mut fields = EventFields::of(event, "PerfInfo SampledProfileInterval");
     let source = fields.u32("source")?;
     let interval_100ns = fields.u32("interval")?;
     Ok((source == TIMER && interval_100ns != 0).then_some(ProfileInterval { interval_100ns }))

@@ -1,14 +1,14 @@
 //! Processes: the class `Process` (MOF `Process_TypeGroup1` of the versions 0 to 4; later ones add fields at
 //! the end).
 
-use super::change::Change;
-use crate::{Event, PayloadError, fields::Fields};
+use super::change::ObjectChange;
+use crate::{Event, PayloadError, fields::EventFields};
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     /// What it did.
-    pub change: Change,
+    pub change: ObjectChange,
     /// The process.
     pub pid: u32,
     /// The process that began it.
@@ -22,15 +22,15 @@ pub struct Process {
 }
 
 pub(super) fn decode(event: &Event<'_>) -> Result<Option<Process>, PayloadError> {
-    let Some(change) = Change::of(event.opcode) else { return Ok(None) };
-    let mut fields = Fields::of(event, "Process");
+    let Some(change) = ObjectChange::of(event.opcode) else { return Ok(None) };
+    let mut fields = EventFields::of(event, "Process");
     let process =
         if event.version == 0 { oldest(change, fields)? } else { process(change, event, &mut fields)? };
     Ok(Some(process))
 }
 
 /// Version 0, whose numbers are as wide as pointers.
-fn oldest(change: Change, mut fields: Fields<'_>) -> Result<Process, PayloadError> {
+fn oldest(change: ObjectChange, mut fields: EventFields<'_>) -> Result<Process, PayloadError> {
     let pid = fields.pointer("process")? as u32;
     let parent = fields.pointer("parent")? as u32;
     skip_user(&mut fields)?;
@@ -38,7 +38,11 @@ fn oldest(change: Change, mut fields: Fields<'_>) -> Result<Process, PayloadErro
     Ok(Process { change, pid, parent, session: None, image_name, command_line: String::new() })
 }
 
-fn process(change: Change, event: &Event<'_>, fields: &mut Fields<'_>) -> Result<Process, PayloadError> {
+fn process(
+    change: ObjectChange,
+    event: &Event<'_>,
+    fields: &mut EventFields<'_>,
+) -> Result<Process, PayloadError> {
     // In version 1 the first field has another meaning, and the same size.
     fields.skip_pointers(1, "key")?;
     let pid = fields.u32("process")?;
@@ -59,7 +63,7 @@ fn process(change: Change, event: &Event<'_>, fields: &mut Fields<'_>) -> Result
 
 /// Skips the user: a zero of 4 bytes, or `TOKEN_USER` (two fields as wide as pointers) and a `SID` (MS-DTYP
 /// 2.4.2.2: 8 bytes, of which the second one is the number of sub-authorities of 4 bytes each).
-fn skip_user(fields: &mut Fields<'_>) -> Result<(), PayloadError> {
+fn skip_user(fields: &mut EventFields<'_>) -> Result<(), PayloadError> {
     let mut user = *fields;
     if user.u32("user")? == 0 {
         *fields = user;

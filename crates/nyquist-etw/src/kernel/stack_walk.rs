@@ -4,7 +4,7 @@
 //! The kernel part and the user part of a stack are separate events. The user part is walked when the thread
 //! returns to user code, so that other events come before it.
 
-use crate::fields::{Addresses, Fields};
+use crate::fields::{Addresses, EventFields};
 use crate::{Event, PayloadError};
 
 pub(super) const STACK: u8 = 32;
@@ -54,7 +54,7 @@ pub struct KeyedStack<'a> {
 }
 
 pub(super) fn stack<'a>(event: &Event<'a>) -> Result<Stack<'a>, PayloadError> {
-    let mut fields = Fields::of(event, "StackWalk Stack");
+    let mut fields = EventFields::of(event, "StackWalk Stack");
     let event_time = fields.u64("time")?;
     let process = fields.u32("process")?;
     let thread = fields.u32("thread")?;
@@ -62,7 +62,7 @@ pub(super) fn stack<'a>(event: &Event<'a>) -> Result<Stack<'a>, PayloadError> {
 }
 
 pub(super) fn key(event: &Event<'_>) -> Result<StackKey, PayloadError> {
-    let mut fields = Fields::of(event, "StackWalk Key");
+    let mut fields = EventFields::of(event, "StackWalk Key");
     let event_time = fields.u64("time")?;
     let process = fields.u32("process")?;
     let thread = fields.u32("thread")?;
@@ -71,7 +71,7 @@ pub(super) fn key(event: &Event<'_>) -> Result<StackKey, PayloadError> {
 }
 
 pub(super) fn keyed<'a>(event: &Event<'a>) -> Result<KeyedStack<'a>, PayloadError> {
-    let mut fields = Fields::of(event, "StackWalk KeyRundown");
+    let mut fields = EventFields::of(event, "StackWalk KeyRundown");
     let key = fields.pointer("key")?;
     let ends = event.opcode == KEY_DELETE;
     Ok(KeyedStack { key, addresses: fields.addresses(), ends })

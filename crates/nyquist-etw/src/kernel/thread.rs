@@ -1,8 +1,8 @@
 //! Threads, and which of them run: the class `Thread` (MOF `Thread_TypeGroup1` of the versions 0 to 4,
 //! `ThreadSetName`, `CSwitch`, `ReadyThread`).
 
-use super::change::Change;
-use crate::{Event, PayloadError, fields::Fields};
+use super::change::ObjectChange;
+use crate::{Event, PayloadError, fields::EventFields};
 
 pub(super) const CONTEXT_SWITCH: u8 = 36;
 pub(super) const READY_THREAD: u8 = 50;
@@ -12,7 +12,7 @@ pub(super) const SET_NAME: u8 = 72;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// What it did.
-    pub change: Change,
+    pub change: ObjectChange,
     /// Its process.
     pub pid: u32,
     /// The thread.
@@ -76,11 +76,11 @@ pub struct ReadyThread {
 
 /// What a thread did, of the events that say nothing else.
 pub(super) fn change(event: &Event<'_>) -> Result<Option<Thread>, PayloadError> {
-    Change::of(event.opcode).map(|change| thread(change, event)).transpose()
+    ObjectChange::of(event.opcode).map(|change| thread(change, event)).transpose()
 }
 
-fn thread(change: Change, event: &Event<'_>) -> Result<Thread, PayloadError> {
-    let mut fields = Fields::of(event, "Thread");
+fn thread(change: ObjectChange, event: &Event<'_>) -> Result<Thread, PayloadError> {
+    let mut fields = EventFields::of(event, "Thread");
     let (first, second) = (fields.u32("process")?, fields.u32("thread")?);
     // Version 0 has them the other way round.
     let (pid, tid) = if event.version == 0 { (second, first) } else { (first, second) };
@@ -89,21 +89,21 @@ fn thread(change: Change, event: &Event<'_>) -> Result<Thread, PayloadError> {
 }
 
 /// The name at the end of a thread's event. Only some systems with version 3 have it.
-fn name(mut fields: Fields<'_>) -> String {
+fn name(mut fields: EventFields<'_>) -> String {
     // The stacks, the affinity, the start address, the environment block; then the service and priorities.
     let skipped = fields.skip_pointers(7, "addresses").and_then(|()| fields.skip(8, "priorities"));
     skipped.map_or_else(|_| String::new(), |()| fields.utf16())
 }
 
 pub(super) fn set_name(event: &Event<'_>) -> Result<ThreadName, PayloadError> {
-    let mut fields = Fields::of(event, "Thread SetName");
+    let mut fields = EventFields::of(event, "Thread SetName");
     let pid = fields.u32("process")?;
     let tid = fields.u32("thread")?;
     Ok(ThreadName { pid, tid, name: fields.utf16() })
 }
 
 pub(super) fn switch(event: &Event<'_>) -> Result<ContextSwitch, PayloadError> {
-    let mut fields = Fields::of(event, "Thread CSwitch");
+    let mut fields = EventFields::of(event, "Thread CSwitch");
     let new_thread = fields.u32("new thread")?;
     let old_thread = fields.u32("old thread")?;
     fields.skip(4, "priorities")?;
@@ -114,7 +114,7 @@ pub(super) fn switch(event: &Event<'_>) -> Result<ContextSwitch, PayloadError> {
 }
 
 pub(super) fn ready(event: &Event<'_>) -> Result<ReadyThread, PayloadError> {
-    let mut fields = Fields::of(event, "Thread ReadyThread");
+    let mut fields = EventFields::of(event, "Thread ReadyThread");
     let thread = fields.u32("thread")?;
     fields.skip(2, "adjustment")?;
     let in_deferred_call = fields.u8("flags")? & 1 != 0;

@@ -1,6 +1,6 @@
 //! Volumes and their drive letters: KernelTraceControl's `SysConfigEx` (PerfView's `VolumeMappingTraceData`).
 
-use crate::{Event, fields::Fields};
+use crate::{Event, fields::EventFields};
 
 const VOLUME_MAPPING: u8 = 35;
 
@@ -17,6 +17,6 @@ pub(super) fn decode(event: &Event<'_>) -> Option<Volume> {
     if event.opcode != VOLUME_MAPPING {
         return None;
     }
-    let mut fields = Fields::of(event, "SysConfigEx VolumeMapping");
+    let mut fields = EventFields::of(event, "SysConfigEx VolumeMapping");
     Some(Volume { device: fields.utf16(), drive: fields.utf16() })
 }

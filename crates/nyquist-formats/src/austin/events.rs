@@ -66,7 +66,7 @@ pub(super) fn version(bytes: &[u8]) -> Option<u64> {
 }
 
 /// The events, up to the first one that is damaged or truncated.
-pub(super) struct Events<'a> {
+pub(super) struct MojoEvents<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Where the last event begins.
@@ -75,7 +75,7 @@ pub(super) struct Events<'a> {
     is_broken: bool,
 }
 
-impl<'a> Events<'a> {
+impl<'a> MojoEvents<'a> {
     /// The events of a file of this version.
     pub(super) fn new(bytes: &'a [u8], version: u64) -> Self {
         let at = MAGIC.len() + 1;
@@ -92,7 +92,7 @@ impl<'a> Events<'a> {
         self.is_broken = true;
     }
 
-    fn event(&self, cursor: &mut Cursor<'a>) -> Option<Event<'a>> {
+    fn event(&self, cursor: &mut MojoCursor<'a>) -> Option<Event<'a>> {
         let kind = cursor.byte()?;
         let mut number = || cursor.unsigned();
         Some(match kind {
@@ -131,14 +131,14 @@ impl<'a> Events<'a> {
     }
 }
 
-impl<'a> Iterator for Events<'a> {
+impl<'a> Iterator for MojoEvents<'a> {
     type Item = Event<'a>;
 
     fn next(&mut self) -> Option<Event<'a>> {
         if self.is_broken || self.at >= self.bytes.len() {
             return None;
         }
-        let mut cursor = Cursor { bytes: self.bytes, at: self.at };
+        let mut cursor = MojoCursor { bytes: self.bytes, at: self.at };
         let event = self.event(&mut cursor);
         self.last = self.at;
         match event {
@@ -150,12 +150,12 @@ impl<'a> Iterator for Events<'a> {
 }
 
 /// Bytes that are read in sequence. Every method returns `None` at the end of the bytes.
-struct Cursor<'a> {
+struct MojoCursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> MojoCursor<'a> {
     fn byte(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn integers_have_their_sign_in_the_first_byte() {
         fn signed(bytes: &[u8]) -> Option<i64> {
-            Cursor { bytes, at: 0 }.signed()
+            MojoCursor { bytes, at: 0 }.signed()
         }
         fn unsigned(bytes: &[u8]) -> Option<u64> {
-            Cursor { bytes, at: 0 }.unsigned()
+            MojoCursor { bytes, at: 0 }.unsigned()
         }
         // The example in the description.
         assert_eq!(signed(&[0xc3, 0x02]), Some(-131));
@@ -235,7 +235,7 @@ mod tests {
     fn events_of_each_version_are_told_apart() {
         let stack = Event::Stack { pid: 7, tid: b"9" };
         let frame = |column| Event::Frame { key: 1, file: 2, name: 3, line: 4, column };
-        let of = |bytes, version| Events::new(bytes, version).collect::<Vec<_>>();
+        let of = |bytes, version| MojoEvents::new(bytes, version).collect::<Vec<_>>();
         assert_eq!(of(b"MOJ\x01\x02\x079\0\x03\x01\x02\x03\x04", 1), [stack, frame(0)]);
         assert_eq!(of(b"MOJ\x02\x02\x079\0\x03\x01\x02\x03\x04\x05\x06\x08", 2), [stack, frame(6)]);
         assert_eq!(of(b"MOJ\x03\x02\x07\x009\0\x03\x01\x02\x03\x04\x05\x06\x08", 3), [stack, frame(6)]);
@@ -246,7 +246,7 @@ mod tests {
         for (rest, at) in [(&b"\x07\x08"[..], None), (b"\x07\x11", Some(5)), (b"\x07\x08\x0b\x01ab", Some(6))]
         {
             let bytes = [b"MOJ\x03", rest].concat();
-            let mut events = Events::new(&bytes, 3);
+            let mut events = MojoEvents::new(&bytes, 3);
             assert!(events.by_ref().count() > 0);
             assert_eq!(events.broken_at(), at);
         }

@@ -3,10 +3,10 @@
 use nyquist_profile::{FrameId, StackId, StringId};
 use rustc_hash::FxHashMap;
 
-use super::events::{Event, Events, VERSIONS, version};
-use super::samples::{Mode, SampleValue, Samples, wanted};
+use super::events::{Event, MojoEvents, VERSIONS, version};
+use super::samples::{AustinMode, AustinSamples, SampleValue, wanted};
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::Code;
+use crate::import::CodePosition;
 
 const FORMAT: &str = "a binary file of Austin";
 
@@ -33,10 +33,10 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
         let text = format!("it is {FORMAT} of version {version}, and versions {first} to {last} are known");
         return Err(ReadError::Unsupported(text));
     }
-    let mut events = Events::new(bytes, version);
-    let (wanted, measure) = wanted(mode(Events::new(bytes, version)), name)?;
+    let mut events = MojoEvents::new(bytes, version);
+    let (wanted, measure) = wanted(mode(MojoEvents::new(bytes, version)), name)?;
     let mut reader = MojoReader {
-        samples: Samples::new(measure),
+        samples: AustinSamples::new(measure),
         wanted,
         texts: FxHashMap::default(),
         frames: FxHashMap::default(),
@@ -55,26 +55,28 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
 }
 
 /// The file's mode: the stated one, or else the one that fits the samples.
-fn mode<'a>(events: impl Iterator<Item = Event<'a>>) -> Mode {
+fn mode<'a>(events: impl Iterator<Item = Event<'a>>) -> AustinMode {
     let (mut has_time, mut has_memory) = (false, false);
     for event in events {
         match event {
-            Event::Metadata { key: b"mode", value } => return Mode::of(&String::from_utf8_lossy(value)),
+            Event::Metadata { key: b"mode", value } => {
+                return AustinMode::of(&String::from_utf8_lossy(value));
+            }
             Event::Time(_) => has_time = true,
             Event::Memory(_) => has_memory = true,
             _ => {}
         }
     }
     match (has_time, has_memory) {
-        (true, true) => Mode::Full,
-        (false, true) => Mode::Memory,
-        _ => Mode::Wall,
+        (true, true) => AustinMode::Full,
+        (false, true) => AustinMode::Memory,
+        _ => AustinMode::Wall,
     }
 }
 
 /// A text that the file has defined.
 #[derive(Clone, Copy)]
-struct Text {
+struct StringDefinition {
     /// `None` for an empty text.
     id: Option<StringId>,
     is_kernel: bool,
@@ -91,7 +93,7 @@ struct DefinedFrame {
 }
 
 /// The sample that is being read.
-struct Current {
+struct CurrentSample {
     pid: u64,
     tid: String,
     /// Its own frames, outermost first.
@@ -104,7 +106,7 @@ struct Current {
     memory: Option<i64>,
 }
 
-impl Current {
+impl CurrentSample {
     /// The amount of the sample. Whether a thread is idle is stated between the time and the memory.
     fn amount(&self, wanted: SampleValue) -> Option<i64> {
         match wanted {
@@ -116,14 +118,14 @@ impl Current {
 }
 
 struct MojoReader {
-    samples: Samples,
+    samples: AustinSamples,
     wanted: SampleValue,
     /// By process and key.
-    texts: FxHashMap<(u64, u64), Text>,
+    texts: FxHashMap<(u64, u64), StringDefinition>,
     frames: FxHashMap<(u64, u64), DefinedFrame>,
     /// The start of a repeated stack of each thread: its last stack up to the innermost frame of Python.
     bases: FxHashMap<(u64, String), Option<StackId>>,
-    current: Option<Current>,
+    current: Option<CurrentSample>,
     /// How many of the next frames belong to a task.
     task_frames: u64,
     without_value: u64,
@@ -150,10 +152,15 @@ impl MojoReader {
                     self.current.as_mut()?.frames.push(frame);
                 }
             }
-            Event::InvalidFrame => self.push(&Code { name: "INVALID", ..Code::default() })?,
+            Event::InvalidFrame => self.push(&CodePosition { name: "INVALID", ..CodePosition::default() })?,
             Event::KernelFrame(name) => {
                 let name = &*String::from_utf8_lossy(name);
-                self.push(&Code { name, file: Some("kernel"), is_kernel: true, ..Code::default() })?;
+                self.push(&CodePosition {
+                    name,
+                    file: Some("kernel"),
+                    is_kernel: true,
+                    ..CodePosition::default()
+                })?;
             }
             Event::Collecting => self.current.as_mut()?.is_collecting = true,
             Event::Idle => self.current.as_mut()?.is_idle = true,
@@ -180,7 +187,7 @@ impl MojoReader {
         let tid = String::from_utf8_lossy(tid);
         // The text has thread ids in decimal digits, like the system's tools.
         let tid = u64::from_str_radix(&tid, 16).map_or(tid.into_owned(), |number| number.to_string());
-        self.current = Some(Current {
+        self.current = Some(CurrentSample {
             pid,
             tid,
             frames: Vec::new(),
@@ -206,7 +213,8 @@ impl MojoReader {
         match amount {
             Some(amount) => {
                 if current.is_collecting {
-                    let frame = self.samples.importer.frame(&Code { name: "GC", ..Code::default() });
+                    let frame =
+                        self.samples.importer.frame(&CodePosition { name: "GC", ..CodePosition::default() });
                     stack = Some(self.samples.importer.stack(stack, frame));
                 }
                 let is_waiting = current.is_idle && self.wanted == SampleValue::Cpu;
@@ -218,31 +226,40 @@ impl MojoReader {
     }
 
     /// Adds a frame that only the sample has.
-    fn push(&mut self, code: &Code<'_>) -> Option<()> {
+    fn push(&mut self, code: &CodePosition<'_>) -> Option<()> {
         let frame = self.samples.importer.frame(code);
         self.current.as_mut()?.frames.push(DefinedFrame { frame, is_native: true });
         Some(())
     }
 
-    fn intern(&mut self, text: &str) -> Text {
-        Text {
+    fn intern(&mut self, text: &str) -> StringDefinition {
+        StringDefinition {
             id: (!text.is_empty()).then(|| self.samples.importer.builder().intern_string(text)),
             is_kernel: text == "kernel",
             is_python: text.strip_suffix(".py").is_some() || text.starts_with('<') && text.ends_with('>'),
         }
     }
 
-    fn text(&mut self, pid: u64, key: u64) -> Option<Text> {
+    fn text(&mut self, pid: u64, key: u64) -> Option<StringDefinition> {
         match key {
             UNKNOWN => Some(self.intern("<unknown>")),
             _ => self.texts.get(&(pid, key)).copied(),
         }
     }
 
-    fn define(&mut self, file: Text, name: Text, (line, column): (u64, u64)) -> DefinedFrame {
+    fn define(
+        &mut self,
+        file: StringDefinition,
+        name: StringDefinition,
+        (line, column): (u64, u64),
+    ) -> DefinedFrame {
         let place = |number: u64| u32::try_from(number).ok();
-        let code =
-            Code { line: place(line), column: place(column), is_kernel: file.is_kernel, ..Code::default() };
+        let code = CodePosition {
+            line: place(line),
+            column: place(column),
+            is_kernel: file.is_kernel,
+            ..CodePosition::default()
+        };
         let frame = self.samples.importer.frame_of(name.id, file.id, &code);
         DefinedFrame { frame, is_native: !file.is_python }
     }

@@ -5,11 +5,11 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, ThreadName};
-use crate::values::{Queue, Value, choose};
+use crate::values::{SampleQueue, SampleValueKind, choose};
 
 /// What the samples count, by the file's metadata `mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum AustinMode {
     #[default]
     Wall,
     Cpu,
@@ -18,7 +18,7 @@ pub(super) enum Mode {
     Full,
 }
 
-impl Mode {
+impl AustinMode {
     /// The mode with this name in the metadata. Austin's default is wall time.
     pub(super) fn of(name: &str) -> Self {
         match name.trim() {
@@ -44,15 +44,15 @@ pub(super) enum SampleValue {
 ///
 /// # Errors
 /// The file has no such value.
-pub(super) fn wanted(mode: Mode, name: Option<&str>) -> Result<(SampleValue, Measure), ReadError> {
-    let cpu = |wanted| (wanted, Value::new("cpu", Unit::Time));
-    let wall = (SampleValue::Time, Value::new("wall", Unit::Time));
-    let memory = (SampleValue::Memory, Value::new("memory", Unit::Bytes));
+pub(super) fn wanted(mode: AustinMode, name: Option<&str>) -> Result<(SampleValue, Measure), ReadError> {
+    let cpu = |wanted| (wanted, SampleValueKind::new("cpu", Unit::Time));
+    let wall = (SampleValue::Time, SampleValueKind::new("wall", Unit::Time));
+    let memory = (SampleValue::Memory, SampleValueKind::new("memory", Unit::Bytes));
     let values = match mode {
-        Mode::Wall => vec![wall],
-        Mode::Cpu => vec![cpu(SampleValue::Time)],
-        Mode::Memory => vec![memory],
-        Mode::Full => vec![cpu(SampleValue::Cpu), wall, memory],
+        AustinMode::Wall => vec![wall],
+        AustinMode::Cpu => vec![cpu(SampleValue::Time)],
+        AustinMode::Memory => vec![memory],
+        AustinMode::Full => vec![cpu(SampleValue::Cpu), wall, memory],
     };
     let (kinds, values): (Vec<_>, Vec<_>) = values.into_iter().unzip();
     let at = choose(&values, name, 0)?;
@@ -65,16 +65,16 @@ pub(super) fn wanted(mode: Mode, name: Option<&str>) -> Result<(SampleValue, Mea
 }
 
 /// The samples of a file, which follow each other on their threads.
-pub(super) struct Samples {
+pub(super) struct AustinSamples {
     pub importer: Importer,
     /// The number of ns or bytes of one unit.
     factor: u64,
-    threads: FxHashMap<(String, String), Queue>,
+    threads: FxHashMap<(String, String), SampleQueue>,
     count: u64,
     freed: u64,
 }
 
-impl Samples {
+impl AustinSamples {
     pub(super) fn new(measure: Measure) -> Self {
         let factor = if measure.unit == Unit::Time { 1000 } else { 1 };
         let mut importer = Importer::new("Python", "Austin");
@@ -90,7 +90,7 @@ impl Samples {
         let importer = &mut self.importer;
         let queue = self.threads.entry((pid.to_owned(), tid.to_owned())).or_insert_with(|| {
             let thread = importer.thread(ThreadName { pid, process: "Python", tid, thread: "Python" });
-            Queue::new(thread)
+            SampleQueue::new(thread)
         });
         queue.add_with(importer, stack, amount);
     }

@@ -4,9 +4,9 @@
 
 use nyquist_profile::StackId;
 
-use super::samples::{Mode, SampleValue, Samples, wanted};
+use super::samples::{AustinMode, AustinSamples, SampleValue, wanted};
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::Code;
+use crate::import::CodePosition;
 
 const FORMAT: &str = "a file of Austin";
 
@@ -35,7 +35,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
     let lines = || bytes.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
     let mode = mode(lines());
     let (wanted, measure) = wanted(mode, name)?;
-    let mut reader = AustinTextReader { samples: Samples::new(measure), mode, wanted };
+    let mut reader = AustinTextReader { samples: AustinSamples::new(measure), mode, wanted };
     let mut others = 0;
     for line in lines() {
         let line = line.trim_end();
@@ -54,17 +54,17 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
 
 /// The file's mode. Old files have no such line, and more than one number means `full`. `mojo2austin` of
 /// austin-python keeps only the time of samples of this mode.
-fn mode<'a>(lines: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> Mode {
+fn mode<'a>(lines: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> AustinMode {
     let mut stated = None;
     for line in lines {
         if let Some(mode) = line.strip_prefix("# mode:") {
-            stated = Some(Mode::of(mode));
+            stated = Some(AustinMode::of(mode));
         } else if is_sample(&line) {
             let metrics = line.trim_end().rsplit(' ').next().unwrap_or_default();
             return match stated {
-                Some(mode) if mode != Mode::Full => mode,
-                _ if metrics.contains(',') => Mode::Full,
-                _ => Mode::Wall,
+                Some(mode) if mode != AustinMode::Full => mode,
+                _ if metrics.contains(',') => AustinMode::Full,
+                _ => AustinMode::Wall,
             };
         }
     }
@@ -72,8 +72,8 @@ fn mode<'a>(lines: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> Mode {
 }
 
 struct AustinTextReader {
-    samples: Samples,
-    mode: Mode,
+    samples: AustinSamples,
+    mode: AustinMode,
     wanted: SampleValue,
 }
 
@@ -100,7 +100,7 @@ impl AustinTextReader {
         let mut numbers = metrics.split(',');
         let mut number = || numbers.next()?.parse::<i64>().ok();
         let first = number()?;
-        if self.mode != Mode::Full {
+        if self.mode != AustinMode::Full {
             return Some((first, false));
         }
         let (idle, memory) = (number()?, number()?);
@@ -118,15 +118,15 @@ impl AustinTextReader {
             Some((file, name, line.parse::<u32>().ok()?))
         });
         let code = match parts {
-            Some((file, name, line)) if !name.is_empty() => Code {
+            Some((file, name, line)) if !name.is_empty() => CodePosition {
                 name,
                 file: Some(file),
                 line: Some(line),
                 is_kernel: file == "kernel",
-                ..Code::default()
+                ..CodePosition::default()
             },
             // An activity of the interpreter: `:GC:`.
-            _ => Code { name: text.trim_matches(':'), ..Code::default() },
+            _ => CodePosition { name: text.trim_matches(':'), ..CodePosition::default() },
         };
         let frame = self.samples.importer.frame(&code);
         self.samples.importer.stack(prefix, frame)

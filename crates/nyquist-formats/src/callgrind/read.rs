@@ -5,9 +5,9 @@ use rustc_hash::FxHashMap;
 
 use crate::call_graph::CallGraph;
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, ThreadName};
+use crate::import::{CodePosition, Importer, ThreadName};
 use crate::pprof::factor_of;
-use crate::values::{Value, choose};
+use crate::values::{SampleValueKind, choose};
 
 const FORMAT: &str = "a file of callgrind";
 
@@ -46,13 +46,13 @@ enum NameKind {
 }
 
 /// The key that distinguishes functions: object, file and name.
-type Key = (Option<StringId>, Option<StringId>, Option<StringId>);
+type FunctionKey = (Option<StringId>, Option<StringId>, Option<StringId>);
 
 /// The costs of a thread.
 #[derive(Default)]
-struct Costs {
+struct ThreadCosts {
     graph: CallGraph,
-    functions: FxHashMap<Key, usize>,
+    functions: FxHashMap<FunctionKey, usize>,
 }
 
 /// A callee: its object and file, if they differ from the caller's, and its name.
@@ -60,14 +60,14 @@ struct Costs {
 struct Callee {
     has_object: bool,
     has_file: bool,
-    key: Key,
+    key: FunctionKey,
 }
 
 struct CallgrindReader<'a> {
     importer: Importer,
     wanted: Option<&'a str>,
     /// The index of the cost on a line that is read, and its value type.
-    event: Option<(usize, Value)>,
+    event: Option<(usize, SampleValueKind)>,
     /// The index of the line number among the positions on a line. Other positions are not used.
     line_at: usize,
     positions: Vec<u64>,
@@ -75,12 +75,12 @@ struct CallgrindReader<'a> {
     process: String,
     pid: String,
     /// The costs by thread, and the current thread.
-    threads: Vec<(String, Costs)>,
+    threads: Vec<(String, ThreadCosts)>,
     thread_numbers: FxHashMap<String, usize>,
     thread: usize,
     libs: FxHashMap<StringId, LibId>,
     /// The current function, and the file of its lines.
-    function: Key,
+    function: FunctionKey,
     line_file: Option<StringId>,
     callee: Callee,
     is_call: bool,
@@ -100,7 +100,7 @@ impl<'a> CallgrindReader<'a> {
             names: Default::default(),
             process: String::new(),
             pid: "0".into(),
-            threads: vec![(String::new(), Costs::default())],
+            threads: vec![(String::new(), ThreadCosts::default())],
             thread_numbers: FxHashMap::default(),
             thread: 0,
             libs: FxHashMap::default(),
@@ -163,7 +163,7 @@ impl<'a> CallgrindReader<'a> {
             self.thread_numbers.insert(name.to_owned(), 0);
         }
         *self.thread_numbers.entry(name.to_owned()).or_insert_with(|| {
-            self.threads.push((name.to_owned(), Costs::default()));
+            self.threads.push((name.to_owned(), ThreadCosts::default()));
             self.threads.len() - 1
         })
     }
@@ -253,7 +253,7 @@ impl<'a> CallgrindReader<'a> {
         }
     }
 
-    fn function_of(&mut self, key: Key) -> usize {
+    fn function_of(&mut self, key: FunctionKey) -> usize {
         let costs = &mut self.threads[self.thread].1;
         *costs.functions.entry(key).or_insert_with(|| costs.graph.add_function())
     }
@@ -263,7 +263,7 @@ impl<'a> CallgrindReader<'a> {
         let (object, file, name) = self.function;
         let line = self.positions.get(self.line_at).and_then(|&line| u32::try_from(line).ok());
         let lib = object.map(|object| self.lib(object));
-        let code = Code { lib, line, ..Code::default() };
+        let code = CodePosition { lib, line, ..CodePosition::default() };
         // The file of text that the function includes, or of an inlined function.
         let line_file = self.line_file.filter(|_| self.line_file != file);
         self.importer.frame_in(name, file, &code, line_file)
@@ -328,7 +328,7 @@ fn moved(before: u64, word: &str) -> Option<u64> {
 }
 
 /// The event that is read, among all events of a file: its index and its value type.
-fn event(line: &str, wanted: Option<&str>) -> Result<(usize, Value), ReadError> {
+fn event(line: &str, wanted: Option<&str>) -> Result<(usize, SampleValueKind), ReadError> {
     let values: Vec<_> = line.split_whitespace().map(value_of).collect();
     let at = choose(&values, wanted, 0)?;
     let malformed = || ReadError::Malformed { format: FORMAT, problem: "it has no events".into() };
@@ -337,13 +337,13 @@ fn event(line: &str, wanted: Option<&str>) -> Result<(usize, Value), ReadError> 
 
 /// The value type of an event by its name, which may end with its unit: `Ir`, `Time_(10ns)`,
 /// `Memory_(bytes)`.
-fn value_of(name: &str) -> Value {
+fn value_of(name: &str) -> SampleValueKind {
     let parts = name.strip_suffix(')').and_then(|name| name.rsplit_once("_("));
     let Some((name, unit)) = parts.filter(|(name, _)| !name.is_empty()) else {
-        return Value::new(name, Unit::Count);
+        return SampleValueKind::new(name, Unit::Count);
     };
     let letters = unit.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let times = unit[..unit.len() - letters.len()].parse::<u64>().unwrap_or(1).max(1);
     let (factor, unit) = factor_of(letters);
-    Value { name: name.to_owned(), unit, factor: factor.saturating_mul(times) }
+    SampleValueKind { name: name.to_owned(), unit, factor: factor.saturating_mul(times) }
 }

@@ -26,8 +26,14 @@ const UNKNOWN: &str = "???";
 pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
     let table = CostTable::new(profile);
     let events = events(profile);
-    let mut writer =
-        Writer { profile, paths, table: &table, events: events.len(), files: FxHashMap::default(), out };
+    let mut writer = CallgrindWriter {
+        profile,
+        paths,
+        table: &table,
+        events: events.len(),
+        files: FxHashMap::default(),
+        out,
+    };
     writer.header(&events)?;
     for (function, rows) in table.rows_by_function() {
         writer.function(function, rows)?;
@@ -64,15 +70,15 @@ fn harmless(name: &str) -> String {
 }
 
 /// The costs of a place: on the CPU and waiting, in the profile's unit.
-type Costs = [u64; 2];
+type PlaceCosts = [u64; 2];
 
-fn add(to: &mut Costs, costs: Costs) {
+fn add(to: &mut PlaceCosts, costs: PlaceCosts) {
     for (to, cost) in to.iter_mut().zip(costs) {
         *to = to.saturating_add(cost);
     }
 }
 
-fn costs(costs: Costs, events: usize) -> String {
+fn costs(costs: PlaceCosts, events: usize) -> String {
     let costs: Vec<_> = costs[..events].iter().map(u64::to_string).collect();
     costs.join(" ")
 }
@@ -80,7 +86,7 @@ fn costs(costs: Costs, events: usize) -> String {
 /// A function of the file: one for all functions of the profile with the same name, file and lib, or a
 /// process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Function {
+enum CallgrindFunction {
     Process(usize),
     Func(FuncId),
 }
@@ -99,13 +105,13 @@ struct CostTable<'a> {
     profile: &'a Profile,
     /// The function in the file for each function of the profile.
     same: Vec<FuncId>,
-    rows: BTreeMap<(Function, CostLine), CostRow>,
-    total: Costs,
+    rows: BTreeMap<(CallgrindFunction, CostLine), CostRow>,
+    total: PlaceCosts,
 }
 
 #[derive(Clone, Copy, Default)]
 struct CostRow {
-    costs: Costs,
+    costs: PlaceCosts,
     /// The number of sampling intervals.
     weight: u64,
 }
@@ -181,8 +187,8 @@ impl<'a> CostTable<'a> {
             if outermost[stack.index()] {
                 let callee = Some(self.function(self.profile.stack(stack).frame));
                 let key = match prefix.map(|prefix| self.profile.stack(prefix).frame) {
-                    Some(site) => (Function::Func(self.function(site)), self.place(site, callee)),
-                    None => (Function::Process(process), CostLine { callee, ..CostLine::default() }),
+                    Some(site) => (CallgrindFunction::Func(self.function(site)), self.place(site, callee)),
+                    None => (CallgrindFunction::Process(process), CostLine { callee, ..CostLine::default() }),
                 };
                 self.rows.entry(key).or_default().add(row);
             }
@@ -205,17 +211,17 @@ impl<'a> CostTable<'a> {
                 Some(stack) => {
                     stacks.entry(stack).or_default().add(row);
                     let frame = self.profile.stack(stack).frame;
-                    (Function::Func(self.function(frame)), self.place(frame, None))
+                    (CallgrindFunction::Func(self.function(frame)), self.place(frame, None))
                 }
-                None => (Function::Process(process), CostLine::default()),
+                None => (CallgrindFunction::Process(process), CostLine::default()),
             };
             self.rows.entry(key).or_default().add(row);
         }
         stacks
     }
 
-    fn rows_by_function(&self) -> Vec<(Function, Vec<(CostLine, CostRow)>)> {
-        let mut functions: Vec<(Function, Vec<_>)> = Vec::new();
+    fn rows_by_function(&self) -> Vec<(CallgrindFunction, Vec<(CostLine, CostRow)>)> {
+        let mut functions: Vec<(CallgrindFunction, Vec<_>)> = Vec::new();
         for (&(function, place), &row) in &self.rows {
             match functions.last_mut().filter(|(last, _)| *last == function) {
                 Some((_, rows)) => rows.push((place, row)),
@@ -235,7 +241,7 @@ fn same_functions(profile: &Profile) -> Vec<FuncId> {
         .collect()
 }
 
-struct Writer<'a, W> {
+struct CallgrindWriter<'a, W> {
     profile: &'a Profile,
     paths: SourcePaths<'a>,
     table: &'a CostTable<'a>,
@@ -245,7 +251,7 @@ struct Writer<'a, W> {
     out: W,
 }
 
-impl<W: Write> Writer<'_, W> {
+impl<W: Write> CallgrindWriter<'_, W> {
     fn header(&mut self, events: &[String]) -> io::Result<()> {
         let product = harmless(&self.profile.meta().product);
         writeln!(self.out, "# callgrind format\nversion: 1\ncreator: nyquist\ncmd: {product}\n")?;
@@ -253,7 +259,7 @@ impl<W: Write> Writer<'_, W> {
         writeln!(self.out, "summary: {}", costs(self.table.total, self.events))
     }
 
-    fn function(&mut self, function: Function, rows: Vec<(CostLine, CostRow)>) -> io::Result<()> {
+    fn function(&mut self, function: CallgrindFunction, rows: Vec<(CostLine, CostRow)>) -> io::Result<()> {
         writeln!(self.out)?;
         self.name("", function)?;
         let mut current = None;
@@ -267,7 +273,7 @@ impl<W: Write> Writer<'_, W> {
                 self.file(key, source)?;
             }
             if let Some(callee) = place.callee {
-                self.name("c", Function::Func(callee))?;
+                self.name("c", CallgrindFunction::Func(callee))?;
                 writeln!(self.out, "calls={} 0", row.weight)?;
             }
             writeln!(self.out, "{} {}", place.line, costs(row.costs, self.events))?;
@@ -275,21 +281,23 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    fn own_file(&self, function: Function) -> Option<SourceId> {
+    fn own_file(&self, function: CallgrindFunction) -> Option<SourceId> {
         match function {
-            Function::Process(_) => None,
-            Function::Func(func) => self.profile.func(func).source,
+            CallgrindFunction::Process(_) => None,
+            CallgrindFunction::Func(func) => self.profile.func(func).source,
         }
     }
 
     /// Writes the lines that name a function: `ob`, `fl` and `fn`, or `cob`, `cfi` and `cfn`.
-    fn name(&mut self, called: &str, function: Function) -> io::Result<()> {
+    fn name(&mut self, called: &str, function: CallgrindFunction) -> io::Result<()> {
         let (lib, name) = match function {
-            Function::Process(process) => {
+            CallgrindFunction::Process(process) => {
                 let process = &self.profile.processes()[process];
                 (None, format!("{} (pid {})", process.name, process.pid))
             }
-            Function::Func(func) => (self.profile.func(func).lib, self.profile.func_name(func).to_owned()),
+            CallgrindFunction::Func(func) => {
+                (self.profile.func(func).lib, self.profile.func_name(func).to_owned())
+            }
         };
         let path = lib.map_or(UNKNOWN, |lib| {
             let lib = self.profile.lib(lib);
@@ -301,8 +309,8 @@ impl<W: Write> Writer<'_, W> {
         writeln!(self.out, "{called}ob=({object}) {}", harmless(path))?;
         self.file(if called.is_empty() { "fl" } else { "cfi" }, self.own_file(function))?;
         let number = match function {
-            Function::Process(process) => process,
-            Function::Func(func) => self.profile.processes().len() + func.index(),
+            CallgrindFunction::Process(process) => process,
+            CallgrindFunction::Func(func) => self.profile.processes().len() + func.index(),
         };
         writeln!(self.out, "{called}fn=({number}) {}", harmless(&name))
     }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::RESERVED;
-use super::raw::{Raw, ThreadId};
-use super::samples::Samples;
+use super::samples::TraceSamples;
+use super::unparsed_value::{ThreadId, UnparsedValue};
 
 /// An event, as far as it is used. Its values stay in the document.
 #[derive(Debug, Default, Deserialize)]
@@ -18,26 +18,26 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     pub ph: Cow<'a, str>,
     #[serde(borrow)]
-    pub name: Raw<'a>,
+    pub name: UnparsedValue<'a>,
     #[serde(borrow)]
-    pub cat: Raw<'a>,
+    pub cat: UnparsedValue<'a>,
     #[serde(borrow)]
-    pub pid: Raw<'a>,
+    pub pid: UnparsedValue<'a>,
     #[serde(borrow)]
-    pub tid: Raw<'a>,
+    pub tid: UnparsedValue<'a>,
     #[serde(borrow)]
-    pub id: Raw<'a>,
+    pub id: UnparsedValue<'a>,
     /// An id that is valid within a process, or for all processes.
     #[serde(borrow)]
-    pub id2: Raw<'a>,
+    pub id2: UnparsedValue<'a>,
     /// In µs.
     #[serde(borrow)]
-    pub ts: Raw<'a>,
+    pub ts: UnparsedValue<'a>,
     /// In µs.
     #[serde(borrow)]
-    pub dur: Raw<'a>,
+    pub dur: UnparsedValue<'a>,
     #[serde(borrow)]
-    pub args: Raw<'a>,
+    pub args: UnparsedValue<'a>,
 }
 
 impl Event<'_> {
@@ -63,7 +63,7 @@ fn plain_name(name: &str) -> &str {
 #[derive(Default)]
 pub(super) struct OtherData {
     /// Samples that refer to a table of frames.
-    pub samples: Samples,
+    pub samples: TraceSamples,
     /// The measure of durations, if the file states it as our own files do.
     pub measure: Option<Measure>,
 }
@@ -77,24 +77,24 @@ pub(super) fn read_events<'a>(
 ) -> (OtherData, Result<(), serde_json::Error>) {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let mut other_data = OtherData::default();
-    let read = Document { take, other_data: &mut other_data }.deserialize(&mut json);
+    let read = TraceDocument { take, other_data: &mut other_data }.deserialize(&mut json);
     (other_data, read.and_then(|()| json.end()))
 }
 
 /// The measure in `otherData`.
-fn measure(other: Raw<'_>) -> Option<Measure> {
+fn measure(other: UnparsedValue<'_>) -> Option<Measure> {
     let other = other.value();
     let measure = &other["measure"];
     let unit = Unit::of_name(measure["unit"].as_str()?)?;
     Some(Measure { name: measure["name"].as_str()?.to_owned(), unit })
 }
 
-struct Document<'s, Take> {
+struct TraceDocument<'s, Take> {
     take: &'s mut Take,
     other_data: &'s mut OtherData,
 }
 
-impl<'de, Take: FnMut(Event<'de>)> DeserializeSeed<'de> for Document<'_, Take> {
+impl<'de, Take: FnMut(Event<'de>)> DeserializeSeed<'de> for TraceDocument<'_, Take> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -102,7 +102,7 @@ impl<'de, Take: FnMut(Event<'de>)> DeserializeSeed<'de> for Document<'_, Take> {
     }
 }
 
-impl<'de, Take: FnMut(Event<'de>)> Visitor<'de> for Document<'_, Take> {
+impl<'de, Take: FnMut(Event<'de>)> Visitor<'de> for TraceDocument<'_, Take> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +120,7 @@ impl<'de, Take: FnMut(Event<'de>)> Visitor<'de> for Document<'_, Take> {
         while let Some(key) = members.next_key::<Cow<'de, str>>()? {
             match &*key {
                 "traceEvents" => {
-                    members.next_value_seed(Document {
+                    members.next_value_seed(TraceDocument {
                         take: &mut *self.take,
                         other_data: &mut *self.other_data,
                     })?;

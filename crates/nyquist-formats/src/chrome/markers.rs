@@ -20,11 +20,11 @@ pub(crate) struct TraceMarker<'a> {
 
 /// Adds markers of one schema.
 #[derive(Default)]
-pub(crate) struct Markers {
+pub(crate) struct TraceMarkers {
     schema: Option<MarkerSchemaId>,
 }
 
-impl Markers {
+impl TraceMarkers {
     /// Adds durations as markers, and returns the number of begins without an end and ends without a begin.
     pub(crate) fn add_durations(
         &mut self,

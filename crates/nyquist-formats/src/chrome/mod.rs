@@ -2,20 +2,20 @@
 //!
 //! It is described in <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
-mod asynchronous;
+mod async_events;
 mod event;
 mod lanes;
 mod markers;
 mod profiles;
-mod raw;
 mod read;
 mod samples;
 mod slices;
+mod unparsed_value;
 mod write;
 
 use std::borrow::Cow;
 
-pub(crate) use markers::{Markers, TraceMarker};
+pub(crate) use markers::{TraceMarker, TraceMarkers};
 pub use read::read;
 pub(crate) use slices::{Args, Slice, SliceKind, add_samples};
 pub use write::write;

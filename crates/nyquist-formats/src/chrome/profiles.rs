@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::event::Event;
-use super::raw::{ThreadId, microseconds};
+use super::unparsed_value::{ThreadId, microseconds};
 use crate::import::Importer;
-use crate::v8::{Node, Samples, Tree};
+use crate::v8::{CpuProfileSamples, Node, Tree};
 
 /// A profile, as far as its parts are known.
 #[derive(Default)]
@@ -15,11 +15,11 @@ struct CpuProfile {
     head: Option<(ThreadId, u64)>,
     end: u64,
     nodes: Vec<Node>,
-    chunks: Vec<Chunk>,
+    chunks: Vec<ProfileChunk>,
 }
 
 /// Samples with the times between them.
-struct Chunk {
+struct ProfileChunk {
     /// When it was written, which determines its order among the others.
     time: u64,
     /// The thread that wrote it, which is not the thread of the samples.
@@ -62,7 +62,7 @@ impl CpuProfiles {
         let nodes = array(&document["nodes"]).iter().map(Node::deserialize_from);
         let (known, unknown): (Vec<_>, Vec<_>) = nodes.partition(Option::is_some);
         profile.nodes.extend(known.into_iter().flatten());
-        profile.chunks.push(Chunk {
+        profile.chunks.push(ProfileChunk {
             time: event.ts.microseconds(),
             writer: thread,
             samples: array(&document["samples"]).iter().map(|id| id.as_u64().unwrap_or(0)).collect(),
@@ -87,7 +87,7 @@ impl CpuProfiles {
             let (owner, start) = profile.head.unwrap_or_else(|| (first.writer.clone(), first.time));
             let mut tree = Tree::default();
             tree.add(importer, &profile.nodes);
-            let mut samples = Samples::new(thread(importer, &owner), start);
+            let mut samples = CpuProfileSamples::new(thread(importer, &owner), start);
             for chunk in &profile.chunks {
                 samples.add(&chunk.samples, &chunk.deltas);
             }

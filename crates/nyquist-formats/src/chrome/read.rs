@@ -5,12 +5,12 @@ use std::rc::Rc;
 use nyquist_profile::{MarkerTiming, Measure, ThreadIndex, Unit};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::asynchronous::Asynchronous;
+use super::async_events::AsyncEvents;
 use super::event::{Event, OtherData, read_events};
-use super::markers::{Markers, TraceMarker};
+use super::markers::{TraceMarker, TraceMarkers};
 use super::profiles::CpuProfiles;
-use super::raw::ThreadId;
 use super::slices::{Args, Slice, SliceKind, add_samples};
+use super::unparsed_value::ThreadId;
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, ThreadName};
 
@@ -74,8 +74,8 @@ struct ChromeReader<'a> {
     slices: Vec<(ThreadIndex, Vec<Slice<'a>>)>,
     slices_of: FxHashMap<ThreadIndex, usize>,
     profiles: CpuProfiles,
-    markers: Markers,
-    asynchronous: Asynchronous<'a>,
+    markers: TraceMarkers,
+    asynchronous: AsyncEvents<'a>,
     has_events: bool,
     has_cpu_profiles: bool,
     left_out: u64,
@@ -91,8 +91,8 @@ impl<'a> ChromeReader<'a> {
             slices: Vec::new(),
             slices_of: FxHashMap::default(),
             profiles: CpuProfiles::default(),
-            markers: Markers::default(),
-            asynchronous: Asynchronous::default(),
+            markers: TraceMarkers::default(),
+            asynchronous: AsyncEvents::default(),
             has_events: false,
             has_cpu_profiles: false,
             left_out: 0,
@@ -121,7 +121,7 @@ impl<'a> ChromeReader<'a> {
                 let thread = self.threads.of(&mut self.importer, event);
                 self.markers.add(&mut self.importer, &TraceMarker { thread, name, category, timing, args });
             }
-            phase if Asynchronous::takes(phase) => {
+            phase if AsyncEvents::takes(phase) => {
                 let thread = self.threads.of(&mut self.importer, event);
                 if let Some(marker) = self.asynchronous.add(thread, event) {
                     self.markers.add(&mut self.importer, &marker);

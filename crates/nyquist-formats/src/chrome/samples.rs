@@ -6,19 +6,19 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::raw::{Raw, ThreadId, microseconds};
-use crate::import::{Code, Importer, MILLISECOND};
+use super::unparsed_value::{ThreadId, UnparsedValue, microseconds};
+use crate::import::{CodePosition, Importer, MILLISECOND};
 use crate::json::id_text;
 
 #[derive(Default)]
-pub(super) struct Samples {
-    samples: Vec<SampleIn>,
-    stack_frames: FxHashMap<String, FrameIn>,
+pub(super) struct TraceSamples {
+    samples: Vec<TraceSample>,
+    stack_frames: FxHashMap<String, TraceFrame>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct SampleIn {
+struct TraceSample {
     /// In µs.
     ts: Value,
     pid: Value,
@@ -29,7 +29,7 @@ struct SampleIn {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct FrameIn {
+struct TraceFrame {
     name: String,
     /// The frame that called it.
     parent: Value,
@@ -37,14 +37,14 @@ struct FrameIn {
     column: Value,
 }
 
-impl Samples {
+impl TraceSamples {
     /// Reads the samples. Anything but a list has no samples.
-    pub(super) fn read_samples(&mut self, samples: Raw<'_>) {
+    pub(super) fn read_samples(&mut self, samples: UnparsedValue<'_>) {
         self.samples = serde_json::from_str(samples.json()).unwrap_or_default();
     }
 
     /// Reads the table of frames.
-    pub(super) fn read_frames(&mut self, frames: Raw<'_>) {
+    pub(super) fn read_frames(&mut self, frames: UnparsedValue<'_>) {
         self.stack_frames = serde_json::from_str(frames.json()).unwrap_or_default();
     }
 
@@ -98,7 +98,7 @@ fn add_thread(importer: &mut Importer, thread: ThreadIndex, samples: &[(u64, Opt
 
 /// The stacks of frames by their ids.
 struct Stacks<'a> {
-    frames: &'a FxHashMap<String, FrameIn>,
+    frames: &'a FxHashMap<String, TraceFrame>,
     /// A cycle of frames is cut at the first frame whose caller is already in it.
     known: FxHashMap<String, Option<StackId>>,
 }
@@ -129,7 +129,7 @@ impl Stacks<'_> {
 }
 
 /// `None` for the root, which is no function.
-fn push(importer: &mut Importer, prefix: Option<StackId>, frame: &FrameIn) -> Option<StackId> {
+fn push(importer: &mut Importer, prefix: Option<StackId>, frame: &TraceFrame) -> Option<StackId> {
     if frame.name == "[root]" {
         return None;
     }
@@ -139,13 +139,13 @@ fn push(importer: &mut Importer, prefix: Option<StackId>, frame: &FrameIn) -> Op
         crate::json::position(number).filter(|_| url.is_some())
     };
     let kind = if url.is_some() { FuncKind::JavaScript } else { FuncKind::Native };
-    let code = Code {
+    let code = CodePosition {
         name,
         file: url,
         line: position(&frame.line),
         column: position(&frame.column),
         kind,
-        ..Code::default()
+        ..CodePosition::default()
     };
     let frame = importer.frame(&code);
     Some(importer.stack(prefix, frame))

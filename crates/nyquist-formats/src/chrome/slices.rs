@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::OFF_CPU;
-use super::raw::Raw;
-use crate::import::{Code, Importer};
+use super::unparsed_value::UnparsedValue;
+use crate::import::{CodePosition, Importer};
 use crate::spans::Spans;
 
 /// A begin, an end or a complete duration.
@@ -34,7 +34,7 @@ impl Slice<'_> {
 /// The arguments of an event.
 pub(crate) enum Args<'a> {
     /// Unparsed arguments in the document.
-    Document(Raw<'a>),
+    Document(UnparsedValue<'a>),
     /// Arguments that a reader has made.
     Made(Box<Value>),
 }
@@ -42,7 +42,7 @@ pub(crate) enum Args<'a> {
 impl Args<'_> {
     /// Arguments that a reader has made.
     pub(crate) fn made(value: Value) -> Self {
-        if value.is_null() { Self::Document(Raw::default()) } else { Self::Made(Box::new(value)) }
+        if value.is_null() { Self::Document(UnparsedValue::default()) } else { Self::Made(Box::new(value)) }
     }
 
     /// The source file and the line, if they are stated.
@@ -181,7 +181,7 @@ pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slic
             SliceKind::Complete(end) => open.complete(end, ()),
         }
         let (file, line) = slice.args.position();
-        let code = Code { name: &slice.name, file: file.as_deref(), line, ..Code::default() };
+        let code = CodePosition { name: &slice.name, file: file.as_deref(), line, ..CodePosition::default() };
         let frame = importer.frame(&code);
         spans.open(importer, slice.time, frame, &*slice.category == OFF_CPU);
     }

@@ -29,7 +29,7 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     let measure = json!({ "name": measure.name, "unit": measure.unit.as_str() });
     write_json(out, &json!({ "product": profile.meta().product, "version": writer, "measure": measure }))?;
     out.write_all(b",\"traceEvents\":[")?;
-    let mut writer = Writer {
+    let mut writer = TraceWriter {
         profile,
         paths,
         out,
@@ -44,7 +44,7 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     out.write_all(b"]}\n")
 }
 
-struct Writer<'a, Out> {
+struct TraceWriter<'a, Out> {
     profile: &'a Profile,
     paths: SourcePaths<'a>,
     out: &'a mut Out,
@@ -85,7 +85,7 @@ impl OpenFrame {
     }
 }
 
-impl<Out: Write> Writer<'_, Out> {
+impl<Out: Write> TraceWriter<'_, Out> {
     fn event(&mut self, event: &Value) -> io::Result<()> {
         self.out.write_all(if self.is_first { b"\n" } else { b",\n" })?;
         self.is_first = false;

@@ -7,7 +7,7 @@ const BYTES: u8 = 2;
 const FIXED_32: u8 = 5;
 
 /// A field of a message, which may be truncated at the end of the bytes.
-struct Field<'a> {
+struct ProtobufField<'a> {
     number: u64,
     wire_type: u8,
     /// The contents of a field of bytes.
@@ -15,16 +15,16 @@ struct Field<'a> {
 }
 
 /// The fields of a message, as far as the bytes are valid. The last one may be truncated.
-struct Fields<'a> {
+struct ProtobufFields<'a> {
     rest: &'a [u8],
     /// Whether it ended at an invalid field.
     is_broken: bool,
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Field<'a>;
+impl<'a> Iterator for ProtobufFields<'a> {
+    type Item = ProtobufField<'a>;
 
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<ProtobufField<'a>> {
         if self.rest.is_empty() || self.is_broken {
             return None;
         }
@@ -45,16 +45,16 @@ impl<'a> Iterator for Fields<'a> {
         };
         let bytes = if wire_type == BYTES { &after[..length.min(after.len())] } else { &[] };
         self.rest = after.get(length..).unwrap_or_default();
-        Some(Field { number, wire_type, bytes })
+        Some(ProtobufField { number, wire_type, bytes })
     }
 }
 
-fn fields(bytes: &[u8]) -> Fields<'_> {
-    Fields { rest: bytes, is_broken: false }
+fn fields(bytes: &[u8]) -> ProtobufFields<'_> {
+    ProtobufFields { rest: bytes, is_broken: false }
 }
 
 /// Whether all fields are accepted, and there is at least one.
-fn are_all(bytes: &[u8], mut accept: impl FnMut(&Field<'_>) -> bool) -> bool {
+fn are_all(bytes: &[u8], mut accept: impl FnMut(&ProtobufField<'_>) -> bool) -> bool {
     let mut fields = fields(bytes);
     let mut count = 0;
     let fits = fields.by_ref().all(|field| {
@@ -85,7 +85,7 @@ pub(super) fn is_pprof(start: &[u8]) -> bool {
 /// messages in them, and a dictionary. In pprof the first field has numbers.
 pub(super) fn is_otlp(start: &[u8]) -> bool {
     let is_one_of =
-        |field: &Field<'_>, last: u64| field.wire_type == BYTES && (1..=last).contains(&field.number);
+        |field: &ProtobufField<'_>, last: u64| field.wire_type == BYTES && (1..=last).contains(&field.number);
     let first = fields(start).next().filter(|field| field.number == 1 && field.wire_type == BYTES);
     let is_scope = |bytes: &[u8]| are_all(bytes, |field| is_one_of(field, 3));
     let is_resource = |bytes: &[u8]| {
@@ -99,8 +99,8 @@ pub(super) fn is_otlp(start: &[u8]) -> bool {
 /// Whether these are fields of Perfetto's `Trace`: packets, of which one of the first has a time, a sequence,
 /// or is a synchronization marker.
 pub(super) fn is_perfetto(start: &[u8]) -> bool {
-    let is_packet = |field: &Field<'_>| field.number == 1 && field.wire_type == BYTES;
-    let says = |field: Field<'_>| match field.number {
+    let is_packet = |field: &ProtobufField<'_>| field.number == 1 && field.wire_type == BYTES;
+    let says = |field: ProtobufField<'_>| match field.number {
         8 | 10 => field.wire_type == VARINT,
         36 => field.wire_type == BYTES && field.bytes.len() == 16,
         _ => false,

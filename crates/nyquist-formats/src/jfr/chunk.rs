@@ -5,9 +5,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::metadata::Metadata;
-use super::values::{Decoder, JfrValue};
+use super::values::{JfrValue, ValueDecoder};
 
 /// The first bytes of a chunk.
 pub(crate) const MAGIC: &[u8] = b"FLR\0";
@@ -115,18 +115,18 @@ impl<'a> Chunk<'a> {
     }
 
     /// Its events, as far as their boundaries are valid.
-    pub(super) fn events(&self) -> Events<'a> {
-        Events {
-            cursor: Cursor::new(self.bytes, HEAD, self.is_compressed),
+    pub(super) fn events(&self) -> ChunkEvents<'a> {
+        ChunkEvents {
+            cursor: ChunkCursor::new(self.bytes, HEAD, self.is_compressed),
             is_compressed: self.is_compressed,
             bytes: self.bytes,
         }
     }
 
-    fn find_constants(&mut self, mut cursor: Cursor<'a>) -> Option<()> {
+    fn find_constants(&mut self, mut cursor: ChunkCursor<'a>) -> Option<()> {
         // Its time, its duration, where the checkpoint before it is, and its kind.
         let _head = (cursor.long()?, cursor.long()?, cursor.long()?, cursor.byte()?);
-        let mut decoder = Decoder::new(&self.metadata, cursor.remaining());
+        let mut decoder = ValueDecoder::new(&self.metadata, cursor.remaining());
         for _ in 0..cursor.int()? {
             let class = cursor.long()?;
             for _ in 0..cursor.count()? {
@@ -139,15 +139,15 @@ impl<'a> Chunk<'a> {
     }
 
     /// A decoder of its values.
-    pub(super) fn decoder(&self) -> Decoder<'_, 'a> {
-        Decoder::new(&self.metadata, self.bytes.len())
+    pub(super) fn decoder(&self) -> ValueDecoder<'_, 'a> {
+        ValueDecoder::new(&self.metadata, self.bytes.len())
     }
 
     /// The constant with this class and number.
     pub(super) fn constant(&self, class: u64, key: u64) -> Option<JfrValue<'a>> {
         let &at = self.constants.get(&(class, key))?;
-        let mut cursor = Cursor::new(self.bytes, at, self.is_compressed);
-        Decoder::new(&self.metadata, self.bytes.len() - at).constant(&mut cursor, class)
+        let mut cursor = ChunkCursor::new(self.bytes, at, self.is_compressed);
+        ValueDecoder::new(&self.metadata, self.bytes.len() - at).constant(&mut cursor, class)
     }
 
     /// A time in ns since 1970.
@@ -165,18 +165,18 @@ impl<'a> Chunk<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Event<'a> {
     pub(super) class: u64,
-    pub(super) cursor: Cursor<'a>,
+    pub(super) cursor: ChunkCursor<'a>,
 }
 
 /// The events of a chunk.
-pub(super) struct Events<'a> {
+pub(super) struct ChunkEvents<'a> {
     bytes: &'a [u8],
     /// The place of the next event, or of the first unreadable one.
-    cursor: Cursor<'a>,
+    cursor: ChunkCursor<'a>,
     is_compressed: bool,
 }
 
-impl<'a> Iterator for Events<'a> {
+impl<'a> Iterator for ChunkEvents<'a> {
     type Item = Event<'a>;
 
     fn next(&mut self) -> Option<Event<'a>> {
@@ -184,9 +184,9 @@ impl<'a> Iterator for Events<'a> {
         let mut cursor = self.cursor;
         let size = usize::try_from(cursor.int()?).ok()?;
         let event = self.bytes.get(..start.checked_add(size)?)?;
-        let mut cursor = Cursor::new(event, cursor.at(), self.is_compressed);
+        let mut cursor = ChunkCursor::new(event, cursor.at(), self.is_compressed);
         let class = cursor.long()?;
-        self.cursor = Cursor::new(self.bytes, event.len(), self.is_compressed);
+        self.cursor = ChunkCursor::new(self.bytes, event.len(), self.is_compressed);
         Some(Event { class, cursor })
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Bytes that are read in sequence. Every method returns `None` at the end of the bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor<'a> {
+pub(super) struct ChunkCursor<'a> {
     bytes: &'a [u8],
     at: usize,
     /// Whether integers have a variable length.
@@ -13,13 +13,13 @@ pub(super) struct Cursor<'a> {
 
 /// A text, or its place among the chunk's constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Text<'a> {
+pub(super) enum TextOrConstant<'a> {
     Null,
     Here(Cow<'a, str>),
     Constant(u64),
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> ChunkCursor<'a> {
     pub(super) fn new(bytes: &'a [u8], at: usize, is_compressed: bool) -> Self {
         Self { bytes, at: at.min(bytes.len()), is_compressed }
     }
@@ -100,23 +100,23 @@ impl<'a> Cursor<'a> {
     }
 
     /// A text in one of its encodings.
-    pub(super) fn text(&mut self) -> Option<Text<'a>> {
+    pub(super) fn text(&mut self) -> Option<TextOrConstant<'a>> {
         Some(match self.byte()? {
-            0 => Text::Null,
-            1 => Text::Here("".into()),
-            2 => Text::Constant(self.long()?),
+            0 => TextOrConstant::Null,
+            1 => TextOrConstant::Here("".into()),
+            2 => TextOrConstant::Constant(self.long()?),
             3 => {
                 let length = self.count()?;
-                Text::Here(String::from_utf8_lossy(self.take(length)?))
+                TextOrConstant::Here(String::from_utf8_lossy(self.take(length)?))
             }
             4 => {
                 let units: Option<Vec<u16>> =
                     (0..self.count()?).map(|_| self.short().map(|unit| unit as u16)).collect();
-                Text::Here(String::from_utf16_lossy(&units?).into())
+                TextOrConstant::Here(String::from_utf16_lossy(&units?).into())
             }
             5 => {
                 let length = self.count()?;
-                Text::Here(self.take(length)?.iter().map(|&byte| char::from(byte)).collect())
+                TextOrConstant::Here(self.take(length)?.iter().map(|&byte| char::from(byte)).collect())
             }
             _ => return None,
         })
@@ -130,27 +130,27 @@ mod tests {
     #[test]
     fn integers_are_compressed_or_not() {
         let check = |bytes: &[u8], expected| {
-            assert_eq!(Cursor::new(bytes, 0, true).long(), expected, "{bytes:x?}");
+            assert_eq!(ChunkCursor::new(bytes, 0, true).long(), expected, "{bytes:x?}");
         };
         check(&[0x7f], Some(127));
         check(&[0x80, 0x01], Some(128));
         check(&[0xff; 9], Some(u64::MAX));
         check(&[0xff; 8], None);
-        assert_eq!(Cursor::new(&[0, 0, 1, 2], 0, false).int(), Some(258));
-        assert_eq!(Cursor::new(&[0, 0, 1], 0, false).int(), None);
+        assert_eq!(ChunkCursor::new(&[0, 0, 1, 2], 0, false).int(), Some(258));
+        assert_eq!(ChunkCursor::new(&[0, 0, 1], 0, false).int(), None);
     }
 
     #[test]
     fn texts_have_several_encodings() {
         let check = |bytes: &[u8], expected: &str| {
-            let text = Cursor::new(bytes, 0, true).text();
-            assert_eq!(text, Some(Text::Here(expected.to_owned().into())), "{bytes:x?}");
+            let text = ChunkCursor::new(bytes, 0, true).text();
+            assert_eq!(text, Some(TextOrConstant::Here(expected.to_owned().into())), "{bytes:x?}");
         };
         check(&[1], "");
         check(&[3, 3, b'a', 0xc3, 0xa4], "aä");
         check(&[4, 2, b'a', 0xe4, 0x01], "aä");
         check(&[5, 2, b'a', 0xe4], "aä");
-        assert_eq!(Cursor::new(&[2, 9], 0, true).text(), Some(Text::Constant(9)));
-        assert_eq!(Cursor::new(&[3, 100, b'a'], 0, true).text(), None);
+        assert_eq!(ChunkCursor::new(&[2, 9], 0, true).text(), Some(TextOrConstant::Constant(9)));
+        assert_eq!(ChunkCursor::new(&[3, 100, b'a'], 0, true).text(), None);
     }
 }

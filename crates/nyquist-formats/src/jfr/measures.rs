@@ -7,7 +7,7 @@ use crate::error::ReadError;
 
 /// The amount that an event stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Amount {
+pub(super) enum EventAmount {
     /// One sample of the profiler that recorded it.
     Sample,
     /// The number of wall-clock samples in this field.
@@ -25,35 +25,39 @@ pub(super) struct MeasuredValue {
     pub(super) name: &'static str,
     /// Its short name.
     short: &'static str,
-    pub(super) events: &'static [(&'static str, Amount)],
+    pub(super) events: &'static [(&'static str, EventAmount)],
 }
 
 /// All values. By default, the first one that a recording has is read.
 pub(super) static VALUES: [MeasuredValue; 11] = [
-    value("jdk.CPUTimeSample", "cpu", &[("jdk.CPUTimeSample", Amount::CpuTime("samplingPeriod"))]),
-    value("jdk.ExecutionSample", "cpu", &[("jdk.ExecutionSample", Amount::Sample)]),
-    value("wall time", "wall", &[("profiler.WallClockSample", Amount::WallSamples("samples"))]),
-    value("jdk.NativeMethodSample", "native", &[("jdk.NativeMethodSample", Amount::Sample)]),
-    value("jdk.ObjectAllocationSample", "alloc", &[("jdk.ObjectAllocationSample", Amount::Bytes("weight"))]),
+    value("jdk.CPUTimeSample", "cpu", &[("jdk.CPUTimeSample", EventAmount::CpuTime("samplingPeriod"))]),
+    value("jdk.ExecutionSample", "cpu", &[("jdk.ExecutionSample", EventAmount::Sample)]),
+    value("wall time", "wall", &[("profiler.WallClockSample", EventAmount::WallSamples("samples"))]),
+    value("jdk.NativeMethodSample", "native", &[("jdk.NativeMethodSample", EventAmount::Sample)]),
+    value(
+        "jdk.ObjectAllocationSample",
+        "alloc",
+        &[("jdk.ObjectAllocationSample", EventAmount::Bytes("weight"))],
+    ),
     value(
         "TLAB allocations",
         "alloc",
         &[
-            ("jdk.ObjectAllocationInNewTLAB", Amount::Bytes("tlabSize")),
-            ("jdk.ObjectAllocationOutsideTLAB", Amount::Bytes("allocationSize")),
+            ("jdk.ObjectAllocationInNewTLAB", EventAmount::Bytes("tlabSize")),
+            ("jdk.ObjectAllocationOutsideTLAB", EventAmount::Bytes("allocationSize")),
         ],
     ),
-    value("profiler.LiveObject", "live", &[("profiler.LiveObject", Amount::Bytes("allocationSize"))]),
-    value("jdk.JavaMonitorEnter", "lock", &[("jdk.JavaMonitorEnter", Amount::Duration)]),
-    value("jdk.JavaMonitorWait", "wait", &[("jdk.JavaMonitorWait", Amount::Duration)]),
-    value("jdk.ThreadPark", "park", &[("jdk.ThreadPark", Amount::Duration)]),
-    value("jdk.ThreadSleep", "sleep", &[("jdk.ThreadSleep", Amount::Duration)]),
+    value("profiler.LiveObject", "live", &[("profiler.LiveObject", EventAmount::Bytes("allocationSize"))]),
+    value("jdk.JavaMonitorEnter", "lock", &[("jdk.JavaMonitorEnter", EventAmount::Duration)]),
+    value("jdk.JavaMonitorWait", "wait", &[("jdk.JavaMonitorWait", EventAmount::Duration)]),
+    value("jdk.ThreadPark", "park", &[("jdk.ThreadPark", EventAmount::Duration)]),
+    value("jdk.ThreadSleep", "sleep", &[("jdk.ThreadSleep", EventAmount::Duration)]),
 ];
 
 const fn value(
     name: &'static str,
     short: &'static str,
-    events: &'static [(&'static str, Amount)],
+    events: &'static [(&'static str, EventAmount)],
 ) -> MeasuredValue {
     MeasuredValue { name, short, events }
 }
@@ -61,11 +65,11 @@ const fn value(
 impl MeasuredValue {
     /// Whether its events are waits, which also become markers.
     pub(super) fn is_wait(&self) -> bool {
-        self.events.iter().any(|&(_, amount)| amount == Amount::Duration)
+        self.events.iter().any(|&(_, amount)| amount == EventAmount::Duration)
     }
 
     /// The amount of an event with this name, for this value.
-    pub(super) fn amount(&self, event: &str) -> Option<Amount> {
+    pub(super) fn amount(&self, event: &str) -> Option<EventAmount> {
         self.events.iter().find(|&&(name, _)| name == event).map(|&(_, amount)| amount)
     }
 
@@ -104,7 +108,7 @@ pub(super) fn choose(
 
 /// The settings of sampling in a recording that are used.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct SamplingSettings {
     /// The event by which async-profiler samples. Other recorders do not state it.
     pub(super) event: Option<String>,
     /// Its interval: ns for a clock, otherwise a number of events.
@@ -118,16 +122,16 @@ const CPU_INTERVAL: u64 = 10_000_000;
 const WALL_INTERVAL: u64 = 50_000_000;
 
 /// The measure, and the amount of one sample.
-pub(super) fn measure(value: &MeasuredValue, settings: &Settings) -> (Measure, u64) {
+pub(super) fn measure(value: &MeasuredValue, settings: &SamplingSettings) -> (Measure, u64) {
     let named = |name: &str, unit| Measure { name: name.to_owned(), unit };
     let stated =
         |interval: Option<u64>, default| interval.filter(|&interval| interval > 0).unwrap_or(default);
     match value.events[0].1 {
-        Amount::CpuTime(_) => (Measure::default(), 1),
-        Amount::Bytes(_) => (named(value.name, Unit::Bytes), 1),
-        Amount::Duration => (named(value.name, Unit::Time), 1),
-        Amount::WallSamples(_) => (named(value.name, Unit::Time), stated(settings.wall, WALL_INTERVAL)),
-        Amount::Sample => match settings.event.as_deref().filter(|_| value.short == "cpu") {
+        EventAmount::CpuTime(_) => (Measure::default(), 1),
+        EventAmount::Bytes(_) => (named(value.name, Unit::Bytes), 1),
+        EventAmount::Duration => (named(value.name, Unit::Time), 1),
+        EventAmount::WallSamples(_) => (named(value.name, Unit::Time), stated(settings.wall, WALL_INTERVAL)),
+        EventAmount::Sample => match settings.event.as_deref().filter(|_| value.short == "cpu") {
             Some("cpu" | "cpu-clock" | "ctimer" | "itimer") => {
                 (Measure::default(), stated(settings.interval, CPU_INTERVAL))
             }
@@ -168,7 +172,7 @@ mod tests {
     fn only_samples_of_a_cpu_clock_are_cpu_time() {
         let execution = choose(&counts(&["jdk.ExecutionSample"]), None).unwrap();
         let check = |event: Option<&str>, interval, expected| {
-            let settings = Settings { event: event.map(str::to_owned), interval, wall: None };
+            let settings = SamplingSettings { event: event.map(str::to_owned), interval, wall: None };
             assert_eq!(measure(execution, &settings), expected, "{event:?}");
         };
         let named = |name: &str, unit| Measure { name: name.into(), unit };

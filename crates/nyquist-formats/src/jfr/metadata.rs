@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use super::cursor::{Cursor, Text};
+use super::cursor::{ChunkCursor, TextOrConstant};
 
 /// The maximum nesting of elements, which no recording exceeds: root, metadata, class, field, annotation.
 const MAX_DEPTH: usize = 8;
@@ -55,12 +55,12 @@ pub(super) struct Field {
 
 impl<'a> Metadata<'a> {
     /// Reads the metadata after the head of its event. `None` if it is damaged.
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> Option<Self> {
+    pub(super) fn read(cursor: &mut ChunkCursor<'a>) -> Option<Self> {
         let mut metadata = Self::default();
         for _ in 0..cursor.count()? {
             metadata.strings.push(match cursor.text()? {
-                Text::Here(text) => text,
-                Text::Null | Text::Constant(_) => "".into(),
+                TextOrConstant::Here(text) => text,
+                TextOrConstant::Null | TextOrConstant::Constant(_) => "".into(),
             });
         }
         metadata.element(cursor, &mut None, 0)?;
@@ -93,7 +93,12 @@ impl<'a> Metadata<'a> {
     }
 
     /// Reads an element with its children, and adds it to `class`, the class around it.
-    fn element(&mut self, cursor: &mut Cursor<'a>, class: &mut Option<Class>, depth: usize) -> Option<()> {
+    fn element(
+        &mut self,
+        cursor: &mut ChunkCursor<'a>,
+        class: &mut Option<Class>,
+        depth: usize,
+    ) -> Option<()> {
         let name = cursor.int()? as usize;
         let mut attributes = Vec::new();
         for _ in 0..cursor.count()? {
@@ -137,7 +142,12 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    fn children(&mut self, cursor: &mut Cursor<'a>, class: &mut Option<Class>, depth: usize) -> Option<()> {
+    fn children(
+        &mut self,
+        cursor: &mut ChunkCursor<'a>,
+        class: &mut Option<Class>,
+        depth: usize,
+    ) -> Option<()> {
         let count = cursor.count()?;
         if count > 0 && depth == MAX_DEPTH {
             return None;

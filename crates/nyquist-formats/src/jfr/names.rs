@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::chunk::Chunk;
 use super::values::JfrValue;
-use crate::import::{Code, Importer, ThreadName};
+use crate::import::{CodePosition, Importer, ThreadName};
 
 /// The maximum length of names of classes and methods, which is not reached in practice. Longer names are
 /// truncated.
@@ -16,7 +16,7 @@ const MAX_NAME: usize = 4096;
 
 /// The recorded process, according to the recording.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Process {
+pub(super) struct RecordedProcess {
     pub(super) pid: String,
     pub(super) name: String,
 }
@@ -24,7 +24,7 @@ pub(super) struct Process {
 /// The resolved constants of a chunk.
 pub(super) struct ChunkNames<'c, 'a> {
     chunk: &'c Chunk<'a>,
-    process: &'c Process,
+    process: &'c RecordedProcess,
     texts: FxHashMap<(u64, u64), Rc<str>>,
     methods: FxHashMap<(u64, u64), Rc<str>>,
     stacks: FxHashMap<u64, Option<StackId>>,
@@ -34,7 +34,7 @@ pub(super) struct ChunkNames<'c, 'a> {
 }
 
 impl<'c, 'a> ChunkNames<'c, 'a> {
-    pub(super) fn new(chunk: &'c Chunk<'a>, process: &'c Process, bytes_left: &'c mut usize) -> Self {
+    pub(super) fn new(chunk: &'c Chunk<'a>, process: &'c RecordedProcess, bytes_left: &'c mut usize) -> Self {
         Self {
             chunk,
             process,
@@ -96,7 +96,7 @@ impl<'c, 'a> ChunkNames<'c, 'a> {
         let trace = self.chunk.constant(class, key).unwrap_or(JfrValue::Missing);
         let mut stack = None;
         if *self.field(&trace, "truncated") == JfrValue::Integer(1) {
-            let truncated = importer.frame(&Code { name: "(truncated)", ..Code::default() });
+            let truncated = importer.frame(&CodePosition { name: "(truncated)", ..CodePosition::default() });
             stack = Some(importer.stack(None, truncated));
         }
         if let JfrValue::Array(frames) = self.field(&trace, "frames") {
@@ -114,12 +114,12 @@ impl<'c, 'a> ChunkNames<'c, 'a> {
         let name = self.method(self.field(frame, "method"));
         let line = self.field(frame, "lineNumber").unsigned();
         let kind = self.text(self.field(frame, "type"));
-        importer.frame(&Code {
+        importer.frame(&CodePosition {
             name: &name,
             line: line.and_then(|line| u32::try_from(line).ok()),
             is_kernel: &*kind == "Kernel",
             is_jit: matches!(&*kind, "JIT compiled" | "Inlined" | "C1 compiled"),
-            ..Code::default()
+            ..CodePosition::default()
         })
     }
 
@@ -170,7 +170,7 @@ impl<'c, 'a> ChunkNames<'c, 'a> {
         };
         let java_name = self.text(self.field(thread, "javaName"));
         let name = if java_name.is_empty() { self.text(self.field(thread, "osName")) } else { java_name };
-        let Process { pid, name: process } = self.process;
+        let RecordedProcess { pid, name: process } = self.process;
         importer.thread(ThreadName { pid, process, tid: &tid, thread: &name })
     }
 }

@@ -7,8 +7,8 @@ use nyquist_profile::{
 use rustc_hash::FxHashMap;
 
 use super::chunk::{Chunk, extent};
-use super::measures::{Amount, MeasuredValue, Settings, VALUES, choose, measure};
-use super::names::{ChunkNames, Process};
+use super::measures::{EventAmount, MeasuredValue, SamplingSettings, VALUES, choose, measure};
+use super::names::{ChunkNames, RecordedProcess};
 use super::values::JfrValue;
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, ThreadName};
@@ -86,13 +86,13 @@ fn chunks(bytes: &[u8]) -> Result<(Chunks<'_>, Option<String>), ReadError> {
 }
 
 /// The fields of an event.
-struct Fields<'m, 'a> {
+struct EventFields<'m, 'a> {
     chunk: &'m Chunk<'a>,
     class: u64,
     values: Vec<JfrValue<'a>>,
 }
 
-impl<'a> Fields<'_, 'a> {
+impl<'a> EventFields<'_, 'a> {
     fn get(&self, name: &str) -> &JfrValue<'a> {
         let place = self.chunk.metadata.field(self.class, name).map(|(place, _)| place);
         place.and_then(|place| self.values.get(place)).unwrap_or(&JfrValue::Missing)
@@ -118,8 +118,8 @@ impl<'a> Fields<'_, 'a> {
 struct JfrReader {
     importer: Importer,
     measured_value: &'static MeasuredValue,
-    settings: Settings,
-    process: Process,
+    settings: SamplingSettings,
+    process: RecordedProcess,
     /// The amount of one sample.
     factor: u64,
     schema: Option<MarkerSchemaId>,
@@ -135,8 +135,8 @@ impl JfrReader {
         Self {
             importer: Importer::new("Java", "JFR"),
             measured_value,
-            settings: Settings::default(),
-            process: Process { pid: "0".into(), name: "java".into() },
+            settings: SamplingSettings::default(),
+            process: RecordedProcess { pid: "0".into(), name: "java".into() },
             factor: 1,
             schema: None,
             name_bytes_left: length.saturating_mul(NAME_BYTES_PER_BYTE),
@@ -158,12 +158,13 @@ impl JfrReader {
                 continue;
             }
             let Some(values) = decoder.fields(&mut event.cursor, class) else { continue };
-            let fields = Fields { chunk, class, values };
+            let fields = EventFields { chunk, class, values };
             if name == "jdk.JVMInformation" {
                 let command = names.text(fields.get("javaArguments"));
                 let program = command.split_whitespace().next().unwrap_or("java");
                 let program = program.rsplit('/').next().unwrap_or(program);
-                self.process = Process { pid: fields.number("pid").to_string(), name: program.to_owned() };
+                self.process =
+                    RecordedProcess { pid: fields.number("pid").to_string(), name: program.to_owned() };
                 self.importer.meta_mut().arguments = Some(command.to_string());
                 continue;
             }
@@ -193,7 +194,7 @@ impl JfrReader {
         let mut names = ChunkNames::new(chunk, &process, &mut name_bytes_left);
         let mut decoder = chunk.decoder();
         // The wanted classes are looked up once, because there are many events.
-        let wanted: FxHashMap<u64, (Option<Amount>, bool)> = (chunk.metadata.names())
+        let wanted: FxHashMap<u64, (Option<EventAmount>, bool)> = (chunk.metadata.names())
             .map(|(id, name)| (id, (self.measured_value.amount(name), is_wait(name))))
             .filter(|(_, (amount, is_wait))| amount.is_some() || *is_wait)
             .collect();
@@ -203,7 +204,7 @@ impl JfrReader {
                 self.damaged += 1;
                 continue;
             };
-            let fields = Fields { chunk, class: event.class, values };
+            let fields = EventFields { chunk, class: event.class, values };
             let thread = fields.first(&["sampledThread", "eventThread"]);
             let Some(thread) = names.thread(&mut self.importer, thread) else {
                 self.without_thread += 1;
@@ -222,18 +223,18 @@ impl JfrReader {
 
     fn add_sample(
         &mut self,
-        fields: &Fields<'_, '_>,
-        amount: Amount,
+        fields: &EventFields<'_, '_>,
+        amount: EventAmount,
         thread: ThreadIndex,
         stack: Option<StackId>,
     ) {
         let time = fields.chunk.time(fields.number("startTime"));
         self.first = self.first.min(time);
         let count = match amount {
-            Amount::Sample => 1,
-            Amount::WallSamples(field) | Amount::Bytes(field) => fields.number(field),
-            Amount::CpuTime(field) => fields.duration(field),
-            Amount::Duration => {
+            EventAmount::Sample => 1,
+            EventAmount::WallSamples(field) | EventAmount::Bytes(field) => fields.number(field),
+            EventAmount::CpuTime(field) => fields.duration(field),
+            EventAmount::Duration => {
                 let duration = fields.duration("duration");
                 return self.importer.span(thread, time, (stack, false), duration);
             }
@@ -245,7 +246,7 @@ impl JfrReader {
 
     fn add_marker<'a>(
         &mut self,
-        fields: &Fields<'_, 'a>,
+        fields: &EventFields<'_, 'a>,
         names: &mut ChunkNames<'_, 'a>,
         thread: ThreadIndex,
         stack: Option<StackId>,
@@ -289,7 +290,7 @@ impl JfrReader {
             self.importer.meta_mut().start_time = self.first / 1000;
         } else {
             // A profile has at least one thread.
-            let Process { pid, name } = &self.process;
+            let RecordedProcess { pid, name } = &self.process;
             self.importer.thread(ThreadName { pid, process: name, tid: pid, thread: name });
         }
         let is_sampled = self.factor > 1;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::cursor::{Cursor, Text};
+use super::cursor::{ChunkCursor, TextOrConstant};
 use super::metadata::{Class, Field, Kind, Metadata};
 
 /// The maximum nesting of structures, which no recording exceeds.
@@ -34,37 +34,37 @@ impl JfrValue<'_> {
 }
 
 /// Reads a bounded number of values, because classes may refer to each other repeatedly without using a byte.
-pub(super) struct Decoder<'m, 'a> {
+pub(super) struct ValueDecoder<'m, 'a> {
     metadata: &'m Metadata<'a>,
     steps_left: usize,
 }
 
-impl<'m, 'a> Decoder<'m, 'a> {
+impl<'m, 'a> ValueDecoder<'m, 'a> {
     /// A decoder for a chunk of `length` bytes.
     pub(super) fn new(metadata: &'m Metadata<'a>, length: usize) -> Self {
         Self { metadata, steps_left: length.saturating_mul(8) }
     }
 
     /// The fields of a class. `None` if the bytes are damaged.
-    pub(super) fn fields(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<Vec<JfrValue<'a>>> {
+    pub(super) fn fields(&mut self, cursor: &mut ChunkCursor<'a>, class: u64) -> Option<Vec<JfrValue<'a>>> {
         self.fields_of(cursor, self.metadata.class(class)?, 0)
     }
 
     /// A constant of a class: a text, or its fields.
-    pub(super) fn constant(&mut self, cursor: &mut Cursor<'a>, class: u64) -> Option<JfrValue<'a>> {
+    pub(super) fn constant(&mut self, cursor: &mut ChunkCursor<'a>, class: u64) -> Option<JfrValue<'a>> {
         self.one(cursor, class, 0)
     }
 
     fn fields_of(
         &mut self,
-        cursor: &mut Cursor<'a>,
+        cursor: &mut ChunkCursor<'a>,
         class: &Class,
         depth: usize,
     ) -> Option<Vec<JfrValue<'a>>> {
         class.fields.iter().map(|field| self.field(cursor, field, depth)).collect()
     }
 
-    fn field(&mut self, cursor: &mut Cursor<'a>, field: &Field, depth: usize) -> Option<JfrValue<'a>> {
+    fn field(&mut self, cursor: &mut ChunkCursor<'a>, field: &Field, depth: usize) -> Option<JfrValue<'a>> {
         if !field.is_array {
             return self.element(cursor, field, depth);
         }
@@ -73,14 +73,14 @@ impl<'m, 'a> Decoder<'m, 'a> {
         elements.map(JfrValue::Array)
     }
 
-    fn element(&mut self, cursor: &mut Cursor<'a>, field: &Field, depth: usize) -> Option<JfrValue<'a>> {
+    fn element(&mut self, cursor: &mut ChunkCursor<'a>, field: &Field, depth: usize) -> Option<JfrValue<'a>> {
         if field.is_constant {
             return cursor.long().map(|key| JfrValue::Constant(field.class, key));
         }
         self.one(cursor, field.class, depth)
     }
 
-    fn one(&mut self, cursor: &mut Cursor<'a>, id: u64, depth: usize) -> Option<JfrValue<'a>> {
+    fn one(&mut self, cursor: &mut ChunkCursor<'a>, id: u64, depth: usize) -> Option<JfrValue<'a>> {
         self.steps_left = self.steps_left.checked_sub(1)?;
         let class = self.metadata.class(id)?;
         Some(match class.kind {
@@ -91,9 +91,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
             Kind::Float => JfrValue::Number(cursor.float()?),
             Kind::Double => JfrValue::Number(cursor.double()?),
             Kind::Text => match cursor.text()? {
-                Text::Null => JfrValue::Missing,
-                Text::Here(text) => JfrValue::Text(text),
-                Text::Constant(key) => JfrValue::Constant(id, key),
+                TextOrConstant::Null => JfrValue::Missing,
+                TextOrConstant::Here(text) => JfrValue::Text(text),
+                TextOrConstant::Constant(key) => JfrValue::Constant(id, key),
             },
             Kind::Struct if depth == MAX_DEPTH => return None,
             Kind::Struct => JfrValue::Struct(id, self.fields_of(cursor, class, depth + 1)?),

@@ -2,7 +2,7 @@
 //! of mapped files.
 
 use super::maps::Maps;
-use super::stacks::{Samples, Stack};
+use super::stacks::{LegacySamples, LegacyStack};
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::Importer;
 
@@ -14,12 +14,12 @@ const HEADER: usize = 5;
 
 /// The storage of words in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Words {
+struct WordFormat {
     size: usize,
     is_big_endian: bool,
 }
 
-impl Words {
+impl WordFormat {
     const ALL: [Self; 4] = [
         Self { size: 8, is_big_endian: false },
         Self { size: 4, is_big_endian: false },
@@ -48,7 +48,7 @@ impl Words {
 
 /// Whether a file begins like a CPU profile.
 pub(crate) fn is_cpu(start: &[u8]) -> bool {
-    Words::of(start).is_some()
+    WordFormat::of(start).is_some()
 }
 
 /// Reads a CPU profile: each record has a number of periods of CPU time. The file has no times and no
@@ -58,16 +58,16 @@ pub(crate) fn is_cpu(start: &[u8]) -> bool {
 /// The file does not begin like a CPU profile.
 pub fn read_cpu(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let malformed = || ReadError::Malformed { format: FORMAT, problem: "it does not begin as one".into() };
-    let (words, period) = Words::of(bytes).ok_or_else(malformed)?;
+    let (words, period) = WordFormat::of(bytes).ok_or_else(malformed)?;
     let first = words.get(bytes, 1).and_then(|length| usize::try_from(length).ok()).unwrap_or(0) + 2;
     let (records, end) = records(words, bytes, first.max(HEADER));
     let mut maps = Maps::default();
     let list = end.and_then(|end| bytes.get(end..)).unwrap_or_default();
     String::from_utf8_lossy(list).lines().for_each(|line| maps.add(line));
     let nanoseconds = period.saturating_mul(1000);
-    let mut samples = Samples::new(Importer::new("CPU profile", "gperftools"), maps);
+    let mut samples = LegacySamples::new(Importer::new("CPU profile", "gperftools"), maps);
     for (count, addresses) in records {
-        let stack = Stack { addresses, is_interrupted: true, named: Vec::new() };
+        let stack = LegacyStack { addresses, is_interrupted: true, named: Vec::new() };
         samples.add(&stack, count.saturating_mul(nanoseconds));
     }
     if end.is_none() {
@@ -78,7 +78,7 @@ pub fn read_cpu(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 
 /// The counts and addresses of the records, and where the list of mapped files begins, if the file is not
 /// truncated.
-fn records(words: Words, bytes: &[u8], mut at: usize) -> (Vec<(u64, Vec<u64>)>, Option<usize>) {
+fn records(words: WordFormat, bytes: &[u8], mut at: usize) -> (Vec<(u64, Vec<u64>)>, Option<usize>) {
     let mut records = Vec::new();
     loop {
         let (Some(count), Some(length)) = (words.get(bytes, at), words.get(bytes, at + 1)) else {

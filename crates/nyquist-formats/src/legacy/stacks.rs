@@ -4,11 +4,11 @@ use nyquist_profile::{FrameId, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 use super::maps::Maps;
-use crate::import::{Code, Importer, ThreadName};
+use crate::import::{CodePosition, Importer, ThreadName};
 
 /// A stack in a file, the innermost frame first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stack<'a> {
+pub(super) struct LegacyStack<'a> {
     pub(super) addresses: Vec<u64>,
     /// Whether the first address is an instruction pointer, and not a return address.
     pub(super) is_interrupted: bool,
@@ -38,7 +38,7 @@ pub(super) fn named(line: &str) -> Option<GoFunction<'_>> {
 }
 
 /// Makes frames and samples of a single thread, because these formats have no threads.
-pub(super) struct Samples {
+pub(super) struct LegacySamples {
     pub(super) importer: Importer,
     pub(super) maps: Maps,
     frames: FxHashMap<u64, FrameId>,
@@ -46,14 +46,14 @@ pub(super) struct Samples {
     clock: u64,
 }
 
-impl Samples {
+impl LegacySamples {
     pub(super) fn new(importer: Importer, mut maps: Maps) -> Self {
         maps.finish();
         Self { importer, maps, frames: FxHashMap::default(), thread: None, clock: 0 }
     }
 
     /// Adds a sample with this amount. Samples follow each other in time.
-    pub(super) fn add(&mut self, stack: &Stack<'_>, amount: u64) {
+    pub(super) fn add(&mut self, stack: &LegacyStack<'_>, amount: u64) {
         let stack = self.stack(stack);
         let thread = self.thread();
         self.importer.span(thread, self.clock, (stack, false), amount);
@@ -75,7 +75,7 @@ impl Samples {
         *self.thread.insert(self.importer.thread(name))
     }
 
-    fn stack(&mut self, stack: &Stack<'_>) -> Option<StackId> {
+    fn stack(&mut self, stack: &LegacyStack<'_>) -> Option<StackId> {
         let mut node = None;
         if stack.named.is_empty() {
             for (place, &address) in stack.addresses.iter().enumerate().rev() {
@@ -86,7 +86,12 @@ impl Samples {
             }
         }
         for &GoFunction { name, file, line } in stack.named.iter().rev() {
-            let frame = self.importer.frame(&Code { name, file: Some(file), line, ..Code::default() });
+            let frame = self.importer.frame(&CodePosition {
+                name,
+                file: Some(file),
+                line,
+                ..CodePosition::default()
+            });
             node = Some(self.importer.stack(node, frame));
         }
         node
@@ -100,9 +105,15 @@ impl Samples {
             Some((lib, address)) => {
                 // The mapped files may have the name.
                 self.importer.meta_mut().symbolicated = false;
-                self.importer.frame(&Code { lib: Some(lib), address: Some(address), ..Code::default() })
+                self.importer.frame(&CodePosition {
+                    lib: Some(lib),
+                    address: Some(address),
+                    ..CodePosition::default()
+                })
             }
-            None => self.importer.frame(&Code { name: &format!("{address:#x}"), ..Code::default() }),
+            None => self
+                .importer
+                .frame(&CodePosition { name: &format!("{address:#x}"), ..CodePosition::default() }),
         };
         self.frames.insert(address, frame);
         frame

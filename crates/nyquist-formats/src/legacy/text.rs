@@ -4,7 +4,7 @@
 use nyquist_profile::{Measure, Unit};
 
 use super::maps::Maps;
-use super::stacks::{Samples, Stack, named};
+use super::stacks::{LegacySamples, LegacyStack, named};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::Importer;
 
@@ -108,16 +108,16 @@ pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, 
 }
 
 /// A stack with its numbers.
-struct Record<'a> {
+struct StackRecord<'a> {
     numbers: [u64; 4],
-    stack: Stack<'a>,
+    stack: LegacyStack<'a>,
 }
 
 struct LegacyTextReader<'a> {
     kind: ProfileKind<'a>,
     /// The index of the number that is read.
     place: usize,
-    records: Vec<Record<'a>>,
+    records: Vec<StackRecord<'a>>,
     maps: Maps,
     is_in_maps: bool,
     /// For contention: cycles per second, and how many events each record stands for.
@@ -173,7 +173,7 @@ impl<'a> LegacyTextReader<'a> {
         }
     }
 
-    fn record(&self, line: &str) -> Option<Record<'a>> {
+    fn record(&self, line: &str) -> Option<StackRecord<'a>> {
         let (numbers, addresses) = line.split_once('@')?;
         let mut words = numbers.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
         let numbers = match self.kind {
@@ -187,7 +187,10 @@ impl<'a> LegacyTextReader<'a> {
         let address = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
         let addresses = addresses.split_ascii_whitespace().map_while(address).collect();
         // The innermost function executes the call of the allocator, or of the function that waits.
-        Some(Record { numbers, stack: Stack { addresses, is_interrupted: false, named: Vec::new() } })
+        Some(StackRecord {
+            numbers,
+            stack: LegacyStack { addresses, is_interrupted: false, named: Vec::new() },
+        })
     }
 
     /// The amount of a record.
@@ -231,7 +234,7 @@ impl<'a> LegacyTextReader<'a> {
         let mut importer = Importer::new(&format!("{product} profile"), "pprof text");
         importer.meta_mut().measure = Measure { name: name.to_owned(), unit };
         importer.note_left_out(self.left_out, "lines that are not stacks");
-        let mut samples = Samples::new(importer, std::mem::take(&mut self.maps));
+        let mut samples = LegacySamples::new(importer, std::mem::take(&mut self.maps));
         for record in &self.records {
             samples.add(&record.stack, self.amount(record.numbers));
         }

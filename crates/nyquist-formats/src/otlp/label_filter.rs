@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::message::{
-    AnyValue, Content, Dictionary, KeyValue, Profile, ProfilesData, ResourceProfiles, Sample,
+    AnyValue, AnyValueContent, Dictionary, KeyValue, Profile, ProfilesData, ResourceProfiles, Sample,
 };
 use crate::error::ReadError;
 use crate::labels::{WantedLabels, is_one_of, unknown};
-use crate::strings::Strings;
+use crate::strings::NumberedStrings;
 
 /// The wanted labels, and the rows of the table of attributes that match them.
 pub(super) struct LabelFilter<'a> {
@@ -46,7 +46,7 @@ impl<'a> LabelFilter<'a> {
     pub(super) fn new(
         file: &ProfilesData,
         dictionary: &Dictionary,
-        strings: &Strings<'_>,
+        strings: &NumberedStrings<'_>,
         labels: &'a [String],
     ) -> Result<Self, ReadError> {
         let wanted = WantedLabels::new(labels);
@@ -73,7 +73,11 @@ impl<'a> LabelFilter<'a> {
     }
 
     /// The wanted labels that a resource has.
-    pub(super) fn of_resource(&self, resource: &ResourceProfiles, strings: &Strings<'_>) -> LabelMatches {
+    pub(super) fn of_resource(
+        &self,
+        resource: &ResourceProfiles,
+        strings: &NumberedStrings<'_>,
+    ) -> LabelMatches {
         let attributes = || resource.resource.iter().flat_map(|resource| &resource.attributes);
         let has = |(name, values): &(&str, Vec<&str>)| {
             attributes().any(|attribute| {
@@ -86,7 +90,11 @@ impl<'a> LabelFilter<'a> {
 }
 
 /// The keys of samples, of their profiles and of the resources of these.
-fn keys<'s>(file: &'s ProfilesData, dictionary: &Dictionary, strings: &'s Strings<'_>) -> Vec<Cow<'s, str>> {
+fn keys<'s>(
+    file: &'s ProfilesData,
+    dictionary: &Dictionary,
+    strings: &'s NumberedStrings<'_>,
+) -> Vec<Cow<'s, str>> {
     let profiles = || file.resource_profiles.iter().flat_map(|it| &it.scopes).flat_map(|it| &it.profiles);
     let of_samples = profiles().flat_map(|it: &Profile| &it.samples).flat_map(|it: &Sample| &it.attributes);
     let mut is_used = vec![false; dictionary.attributes.len()];
@@ -104,7 +112,7 @@ fn keys<'s>(file: &'s ProfilesData, dictionary: &Dictionary, strings: &'s String
 }
 
 /// The key of a resource's attribute.
-pub(super) fn key_of<'s>(attribute: &'s KeyValue, strings: &'s Strings<'_>) -> Cow<'s, str> {
+pub(super) fn key_of<'s>(attribute: &'s KeyValue, strings: &'s NumberedStrings<'_>) -> Cow<'s, str> {
     match strings.text(attribute.key_index.into()) {
         "" => String::from_utf8_lossy(&attribute.key),
         key => Cow::Borrowed(key),
@@ -112,13 +120,13 @@ pub(super) fn key_of<'s>(attribute: &'s KeyValue, strings: &'s Strings<'_>) -> C
 }
 
 /// An attribute's value as text. Lists and bytes have none.
-pub(super) fn text_of<'s>(value: Option<&'s AnyValue>, strings: &'s Strings<'_>) -> Cow<'s, str> {
+pub(super) fn text_of<'s>(value: Option<&'s AnyValue>, strings: &'s NumberedStrings<'_>) -> Cow<'s, str> {
     match value.and_then(|value| value.content.as_ref()) {
-        Some(Content::Text(text)) => String::from_utf8_lossy(text),
-        Some(Content::Truth(truth)) => truth.to_string().into(),
-        Some(Content::Integer(number)) => number.to_string().into(),
-        Some(Content::Number(number)) => number.to_string().into(),
-        Some(&Content::TextIndex(index)) => Cow::Borrowed(strings.text(index.into())),
+        Some(AnyValueContent::Text(text)) => String::from_utf8_lossy(text),
+        Some(AnyValueContent::Truth(truth)) => truth.to_string().into(),
+        Some(AnyValueContent::Integer(number)) => number.to_string().into(),
+        Some(AnyValueContent::Number(number)) => number.to_string().into(),
+        Some(&AnyValueContent::TextIndex(index)) => Cow::Borrowed(strings.text(index.into())),
         None => Cow::Borrowed(""),
     }
 }

@@ -196,13 +196,13 @@ pub(super) struct KeyValue {
 /// `AnyValue`, of which single texts, numbers and booleans are used.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AnyValue {
-    #[prost(oneof = "Content", tags = "1, 2, 3, 4, 8")]
-    pub content: Option<Content>,
+    #[prost(oneof = "AnyValueContent", tags = "1, 2, 3, 4, 8")]
+    pub content: Option<AnyValueContent>,
 }
 
 /// The content of a value.
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Content {
+pub(super) enum AnyValueContent {
     #[prost(bytes = "vec", tag = "1")]
     Text(Vec<u8>),
     #[prost(bool, tag = "2")]

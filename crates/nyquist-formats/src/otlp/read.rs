@@ -8,9 +8,9 @@ use super::label_filter::{self, LabelFilter};
 use super::message;
 use super::{KERNEL, OFF_CPU, key};
 use crate::error::{ImportedProfile, Note, ReadError};
-use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
 use crate::pprof::factor_of;
-use crate::strings::{FunctionLine, Strings};
+use crate::strings::{FunctionLine, NumberedStrings};
 
 const FORMAT: &str = "a profile of OpenTelemetry";
 
@@ -60,7 +60,7 @@ pub fn read_labelled(
         return Err(ReadError::Malformed { format: FORMAT, problem });
     }
     let dictionary = file.dictionary.take().unwrap_or_default();
-    let strings = Strings::new(&dictionary.strings);
+    let strings = NumberedStrings::new(&dictionary.strings);
     let (wanted, measure) = choose(&file, &strings, wanted)?;
     let filter = LabelFilter::new(&file, &dictionary, &strings, labels)?;
     let mut importer = Importer::new("OpenTelemetry profile", "OTLP");
@@ -120,19 +120,19 @@ struct ValueMeaning {
 }
 
 /// The name and unit of a profile's values.
-fn value_type<'s>(profile: &message::Profile, strings: &'s Strings<'_>) -> (&'s str, &'s str) {
+fn value_type<'s>(profile: &message::Profile, strings: &'s NumberedStrings<'_>) -> (&'s str, &'s str) {
     let kind = profile.sample_type.unwrap_or_default();
     (strings.text(kind.kind.into()), strings.text(kind.unit.into()))
 }
 
 /// The time that a sample stands for in ns, if the period is a time.
-fn period(profile: &message::Profile, strings: &Strings<'_>) -> Option<u64> {
+fn period(profile: &message::Profile, strings: &NumberedStrings<'_>) -> Option<u64> {
     let (factor, unit) = factor_of(strings.text(profile.period_type?.unit.into()));
     let period = u64::try_from(profile.period).ok().filter(|&period| period > 0)?;
     (unit == Unit::Time).then(|| factor.saturating_mul(period))
 }
 
-fn value(profile: &message::Profile, strings: &Strings<'_>) -> ValueMeaning {
+fn value(profile: &message::Profile, strings: &NumberedStrings<'_>) -> ValueMeaning {
     let (kind, unit) = value_type(profile, strings);
     let (factor, unit) = factor_of(unit);
     let off_cpu = unit == Unit::Time && matches!(kind, OFF_CPU | "off-cpu" | "offcpu");
@@ -150,7 +150,7 @@ fn value(profile: &message::Profile, strings: &Strings<'_>) -> ValueMeaning {
 /// Chooses the value that is read, and returns its measure.
 fn choose(
     file: &message::ProfilesData,
-    strings: &Strings<'_>,
+    strings: &NumberedStrings<'_>,
     wanted: Option<&str>,
 ) -> Result<(ProfileChoice, Measure), ReadError> {
     let named = |profile: &message::Profile| {
@@ -210,7 +210,7 @@ type ThreadKey = (usize, Vec<i32>);
 
 struct OtlpReader<'a> {
     dictionary: &'a message::Dictionary,
-    strings: Strings<'a>,
+    strings: NumberedStrings<'a>,
     importer: Importer,
     wanted: ProfileChoice,
     /// The frames of each location, outermost first.
@@ -402,11 +402,11 @@ impl OtlpReader<'_> {
         let mapping = row(&self.dictionary.mappings, location.mapping);
         let base = mapping.map_or(0, |mapping| mapping.memory_start.saturating_sub(mapping.file_offset));
         let address = location.address.checked_sub(base).filter(|_| location.address > 0);
-        let code = Code {
+        let code = CodePosition {
             lib: self.lib(location.mapping),
             address: address.and_then(|address| u32::try_from(address).ok()),
             is_kernel: self.attribute(&location.attributes, key::FRAME_TYPE).as_deref() == Some(KERNEL),
-            ..Code::default()
+            ..CodePosition::default()
         };
         if location.lines.is_empty() {
             // The mapped files may have the name.
@@ -415,13 +415,13 @@ impl OtlpReader<'_> {
                 return vec![self.importer.frame(&code)];
             }
             let name = if location.address > 0 { format!("{:#x}", location.address) } else { String::new() };
-            return vec![self.importer.frame(&Code { name: &name, ..code })];
+            return vec![self.importer.frame(&CodePosition { name: &name, ..code })];
         }
         let lines = location.lines.iter().rev().take(MAX_INLINED + 1).enumerate();
         lines.map(|(depth, line)| self.line(code, depth, *line)).collect()
     }
 
-    fn line(&mut self, code: Code<'_>, depth: usize, line: message::Line) -> FrameId {
+    fn line(&mut self, code: CodePosition<'_>, depth: usize, line: message::Line) -> FrameId {
         let function = row(&self.dictionary.functions, line.function).copied().unwrap_or_default();
         let line = FunctionLine {
             name: function.name.into(),

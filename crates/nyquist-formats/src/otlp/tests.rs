@@ -4,7 +4,7 @@ use nyquist_profile::{Measure, Unit};
 use prost::Message as _;
 
 use super::message::{
-    AnyValue, Attribute, Content, Dictionary, Function, KeyValue, Line, Location, Mapping, Profile,
+    AnyValue, AnyValueContent, Attribute, Dictionary, Function, KeyValue, Line, Location, Mapping, Profile,
     ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
 };
 use super::{read, read_labelled, read_value, write};
@@ -100,8 +100,8 @@ fn of_an_agent() -> ProfilesData {
             stacks: vec![Stack::default(), Stack { locations: vec![1] }],
             attributes: vec![
                 Attribute::default(),
-                attribute(8, Content::Text(b"worker".to_vec())),
-                attribute(9, Content::Integer(12)),
+                attribute(8, AnyValueContent::Text(b"worker".to_vec())),
+                attribute(9, AnyValueContent::Integer(12)),
             ],
             ..Dictionary::default()
         }),
@@ -141,14 +141,14 @@ fn samples_are_chosen_by_their_labels() {
     dictionary.strings.extend(["sampled", "route"].map(|text| text.as_bytes().to_vec()));
     let attribute = |key, content| Attribute { key, value: Some(AnyValue { content: Some(content) }) };
     dictionary.attributes.extend([
-        attribute(10, Content::Truth(true)),
-        attribute(11, Content::Text(b"/a".to_vec())),
-        attribute(11, Content::Text(b"/b".to_vec())),
+        attribute(10, AnyValueContent::Truth(true)),
+        attribute(11, AnyValueContent::Text(b"/a".to_vec())),
+        attribute(11, AnyValueContent::Text(b"/b".to_vec())),
     ]);
     let resource = &mut file.resource_profiles[0];
     let service = KeyValue {
         key: b"service.name".to_vec(),
-        value: Some(AnyValue { content: Some(Content::Text(b"shop".to_vec())) }),
+        value: Some(AnyValue { content: Some(AnyValueContent::Text(b"shop".to_vec())) }),
         key_index: 0,
     };
     resource.resource = Some(Resource { attributes: vec![service] });

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use nyquist_profile::{FuncKind, Profile, Sample, StackId, Thread, Unit, well_known};
 use rustc_hash::FxHashMap;
 
-use super::message::{self, Content};
+use super::message::{self, AnyValueContent};
 use super::{KERNEL, OFF_CPU, key};
 use crate::SourcePaths;
 use crate::pprof::{self, Tables, unit_name};
@@ -21,7 +21,7 @@ const DICTIONARY_TAG: u8 = 2 << 3 | 2;
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
-    let mut writer = Writer::new(profile, paths);
+    let mut writer = OtlpWriter::new(profile, paths);
     for process in 0..profile.processes().len() {
         let threads: Vec<_> = profile.threads().iter().filter(|it| it.process.index() == process).collect();
         if !threads.is_empty() {
@@ -38,7 +38,7 @@ fn write_message(tag: u8, message: &impl prost::Message, out: &mut impl Write) -
     out.write_all(&bytes)
 }
 
-struct Writer<'a> {
+struct OtlpWriter<'a> {
     profile: &'a Profile,
     tables: Tables<'a>,
     stacks: Vec<message::Stack>,
@@ -48,15 +48,16 @@ struct Writer<'a> {
 }
 
 fn text(text: &str) -> message::AnyValue {
-    message::AnyValue { content: Some(Content::Text(text.as_bytes().to_vec())) }
+    message::AnyValue { content: Some(AnyValueContent::Text(text.as_bytes().to_vec())) }
 }
 
 /// An id, as a number if it is one.
 fn id(id: &str) -> message::AnyValue {
-    id.parse().map_or_else(|_| text(id), |id| message::AnyValue { content: Some(Content::Integer(id)) })
+    id.parse()
+        .map_or_else(|_| text(id), |id| message::AnyValue { content: Some(AnyValueContent::Integer(id)) })
 }
 
-impl<'a> Writer<'a> {
+impl<'a> OtlpWriter<'a> {
     fn new(profile: &'a Profile, paths: SourcePaths<'a>) -> Self {
         Self {
             profile,

@@ -4,7 +4,7 @@ use super::{INLINED, UNKNOWN};
 
 /// The head of a sample: `comm pid/tid [cpu] misc time: period event: rest`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Header<'a> {
+pub(super) struct SampleHeader<'a> {
     pub comm: &'a str,
     /// If only one id is printed, it is that of the thread.
     pub pid: &'a str,
@@ -45,17 +45,17 @@ fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
 }
 
-pub(super) fn parse_header(line: &str) -> Option<Header<'_>> {
+pub(super) fn parse_header(line: &str) -> Option<SampleHeader<'_>> {
     let (at, time) = words(line).skip(1).find_map(|(at, word)| Some((at, parse_time(word)?)))?;
     let rest = line[at..].split_once(char::is_whitespace).map_or("", |(_, rest)| rest).trim();
-    let Task { comm, pid, tid, cpu } = parse_task(&line[..at])?;
+    let TaskFields { comm, pid, tid, cpu } = parse_task(&line[..at])?;
     let (period, rest) = split_period(rest);
     let (event, rest) = split_event(rest);
-    Some(Header { comm, pid, tid, cpu, time: Some(time), period, event, rest })
+    Some(SampleHeader { comm, pid, tid, cpu, time: Some(time), period, event, rest })
 }
 
 /// A head without a time. Its event is the first word that ends with a colon and can be an event.
-pub(super) fn parse_timeless_header(line: &str) -> Option<Header<'_>> {
+pub(super) fn parse_timeless_header(line: &str) -> Option<SampleHeader<'_>> {
     let is_event = |word: &str| {
         word.len() > 1 && word.ends_with(':') && word.starts_with(|letter: char| letter.is_ascii_alphabetic())
     };
@@ -66,19 +66,19 @@ pub(super) fn parse_timeless_header(line: &str) -> Option<Header<'_>> {
         .rsplit_once(char::is_whitespace)
         .and_then(|(task, period)| Some((parse_task(task)?, Some(period.parse().ok()?))));
     let (task, period) = with_period.or_else(|| Some((parse_task(before)?, None)))?;
-    let Task { comm, pid, tid, cpu } = task;
-    Some(Header { comm, pid, tid, cpu, time: None, period, event, rest })
+    let TaskFields { comm, pid, tid, cpu } = task;
+    Some(SampleHeader { comm, pid, tid, cpu, time: None, period, event, rest })
 }
 
 /// The fields before the time.
-struct Task<'a> {
+struct TaskFields<'a> {
     comm: &'a str,
     pid: &'a str,
     tid: &'a str,
     cpu: Option<u32>,
 }
 
-fn parse_task(text: &str) -> Option<Task<'_>> {
+fn parse_task(text: &str) -> Option<TaskFields<'_>> {
     let mut before = text.trim();
     // The CPU modes that `-F +misc` prints.
     let is_mode = |word: &str| word.len() <= 4 && word.bytes().all(|byte| b"KUHGgMmESpDFf".contains(&byte));
@@ -97,7 +97,7 @@ fn parse_task(text: &str) -> Option<Task<'_>> {
     let (comm, ids) = before.rsplit_once(char::is_whitespace)?;
     let (pid, tid) = ids.split_once('/').unwrap_or((ids, ids));
     let is_id = |id: &str| id == "-1" || (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
-    (is_id(pid) && is_id(tid)).then(|| Task { comm: comm.trim(), pid, tid, cpu })
+    (is_id(pid) && is_id(tid)).then(|| TaskFields { comm: comm.trim(), pid, tid, cpu })
 }
 
 /// `13869.022649:` in ns.
@@ -172,7 +172,7 @@ mod tests {
     fn heads_are_read_in_all_their_forms() {
         let check = |line: &str, expected: (&str, &str, &str, u64, Option<u64>, &str, &str)| {
             let header = parse_header(line).unwrap();
-            let Header { comm, pid, tid, time, period, event, rest, .. } = header;
+            let SampleHeader { comm, pid, tid, time, period, event, rest, .. } = header;
             assert_eq!((comm, pid, tid, time.unwrap(), period, event, rest), expected, "{line}");
         };
         let us = 13_869_022_649_000;
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn heads_may_lack_their_times() {
         let check = |line: &str, expected: (&str, &str, Option<u64>, &str)| {
-            let Header { comm, tid, period, event, .. } = parse_timeless_header(line).unwrap();
+            let SampleHeader { comm, tid, period, event, .. } = parse_timeless_header(line).unwrap();
             assert_eq!((comm, tid, period, event), expected, "{line}");
         };
         check("my app 7/8 [003] 250000 cycles:u: ", ("my app", "8", Some(250_000), "cycles:u"));

@@ -6,11 +6,13 @@ use nyquist_profile::{
 };
 use rustc_hash::FxHashMap;
 
-use super::line::{FrameLine, Header, parse_frame, parse_header, parse_source_line, parse_timeless_header};
+use super::line::{
+    FrameLine, SampleHeader, parse_frame, parse_header, parse_source_line, parse_timeless_header,
+};
 use super::{OFF_CPU_EVENT, UNKNOWN};
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, MILLISECOND, ThreadName};
-use crate::values::{self, Value};
+use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
+use crate::values::{self, SampleValueKind};
 
 const FORMAT: &str = "the output of perf script";
 
@@ -57,12 +59,12 @@ enum EventMeaning {
 }
 
 #[derive(Clone, Debug)]
-struct Event {
+struct ScriptEvent {
     name: String,
     kind: EventMeaning,
 }
 
-struct Sample {
+struct ScriptSample {
     thread: ThreadIndex,
     /// Whether it is of the idle task.
     is_idle: bool,
@@ -76,7 +78,7 @@ struct Sample {
 }
 
 /// A frame with the data of the line below it.
-struct Frame {
+struct ScriptFrame {
     address: u64,
     symbol: String,
     dso: Option<String>,
@@ -84,7 +86,7 @@ struct Frame {
     source: Option<(String, u32)>,
 }
 
-impl Frame {
+impl ScriptFrame {
     fn new(line: &FrameLine<'_>) -> Self {
         Self {
             address: line.address,
@@ -98,13 +100,13 @@ impl Frame {
 
 #[derive(Default)]
 struct PerfScriptReader {
-    events: Vec<Event>,
+    events: Vec<ScriptEvent>,
     event_ids: FxHashMap<String, usize>,
-    samples: Vec<Sample>,
+    samples: Vec<ScriptSample>,
     /// The sample whose stack is being read.
-    pending: Option<Sample>,
+    pending: Option<ScriptSample>,
     /// Its frames, innermost first.
-    frames: Vec<Frame>,
+    frames: Vec<ScriptFrame>,
     /// Whether a sample has a time.
     has_times: bool,
     odd_lines: u64,
@@ -126,7 +128,7 @@ impl PerfScriptReader {
                 None => self.odd_lines += 1,
             }
         } else if let Some(frame) = parse_frame(line).filter(|_| line.starts_with([' ', '\t'])) {
-            self.frames.push(Frame::new(&frame));
+            self.frames.push(ScriptFrame::new(&frame));
         } else if let Some((frame, (file, line))) = self.frames.last_mut().zip(parse_source_line(line)) {
             frame.source = Some((file.to_owned(), line));
         } else {
@@ -134,7 +136,7 @@ impl PerfScriptReader {
         }
     }
 
-    fn begin_sample(&mut self, importer: &mut Importer, header: &Header<'_>) {
+    fn begin_sample(&mut self, importer: &mut Importer, header: &SampleHeader<'_>) {
         let thread = importer.thread(ThreadName {
             pid: header.pid,
             process: header.comm,
@@ -146,10 +148,10 @@ impl PerfScriptReader {
         // A lone address is that of the data (`-F +addr`).
         let is_frame = |frame: &FrameLine<'_>| !frame.symbol.is_empty() || frame.dso.is_some();
         if !is_tracepoint && let Some(frame) = parse_frame(header.rest).filter(is_frame) {
-            self.frames.push(Frame::new(&frame));
+            self.frames.push(ScriptFrame::new(&frame));
         }
         self.has_times |= header.time.is_some();
-        self.pending = Some(Sample {
+        self.pending = Some(ScriptSample {
             thread,
             is_idle: header.tid == "0" && header.comm.starts_with("swapper"),
             cpu: header.cpu,
@@ -167,7 +169,7 @@ impl PerfScriptReader {
     fn event(&mut self, name: &str) -> usize {
         let (name, kind) = describe_event(name);
         *self.event_ids.entry(name.to_owned()).or_insert_with(|| {
-            self.events.push(Event { name: name.to_owned(), kind });
+            self.events.push(ScriptEvent { name: name.to_owned(), kind });
             self.events.len() - 1
         })
     }
@@ -206,7 +208,7 @@ fn describe_event(name: &str) -> (&str, EventMeaning) {
 
 /// The stack of frames that are listed from the innermost on. Inlined functions have no lib, so that of the
 /// next one is used.
-fn read_stack(importer: &mut Importer, frames: &[Frame]) -> Option<StackId> {
+fn read_stack(importer: &mut Importer, frames: &[ScriptFrame]) -> Option<StackId> {
     let mut stack = None;
     let (mut lib, mut inline_depth) = (None, 0_u16);
     for frame in frames.iter().rev() {
@@ -217,7 +219,7 @@ fn read_stack(importer: &mut Importer, frames: &[Frame]) -> Option<StackId> {
             lib = frame.dso.as_deref().map(|dso| importer.lib(dso, None));
         }
         let name = if frame.symbol.is_empty() { unknown(frame) } else { frame.symbol.clone() };
-        let id = importer.frame(&Code {
+        let id = importer.frame(&CodePosition {
             name: &name,
             lib,
             file: frame.source.as_ref().map(|(file, _)| file.as_str()),
@@ -225,18 +227,18 @@ fn read_stack(importer: &mut Importer, frames: &[Frame]) -> Option<StackId> {
             address: u32::try_from(frame.address).ok(),
             inline_depth,
             is_kernel: is_kernel(frame),
-            ..Code::default()
+            ..CodePosition::default()
         });
         stack = Some(importer.stack(stack, id));
     }
     stack
 }
 
-fn unknown(frame: &Frame) -> String {
+fn unknown(frame: &ScriptFrame) -> String {
     if frame.address == 0 { UNKNOWN.into() } else { format!("{:#x}", frame.address) }
 }
 
-fn is_kernel(frame: &Frame) -> bool {
+fn is_kernel(frame: &ScriptFrame) -> bool {
     let dso = frame.dso.as_deref().unwrap_or_default();
     let in_upper_half = frame.address >= 0xffff_8000_0000_0000;
     let is_module = [".ko", ".ko.xz", ".ko.gz", ".ko.zst"].iter().any(|end| dso.ends_with(end));
@@ -245,12 +247,13 @@ fn is_kernel(frame: &Frame) -> bool {
 
 /// The event whose samples are read. `None` if all samples are time of waiting.
 fn main_event(
-    events: &[Event],
-    samples: &[Sample],
+    events: &[ScriptEvent],
+    samples: &[ScriptSample],
     wanted: Option<&str>,
 ) -> Result<Option<usize>, ReadError> {
     if let Some(name) = wanted {
-        let values: Vec<Value> = events.iter().map(|event| Value::new(&event.name, Unit::Count)).collect();
+        let values: Vec<SampleValueKind> =
+            events.iter().map(|event| SampleValueKind::new(&event.name, Unit::Count)).collect();
         return values::choose(&values, Some(describe_event(name).0), 0).map(Some);
     }
     let mut counts = vec![0_u64; events.len()];
@@ -291,7 +294,7 @@ fn add_samples(importer: &mut Importer, reader: &PerfScriptReader, main: Option<
     let interval = if is_time { interval } else { 1 };
     if let Some(event) = main.map(|main| &events[main]).filter(|_| !is_time) {
         let name = if counts_time { "samples" } else { &event.name };
-        importer.meta_mut().measure = Value::new(name, Unit::Count).measure();
+        importer.meta_mut().measure = SampleValueKind::new(name, Unit::Count).measure();
     }
     let mut schema = None;
     let mut left_out = vec![0_u64; events.len()];
@@ -346,7 +349,12 @@ fn tracepoints() -> MarkerSchema {
     }
 }
 
-fn add_marker(importer: &mut Importer, schema: nyquist_profile::MarkerSchemaId, name: &str, sample: &Sample) {
+fn add_marker(
+    importer: &mut Importer,
+    schema: nyquist_profile::MarkerSchemaId,
+    name: &str,
+    sample: &ScriptSample,
+) {
     let builder = importer.builder();
     let name = builder.intern_string(name);
     let fields = builder.intern_string(&sample.fields);
@@ -405,7 +413,7 @@ mod tests {
         let faults = sample(1, "1 page-faults:u", "f") + &sample(2, "300 page-faults:u", "g");
         let check = |text: &str, wanted: Option<&str>, name: &str, expected: &[&str]| {
             let profile = read_value(text.as_bytes(), wanted).unwrap().profile;
-            assert_eq!(profile.meta().measure, Value::new(name, Unit::Count).measure(), "{text}");
+            assert_eq!(profile.meta().measure, SampleValueKind::new(name, Unit::Count).measure(), "{text}");
             assert_eq!(profile.meta().interval, 1);
             assert_eq!(stacks_of(&profile), expected, "{text}");
         };
@@ -468,7 +476,7 @@ mod tests {
             assert_eq!(stacks_of(&profile), ["f 2"], "{head}");
             profile.meta().measure.clone()
         };
-        let samples = Value::new("samples", Unit::Count).measure();
+        let samples = SampleValueKind::new("samples", Unit::Count).measure();
         // A number of cycles is not a time.
         for head in ["a 1 cycles: \n", "a 1 cpu-clock: \n", "a 1 250 cycles: \n"] {
             assert_eq!(measure(head), samples, "{head}");

@@ -310,13 +310,13 @@ pub(super) struct Annotation {
     pub name_id: u64,
     #[prost(bytes = "vec", tag = "10")]
     pub name: Vec<u8>,
-    #[prost(oneof = "Content", tags = "2, 3, 4, 5, 6, 17")]
-    pub content: Option<Content>,
+    #[prost(oneof = "AnnotationContent", tags = "2, 3, 4, 5, 6, 17")]
+    pub content: Option<AnnotationContent>,
 }
 
 /// The content of an annotation.
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Content {
+pub(super) enum AnnotationContent {
     #[prost(bool, tag = "2")]
     Boolean(bool),
     #[prost(uint64, tag = "3")]

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::clocks::{BOOTTIME, Clocks};
-use super::message::{Annotation, Content, Packet, StreamingProfile, Timebase, TrackEvent};
+use super::message::{Annotation, AnnotationContent, Packet, StreamingProfile, Timebase, TrackEvent};
 use super::packets;
 use super::sequence::{Sequence, text};
 use super::tracks::Tracks;
-use crate::chrome::{Args, Markers, Slice, SliceKind, TraceMarker, add_samples};
+use crate::chrome::{Args, Slice, SliceKind, TraceMarker, TraceMarkers, add_samples};
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{Importer, MILLISECOND};
 use crate::pprof::factor_of;
@@ -251,7 +251,7 @@ impl PerfettoReader {
     }
 
     fn add_events(&mut self, kind: SampleSource) {
-        let mut markers = Markers::default();
+        let mut markers = TraceMarkers::default();
         for (place, mut events) in std::mem::take(&mut self.events) {
             events.sort_by_key(|event| event.time);
             let (thread, is_own) = match place {
@@ -300,12 +300,12 @@ fn arguments(sequence: &Sequence, annotations: &[Annotation]) -> Value {
             name => text(name),
         };
         let value = match annotation.content.as_ref()? {
-            &Content::Boolean(value) => Value::from(value),
-            &Content::Unsigned(number) => Value::from(number),
-            &Content::Integer(number) => Value::from(number),
-            &Content::Number(number) => Value::from(number),
-            Content::Text(value) => Value::from(&*text(value)),
-            &Content::TextId(id) => Value::from(&*known(&sequence.annotation_values, id)),
+            &AnnotationContent::Boolean(value) => Value::from(value),
+            &AnnotationContent::Unsigned(number) => Value::from(number),
+            &AnnotationContent::Integer(number) => Value::from(number),
+            &AnnotationContent::Number(number) => Value::from(number),
+            AnnotationContent::Text(value) => Value::from(&*text(value)),
+            &AnnotationContent::TextId(id) => Value::from(&*known(&sequence.annotation_values, id)),
         };
         Some((name.to_string(), value))
     };

@@ -7,7 +7,7 @@ use nyquist_profile::{FrameId, LibId, StackId};
 use rustc_hash::FxHashMap;
 
 use super::message::{Callstack, Defaults, Frame, InternedData, InternedString, Mapping, Timebase};
-use crate::import::{Code, Importer};
+use crate::import::{CodePosition, Importer};
 
 /// The maximum length of names. Longer names are truncated, because short packets may refer to a long name
 /// repeatedly.
@@ -111,7 +111,15 @@ impl Sequence {
         }
         let file = self.source_paths.get(&frame.source_path).map(|file| &**file);
         let line = Some(frame.line);
-        let frame = importer.frame(&Code { name, lib, file, line, address, is_kernel, ..Code::default() });
+        let frame = importer.frame(&CodePosition {
+            name,
+            lib,
+            file,
+            line,
+            address,
+            is_kernel,
+            ..CodePosition::default()
+        });
         self.known_frames.insert(id, frame);
         frame
     }

@@ -39,7 +39,7 @@ const MOST_SAMPLES: u64 = 8;
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
-    let mut writer = Writer::new(profile, paths, out);
+    let mut writer = PerfettoWriter::new(profile, paths, out);
     writer.write_head()?;
     for index in 0..profile.threads().len() {
         writer.write_thread(ThreadIndex::from_index(index))?;
@@ -47,7 +47,7 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     Ok(())
 }
 
-pub(super) struct Writer<'a, Out> {
+pub(super) struct PerfettoWriter<'a, Out> {
     pub(super) profile: &'a Profile,
     paths: SourcePaths<'a>,
     out: &'a mut Out,
@@ -83,7 +83,7 @@ fn intervals_of_a_sample(profile: &Profile) -> u64 {
     weight.div_ceil(count.saturating_mul(MOST_SAMPLES).max(1)).max(1)
 }
 
-impl<'a, Out: Write> Writer<'a, Out> {
+impl<'a, Out: Write> PerfettoWriter<'a, Out> {
     fn new(profile: &'a Profile, paths: SourcePaths<'a>, out: &'a mut Out) -> Self {
         Self {
             profile,

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use nyquist_profile::{Marker, MarkerTiming, MarkerValue, Thread};
 
-use super::message::{Annotation, Content, Packet, Track, TrackEvent};
+use super::message::{Annotation, AnnotationContent, Packet, Track, TrackEvent};
 use super::read::{BEGIN, END, INSTANT};
-use super::write::Writer;
+use super::write::PerfettoWriter;
 
-impl<Out: Write> Writer<'_, Out> {
+impl<Out: Write> PerfettoWriter<'_, Out> {
     /// Writes the markers of a thread with this track number. Overlapping intervals are on separate tracks
     /// with the same name, which the viewer merges. O(markers × log tracks).
     pub(super) fn write_markers(&mut self, thread: &Thread, track: u64) -> io::Result<()> {
@@ -67,9 +67,11 @@ impl<Out: Write> Writer<'_, Out> {
         let fields = schema.into_iter().flat_map(|schema| &schema.fields).zip(&marker.values);
         let content = |value: &MarkerValue| match *value {
             MarkerValue::Missing => None,
-            MarkerValue::String(text) => Some(Content::Text(self.profile.string(text).as_bytes().to_vec())),
-            MarkerValue::Integer(number) => Some(Content::Integer(number)),
-            MarkerValue::Number(number) => Some(Content::Number(number)),
+            MarkerValue::String(text) => {
+                Some(AnnotationContent::Text(self.profile.string(text).as_bytes().to_vec()))
+            }
+            MarkerValue::Integer(number) => Some(AnnotationContent::Integer(number)),
+            MarkerValue::Number(number) => Some(AnnotationContent::Number(number)),
         };
         let annotation = |(field, value): (&nyquist_profile::MarkerField, &MarkerValue)| {
             let content = content(value)?;

@@ -3,7 +3,7 @@
 use super::message::{Label, Profile, Sample};
 use crate::error::ReadError;
 use crate::labels::{WantedLabels, is_one_of, unknown};
-use crate::strings::Strings;
+use crate::strings::NumberedStrings;
 
 /// The wanted labels, by the numbers of their keys.
 pub(super) struct LabelFilter<'a> {
@@ -17,7 +17,7 @@ impl<'a> LabelFilter<'a> {
     /// If no sample has a label with the key.
     pub(super) fn new(
         file: &Profile,
-        strings: &Strings<'_>,
+        strings: &NumberedStrings<'_>,
         labels: &'a [String],
     ) -> Result<Self, ReadError> {
         let keys = || file.sample.iter().flat_map(|sample| &sample.label).map(|label| label.key);
@@ -31,7 +31,7 @@ impl<'a> LabelFilter<'a> {
     }
 
     /// Whether a sample has the wanted labels. O(labels of the sample × wanted labels).
-    pub(super) fn has(&self, sample: &Sample, strings: &Strings<'_>) -> bool {
+    pub(super) fn has(&self, sample: &Sample, strings: &NumberedStrings<'_>) -> bool {
         self.wanted.iter().all(|(key, values)| {
             let mut labels = sample.label.iter().filter(|label| label.key == *key);
             labels.any(|label| is_one_of(values, |value| is(label, value, strings)))
@@ -40,7 +40,7 @@ impl<'a> LabelFilter<'a> {
 }
 
 /// Whether a label has a value: its text, or its number.
-fn is(label: &Label, value: &str, strings: &Strings<'_>) -> bool {
+fn is(label: &Label, value: &str, strings: &NumberedStrings<'_>) -> bool {
     match label.text {
         0 => value.parse() == Ok(label.number),
         text => strings.text(text) == value,

@@ -6,12 +6,12 @@ use rustc_hash::FxHashMap;
 
 use super::label_filter::LabelFilter;
 use super::prune::{self, Prune, PrunedFrames};
-use super::values::{Value, Values, cpu_period, values};
+use super::values::{SelectedValue, SelectedValues, cpu_period, values};
 use super::{label, message};
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::gzip;
-use crate::import::{Code, Importer, MILLISECOND, ThreadName};
-use crate::strings::{FunctionLine, Strings};
+use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
+use crate::strings::{FunctionLine, NumberedStrings};
 
 const FORMAT: &str = "a pprof profile";
 
@@ -88,9 +88,9 @@ const LABEL_NAMES: [&[&str]; 4] = [
 
 struct PprofReader<'a> {
     file: &'a message::Profile,
-    strings: Strings<'a>,
+    strings: NumberedStrings<'a>,
     importer: Importer,
-    values: Vec<Value>,
+    values: Vec<SelectedValue>,
     /// The frames of each location, outermost first, and which of them are dropped.
     locations: FxHashMap<u64, (Vec<FrameId>, PrunedFrames)>,
     prune: Prune,
@@ -106,8 +106,8 @@ impl<'a> PprofReader<'a> {
         if file.sample_type.is_empty() {
             return Err(malformed("it has no sample types".into()));
         }
-        let strings = Strings::new(&file.string_table);
-        let Values { values, measure } = values(file, &strings, wanted)?;
+        let strings = NumberedStrings::new(&file.string_table);
+        let SelectedValues { values, measure } = values(file, &strings, wanted)?;
         let comment = file.comment.first().map_or("", |&comment| strings.text(comment));
         let product = if comment.is_empty() { main_program(file, &strings) } else { comment };
         let mut importer = Importer::new(product, "pprof");
@@ -173,10 +173,11 @@ impl<'a> PprofReader<'a> {
             let has_address = location.address > 0;
             let address = location.address.checked_sub(mapping.map_or(0, |&(base, _)| base));
             let address = address.filter(|_| has_address).and_then(|address| u32::try_from(address).ok());
-            let code = Code { lib: mapping.and_then(|&(_, lib)| lib), address, ..Code::default() };
+            let code =
+                CodePosition { lib: mapping.and_then(|&(_, lib)| lib), address, ..CodePosition::default() };
             let frames = if location.line.is_empty() {
                 let name = if has_address { format!("{:#x}", location.address) } else { String::new() };
-                vec![self.importer.frame(&Code { name: &name, ..code })]
+                vec![self.importer.frame(&CodePosition { name: &name, ..code })]
             } else {
                 let lines = location.line.iter().rev().take(MAX_INLINED + 1).enumerate();
                 lines.map(|(depth, line)| self.line(code, depth, line, &functions)).collect()
@@ -208,7 +209,7 @@ impl<'a> PprofReader<'a> {
 
     fn line(
         &mut self,
-        code: Code<'_>,
+        code: CodePosition<'_>,
         depth: usize,
         line: &message::Line,
         functions: &FxHashMap<u64, &message::Function>,
@@ -294,7 +295,7 @@ impl<'a> PprofReader<'a> {
 }
 
 /// The name of the first mapping, which is the program's by convention.
-fn main_program<'a>(file: &message::Profile, strings: &'a Strings<'_>) -> &'a str {
+fn main_program<'a>(file: &message::Profile, strings: &'a NumberedStrings<'_>) -> &'a str {
     let path = file.mapping.first().map_or("", |mapping| strings.text(mapping.filename));
     let name = path.rsplit('/').next().unwrap_or_default();
     if name.is_empty() { "pprof profile" } else { name }

@@ -6,13 +6,13 @@ use nyquist_profile::{FrameId, FuncId, Lib, Profile, SourceId, StackId};
 use rustc_hash::FxHashMap;
 
 use super::message;
-use crate::layout::Layout;
+use crate::layout::AddressLayout;
 use crate::{SourcePaths, source_path};
 
 /// Assigns ids from 1 on, and equal keys get the same id.
-struct Numbers<Key>(FxHashMap<Key, u64>);
+struct RowIds<Key>(FxHashMap<Key, u64>);
 
-impl<Key: Eq + Hash> Numbers<Key> {
+impl<Key: Eq + Hash> RowIds<Key> {
     /// The number of `key`, and whether it is new.
     fn number(&mut self, key: Key) -> (u64, bool) {
         let next = self.0.len() as u64 + 1;
@@ -23,7 +23,7 @@ impl<Key: Eq + Hash> Numbers<Key> {
 
 /// The next location of a stack after one of its nodes.
 #[derive(Clone, Copy)]
-struct Step {
+struct StackStep {
     location: u64,
     /// The node of the next outer location, after all nodes that are inlined at this address.
     next: Option<StackId>,
@@ -33,14 +33,14 @@ struct Step {
 pub(crate) struct Tables<'a> {
     profile: &'a Profile,
     paths: SourcePaths<'a>,
-    layout: Layout,
+    layout: AddressLayout,
     /// The next part to be written. The parts of a message may come in any order and number.
     pub(crate) message: message::Profile,
     /// The steps that are known, by node.
-    steps: Vec<Option<Step>>,
+    steps: Vec<Option<StackStep>>,
     strings: FxHashMap<String, i64>,
-    locations: Numbers<Vec<FrameId>>,
-    functions: Numbers<(FuncId, Option<SourceId>)>,
+    locations: RowIds<Vec<FrameId>>,
+    functions: RowIds<(FuncId, Option<SourceId>)>,
 }
 
 impl<'a> Tables<'a> {
@@ -49,12 +49,12 @@ impl<'a> Tables<'a> {
         let mut tables = Self {
             profile,
             paths,
-            layout: Layout::new(profile),
+            layout: AddressLayout::new(profile),
             message: message::Profile::default(),
             steps: vec![None; profile.stacks().len()],
             strings: FxHashMap::default(),
-            locations: Numbers(FxHashMap::default()),
-            functions: Numbers(FxHashMap::default()),
+            locations: RowIds(FxHashMap::default()),
+            functions: RowIds(FxHashMap::default()),
         };
         tables.string("");
         tables
@@ -109,7 +109,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    fn step(&mut self, node: StackId) -> Step {
+    fn step(&mut self, node: StackId) -> StackStep {
         if let Some(step) = self.steps[node.index()] {
             return step;
         }
@@ -124,7 +124,7 @@ impl<'a> Tables<'a> {
             frames.push(inner);
             next = profile.stack(outer).prefix;
         }
-        let step = Step { location: self.location(frames), next };
+        let step = StackStep { location: self.location(frames), next };
         self.steps[node.index()] = Some(step);
         step
     }

@@ -5,11 +5,11 @@ use nyquist_profile::{Measure, Unit};
 use super::{OFF_CPU, message};
 use crate::error::ReadError;
 use crate::import::MILLISECOND;
-use crate::strings::Strings;
+use crate::strings::NumberedStrings;
 
 /// A value of the samples that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Value {
+pub(super) struct SelectedValue {
     pub index: usize,
     /// How many units of the profile (ns, bytes, objects) one value has.
     pub factor: u64,
@@ -18,8 +18,8 @@ pub(super) struct Value {
 
 /// The values that are read, and their measure.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Values {
-    pub values: Vec<Value>,
+pub(super) struct SelectedValues {
+    pub values: Vec<SelectedValue>,
     pub measure: Measure,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct Values {
 /// There is no value with this name.
 pub(super) fn values(
     file: &message::Profile,
-    strings: &Strings<'_>,
+    strings: &NumberedStrings<'_>,
     wanted: Option<&str>,
-) -> Result<Values, ReadError> {
+) -> Result<SelectedValues, ReadError> {
     let types: Vec<_> =
         file.sample_type.iter().map(|kind| (strings.text(kind.kind), strings.text(kind.unit))).collect();
     let called = |name: &str| types.iter().position(|&(kind, _)| kind == name);
@@ -52,21 +52,21 @@ pub(super) fn values(
     let is_cpu_time = unit == Unit::Time && matches!(kind, "cpu" | "cpu_time" | "on_cpu");
     if wanted.is_none() && (is_cpu_sample || is_cpu_time) {
         let main = if is_cpu_time {
-            Value { index, factor, off_cpu: false }
+            SelectedValue { index, factor, off_cpu: false }
         } else {
-            Value { index, factor: period.unwrap_or(MILLISECOND), off_cpu: false }
+            SelectedValue { index, factor: period.unwrap_or(MILLISECOND), off_cpu: false }
         };
         let waits = types.iter().enumerate().find_map(|(index, &(kind, unit))| {
             let (factor, unit) = factor_of(unit);
-            (is_waiting(kind) && unit == Unit::Time).then_some(Value { index, factor, off_cpu: true })
+            (is_waiting(kind) && unit == Unit::Time).then_some(SelectedValue { index, factor, off_cpu: true })
         });
-        return Ok(Values {
+        return Ok(SelectedValues {
             values: [Some(main), waits].into_iter().flatten().collect(),
             measure: Measure::default(),
         });
     }
     let measure = if is_cpu_time { Measure::default() } else { Measure { name: kind.to_owned(), unit } };
-    Ok(Values { values: vec![Value { index, factor, off_cpu: false }], measure })
+    Ok(SelectedValues { values: vec![SelectedValue { index, factor, off_cpu: false }], measure })
 }
 
 fn not_there(name: &str, types: &[(&str, &str)]) -> ReadError {
@@ -79,7 +79,7 @@ fn is_waiting(kind: &str) -> bool {
 }
 
 /// The time that a sample stands for in ns, if the file's period is CPU time or unnamed time.
-pub(super) fn cpu_period(file: &message::Profile, strings: &Strings<'_>) -> Option<u64> {
+pub(super) fn cpu_period(file: &message::Profile, strings: &NumberedStrings<'_>) -> Option<u64> {
     let kind = file.period_type?;
     let (factor, unit) = factor_of(strings.text(kind.unit));
     let period = u64::try_from(file.period).ok().filter(|&period| period > 0)?;
@@ -138,7 +138,7 @@ mod tests {
         period: &str,
         default: &str,
         wanted: Option<&str>,
-    ) -> (Vec<Value>, Measure) {
+    ) -> (Vec<SelectedValue>, Measure) {
         let mut file =
             message::Profile { string_table: vec![Vec::new()], period: 10, ..message::Profile::default() };
         let string = |text: &str, file: &mut message::Profile| {
@@ -153,12 +153,13 @@ mod tests {
         let unit = string(period, &mut file);
         file.period_type = Some(message::ValueType { kind: 0, unit });
         file.default_sample_type = string(default, &mut file);
-        let Values { values, measure } = values(&file, &Strings::new(&file.string_table), wanted).unwrap();
+        let SelectedValues { values, measure } =
+            values(&file, &NumberedStrings::new(&file.string_table), wanted).unwrap();
         (values, measure)
     }
 
-    fn value(index: usize, factor: u64) -> Vec<Value> {
-        vec![Value { index, factor, off_cpu: false }]
+    fn value(index: usize, factor: u64) -> Vec<SelectedValue> {
+        vec![SelectedValue { index, factor, off_cpu: false }]
     }
 
     fn measure(name: &str, unit: Unit) -> Measure {
@@ -208,7 +209,7 @@ mod tests {
             sample_type: vec![message::ValueType::default()],
             ..message::Profile::default()
         };
-        let error = values(&file, &Strings::new(&file.string_table), Some("x")).unwrap_err();
+        let error = values(&file, &NumberedStrings::new(&file.string_table), Some("x")).unwrap_err();
         assert!(error.to_string().contains("no value `x`"), "{error}");
     }
 }

@@ -23,7 +23,7 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     // It is compressed with the fast setting, as by pprof's own writers. Compression takes most of the time,
     // and better compression takes several times as long.
     let mut encoder = GzEncoder::new(out, Compression::fast());
-    let mut writer = Writer::new(profile, paths);
+    let mut writer = PprofWriter::new(profile, paths);
     writer.write_head();
     writer.flush(&mut encoder)?;
     for index in 0..profile.threads().len() {
@@ -42,21 +42,21 @@ const BYTES_AT_ONCE: usize = 1 << 16;
 
 /// The sums of a stack.
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct StackSums {
     samples: i64,
     /// The CPU time, or the other measure of the profile's samples.
     main: i64,
     off_cpu: i64,
 }
 
-struct Writer<'a> {
+struct PprofWriter<'a> {
     profile: &'a Profile,
     tables: Tables<'a>,
     has_off_cpu: bool,
     counts_cpu_time: bool,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> PprofWriter<'a> {
     fn new(profile: &'a Profile, paths: SourcePaths<'a>) -> Self {
         let has_off_cpu =
             profile.threads().iter().flat_map(|thread| &thread.samples).any(|sample| sample.off_cpu);
@@ -124,8 +124,8 @@ impl<'a> Writer<'a> {
         out.write_all(&bytes)
     }
 
-    fn sums(&self, thread: ThreadIndex) -> FxHashMap<Option<StackId>, Sums> {
-        let mut by_stack: FxHashMap<_, Sums> = FxHashMap::default();
+    fn sums(&self, thread: ThreadIndex) -> FxHashMap<Option<StackId>, StackSums> {
+        let mut by_stack: FxHashMap<_, StackSums> = FxHashMap::default();
         for sample in self.profile.thread(thread).samples.iter().filter(|sample| sample.weight > 0) {
             let sums = by_stack.entry(sample.stack).or_default();
             let time = i64::from(sample.weight).saturating_mul(self.profile.meta().interval as i64);

@@ -26,16 +26,16 @@ pub(super) enum MarshalValue {
 
 /// A document: its value, and its texts.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(super) struct MarshalDocument {
     pub value: MarshalValue,
     pub texts: Vec<String>,
 }
 
 /// Reads a document. `None` if it is truncated, or has a type that such files do not use. O(length).
-pub(super) fn read(bytes: &[u8]) -> Option<Document> {
+pub(super) fn read(bytes: &[u8]) -> Option<MarshalDocument> {
     let mut reader = MarshalReader { rest: bytes, texts: Vec::new(), referred: Vec::new() };
     let (value, _) = reader.value(0)??;
-    Some(Document { value, texts: reader.texts })
+    Some(MarshalDocument { value, texts: reader.texts })
 }
 
 struct MarshalReader<'a> {
@@ -160,7 +160,7 @@ mod tests {
     fn values_of_all_kinds_are_read() {
         // {("ab", -3): (2**20, 1.5, None), "ab": 2**40} with "ab" referred to.
         let bytes = b"{)\x02\xda\x02abi\xfd\xff\xff\xff)\x03i\x00\x00\x10\x00g\0\0\0\0\0\0\xf8?Nr\0\0\0\0l\x03\0\0\0\0\0\0\0\0\x040";
-        let Document { value, texts } = read(bytes).unwrap();
+        let MarshalDocument { value, texts } = read(bytes).unwrap();
         let key = MarshalValue::Tuple([MarshalValue::Text(0), MarshalValue::Integer(-3)].into());
         let of_key = MarshalValue::Tuple(
             [MarshalValue::Integer(1 << 20), MarshalValue::Float(1.5), MarshalValue::None].into(),

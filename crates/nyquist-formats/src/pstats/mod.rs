@@ -11,9 +11,9 @@ use rustc_hash::FxHashMap;
 
 use crate::call_graph::CallGraph;
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, ThreadName};
+use crate::import::{CodePosition, Importer, ThreadName};
 use crate::json::nanoseconds;
-use marshal::{Document, MarshalValue};
+use marshal::{MarshalDocument, MarshalValue};
 
 const FORMAT: &str = "a file of Python's cProfile";
 
@@ -36,7 +36,7 @@ pub(crate) fn is_pstats(start: &[u8]) -> bool {
 /// If it is no such file.
 pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
-    let Document { value, texts } = marshal::read(bytes)
+    let MarshalDocument { value, texts } = marshal::read(bytes)
         .ok_or_else(|| malformed("it is cut off, or has values that such files do not have"))?;
     let MarshalValue::Dictionary(functions) = value else { return Err(malformed("it is not a dictionary")) };
     let mut importer = Importer::new("Python", "pstats");
@@ -103,7 +103,7 @@ impl PstatsReader {
         if let Some(&known) = self.functions.get(&(file, line, name)) {
             return Some(known);
         }
-        let code = Code { start_line: u32::try_from(line).ok(), ..Code::default() };
+        let code = CodePosition { start_line: u32::try_from(line).ok(), ..CodePosition::default() };
         let in_file = Some(file).filter(|&file| file != self.no_file);
         let frame = self.importer.frame_of(Some(name), in_file, &code);
         let function = (self.graph.add_function(), frame);

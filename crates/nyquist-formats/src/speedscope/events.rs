@@ -15,7 +15,7 @@ pub(super) fn write_events(
     interval: u64,
     frames: impl Fn(&Sample) -> Vec<FrameId>,
 ) -> io::Result<()> {
-    let mut events = Events { out, count: 0, open: Vec::new(), time: 0 };
+    let mut events = EventWriter { out, count: 0, open: Vec::new(), time: 0 };
     for sample in samples {
         let next = frames(&sample);
         let start = sample.start(interval).max(events.time);
@@ -29,7 +29,7 @@ pub(super) fn write_events(
     events.close(0)
 }
 
-struct Events<'a, Out> {
+struct EventWriter<'a, Out> {
     out: &'a mut Out,
     count: usize,
     open: Vec<FrameId>,
@@ -37,7 +37,7 @@ struct Events<'a, Out> {
     time: u64,
 }
 
-impl<Out: Write> Events<'_, Out> {
+impl<Out: Write> EventWriter<'_, Out> {
     fn open(&mut self, frames: &[FrameId]) -> io::Result<()> {
         for &frame in frames {
             self.event('O', frame)?;

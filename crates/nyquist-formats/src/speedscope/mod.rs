@@ -11,7 +11,7 @@ use nyquist_profile::{Frame, FrameId, Measure, Profile, Sample, StackId, ThreadI
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ImportedProfile, ReadError};
-use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
 use crate::json::{nanoseconds, position, separate, write_json};
 use crate::spans::Spans;
 use crate::{SourcePaths, source_path};
@@ -150,21 +150,21 @@ fn frames_of(profile: &Profile, stack: Option<StackId>) -> Vec<FrameId> {
 }
 
 #[derive(Deserialize)]
-struct FileIn {
+struct SpeedscopeFile {
     name: Option<String>,
     /// The measure, which only our own files have.
     measure: Option<String>,
-    shared: SharedIn,
-    profiles: Vec<ProfileIn>,
+    shared: SpeedscopeShared,
+    profiles: Vec<SpeedscopeProfile>,
 }
 
 #[derive(Deserialize)]
-struct SharedIn {
-    frames: Vec<FrameIn>,
+struct SpeedscopeShared {
+    frames: Vec<SpeedscopeFrame>,
 }
 
 #[derive(Deserialize)]
-struct FrameIn {
+struct SpeedscopeFrame {
     name: String,
     file: Option<String>,
     line: Option<f64>,
@@ -173,7 +173,7 @@ struct FrameIn {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ProfileIn {
+struct SpeedscopeProfile {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -189,11 +189,11 @@ struct ProfileIn {
     #[serde(default)]
     weights: Vec<f64>,
     #[serde(default)]
-    events: Vec<EventIn>,
+    events: Vec<SpeedscopeEvent>,
 }
 
 #[derive(Deserialize)]
-struct EventIn {
+struct SpeedscopeEvent {
     #[serde(rename = "type")]
     kind: String,
     at: f64,
@@ -208,7 +208,7 @@ struct EventIn {
 /// # Errors
 /// It is no such JSON, or refers to frames that do not exist.
 pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
-    let file: FileIn =
+    let file: SpeedscopeFile =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     let name = file.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("speedscope profile");
     let mut importer = Importer::new(name, "speedscope");
@@ -245,19 +245,19 @@ fn malformed(problem: String) -> ReadError {
     ReadError::Malformed { format: FORMAT, problem }
 }
 
-fn read_frame(importer: &mut Importer, frame: &FrameIn) -> FrameId {
-    importer.frame(&Code {
+fn read_frame(importer: &mut Importer, frame: &SpeedscopeFrame) -> FrameId {
+    importer.frame(&CodePosition {
         name: &frame.name,
         file: frame.file.as_deref(),
         line: position(frame.line),
         column: position(frame.col),
-        ..Code::default()
+        ..CodePosition::default()
     })
 }
 
 /// The measure of a file: time if one of its profiles has it, otherwise that of the first profile. Profiles
 /// with other measures are left out.
-fn common_unit(profiles: &[ProfileIn]) -> Unit {
+fn common_unit(profiles: &[SpeedscopeProfile]) -> Unit {
     let units = || profiles.iter().map(|profile| unit_of(&profile.unit).0);
     units().find(|unit| *unit == Unit::Time).or_else(|| units().next()).unwrap_or_default()
 }
@@ -307,7 +307,7 @@ impl SpeedscopeReader<'_> {
         frame.ok_or_else(|| malformed(format!("there is no frame {index}, but a stack has it")))
     }
 
-    fn sampled(self, profile: &ProfileIn) -> Result<(), ReadError> {
+    fn sampled(self, profile: &SpeedscopeProfile) -> Result<(), ReadError> {
         if !profile.weights.is_empty() && profile.weights.len() != profile.samples.len() {
             return Err(malformed("it has another number of weights than of samples".into()));
         }
@@ -326,7 +326,7 @@ impl SpeedscopeReader<'_> {
         Ok(())
     }
 
-    fn evented(self, profile: &ProfileIn) -> Result<(), ReadError> {
+    fn evented(self, profile: &SpeedscopeProfile) -> Result<(), ReadError> {
         let mut spans = Spans::new(self.thread);
         for event in &profile.events {
             let frame = self.frame(event.frame)?;

@@ -20,7 +20,7 @@ pub enum Version {
 
 /// The header. Positions are relative to its first byte, and each is within the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct TableHeader {
     /// The layout of the other tables.
     pub version: Version,
     /// The byte order of all numbers.
@@ -76,7 +76,7 @@ impl Version {
     }
 }
 
-impl Header {
+impl TableHeader {
     /// Parses the header at the start of a table; `None` if there is none, or if it refers to parts that
     /// do not exist (`pcHeader`; before Go 1.16 "Go 1.2 Runtime Symbol Information").
     pub fn parse<S: ByteSource + ?Sized>(table: &S) -> Option<Self> {
@@ -134,8 +134,8 @@ impl Header {
         self.functions.checked_mul(2)?.checked_add(1)?.checked_mul(self.field_size().into())
     }
 
-    /// The entries of the list of functions, whose bytes are `list`: [`Header::list_size`] of them from
-    /// [`Header::list`] on. If there are fewer bytes, there are fewer entries.
+    /// The entries of the list of functions, whose bytes are `list`: [`TableHeader::list_size`] of them from
+    /// [`TableHeader::list`] on. If there are fewer bytes, there are fewer entries.
     pub fn entries<'a>(&'a self, list: &'a [u8]) -> impl Iterator<Item = ListEntry> + 'a {
         let size = self.field_size();
         list.chunks(2 * usize::from(size)).map_while(move |entry| {

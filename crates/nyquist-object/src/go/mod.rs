@@ -5,12 +5,12 @@
 //! (`_func`) and "Go 1.2 Runtime Symbol Information" (golang.org/s/go12symtab). The versions of
 //! Go 1.2, 1.16, 1.18 and 1.20 are supported, of either byte order and size of pointers.
 
+mod func_header;
 mod header;
-mod record;
+mod pc_value;
 #[cfg(test)]
 mod tests;
-mod values;
 
-pub use header::{Header, ListEntry, Version};
-pub use record::{FunctionDetails, Record};
-pub use values::{Value, Values};
+pub use func_header::{FuncHeader, FunctionDetails};
+pub use header::{ListEntry, TableHeader, Version};
+pub use pc_value::{PcValue, PcValueReader};

@@ -1,7 +1,7 @@
 //! The load commands: segments, sections and the tables at the end of the file.
 
-use super::parts::{FileRange, Section, Segment, SymbolTable};
-use crate::fields::Fields;
+use super::parts::{FileRange, MachOSection, MachOSegment, SymbolTable};
+use crate::fields::HeaderFields;
 use crate::{FileOffset, MachUuid, Svma};
 
 const LC_SYMTAB: u32 = 0x2;
@@ -25,7 +25,7 @@ const SECTION_SIZE: usize = 80;
 
 /// The entry point of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum EntryPoint {
     /// At an offset from the start of `__TEXT`.
     InText(u64),
     /// At an address.
@@ -35,10 +35,10 @@ pub(super) enum Entry {
 /// The data of the load commands.
 #[derive(Debug, Default)]
 pub(super) struct Commands {
-    pub(super) segments: Vec<Segment>,
-    pub(super) sections: Vec<Section>,
+    pub(super) segments: Vec<MachOSegment>,
+    pub(super) sections: Vec<MachOSection>,
     pub(super) uuid: Option<MachUuid>,
-    pub(super) entry: Option<Entry>,
+    pub(super) entry: Option<EntryPoint>,
     pub(super) symbol_table: Option<SymbolTable>,
     /// The numbers of the symbols that stubs refer to, of 4 bytes each.
     pub(super) indirect_symbols: Option<FileRange>,
@@ -51,20 +51,20 @@ impl Commands {
     pub(super) fn parse(mut bytes: &[u8], count: u32) -> Self {
         let mut commands = Self::default();
         for _ in 0..count {
-            let Some(command) = Fields(bytes).u32(4).and_then(|size| bytes.get(..size as usize)) else {
+            let Some(command) = HeaderFields(bytes).u32(4).and_then(|size| bytes.get(..size as usize)) else {
                 break;
             };
             if command.len() < 8 {
                 break;
             }
             // A command that is too short for its fields is ignored; the next one can still be found.
-            let _ = commands.add(Fields(command));
+            let _ = commands.add(HeaderFields(command));
             bytes = &bytes[command.len()..];
         }
         commands
     }
 
-    fn add(&mut self, fields: Fields<'_>) -> Option<()> {
+    fn add(&mut self, fields: HeaderFields<'_>) -> Option<()> {
         match fields.u32(0)? & !REQUIRED {
             LC_SEGMENT_64 => self.add_segment(fields)?,
             LC_UUID => self.uuid = Some(MachUuid(*fields.0.get(8..)?.first_chunk()?)),
@@ -79,20 +79,20 @@ impl Commands {
             LC_FUNCTION_STARTS => self.function_starts = Some(fields.range(8)?),
             LC_DYLD_EXPORTS_TRIE => self.exports_trie = Some(fields.range(8)?),
             LC_DYLD_INFO => self.exports_trie = Some(fields.range(40)?),
-            LC_MAIN => self.entry = Some(Entry::InText(fields.u64(8)?)),
+            LC_MAIN => self.entry = Some(EntryPoint::InText(fields.u64(8)?)),
             LC_UNIXTHREAD => {
                 let flavor = fields.u32(8)?;
                 let (_, word) = THREAD_STATES.iter().find(|state| state.0 == flavor)?;
-                self.entry = Some(Entry::At(Svma(fields.u64(16 + 8 * word)?)));
+                self.entry = Some(EntryPoint::At(Svma(fields.u64(16 + 8 * word)?)));
             }
             _ => {}
         }
         Some(())
     }
 
-    fn add_segment(&mut self, fields: Fields<'_>) -> Option<()> {
+    fn add_segment(&mut self, fields: HeaderFields<'_>) -> Option<()> {
         const VM_PROT_EXECUTE: u32 = 4;
-        let segment = Segment {
+        let segment = MachOSegment {
             name: fields.name(8)?,
             address: Svma(fields.u64(24)?),
             memory_size: fields.u64(32)?,
@@ -101,13 +101,13 @@ impl Commands {
         };
         let count = fields.u32(64)? as usize;
         let sections = fields.0.get(72..)?.chunks_exact(SECTION_SIZE).take(count);
-        self.sections.extend(sections.filter_map(|section| section_of(Fields(section), &segment)));
+        self.sections.extend(sections.filter_map(|section| section_of(HeaderFields(section), &segment)));
         self.segments.push(segment);
         Some(())
     }
 }
 
-fn section_of(fields: Fields<'_>, segment: &Segment) -> Option<Section> {
+fn section_of(fields: HeaderFields<'_>, segment: &MachOSegment) -> Option<MachOSection> {
     /// The types of zero-filled sections: `S_ZEROFILL`, `S_GB_ZEROFILL`, `S_THREAD_LOCAL_ZEROFILL`.
     const ZEROS: [u32; 3] = [0x1, 0xc, 0x12];
     let (size, flags) = (fields.u64(40)?, fields.u32(64)?);
@@ -116,7 +116,7 @@ fn section_of(fields: Fields<'_>, segment: &Segment) -> Option<Section> {
     let in_file = offset >= segment.bytes.offset.0
         && offset.saturating_add(size) <= segment.bytes.offset.0.saturating_add(segment.bytes.size)
         && !ZEROS.contains(&(flags & 0xff));
-    Some(Section {
+    Some(MachOSection {
         name: fields.name(0)?,
         segment: fields.name(16)?,
         address: Svma(fields.u64(32)?),
@@ -128,7 +128,7 @@ fn section_of(fields: Fields<'_>, segment: &Segment) -> Option<Section> {
     })
 }
 
-impl Fields<'_> {
+impl HeaderFields<'_> {
     /// An offset and a size, of 32 bits each.
     fn range(self, at: usize) -> Option<FileRange> {
         Some(FileRange { offset: FileOffset(self.u32(at)?.into()), size: self.u32(at + 4)?.into() })

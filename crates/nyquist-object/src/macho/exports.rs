@@ -42,7 +42,7 @@ impl<S: ByteSource> MachO<S> {
 }
 
 /// A node to read, and the length of the name up to it.
-struct Pending {
+struct PendingNode {
     node: usize,
     name: Vec<u8>,
 }
@@ -52,8 +52,8 @@ fn read(bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
     let mut found = Vec::new();
     let mut was_read = vec![false; bytes.len()];
     let mut budget = bytes.len().saturating_mul(MAX_RATIO).min(MAX_NAMES);
-    let mut pending = vec![Pending { node: 0, name: Vec::new() }];
-    while let Some(Pending { node, name }) = pending.pop() {
+    let mut pending = vec![PendingNode { node: 0, name: Vec::new() }];
+    while let Some(PendingNode { node, name }) = pending.pop() {
         // Each node has one parent, so a node that was read before is part of a cycle.
         match was_read.get_mut(node) {
             Some(was_read) if !*was_read => *was_read = true,
@@ -64,7 +64,7 @@ fn read(bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
             let len = name.len() + edge.len();
             if len <= MAX_NAME && len < budget {
                 budget -= len;
-                pending.push(Pending { node: child, name: [&name, edge].concat() });
+                pending.push(PendingNode { node: child, name: [&name, edge].concat() });
             }
         }
         found.extend(export.map(|offset| (name, offset)));
@@ -74,9 +74,9 @@ fn read(bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
 
 /// One node: the offset of the export with the name so far, and its children, each with the part that it
 /// appends to the name.
-type Node<'a> = (Option<u64>, Vec<(&'a [u8], usize)>);
+type TrieNode<'a> = (Option<u64>, Vec<(&'a [u8], usize)>);
 
-fn read_node(bytes: &[u8], node: usize) -> Option<Node<'_>> {
+fn read_node(bytes: &[u8], node: usize) -> Option<TrieNode<'_>> {
     let mut rest = bytes.get(node..)?;
     let size = uleb(&mut rest)?;
     let (mut export, after) = rest.split_at_checked(usize::try_from(size).ok()?)?;

@@ -18,9 +18,9 @@ use crate::fields::u32_at;
 use crate::{Architecture, ByteSource, MachUuid, ObjectError, RelativeAddress, Svma};
 use commands::Commands;
 pub use exports::Export;
-pub use parts::{FileRange, Section, Segment, SymbolTable};
+pub use parts::{FileRange, MachOSection, MachOSegment, SymbolTable};
 pub use symbols::{Stab, Symbol};
-pub use universal::{SourceRange, Universal, UniversalSlice};
+pub use universal::{SourceRange, UniversalFile, UniversalSlice};
 
 /// The magic number of a 64-bit file, as a little-endian number.
 const MAGIC_64: u32 = 0xfeed_facf;
@@ -128,12 +128,12 @@ impl<S: ByteSource> MachO<S> {
     }
 
     /// The segments in the order of the file.
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[MachOSegment] {
         &self.commands.segments
     }
 
     /// The sections of all segments, in the order in which symbols number them from 1 (`n_sect`).
-    pub fn sections(&self) -> &[Section] {
+    pub fn sections(&self) -> &[MachOSection] {
         &self.commands.sections
     }
 
@@ -150,7 +150,7 @@ impl<S: ByteSource> MachO<S> {
     }
 
     /// The first section of that name in the segment of that name.
-    pub fn section(&self, segment: &str, name: &str) -> Option<&Section> {
+    pub fn section(&self, segment: &str, name: &str) -> Option<&MachOSection> {
         self.sections().iter().find(|section| section.name == name && section.segment == segment)
     }
 
@@ -158,7 +158,7 @@ impl<S: ByteSource> MachO<S> {
     ///
     /// # Errors
     /// If the file is shorter than it claims.
-    pub fn data(&self, section: &Section) -> Result<Option<Vec<u8>>, ObjectError> {
+    pub fn data(&self, section: &MachOSection) -> Result<Option<Vec<u8>>, ObjectError> {
         section.offset.map(|offset| self.source.read_range(offset.0, section.size)).transpose()
     }
 
@@ -186,12 +186,12 @@ impl<S: ByteSource> MachO<S> {
     }
 
     /// The section of debug information of that name, if it exists and is not compressed.
-    pub fn debug_section(&self, name: &str) -> Option<&Section> {
+    pub fn debug_section(&self, name: &str) -> Option<&MachOSection> {
         self.dwarf_section("__debug_", name)
     }
 
     /// Names of sections are cut to 16 bytes.
-    fn dwarf_section(&self, prefix: &str, name: &str) -> Option<&Section> {
+    fn dwarf_section(&self, prefix: &str, name: &str) -> Option<&MachOSection> {
         let whole = format!("{prefix}{name}");
         self.section("__DWARF", whole.get(..16).unwrap_or(&whole))
     }
@@ -204,14 +204,14 @@ impl<S: ByteSource> MachO<S> {
 
     /// The address of the function `main`, if the dynamic linker calls one (`LC_MAIN`).
     pub fn main_function(&self) -> Option<Svma> {
-        self.entry_point().filter(|_| matches!(self.commands.entry, Some(commands::Entry::InText(_))))
+        self.entry_point().filter(|_| matches!(self.commands.entry, Some(commands::EntryPoint::InText(_))))
     }
 
     /// The entry point, if the file is a program (`LC_MAIN`, or the registers of `LC_UNIXTHREAD`).
     pub fn entry_point(&self) -> Option<Svma> {
         match self.commands.entry? {
-            commands::Entry::InText(offset) => self.image_base().checked_add(offset),
-            commands::Entry::At(address) => Some(address),
+            commands::EntryPoint::InText(offset) => self.image_base().checked_add(offset),
+            commands::EntryPoint::At(address) => Some(address),
         }
     }
 

@@ -13,7 +13,7 @@ pub struct FileRange {
 
 /// A segment (`LC_SEGMENT_64`): a range of the file that the loader maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub struct MachOSegment {
     /// The name, such as `__TEXT`.
     pub name: String,
     /// Its stated address in memory.
@@ -28,7 +28,7 @@ pub struct Segment {
 
 /// A section of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct MachOSection {
     /// The name of the segment that it belongs to in a linked file.
     pub segment: String,
     /// Its own name, such as `__text`.
@@ -48,7 +48,7 @@ pub struct Section {
     pub stub_size: u32,
 }
 
-impl Section {
+impl MachOSection {
     /// Whether the section is code.
     pub fn is_code(&self) -> bool {
         const INSTRUCTIONS: u32 = 0x8000_0400;

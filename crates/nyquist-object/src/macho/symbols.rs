@@ -1,7 +1,7 @@
 //! The symbol table: functions and data by name, including the entries for debuggers (Apple's
 //! `mach-o/nlist.h` and `mach-o/stab.h`).
 
-use super::{MachO, Section};
+use super::{MachO, MachOSection};
 use crate::{ByteSource, ObjectError, Svma};
 
 /// The parts of `n_type`.
@@ -83,7 +83,7 @@ impl Symbol {
     }
 
     /// The section that it is defined in.
-    pub fn section_of<'a>(&self, sections: &'a [Section]) -> Option<&'a Section> {
+    pub fn section_of<'a>(&self, sections: &'a [MachOSection]) -> Option<&'a MachOSection> {
         sections.get(usize::from(self.section).checked_sub(1)?).filter(|_| self.is_defined())
     }
 }
@@ -109,7 +109,7 @@ impl<S: ByteSource> MachO<S> {
         let bytes = self.source().read_range(table.offset.0, table.size)?;
         let numbers: Vec<u32> = bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         let sections = self.sections().iter().filter(|section| section.is_stubs() && section.stub_size > 0);
-        let of_section = |section: &Section| {
+        let of_section = |section: &MachOSection| {
             let count = section.size / u64::from(section.stub_size);
             let stubs = numbers.get(section.first_indirect as usize..).unwrap_or_default();
             let (start, size) = (section.address.0, section.stub_size);

@@ -185,14 +185,14 @@ fn a_static_programs_entry_is_in_its_registers() {
 fn what_is_no_file_of_the_format_says_so() {
     for bytes in [b"".as_slice(), b"\xcf\xfa", b"\x7fELF\x02", b"MZ\x90\0\x03"] {
         assert!(matches!(MachO::open(bytes), Err(ObjectError::NotAnObject)), "{bytes:?}");
-        assert!(matches!(Universal::read(&bytes), Err(ObjectError::NotAnObject)), "{bytes:?}");
+        assert!(matches!(UniversalFile::read(&bytes), Err(ObjectError::NotAnObject)), "{bytes:?}");
     }
     for bytes in [b"\xce\xfa\xed\xfe", b"\xfe\xed\xfa\xcf"] {
         assert!(matches!(MachO::open(bytes.as_slice()), Err(ObjectError::Unsupported(_))), "{bytes:?}");
     }
     // A Java class of version 61.
     assert!(matches!(
-        Universal::read(&b"\xca\xfe\xba\xbe\0\0\0\x3d".as_slice()),
+        UniversalFile::read(&b"\xca\xfe\xba\xbe\0\0\0\x3d".as_slice()),
         Err(ObjectError::NotAnObject)
     ));
 }

@@ -26,11 +26,11 @@ pub struct UniversalSlice {
 
 /// The table of a universal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Universal {
+pub struct UniversalFile {
     slices: Vec<UniversalSlice>,
 }
 
-impl Universal {
+impl UniversalFile {
     /// Reads the table.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl<S: ByteSource> MachO<SourceRange<S>> {
         accept: impl Fn(&MachO<SourceRange<&S>>) -> bool,
     ) -> Result<Self, ObjectError> {
         let none = || ObjectError::Unsupported(format!("Mach-O without code for {architecture:?}"));
-        let universal = match Universal::read(&source) {
+        let universal = match UniversalFile::read(&source) {
             Ok(universal) => universal,
             Err(ObjectError::NotAnObject) => {
                 let len = source.len();

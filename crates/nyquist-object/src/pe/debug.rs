@@ -1,7 +1,7 @@
 //! The debug directory: the PDB that an image was linked with.
 
-use super::{Directory, Pe};
-use crate::fields::Fields;
+use super::{DataDirectory, Pe};
+use crate::fields::HeaderFields;
 use crate::{ByteSource, DebugId, ObjectError};
 
 /// The size of an entry ("Debug Directory (Image Only)"), and the type of the relevant entries.
@@ -27,7 +27,7 @@ pub struct CodeView {
 impl CodeView {
     /// Parses a record: "RSDS", a GUID, an age, a path with a zero at its end.
     pub(super) fn parse(record: &[u8]) -> Option<Self> {
-        let fields = Fields(record.strip_prefix(b"RSDS")?);
+        let fields = HeaderFields(record.strip_prefix(b"RSDS")?);
         let debug_id = DebugId::from_guid(fields.bytes(0)?, fields.u32(16)?);
         let path = fields.0.get(20..)?;
         let end = path.iter().position(|&byte| byte == 0).unwrap_or(path.len());
@@ -44,13 +44,13 @@ impl<S: ByteSource> Pe<S> {
     /// The first CodeView record of the debug directory; `None` if there is no debug directory or no such
     /// record in it.
     pub fn code_view(&self) -> Result<Option<CodeView>, ObjectError> {
-        let Some((address, size)) = self.directory(Directory::Debug) else { return Ok(None) };
+        let Some((address, size)) = self.directory(DataDirectory::Debug) else { return Ok(None) };
         let size = size.min((MAX_ENTRIES * ENTRY) as u32);
         let entries = self.read_at(address, size)?;
-        Ok(entries.chunks_exact(ENTRY).find_map(|entry| self.code_view_of(Fields(entry))))
+        Ok(entries.chunks_exact(ENTRY).find_map(|entry| self.code_view_of(HeaderFields(entry))))
     }
 
-    fn code_view_of(&self, entry: Fields<'_>) -> Option<CodeView> {
+    fn code_view_of(&self, entry: HeaderFields<'_>) -> Option<CodeView> {
         if entry.u32(12)? != IMAGE_DEBUG_TYPE_CODEVIEW {
             return None;
         }

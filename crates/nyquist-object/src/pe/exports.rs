@@ -1,7 +1,7 @@
 //! The export table: the functions and data that other images can link to.
 
-use super::{Directory, Pe};
-use crate::fields::Fields;
+use super::{DataDirectory, Pe};
+use crate::fields::HeaderFields;
 use crate::{ByteSource, ObjectError, RelativeAddress};
 
 /// The size of the export directory table ("Export Directory Table").
@@ -44,7 +44,7 @@ impl<S: ByteSource> Pe<S> {
     /// The exports of the image. Those with names come first, in the order of the table. Names that are
     /// forwarded to another image are left out.
     pub fn exports(&self) -> Result<Vec<Export>, ObjectError> {
-        let Some((address, size)) = self.directory(Directory::Exports) else { return Ok(Vec::new()) };
+        let Some((address, size)) = self.directory(DataDirectory::Exports) else { return Ok(Vec::new()) };
         // The size includes the names; if a linker states less, this still works.
         let room = self.file_range(address).map_or(0, |(_, room)| room);
         let window = Window { start: address, bytes: self.read_at(address, size.max(TABLE).min(room))? };
@@ -54,7 +54,7 @@ impl<S: ByteSource> Pe<S> {
     }
 
     fn export_table(&self, window: &Window) -> Option<ExportArrays> {
-        let fields = Fields(&window.bytes);
+        let fields = HeaderFields(&window.bytes);
         let (count, names) = (fields.u32(20)?.min(MAX_EXPORTS), fields.u32(24)?.min(MAX_EXPORTS));
         Some(ExportArrays {
             first_ordinal: fields.u32(16)?,
@@ -100,7 +100,9 @@ impl ExportArrays {
         // Names do not overlap, so all of them together are no longer than the file.
         let mut budget = pe.source.len();
         for (name, index) in self.names.chunks_exact(4).zip(self.indexes.chunks_exact(2)) {
-            let Some((name, index)) = Fields(name).u32(0).zip(Fields(index).u16(0)) else { continue };
+            let Some((name, index)) = HeaderFields(name).u32(0).zip(HeaderFields(index).u16(0)) else {
+                continue;
+            };
             let Some(address) = self.address(usize::from(index), window) else { continue };
             let Some(name) = pe.export_name(window, RelativeAddress(name)) else { continue };
             let Some(rest) = budget.checked_sub(name.len() as u64 + 1) else { break };
@@ -123,7 +125,7 @@ impl ExportArrays {
     /// The address of an export; `None` if nothing is exported, or if the export is in another image. The
     /// latter is a string within the table ("Export Address Table").
     fn address(&self, index: usize, window: &Window) -> Option<RelativeAddress> {
-        let address = RelativeAddress(Fields(self.addresses.get(4 * index..)?).u32(0)?);
+        let address = RelativeAddress(HeaderFields(self.addresses.get(4 * index..)?).u32(0)?);
         (address.0 != 0 && !window.contains(address)).then_some(address)
     }
 }

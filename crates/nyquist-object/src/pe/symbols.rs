@@ -2,7 +2,7 @@
 
 use super::Pe;
 use super::coff_symbol::{CoffSymbol, SYMBOL};
-use crate::fields::Fields;
+use crate::fields::HeaderFields;
 use crate::{ByteSource, ObjectError};
 
 /// The type of a function, and the storage classes of symbols with an address ("Type Representation",
@@ -18,7 +18,7 @@ impl<S: ByteSource> Pe<S> {
         let Some(strings_at) = self.symbol_table.strings() else { return Ok(Vec::new()) };
         let symbols = self.source.read_range(self.symbol_table.offset.into(), self.symbol_table.size())?;
         let strings_size = self.source.read_range(strings_at, 4)?;
-        let strings_size = Fields(&strings_size).u32(0).unwrap_or_default();
+        let strings_size = HeaderFields(&strings_size).u32(0).unwrap_or_default();
         let strings = self.source.read_range(strings_at, strings_size.into())?;
         // Names are not shared, so all of them together are no longer than the two tables.
         let mut budget = symbols.len() + strings.len();
@@ -30,7 +30,7 @@ impl<S: ByteSource> Pe<S> {
                 continue;
             }
             auxiliary = symbol[17];
-            let Some(symbol) = self.coff_symbol(Fields(symbol), &strings) else { continue };
+            let Some(symbol) = self.coff_symbol(HeaderFields(symbol), &strings) else { continue };
             let Some(rest) = budget.checked_sub(symbol.name.len()) else { break };
             budget = rest;
             found.push(symbol);
@@ -38,7 +38,7 @@ impl<S: ByteSource> Pe<S> {
         Ok(found)
     }
 
-    fn coff_symbol(&self, symbol: Fields<'_>, strings: &[u8]) -> Option<CoffSymbol> {
+    fn coff_symbol(&self, symbol: HeaderFields<'_>, strings: &[u8]) -> Option<CoffSymbol> {
         let section = usize::from(symbol.u16(12)?).checked_sub(1)?;
         let section = self.sections.get(section).filter(|section| section.is_code())?;
         let [class, auxiliary] = symbol.bytes(16)?;
@@ -56,7 +56,7 @@ impl<S: ByteSource> Pe<S> {
 }
 
 /// The name: eight bytes, or four zeros and its offset in the strings ("Symbol Name Representation").
-fn name<'a>(symbol: Fields<'a>, strings: &'a [u8]) -> Option<&'a [u8]> {
+fn name<'a>(symbol: HeaderFields<'a>, strings: &'a [u8]) -> Option<&'a [u8]> {
     let bytes = match symbol.u32(0)? {
         0 => strings.get(symbol.u32(4)? as usize..)?,
         _ => symbol.0.get(..8)?,

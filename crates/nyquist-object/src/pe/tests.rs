@@ -6,14 +6,14 @@ use crate::pe::debug::CodeView;
 const BASE: u64 = 0x1_4000_0000;
 
 /// An image under construction: all sections have the same offsets in memory and in the file.
-struct Image {
+struct TestImage {
     bytes: Vec<u8>,
     is_64: bool,
 }
 
 const SECTIONS_AT: usize = 0x200;
 
-impl Image {
+impl TestImage {
     /// An image with two sections: `.text` at 0x1000, and one with a long name at 0x2000 that contains
     /// `data`.
     fn new(is_64: bool, data: &[u8]) -> Self {
@@ -62,7 +62,7 @@ impl Image {
         self.put(header + 36, &flags.to_le_bytes());
     }
 
-    fn directory(mut self, directory: Directory, address: u32, size: u32) -> Self {
+    fn directory(mut self, directory: DataDirectory, address: u32, size: u32) -> Self {
         let at = 0x98 + self.directories() + 8 * directory as usize;
         self.put(at, [address, size].map(u32::to_le_bytes).as_flattened());
         self
@@ -76,7 +76,7 @@ impl Image {
 #[test]
 fn headers_of_both_widths_are_read() {
     for is_64 in [true, false] {
-        let image = Image::new(is_64, b"data");
+        let image = TestImage::new(is_64, b"data");
         let pe = image.open();
         assert_eq!(pe.is_64_bit(), is_64);
         assert_eq!(pe.architecture(), if is_64 { Architecture::X86_64 } else { Architecture::X86 });
@@ -91,7 +91,7 @@ fn headers_of_both_widths_are_read() {
 
 #[test]
 fn addresses_lead_to_bytes_of_the_file() {
-    let image = Image::new(true, b"data");
+    let image = TestImage::new(true, b"data");
     let pe = image.open();
     assert_eq!(pe.read_at(RelativeAddress(0x2000), 4).unwrap(), b"data");
     assert_eq!(pe.read_at(RelativeAddress(0x80), 4).unwrap(), b"PE\0\0");
@@ -119,7 +119,7 @@ fn debug_directory(record: &[u8]) -> Vec<u8> {
 #[test]
 fn the_debug_directory_names_the_pdb() {
     let record = guid_record(b"C:\\build/out\\app.pdb\0");
-    let image = Image::new(true, &debug_directory(&record)).directory(Directory::Debug, 0x2000, 56);
+    let image = TestImage::new(true, &debug_directory(&record)).directory(DataDirectory::Debug, 0x2000, 56);
     let found = image.open().code_view().unwrap().unwrap();
     assert_eq!(found.debug_id.breakpad(), "0403020106050807090A0B0C0D0E0F101a");
     assert_eq!(found.path, b"C:\\build/out\\app.pdb");
@@ -131,10 +131,14 @@ fn the_debug_directory_names_the_pdb() {
 #[test]
 fn an_image_without_a_pdb_is_known_by_its_code() {
     for image in [
-        Image::new(true, b""),
-        Image::new(true, b"").directory(Directory::Debug, 0x9000, 56),
-        Image::new(true, &debug_directory(b"NB10")).directory(Directory::Debug, 0x2000, 56),
-        Image::new(true, &debug_directory(&guid_record(b"")[..20])).directory(Directory::Debug, 0x2000, 56),
+        TestImage::new(true, b""),
+        TestImage::new(true, b"").directory(DataDirectory::Debug, 0x9000, 56),
+        TestImage::new(true, &debug_directory(b"NB10")).directory(DataDirectory::Debug, 0x2000, 56),
+        TestImage::new(true, &debug_directory(&guid_record(b"")[..20])).directory(
+            DataDirectory::Debug,
+            0x2000,
+            56,
+        ),
     ] {
         let pe = image.open();
         assert!(matches!(pe.code_view(), Ok(None) | Err(_)));
@@ -158,7 +162,7 @@ fn export_table() -> Vec<u8> {
 fn exports_have_names_or_ordinals() {
     // A linker may state a size that does not include the names. Then they are read one by one.
     for size in [0x80, 0x64] {
-        let image = Image::new(true, &export_table()).directory(Directory::Exports, 0x2000, size);
+        let image = TestImage::new(true, &export_table()).directory(DataDirectory::Exports, 0x2000, size);
         let exports = image.open().exports().unwrap();
         let found: Vec<_> =
             exports.iter().map(|export| (export.address.0, export.ordinal, export.name.as_deref())).collect();
@@ -166,22 +170,22 @@ fn exports_have_names_or_ordinals() {
             [(0x1030, 9, Some(b"alpha")), (0x1010, 7, Some(b"beta")), (0x1020, 8, None)];
         assert_eq!(found, expected, "{size:#x}");
     }
-    assert!(Image::new(true, b"").open().exports().unwrap().is_empty());
+    assert!(TestImage::new(true, b"").open().exports().unwrap().is_empty());
 }
 
 #[test]
 fn absurd_exports_take_no_memory() {
     let mut table = export_table();
     table[20..28].copy_from_slice(&[0xff; 8]);
-    let image = Image::new(true, &table).directory(Directory::Exports, 0x2000, 0x80);
+    let image = TestImage::new(true, &table).directory(DataDirectory::Exports, 0x2000, 0x80);
     assert!(image.open().exports().is_err());
-    let image = Image::new(true, &export_table()).directory(Directory::Exports, 0x27f0, u32::MAX);
+    let image = TestImage::new(true, &export_table()).directory(DataDirectory::Exports, 0x27f0, u32::MAX);
     assert!(image.open().exports().is_err());
 }
 
 #[test]
 fn symbols_of_code_are_read() {
-    let mut image = Image::new(true, b"");
+    let mut image = TestImage::new(true, b"");
     let symbol = |name: &[u8; 8], value: u32, section: u16, kind: u16, class: u8, auxiliary: u8| {
         let parts = [&name[..], &value.to_le_bytes(), &section.to_le_bytes(), &kind.to_le_bytes()];
         [parts.concat(), vec![class, auxiliary]].concat()
@@ -224,7 +228,7 @@ fn what_is_no_image_says_so() {
     for bytes in [b"".as_slice(), b"MZ", &[0; 100], b"\x7fELF", &[b"MZ".as_slice(), &[0xff; 98]].concat()] {
         assert!(matches!(Pe::open(bytes), Err(ObjectError::NotAnObject)), "{bytes:?}");
     }
-    let mut image = Image::new(true, b"");
+    let mut image = TestImage::new(true, b"");
     image.put(0x98, b"\x07\x01");
     assert!(matches!(Pe::open(image.bytes.as_slice()), Err(ObjectError::Unsupported(_))));
     image.put(0x86, &[0xff, 0xff]);
@@ -233,9 +237,9 @@ fn what_is_no_image_says_so() {
 
 #[test]
 fn an_image_cut_anywhere_causes_no_panic() {
-    let image = Image::new(true, &debug_directory(&guid_record(b"x.pdb")))
-        .directory(Directory::Debug, 0x2000, 56)
-        .directory(Directory::Exports, 0x2000, 0x200);
+    let image = TestImage::new(true, &debug_directory(&guid_record(b"x.pdb")))
+        .directory(DataDirectory::Debug, 0x2000, 56)
+        .directory(DataDirectory::Exports, 0x2000, 0x200);
     for len in (0..image.bytes.len()).step_by(7) {
         if let Ok(cut) = Pe::open(&image.bytes[..len]) {
             let _ = (cut.id(), cut.exports(), cut.coff_symbols());

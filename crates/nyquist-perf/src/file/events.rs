@@ -17,7 +17,7 @@ pub struct FileEvent {
     pub ids: Vec<u64>,
     /// The layout of its records.
     pub format: RecordFormat,
-    places: Places,
+    places: FieldPlaces,
 }
 
 /// All events of a recording.
@@ -30,7 +30,7 @@ pub struct EventTable {
 
 /// The positions of the event's id and the time in records, in words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Places {
+struct FieldPlaces {
     /// From a sample's start.
     sample_id: Option<usize>,
     sample_time: Option<usize>,
@@ -39,7 +39,7 @@ struct Places {
     trailer_time: Option<usize>,
 }
 
-impl Places {
+impl FieldPlaces {
     fn of(format: &RecordFormat) -> Self {
         let has = |bit| format.sample_type.contains(bit);
         let count = |bits: &[SampleType]| bits.iter().filter(|bit| has(**bit)).count();
@@ -61,7 +61,7 @@ impl Places {
 impl RecordFormat {
     /// The latest time of consecutive whole records. `None` if none has a time.
     pub fn latest_time(&self, mut records: &[u8]) -> Option<u64> {
-        let places = Places::of(self);
+        let places = FieldPlaces::of(self);
         let mut latest = None;
         while let Ok(header) = Header::parse_in(records, self.byte_order) {
             let len = usize::from(header.size).max(Header::LEN);
@@ -85,7 +85,7 @@ impl EventTable {
         };
         self.by_id.extend(ids.iter().map(|id| (*id, place)));
         self.by_id.sort_unstable();
-        self.events.push(FileEvent { attr, name, ids, format, places: Places::of(&format) });
+        self.events.push(FileEvent { attr, name, ids, format, places: FieldPlaces::of(&format) });
     }
 
     /// Sets the events' names from a recording.

@@ -5,7 +5,7 @@
 //! `tools/perf/util/header.c`.
 
 use super::simpleperf::{self, SimplePerf};
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 use crate::{ByteOrder, EventAttr, RecordError};
 
 /// The numbers of the supported features (`enum` in `tools/perf/util/header.h`).
@@ -106,12 +106,12 @@ impl Features {
     /// Reads the section of a feature. Unknown ones are skipped. If a section is truncated, its complete
     /// items are kept.
     pub fn add(&mut self, number: u32, bytes: &[u8], order: ByteOrder) {
-        let mut cursor = Cursor::new(bytes, order);
+        let mut cursor = RecordCursor::new(bytes, order);
         // Damage only causes missing data in this feature.
         let _ = self.parse(number, &mut cursor);
     }
 
-    fn parse(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
+    fn parse(&mut self, number: u32, cursor: &mut RecordCursor<'_>) -> Result<(), RecordError> {
         match number {
             feature::HOSTNAME => self.hostname = Some(string(cursor)?),
             feature::OSRELEASE => self.os_release = Some(string(cursor)?),
@@ -135,7 +135,7 @@ impl Features {
         Ok(())
     }
 
-    fn parse_clock(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
+    fn parse_clock(&mut self, cursor: &mut RecordCursor<'_>) -> Result<(), RecordError> {
         let (_version, clock) = (cursor.u32("clock")?, cursor.u32("clock")?);
         self.clock =
             Some(ClockMoment { clock, wall_ns: cursor.u64("clock")?, clock_ns: cursor.u64("clock")? });
@@ -143,7 +143,7 @@ impl Features {
     }
 
     /// Reads one record of the section; returns false at its end.
-    fn parse_build_id(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, RecordError> {
+    fn parse_build_id(&mut self, cursor: &mut RecordCursor<'_>) -> Result<bool, RecordError> {
         if cursor.remaining() == 0 {
             return Ok(false);
         }
@@ -159,7 +159,7 @@ impl Features {
         /// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the record contains the size of the id.
         const HAS_SIZE: u16 = 1 << 15;
         let parse = || -> Result<FileBuildId, RecordError> {
-            let mut cursor = Cursor::new(body, order);
+            let mut cursor = RecordCursor::new(body, order);
             let pid = cursor.u32("process")?.cast_signed();
             let id = cursor.bytes(24, "build id")?;
             let len = if misc & HAS_SIZE == 0 { 20 } else { usize::from(id[20]).min(20) };
@@ -169,7 +169,7 @@ impl Features {
         self.build_ids.extend(parse().ok());
     }
 
-    fn parse_events(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
+    fn parse_events(&mut self, cursor: &mut RecordCursor<'_>) -> Result<(), RecordError> {
         let (count, attr_len) = (cursor.u32("events")?, cursor.u32("attributes")?);
         for _ in 0..count {
             let attr = EventAttr::parse(cursor.bytes(attr_len as usize, "attributes")?, cursor.order())?;
@@ -185,7 +185,7 @@ impl Features {
 }
 
 /// Reads texts after their number, up to where they are truncated.
-fn parse_strings(cursor: &mut Cursor<'_>, texts: &mut Vec<String>) -> Result<(), RecordError> {
+fn parse_strings(cursor: &mut RecordCursor<'_>, texts: &mut Vec<String>) -> Result<(), RecordError> {
     for _ in 0..cursor.u32("texts")? {
         texts.push(string(cursor)?);
     }
@@ -193,7 +193,7 @@ fn parse_strings(cursor: &mut Cursor<'_>, texts: &mut Vec<String>) -> Result<(),
 }
 
 /// Reads a text in perf's format: its length with the padding, then the bytes with a terminating zero.
-fn string(cursor: &mut Cursor<'_>) -> Result<String, RecordError> {
+fn string(cursor: &mut RecordCursor<'_>) -> Result<String, RecordError> {
     let len = cursor.u32("text")?;
     let bytes = cursor.bytes(len as usize, "text")?;
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();

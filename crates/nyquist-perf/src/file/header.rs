@@ -4,7 +4,7 @@
 //! `tools/perf/util/header.h`.
 
 use crate::ByteOrder;
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 
 /// The header of a file, or of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,33 +12,33 @@ pub struct FileHeader {
     /// The byte order of all numbers.
     pub byte_order: ByteOrder,
     /// The sections; a stream (`perf record -o -`) has none, and contains their data in records.
-    pub sections: Option<Sections>,
+    pub sections: Option<PerfSections>,
 }
 
 /// The sections of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sections {
+pub struct PerfSections {
     /// The size in bytes of an entry of the attributes' section: the attributes and the position of their
     /// ids.
     pub attr_len: u64,
     /// The attributes of the events.
-    pub attrs: Section,
+    pub attrs: PerfSection,
     /// The records.
-    pub data: Section,
+    pub data: PerfSection,
     /// The features after the records, a bit each.
     pub features: [u64; 4],
 }
 
 /// A range of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Section {
+pub struct PerfSection {
     /// The start, in bytes from the start of the file.
     pub offset: u64,
     /// Its size in bytes.
     pub size: u64,
 }
 
-impl Section {
+impl PerfSection {
     /// The end.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.size)
@@ -59,18 +59,18 @@ impl FileHeader {
     /// Parses the header at the start of `bytes`; `None` if there is none, or it is incomplete.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let byte_order = order_of(bytes)?;
-        let mut cursor = Cursor::new(bytes.get(8..)?, byte_order);
+        let mut cursor = RecordCursor::new(bytes.get(8..)?, byte_order);
         let len = cursor.u64("header").ok()?;
         if len == Self::STREAM_LEN as u64 {
             return Some(Self { byte_order, sections: None });
         }
         let mut word = || cursor.u64("header").ok();
         let attr_len = word()?;
-        let attrs = Section { offset: word()?, size: word()? };
-        let data = Section { offset: word()?, size: word()? };
-        let _event_types = Section { offset: word()?, size: word()? };
+        let attrs = PerfSection { offset: word()?, size: word()? };
+        let data = PerfSection { offset: word()?, size: word()? };
+        let _event_types = PerfSection { offset: word()?, size: word()? };
         let features = [word()?, word()?, word()?, word()?];
-        Some(Self { byte_order, sections: Some(Sections { attr_len, attrs, data, features }) })
+        Some(Self { byte_order, sections: Some(PerfSections { attr_len, attrs, data, features }) })
     }
 }
 
@@ -84,7 +84,7 @@ fn order_of(bytes: &[u8]) -> Option<ByteOrder> {
     }
 }
 
-impl Sections {
+impl PerfSections {
     /// The numbers of the features after the records, ascending.
     pub fn feature_numbers(&self) -> impl Iterator<Item = u32> + use<> {
         let features = self.features;

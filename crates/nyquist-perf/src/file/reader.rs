@@ -12,10 +12,10 @@ use bytes::Bytes;
 use super::error::{Damage, DamageKind, FileError};
 use super::events::{EventTable, FileEvent};
 use super::features::{Features, feature};
-use super::header::{FileHeader, Section, Sections};
+use super::header::{FileHeader, PerfSection, PerfSections};
 use super::place::{Place, PlacedFiles};
 use super::simpleperf;
-use super::stream::{Next, RecordStream, Source, StreamRecord};
+use super::stream::{NextRecord, RecordStream, StreamRecord, StreamSource};
 use super::tool::{self, tool_record};
 use crate::{ByteOrder, EventAttr, Header};
 
@@ -33,7 +33,7 @@ pub struct FileReader {
     table: EventTable,
     features: Features,
     cpus: Vec<(u64, u32)>,
-    lanes: Vec<Lane>,
+    lanes: Vec<StreamLane>,
     /// The stream that is being read, and the number of further records to read from it.
     turn: (usize, u32),
     damages: Vec<Damage>,
@@ -45,7 +45,7 @@ pub struct FileReader {
 
 /// One stream, and the progress in it.
 #[derive(Debug)]
-struct Lane {
+struct StreamLane {
     stream: RecordStream,
     ended: bool,
     /// The latest time of its records.
@@ -69,7 +69,7 @@ enum NextStream {
 
 /// The next item of a recording.
 #[derive(Clone, Copy, Debug)]
-pub enum Item<'a> {
+pub enum RecordingItem<'a> {
     /// A record of the kernel, or a substitute that perf wrote.
     Record(FileRecord<'a>),
     /// All records older than this time have been returned.
@@ -110,9 +110,9 @@ impl FileReader {
         for (name, path) in data_files(path).map_err(read_error("the folder"))? {
             let file = File::open(path).map_err(read_error("a file of the folder"))?;
             let len = file.metadata().map_err(read_error("a file of the folder"))?.len();
-            let source = Source::File { file: Arc::new(file), at: 0 };
+            let source = StreamSource::File { file: Arc::new(file), at: 0 };
             let stream = RecordStream::new(source, Some(len), 0, Some(name), reader.order);
-            reader.lanes.push(Lane::new(stream));
+            reader.lanes.push(StreamLane::new(stream));
         }
         Ok(reader)
     }
@@ -128,7 +128,7 @@ impl FileReader {
         let file = Arc::new(file);
         let Some(sections) = header.sections else {
             let at = FileHeader::STREAM_LEN as u64;
-            let source = Source::File { file, at };
+            let source = StreamSource::File { file, at };
             return Ok(Self::streaming(source, Some(len.saturating_sub(at)), header.byte_order));
         };
         Self::open_sections(&file, len, sections, header.byte_order)
@@ -146,10 +146,10 @@ impl FileReader {
             }
             header => header?,
         };
-        Ok(Self::streaming(Source::Stream(Box::new(source)), None, header.byte_order))
+        Ok(Self::streaming(StreamSource::Stream(Box::new(source)), None, header.byte_order))
     }
 
-    fn streaming(source: Source, left: Option<u64>, order: ByteOrder) -> Self {
+    fn streaming(source: StreamSource, left: Option<u64>, order: ByteOrder) -> Self {
         let stream = RecordStream::new(source, left, FileHeader::STREAM_LEN as u64, None, order);
         Self::new(stream, order)
     }
@@ -160,7 +160,7 @@ impl FileReader {
             table: EventTable::default(),
             features: Features::default(),
             cpus: Vec::new(),
-            lanes: vec![Lane::new(stream)],
+            lanes: vec![StreamLane::new(stream)],
             turn: (0, RECORDS_IN_TURN),
             damages: Vec::new(),
             auxtrace_bytes: 0,
@@ -172,14 +172,14 @@ impl FileReader {
     fn open_sections(
         file: &Arc<File>,
         file_len: u64,
-        sections: Sections,
+        sections: PerfSections,
         order: ByteOrder,
     ) -> Result<Self, FileError> {
         let data = sections.data;
         // If the recorder was killed, the header does not state where records end.
         let finished = data.size > 0;
         let data_len = if finished { data.size } else { file_len.saturating_sub(data.offset) };
-        let source = Source::File { file: Arc::clone(file), at: data.offset };
+        let source = StreamSource::File { file: Arc::clone(file), at: data.offset };
         let stream = RecordStream::new(source, Some(data_len), data.offset, None, order);
         let mut reader = Self::new(stream, order);
         reader.read_attrs(file, file_len, sections)?;
@@ -196,11 +196,11 @@ impl FileReader {
         Ok(reader)
     }
 
-    fn read_attrs(&mut self, file: &File, file_len: u64, sections: Sections) -> Result<(), FileError> {
+    fn read_attrs(&mut self, file: &File, file_len: u64, sections: PerfSections) -> Result<(), FileError> {
         /// An entry consists of the attributes and, after them, the section of the ids.
         const IDS_LEN: usize = 16;
-        let Sections { attr_len, attrs, .. } = sections;
-        let whole = Section { size: attrs.size.min(file_len.saturating_sub(attrs.offset)), ..attrs };
+        let PerfSections { attr_len, attrs, .. } = sections;
+        let whole = PerfSection { size: attrs.size.min(file_len.saturating_sub(attrs.offset)), ..attrs };
         let bytes = read_section(file, file_len, whole).unwrap_or_default();
         let entry_len = usize::try_from(attr_len).unwrap_or(usize::MAX);
         if entry_len < EventAttr::MIN_LEN + IDS_LEN {
@@ -219,9 +219,9 @@ impl FileReader {
     }
 
     /// Reads the sections after the records. Missing ones are left out.
-    fn read_features(&mut self, file: &File, file_len: u64, sections: Sections) {
+    fn read_features(&mut self, file: &File, file_len: u64, sections: PerfSections) {
         let numbers: Vec<u32> = sections.feature_numbers().collect();
-        let list = Section { offset: sections.data.end(), size: 16 * numbers.len() as u64 };
+        let list = PerfSection { offset: sections.data.end(), size: 16 * numbers.len() as u64 };
         let Some(list) = read_section(file, file_len, list) else { return };
         for (place, number) in numbers.into_iter().enumerate() {
             let section = self.section_at(&list, 16 * place);
@@ -231,9 +231,9 @@ impl FileReader {
         }
     }
 
-    fn section_at(&self, bytes: &[u8], at: usize) -> Option<Section> {
+    fn section_at(&self, bytes: &[u8], at: usize) -> Option<PerfSection> {
         let word = |at: usize| Some(self.order.u64(*bytes.get(at..)?.first_chunk()?));
-        Some(Section { offset: word(at)?, size: word(at + 8)? })
+        Some(PerfSection { offset: word(at)?, size: word(at + 8)? })
     }
 
     /// The events described so far. In a stream, they come before their first record.
@@ -279,11 +279,11 @@ impl FileReader {
     }
 
     /// The next record, or the time up to which records are complete; `None` at the end.
-    pub fn read_next(&mut self) -> Option<Item<'_>> {
+    pub fn read_next(&mut self) -> Option<RecordingItem<'_>> {
         loop {
             let place = match self.next_stream() {
                 NextStream::Stream(place) => place,
-                NextStream::OtherStream(complete) => return Some(Item::CompleteBefore(complete)),
+                NextStream::OtherStream(complete) => return Some(RecordingItem::CompleteBefore(complete)),
                 NextStream::End => return None,
             };
             let lane = self.lanes.get_mut(place)?;
@@ -294,10 +294,10 @@ impl FileReader {
                 continue;
             };
             if next.header().kind < tool_record::FIRST {
-                return Some(Item::Record(self.record(place, next)));
+                return Some(RecordingItem::Record(self.record(place, next)));
             }
             if let Some(complete) = self.tool_record(place, next) {
-                return Some(Item::CompleteBefore(complete));
+                return Some(RecordingItem::CompleteBefore(complete));
             }
         }
     }
@@ -320,7 +320,7 @@ impl FileReader {
         NextStream::Stream(place)
     }
 
-    fn record(&mut self, place: usize, next: Next) -> FileRecord<'_> {
+    fn record(&mut self, place: usize, next: NextRecord) -> FileRecord<'_> {
         let lane = &mut self.lanes[place];
         let StreamRecord { header, piece, bytes, offset } = lane.stream.record(next);
         let event = self.table.event_of(header, bytes, self.order);
@@ -332,7 +332,7 @@ impl FileReader {
 
     /// Processes a record that perf wrote for its readers. Returns the time up to which all records have
     /// been returned, if that has increased.
-    fn tool_record(&mut self, place: usize, next: Next) -> Option<u64> {
+    fn tool_record(&mut self, place: usize, next: NextRecord) -> Option<u64> {
         let order = self.order;
         let lane = &mut self.lanes[place];
         let bytes = lane.stream.record(next).bytes;
@@ -385,7 +385,7 @@ impl FileReader {
     }
 
     /// Processes a record that simpleperf wrote for its readers. Some of these are split.
-    fn simpleperf_record(&mut self, place: usize, next: Next) {
+    fn simpleperf_record(&mut self, place: usize, next: NextRecord) {
         let wanted = [
             simpleperf::record::KERNEL_SYMBOL,
             simpleperf::record::SPLIT,
@@ -424,7 +424,7 @@ impl FileReader {
     }
 }
 
-impl Lane {
+impl StreamLane {
     fn new(stream: RecordStream) -> Self {
         Self { stream, ended: false, latest: 0, marked: None, due: VecDeque::new() }
     }
@@ -477,7 +477,7 @@ fn data_files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
 }
 
 /// Reads a section of a file. Memory is allocated only for existing bytes.
-fn read_section(file: &File, file_len: u64, section: Section) -> Option<Vec<u8>> {
+fn read_section(file: &File, file_len: u64, section: PerfSection) -> Option<Vec<u8>> {
     if section.offset.checked_add(section.size)? > file_len {
         return None;
     }

@@ -4,7 +4,7 @@
 //! Source: `simpleperf/record_file_format.h`, `record.h`, `record_file.proto` and, for the layout of the
 //! symbol tables, `record_file_reader.cpp` in Android's `platform/system/extras`.
 
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 use crate::{ByteOrder, RecordError};
 
 /// The numbers of simpleperf's features.
@@ -118,7 +118,7 @@ impl SimplePerf {
     }
 
     /// Reads the section of a feature, up to the first damaged item.
-    pub(crate) fn add(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
+    pub(crate) fn add(&mut self, number: u32, cursor: &mut RecordCursor<'_>) -> Result<(), RecordError> {
         match number {
             feature::META_INFO => self.meta = meta(cursor.rest()),
             feature::FILE => {
@@ -148,13 +148,13 @@ fn meta(bytes: &[u8]) -> Vec<(String, String)> {
 }
 
 /// The next item of a section, after its length.
-fn piece<'a>(cursor: &mut Cursor<'a>) -> Result<Cursor<'a>, RecordError> {
+fn piece<'a>(cursor: &mut RecordCursor<'a>) -> Result<RecordCursor<'a>, RecordError> {
     let len = cursor.u32("file")?;
-    Ok(Cursor::new(cursor.bytes(len as usize, "file")?, cursor.order()))
+    Ok(RecordCursor::new(cursor.bytes(len as usize, "file")?, cursor.order()))
 }
 
 /// A file of the feature `FILE`.
-fn file(cursor: &mut Cursor<'_>) -> Result<SymbolFile, RecordError> {
+fn file(cursor: &mut RecordCursor<'_>) -> Result<SymbolFile, RecordError> {
     let path = text(cursor)?;
     let kind = SymbolFileKind::from_number(cursor.u32("file type")?.into());
     let min_vaddr = cursor.u64("address")?;
@@ -170,14 +170,14 @@ fn file(cursor: &mut Cursor<'_>) -> Result<SymbolFile, RecordError> {
     Ok(file)
 }
 
-fn text(cursor: &mut Cursor<'_>) -> Result<String, RecordError> {
+fn text(cursor: &mut RecordCursor<'_>) -> Result<String, RecordError> {
     Ok(String::from_utf8_lossy(cursor.terminated("text")?).into_owned())
 }
 
 /// A file of the feature `FILE2`: the message `FileFeature`.
 fn file_of_message(bytes: &[u8]) -> SymbolFile {
     let mut file = SymbolFile::default();
-    for (number, value) in Fields(bytes) {
+    for (number, value) in MessageFields(bytes) {
         match (number, value) {
             (1, FieldValue::Bytes(bytes)) => file.path = String::from_utf8_lossy(bytes).into_owned(),
             (2, FieldValue::Number(number)) => file.kind = SymbolFileKind::from_number(number),
@@ -189,7 +189,7 @@ fn file_of_message(bytes: &[u8]) -> SymbolFile {
         }
     }
     // A message without a type is of the type 0.
-    if file.kind == SymbolFileKind::Unknown && Fields(bytes).all(|(number, _)| number != 2) {
+    if file.kind == SymbolFileKind::Unknown && MessageFields(bytes).all(|(number, _)| number != 2) {
         file.kind = SymbolFileKind::Kernel;
     }
     file
@@ -197,7 +197,7 @@ fn file_of_message(bytes: &[u8]) -> SymbolFile {
 
 fn symbol_of_message(bytes: &[u8]) -> FileSymbol {
     let mut symbol = FileSymbol::default();
-    for (number, value) in Fields(bytes) {
+    for (number, value) in MessageFields(bytes) {
         match (number, value) {
             (1, FieldValue::Number(number)) => symbol.address = number,
             (2, FieldValue::Number(number)) => symbol.len = number as u32,
@@ -210,7 +210,7 @@ fn symbol_of_message(bytes: &[u8]) -> FileSymbol {
 
 /// The field 1 of a message, which is 0 if it is missing.
 fn first_number(bytes: &[u8]) -> u64 {
-    let numbers = Fields(bytes).filter_map(|field| match field {
+    let numbers = MessageFields(bytes).filter_map(|field| match field {
         (1, FieldValue::Number(number)) => Some(number),
         _ => None,
     });
@@ -218,7 +218,7 @@ fn first_number(bytes: &[u8]) -> u64 {
 }
 
 /// The fields of a message (Protocol Buffers, "Encoding"), up to the first damaged one.
-struct Fields<'a>(&'a [u8]);
+struct MessageFields<'a>(&'a [u8]);
 
 /// The value of a field.
 enum FieldValue<'a> {
@@ -226,7 +226,7 @@ enum FieldValue<'a> {
     Bytes(&'a [u8]),
 }
 
-impl Fields<'_> {
+impl MessageFields<'_> {
     fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -241,7 +241,7 @@ impl Fields<'_> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for MessageFields<'a> {
     type Item = (u64, FieldValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -287,7 +287,7 @@ mod tests {
 
     fn parsed(number: u32, bytes: &[u8]) -> SimplePerf {
         let mut parsed = SimplePerf::default();
-        let _ = parsed.add(number, &mut Cursor::new(bytes, ByteOrder::Little));
+        let _ = parsed.add(number, &mut RecordCursor::new(bytes, ByteOrder::Little));
         parsed
     }
 

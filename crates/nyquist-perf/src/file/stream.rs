@@ -22,21 +22,21 @@ const KEPT_PIECES: usize = 32;
 
 /// A stream of records. It is read once, from front to end.
 pub(crate) struct RecordStream {
-    source: Source,
+    source: StreamSource,
     /// The number of remaining bytes of records, if it is known. Bytes after them are not records.
     left: Option<u64>,
     /// The offset in the file of the next byte to read.
     offset: u64,
     file: Option<String>,
     order: ByteOrder,
-    raw: Pieces,
+    raw: StreamChunk,
     inflated: Option<InflatedData>,
     damage: Option<Damage>,
     ended: bool,
 }
 
 /// The source of bytes.
-pub(crate) enum Source {
+pub(crate) enum StreamSource {
     /// An open file, from some offset on. Several sources can read one file independently.
     File {
         /// The file.
@@ -48,7 +48,7 @@ pub(crate) enum Source {
     Stream(Box<dyn Read + Send>),
 }
 
-impl Read for Source {
+impl Read for StreamSource {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File { file, at } => {
@@ -74,14 +74,14 @@ impl std::fmt::Debug for RecordStream {
 #[derive(Debug)]
 struct InflatedData {
     inflater: Inflater,
-    pieces: Pieces,
+    pieces: StreamChunk,
     /// The total number of bytes that the decompressor has output.
     given: u64,
 }
 
 /// A chunk of the stream, and the number of its bytes that were consumed.
 #[derive(Debug, Default)]
-struct Pieces {
+struct StreamChunk {
     piece: Bytes,
     at: usize,
     /// Chunks of which parts were returned. They can be reused when no such part exists any more.
@@ -100,7 +100,7 @@ pub(crate) struct StreamRecord<'a> {
 
 /// The position of the next record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Next {
+pub(crate) struct NextRecord {
     header: Header,
     at: usize,
     inflated: bool,
@@ -109,7 +109,7 @@ pub(crate) struct Next {
     more: u64,
 }
 
-impl Next {
+impl NextRecord {
     /// The number of following bytes, which must be [taken](RecordStream::take_bytes) or
     /// [skipped](RecordStream::skip).
     pub(crate) fn more(self) -> u64 {
@@ -130,7 +130,7 @@ impl Next {
 impl RecordStream {
     /// A stream of `left` bytes of records (or all that exist), which begin at `offset` of their file.
     pub(crate) fn new(
-        source: Source,
+        source: StreamSource,
         left: Option<u64>,
         offset: u64,
         file: Option<String>,
@@ -142,7 +142,7 @@ impl RecordStream {
             offset,
             file,
             order,
-            raw: Pieces::default(),
+            raw: StreamChunk::default(),
             inflated: None,
             damage: None,
             ended: false,
@@ -157,8 +157,8 @@ impl RecordStream {
     /// The file that it reads, if it is a file.
     pub(crate) fn file(&self) -> Option<&Arc<File>> {
         match &self.source {
-            Source::File { file, .. } => Some(file),
-            Source::Stream(_) => None,
+            StreamSource::File { file, .. } => Some(file),
+            StreamSource::Stream(_) => None,
         }
     }
 
@@ -171,7 +171,7 @@ impl RecordStream {
 
     /// Finds the next record. Records from compressed ones come before the records after these. `None` at
     /// the end.
-    pub(crate) fn next(&mut self) -> Option<Next> {
+    pub(crate) fn next(&mut self) -> Option<NextRecord> {
         if let Some(next) = self.next_inflated() {
             return Some(next);
         }
@@ -184,7 +184,7 @@ impl RecordStream {
 
     /// Whether the next record is already in memory.
     pub(crate) fn has_next(&self) -> bool {
-        let holds_record = |pieces: &Pieces| {
+        let holds_record = |pieces: &StreamChunk| {
             let header = Header::parse_in(pieces.rest(), self.order);
             header.is_ok_and(|header| pieces.rest().len() >= usize::from(header.size))
         };
@@ -193,7 +193,7 @@ impl RecordStream {
     }
 
     /// The record that [`next`](Self::next) found.
-    pub(crate) fn record(&self, next: Next) -> StreamRecord<'_> {
+    pub(crate) fn record(&self, next: NextRecord) -> StreamRecord<'_> {
         let (pieces, offset) = match &self.inflated {
             Some(inflated) if next.inflated => (&inflated.pieces, None),
             _ => (&self.raw, self.offset.checked_sub((self.raw.piece.len() - next.at) as u64)),
@@ -204,10 +204,10 @@ impl RecordStream {
     }
 
     /// Decompresses the payload of the most recently found record.
-    pub(crate) fn inflate(&mut self, next: Next, payload: std::ops::Range<usize>) {
+    pub(crate) fn inflate(&mut self, next: NextRecord, payload: std::ops::Range<usize>) {
         let inflated = self.inflated.get_or_insert_with(|| InflatedData {
             inflater: Inflater::new(),
-            pieces: Pieces::default(),
+            pieces: StreamChunk::default(),
             given: 0,
         });
         let end = next.at + usize::from(next.header.size);
@@ -248,7 +248,7 @@ impl RecordStream {
         taken
     }
 
-    fn next_inflated(&mut self) -> Option<Next> {
+    fn next_inflated(&mut self) -> Option<NextRecord> {
         let order = self.order;
         let pieces = &mut self.inflated.as_mut()?.pieces;
         let header = Header::parse_in(pieces.rest(), order).ok()?;
@@ -261,7 +261,7 @@ impl RecordStream {
         pieces.take(header, true)
     }
 
-    fn next_raw(&mut self) -> Option<Next> {
+    fn next_raw(&mut self) -> Option<NextRecord> {
         if self.ended || !self.fill(Header::LEN) {
             return None;
         }
@@ -270,7 +270,7 @@ impl RecordStream {
             let size = u64::from(header.misc) << 16 | u64::from(header.size);
             let header = Header { size: Header::LEN as u16, misc: 0, ..header };
             let next = self.raw.take(header, false)?;
-            return Some(Next { more: size.saturating_sub(Header::LEN as u64), ..next });
+            return Some(NextRecord { more: size.saturating_sub(Header::LEN as u64), ..next });
         }
         if usize::from(header.size) < Header::LEN {
             let zeros = self.raw.rest().iter().all(|byte| *byte == 0);
@@ -339,20 +339,20 @@ impl RecordStream {
     }
 }
 
-impl Pieces {
+impl StreamChunk {
     fn rest(&self) -> &[u8] {
         self.piece.get(self.at..).unwrap_or_default()
     }
 
     /// Consumes the current record, if it is complete.
-    fn take(&mut self, header: Header, inflated: bool) -> Option<Next> {
+    fn take(&mut self, header: Header, inflated: bool) -> Option<NextRecord> {
         let size = usize::from(header.size);
         if self.rest().len() < size {
             return None;
         }
         let at = self.at;
         self.at += size;
-        Some(Next { header, at, inflated, more: 0 })
+        Some(NextRecord { header, at, inflated, more: 0 })
     }
 
     /// Memory that begins with the unconsumed bytes, and has space for more.
@@ -398,7 +398,7 @@ impl Pieces {
 }
 
 /// Reads until the buffer is full, or contains at least `enough` bytes and no more are available now.
-fn read_up_to(source: &mut Source, buffer: &mut [u8], enough: usize) -> (usize, Option<io::Error>) {
+fn read_up_to(source: &mut StreamSource, buffer: &mut [u8], enough: usize) -> (usize, Option<io::Error>) {
     let mut read = 0;
     while read < buffer.len() && read < enough.max(1) {
         match source.read(&mut buffer[read..]) {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 use crate::{ByteOrder, EventAttr, Header};
 
 /// `enum perf_user_event_type`.
@@ -46,7 +46,7 @@ pub(crate) fn event_name(body: &[u8], order: ByteOrder) -> Option<(u64, String)>
     /// `PERF_EVENT_UPDATE__NAME`.
     const NAME: u64 = 2;
     let (kind, id) = (u64_at(body, 0, order)?, u64_at(body, 8, order)?);
-    let name = Cursor::new(body.get(16..)?, order).text();
+    let name = RecordCursor::new(body.get(16..)?, order).text();
     (kind == NAME).then(|| (id, String::from_utf8_lossy(name).into_owned()))
 }
 

@@ -4,7 +4,7 @@
 //! for the formats.
 
 use crate::ByteOrder;
-use crate::cursor::Cursor;
+use crate::cursor::RecordCursor;
 
 /// The name of all fields of the section in errors, because readers only report that it is truncated.
 const FIELD: &str = "tracing data";
@@ -26,12 +26,12 @@ pub struct TracepointFormat {
     /// The name, such as `sched_switch`.
     pub name: String,
     /// The fields, without those that all tracepoints have (`common_pid` and so on).
-    pub fields: Vec<Field>,
+    pub fields: Vec<TracepointField>,
 }
 
 /// A field of a tracepoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct TracepointField {
     /// Its name.
     pub name: String,
     /// Its offset in the raw data.
@@ -73,7 +73,7 @@ impl Tracepoints {
     pub fn parse(section: &[u8]) -> Self {
         let mut tracepoints = Self::default();
         // A truncated section has fewer formats.
-        let _ = tracepoints.read(Cursor::new(section, ByteOrder::Little));
+        let _ = tracepoints.read(RecordCursor::new(section, ByteOrder::Little));
         tracepoints
     }
 
@@ -83,18 +83,18 @@ impl Tracepoints {
     }
 
     /// The value of a field in raw data.
-    pub fn value(&self, field: &Field, raw: &[u8]) -> Option<FieldValue> {
+    pub fn value(&self, field: &TracepointField, raw: &[u8]) -> Option<FieldValue> {
         field.value(raw, self.order)
     }
 
-    fn read(&mut self, mut cursor: Cursor<'_>) -> Option<()> {
+    fn read(&mut self, mut cursor: RecordCursor<'_>) -> Option<()> {
         const MAGIC: &[u8] = b"\x17\x08\x44tracing";
         if cursor.bytes(MAGIC.len(), FIELD).ok()? != MAGIC {
             return None;
         }
         let _version = cursor.terminated(FIELD).ok()?;
         if cursor.bytes(1, FIELD).ok()? != [0] {
-            cursor = Cursor::new(cursor.rest(), ByteOrder::Big);
+            cursor = RecordCursor::new(cursor.rest(), ByteOrder::Big);
         }
         self.order = cursor.order();
         let _long_and_page_size = cursor.bytes(5, FIELD).ok()?;
@@ -120,7 +120,7 @@ impl Tracepoints {
 }
 
 /// Bytes after their length.
-fn sized<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+fn sized<'a>(cursor: &mut RecordCursor<'a>) -> Option<&'a [u8]> {
     let len = cursor.u64(FIELD).ok()?;
     cursor.counted(len, 1, FIELD).ok()
 }
@@ -136,7 +136,8 @@ impl TracepointFormat {
             } else if let Some(rest) = line.strip_prefix("ID:") {
                 id = rest.trim().parse().ok();
             } else if line.starts_with("field:") {
-                fields.extend(Field::parse(line).filter(|field| !field.name.starts_with("common_")));
+                fields
+                    .extend(TracepointField::parse(line).filter(|field| !field.name.starts_with("common_")));
             } else if line.starts_with("print fmt:") {
                 break;
             }
@@ -145,12 +146,12 @@ impl TracepointFormat {
     }
 
     /// The field of that name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&TracepointField> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
-impl Field {
+impl TracepointField {
     /// Parses a line such as `field:char prev_comm[16]; offset:8; size:16; signed:0;`.
     fn parse(line: &str) -> Option<Self> {
         let mut parts = line.split(';').map(str::trim);

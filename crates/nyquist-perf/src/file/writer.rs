@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::features::{Features, FileBuildId, feature};
-use super::header::{FileHeader, Section};
+use super::header::{FileHeader, PerfSection};
 use super::tool::tool_record;
 use crate::{EventAttr, Header};
 
@@ -27,8 +27,8 @@ pub struct WrittenEvent {
 pub struct FileWriter<W> {
     out: W,
     events: Vec<WrittenEvent>,
-    attrs: Section,
-    data: Section,
+    attrs: PerfSection,
+    data: PerfSection,
     /// Sections of features in binary form.
     more: Vec<(u32, Vec<u8>)>,
 }
@@ -41,14 +41,14 @@ impl<W: Write + Seek> FileWriter<W> {
         let mut ids = Vec::new();
         let mut attrs = Vec::new();
         for event in &events {
-            let section = Section { offset: ids_at + ids.len() as u64, size: 8 * event.ids.len() as u64 };
+            let section = PerfSection { offset: ids_at + ids.len() as u64, size: 8 * event.ids.len() as u64 };
             ids.extend(event.ids.iter().flat_map(|(id, _)| id.to_le_bytes()));
             attrs.extend(event.attr.to_bytes());
             attrs.extend(section_bytes(section));
         }
         let attrs_at = ids_at + ids.len() as u64;
-        let attrs_section = Section { offset: attrs_at, size: attrs.len() as u64 };
-        let data = Section { offset: attrs_section.end(), size: 0 };
+        let attrs_section = PerfSection { offset: attrs_at, size: attrs.len() as u64 };
+        let data = PerfSection { offset: attrs_section.end(), size: 0 };
         let mut writer = Self { out, events, attrs: attrs_section, data, more: Vec::new() };
         writer.write_header(&[])?;
         writer.out.write_all(&ids)?;
@@ -80,7 +80,7 @@ impl<W: Write + Seek> FileWriter<W> {
         let mut list = Vec::new();
         let mut at = self.data.end() + 16 * sections.len() as u64;
         for (_, bytes) in &sections {
-            list.extend(section_bytes(Section { offset: at, size: bytes.len() as u64 }));
+            list.extend(section_bytes(PerfSection { offset: at, size: bytes.len() as u64 }));
             at += bytes.len() as u64;
         }
         self.out.write_all(&list)?;
@@ -103,7 +103,7 @@ impl<W: Write + Seek> FileWriter<W> {
         let mut bytes = b"PERFILE2".to_vec();
         bytes.extend((FileHeader::FILE_LEN as u64).to_le_bytes());
         bytes.extend(attr_len.to_le_bytes());
-        for section in [self.attrs, self.data, Section::default()] {
+        for section in [self.attrs, self.data, PerfSection::default()] {
             bytes.extend(section_bytes(section));
         }
         bytes.extend(bits.iter().flat_map(|word| word.to_le_bytes()));
@@ -182,7 +182,7 @@ pub fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn section_bytes(section: Section) -> Vec<u8> {
+fn section_bytes(section: PerfSection) -> Vec<u8> {
     [section.offset, section.size].into_iter().flat_map(u64::to_le_bytes).collect()
 }
 

@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::checker::{Checker, Context};
 
 /// A table: an object with columns of length `length`.
-pub(super) struct Table<'a> {
+pub(super) struct CheckedTable<'a> {
     path: String,
     columns: &'a Value,
     pub(super) length: usize,
 }
 
-impl<'a> Table<'a> {
+impl<'a> CheckedTable<'a> {
     /// The member `name` of `object`.
     pub(super) fn new(checker: &mut Checker, parent: &str, object: &'a Value, name: &str) -> Self {
         let path = format!("{parent}.{name}");
@@ -111,7 +111,7 @@ pub(super) fn check_code_tables(
     object: &Value,
     context: &Context<'_>,
 ) -> TableSizes {
-    let mut table = |name| Table::new(checker, path, object, name);
+    let mut table = |name| CheckedTable::new(checker, path, object, name);
     let (stacks, frames, funcs) = (table("stackTable"), table("frameTable"), table("funcTable"));
     let (resources, symbols) = (table("resourceTable"), table("nativeSymbols"));
     let strings = checker.array(path, object, "stringArray");
@@ -136,7 +136,7 @@ pub(super) fn check_code_tables(
 
 /// The numbers of sources and of source locations.
 fn check_sources(checker: &mut Checker, path: &str, shared: &Value, strings: usize) -> [usize; 2] {
-    let sources = Table::new(checker, path, shared, "sources");
+    let sources = CheckedTable::new(checker, path, shared, "sources");
     let is_text = |_: usize, value: &Value| value.is_null() || value.is_string();
     sources.column(checker, "id", "a string or null", is_text);
     sources.indexes(checker, "filename", strings);
@@ -144,14 +144,14 @@ fn check_sources(checker: &mut Checker, path: &str, shared: &Value, strings: usi
     sources.column(checker, "startColumn", "a column from 1", |_, value| is_int32(value, 1));
     sources.optional_indexes(checker, "sourceMapURL", strings);
     sources.column(checker, "content", "a string or null", is_text);
-    let locations = Table::new(checker, path, shared, "sourceLocationTable");
+    let locations = CheckedTable::new(checker, path, shared, "sourceLocationTable");
     locations.indexes(checker, "source", sources.length);
     locations.column(checker, "line", "a line", |_, value| is_line(value));
     locations.column(checker, "column", "a column", |_, value| is_line(value));
     [sources.length, locations.length]
 }
 
-fn check_resources(checker: &mut Checker, resources: &Table<'_>, strings: usize, libs: usize) {
+fn check_resources(checker: &mut Checker, resources: &CheckedTable<'_>, strings: usize, libs: usize) {
     resources.optional_indexes(checker, "lib", libs);
     resources.indexes(checker, "name", strings);
     resources.optional_indexes(checker, "host", strings);
@@ -161,7 +161,7 @@ fn check_resources(checker: &mut Checker, resources: &Table<'_>, strings: usize,
     });
 }
 
-fn check_native_symbols(checker: &mut Checker, symbols: &Table<'_>, strings: usize, libs: usize) {
+fn check_native_symbols(checker: &mut Checker, symbols: &CheckedTable<'_>, strings: usize, libs: usize) {
     symbols.indexes(checker, "libIndex", libs);
     symbols.column(checker, "address", "a 32-bit address", |_, value| is_int32(value, 0));
     symbols.indexes(checker, "name", strings);
@@ -170,7 +170,7 @@ fn check_native_symbols(checker: &mut Checker, symbols: &Table<'_>, strings: usi
 
 fn check_funcs(
     checker: &mut Checker,
-    funcs: &Table<'_>,
+    funcs: &CheckedTable<'_>,
     [strings, resources, sources]: [usize; 3],
     is_v66: bool,
 ) {
@@ -191,7 +191,7 @@ fn check_funcs(
 
 fn check_frames(
     checker: &mut Checker,
-    frames: &Table<'_>,
+    frames: &CheckedTable<'_>,
     [funcs, symbols, locations]: [usize; 3],
     context: &Context<'_>,
 ) {
@@ -208,7 +208,12 @@ fn check_frames(
 }
 
 /// Categories are bytes. A subcategory must belong to its category, and exist if there is a category.
-fn check_category_columns(checker: &mut Checker, table: &Table<'_>, categories: &[usize], is_optional: bool) {
+fn check_category_columns(
+    checker: &mut Checker,
+    table: &CheckedTable<'_>,
+    categories: &[usize],
+    is_optional: bool,
+) {
     table.column(checker, "category", "a category", |_, value| {
         (is_optional && value.is_null()) || is_index(value, categories.len().min(256))
     });
@@ -222,10 +227,10 @@ fn check_category_columns(checker: &mut Checker, table: &Table<'_>, categories: 
 /// would rename it. A symbol must be in the lib of its frame.
 fn check_frame_libs(
     checker: &mut Checker,
-    frames: &Table<'_>,
-    funcs: &Table<'_>,
-    resources: &Table<'_>,
-    symbols: &Table<'_>,
+    frames: &CheckedTable<'_>,
+    funcs: &CheckedTable<'_>,
+    resources: &CheckedTable<'_>,
+    symbols: &CheckedTable<'_>,
 ) {
     let lib_of = |row: usize| {
         let resource = funcs.index_at("resource", frames.index_at("func", row)?)?;
@@ -249,7 +254,7 @@ fn check_frame_libs(
     }
 }
 
-fn check_stacks(checker: &mut Checker, stacks: &Table<'_>, frames: usize, context: &Context<'_>) {
+fn check_stacks(checker: &mut Checker, stacks: &CheckedTable<'_>, frames: usize, context: &Context<'_>) {
     stacks.indexes(checker, "frame", frames);
     if context.is_v66 {
         stacks.column(checker, "prefixOffset", "an offset to an earlier row, or 0", |row, value| {
@@ -264,7 +269,7 @@ fn check_stacks(checker: &mut Checker, stacks: &Table<'_>, frames: usize, contex
 }
 
 /// An inlined frame must be the child of the frame that it is inlined into, with the same address and symbol.
-fn check_inlining(checker: &mut Checker, stacks: &Table<'_>, frames: &Table<'_>, is_v66: bool) {
+fn check_inlining(checker: &mut Checker, stacks: &CheckedTable<'_>, frames: &CheckedTable<'_>, is_v66: bool) {
     let prefix = |row: usize| {
         if is_v66 {
             stacks

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::check_tables::{Table, TableSizes, check_code_tables};
+use super::check_tables::{CheckedTable, TableSizes, check_code_tables};
 use super::checker::{Checker, Context};
 use super::subset::is_interned;
 use crate::counter::{CounterGraph, GraphColor};
@@ -87,7 +87,7 @@ fn check_weight_type(checker: &mut Checker, path: &str, profile: &Value, samples
 }
 
 fn check_samples(checker: &mut Checker, path: &str, thread: &Value, sizes: TableSizes, is_v66: bool) {
-    let samples = Table::new(checker, path, thread, "samples");
+    let samples = CheckedTable::new(checker, path, thread, "samples");
     samples.optional_indexes(checker, "stack", sizes.stacks);
     check_times(checker, &samples, is_v66);
     // The readers of version 49 support only integers, and no null.
@@ -104,7 +104,7 @@ fn check_samples(checker: &mut Checker, path: &str, thread: &Value, sizes: Table
 }
 
 /// Times must not decrease.
-fn check_times(checker: &mut Checker, table: &Table<'_>, is_v66: bool) {
+fn check_times(checker: &mut Checker, table: &CheckedTable<'_>, is_v66: bool) {
     let is_time = |value: &Value| value.as_f64().is_some_and(|time| time >= 0.0);
     if is_v66 && table.has("timeDeltas") {
         table.column(checker, "timeDeltas", "a difference not below 0", |_, value| is_time(value));
@@ -137,7 +137,7 @@ fn check_markers(
     sizes: TableSizes,
     context: &Context<'_>,
 ) {
-    let markers = Table::new(checker, path, thread, "markers");
+    let markers = CheckedTable::new(checker, path, thread, "markers");
     markers.indexes(checker, "name", sizes.strings);
     markers.indexes(checker, "category", context.categories.len().min(256));
     markers.column(checker, "phase", "a phase from 0 to 3", |_, value| {
@@ -208,7 +208,7 @@ pub(super) fn check_counters(checker: &mut Checker, profile: &Value, context: &C
         let thread = &profile["threads"][counter["mainThreadIndex"].as_u64().unwrap_or(u64::MAX) as usize];
         let is_main = thread["isMainThread"] == true && thread["pid"] == counter["pid"];
         checker.rule(is_main, format!("{path}.mainThreadIndex"), "is not the main thread of its pid");
-        let samples = Table::new(checker, &path, counter, "samples");
+        let samples = CheckedTable::new(checker, &path, counter, "samples");
         check_times(checker, &samples, context.is_v66);
         samples.column(checker, "count", "a number", |_, value| value.is_number());
         if samples.has("number") {

@@ -23,7 +23,7 @@ impl fmt::Display for Violation {
 }
 
 /// A member of an object: its name, the expected value in words, and a function that checks the value.
-pub(super) type Member<'a> = (&'a str, &'a str, fn(&Value) -> bool);
+pub(super) type MemberRule<'a> = (&'a str, &'a str, fn(&Value) -> bool);
 
 /// Collects violations.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Checker {
     }
 
     /// Checks that members exist and have the expected values.
-    pub(super) fn members(&mut self, path: &str, object: &Value, members: &[Member<'_>]) {
+    pub(super) fn members(&mut self, path: &str, object: &Value, members: &[MemberRule<'_>]) {
         for &(name, expected, accepts) in members {
             match object.get(name) {
                 Some(value) if accepts(value) => {}

@@ -27,10 +27,10 @@ pub(super) fn compress<W: Write>(
     output: W,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<W> {
-    let queue = Queue::default();
+    let queue = BlockQueue::default();
     thread::scope(|scope| {
         // Threads that wait for work must learn that there is none, even if this function fails.
-        let _closing = Closing(&queue);
+        let _closing = QueueCloser(&queue);
         let mut compressor = Compressor::new(scope, &queue, output);
         compressor.output.write_all(&HEADER)?;
         write(&mut compressor)?;
@@ -41,12 +41,12 @@ pub(super) fn compress<W: Write>(
 /// Receives text, and writes it compressed.
 struct Compressor<'scope, 'env, W> {
     scope: &'scope Scope<'scope, 'env>,
-    queue: &'env Queue,
+    queue: &'env BlockQueue,
     output: W,
     text: Vec<u8>,
     compress: Compress,
     /// The blocks that are not written yet, in order.
-    waiting: VecDeque<Receiver<Block>>,
+    waiting: VecDeque<Receiver<CompressedBlock>>,
     /// The maximum number of other threads that compress.
     threads: usize,
     started: bool,
@@ -54,28 +54,28 @@ struct Compressor<'scope, 'env, W> {
 }
 
 /// A block to compress.
-struct Job {
+struct BlockJob {
     text: Vec<u8>,
-    done: SyncSender<Block>,
+    done: SyncSender<CompressedBlock>,
 }
 
 /// A compressed block, and its text's checksum. The text's memory is reused.
-struct Block {
+struct CompressedBlock {
     compressed: Vec<u8>,
     text: Vec<u8>,
     crc: Crc,
 }
 
-impl Job {
+impl BlockJob {
     fn run(self, compress: &mut Compress) {
         let Self { text, done } = self;
-        let block = Block::of(text, compress);
+        let block = CompressedBlock::of(text, compress);
         // The receiver is gone only if writing has failed.
         let _ = done.send(block);
     }
 }
 
-impl Block {
+impl CompressedBlock {
     fn of(text: Vec<u8>, compress: &mut Compress) -> Self {
         let mut crc = Crc::new();
         crc.update(&text);
@@ -95,7 +95,7 @@ impl Block {
 }
 
 impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
-    fn new(scope: &'scope Scope<'scope, 'env>, queue: &'env Queue, output: W) -> Self {
+    fn new(scope: &'scope Scope<'scope, 'env>, queue: &'env BlockQueue, output: W) -> Self {
         let threads = cpu_count().get();
         Self {
             scope,
@@ -111,7 +111,7 @@ impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
     }
 
     fn finish(mut self) -> io::Result<W> {
-        let last = Block::of(std::mem::take(&mut self.text), &mut self.compress);
+        let last = CompressedBlock::of(std::mem::take(&mut self.text), &mut self.compress);
         while !self.waiting.is_empty() {
             self.write_oldest()?;
         }
@@ -133,7 +133,7 @@ impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
             }
         }
         let (done, block) = mpsc::sync_channel(1);
-        self.queue.push(Job { text: std::mem::take(&mut self.text), done });
+        self.queue.push(BlockJob { text: std::mem::take(&mut self.text), done });
         self.waiting.push_back(block);
         while self.waiting.len() > 2 * self.threads {
             self.write_oldest()?;
@@ -166,7 +166,7 @@ impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
         Ok(())
     }
 
-    fn write_block(&mut self, block: &Block) -> io::Result<()> {
+    fn write_block(&mut self, block: &CompressedBlock) -> io::Result<()> {
         self.crc.combine(&block.crc);
         self.output.write_all(&block.compressed)
     }
@@ -193,28 +193,28 @@ fn new_compress() -> Compress {
 
 /// The blocks that no thread compresses yet.
 #[derive(Default)]
-struct Queue {
+struct BlockQueue {
     state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct QueueState {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<BlockJob>,
     closed: bool,
 }
 
-impl Queue {
+impl BlockQueue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, job: Job) {
+    fn push(&self, job: BlockJob) {
         self.lock().jobs.push_back(job);
         self.changed.notify_one();
     }
 
-    fn take(&self) -> Option<Job> {
+    fn take(&self) -> Option<BlockJob> {
         self.lock().jobs.pop_front()
     }
 
@@ -234,9 +234,9 @@ impl Queue {
 }
 
 /// Closes the queue at the end of its scope.
-struct Closing<'a>(&'a Queue);
+struct QueueCloser<'a>(&'a BlockQueue);
 
-impl Drop for Closing<'_> {
+impl Drop for QueueCloser<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.closed = true;
@@ -297,8 +297,8 @@ mod tests {
 
     #[test]
     fn an_error_of_the_output_ends_it() {
-        struct Full(usize);
-        impl Write for Full {
+        struct FullOutput(usize);
+        impl Write for FullOutput {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
                 Ok(bytes.len())
@@ -309,7 +309,7 @@ mod tests {
         }
         let text = text(20 * BLOCK_SIZE);
         for room in [0, 5, 1 << 20] {
-            let result = compress(Full(room), |compressor| compressor.write_all(&text));
+            let result = compress(FullOutput(room), |compressor| compressor.write_all(&text));
             assert_eq!(result.err().map(|error| error.kind()), Some(io::ErrorKind::StorageFull), "{room}");
         }
     }

@@ -8,7 +8,7 @@
 use std::io::Write;
 
 use super::json::JsonWriter;
-use super::raw::{Index, RawFrames};
+use super::raw::{RawFrames, RawIndex};
 use super::raw_profile::RawProfile;
 use crate::category::CategoryPair;
 use crate::code::Frame;
@@ -82,8 +82,9 @@ fn undo_frames(frames: &mut RawFrames, idle: usize) {
     };
     for (category, subcategory) in categories.iter_mut().zip(subcategories) {
         if category.get().is_some_and(|category| category as usize == idle) {
-            *category = subcategory.get().and_then(|own| own.checked_sub(1)).map_or(Index::NONE, Index::new);
-            *subcategory = Index::new(0);
+            *category =
+                subcategory.get().and_then(|own| own.checked_sub(1)).map_or(RawIndex::NONE, RawIndex::new);
+            *subcategory = RawIndex::new(0);
         }
     }
 }

@@ -360,8 +360,8 @@ mod tests {
 
     #[test]
     fn an_error_of_the_output_is_returned_at_the_end() {
-        struct Full;
-        impl Write for Full {
+        struct FullOutput;
+        impl Write for FullOutput {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::StorageFull.into())
             }
@@ -369,7 +369,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut json = JsonWriter::new(Full);
+        let mut json = JsonWriter::new(FullOutput);
         json.array(0..100_000u64, JsonWriter::integer);
         assert_eq!(json.finish().err().unwrap().kind(), io::ErrorKind::StorageFull);
     }

@@ -126,51 +126,51 @@ pub(super) struct RawTables {
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawStacks {
-    pub(super) frame: Vec<Index>,
+    pub(super) frame: Vec<RawIndex>,
     /// Until version 65.
-    pub(super) prefix: Option<Vec<Index>>,
+    pub(super) prefix: Option<Vec<RawIndex>>,
     /// Since version 66.
-    pub(super) prefix_offset: Option<Vec<Index>>,
+    pub(super) prefix_offset: Option<Vec<RawIndex>>,
     /// Until version 52.
-    pub(super) category: Option<Vec<Index>>,
+    pub(super) category: Option<Vec<RawIndex>>,
     /// Until version 52.
-    pub(super) subcategory: Option<Vec<Index>>,
+    pub(super) subcategory: Option<Vec<RawIndex>>,
     pub(super) length: Option<usize>,
 }
 
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawFrames {
-    pub(super) address: Option<Vec<Index>>,
-    pub(super) inline_depth: Option<Vec<Index>>,
-    pub(super) category: Option<Vec<Index>>,
-    pub(super) subcategory: Option<Vec<Index>>,
-    pub(super) func: Vec<Index>,
-    pub(super) native_symbol: Option<Vec<Index>>,
-    pub(super) line: Option<Vec<Index>>,
-    pub(super) column: Option<Vec<Index>>,
+    pub(super) address: Option<Vec<RawIndex>>,
+    pub(super) inline_depth: Option<Vec<RawIndex>>,
+    pub(super) category: Option<Vec<RawIndex>>,
+    pub(super) subcategory: Option<Vec<RawIndex>>,
+    pub(super) func: Vec<RawIndex>,
+    pub(super) native_symbol: Option<Vec<RawIndex>>,
+    pub(super) line: Option<Vec<RawIndex>>,
+    pub(super) column: Option<Vec<RawIndex>>,
     /// Since version 70; before, a frame's lib was that of its function's resource.
-    pub(super) lib: Option<Vec<Index>>,
+    pub(super) lib: Option<Vec<RawIndex>>,
     /// Since version 64.
-    pub(super) original_location: Option<Vec<Index>>,
+    pub(super) original_location: Option<Vec<RawIndex>>,
     pub(super) length: Option<usize>,
 }
 
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawFuncs {
-    pub(super) name: Vec<Index>,
+    pub(super) name: Vec<RawIndex>,
     #[serde(rename = "isJS")]
     pub(super) is_js: Option<Vec<Flag>>,
     #[serde(rename = "relevantForJS")]
     pub(super) relevant_for_js: Option<Vec<Flag>>,
-    pub(super) resource: Option<Vec<Index>>,
+    pub(super) resource: Option<Vec<RawIndex>>,
     /// Since version 58.
-    pub(super) source: Option<Vec<Index>>,
+    pub(super) source: Option<Vec<RawIndex>>,
     /// Until version 57.
-    pub(super) file_name: Option<Vec<Index>>,
-    pub(super) line_number: Option<Vec<Index>>,
-    pub(super) column_number: Option<Vec<Index>>,
+    pub(super) file_name: Option<Vec<RawIndex>>,
+    pub(super) line_number: Option<Vec<RawIndex>>,
+    pub(super) column_number: Option<Vec<RawIndex>>,
     pub(super) length: Option<usize>,
 }
 
@@ -178,26 +178,26 @@ pub(super) struct RawFuncs {
 #[serde(default)]
 pub(super) struct RawResources {
     /// Until version 69.
-    pub(super) lib: Option<Vec<Index>>,
-    pub(super) name: Vec<Index>,
+    pub(super) lib: Option<Vec<RawIndex>>,
+    pub(super) name: Vec<RawIndex>,
     pub(super) length: Option<usize>,
 }
 
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawNativeSymbols {
-    pub(super) lib_index: Vec<Index>,
-    pub(super) address: Vec<Index>,
-    pub(super) name: Vec<Index>,
+    pub(super) lib_index: Vec<RawIndex>,
+    pub(super) address: Vec<RawIndex>,
+    pub(super) name: Vec<RawIndex>,
     /// Since version 42.
-    pub(super) function_size: Option<Vec<Index>>,
+    pub(super) function_size: Option<Vec<RawIndex>>,
     pub(super) length: Option<usize>,
 }
 
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct RawSources {
-    pub(super) filename: Vec<Index>,
+    pub(super) filename: Vec<RawIndex>,
     pub(super) length: Option<usize>,
 }
 
@@ -205,9 +205,9 @@ pub(super) struct RawSources {
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct RawLocations {
-    pub(super) source: Vec<Index>,
-    pub(super) line: Vec<Index>,
-    pub(super) column: Vec<Index>,
+    pub(super) source: Vec<RawIndex>,
+    pub(super) line: Vec<RawIndex>,
+    pub(super) column: Vec<RawIndex>,
     pub(super) length: Option<usize>,
 }
 
@@ -224,8 +224,8 @@ pub(super) struct RawThread {
     /// Since version 46.
     pub(super) is_main_thread: Option<bool>,
     pub(super) process_name: Option<String>,
-    pub(super) pid: Text,
-    pub(super) tid: Text,
+    pub(super) pid: RawText,
+    pub(super) tid: RawText,
     pub(super) samples: RawSamples,
     pub(super) markers: RawMarkers,
     /// Until version 40.
@@ -241,17 +241,17 @@ pub(super) struct RawThread {
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawSamples {
-    pub(super) stack: Vec<Index>,
-    pub(super) time: Option<Vec<Number>>,
+    pub(super) stack: Vec<RawIndex>,
+    pub(super) time: Option<Vec<RawNumber>>,
     /// Since version 50.
-    pub(super) time_deltas: Option<Vec<Number>>,
-    pub(super) weight: Option<Vec<Number>>,
+    pub(super) time_deltas: Option<Vec<RawNumber>>,
+    pub(super) weight: Option<Vec<RawNumber>>,
     pub(super) weight_type: Option<String>,
     #[serde(rename = "threadCPUDelta")]
-    pub(super) thread_cpu_delta: Option<Vec<Number>>,
+    pub(super) thread_cpu_delta: Option<Vec<RawNumber>>,
     /// An extension: the number of intervals of waiting that a sample stands for.
     #[serde(rename = "nyquistOffCpuWeight")]
-    pub(super) off_cpu_weight: Option<Vec<Number>>,
+    pub(super) off_cpu_weight: Option<Vec<RawNumber>>,
     pub(super) length: Option<usize>,
 }
 
@@ -259,11 +259,11 @@ pub(super) struct RawSamples {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawMarkers {
     pub(super) data: Vec<Value>,
-    pub(super) name: Vec<Index>,
-    pub(super) start_time: Vec<Number>,
-    pub(super) end_time: Vec<Number>,
-    pub(super) phase: Vec<Index>,
-    pub(super) category: Vec<Index>,
+    pub(super) name: Vec<RawIndex>,
+    pub(super) start_time: Vec<RawNumber>,
+    pub(super) end_time: Vec<RawNumber>,
+    pub(super) phase: Vec<RawIndex>,
+    pub(super) category: Vec<RawIndex>,
     pub(super) length: Option<usize>,
 }
 
@@ -274,7 +274,7 @@ pub(super) struct RawCounter {
     pub(super) category: String,
     pub(super) description: String,
     pub(super) color: Option<String>,
-    pub(super) pid: Text,
+    pub(super) pid: RawText,
     pub(super) samples: RawCounterSamples,
     /// Until version 47, instead of `samples`.
     pub(super) sample_groups: Vec<RawSampleGroup>,
@@ -290,10 +290,10 @@ pub(super) struct RawSampleGroup {
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawCounterSamples {
-    pub(super) time: Option<Vec<Number>>,
-    pub(super) time_deltas: Option<Vec<Number>>,
-    pub(super) count: Vec<Number>,
-    pub(super) number: Option<Vec<Number>>,
+    pub(super) time: Option<Vec<RawNumber>>,
+    pub(super) time_deltas: Option<Vec<RawNumber>>,
+    pub(super) count: Vec<RawNumber>,
+    pub(super) number: Option<Vec<RawNumber>>,
     pub(super) length: Option<usize>,
 }
 
@@ -310,9 +310,9 @@ pub(super) struct RawDisplay {
 
 /// An index or another number of up to 32 bits; `null` and -1 mean none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Index(u32);
+pub(super) struct RawIndex(u32);
 
-impl Index {
+impl RawIndex {
     pub(super) const NONE: Self = Self(u32::MAX);
 
     /// An index, or none if it is too large.
@@ -327,11 +327,11 @@ impl Index {
 
 /// A number; `null` is read as NaN, which JSON itself cannot represent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Number(pub(super) f64);
+pub(super) struct RawNumber(pub(super) f64);
 
 /// Text, or a number converted to its digits: pids before version 47, and all tids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Text {
+pub(super) struct RawText {
     pub(super) text: String,
     pub(super) was_number: bool,
 }
@@ -339,28 +339,28 @@ pub(super) struct Text {
 struct IndexVisitor;
 
 impl Visitor<'_> for IndexVisitor {
-    type Value = Index;
+    type Value = RawIndex;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an index below 2^32 - 1, -1 or null")
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Index, E> {
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<RawIndex, E> {
         match u32::try_from(value) {
-            Ok(value) if value != u32::MAX => Ok(Index(value)),
+            Ok(value) if value != u32::MAX => Ok(RawIndex(value)),
             _ => Err(E::invalid_value(de::Unexpected::Unsigned(value), &self)),
         }
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Index, E> {
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<RawIndex, E> {
         match u64::try_from(value) {
             Ok(value) => self.visit_u64(value),
-            Err(_) if value == -1 => Ok(Index::NONE),
+            Err(_) if value == -1 => Ok(RawIndex::NONE),
             Err(_) => Err(E::invalid_value(de::Unexpected::Signed(value), &self)),
         }
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Index, E> {
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<RawIndex, E> {
         if value.fract() == 0.0 && (-1.0..f64::from(u32::MAX)).contains(&value) {
             self.visit_i64(value as i64)
         } else {
@@ -368,12 +368,12 @@ impl Visitor<'_> for IndexVisitor {
         }
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Index, E> {
-        Ok(Index::NONE)
+    fn visit_unit<E: de::Error>(self) -> Result<RawIndex, E> {
+        Ok(RawIndex::NONE)
     }
 }
 
-impl<'de> Deserialize<'de> for Index {
+impl<'de> Deserialize<'de> for RawIndex {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(IndexVisitor)
     }
@@ -382,30 +382,30 @@ impl<'de> Deserialize<'de> for Index {
 struct NumberVisitor;
 
 impl Visitor<'_> for NumberVisitor {
-    type Value = Number;
+    type Value = RawNumber;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number or null")
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Number, E> {
-        Ok(Number(value as f64))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<RawNumber, E> {
+        Ok(RawNumber(value as f64))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Number, E> {
-        Ok(Number(value as f64))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<RawNumber, E> {
+        Ok(RawNumber(value as f64))
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Number, E> {
-        Ok(Number(value))
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<RawNumber, E> {
+        Ok(RawNumber(value))
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Number, E> {
-        Ok(Number(f64::NAN))
+    fn visit_unit<E: de::Error>(self) -> Result<RawNumber, E> {
+        Ok(RawNumber(f64::NAN))
     }
 }
 
-impl<'de> Deserialize<'de> for Number {
+impl<'de> Deserialize<'de> for RawNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumberVisitor)
     }
@@ -414,34 +414,34 @@ impl<'de> Deserialize<'de> for Number {
 struct TextVisitor;
 
 impl Visitor<'_> for TextVisitor {
-    type Value = Text;
+    type Value = RawText;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string or a number")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
-        Ok(Text { text: text.into(), was_number: false })
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<RawText, E> {
+        Ok(RawText { text: text.into(), was_number: false })
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Text, E> {
-        Ok(Text { text: value.to_string(), was_number: true })
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<RawText, E> {
+        Ok(RawText { text: value.to_string(), was_number: true })
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Text, E> {
-        Ok(Text { text: value.to_string(), was_number: true })
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<RawText, E> {
+        Ok(RawText { text: value.to_string(), was_number: true })
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Text, E> {
-        Ok(Text { text: value.to_string(), was_number: true })
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<RawText, E> {
+        Ok(RawText { text: value.to_string(), was_number: true })
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Text, E> {
-        Ok(Text::default())
+    fn visit_unit<E: de::Error>(self) -> Result<RawText, E> {
+        Ok(RawText::default())
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for RawText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextVisitor)
     }
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn an_index_is_small_whole_and_not_negative() {
         let check = |json: &str, expected: Option<Option<u32>>| {
-            assert_eq!(serde_json::from_str::<Index>(json).ok().map(Index::get), expected, "{json}");
+            assert_eq!(serde_json::from_str::<RawIndex>(json).ok().map(RawIndex::get), expected, "{json}");
         };
         check("0", Some(Some(0)));
         check("7.0", Some(Some(7)));

@@ -11,7 +11,7 @@ use super::gecko;
 use super::idle_category;
 use super::raw_gecko::RawProcess;
 use super::raw_profile::RawProfile;
-use super::read_ahead::{Chunks, parse_ahead};
+use super::read_ahead::{ChunkReader, parse_ahead};
 use super::read_error::{NEWEST_VERSION, OLDEST_VERSION, ReadError};
 use super::read_meta::{read_categories, read_marker_schemas, read_meta};
 use super::read_tables::{SharedTables, add_libs};
@@ -37,7 +37,7 @@ pub fn read(input: impl Read) -> Result<Profile, ReadError> {
     }
 }
 
-fn parse_gzip(input: &mut Chunks<'_>) -> Result<RawProfile, ReadError> {
+fn parse_gzip(input: &mut ChunkReader<'_>) -> Result<RawProfile, ReadError> {
     let parsed = parse(input, gzip_error);
     if let Err(ReadError::NotJson(_)) = parsed {
         // Damaged data may decompress to anything. The checksum at the end distinguishes it from data that
@@ -55,11 +55,11 @@ fn gzip_error(error: io::Error) -> ReadError {
     }
 }
 
-fn parse(input: &mut Chunks<'_>, io_error: fn(io::Error) -> ReadError) -> Result<RawProfile, ReadError> {
+fn parse(input: &mut ChunkReader<'_>, io_error: fn(io::Error) -> ReadError) -> Result<RawProfile, ReadError> {
     let mut raw = RawProfile::default();
     // The parser reads byte by byte, which is fast only with an owned buffered reader.
     let mut json = serde_json::Deserializer::from_reader(BufReader::new(input));
-    let parsed = Document(&mut raw).deserialize(&mut json).and_then(|()| json.end());
+    let parsed = ProfileDocument(&mut raw).deserialize(&mut json).and_then(|()| json.end());
     match parsed {
         Ok(()) => check_version(&raw).map(|()| raw),
         Err(error) => Err(match error.classify() {
@@ -87,9 +87,9 @@ fn check_version(raw: &RawProfile) -> Result<(), ReadError> {
 
 /// The document, read into a profile of the caller. After an error this contains the members before the
 /// error.
-struct Document<'a>(&'a mut RawProfile);
+struct ProfileDocument<'a>(&'a mut RawProfile);
 
-impl<'de> DeserializeSeed<'de> for Document<'_> {
+impl<'de> DeserializeSeed<'de> for ProfileDocument<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -97,7 +97,7 @@ impl<'de> DeserializeSeed<'de> for Document<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Document<'_> {
+impl<'de> Visitor<'de> for ProfileDocument<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for Document<'_> {
     }
 }
 
-impl Document<'_> {
+impl ProfileDocument<'_> {
     /// A member of a gecko document, which has only its libs before `meta`.
     fn gecko_member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         let process = self.0.gecko.get_or_insert_default();

@@ -12,19 +12,22 @@ const CHUNK_SIZE: usize = 256 * 1024;
 /// The number of chunks that may wait for the parser.
 const CHUNKS_AHEAD: usize = 8;
 
-type Chunk = io::Result<Vec<u8>>;
+type ReadResult = io::Result<Vec<u8>>;
 
 /// Runs `parse` on a separate thread with the data that this thread reads from `input`. If `parse` returns
 /// before the end, reading stops. If no thread can be started, `parse` reads directly.
-pub(super) fn parse_ahead<T: Send>(input: impl Read, parse: impl FnOnce(&mut Chunks<'_>) -> T + Send) -> T {
+pub(super) fn parse_ahead<T: Send>(
+    input: impl Read,
+    parse: impl FnOnce(&mut ChunkReader<'_>) -> T + Send,
+) -> T {
     // If the thread does not start, its closure is dropped.
     let parse = Mutex::new(Some(parse));
     let take = || parse.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (sender, receiver) = mpsc::sync_channel(CHUNKS_AHEAD);
     let parsed = thread::scope(|scope| {
-        let parse = move || take().map(|parse| parse(&mut Chunks::of(Source::Ahead(receiver))));
+        let parse = move || take().map(|parse| parse(&mut ChunkReader::of(InputSource::Ahead(receiver))));
         let Some(parser) = spawn_helper(scope, parse) else {
-            return take().map(|parse| parse(&mut Chunks::of(Source::Input(Box::new(input)))));
+            return take().map(|parse| parse(&mut ChunkReader::of(InputSource::Input(Box::new(input)))));
         };
         read_all(input, &sender);
         drop(sender);
@@ -35,7 +38,7 @@ pub(super) fn parse_ahead<T: Send>(input: impl Read, parse: impl FnOnce(&mut Chu
 }
 
 /// Sends the input until its end or first error, or until the receiver is gone.
-fn read_all(mut input: impl Read, sender: &SyncSender<Chunk>) {
+fn read_all(mut input: impl Read, sender: &SyncSender<ReadResult>) {
     loop {
         let mut chunk = Vec::with_capacity(CHUNK_SIZE);
         let read = input.by_ref().take(CHUNK_SIZE as u64).read_to_end(&mut chunk);
@@ -54,23 +57,23 @@ fn read_all(mut input: impl Read, sender: &SyncSender<Chunk>) {
 }
 
 /// The chunks as one stream.
-pub(super) struct Chunks<'i> {
-    source: Source<'i>,
+pub(super) struct ChunkReader<'i> {
+    source: InputSource<'i>,
     chunk: Vec<u8>,
     position: usize,
 }
 
 /// The source of chunks.
-enum Source<'i> {
+enum InputSource<'i> {
     /// Another thread.
-    Ahead(Receiver<Chunk>),
+    Ahead(Receiver<ReadResult>),
     /// The input itself.
     Input(Box<dyn Read + 'i>),
 }
 
-impl Source<'_> {
+impl InputSource<'_> {
     /// The next chunk; `None` at the end.
-    fn next(&mut self) -> Option<Chunk> {
+    fn next(&mut self) -> Option<ReadResult> {
         match self {
             Self::Ahead(receiver) => receiver.recv().ok(),
             Self::Input(input) => {
@@ -92,13 +95,13 @@ fn retry_on_intr(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usiz
     }
 }
 
-impl<'i> Chunks<'i> {
-    fn of(source: Source<'i>) -> Self {
+impl<'i> ChunkReader<'i> {
+    fn of(source: InputSource<'i>) -> Self {
         Self { source, chunk: Vec::new(), position: 0 }
     }
 }
 
-impl Read for Chunks<'_> {
+impl Read for ChunkReader<'_> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         while self.position == self.chunk.len() {
             let Some(chunk) = self.source.next() else { return Ok(0) };
@@ -127,7 +130,7 @@ mod tests {
     #[test]
     fn without_a_thread_the_input_is_read_as_it_is() {
         let input: Vec<u8> = (0..=3 * CHUNK_SIZE).map(|index| (index % 251) as u8).collect();
-        let (mut output, mut chunks) = (Vec::new(), Chunks::of(Source::Input(Box::new(&*input))));
+        let (mut output, mut chunks) = (Vec::new(), ChunkReader::of(InputSource::Input(Box::new(&*input))));
         chunks.read_to_end(&mut output).unwrap();
         assert!(input == output);
     }
@@ -143,13 +146,13 @@ mod tests {
 
     #[test]
     fn what_came_before_an_error_is_parsed_first() {
-        struct Broken;
-        impl Read for Broken {
+        struct BrokenInput;
+        impl Read for BrokenInput {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::IsADirectory.into())
             }
         }
-        let (read, error) = parse_ahead(b"start".chain(Broken), |chunks| {
+        let (read, error) = parse_ahead(b"start".chain(BrokenInput), |chunks| {
             let mut start = [0; 5];
             (
                 chunks.read_exact(&mut start).map(|()| start),

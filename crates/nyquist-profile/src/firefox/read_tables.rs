@@ -3,8 +3,8 @@
 use super::breakpad_id::is_breakpad_id;
 use super::flag::Flag;
 use super::raw::{
-    Index, RawFrames, RawFuncs, RawLib, RawLocations, RawNativeSymbols, RawResources, RawSources, RawStacks,
-    RawTables,
+    RawFrames, RawFuncs, RawIndex, RawLib, RawLocations, RawNativeSymbols, RawResources, RawSources,
+    RawStacks, RawTables,
 };
 use super::read_error::{Inconsistency, ReadError};
 use crate::builder::ProfileBuilder;
@@ -15,12 +15,12 @@ use crate::profile::Profile;
 
 /// A table whose columns are being read: its name for errors, and its number of rows.
 #[derive(Clone, Copy)]
-pub(super) struct Table {
+pub(super) struct TableReader {
     name: &'static str,
     pub(super) length: usize,
 }
 
-impl Table {
+impl TableReader {
     /// The table of that name. Its length is `length`, or that of its main column if `length` is missing.
     pub(super) fn new(name: &'static str, length: Option<usize>, main_column: usize) -> Self {
         Self { name, length: length.unwrap_or(main_column) }
@@ -58,7 +58,7 @@ impl Table {
         self,
         column: &'static str,
         row: usize,
-        index: Index,
+        index: RawIndex,
         target: &[T],
     ) -> Result<T, ReadError> {
         let value = index.get().and_then(|index| target.get(index as usize));
@@ -70,7 +70,7 @@ impl Table {
         self,
         column: &'static str,
         row: usize,
-        index: Option<Index>,
+        index: Option<RawIndex>,
         target: &[T],
     ) -> Result<Option<T>, ReadError> {
         match index {
@@ -79,7 +79,7 @@ impl Table {
         }
     }
 
-    fn out_of_range(self, column: &'static str, row: usize, index: Index, length: usize) -> ReadError {
+    fn out_of_range(self, column: &'static str, row: usize, index: RawIndex, length: usize) -> ReadError {
         let index = index.get().map_or("none".to_owned(), |index| index.to_string());
         self.error(column, Some(row), format!("is {index}, but its target has {length} rows"))
     }
@@ -90,21 +90,21 @@ fn at<T: Copy>(column: Option<&Vec<T>>, row: usize) -> Option<T> {
     column.and_then(|column| column.get(row)).copied()
 }
 
-fn number_at(column: Option<&Vec<Index>>, row: usize) -> Option<u32> {
-    at(column, row).and_then(Index::get)
+fn number_at(column: Option<&Vec<RawIndex>>, row: usize) -> Option<u32> {
+    at(column, row).and_then(RawIndex::get)
 }
 
 /// The strings of a string array, interned on first use. The names of resources are not interned, because
 /// these come from the libs.
 #[derive(Default)]
-pub(super) struct Strings {
+pub(super) struct StringArray {
     texts: Vec<String>,
     ids: Vec<Option<StringId>>,
 }
 
-impl Strings {
+impl StringArray {
     /// Interns the strings in their order, except for the names of resources.
-    fn new(builder: &mut ProfileBuilder, texts: Vec<String>, resource_names: &[Index]) -> Self {
+    fn new(builder: &mut ProfileBuilder, texts: Vec<String>, resource_names: &[RawIndex]) -> Self {
         let mut is_resource = vec![false; texts.len()];
         for index in resource_names.iter().filter_map(|index| index.get()) {
             if let Some(flag) = is_resource.get_mut(index as usize) {
@@ -123,10 +123,10 @@ impl Strings {
     pub(super) fn get(
         &mut self,
         builder: &mut ProfileBuilder,
-        table: Table,
+        table: TableReader,
         column: &'static str,
         row: usize,
-        index: Index,
+        index: RawIndex,
     ) -> Result<StringId, ReadError> {
         let id = index.get().and_then(|index| self.find(builder, index));
         id.ok_or_else(|| table.out_of_range(column, row, index, self.texts.len()))
@@ -143,7 +143,7 @@ impl Strings {
 /// The tables that all threads share: all of them since version 60, the strings since 56, the sources
 /// since 58.
 pub(super) struct SharedTables {
-    pub(super) strings: Strings,
+    pub(super) strings: StringArray,
     sources: Vec<SourceId>,
     /// The ids of the stacks, if stacks are shared.
     pub(super) stacks: Option<Vec<StackId>>,
@@ -157,7 +157,7 @@ impl SharedTables {
         libs: &[LibId],
     ) -> Result<Self, ReadError> {
         let mut strings =
-            Strings::new(builder, std::mem::take(&mut raw.string_array), &raw.resource_table.name);
+            StringArray::new(builder, std::mem::take(&mut raw.string_array), &raw.resource_table.name);
         let sources = read_sources(builder, std::mem::take(&mut raw.sources), &mut strings)?;
         let stacks = match raw.stack_table.take() {
             Some(stacks) => Some(read_code(builder, raw, stacks, libs, &mut strings, &sources)?),
@@ -172,10 +172,10 @@ impl SharedTables {
         builder: &mut ProfileBuilder,
         mut raw: RawTables,
         libs: &[LibId],
-    ) -> Result<(Vec<StackId>, Option<Strings>), ReadError> {
+    ) -> Result<(Vec<StackId>, Option<StringArray>), ReadError> {
         let texts = std::mem::take(&mut raw.string_array);
-        let mut own =
-            (self.strings.texts.is_empty()).then(|| Strings::new(builder, texts, &raw.resource_table.name));
+        let mut own = (self.strings.texts.is_empty())
+            .then(|| StringArray::new(builder, texts, &raw.resource_table.name));
         let Some(stacks) = raw.stack_table.take() else { return Ok((Vec::new(), own)) };
         let strings = own.as_mut().unwrap_or(&mut self.strings);
         let stacks = read_code(builder, raw, stacks, libs, strings, &self.sources)?;
@@ -202,9 +202,9 @@ pub(super) fn add_libs(builder: &mut ProfileBuilder, raw: Vec<RawLib>) -> Vec<Li
 fn read_sources(
     builder: &mut ProfileBuilder,
     raw: RawSources,
-    strings: &mut Strings,
+    strings: &mut StringArray,
 ) -> Result<Vec<SourceId>, ReadError> {
-    let table = Table::new("sources", raw.length, raw.filename.len());
+    let table = TableReader::new("sources", raw.length, raw.filename.len());
     let filenames = table.column("filename", raw.filename)?;
     let mut ids = Vec::with_capacity(filenames.len());
     for (row, filename) in filenames.into_iter().enumerate() {
@@ -220,7 +220,7 @@ fn read_code(
     raw: RawTables,
     stacks: RawStacks,
     libs: &[LibId],
-    strings: &mut Strings,
+    strings: &mut StringArray,
     sources: &[SourceId],
 ) -> Result<Vec<StackId>, ReadError> {
     let resources = read_resources(raw.resource_table, libs)?;
@@ -235,7 +235,8 @@ fn read_code(
 
 /// The lib of each resource.
 fn read_resources(raw: RawResources, libs: &[LibId]) -> Result<Vec<Option<LibId>>, ReadError> {
-    let table = Table::new("resourceTable", raw.length, raw.lib.as_ref().map_or(raw.name.len(), Vec::len));
+    let table =
+        TableReader::new("resourceTable", raw.length, raw.lib.as_ref().map_or(raw.name.len(), Vec::len));
     let Some(column) = table.optional("lib", raw.lib)? else { return Ok(vec![None; table.length]) };
     column.into_iter().enumerate().map(|(row, lib)| table.get_optional("lib", row, Some(lib), libs)).collect()
 }
@@ -244,9 +245,9 @@ fn read_native_symbols(
     builder: &mut ProfileBuilder,
     raw: RawNativeSymbols,
     libs: &[LibId],
-    strings: &mut Strings,
+    strings: &mut StringArray,
 ) -> Result<Vec<NativeSymbolId>, ReadError> {
-    let table = Table::new("nativeSymbols", raw.length, raw.lib_index.len());
+    let table = TableReader::new("nativeSymbols", raw.length, raw.lib_index.len());
     let lib_indexes = table.column("libIndex", raw.lib_index)?;
     let addresses = table.column("address", raw.address)?;
     let names = table.column("name", raw.name)?;
@@ -268,10 +269,10 @@ fn read_funcs(
     builder: &mut ProfileBuilder,
     raw: RawFuncs,
     resources: &[Option<LibId>],
-    strings: &mut Strings,
+    strings: &mut StringArray,
     sources: &[SourceId],
 ) -> Result<Vec<FuncId>, ReadError> {
-    let table = Table::new("funcTable", raw.length, raw.name.len());
+    let table = TableReader::new("funcTable", raw.length, raw.name.len());
     let names = table.column("name", raw.name)?;
     let resource_column = table.optional("resource", raw.resource)?;
     let source_column = table.optional("source", raw.source)?;
@@ -307,7 +308,7 @@ fn read_funcs(
 
 /// The categories of frames in a profile that has categories only on its stacks, as old ones do. Each
 /// frame gets the category of its first stack.
-fn frame_categories(frames: &RawFrames, stacks: &RawStacks) -> Option<Vec<Option<(Index, Index)>>> {
+fn frame_categories(frames: &RawFrames, stacks: &RawStacks) -> Option<Vec<Option<(RawIndex, RawIndex)>>> {
     let categories = stacks.category.as_ref().filter(|_| frames.category.is_none())?;
     let mut result = vec![None; frames.func.len()];
     for (row, (&frame, &category)) in stacks.frame.iter().zip(categories).enumerate() {
@@ -328,10 +329,10 @@ struct Location {
 }
 
 fn read_locations(raw: RawLocations, sources: &[SourceId]) -> Result<Vec<Location>, ReadError> {
-    let table = Table::new("sourceLocationTable", raw.length, raw.source.len());
+    let table = TableReader::new("sourceLocationTable", raw.length, raw.source.len());
     let (lines, columns) = (table.column("line", raw.line)?, table.column("column", raw.column)?);
     let source_column = table.column("source", raw.source)?;
-    let read = |(row, &source): (usize, &Index)| {
+    let read = |(row, &source): (usize, &RawIndex)| {
         let source = table.get("source", row, source, sources)?;
         let (line, column) = (number_at(Some(&lines), row), number_at(Some(&columns), row));
         Ok(Location { source, line, column })
@@ -350,10 +351,10 @@ struct FrameTargets<'a> {
 fn read_frames(
     builder: &mut ProfileBuilder,
     raw: RawFrames,
-    inherited: Option<&[Option<(Index, Index)>]>,
+    inherited: Option<&[Option<(RawIndex, RawIndex)>]>,
     targets: &FrameTargets<'_>,
 ) -> Result<Vec<FrameId>, ReadError> {
-    let table = Table::new("frameTable", raw.length, raw.func.len());
+    let table = TableReader::new("frameTable", raw.length, raw.func.len());
     let func_column = table.column("func", raw.func)?;
     let addresses = table.optional("address", raw.address)?;
     let depths = table.optional("inlineDepth", raw.inline_depth)?;
@@ -402,10 +403,10 @@ fn is_of_one_lib(profile: &Profile, func: FuncId, symbol: NativeSymbolId) -> boo
 
 fn read_category(
     builder: &ProfileBuilder,
-    table: Table,
+    table: TableReader,
     row: usize,
-    category: Option<Index>,
-    subcategory: Option<Index>,
+    category: Option<RawIndex>,
+    subcategory: Option<RawIndex>,
 ) -> Result<Option<CategoryPair>, ReadError> {
     let Some(category) = category.filter(|category| category.get().is_some()) else { return Ok(None) };
     let categories = builder.profile().categories();
@@ -416,7 +417,7 @@ fn read_category(
     let Some(known) = category.get().and_then(|category| categories.get(category as usize)) else {
         return Err(table.out_of_range("category", row, category, categories.len()));
     };
-    let subcategory = subcategory.and_then(Index::get).unwrap_or(0);
+    let subcategory = subcategory.and_then(RawIndex::get).unwrap_or(0);
     if subcategory as usize >= known.subcategories.len() {
         let problem = format!("is {subcategory}, but its category has {}", known.subcategories.len());
         return Err(table.error("subcategory", Some(row), problem));
@@ -430,7 +431,7 @@ fn read_stacks(
     raw: RawStacks,
     frames: &[FrameId],
 ) -> Result<Vec<StackId>, ReadError> {
-    let table = Table::new("stackTable", raw.length, raw.frame.len());
+    let table = TableReader::new("stackTable", raw.length, raw.frame.len());
     let frame_column = table.column("frame", raw.frame)?;
     let prefixes = table.optional("prefix", raw.prefix)?;
     let offsets = table.optional("prefixOffset", raw.prefix_offset)?;

@@ -6,11 +6,12 @@ use serde_json::Value;
 use super::exact_rows::sample_of_exact_row;
 use super::idle_rows::is_idle_row;
 use super::raw::{
-    Index, Number, RawCounter, RawCounterSamples, RawDisplay, RawMarkers, RawSamples, RawTables, RawThread,
+    RawCounter, RawCounterSamples, RawDisplay, RawIndex, RawMarkers, RawNumber, RawSamples, RawTables,
+    RawThread,
 };
 use super::read_error::ReadError;
 use super::read_meta::{CpuUnit, nanoseconds};
-use super::read_tables::{SharedTables, Strings, Table, add_libs};
+use super::read_tables::{SharedTables, StringArray, TableReader, add_libs};
 use super::subset::is_interned;
 use crate::builder::ProfileBuilder;
 use crate::counter::{Counter, CounterDisplay, CounterGraph, CounterSample, GraphColor};
@@ -47,9 +48,9 @@ pub(super) struct ThreadReader<'a> {
 }
 
 /// The tables that the samples and markers of a thread refer to.
-struct Refers<'a> {
+struct ReferredTables<'a> {
     stacks: &'a [StackId],
-    strings: &'a mut Strings,
+    strings: &'a mut StringArray,
 }
 
 impl ThreadReader<'_> {
@@ -67,7 +68,7 @@ impl ThreadReader<'_> {
         let tables = take_tables(&mut raw);
         let (own_stacks, mut own_strings) = shared.read_thread(self.builder, tables, libs)?;
         let strings = own_strings.as_mut().unwrap_or(&mut shared.strings);
-        let mut refers = Refers { stacks: shared.stacks.as_deref().unwrap_or(&own_stacks), strings };
+        let mut refers = ReferredTables { stacks: shared.stacks.as_deref().unwrap_or(&own_stacks), strings };
         self.read_samples(thread, raw.samples, &refers)?;
         self.read_markers(thread, raw.markers, &mut refers)
     }
@@ -92,7 +93,7 @@ impl ThreadReader<'_> {
         &mut self,
         thread: ThreadIndex,
         raw: RawSamples,
-        refers: &Refers<'_>,
+        refers: &ReferredTables<'_>,
     ) -> Result<(), ReadError> {
         let meta = self.builder.profile().meta();
         let is_in_bytes = meta.measure.unit == Unit::Bytes;
@@ -105,7 +106,7 @@ impl ThreadReader<'_> {
                 return Err(ReadError::Unsupported("its samples weigh durations, not sampling intervals"));
             }
         }
-        let table = Table::new("samples", raw.length, raw.stack.len());
+        let table = TableReader::new("samples", raw.length, raw.stack.len());
         let stacks = table.column("stack", raw.stack)?;
         let times = read_times(table, raw.time, raw.time_deltas)?;
         let weights = table.optional("weight", raw.weight)?;
@@ -142,9 +143,9 @@ impl ThreadReader<'_> {
         &mut self,
         thread: ThreadIndex,
         raw: RawMarkers,
-        refers: &mut Refers<'_>,
+        refers: &mut ReferredTables<'_>,
     ) -> Result<(), ReadError> {
-        let table = Table::new("markers", raw.length, raw.name.len());
+        let table = TableReader::new("markers", raw.length, raw.name.len());
         let names = table.column("name", raw.name)?;
         let data = table.column("data", raw.data)?;
         let starts = table.column("startTime", raw.start_time)?;
@@ -171,9 +172,9 @@ impl ThreadReader<'_> {
 
     fn read_marker_category(
         &self,
-        table: Table,
+        table: TableReader,
         row: usize,
-        categories: &[Index],
+        categories: &[RawIndex],
     ) -> Result<CategoryId, ReadError> {
         let index = categories.get(row).and_then(|category| category.get()).unwrap_or(0) as usize;
         let count = self.builder.profile().categories().len();
@@ -191,7 +192,7 @@ impl ThreadReader<'_> {
         &mut self,
         schema: Option<MarkerSchemaId>,
         data: &Value,
-        strings: &mut Strings,
+        strings: &mut StringArray,
     ) -> Vec<MarkerValue> {
         let Some(schema) = schema else { return Vec::new() };
         let fields = self.builder.profile().marker_schema(schema).fields.clone();
@@ -253,9 +254,9 @@ fn take_tables(raw: &mut RawThread) -> RawTables {
 
 /// The times in ns, from times in ms or from differences; a table has one of these.
 fn read_times(
-    table: Table,
-    times: Option<Vec<Number>>,
-    deltas: Option<Vec<Number>>,
+    table: TableReader,
+    times: Option<Vec<RawNumber>>,
+    deltas: Option<Vec<RawNumber>>,
 ) -> Result<Vec<u64>, ReadError> {
     if let Some(times) = table.optional("time", times)? {
         return Ok(times.iter().map(|time| nanoseconds(time.0)).collect());
@@ -269,7 +270,7 @@ fn read_times(
 
 /// The running sum of differences, in whole ns. The rounding error of a difference is added to the next one,
 /// so that errors do not accumulate.
-fn sum_deltas(deltas: &[Number]) -> Vec<u64> {
+fn sum_deltas(deltas: &[RawNumber]) -> Vec<u64> {
     let mut time = 0_i64;
     let mut remainder = 0.0;
     let sum = deltas.iter().map(|delta| {
@@ -283,7 +284,7 @@ fn sum_deltas(deltas: &[Number]) -> Vec<u64> {
 }
 
 /// The weight for a number of units.
-fn read_weight(weight: Option<&Number>, unit: f64) -> Result<u32, ReadError> {
+fn read_weight(weight: Option<&RawNumber>, unit: f64) -> Result<u32, ReadError> {
     match weight {
         Some(weight) if weight.0 < 0.0 => Err(ReadError::Unsupported(
             "its samples have negative weights: it is the difference of two profiles",
@@ -293,16 +294,22 @@ fn read_weight(weight: Option<&Number>, unit: f64) -> Result<u32, ReadError> {
     }
 }
 
-fn read_delta(delta: Option<&Number>, unit: f64, elapsed: u64) -> u64 {
+fn read_delta(delta: Option<&RawNumber>, unit: f64, elapsed: u64) -> u64 {
     match delta {
         Some(delta) if !delta.0.is_nan() => (delta.0 * unit).round() as u64,
         _ => elapsed,
     }
 }
 
-fn read_timing(starts: &[Number], ends: &[Number], phases: &[Index], row: usize) -> Option<MarkerTiming> {
-    let time =
-        |column: &[Number]| column.get(row).filter(|time| !time.0.is_nan()).map(|time| nanoseconds(time.0));
+fn read_timing(
+    starts: &[RawNumber],
+    ends: &[RawNumber],
+    phases: &[RawIndex],
+    row: usize,
+) -> Option<MarkerTiming> {
+    let time = |column: &[RawNumber]| {
+        column.get(row).filter(|time| !time.0.is_nan()).map(|time| nanoseconds(time.0))
+    };
     match phases.get(row).and_then(|phase| phase.get()) {
         Some(0) => Some(MarkerTiming::Instant(time(starts)?)),
         Some(1) => Some(MarkerTiming::Interval(time(starts)?, time(ends)?)),
@@ -313,7 +320,7 @@ fn read_timing(starts: &[Number], ends: &[Number], phases: &[Index], row: usize)
 }
 
 fn read_cause(
-    table: Table,
+    table: TableReader,
     row: usize,
     data: &Value,
     stacks: &[StackId],
@@ -350,7 +357,7 @@ pub(super) fn read_counter(
 }
 
 fn read_counter_samples(raw: RawCounterSamples) -> Result<Vec<CounterSample>, ReadError> {
-    let table = Table::new("counters.samples", raw.length, raw.count.len());
+    let table = TableReader::new("counters.samples", raw.length, raw.count.len());
     let counts = table.column("count", raw.count)?;
     let times = read_times(table, raw.time, raw.time_deltas)?;
     let numbers = table.optional("number", raw.number)?;

@@ -18,13 +18,13 @@ use crate::thread::Thread;
 /// It has a bit per row and a sum per word. Tables have millions of rows, nearly all of which are written.
 #[derive(Default)]
 struct Renumbering {
-    words: Vec<Word>,
+    words: Vec<RowWord>,
     used: u32,
 }
 
 /// 64 rows.
 #[derive(Clone, Copy, Default)]
-struct Word {
+struct RowWord {
     /// The used rows; the lowest bit is the first one.
     marks: u64,
     /// The number of used rows before them.
@@ -33,7 +33,7 @@ struct Word {
 
 impl Renumbering {
     fn new(rows: usize) -> Self {
-        Self { words: vec![Word::default(); rows.div_ceil(64)], used: 0 }
+        Self { words: vec![RowWord::default(); rows.div_ceil(64)], used: 0 }
     }
 
     /// Marks the row as used; returns false if it was already.
@@ -55,18 +55,18 @@ impl Renumbering {
 
     /// The number of a marked row.
     fn number(&self, row: usize) -> u32 {
-        let Word { marks, before } = self.words[row / 64];
+        let RowWord { marks, before } = self.words[row / 64];
         before + (marks & ((1 << (row % 64)) - 1)).count_ones()
     }
 
     /// Forgets the marked rows.
     fn clear(&mut self) {
-        self.words.fill(Word::default());
+        self.words.fill(RowWord::default());
     }
 
     /// The marked rows, with their numbers.
-    fn rows(&self) -> Rows<'_> {
-        Rows { marked: self.marked(), left: self.used as usize }
+    fn rows(&self) -> CountedRows<'_> {
+        CountedRows { marked: self.marked(), left: self.used as usize }
     }
 
     /// The marked rows, ascending.
@@ -77,7 +77,7 @@ impl Renumbering {
 
 /// The marked rows of a table, ascending.
 struct MarkedRows<'a> {
-    words: &'a [Word],
+    words: &'a [RowWord],
     /// The index of the next word.
     at: usize,
     /// The bits of the current word that were not returned yet.
@@ -99,12 +99,12 @@ impl Iterator for MarkedRows<'_> {
 }
 
 /// The same, with their count.
-struct Rows<'a> {
+struct CountedRows<'a> {
     marked: MarkedRows<'a>,
     left: usize,
 }
 
-impl Iterator for Rows<'_> {
+impl Iterator for CountedRows<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -118,7 +118,7 @@ impl Iterator for Rows<'_> {
     }
 }
 
-impl ExactSizeIterator for Rows<'_> {}
+impl ExactSizeIterator for CountedRows<'_> {}
 
 /// An additional row of a function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,12 +14,12 @@ pub(crate) enum EventFilter {
     /// Those of all processes.
     All,
     /// Those of some processes and of all that descend from them.
-    Family(Family),
+    Family(ProcessFamily),
 }
 
 /// The processes whose events are kept.
 #[derive(Debug, Default)]
-pub(crate) struct Family {
+pub(crate) struct ProcessFamily {
     processes: HashSet<Pid>,
     /// Their threads, because some events state only a thread.
     threads: HashSet<Tid>,
@@ -31,7 +31,7 @@ impl EventFilter {
     /// Those of these processes, and of processes that they start.
     pub(crate) fn family(pids: impl IntoIterator<Item = u32>) -> Self {
         let processes = pids.into_iter().map(Pid).collect();
-        Self::Family(Family { processes, ..Family::default() })
+        Self::Family(ProcessFamily { processes, ..ProcessFamily::default() })
     }
 
     /// The recording begins.
@@ -59,7 +59,7 @@ impl EventFilter {
     }
 }
 
-impl Family {
+impl ProcessFamily {
     fn keeps(&mut self, event: &Event) -> bool {
         match &event.kind {
             EventKind::Sample(sample) | EventKind::SwitchOut(sample) | EventKind::SwitchStack(sample) => {

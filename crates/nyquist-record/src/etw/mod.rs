@@ -17,10 +17,13 @@ mod volume;
 #[cfg(windows)]
 pub(crate) use buffers::{BUFFER_KB, counts as buffer_counts};
 #[cfg(windows)]
-pub(crate) use recorder::{Decoder, Plan, SessionResult, StartedSession};
-pub use refusal::Refusal;
+pub(crate) use recorder::{EtwPlan, EventDecoder, SessionResult, StartedSession};
+pub use refusal::EtwRefusal;
 #[cfg(windows)]
-pub(crate) use session::{Delivery, Losses, Machine, Session, Settings, StackWalk, interval_within, rate_of};
+pub(crate) use session::{
+    EtwSystem, EventDelivery, SessionLosses, SessionSettings, StackWalk, TraceSession, interval_within,
+    rate_of,
+};
 #[cfg(windows)]
 pub(crate) use sink::EventSink;
 #[cfg(windows)]

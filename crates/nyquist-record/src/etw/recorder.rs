@@ -13,8 +13,8 @@ use nyquist_convert::event::{Event, EventKind, Timestamp};
 
 use super::event_filter::EventFilter;
 use super::record_format;
-use super::refusal::Refusal;
-use super::session::{Delivery, Losses, Machine, Session, Settings};
+use super::refusal::EtwRefusal;
+use super::session::{EtwSystem, EventDelivery, SessionLosses, SessionSettings, TraceSession};
 use super::sink::{EventSink, SunkEvents};
 use crate::Chunk;
 use crate::chunk_builder::ChunkBuilder;
@@ -32,7 +32,7 @@ const LATEST_NS: u64 = 2_000_000_000;
 const LONGEST_DELIVERY_NS: u64 = 10_000_000_000;
 
 /// Converts the kernel's events to those of the event model.
-pub(crate) trait Decoder: Send + 'static {
+pub(crate) trait EventDecoder: Send + 'static {
     /// Appends the events that one event of the kernel completes.
     fn push(&mut self, event: &nyquist_etw::Event<'_>, out: &mut Vec<Event>);
     /// The time before which all events were appended, as far as events have come.
@@ -43,21 +43,21 @@ pub(crate) trait Decoder: Send + 'static {
 
 /// What is recorded.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct EtwPlan {
     /// The processes that are named; none if all of the machine are recorded.
     pub(crate) named: Vec<u32>,
     /// How long, if not until the end of the named processes.
     pub(crate) duration: Option<Duration>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: SessionSettings,
 }
 
 /// A session that has started.
 #[derive(Debug)]
-pub(crate) struct StartedSession<S: Session, M> {
+pub(crate) struct StartedSession<S: TraceSession, M> {
     session: S,
     delivery: S::Delivery,
     machine: M,
-    plan: Plan,
+    plan: EtwPlan,
     events: SunkEvents,
     interval_ns: u64,
 }
@@ -73,12 +73,12 @@ pub(crate) struct SessionResult {
     /// Whether the events ended before the recording.
     pub(crate) was_cut: bool,
     /// Why the events could not be delivered, if that is so.
-    pub(crate) failure: Option<Refusal>,
+    pub(crate) failure: Option<EtwRefusal>,
 }
 
-impl<S: Session, M: Machine> StartedSession<S, M> {
+impl<S: TraceSession, M: EtwSystem> StartedSession<S, M> {
     /// Starts the session. If that fails, nothing is left of it.
-    pub(crate) fn open(mut session: S, machine: M, plan: Plan) -> Result<Self, Refusal> {
+    pub(crate) fn open(mut session: S, machine: M, plan: EtwPlan) -> Result<Self, EtwRefusal> {
         let (sink, events) = EventSink::new();
         session.start(&plan.settings)?;
         let opened = session.events(sink);
@@ -98,7 +98,7 @@ impl<S: Session, M: Machine> StartedSession<S, M> {
     }
 
     /// Starts the threads. `prefer` is called on each first, and its result is dropped at the end.
-    pub(crate) fn record<P, D: Decoder>(
+    pub(crate) fn record<P, D: EventDecoder>(
         self,
         decoder: D,
         prefer: impl Fn() -> P + Send + Clone + 'static,
@@ -115,7 +115,7 @@ impl<S: Session, M: Machine> StartedSession<S, M> {
         let (sender, chunks) = channel();
         let waiting = Arc::<AtomicUsize>::default();
         let recorder =
-            Recorder::new((session, machine), decoder, plan, events, (sender, Arc::clone(&waiting)));
+            EtwRecorder::new((session, machine), decoder, plan, events, (sender, Arc::clone(&waiting)));
         RecordingThread::start("nyquist-events", (chunks, waiting), move || {
             let _preference = prefer();
             recorder.run(delivering)
@@ -125,11 +125,11 @@ impl<S: Session, M: Machine> StartedSession<S, M> {
 
 /// The state of the recording thread.
 #[derive(Debug)]
-struct Recorder<S, M, D> {
+struct EtwRecorder<S, M, D> {
     session: S,
     machine: M,
     decoder: D,
-    plan: Plan,
+    plan: EtwPlan,
     kept: EventFilter,
     events: SunkEvents,
     out: ChunkBuilder,
@@ -152,11 +152,11 @@ enum DeliveryState {
     All,
 }
 
-impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
+impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
     fn new(
         (session, mut machine): (S, M),
         decoder: D,
-        plan: Plan,
+        plan: EtwPlan,
         events: SunkEvents,
         (chunks, waiting): (Sender<Chunk>, Arc<AtomicUsize>),
     ) -> Self {
@@ -183,7 +183,7 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     }
 
     /// Records until the recording ends.
-    fn run(mut self, delivering: JoinHandle<Result<(), Refusal>>) -> SessionResult {
+    fn run(mut self, delivering: JoinHandle<Result<(), EtwRefusal>>) -> SessionResult {
         let (reason, was_cut) = loop {
             if self.take_events() == DeliveryState::All {
                 break (EndReason::Stopped, true);
@@ -279,7 +279,7 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     }
 
     /// Reports the events that were lost since the last report.
-    fn report(&mut self, losses: Losses, now: u64) {
+    fn report(&mut self, losses: SessionLosses, now: u64) {
         let lost = losses.events.saturating_add(self.events.dropped.load(Ordering::Relaxed));
         let records = lost.saturating_sub(self.reported);
         if records > 0 {
@@ -289,7 +289,7 @@ impl<S: Session, M: Machine, D: Decoder> Recorder<S, M, D> {
     }
 
     /// Sends the last events.
-    fn finish(&mut self, losses: Losses) {
+    fn finish(&mut self, losses: SessionLosses) {
         let mut decoded = std::mem::take(&mut self.decoded);
         self.decoder.finish(&mut decoded);
         self.keep(&mut decoded);

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::refusal::Refusal;
+use super::refusal::EtwRefusal;
 use super::sink::EventSink;
 
 /// Nanoseconds in a second.
@@ -10,14 +10,14 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// What a session records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub(crate) struct SessionSettings {
     /// The time between two samples of a CPU, in nanoseconds.
     pub(crate) interval_ns: u64,
     /// Whether context switches are recorded with their stacks, and threads that become ready.
     pub(crate) waits: bool,
 }
 
-impl Settings {
+impl SessionSettings {
     /// The kinds of events whose stacks the kernel walks.
     pub(crate) fn stack_walks(self) -> Vec<StackWalk> {
         let switches = self.waits.then_some(StackWalk::ContextSwitch);
@@ -36,7 +36,7 @@ pub(crate) enum StackWalk {
 
 /// What a session has lost since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Losses {
+pub(crate) struct SessionLosses {
     /// The events for which the kernel had no room.
     pub(crate) events: u64,
     /// The buffers that did not reach the recorder.
@@ -44,32 +44,32 @@ pub(crate) struct Losses {
 }
 
 /// A session of the kernel's events. When it is dropped, it stops.
-pub(crate) trait Session: Send + 'static {
+pub(crate) trait TraceSession: Send + 'static {
     /// The events of the running session.
-    type Delivery: Delivery;
+    type Delivery: EventDelivery;
 
     /// Stops the sessions that ended recorders have left behind, and starts this one.
-    fn start(&mut self, settings: &Settings) -> Result<(), Refusal>;
+    fn start(&mut self, settings: &SessionSettings) -> Result<(), EtwRefusal>;
     /// Opens the events, which are to be copied to the sink.
-    fn events(&mut self, sink: EventSink) -> Result<Self::Delivery, Refusal>;
+    fn events(&mut self, sink: EventSink) -> Result<Self::Delivery, EtwRefusal>;
     /// Lets the kernel sample and walk stacks. Returns the time between two samples in nanoseconds, which may
     /// be longer than it was asked for.
-    fn sample(&mut self, settings: &Settings) -> Result<u64, Refusal>;
+    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwRefusal>;
     /// What was lost so far.
-    fn lost(&mut self) -> Losses;
+    fn lost(&mut self) -> SessionLosses;
     /// Stops the session if it runs. What it has recorded until now is still delivered. Returns what was lost
     /// in all.
-    fn stop(&mut self) -> Losses;
+    fn stop(&mut self) -> SessionLosses;
 }
 
 /// The events of a session.
-pub(crate) trait Delivery: Send + 'static {
+pub(crate) trait EventDelivery: Send + 'static {
     /// Copies all events to the sink, until the session has stopped and everything is delivered.
-    fn run(self) -> Result<(), Refusal>;
+    fn run(self) -> Result<(), EtwRefusal>;
 }
 
 /// The machine on which is recorded.
-pub(crate) trait Machine: Send + 'static {
+pub(crate) trait EtwSystem: Send + 'static {
     /// The current time in nanoseconds, on the clock of all events.
     fn now(&self) -> u64;
     /// Whether the recording was asked to end.

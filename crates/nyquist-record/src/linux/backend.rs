@@ -8,15 +8,15 @@ use nyquist_convert::event::Pid;
 use nyquist_convert::{Filter, StackCopyFeedback};
 use thiserror::Error;
 
-use super::options::{Options, Target};
+use super::options::{Options, RecordingTarget};
 use super::perf;
 use super::ptrace::{self, PtraceContext, TracedTarget};
 use super::stop::{EndReason, StopHandle};
-use crate::{Chunk, Source};
+use crate::{Chunk, ChunkSource};
 
 /// The backend to record with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum BackendChoice {
     /// The best that the machine allows.
     #[default]
     Auto,
@@ -37,14 +37,14 @@ pub enum Backend {
 
 /// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RecordingOutcome {
     /// By `perf_event_open`.
-    Perf(perf::Outcome),
+    Perf(perf::PerfOutcome),
     /// By ptrace.
-    Ptrace(ptrace::Outcome),
+    Ptrace(ptrace::PtraceOutcome),
 }
 
-impl Outcome {
+impl RecordingOutcome {
     /// Samples per second, of a thread's CPU time or of wall-clock time.
     pub fn rate_hz(&self) -> u32 {
         match self {
@@ -145,21 +145,21 @@ impl OpenError {
 }
 
 impl Backend {
-    /// Prepares the chosen backend for a process. [`Choice::Auto`] uses `perf_event_open` if that works.
+    /// Prepares the chosen backend for a process. [`BackendChoice::Auto`] uses `perf_event_open` if that works.
     ///
     /// `loses_privileges` is the command's file, if it gives privileges that are lost under ptrace.
     pub fn open(
-        choice: Choice,
-        target: Target,
+        choice: BackendChoice,
+        target: RecordingTarget,
         options: &Options,
         loses_privileges: Option<PathBuf>,
     ) -> Result<Self, OpenError> {
         let context = PtraceContext { instead_of_perf: None, loses_privileges };
         let subject = TracedTarget::of(&target);
         match choice {
-            Choice::Perf => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
-            Choice::Ptrace => Self::by_ptrace(subject, options, context),
-            Choice::Auto => match (perf::Perf::open(target, options), subject) {
+            BackendChoice::Perf => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
+            BackendChoice::Ptrace => Self::by_ptrace(subject, options, context),
+            BackendChoice::Auto => match (perf::Perf::open(target, options), subject) {
                 (Ok(perf), _) => Ok(Self::Perf(Box::new(perf))),
                 (Err(error), Some(subject))
                     if is_of_the_machine(&error) && options.call_graph.copies_stacks() =>
@@ -210,10 +210,10 @@ impl Backend {
     }
 
     /// What is recorded, and how.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RecordingOutcome {
         match self {
-            Self::Perf(perf) => Outcome::Perf(perf.outcome().clone()),
-            Self::Ptrace(ptrace) => Outcome::Ptrace(ptrace.outcome().clone()),
+            Self::Perf(perf) => RecordingOutcome::Perf(perf.outcome().clone()),
+            Self::Ptrace(ptrace) => RecordingOutcome::Ptrace(ptrace.outcome().clone()),
         }
     }
 
@@ -247,14 +247,14 @@ fn is_of_the_machine(error: &perf::OpenError) -> bool {
 #[derive(Debug)]
 pub enum Recording {
     /// By `perf_event_open`.
-    Perf(Box<perf::Recording>),
+    Perf(Box<perf::PerfRecording>),
     /// By ptrace.
-    Ptrace(ptrace::Recording),
+    Ptrace(ptrace::PtraceRecording),
 }
 
 /// The summary of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct RecordingSummary {
     /// Why it ended.
     pub reason: EndReason,
     /// The CPU time of all threads together, user and kernel, in nanoseconds; `None` if it was counted
@@ -279,7 +279,7 @@ impl Iterator for Recording {
     }
 }
 
-impl Source for Recording {
+impl ChunkSource for Recording {
     fn apply_feedback(&self, feedback: &StackCopyFeedback) {
         if let Self::Perf(recording) = self {
             recording.apply_feedback(feedback);
@@ -297,17 +297,17 @@ impl Recording {
     }
 
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
-    pub fn finish(self) -> Summary {
+    pub fn finish(self) -> RecordingSummary {
         match self {
             Self::Perf(recording) => {
-                let perf::Summary { reason, total_cpu_time_ns, left_running } = recording.finish();
+                let perf::PerfSummary { reason, total_cpu_time_ns, left_running } = recording.finish();
                 let lost_privileges = Vec::new();
-                Summary { reason, total_cpu_time_ns, left_running, holds: None, lost_privileges }
+                RecordingSummary { reason, total_cpu_time_ns, left_running, holds: None, lost_privileges }
             }
             Self::Ptrace(recording) => {
-                let ptrace::Summary { reason, total_cpu_time_ns, holds, left_running, lost_privileges } =
+                let ptrace::PtraceSummary { reason, total_cpu_time_ns, holds, left_running, lost_privileges } =
                     recording.finish();
-                Summary {
+                RecordingSummary {
                     reason,
                     total_cpu_time_ns: Some(total_cpu_time_ns),
                     left_running,

@@ -21,12 +21,12 @@ const BETWEEN_REMOVALS: Duration = Duration::from_millis(2);
 
 /// The mount point of the hierarchy that filters perf events, and the position of this process in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Hierarchy {
+struct CgroupHierarchy {
     mount: PathBuf,
     own: PathBuf,
 }
 
-impl Hierarchy {
+impl CgroupHierarchy {
     fn of_this_process() -> io::Result<Self> {
         let mounts = fs::read("/proc/self/mountinfo")?;
         let groups = fs::read("/proc/self/cgroup")?;
@@ -41,7 +41,7 @@ impl Hierarchy {
     /// Finds the hierarchy in `/proc/self/mountinfo` and `/proc/self/cgroup`. If a version 1 hierarchy has
     /// the `perf_event` controller, the one of version 2 does not filter perf events.
     fn parse(mounts: &[u8], groups: &[u8]) -> Option<Self> {
-        let lines = || mounts.split(|byte| *byte == b'\n').filter_map(Mount::parse);
+        let lines = || mounts.split(|byte| *byte == b'\n').filter_map(CgroupMount::parse);
         let version_1 =
             lines().find(|mount| mount.kind == b"cgroup" && has_word(mount.options, b"perf_event"));
         let mount = version_1.or_else(|| lines().find(|mount| mount.kind == b"cgroup2"))?;
@@ -65,14 +65,14 @@ impl Hierarchy {
 }
 
 /// A line of mountinfo (proc_pid_mountinfo(5)).
-struct Mount<'a> {
+struct CgroupMount<'a> {
     root: &'a [u8],
     point: &'a [u8],
     kind: &'a [u8],
     options: &'a [u8],
 }
 
-impl<'a> Mount<'a> {
+impl<'a> CgroupMount<'a> {
     fn parse(line: &'a [u8]) -> Option<Self> {
         let mut fields = line.split(|byte| *byte == b' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
@@ -102,7 +102,7 @@ fn path(escaped: &[u8]) -> OsString {
 
 /// Opens the folder of a group: a path in the hierarchy, as in `/proc/PID/cgroup`, or in the file system.
 pub(crate) fn open(group: &Path) -> io::Result<(PathBuf, File)> {
-    let mount = Hierarchy::of_this_process()?.mount;
+    let mount = CgroupHierarchy::of_this_process()?.mount;
     let in_hierarchy = mount.join(group.strip_prefix("/").unwrap_or(group));
     let folder = if group.starts_with(&mount) { group.to_owned() } else { in_hierarchy };
     // Any folder could be named; one without this file is not a group.
@@ -141,15 +141,15 @@ fn with_descendants(folder: &Path) -> Vec<PathBuf> {
 /// Its folder is locked while the recorder lives, however it ends, so that the next recorder can recognize
 /// what a crashed one has left behind.
 #[derive(Debug)]
-pub(crate) struct Leaf {
+pub(crate) struct LeafGroup {
     folder: PathBuf,
     file: File,
 }
 
-impl Leaf {
+impl LeafGroup {
     /// Makes the group, and removes those that earlier recorders have left behind.
     pub(crate) fn create() -> io::Result<Self> {
-        let parent = Hierarchy::of_this_process()?.own;
+        let parent = CgroupHierarchy::of_this_process()?.own;
         remove_stale(&parent);
         let folder = parent.join(format!("{PREFIX}{}-{}", std::process::id(), monotonic_ns()));
         fs::create_dir(&folder)?;
@@ -179,7 +179,7 @@ impl Leaf {
     }
 }
 
-impl Drop for Leaf {
+impl Drop for LeafGroup {
     fn drop(&mut self) {
         remove(&self.folder);
     }
@@ -221,8 +221,8 @@ mod tests {
     use super::*;
 
     fn check(mounts: &str, groups: &str, expected: Option<(&str, &str)>) {
-        let found = Hierarchy::parse(mounts.as_bytes(), groups.as_bytes());
-        let expected = expected.map(|(mount, own)| Hierarchy { mount: mount.into(), own: own.into() });
+        let found = CgroupHierarchy::parse(mounts.as_bytes(), groups.as_bytes());
+        let expected = expected.map(|(mount, own)| CgroupHierarchy { mount: mount.into(), own: own.into() });
         assert_eq!(found, expected, "{mounts}");
     }
 

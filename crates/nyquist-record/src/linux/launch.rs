@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::Command;
 use super::limits::original_descriptor_limit;
 use super::privileges;
-use super::sys::process::{self, Ids, Plan, Stage};
+use super::sys::process::{self, LaunchPlan, Stage, UserIds};
 
 /// Why a command was not launched.
 #[derive(Debug, Error)]
@@ -74,7 +74,7 @@ impl LaunchError {
 #[derive(Debug)]
 pub struct SuspendedChild {
     waiting: Option<process::WaitingChild>,
-    process: Process,
+    process: CommandProcess,
     program: String,
     candidates: Vec<CString>,
     uid: u32,
@@ -97,11 +97,15 @@ pub fn prepare_with_output(command: &Command, output: BorrowedFd<'_>) -> Result<
 }
 
 fn prepare_with(command: &Command, streams: Option<[RawFd; 3]>) -> Result<SuspendedChild, LaunchError> {
-    let plan = Plan {
+    let plan = LaunchPlan {
         candidates: command.candidates()?,
         args: command.arguments()?,
         env: command.environment()?,
-        run_as: command.run_as.clone().map(|user| Ids { uid: user.uid, gid: user.gid, groups: user.groups }),
+        run_as: command.run_as.clone().map(|user| UserIds {
+            uid: user.uid,
+            gid: user.gid,
+            groups: user.groups,
+        }),
         descriptors: original_descriptor_limit(),
         streams,
     };
@@ -109,7 +113,7 @@ fn prepare_with(command: &Command, streams: Option<[RawFd; 3]>) -> Result<Suspen
     let uid = command.run_as.as_ref().map_or(0, |user| user.uid);
     match process::fork(&plan) {
         Ok(waiting) => {
-            let process = Process::new(waiting.pid);
+            let process = CommandProcess::new(waiting.pid);
             Ok(SuspendedChild { waiting: Some(waiting), process, program, candidates: plan.candidates, uid })
         }
         Err(source) => Err(LaunchError::Fork { program, source }),
@@ -164,7 +168,7 @@ impl Drop for SuspendedChild {
 /// The command, running.
 #[derive(Debug)]
 pub struct RunningChild {
-    process: Process,
+    process: CommandProcess,
 }
 
 impl RunningChild {
@@ -187,7 +191,7 @@ impl RunningChild {
 /// Sends signals to the command, and never to another process that got its pid.
 #[derive(Clone, Debug)]
 pub struct Signaller {
-    process: Process,
+    process: CommandProcess,
 }
 
 impl Signaller {
@@ -265,12 +269,12 @@ impl ExitStatus {
 
 /// A child process. Its pid is not reused until it is reaped, which happens under the lock.
 #[derive(Clone, Debug)]
-struct Process {
+struct CommandProcess {
     pid: u32,
     ended: Arc<Mutex<Option<ChildExit>>>,
 }
 
-impl Process {
+impl CommandProcess {
     fn new(pid: u32) -> Self {
         Self { pid, ended: Arc::default() }
     }

@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 
-use super::backend::{self, Backend, Choice};
+use super::backend::{self, Backend, BackendChoice};
 use super::limits::{has_capability, kernel_setting};
-use super::options::{Options, Target};
+use super::options::{Options, RecordingTarget};
 use super::perf::{Coverage, Notice, Trigger};
 use super::ring_limits::{Copies, RingLimits, TOTALS_PAGES};
 use super::sys::limits::{descriptors, locked_memory, page_size};
@@ -36,9 +36,9 @@ pub struct Machine {
     /// The kB of memory per CPU for rings of the largest useful size.
     pub wanted_ring_kb: u64,
     /// What `perf_event_open` allows for a launched command, or why it allows nothing.
-    pub perf: Result<Perf, Refusal>,
+    pub perf: Result<PerfAccess, AccessRefusal>,
     /// Whether a launched command can be traced, or why not.
-    pub ptrace: Result<(), Refusal>,
+    pub ptrace: Result<(), AccessRefusal>,
 }
 
 /// Settings below `/proc/sys/kernel`; `None` for those that the kernel does not have.
@@ -112,7 +112,7 @@ impl Capability {
 
 /// What `perf_event_open` allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Perf {
+pub struct PerfAccess {
     /// What triggers a sample.
     pub trigger: Trigger,
     /// What the events of a launched command cover.
@@ -129,14 +129,14 @@ pub struct Perf {
 
 /// Why something is not possible, and what would allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct AccessRefusal {
     /// The reason, as text without a full stop.
     pub reason: String,
     /// Advice for the user.
     pub advice: Vec<String>,
 }
 
-impl Refusal {
+impl AccessRefusal {
     /// The advice of this refusal and of another, without duplicates.
     pub fn advice_with(&self, other: &Self) -> Vec<String> {
         let others = other.advice.iter().filter(|line| !self.advice.contains(line));
@@ -144,7 +144,7 @@ impl Refusal {
     }
 }
 
-impl From<backend::OpenError> for Refusal {
+impl From<backend::OpenError> for AccessRefusal {
     fn from(error: backend::OpenError) -> Self {
         Self { reason: error.to_string(), advice: error.advice() }
     }
@@ -222,9 +222,9 @@ fn ring_kb(cpus: usize) -> u64 {
     (pages * page / 1024) as u64
 }
 
-fn try_perf() -> Result<Perf, Refusal> {
-    match try_backend(Choice::Perf)? {
-        backend::Outcome::Perf(outcome) => Ok(Perf {
+fn try_perf() -> Result<PerfAccess, AccessRefusal> {
+    match try_backend(BackendChoice::Perf)? {
+        backend::RecordingOutcome::Perf(outcome) => Ok(PerfAccess {
             trigger: outcome.trigger,
             coverage: outcome.coverage,
             no_group: outcome.notices.into_iter().find_map(|notice| match notice {
@@ -235,22 +235,24 @@ fn try_perf() -> Result<Perf, Refusal> {
             stack_bytes: outcome.stack_bytes,
             ring_bytes: outcome.sample_ring_bytes,
         }),
-        backend::Outcome::Ptrace(_) => Err(Refusal { reason: "ptrace stood in".to_owned(), advice: vec![] }),
+        backend::RecordingOutcome::Ptrace(_) => {
+            Err(AccessRefusal { reason: "ptrace stood in".to_owned(), advice: vec![] })
+        }
     }
 }
 
-fn try_ptrace() -> Result<(), Refusal> {
-    try_backend(Choice::Ptrace).map(drop)
+fn try_ptrace() -> Result<(), AccessRefusal> {
+    try_backend(BackendChoice::Ptrace).map(drop)
 }
 
 /// Prepares a backend for a process that never starts. Both are dropped at the end of this function, the
 /// backend first: otherwise, the end of the traced process would wait for its tracer.
-fn try_backend(choice: Choice) -> Result<backend::Outcome, Refusal> {
-    let no_process = |reason: String| Refusal { reason, advice: Vec::new() };
+fn try_backend(choice: BackendChoice) -> Result<backend::RecordingOutcome, AccessRefusal> {
+    let no_process = |reason: String| AccessRefusal { reason, advice: Vec::new() };
     let command = Command::from_words([OsStr::new("true").to_owned()]);
     let command = command.ok_or_else(|| no_process("there is no command to try".to_owned()))?;
     let child = launch::prepare(&command).map_err(|error| no_process(error.to_string()))?;
-    let backend = Backend::open(choice, Target::Child(child.pid()), &Options::default(), None)?;
+    let backend = Backend::open(choice, RecordingTarget::Child(child.pid()), &Options::default(), None)?;
     Ok(backend.outcome())
 }
 

@@ -37,7 +37,7 @@ pub mod wait_stacks;
 pub use companion::Companion;
 pub use credentials::Credentials;
 pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_rights_of};
-pub use options::{CallGraph, Options, Target};
+pub use options::{CallGraph, Options, RecordingTarget};
 pub use privileges::are_kept_under_ptrace as may_read_other_processes;
 pub use proc::{
     has_ended as process_has_ended, named as processes_named, process_of_thread, state as process_state,

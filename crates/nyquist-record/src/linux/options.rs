@@ -10,7 +10,7 @@ use super::ring_limits::{Copies, LARGEST_STACK};
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RecordingTarget {
     /// A child that waits for permission to become the command. It is sampled from its exec on, with all its
     /// threads and children.
     Child(Pid),
@@ -21,7 +21,7 @@ pub enum Target {
     /// lower.
     System,
     /// The processes of a control group and of those below it: a path in the hierarchy, as in
-    /// `/proc/PID/cgroup`, or in the file system. Requires the same as [`Target::System`].
+    /// `/proc/PID/cgroup`, or in the file system. Requires the same as [`RecordingTarget::System`].
     Cgroup(PathBuf),
 }
 

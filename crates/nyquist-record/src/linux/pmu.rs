@@ -12,11 +12,11 @@ const DEVICES: &str = "/sys/bus/event_source/devices";
 /// The units of machines with several kinds of cores; empty if all cores are alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CoreUnits {
-    units: Vec<Unit>,
+    units: Vec<CountingUnit>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Unit {
+struct CountingUnit {
     cpus: Vec<u32>,
     /// The unit's number in `perf_event_attr.config`.
     kind: u32,
@@ -32,7 +32,7 @@ impl CoreUnits {
     fn in_folder(devices: &Path) -> Self {
         let entries = fs::read_dir(devices).into_iter().flatten().flatten();
         let of_cores = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"cpu_"));
-        Self { units: of_cores.filter_map(|entry| Unit::read(&entry.path())).collect() }
+        Self { units: of_cores.filter_map(|entry| CountingUnit::read(&entry.path())).collect() }
     }
 
     /// The number of the unit of a CPU; `None` if all cores are alike.
@@ -41,7 +41,7 @@ impl CoreUnits {
     }
 }
 
-impl Unit {
+impl CountingUnit {
     fn read(folder: &Path) -> Option<Self> {
         let cpus = parse_cpu_list(&fs::read_to_string(folder.join("cpus")).ok()?)?;
         let kind = fs::read_to_string(folder.join("type")).ok()?.trim().parse().ok()?;

@@ -32,14 +32,14 @@ pub(crate) fn were_lost(pid: u32) -> Option<PathBuf> {
         return None;
     }
     let file = fs::metadata(path(&exe)).ok()?;
-    let got = Credentials::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
+    let got = ProcessCredentials::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
     got.lacks(file.mode(), (file.uid(), file.gid()), has_capabilities(&exe)).then_some(())?;
     fs::read_link(path(&exe)).ok()
 }
 
 /// The rights of a process, from its `status` (proc_pid_status(5)).
 #[derive(Debug, PartialEq, Eq)]
-struct Credentials {
+struct ProcessCredentials {
     /// The effective user and group.
     user: u32,
     group: u32,
@@ -49,7 +49,7 @@ struct Credentials {
     gains_none: bool,
 }
 
-impl Credentials {
+impl ProcessCredentials {
     fn parse(status: &str) -> Option<Self> {
         let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
         let effective = |name: &str| value(name)?.split('\t').nth(1)?.parse().ok();
@@ -142,15 +142,15 @@ mod tests {
 
     #[test]
     fn what_a_file_gives_and_a_process_lacks_is_lost() {
-        let got = Credentials::parse(STATUS).unwrap();
+        let got = ProcessCredentials::parse(STATUS).unwrap();
         let lacks = |mode, user, group| got.lacks(mode, (user, group), false);
         assert_eq!([lacks(0o4755, 0, 0), lacks(0o4755, 8, 0), lacks(0o755, 0, 0)], [true, false, false]);
         assert_eq!([lacks(0o2755, 8, 0), lacks(0o2755, 8, 6)], [true, false]);
         assert!(got.lacks(0o755, (8, 6), true));
-        let has_some = Credentials { capabilities: 1, ..Credentials::parse(STATUS).unwrap() };
+        let has_some = ProcessCredentials { capabilities: 1, ..ProcessCredentials::parse(STATUS).unwrap() };
         assert!(!has_some.lacks(0o755, (8, 6), true));
         let given_up = STATUS.replace("NoNewPrivs:\t0", "NoNewPrivs:\t1");
-        assert!(!Credentials::parse(&given_up).unwrap().lacks(0o4755, (0, 0), true));
-        assert_eq!(Credentials::parse("Uid:\t7\n"), None);
+        assert!(!ProcessCredentials::parse(&given_up).unwrap().lacks(0o4755, (0, 0), true));
+        assert_eq!(ProcessCredentials::parse("Uid:\t7\n"), None);
     }
 }

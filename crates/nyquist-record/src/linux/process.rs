@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use nyquist_convert::event::{MappedFile, Pid};
 
-use super::backend::{self, Backend, Choice};
-use super::machine::Refusal;
-use super::options::{Options, Target};
+use super::backend::{self, Backend, BackendChoice};
+use super::machine::AccessRefusal;
+use super::options::{Options, RecordingTarget};
 use super::sys::beneath::{PathHandle, at_once};
 use super::{proc, ptrace};
 
 /// What is visible of a process from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessFacts {
     /// Its pid.
     pub pid: Pid,
     /// Its name.
@@ -30,23 +30,23 @@ pub struct Process {
     /// Whether it has its own mount namespace or root folder.
     pub has_own_root: bool,
     /// Its files mapped as code, by path; `None` if this may not be read.
-    pub modules: Option<Vec<Module>>,
+    pub modules: Option<Vec<MappedCodeFile>>,
     /// Whether `perf_event_open` can open events for it.
-    pub perf: Result<(), Refusal>,
+    pub perf: Result<(), AccessRefusal>,
     /// Whether it may be traced.
-    pub ptrace: Result<(), Refusal>,
+    pub ptrace: Result<(), AccessRefusal>,
 }
 
 /// A file that a process has mapped as code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Module {
+pub struct MappedCodeFile {
     /// The path, as the process sees it.
     pub path: PathBuf,
     /// The path at which the mapped file itself can be opened; `None` if that path has another file, or none.
     pub opens_at: Option<PathBuf>,
 }
 
-impl Process {
+impl ProcessFacts {
     /// Reads a process's state; `None` if no process has that pid. Does not stop it or change anything in it.
     pub fn read(pid: Pid) -> Option<Self> {
         let threads = proc::threads(pid).ok()?;
@@ -60,9 +60,14 @@ impl Process {
             inner_pid: inner_pid(&status).filter(|inner| *inner != pid.0),
             has_own_root: has_own_root(pid),
             modules: modules(pid),
-            perf: Backend::open(Choice::Perf, Target::Attach(vec![pid]), &Options::default(), None)
-                .map(drop)
-                .map_err(Refusal::from),
+            perf: Backend::open(
+                BackendChoice::Perf,
+                RecordingTarget::Attach(vec![pid]),
+                &Options::default(),
+                None,
+            )
+            .map(drop)
+            .map_err(AccessRefusal::from),
             ptrace: ptrace::may_trace(pid).map_err(|error| backend::OpenError::from(error).into()),
         })
     }
@@ -86,7 +91,7 @@ fn has_own_root(pid: Pid) -> bool {
     differs("ns/mnt") || differs("root")
 }
 
-fn modules(pid: Pid) -> Option<Vec<Module>> {
+fn modules(pid: Pid) -> Option<Vec<MappedCodeFile>> {
     let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
     let mut modules = BTreeMap::new();
     for line in maps.split(|byte| *byte == b'\n') {
@@ -99,7 +104,7 @@ fn modules(pid: Pid) -> Option<Vec<Module>> {
     let module = |(path, (inode, map_file)): (String, (u64, String))| {
         let path = PathBuf::from(path);
         let opens_at = places(pid, &path, map_file).into_iter().find(|place| is_file(place, inode));
-        Module { path, opens_at }
+        MappedCodeFile { path, opens_at }
     };
     Some(modules.into_iter().map(module).collect())
 }
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn this_process_has_its_program_mapped() {
-        let process = Process::read(Pid(std::process::id())).unwrap();
+        let process = ProcessFacts::read(Pid(std::process::id())).unwrap();
         let program = std::env::current_exe().unwrap();
         let modules = process.modules.unwrap();
         let found = modules.iter().find(|module| module.path == program).unwrap();
@@ -155,7 +160,7 @@ mod tests {
 
     #[test]
     fn there_is_no_process_of_that_number() {
-        assert_eq!(Process::read(Pid(u32::MAX)), None);
+        assert_eq!(ProcessFacts::read(Pid(u32::MAX)), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use perf_event_open_sys::bindings::{
     PERF_TYPE_SOFTWARE,
 };
 
-use super::event_names::{Event, EventSources, Interval, parse};
+use super::event_names::{EventSources, RequestedEvent, SampleInterval, parse};
 use super::{limits, namespaces};
 
 /// The most markers of one event, and of all together: some 200 MB of memory, and some 800 MB.
@@ -50,9 +50,9 @@ enum Purpose {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
     /// The event.
-    pub event: Event,
+    pub event: RequestedEvent,
     /// When a sample is recorded.
-    pub interval: Interval,
+    pub interval: SampleInterval,
     /// The kernel's filter expression for the occurrences of a tracepoint; `None` records all.
     pub filter: Option<String>,
     /// The fields of a tracepoint, if they are readable.
@@ -63,12 +63,18 @@ pub struct RecordedEvent {
 impl RecordedEvent {
     /// An event with the interval in its name, or else `interval`, or else the default: every occurrence of
     /// calls and tracepoints, and `rate_hz` samples per second of other events.
-    pub fn new(event: Event, interval: Option<Interval>, rate_hz: u32, sources: &EventSources) -> Self {
+    pub fn new(
+        event: RequestedEvent,
+        interval: Option<SampleInterval>,
+        rate_hz: u32,
+        sources: &EventSources,
+    ) -> Self {
         let is_rare = event.is_tracepoint() || event.is_probe();
         let most_hz =
             limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());
         let rate_hz = rate_hz.min(most_hz.filter(|most| *most > 0).unwrap_or(u32::MAX));
-        let usual = if is_rare { Interval::Period(1) } else { Interval::Frequency(rate_hz.into()) };
+        let usual =
+            if is_rare { SampleInterval::Period(1) } else { SampleInterval::Frequency(rate_hz.into()) };
         let interval = event.interval.or(interval).unwrap_or(usual);
         let format = event.is_tracepoint().then(|| tracepoint_format(&event, sources)).flatten();
         Self { event, interval, filter: None, format, purpose: Purpose::Markers }
@@ -86,7 +92,7 @@ impl RecordedEvent {
         let recorded = |(name, purpose, filter): (&str, Purpose, Option<&str>)| {
             let event = parse(name, sources).ok()?.into_iter().next()?;
             let format = tracepoint_format(&event, sources)?;
-            let (interval, filter) = (Interval::Period(1), filter.map(str::to_owned));
+            let (interval, filter) = (SampleInterval::Period(1), filter.map(str::to_owned));
             Some(Self { event, interval, filter, format: Some(format), purpose })
         };
         let wanted = |(_, purpose, _): &(&str, Purpose, _)| {
@@ -119,9 +125,9 @@ impl RecordedEvent {
     pub(crate) fn pacing(&self, counts: bool) -> Pacing {
         match self.interval {
             _ if self.is_optional() => Pacing::ByReader(STACKS_HZ),
-            Interval::Period(period) => Pacing::Fixed(period),
-            Interval::Frequency(hz) if counts && self.is_counted_by_kernel() => Pacing::ByReader(hz),
-            Interval::Frequency(hz) => Pacing::ByKernel(hz),
+            SampleInterval::Period(period) => Pacing::Fixed(period),
+            SampleInterval::Frequency(hz) if counts && self.is_counted_by_kernel() => Pacing::ByReader(hz),
+            SampleInterval::Frequency(hz) => Pacing::ByKernel(hz),
         }
     }
 
@@ -151,8 +157,8 @@ impl RecordedEvent {
     /// How many occurrences each sample represents, if that number is fixed.
     fn fixed_period(&self) -> Option<u64> {
         match self.interval {
-            Interval::Period(period) => Some(period),
-            Interval::Frequency(_) => None,
+            SampleInterval::Period(period) => Some(period),
+            SampleInterval::Frequency(_) => None,
         }
     }
 
@@ -184,7 +190,7 @@ impl RecordedEvent {
 
 /// The fields of a tracepoint, from tracefs. `None` if it is not readable: then its occurrences have no
 /// fields.
-fn tracepoint_format(event: &Event, sources: &EventSources) -> Option<TracepointFormat> {
+fn tracepoint_format(event: &RequestedEvent, sources: &EventSources) -> Option<TracepointFormat> {
     let id = event.selectors.first()?.config[0];
     let (group, name) = sources.tracepoint_of_id(&event.name, id)?;
     let text = sources.tracepoint_file(&group, &name, "format").ok()?;

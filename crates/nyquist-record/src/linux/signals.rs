@@ -4,7 +4,7 @@ use super::identity::give_up_capabilities;
 use super::sys::signals;
 use std::{io, thread};
 
-pub use crate::request::{EndSignal, KILL, Request};
+pub use crate::request::{EndRequest, EndSignal, KILL};
 
 /// Runs a program's work on a thread with a stack of this size, even if `ulimit -s` makes the main stack
 /// small. The calling thread blocks all signals from then on, so that the signal masks of the work decide
@@ -60,10 +60,10 @@ impl Requests {
     }
 
     /// Takes the next request, if one has come.
-    pub fn take(&self) -> io::Result<Option<Request>> {
+    pub fn take(&self) -> io::Result<Option<EndRequest>> {
         while let Some(received) = self.descriptor.read()? {
             if let Some(signal) = EndSignal::of(received.number) {
-                return Ok(Some(Request { signal, typed: received.by_kernel }));
+                return Ok(Some(EndRequest { signal, typed: received.by_kernel }));
             }
         }
         Ok(None)

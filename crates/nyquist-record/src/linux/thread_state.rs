@@ -19,7 +19,7 @@ const LONGEST_LINE: usize = 256;
 /// The files of a thread, which are read at every check. They are held open while enough descriptors are left
 /// for other uses.
 #[derive(Debug, Default)]
-pub(crate) struct Files {
+pub(crate) struct ThreadFiles {
     pid: u32,
     tid: u32,
     schedstat: Option<File>,
@@ -34,7 +34,7 @@ const OTHER_DESCRIPTORS: u64 = 256;
 
 /// The scheduler's statistics of a thread. While they are unchanged, the thread has not begun to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Schedule {
+pub(crate) struct ScheduleStatistics {
     /// The CPU time in nanoseconds, up to the scheduler's last update.
     pub(crate) cpu_ns: u64,
     /// How long it has waited for a CPU, up to the last time that it got one.
@@ -43,7 +43,7 @@ pub(crate) struct Schedule {
     pub(crate) turns: u64,
 }
 
-impl Schedule {
+impl ScheduleStatistics {
     /// How long the thread has waited for a CPU since an earlier reading, if it has got one meanwhile.
     pub(crate) fn waited_for_cpu_since(&self, before: &Self) -> u64 {
         if self.turns == before.turns { 0 } else { self.delay_ns.saturating_sub(before.delay_ns) }
@@ -66,14 +66,14 @@ pub(crate) enum RunState {
 pub(crate) struct KernelWait {
     /// The number and the arguments of its system call; `None` if it waits for something else, such as a
     /// page.
-    pub(crate) call: Option<Call>,
+    pub(crate) call: Option<SystemCall>,
     pub(crate) stack_pointer: u64,
     pub(crate) instruction_pointer: u64,
 }
 
 /// A system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct SystemCall {
     pub(crate) number: i64,
     pub(crate) arguments: [u64; 6],
 }
@@ -123,7 +123,7 @@ pub(crate) fn window(stack: Option<&Range<u64>>, pointer: u64, most: usize) -> (
     (len.min(most), len > most)
 }
 
-impl Files {
+impl ThreadFiles {
     /// Opens the files of a thread.
     pub(crate) fn open(pid: u32, tid: u32) -> Self {
         let limit = descriptor_limit();
@@ -144,7 +144,7 @@ impl Files {
     }
 
     /// The scheduler's statistics; `None` if the thread is gone, or if they are not available.
-    pub(crate) fn schedule(&self) -> Option<Schedule> {
+    pub(crate) fn schedule(&self) -> Option<ScheduleStatistics> {
         self.read(self.schedstat.as_ref(), SCHEDSTAT, schedule)
     }
 
@@ -166,10 +166,10 @@ fn read<'a>(file: &File, line: &'a mut [u8]) -> Option<&'a str> {
     std::str::from_utf8(line.get(..len)?).ok()
 }
 
-fn schedule(line: &str) -> Option<Schedule> {
+fn schedule(line: &str) -> Option<ScheduleStatistics> {
     let mut numbers = line.split_ascii_whitespace().map(|digits| digits.parse().ok());
     let mut next = || numbers.next().flatten();
-    Some(Schedule { cpu_ns: next()?, delay_ns: next()?, turns: next()? })
+    Some(ScheduleStatistics { cpu_ns: next()?, delay_ns: next()?, turns: next()? })
 }
 
 fn run_state(line: &str) -> RunState {
@@ -189,7 +189,7 @@ fn waiting(line: &str) -> Option<KernelWait> {
         for argument in &mut arguments {
             *argument = next()?;
         }
-        call = Some(Call { number, arguments });
+        call = Some(SystemCall { number, arguments });
     }
     Some(KernelWait { call, stack_pointer: next()?, instruction_pointer: next()? })
 }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_schedule_is_three_numbers() {
-        let expected = Schedule { cpu_ns: 7_000, delay_ns: 36_008, turns: 1 };
+        let expected = ScheduleStatistics { cpu_ns: 7_000, delay_ns: 36_008, turns: 1 };
         assert_eq!(schedule("7000 36008 1\n"), Some(expected));
         assert_eq!(schedule("7000 1\n"), None);
         assert_eq!(schedule(""), None);
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(run_state("running\n"), RunState::Running);
         let fault = KernelWait { call: None, stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
         assert_eq!(run_state("-1 0x7ffd0010 0x55aa\n"), RunState::Waiting(fault));
-        let call = Call { number: 232, arguments: [3, 0x7f00, 16, 0xffff_ffff, 0, 8] };
+        let call = SystemCall { number: 232, arguments: [3, 0x7f00, 16, 0xffff_ffff, 0, 8] };
         let expected =
             KernelWait { call: Some(call), stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
         let line = "232 0x3 0x7f00 0x10 0xffffffff 0x0 0x8 0x7ffd0010 0x55aa\n";
@@ -224,19 +224,19 @@ mod tests {
     #[test]
     fn this_thread_runs_and_has_a_schedule() {
         let pid = std::process::id();
-        let files = Files::open(pid, pid);
+        let files = ThreadFiles::open(pid, pid);
         assert!(files.schedule().is_some());
-        assert_eq!(Files::open(0, 0).run_state(), RunState::Unknown);
+        assert_eq!(ThreadFiles::open(0, 0).run_state(), RunState::Unknown);
     }
 
     #[test]
     fn files_are_read_without_held_descriptors() {
         let pid = std::process::id();
-        let files = Files::held_below(0, (pid, pid));
+        let files = ThreadFiles::held_below(0, (pid, pid));
         assert!(files.schedstat.is_none() && files.syscall.is_none());
         assert!(files.schedule().is_some());
         assert_ne!(files.run_state(), RunState::Unknown);
-        let held = Files::held_below(u64::MAX, (pid, pid));
+        let held = ThreadFiles::held_below(u64::MAX, (pid, pid));
         assert!(held.schedstat.is_some() && held.schedule().is_some());
     }
 }

@@ -8,7 +8,7 @@ use nyquist_convert::event::{Tid, WaitReason};
 
 use crate::linux::arch::calls;
 use crate::linux::sys::ptrace::read_memory;
-use crate::linux::thread_state::Call;
+use crate::linux::thread_state::SystemCall;
 
 /// What a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum WaitedOn {
 }
 
 /// What a thread of a process waits for in a system call. Without a call, it waits for a page of its memory.
-pub(crate) fn what_for(pid: u32, tid: u32, call: Option<Call>) -> WaitCause {
+pub(crate) fn what_for(pid: u32, tid: u32, call: Option<SystemCall>) -> WaitCause {
     let Some(call) = call else { return WaitCause::some(WaitReason::Page) };
     let (reason, subject) = by_call(call);
     match subject {
@@ -106,7 +106,7 @@ fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
 const CONTENDED: u32 = 2;
 
 /// The kind of wait of each system call.
-fn by_call(call: Call) -> (WaitReason, WaitedOn) {
+fn by_call(call: SystemCall) -> (WaitReason, WaitedOn) {
     let [first, second, ..] = call.arguments;
     let descriptor = WaitedOn::Descriptor(first);
     match calls::modern(call.number) {
@@ -183,10 +183,10 @@ mod tests {
 
     use super::*;
 
-    fn call(number: i64, arguments: &[u64]) -> Call {
+    fn call(number: i64, arguments: &[u64]) -> SystemCall {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
-        Call { number, arguments: all }
+        SystemCall { number, arguments: all }
     }
 
     #[test]

@@ -12,16 +12,16 @@ use nyquist_convert::event::Pid;
 use thiserror::Error;
 
 use super::Command;
-use super::pure::child::{Child, ChildCalls, ReapedChild};
-use super::pure::copies::Copy;
-use super::pure::launching::{self, LaunchedChild, Machine, NotLaunched, SignedCopy};
-use super::pure::program_file::{self, Files};
-use super::pure::refusal::Facts;
+use super::pure::child::{ChildCalls, ChildProcess, ReapedChild};
+use super::pure::copies::ProgramCopy;
+use super::pure::launching::{self, LaunchCalls, LaunchedChild, NotLaunched, SignedCopy};
+use super::pure::program_file::{self, FileCalls};
+use super::pure::refusal::ProgramFacts;
 use super::pure::status;
 use super::sign::sign_copy;
 use super::sys::{file, spawn, task};
 use super::system::facts;
-use crate::suspend::system::Refusal;
+use crate::suspend::system::SamplingRefusal;
 
 pub use super::pure::child::ChildExit;
 pub use super::pure::status::ExitStatus;
@@ -89,7 +89,7 @@ impl LaunchError {
 /// Dropping it ends the process.
 #[derive(Debug)]
 pub struct SuspendedChild {
-    process: Arc<Process>,
+    process: Arc<CommandProcess>,
     program: String,
     notice: Option<String>,
 }
@@ -98,17 +98,17 @@ pub struct SuspendedChild {
 pub fn prepare(command: &Command) -> Result<SuspendedChild, LaunchError> {
     let program = command.program.to_string_lossy().into_owned();
     let exec = |source| LaunchError::Exec { program: program.clone(), source };
-    let path = program_file::find(&command.program, &search_path(command), &Runnable).map_err(exec)?;
+    let path = program_file::find(&command.program, &search_path(command), &SystemFiles).map_err(exec)?;
     let mut launcher = Launcher::of(command).map_err(exec)?;
     match launching::launch(&mut launcher, &path) {
         Ok(LaunchedChild { child, copy, notice }) => {
-            Ok(SuspendedChild { process: Arc::new(Process { child, _copy: copy }), program, notice })
+            Ok(SuspendedChild { process: Arc::new(CommandProcess { child, _copy: copy }), program, notice })
         }
         Err(NotLaunched::Exec(source)) => Err(exec(source)),
-        Err(NotLaunched::Refused(Refusal::Refused { reason, advice })) => {
+        Err(NotLaunched::Refused(SamplingRefusal::Refused { reason, advice })) => {
             Err(LaunchError::Refused { program, reason, advice })
         }
-        Err(NotLaunched::Refused(Refusal::Gone)) => Err(exec(io::ErrorKind::NotFound.into())),
+        Err(NotLaunched::Refused(SamplingRefusal::Gone)) => Err(exec(io::ErrorKind::NotFound.into())),
     }
 }
 
@@ -120,9 +120,9 @@ fn search_path(command: &Command) -> OsString {
 }
 
 /// The files of the system.
-struct Runnable;
+struct SystemFiles;
 
-impl Files for Runnable {
+impl FileCalls for SystemFiles {
     fn may_be_run(&self, path: &Path) -> io::Result<()> {
         file::may_be_run(path)
     }
@@ -134,9 +134,9 @@ impl Files for Runnable {
 
 /// The system's calls for children.
 #[derive(Debug)]
-struct Calls;
+struct SystemCalls;
 
-impl ChildCalls for Calls {
+impl ChildCalls for SystemCalls {
     fn signal(&self, pid: u32, number: i32) -> io::Result<()> {
         spawn::signal(pid, number)
     }
@@ -188,30 +188,30 @@ fn assignment(name: OsString, value: &OsStr) -> io::Result<CString> {
     Ok(CString::new(bytes)?)
 }
 
-impl Machine for Launcher {
-    type Child = Child<Calls>;
-    type Copy = Copy;
+impl LaunchCalls for Launcher {
+    type Child = ChildProcess<SystemCalls>;
+    type Copy = ProgramCopy;
 
-    fn spawn(&mut self, program: &Path) -> io::Result<Child<Calls>> {
+    fn spawn(&mut self, program: &Path) -> io::Result<ChildProcess<SystemCalls>> {
         let program = CString::new(program.as_os_str().as_bytes())?;
         let pid = spawn::suspended(&program, &self.arguments, &self.environment)?;
-        Ok(Child::new(pid, Calls))
+        Ok(ChildProcess::new(pid, SystemCalls))
     }
 
-    fn may_sample(&mut self, child: &Child<Calls>) -> bool {
+    fn may_sample(&mut self, child: &ChildProcess<SystemCalls>) -> bool {
         task::of_process(child.pid).is_some()
     }
 
-    fn has_ended(&mut self, child: &Child<Calls>) -> bool {
+    fn has_ended(&mut self, child: &ChildProcess<SystemCalls>) -> bool {
         super::process_has_ended(child.pid)
     }
 
-    fn facts(&mut self, child: &Child<Calls>) -> Facts {
+    fn facts(&mut self, child: &ChildProcess<SystemCalls>) -> ProgramFacts {
         facts(child.pid)
     }
 
-    fn signed_copy(&mut self, program: &Path) -> Result<SignedCopy<Copy>, String> {
-        let (path, copy) = Copy::of(program).map_err(|error| format!("it cannot be made: {error}"))?;
+    fn signed_copy(&mut self, program: &Path) -> Result<SignedCopy<ProgramCopy>, String> {
+        let (path, copy) = ProgramCopy::of(program).map_err(|error| format!("it cannot be made: {error}"))?;
         let lost = sign_copy(&path)?;
         Ok(SignedCopy { path, copy, lost })
     }
@@ -249,7 +249,7 @@ impl SuspendedChild {
 /// The command, running.
 #[derive(Debug)]
 pub struct RunningChild {
-    process: Arc<Process>,
+    process: Arc<CommandProcess>,
 }
 
 impl RunningChild {
@@ -272,7 +272,7 @@ impl RunningChild {
 /// Signals the command, and never another process that got its number.
 #[derive(Clone, Debug)]
 pub struct Signaller {
-    process: Arc<Process>,
+    process: Arc<CommandProcess>,
 }
 
 impl Signaller {
@@ -284,7 +284,7 @@ impl Signaller {
 
 /// The process, and the file that it runs, if that is a copy.
 #[derive(Debug)]
-struct Process {
-    child: Child<Calls>,
-    _copy: Option<Copy>,
+struct CommandProcess {
+    child: ChildProcess<SystemCalls>,
+    _copy: Option<ProgramCopy>,
 }

@@ -19,8 +19,8 @@ pub use crate::command::Command;
 pub use crate::end_reason::EndReason;
 pub use crate::pace::{BudgetSummary, HoldSummary};
 pub use crate::suspend::backend;
-pub use crate::suspend::options::{Options, Target};
-pub use crate::suspend::outcome::{Notice, OpenError, Outcome, SampledBy};
+pub use crate::suspend::options::{Options, RecordingTarget};
+pub use crate::suspend::outcome::{Notice, OpenError, RecordingOutcome, SampledBy};
 
 pub(crate) use process::LISTING_COMMAND;
 pub(crate) use sys::preference::cpus;

@@ -7,7 +7,7 @@ use std::thread;
 use super::pure::senders::{self, Processes};
 use super::sys::{process, signals};
 
-pub use crate::request::{EndSignal, KILL, Request};
+pub use crate::request::{EndRequest, EndSignal, KILL};
 
 /// Runs a program's work on a thread with a stack of this size, even if `ulimit -s` makes the main stack
 /// small. The calling thread blocks all signals from then on, so that the work's threads get them.
@@ -57,14 +57,14 @@ impl Requests {
     }
 
     /// Takes the next request, if one has come.
-    pub fn take(&self) -> io::Result<Option<Request>> {
+    pub fn take(&self) -> io::Result<Option<EndRequest>> {
         let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(received) = signals::next(&self.pipe)? {
             let Some(signal) = EndSignal::of(received.number) else { continue };
             let own = std::process::id();
             let foreground = signals::is_in_foreground;
             let typed = senders::is_typed(signal, received.sender, own, foreground, &RunningProcesses);
-            return Ok(Some(Request { signal, typed }));
+            return Ok(Some(EndRequest { signal, typed }));
         }
         Ok(None)
     }

@@ -10,17 +10,19 @@ use std::{fs, io};
 
 use nyquist_convert::event::Registers;
 
-use super::pure::listing::{Listing, ProcessTree};
+use super::pure::listing::{ProcessListing, ProcessTree};
 use super::pure::names::file_name;
-use super::pure::opening::{self, OpenedProcess, Tasks};
+use super::pure::opening::{self, OpenedProcess, TaskCalls};
 use super::pure::process_status::ProcessStatus;
-use super::pure::refusal::Facts;
+use super::pure::refusal::ProgramFacts;
 use super::pure::{copies, modules};
 use super::sys::port::Port;
 use super::sys::queue::Flag;
 use super::sys::thread::ThreadRegisters;
 use super::sys::{clock, memory, process, task, thread};
-use crate::suspend::system::{ListedProcess, ListedThread, LoadedModule, Refusal, StoppedRegisters, System};
+use crate::suspend::system::{
+    ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters, System,
+};
 
 /// The steps in which the system's times of threads advance: they are in microseconds.
 const CLOCK_STEP_NS: u64 = 1000;
@@ -30,7 +32,7 @@ const CALL: usize = 4;
 /// macOS.
 #[derive(Debug)]
 pub(crate) struct MacOs {
-    listing: Listing,
+    listing: ProcessListing,
     stop: Arc<Flag>,
     /// The threads that the last listing has found, by their numbers.
     threads: HashMap<u32, Port>,
@@ -48,7 +50,7 @@ impl MacOs {
     /// Prepares for sampling until the flag is set.
     #[expect(clippy::unnecessary_wraps, reason = "it can fail on other systems")]
     pub(crate) fn new(stop: Arc<Flag>) -> io::Result<Self> {
-        Ok(Self { listing: Listing::default(), stop, threads: HashMap::new() })
+        Ok(Self { listing: ProcessListing::default(), stop, threads: HashMap::new() })
     }
 }
 
@@ -59,9 +61,9 @@ fn reader(process: &OpenedProcess<Port>) -> impl Fn(u64, &mut [u8]) -> bool + us
 }
 
 /// The system's calls for processes and tasks.
-struct Calls;
+struct SystemCalls;
 
-impl Tasks for Calls {
+impl TaskCalls for SystemCalls {
     type Task = Port;
     type Thread = Port;
 
@@ -77,12 +79,12 @@ impl Tasks for Calls {
         task::threads(task)
     }
 
-    fn facts(&self, pid: u32) -> Facts {
+    fn facts(&self, pid: u32) -> ProgramFacts {
         facts(pid)
     }
 }
 
-impl ProcessTree for Calls {
+impl ProcessTree for SystemCalls {
     fn known(&self, pid: u32) -> Option<ProcessStatus> {
         process::known(pid)
     }
@@ -107,12 +109,12 @@ impl System for MacOs {
 
     fn list_processes(&mut self, out: &mut Vec<ListedProcess>) -> bool {
         self.threads.clear();
-        self.listing.refresh(&Calls, out);
+        self.listing.refresh(&SystemCalls, out);
         true
     }
 
     fn list_threads(&mut self, _: u32, process: &OpenedProcess<Port>, out: &mut Vec<ListedThread>) {
-        for port in process.threads(&Calls) {
+        for port in process.threads(&SystemCalls) {
             let Some(id) = thread::id(&port) else { continue };
             // Numbers count up from the system's start, and 32 bits of them are enough to tell threads apart.
             let tid = id as u32;
@@ -121,7 +123,7 @@ impl System for MacOs {
         }
     }
 
-    fn has_new_program(&mut self, process: &OpenedProcess<Port>) -> Result<bool, Refusal> {
+    fn has_new_program(&mut self, process: &OpenedProcess<Port>) -> Result<bool, SamplingRefusal> {
         process.take_new_program()
     }
 
@@ -132,10 +134,10 @@ impl System for MacOs {
         Some(hasher.finish())
     }
 
-    fn open_process(&mut self, pid: u32) -> Result<OpenedProcess<Port>, Refusal> {
+    fn open_process(&mut self, pid: u32) -> Result<OpenedProcess<Port>, SamplingRefusal> {
         // Its children may be sampled, even if it may not.
-        self.listing.follow(pid, opening::living(&Calls, pid)?.began);
-        opening::open(&Calls, std::process::id(), pid)
+        self.listing.follow(pid, opening::living(&SystemCalls, pid)?.began);
+        opening::open(&SystemCalls, std::process::id(), pid)
     }
 
     fn process_name(&mut self, process: &OpenedProcess<Port>) -> Option<String> {
@@ -145,7 +147,7 @@ impl System for MacOs {
     }
 
     fn has_ended(&mut self, process: &OpenedProcess<Port>) -> bool {
-        process.has_ended(&Calls)
+        process.has_ended(&SystemCalls)
     }
 
     fn modules(
@@ -239,10 +241,10 @@ fn ends_with_call(code: [u8; CALL]) -> bool {
 }
 
 /// What is known of a process that may not be sampled.
-pub(super) fn facts(pid: u32) -> Facts {
+pub(super) fn facts(pid: u32) -> ProgramFacts {
     let path = process::path(pid).map(copies::original);
     let mode = path.as_deref().and_then(|path| fs::metadata(path).ok()).map(|file| file.mode());
-    Facts { path, code_flags: process::code_flags(pid), mode }
+    ProgramFacts { path, code_flags: process::code_flags(pid), mode }
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use nyquist_convert::event::Pid;
 
 use super::here::{Flag, Preference, StopHandle, ThisSystem, cpus};
-use super::options::{Options, Target};
+use super::options::{Options, RecordingTarget};
 use super::outcome::SampledBy;
-pub use super::outcome::{Notice, OpenError, Outcome};
+pub use super::outcome::{Notice, OpenError, RecordingOutcome};
 use super::recording::{PreparedSampler, Sampling};
-use super::{Plan, SamplerResult};
+use super::{SamplerResult, SamplingPlan};
 use crate::end_reason::EndReason;
 use crate::pace::HoldSummary;
-use crate::{Chunk, Source};
+use crate::{Chunk, ChunkSource};
 
 /// At a higher rate than this, a running thread would be suspended for much of its time.
 const MAX_RATE_HZ: u32 = 10_000;
@@ -20,14 +20,14 @@ const MAX_RATE_HZ: u32 = 10_000;
 /// A backend that is ready to record. Dropping it leaves the processes as they are.
 #[derive(Debug)]
 pub struct Backend {
-    outcome: Outcome,
+    outcome: RecordingOutcome,
     ready: PreparedSampler<ThisSystem>,
     stop: StopHandle,
 }
 
 impl Backend {
     /// Opens all processes of the target. They keep running meanwhile.
-    pub fn open(target: &Target, options: &Options) -> Result<Self, OpenError> {
+    pub fn open(target: &RecordingTarget, options: &Options) -> Result<Self, OpenError> {
         let own_pid = std::process::id();
         if target.named().contains(&Pid(own_pid)) {
             return Err(OpenError::Itself { pid: Pid(own_pid) });
@@ -37,9 +37,9 @@ impl Backend {
         let this = ThisSystem::new(Arc::clone(&stop.flag));
         let this = this.map_err(|source| system("no timer can be made", source))?;
         let rate_hz = options.rate_hz.clamp(1, MAX_RATE_HZ);
-        let plan = Plan {
+        let plan = SamplingPlan {
             pids: target.named().iter().map(|pid| pid.0).collect(),
-            is_new: matches!(target, Target::Child(_)),
+            is_new: matches!(target, RecordingTarget::Child(_)),
             own_pid,
             interval_ns: 1_000_000_000 / u64::from(rate_hz),
             duration: options.duration,
@@ -51,12 +51,12 @@ impl Backend {
         let lowered = (options.rate_hz > rate_hz).then_some(lowered);
         let notices = lowered.into_iter().chain(Notice::of(&ready.left_out())).collect();
         let interval_ns = 1_000_000_000 / u64::from(rate_hz);
-        let outcome = Outcome { rate_hz, interval_ns, sampled: SampledBy::Suspending, notices };
+        let outcome = RecordingOutcome { rate_hz, interval_ns, sampled: SampledBy::Suspending, notices };
         Ok(Self { outcome, ready, stop })
     }
 
     /// What is recorded, and how.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RecordingOutcome {
         self.outcome.clone()
     }
 
@@ -81,7 +81,7 @@ pub struct Recording {
 
 /// The summary of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct RecordingSummary {
     /// Why it ended.
     pub reason: EndReason,
     /// The CPU time of all recorded threads together, user and kernel, in nanoseconds.
@@ -102,7 +102,7 @@ impl Iterator for Recording {
     }
 }
 
-impl Source for Recording {}
+impl ChunkSource for Recording {}
 
 impl Recording {
     /// A handle that ends the recording before the process ends.
@@ -111,12 +111,12 @@ impl Recording {
     }
 
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
-    pub fn finish(mut self) -> Summary {
+    pub fn finish(mut self) -> RecordingSummary {
         self.stop.stop();
         let SamplerResult { reason, total_cpu_time_ns, holds, left_running, left_out } =
             self.sampling.join().unwrap_or_default();
         let reason = reason.unwrap_or(EndReason::Stopped);
-        Summary {
+        RecordingSummary {
             reason,
             total_cpu_time_ns: Some(total_cpu_time_ns),
             left_running: left_running && reason == EndReason::Exited,

@@ -9,21 +9,21 @@ const MOST_MEMBERS: usize = 1 << 16;
 
 /// The recorded processes and their descendants, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Family {
-    members: HashMap<u32, Member>,
+pub(crate) struct ProcessFamily {
+    members: HashMap<u32, FamilyMember>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct FamilyMember {
     /// When it was started; `None` until it was listed.
     began: Option<u64>,
     lives: bool,
 }
 
-impl Family {
+impl ProcessFamily {
     /// The family of these processes.
     pub(crate) fn of(pids: impl IntoIterator<Item = u32>) -> Self {
-        let member = Member { began: None, lives: true };
+        let member = FamilyMember { began: None, lives: true };
         Self { members: pids.into_iter().map(|pid| (pid, member)).collect() }
     }
 
@@ -39,7 +39,8 @@ impl Family {
             for process in listed {
                 let is_new = process.pid != left_out && !self.has(process) && self.is_parent_of(process);
                 if is_new && self.members.len() < MOST_MEMBERS {
-                    self.members.insert(process.pid, Member { began: Some(process.began), lives: true });
+                    self.members
+                        .insert(process.pid, FamilyMember { began: Some(process.began), lives: true });
                     new.push(*process);
                 }
             }
@@ -73,7 +74,7 @@ impl Family {
     }
 }
 
-impl Member {
+impl FamilyMember {
     fn is(&self, process: &ListedProcess) -> bool {
         self.lives && self.began.is_none_or(|began| began == process.began)
     }
@@ -87,13 +88,13 @@ mod tests {
         ListedProcess { pid, parent, began }
     }
 
-    fn update(family: &mut Family, processes: &[ListedProcess]) -> Vec<u32> {
+    fn update(family: &mut ProcessFamily, processes: &[ListedProcess]) -> Vec<u32> {
         family.update(processes, 99).into_iter().map(|process| process.pid).collect()
     }
 
     #[test]
     fn descendants_are_found_in_any_order() {
-        let mut family = Family::of([10]);
+        let mut family = ProcessFamily::of([10]);
         let all = [listed(12, 11, 7), listed(11, 10, 6), listed(20, 1, 5), listed(10, 99, 5)];
         assert_eq!(update(&mut family, &all), [11, 12]);
         assert_eq!(update(&mut family, &all), [0; 0]);
@@ -102,14 +103,14 @@ mod tests {
 
     #[test]
     fn children_of_ended_processes_belong_to_it() {
-        let mut family = Family::of([10]);
+        let mut family = ProcessFamily::of([10]);
         update(&mut family, &[listed(10, 1, 5), listed(11, 10, 6)]);
         assert_eq!(update(&mut family, &[listed(12, 11, 8)]), [12]);
     }
 
     #[test]
     fn a_number_used_again_is_another_process() {
-        let mut family = Family::of([10]);
+        let mut family = ProcessFamily::of([10]);
         update(&mut family, &[listed(10, 1, 5), listed(11, 10, 6)]);
         let other = listed(11, 1, 9);
         assert_eq!(update(&mut family, &[listed(10, 1, 5), other]), [0; 0]);
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn this_program_is_no_member_even_as_a_child() {
-        let mut family = Family::of([10]);
+        let mut family = ProcessFamily::of([10]);
         let all = [listed(10, 1, 5), listed(99, 10, 6), listed(100, 99, 7)];
         assert_eq!(update(&mut family, &all), [0; 0]);
     }

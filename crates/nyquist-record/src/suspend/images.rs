@@ -16,7 +16,7 @@ const LONGEST_PAUSE_NS: u64 = 100_000_000;
 /// The images of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Images {
-    by_start: BTreeMap<u64, Image>,
+    by_start: BTreeMap<u64, LoadedImage>,
     /// When they were last looked at.
     pub(crate) looked_at: u64,
     /// How long to wait before the next look for the sake of unknown code. Generated code is in no image, so
@@ -25,7 +25,7 @@ pub(crate) struct Images {
 }
 
 #[derive(Debug)]
-struct Image {
+struct LoadedImage {
     end: u64,
     makes_calls: bool,
 }
@@ -62,7 +62,7 @@ impl Images {
         for module in new {
             let len = module.len.min(u64::MAX - module.start);
             if let Entry::Vacant(place) = self.by_start.entry(module.start) {
-                place.insert(Image { end: module.start + len, makes_calls: module.makes_calls });
+                place.insert(LoadedImage { end: module.start + len, makes_calls: module.makes_calls });
                 changes.push((before, EventKind::Map(mapping(pid, module))));
             }
         }
@@ -75,7 +75,7 @@ impl Images {
     fn remove_all_but(&mut self, pid: u32, now: u64, starts: &[u64]) -> Vec<(u64, EventKind)> {
         let living: std::collections::HashSet<u64> = starts.iter().copied().collect();
         let gone = self.by_start.extract_if(.., |start, _| !living.contains(start));
-        let unmap = |(start, image): (u64, Image)| {
+        let unmap = |(start, image): (u64, LoadedImage)| {
             (now, EventKind::Unmap { pid: Pid(pid), start: Avma(start), len: image.end - start })
         };
         gone.map(unmap).collect()

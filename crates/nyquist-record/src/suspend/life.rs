@@ -7,10 +7,10 @@ use nyquist_convert::event::{EventKind, Pid, Tid};
 use super::cpu_clock::CpuClock;
 use super::events::{fork, name, total};
 use super::images::Images;
-use super::process::Process;
+use super::process::SampledProcess;
+use super::recorded_thread::RecordedThread;
 use super::sampler::{SHORTEST_LISTING_NS, Sampler};
-use super::system::{ListedProcess, ListedThread, Refusal, System};
-use super::task::Task;
+use super::system::{ListedProcess, ListedThread, SamplingRefusal, System};
 
 /// The longest time between two listings, in nanoseconds.
 const LONGEST_LISTING_NS: u64 = 100_000_000;
@@ -60,7 +60,7 @@ impl<S: System> Sampler<S> {
             Err(refusal) => return self.note_refused(*listed, refusal, now),
         };
         self.refused.remove(pid);
-        let former = self.processes.insert(pid, Process::new(process));
+        let former = self.processes.insert(pid, SampledProcess::new(process));
         if self.has_begun {
             if former.is_none() {
                 self.out.push(now, fork((pid, pid), (parent, parent)));
@@ -69,13 +69,13 @@ impl<S: System> Sampler<S> {
         }
     }
 
-    fn note_refused(&mut self, listed: ListedProcess, refusal: Refusal, now: u64) {
+    fn note_refused(&mut self, listed: ListedProcess, refusal: SamplingRefusal, now: u64) {
         let stamp = self.system.program_stamp(listed.pid);
         self.refused.note(listed, refusal, stamp, now);
     }
 
     /// Ends the threads of a process that executes a program that may not be sampled.
-    fn refuse(&mut self, pid: u32, refusal: Refusal, now: u64) {
+    fn refuse(&mut self, pid: u32, refusal: SamplingRefusal, now: u64) {
         for task in self.tasks.remove(|task| task.pid == pid) {
             self.end(task, now);
         }
@@ -185,7 +185,7 @@ impl<S: System> Sampler<S> {
         let base = if is_born { 0 } else { used };
         let clock = CpuClock::new(self.system.cpu_clock_step_ns(), base);
         let clock = clock.carrying(main.unwrap_or_default());
-        let mut task = Task::new((pid, listed.tid), thread, clock, now);
+        let mut task = RecordedThread::new((pid, listed.tid), thread, clock, now);
         task.seen_ns = task.clock.used_ns();
         if main.is_some() {
             task.shown_tid = pid;
@@ -208,14 +208,14 @@ impl<S: System> Sampler<S> {
     }
 
     /// Records the end of a thread. Its CPU time is still known.
-    fn end(&mut self, task: Task<S::Thread>, now: u64) {
+    fn end(&mut self, task: RecordedThread<S::Thread>, now: u64) {
         let (pid, tid) = (task.pid, task.shown_tid);
         self.report_total(task, now);
         self.out.push(now, EventKind::Exit { pid: Pid(pid), tid: Tid(tid) });
     }
 
     /// Records the CPU time of a thread that is not recorded any more.
-    pub(super) fn report_total(&mut self, mut task: Task<S::Thread>, now: u64) {
+    pub(super) fn report_total(&mut self, mut task: RecordedThread<S::Thread>, now: u64) {
         if let Some(read) = self.system.cpu_time_ns(&task.thread) {
             task.account(read, 0, now);
         }

@@ -14,6 +14,7 @@ pub(crate) mod options;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod outcome;
 mod process;
+mod recorded_thread;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod recording;
 mod refused;
@@ -24,7 +25,6 @@ mod simulated;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) mod stop;
 pub(crate) mod system;
-mod task;
 #[cfg(test)]
 mod tests;
 
@@ -34,10 +34,10 @@ use crate::macos as here;
 use crate::windows as here;
 
 #[cfg(windows)]
-pub(crate) use family::Family;
+pub(crate) use family::ProcessFamily;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) use process::LeftOut;
 #[cfg(any(windows, target_os = "macos"))]
-pub(crate) use sampler::{Plan, SamplerResult};
+pub(crate) use sampler::{SamplerResult, SamplingPlan};
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) use sampling::LARGEST_COPY;

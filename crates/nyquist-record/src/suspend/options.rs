@@ -6,7 +6,7 @@ use nyquist_convert::event::Pid;
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RecordingTarget {
     /// A process that was made for the command, and waits for its start. It is sampled from its
     /// start on, with all its threads and children.
     Child(Pid),
@@ -18,7 +18,7 @@ pub enum Target {
     Machine,
 }
 
-impl Target {
+impl RecordingTarget {
     /// The processes whose end ends the recording.
     pub(crate) fn named(&self) -> &[Pid] {
         match self {

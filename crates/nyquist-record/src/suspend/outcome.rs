@@ -7,11 +7,11 @@ use thiserror::Error;
 
 use super::LeftOut;
 use super::here::LISTING_COMMAND;
-use super::system::Refusal;
+use super::system::SamplingRefusal;
 
 /// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RecordingOutcome {
     /// Samples of every running thread per second of wall-clock time, if the budget allows as many.
     pub rate_hz: u32,
     /// The time between two samples in nanoseconds.
@@ -32,7 +32,7 @@ pub enum SampledBy {
     KernelEvents,
 }
 
-impl Outcome {
+impl RecordingOutcome {
     /// What is sampled, and how, to be shown to the user.
     pub fn way(&self) -> String {
         match self.sampled {
@@ -169,7 +169,7 @@ pub enum OpenError {
     #[error("{refusal}")]
     Etw {
         /// Why.
-        refusal: crate::etw::Refusal,
+        refusal: crate::etw::EtwRefusal,
         /// Whether the target can be recorded by suspending its threads as well.
         by_suspending: bool,
     },
@@ -191,10 +191,10 @@ pub enum OpenError {
 
 impl OpenError {
     /// The error of a process that cannot be opened.
-    pub(crate) fn of((pid, refusal): (Pid, Refusal)) -> Self {
+    pub(crate) fn of((pid, refusal): (Pid, SamplingRefusal)) -> Self {
         match refusal {
-            Refusal::Gone => Self::NoSuchProcess { pid },
-            Refusal::Refused { reason, advice } => Self::Refused { pid, reason, advice },
+            SamplingRefusal::Gone => Self::NoSuchProcess { pid },
+            SamplingRefusal::Refused { reason, advice } => Self::Refused { pid, reason, advice },
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct LeftOut {
 
 /// A recorded process.
 #[derive(Debug)]
-pub(super) struct Process<P> {
+pub(super) struct SampledProcess<P> {
     pub(super) handle: P,
     pub(super) images: Images,
     /// Whether it was sampled since its images were last read.
@@ -29,7 +29,7 @@ pub(super) struct Process<P> {
     pub(super) is_refused: bool,
 }
 
-impl<P> Process<P> {
+impl<P> SampledProcess<P> {
     pub(super) fn new(process: P) -> Self {
         Self {
             handle: process,

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use nyquist_convert::event::Pid;
 
 use super::process::LeftOut;
-use super::sampler::{Plan, Sampler, SamplerResult};
-use super::system::{Refusal, System};
+use super::sampler::{Sampler, SamplerResult, SamplingPlan};
+use super::system::{SamplingRefusal, System};
 use crate::Chunk;
 use crate::recording_thread::RecordingThread;
 
@@ -30,7 +30,7 @@ where
     S::Thread: Send,
 {
     /// Opens the processes of the plan and their descendants.
-    pub(crate) fn open(system: S, plan: Plan) -> Result<Self, (Pid, Refusal)> {
+    pub(crate) fn open(system: S, plan: SamplingPlan) -> Result<Self, (Pid, SamplingRefusal)> {
         let (sender, chunks) = channel();
         let waiting = Arc::default();
         let sampler = Sampler::open(system, plan, sender, Arc::clone(&waiting))?;

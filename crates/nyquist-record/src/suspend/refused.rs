@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use nyquist_convert::event::Pid;
 
 use super::process::LeftOut;
-use super::system::{ListedProcess, Refusal};
+use super::system::{ListedProcess, SamplingRefusal};
 
 /// The most processes that are remembered.
 const MOST_REFUSED: usize = 1000;
@@ -34,7 +34,13 @@ struct RefusedProcess {
 
 impl RefusedProcesses {
     /// Notes that a process was refused.
-    pub(super) fn note(&mut self, listed: ListedProcess, refusal: Refusal, stamp: Option<u64>, now: u64) {
+    pub(super) fn note(
+        &mut self,
+        listed: ListedProcess,
+        refusal: SamplingRefusal,
+        stamp: Option<u64>,
+        now: u64,
+    ) {
         let known = self.living.get(&listed.pid);
         if known.is_none() && self.living.len() + self.ended.len() >= MOST_REFUSED {
             return;
@@ -42,8 +48,10 @@ impl RefusedProcesses {
         // Each program gets one more attempt.
         let is_same = known.is_some_and(|known| known.stamp == stamp && known.listed.began == listed.began);
         let left_out = match refusal {
-            Refusal::Gone => None,
-            Refusal::Refused { reason, advice } => Some(LeftOut { pid: Pid(listed.pid), reason, advice }),
+            SamplingRefusal::Gone => None,
+            SamplingRefusal::Refused { reason, advice } => {
+                Some(LeftOut { pid: Pid(listed.pid), reason, advice })
+            }
         };
         let retry_at = (!is_same).then_some(now.saturating_add(RETRY_AFTER_NS));
         self.living.insert(listed.pid, RefusedProcess { listed, stamp, retry_at, left_out });

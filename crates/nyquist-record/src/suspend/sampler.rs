@@ -10,15 +10,15 @@ use std::time::Duration;
 use nyquist_convert::event::Pid;
 
 use super::events;
-use super::family::Family;
-use super::process::{LeftOut, Process};
+use super::family::ProcessFamily;
+use super::process::{LeftOut, SampledProcess};
+use super::recorded_thread::RecordedThreads;
 use super::refused::RefusedProcesses;
-use super::system::{ListedProcess, ListedThread, Refusal, System};
-use super::task::Tasks;
+use super::system::{ListedProcess, ListedThread, SamplingRefusal, System};
 use crate::Chunk;
 use crate::chunk_builder::ChunkBuilder;
 use crate::end_reason::EndReason;
-use crate::pace::{Budget, HoldSummary, Holds, Ticks};
+use crate::pace::{HoldSummary, StopBudget, StopDurations, Ticks};
 
 /// How often the samples are sent on, and the images and names are read.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
@@ -30,7 +30,7 @@ pub(super) const SHORTEST_LISTING_NS: u64 = 10_000_000;
 
 /// What to sample, and how.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct SamplingPlan {
     /// The processes that are named: their end ends the recording.
     pub(crate) pids: Vec<u32>,
     /// Whether the first of them is a program that has not run yet.
@@ -59,13 +59,13 @@ pub(crate) struct SamplerResult {
 #[derive(Debug)]
 pub(crate) struct Sampler<S: System> {
     pub(super) system: S,
-    pub(super) plan: Plan,
-    pub(super) family: Family,
-    pub(super) processes: HashMap<u32, Process<S::Process>>,
-    pub(super) tasks: Tasks<S::Thread>,
+    pub(super) plan: SamplingPlan,
+    pub(super) family: ProcessFamily,
+    pub(super) processes: HashMap<u32, SampledProcess<S::Process>>,
+    pub(super) tasks: RecordedThreads<S::Thread>,
     pub(super) out: ChunkBuilder,
-    pub(super) budget: Budget,
-    pub(super) holds: Holds,
+    pub(super) budget: StopBudget,
+    pub(super) holds: StopDurations,
     /// The CPU time of threads that have ended.
     pub(super) ended_cpu_ns: u64,
     pub(super) refused: RefusedProcesses,
@@ -87,25 +87,25 @@ impl<S: System> Sampler<S> {
     /// Opens the processes of the plan and their descendants. An error is of a process that was named.
     pub(crate) fn open(
         mut system: S,
-        plan: Plan,
+        plan: SamplingPlan,
         chunks: Sender<Chunk>,
         waiting: Arc<AtomicUsize>,
-    ) -> Result<Self, (Pid, Refusal)> {
+    ) -> Result<Self, (Pid, SamplingRefusal)> {
         let now = system.now();
         let mut processes = HashMap::new();
         for pid in &plan.pids {
             let process = system.open_process(*pid).map_err(|refusal| (Pid(*pid), refusal))?;
-            processes.insert(*pid, Process::new(process));
+            processes.insert(*pid, SampledProcess::new(process));
         }
         let mut sampler = Self {
-            family: Family::of(plan.pids.iter().copied()),
-            budget: Budget::new(plan.cpus, now),
+            family: ProcessFamily::of(plan.pids.iter().copied()),
+            budget: StopBudget::new(plan.cpus, now),
             system,
             plan,
             processes,
-            tasks: Tasks::default(),
+            tasks: RecordedThreads::default(),
             out: ChunkBuilder::new(chunks, waiting),
-            holds: Holds::new(),
+            holds: StopDurations::new(),
             ended_cpu_ns: 0,
             refused: RefusedProcesses::default(),
             wants_listing: false,

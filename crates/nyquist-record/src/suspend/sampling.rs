@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
 
+use super::recorded_thread::{Activity, CpuReading, RecordedThread};
 use super::sampler::Sampler;
 use super::system::{StoppedRegisters as _, System};
-use super::task::{Activity, CpuReading, Task};
 
 /// The largest copy of a stack in bytes: 128 kB take some 20 µs.
 pub(crate) const LARGEST_COPY: usize = 128 << 10;
@@ -46,7 +46,7 @@ impl<S: System> Sampler<S> {
                 skipped.get_or_insert(place);
                 break;
             }
-            let is_running = self.tasks.all().get(place).is_some_and(Task::is_running);
+            let is_running = self.tasks.all().get(place).is_some_and(RecordedThread::is_running);
             if !is_running && waiting_sampled == MOST_WAITING {
                 skipped.get_or_insert(place);
                 continue;
@@ -183,7 +183,7 @@ impl<S: System> Sampler<S> {
     }
 
     /// Records how long a thread has waited in its current place.
-    pub(super) fn report_waiting(&mut self, task: &mut Task<S::Thread>, now: u64) {
+    pub(super) fn report_waiting(&mut self, task: &mut RecordedThread<S::Thread>, now: u64) {
         if let Some(sample) = take_waiting(task) {
             self.out.push(now, sample);
         }
@@ -226,7 +226,7 @@ impl<S: System> Sampler<S> {
     }
 }
 
-impl<T> Task<T> {
+impl<T> RecordedThread<T> {
     /// How much CPU time it may use before it is sampled even in a system call, in nanoseconds.
     fn longest_unseen_ns(&self, interval_ns: u64, shows_runs: bool) -> u64 {
         let uncertain_ns = if shows_runs { 0 } else { 2 * self.clock.step_ns() };
@@ -270,7 +270,7 @@ impl<T> Task<T> {
 }
 
 /// The sample of a waiting thread, with its time since the last one.
-fn take_waiting<T>(task: &mut Task<T>) -> Option<EventKind> {
+fn take_waiting<T>(task: &mut RecordedThread<T>) -> Option<EventKind> {
     let Activity::Waiting(stack) = &task.activity else { return None };
     let state = SampleState::Waiting { waited_ns: std::mem::take(&mut task.waited_ns), reason: None };
     Some(sample((task.pid, task.shown_tid), state, task.clock.used_ns(), stack.clone()))

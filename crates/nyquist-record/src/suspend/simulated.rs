@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use nyquist_convert::event::{MappedFile, Registers};
 
-use super::system::{ListedProcess, ListedThread, LoadedModule, Refusal, StoppedRegisters, System};
+use super::system::{ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters, System};
 
 pub(super) const MS: u64 = 1_000_000;
 /// How long a suspension takes.
@@ -20,7 +20,7 @@ const STACK: Range<u64> = 0x10_0000..0x10_1000;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum SimActivity {
     /// It runs all the time.
     Runs,
     /// It waits in one place.
@@ -31,7 +31,7 @@ pub(super) enum Does {
 
 #[derive(Clone, Debug)]
 pub(super) struct SimThread {
-    pub(super) does: Does,
+    pub(super) does: SimActivity,
     pub(super) began: u64,
     pub(super) ends: u64,
     pub(super) cpu_ns: u64,
@@ -66,7 +66,7 @@ pub(super) struct SimProcess {
 
 /// The state of the machine.
 #[derive(Debug, Default)]
-pub(super) struct Machine {
+pub(super) struct SimMachine {
     pub(super) now: u64,
     /// The steps of the clocks of threads; 0 if they are exact.
     pub(super) step_ns: u64,
@@ -80,11 +80,11 @@ pub(super) struct Machine {
 
 /// The machine, which the test and the sampler share.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Simulated(pub(super) Rc<RefCell<Machine>>);
+pub(super) struct SimSystem(pub(super) Rc<RefCell<SimMachine>>);
 
 impl SimProcess {
     /// A process that begins and ends at these times, with threads that live as long.
-    pub(super) fn new(parent: u32, life: Range<u64>, threads: &[(u32, Does)]) -> Self {
+    pub(super) fn new(parent: u32, life: Range<u64>, threads: &[(u32, SimActivity)]) -> Self {
         let thread = |does| SimThread {
             does,
             began: life.start,
@@ -121,8 +121,8 @@ impl SimProcess {
     }
 }
 
-fn refused(pid: u32) -> Refusal {
-    Refusal::Refused { reason: format!("{pid} is refused"), advice: None }
+fn refused(pid: u32) -> SamplingRefusal {
+    SamplingRefusal::Refused { reason: format!("{pid} is refused"), advice: None }
 }
 
 impl SimThread {
@@ -132,14 +132,14 @@ impl SimThread {
 
     fn runs(&self, now: u64) -> bool {
         match self.does {
-            Does::Runs => true,
-            Does::Waits => false,
-            Does::Both { period, runs } => (now - self.began) % period < runs,
+            SimActivity::Runs => true,
+            SimActivity::Waits => false,
+            SimActivity::Both { period, runs } => (now - self.began) % period < runs,
         }
     }
 }
 
-impl Machine {
+impl SimMachine {
     /// Lets all threads live on until a time, in steps of a microsecond.
     fn advance(&mut self, to: u64) {
         while self.now < to {
@@ -189,7 +189,7 @@ impl StoppedRegisters for SimRegisters {
     }
 }
 
-impl System for Simulated {
+impl System for SimSystem {
     type Process = u32;
     type Thread = u32;
     type Registers = SimRegisters;
@@ -229,7 +229,7 @@ impl System for Simulated {
         }));
     }
 
-    fn has_new_program(&mut self, pid: &u32) -> Result<bool, Refusal> {
+    fn has_new_program(&mut self, pid: &u32) -> Result<bool, SamplingRefusal> {
         let mut machine = self.0.borrow_mut();
         let now = machine.now;
         let Some(process) = machine.processes.get_mut(pid) else { return Ok(false) };
@@ -245,11 +245,11 @@ impl System for Simulated {
         Some(process.executed.into())
     }
 
-    fn open_process(&mut self, pid: u32) -> Result<u32, Refusal> {
+    fn open_process(&mut self, pid: u32) -> Result<u32, SamplingRefusal> {
         let mut machine = self.0.borrow_mut();
         let now = machine.now;
         let process = machine.processes.get_mut(&pid).filter(|process| process.lives(now));
-        let process = process.ok_or(Refusal::Gone)?;
+        let process = process.ok_or(SamplingRefusal::Gone)?;
         process.openings += 1;
         if process.refused.contains(&now) { Err(refused(pid)) } else { Ok(pid) }
     }

@@ -7,33 +7,33 @@ use std::sync::mpsc::channel;
 
 use nyquist_convert::event::{Event, EventKind, Sample, SampleState, UserStack};
 
-use super::sampler::{Plan, Sampler, SamplerResult};
-use super::simulated::{Does, MS, Machine, SimProcess, Simulated};
-use super::system::Refusal;
+use super::sampler::{Sampler, SamplerResult, SamplingPlan};
+use super::simulated::{MS, SimActivity, SimMachine, SimProcess, SimSystem};
+use super::system::SamplingRefusal;
 use crate::end_reason::EndReason;
 
 const SECOND: u64 = 1000 * MS;
 const COARSE: u64 = 15 * MS;
 
-struct Recorded {
+struct TestRecording {
     end: SamplerResult,
     events: Vec<Event>,
-    machine: Simulated,
+    machine: SimSystem,
 }
 
-fn machine(step_ns: u64, processes: &[(u32, SimProcess)]) -> Simulated {
-    let simulated = Simulated::default();
-    *simulated.0.borrow_mut() = Machine {
+fn machine(step_ns: u64, processes: &[(u32, SimProcess)]) -> SimSystem {
+    let simulated = SimSystem::default();
+    *simulated.0.borrow_mut() = SimMachine {
         now: SECOND,
         step_ns,
         processes: processes.iter().cloned().collect(),
-        ..Machine::default()
+        ..SimMachine::default()
     };
     simulated
 }
 
-fn plan(pids: &[u32], duration_ms: u64) -> Plan {
-    Plan {
+fn plan(pids: &[u32], duration_ms: u64) -> SamplingPlan {
+    SamplingPlan {
         pids: pids.to_vec(),
         is_new: false,
         own_pid: 1,
@@ -44,7 +44,7 @@ fn plan(pids: &[u32], duration_ms: u64) -> Plan {
     }
 }
 
-fn record(machine: &Simulated, plan: Plan) -> Recorded {
+fn record(machine: &SimSystem, plan: SamplingPlan) -> TestRecording {
     let (sender, chunks) = channel();
     let sampler = Sampler::open(machine.clone(), plan, sender, Arc::default()).unwrap();
     let end = sampler.run();
@@ -58,10 +58,10 @@ fn record(machine: &Simulated, plan: Plan) -> Recorded {
         assert_eq!(late, None, "before {complete}");
         complete = complete_before;
     }
-    Recorded { end, events, machine: machine.clone() }
+    TestRecording { end, events, machine: machine.clone() }
 }
 
-impl Recorded {
+impl TestRecording {
     fn samples(&self, tid: u32) -> Vec<&Sample> {
         self.events
             .iter()
@@ -106,14 +106,14 @@ impl Recorded {
     }
 }
 
-fn forever(threads: &[(u32, Does)]) -> SimProcess {
+fn forever(threads: &[(u32, SimActivity)]) -> SimProcess {
     SimProcess::new(1, 0..u64::MAX, threads)
 }
 
 #[test]
 fn cpu_time_is_conserved_whatever_the_clock() {
     for step in [0, COARSE] {
-        let machine = machine(step, &[(10, forever(&[(11, Does::Runs), (12, Does::Runs)]))]);
+        let machine = machine(step, &[(10, forever(&[(11, SimActivity::Runs), (12, SimActivity::Runs)]))]);
         let recorded = record(&machine, plan(&[10], 1000));
         assert_eq!(recorded.end.reason, Some(EndReason::Duration));
         // The main thread has the number of its process.
@@ -135,9 +135,9 @@ fn cpu_time_is_conserved_whatever_the_clock() {
 /// The cycles that a processor counts are no measure of time. They show which threads have run.
 #[test]
 fn cycles_of_an_unknown_rate_change_no_sum() {
-    let works = Does::Both { period: 10 * MS, runs: 2 * MS };
+    let works = SimActivity::Both { period: 10 * MS, runs: 2 * MS };
     for rate in [0.25, 1.0, 4.0] {
-        let threads = [(11, Does::Runs), (12, works), (13, Does::Waits)];
+        let threads = [(11, SimActivity::Runs), (12, works), (13, SimActivity::Waits)];
         let machine = machine(COARSE, &[(10, forever(&threads))]);
         machine.0.borrow_mut().finer_clock = Some(rate);
         let recorded = record(&machine, plan(&[10], 1000));
@@ -152,7 +152,7 @@ fn cycles_of_an_unknown_rate_change_no_sum() {
 
 #[test]
 fn a_refused_thread_does_not_hurry_listings() {
-    let mut program = forever(&[(11, Does::Runs), (12, Does::Runs)]);
+    let mut program = forever(&[(11, SimActivity::Runs), (12, SimActivity::Runs)]);
     program.threads.get_mut(&12).unwrap().is_protected = true;
     let machine = machine(0, &[(10, program)]);
     machine.0.borrow_mut().listing_ns = 4 * MS;
@@ -164,7 +164,7 @@ fn a_refused_thread_does_not_hurry_listings() {
 
 #[test]
 fn a_thread_without_room_is_not_suspended() {
-    let machine = machine(0, &[(10, forever(&[(11, Does::Runs)]))]);
+    let machine = machine(0, &[(10, forever(&[(11, SimActivity::Runs)]))]);
     // The chunks are taken at the end, so that the pool runs out of buffers.
     let recorded = record(&machine, plan(&[10], 13_000));
     let (samples, suspensions) = (recorded.running(10).len() as u64, recorded.suspensions(11));
@@ -176,7 +176,7 @@ fn a_thread_without_room_is_not_suspended() {
 #[test]
 fn idle_threads_are_left_alone_and_use_nothing() {
     for (step, most) in [(0, 3), (COARSE, 40)] {
-        let machine = machine(step, &[(10, forever(&[(11, Does::Runs), (12, Does::Waits)]))]);
+        let machine = machine(step, &[(10, forever(&[(11, SimActivity::Runs), (12, SimActivity::Waits)]))]);
         let recorded = record(&machine, plan(&[10], 1000));
         assert!(recorded.suspensions(12) <= most, "{} suspensions", recorded.suspensions(12));
         assert_eq!((recorded.running(12).len(), recorded.total(12)), (0, 0));
@@ -190,7 +190,7 @@ fn idle_threads_are_left_alone_and_use_nothing() {
 #[test]
 fn a_sleeping_thread_has_its_time_where_it_ran() {
     for (step, period, runs) in [(0, 2 * MS, MS / 2), (COARSE, 2 * MS, MS / 2), (0, 50 * MS, 10 * MS)] {
-        let machine = machine(step, &[(10, forever(&[(11, Does::Both { period, runs })]))]);
+        let machine = machine(step, &[(10, forever(&[(11, SimActivity::Both { period, runs })]))]);
         let recorded = record(&machine, plan(&[10], 2000));
         let (used, running) = (recorded.cpu_ns(11), recorded.running(10));
         let seen = *running.last().unwrap();
@@ -210,7 +210,7 @@ fn a_sleeping_thread_has_its_time_where_it_ran() {
 
 #[test]
 fn threads_come_and_go() {
-    let mut process = forever(&[(11, Does::Runs), (12, Does::Runs)]);
+    let mut process = forever(&[(11, SimActivity::Runs), (12, SimActivity::Runs)]);
     let short = process.threads.get_mut(&12).unwrap();
     (short.began, short.ends) = (SECOND + 200 * MS, SECOND + 300 * MS);
     let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 500));
@@ -225,10 +225,10 @@ fn threads_come_and_go() {
 
 #[test]
 fn refused_children_are_left_out() {
-    let child = SimProcess::new(10, SECOND + 100 * MS..SECOND + 400 * MS, &[(21, Does::Runs)]);
+    let child = SimProcess::new(10, SECOND + 100 * MS..SECOND + 400 * MS, &[(21, SimActivity::Runs)]);
     let refused = SimProcess { refused: 0..u64::MAX, ..child.clone() };
-    let grandchild = SimProcess::new(20, SECOND + 200 * MS..u64::MAX, &[(31, Does::Runs)]);
-    let all = [(10, forever(&[(11, Does::Waits)])), (20, child), (25, refused), (30, grandchild)];
+    let grandchild = SimProcess::new(20, SECOND + 200 * MS..u64::MAX, &[(31, SimActivity::Runs)]);
+    let all = [(10, forever(&[(11, SimActivity::Waits)])), (20, child), (25, refused), (30, grandchild)];
     let recorded = record(&machine(0, &all), plan(&[10], 600));
     for (pid, name) in [(20, "program-20.exe"), (30, "program-30.exe")] {
         let is_new = |kind: &EventKind| matches!(kind, EventKind::Name { pid: of, exec: true, name: its, .. } if of.0 == pid && its == name);
@@ -243,7 +243,7 @@ fn refused_children_are_left_out() {
 
 #[test]
 fn a_process_may_end_while_suspended() {
-    let process = SimProcess { ends_at_look: true, ends: None, ..forever(&[(11, Does::Runs)]) };
+    let process = SimProcess { ends_at_look: true, ends: None, ..forever(&[(11, SimActivity::Runs)]) };
     let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 1000));
     assert_eq!(recorded.end.reason, Some(EndReason::Exited));
     assert!(!recorded.end.left_running);
@@ -252,7 +252,7 @@ fn a_process_may_end_while_suspended() {
 
 #[test]
 fn the_recording_ends_with_all_named_processes() {
-    let end = |ms: u64| SimProcess::new(1, 0..SECOND + ms * MS, &[(ms as u32, Does::Runs)]);
+    let end = |ms: u64| SimProcess::new(1, 0..SECOND + ms * MS, &[(ms as u32, SimActivity::Runs)]);
     let recorded = record(&machine(0, &[(10, end(100)), (20, end(300))]), plan(&[10, 20], 1000));
     assert_eq!(recorded.end.reason, Some(EndReason::Exited));
     assert!((300 * MS..310 * MS).contains(&(recorded.machine.0.borrow().now - SECOND)));
@@ -266,13 +266,13 @@ fn a_named_process_that_is_refused_is_an_error() {
         let system = machine(0, &[(10, refused.clone())]);
         Sampler::open(system, plan(&[pid], 1), channel().0, Arc::default()).map(|_| ()).unwrap_err().1
     };
-    assert!(matches!(open(10), Refusal::Refused { .. }));
-    assert_eq!(open(11), Refusal::Gone);
+    assert!(matches!(open(10), SamplingRefusal::Refused { .. }));
+    assert_eq!(open(11), SamplingRefusal::Gone);
 }
 
 #[test]
 fn a_hostile_process_costs_no_more_than_others() {
-    let process = SimProcess { is_hostile: true, ..forever(&[(11, Does::Runs)]) };
+    let process = SimProcess { is_hostile: true, ..forever(&[(11, SimActivity::Runs)]) };
     let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 100));
     let longest = recorded.samples(10).into_iter().map(|sample| match &sample.user {
         UserStack::Copied { stack, .. } => stack.len(),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::etw::{EtwRecording, EtwSession};
 use super::sampling_method::SamplingMethod;
 use super::sys::timer::Flag;
-use super::{Options, StopHandle, Target};
+use super::{Options, RecordingTarget, StopHandle};
 use crate::end_reason::EndReason;
 use crate::suspend::backend as suspend;
-pub use crate::suspend::backend::Summary;
+pub use crate::suspend::backend::RecordingSummary;
 use crate::suspend::outcome::SampledBy;
-pub use crate::suspend::outcome::{Notice, OpenError, Outcome};
-use crate::{Chunk, Source};
+pub use crate::suspend::outcome::{Notice, OpenError, RecordingOutcome};
+use crate::{Chunk, ChunkSource};
 
 /// A backend that is ready to record. Dropping it leaves the processes as they are.
 #[derive(Debug)]
@@ -21,12 +21,12 @@ pub struct Backend(OpenedBackend);
 #[derive(Debug)]
 enum OpenedBackend {
     Suspend(Box<suspend::Backend>),
-    Etw { opened: Box<EtwSession>, outcome: Outcome, stop: StopHandle },
+    Etw { opened: Box<EtwSession>, outcome: RecordingOutcome, stop: StopHandle },
 }
 
 impl Backend {
     /// Opens what is to be recorded. It runs on meanwhile.
-    pub fn open(target: &Target, options: &Options) -> Result<Self, OpenError> {
+    pub fn open(target: &RecordingTarget, options: &Options) -> Result<Self, OpenError> {
         match options.method {
             SamplingMethod::Suspend => {
                 suspend::Backend::open(target, options).map(Box::new).map(OpenedBackend::Suspend)
@@ -37,7 +37,7 @@ impl Backend {
     }
 
     /// What is recorded, and how.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RecordingOutcome {
         match &self.0 {
             OpenedBackend::Suspend(backend) => backend.outcome(),
             OpenedBackend::Etw { outcome, .. } => outcome.clone(),
@@ -58,14 +58,14 @@ impl Backend {
     }
 }
 
-fn open_etw(target: &Target, options: &Options, waits: bool) -> Result<OpenedBackend, OpenError> {
+fn open_etw(target: &RecordingTarget, options: &Options, waits: bool) -> Result<OpenedBackend, OpenError> {
     let flag = Flag::new().map_err(|source| system("no event can be made", source))?;
     let stop = StopHandle { flag: Arc::new(flag) };
     let opened = EtwSession::open(target, (options, waits), Arc::clone(&stop.flag))?;
     let (requested_hz, rate_hz, interval_ns) = (options.rate_hz, opened.rate_hz, opened.interval_ns);
     let lowered = Notice::LeastInterval { requested_hz, allowed_hz: rate_hz, least_ns: interval_ns };
     let notices = (rate_hz < requested_hz).then_some(lowered).into_iter().collect();
-    let outcome = Outcome { rate_hz, interval_ns, sampled: SampledBy::KernelEvents, notices };
+    let outcome = RecordingOutcome { rate_hz, interval_ns, sampled: SampledBy::KernelEvents, notices };
     Ok(OpenedBackend::Etw { opened: Box::new(opened), outcome, stop })
 }
 
@@ -94,7 +94,7 @@ impl Iterator for Recording {
     }
 }
 
-impl Source for Recording {}
+impl ChunkSource for Recording {}
 
 impl Recording {
     /// A handle that ends the recording before the process ends.
@@ -106,7 +106,7 @@ impl Recording {
     }
 
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
-    pub fn finish(self) -> Summary {
+    pub fn finish(self) -> RecordingSummary {
         match self.0 {
             RunningRecording::Suspend(recording) => recording.finish(),
             RunningRecording::Etw { recording, stop } => finish_etw(recording, &stop),
@@ -114,14 +114,14 @@ impl Recording {
     }
 }
 
-fn finish_etw(mut recording: EtwRecording, stop: &StopHandle) -> Summary {
+fn finish_etw(mut recording: EtwRecording, stop: &StopHandle) -> RecordingSummary {
     stop.stop();
     let end = recording.join().unwrap_or_default();
     let reason = end.reason.unwrap_or(EndReason::Stopped);
     let lost = (end.lost_buffers > 0).then_some(Notice::BuffersLost { count: end.lost_buffers });
     let cut =
         end.was_cut.then(|| Notice::SessionEnded { reason: end.failure.map(|failure| failure.to_string()) });
-    Summary {
+    RecordingSummary {
         reason,
         total_cpu_time_ns: None,
         left_running: end.left_running && reason == EndReason::Exited,

@@ -15,7 +15,7 @@ use windows_sys::Win32::Foundation::{
 use windows_sys::Win32::System::Threading::CREATE_SUSPENDED;
 
 use super::Command;
-use super::listing::Listing;
+use super::listing::ProcessListing;
 use super::signals::EndSignal;
 use super::sys::job::KillOnCloseJob;
 use super::sys::{process, thread};
@@ -88,7 +88,7 @@ impl LaunchError {
 /// Dropping it ends the process.
 #[derive(Debug)]
 pub struct SuspendedChild {
-    process: Process,
+    process: CommandProcess,
     program: String,
     is_started: bool,
     /// Ends the process if this program is ended by force. Systems that refuse it leave a process that waits.
@@ -104,7 +104,7 @@ pub fn prepare(command: &Command) -> Result<SuspendedChild, LaunchError> {
     made.args(&command.args).envs(command.env.iter().map(|(name, value)| (name, value)));
     made.creation_flags(CREATE_SUSPENDED);
     let child = made.spawn().map_err(|source| LaunchError::Exec { program: program.clone(), source })?;
-    let process = Process { pid: child.id(), handle: Arc::new(child.into()) };
+    let process = CommandProcess { pid: child.id(), handle: Arc::new(child.into()) };
     let job = KillOnCloseJob::on(&process.handle).ok();
     Ok(SuspendedChild { process, program, is_started: false, job })
 }
@@ -145,7 +145,7 @@ impl Drop for SuspendedChild {
 /// The command, running.
 #[derive(Debug)]
 pub struct RunningChild {
-    process: Process,
+    process: CommandProcess,
 }
 
 impl RunningChild {
@@ -170,7 +170,7 @@ impl RunningChild {
 /// Ends the command, and never another process that got its number.
 #[derive(Clone, Debug)]
 pub struct Signaller {
-    process: Process,
+    process: CommandProcess,
 }
 
 impl Signaller {
@@ -242,15 +242,15 @@ impl ExitStatus {
 
 /// A process, whose number is not used again while the handle is open.
 #[derive(Clone, Debug)]
-struct Process {
+struct CommandProcess {
     pid: u32,
     handle: Arc<OwnedHandle>,
 }
 
-impl Process {
+impl CommandProcess {
     /// Takes back the suspension of its only thread.
     fn resume(&self) -> io::Result<()> {
-        let mut listing = Listing::default();
+        let mut listing = ProcessListing::default();
         listing.refresh();
         let main = listing.threads(self.pid).min_by_key(|thread| thread.began);
         let main = thread::open(main.ok_or(io::ErrorKind::NotFound)?.tid)?;

@@ -15,20 +15,20 @@ const ACTIVE_STATES: [u32; 4] = [1, 2, 3, 7];
 
 /// One look at all processes and threads. Its memory is used again by the next look.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
+pub(crate) struct ProcessListing {
     buffer: Vec<u8>,
     len: usize,
 }
 
 /// The record of a process.
 #[derive(Clone, Copy)]
-struct Record<'a> {
+struct ProcessRecord<'a> {
     /// The whole listing, and where the record begins in it.
     all: &'a [u8],
     at: usize,
 }
 
-impl Listing {
+impl ProcessListing {
     /// Looks at all processes and threads. Returns whether that was possible.
     pub(crate) fn refresh(&mut self) -> bool {
         self.len = snapshot::read(&mut self.buffer);
@@ -37,7 +37,7 @@ impl Listing {
 
     /// All processes.
     pub(crate) fn processes(&self) -> impl Iterator<Item = ListedProcess> {
-        let processes = self.records().filter_map(Record::process);
+        let processes = self.records().filter_map(ProcessRecord::process);
         // The idle process has the number 0.
         processes.filter(|process| process.pid != 0)
     }
@@ -45,7 +45,7 @@ impl Listing {
     /// The threads of a process.
     pub(crate) fn threads(&self, pid: u32) -> impl Iterator<Item = ListedThread> {
         let record = self.records().find(|record| record.process().is_some_and(|it| it.pid == pid));
-        record.into_iter().flat_map(Record::threads)
+        record.into_iter().flat_map(ProcessRecord::threads)
     }
 
     /// The processes and the names of their programs' files.
@@ -54,11 +54,11 @@ impl Listing {
         self.records().filter_map(move |record| Some((record.process()?.pid, record.name(buffer)?)))
     }
 
-    fn records(&self) -> impl Iterator<Item = Record<'_>> {
+    fn records(&self) -> impl Iterator<Item = ProcessRecord<'_>> {
         let all = self.buffer.get(..self.len).unwrap_or_default();
         let mut next = (!all.is_empty()).then_some(0);
         std::iter::from_fn(move || {
-            let record = Record { all, at: next? };
+            let record = ProcessRecord { all, at: next? };
             let step = record.u32(0).unwrap_or_default() as usize;
             next = (step > 0).then(|| record.at.saturating_add(step)).filter(|at| *at < all.len());
             Some(record)
@@ -66,7 +66,7 @@ impl Listing {
     }
 }
 
-impl<'a> Record<'a> {
+impl<'a> ProcessRecord<'a> {
     fn bytes<const N: usize>(self, offset: usize) -> Option<[u8; N]> {
         self.all.get(self.at.checked_add(offset)?..)?.first_chunk().copied()
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn this_process_and_its_threads_are_listed() {
-        let mut listing = Listing::default();
+        let mut listing = ProcessListing::default();
         assert!(listing.refresh());
         let pid = std::process::id();
         let own = listing.processes().find(|process| process.pid == pid).unwrap();
@@ -136,13 +136,13 @@ mod tests {
 
     #[test]
     fn a_damaged_listing_ends_early() {
-        let mut listing = Listing::default();
+        let mut listing = ProcessListing::default();
         listing.refresh();
         for len in [0, 3, 100, PROCESS, PROCESS + 50] {
-            let cut = Listing { buffer: listing.buffer[..len].to_vec(), len };
+            let cut = ProcessListing { buffer: listing.buffer[..len].to_vec(), len };
             let _ = (cut.processes().count(), cut.names().count(), cut.threads(4).count());
         }
-        let endless = Listing { buffer: [8, 0, 0, 0].repeat(1000), len: 4000 };
+        let endless = ProcessListing { buffer: [8, 0, 0, 0].repeat(1000), len: 4000 };
         assert!(endless.processes().count() < 1000);
     }
 }

@@ -17,15 +17,15 @@ pub use sys::process::Preference;
 
 pub use crate::command::Command;
 pub use crate::end_reason::EndReason;
-pub use crate::etw::Refusal;
+pub use crate::etw::EtwRefusal;
 pub use crate::pace::{BudgetSummary, HoldSummary};
-pub use crate::suspend::options::{Options, Target};
-pub use crate::suspend::outcome::{Notice, OpenError, Outcome, SampledBy};
+pub use crate::suspend::options::{Options, RecordingTarget};
+pub use crate::suspend::outcome::{Notice, OpenError, RecordingOutcome, SampledBy};
 
 pub(crate) use process::LISTING_COMMAND;
 pub(crate) use sys::process::cpus;
 pub(crate) use sys::timer::Flag;
-pub(crate) use system::Windows as ThisSystem;
+pub(crate) use system::WindowsSystem as ThisSystem;
 
 /// The current time, on the clock of all events.
 pub fn now() -> nyquist_convert::event::Timestamp {

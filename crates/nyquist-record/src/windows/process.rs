@@ -2,7 +2,7 @@
 
 use nyquist_convert::event::Pid;
 
-use super::listing::Listing;
+use super::listing::ProcessListing;
 use super::sys::process;
 
 /// The command that lists processes.
@@ -11,7 +11,7 @@ pub(crate) const LISTING_COMMAND: &str = "tasklist";
 /// The processes with a wanted name, except this one. The name is that of the program's file, with and without
 /// `.exe`.
 pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
-    let mut listing = Listing::default();
+    let mut listing = ProcessListing::default();
     listing.refresh();
     let is_named = |name: &str| is_wanted(name) || without_exe(name).is_some_and(&is_wanted);
     let others = listing.names().filter(|(pid, _)| *pid != std::process::id());

@@ -5,7 +5,7 @@ use std::{io, thread};
 
 use super::sys::console::{self, ConsoleEvent, Queue};
 
-pub use crate::request::{EndSignal, KILL, Request};
+pub use crate::request::{EndRequest, EndSignal, KILL};
 
 /// Runs a program's work on a thread with a stack of this size in bytes: a main thread has 1 MB. The calling
 /// thread waits meanwhile.
@@ -40,7 +40,7 @@ impl Requests {
     }
 
     /// Takes the next request, if one has come.
-    pub fn take(&self) -> io::Result<Option<Request>> {
+    pub fn take(&self) -> io::Result<Option<EndRequest>> {
         let Some(event) = self.queue.take() else { return Ok(None) };
         let signal = match event {
             ConsoleEvent::Interrupt => EndSignal::Interrupt,
@@ -48,7 +48,7 @@ impl Requests {
             ConsoleEvent::Close => EndSignal::HangUp,
             ConsoleEvent::Shutdown => EndSignal::Terminate,
         };
-        Ok(Some(Request { signal, typed: true }))
+        Ok(Some(EndRequest { signal, typed: true }))
     }
 }
 

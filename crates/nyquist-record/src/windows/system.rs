@@ -14,12 +14,14 @@ use windows_sys::Win32::System::SystemInformation::{
     IMAGE_FILE_MACHINE, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64,
 };
 
-use super::listing::Listing;
+use super::listing::ProcessListing;
 use super::process::file_name;
 use super::sys::thread::ThreadRegisters;
 use super::sys::timer::{Flag, Timer};
 use super::sys::{clock, memory, modules, process, thread};
-use crate::suspend::system::{ListedProcess, ListedThread, LoadedModule, Refusal, StoppedRegisters, System};
+use crate::suspend::system::{
+    ListedProcess, ListedThread, LoadedModule, SamplingRefusal, StoppedRegisters, System,
+};
 
 /// The steps in which the system's times of threads advance, in nanoseconds: those of its timer interrupt.
 const COARSE_STEP_NS: u64 = 15_625_000;
@@ -35,8 +37,8 @@ const STACK_LIMIT: u64 = 16;
 
 /// Windows.
 #[derive(Debug)]
-pub(crate) struct Windows {
-    listing: Listing,
+pub(crate) struct WindowsSystem {
+    listing: ProcessListing,
     timer: Timer,
     stop: Arc<Flag>,
     /// About how many cycles a running thread uses in a microsecond; `None` if they are not counted. The rate can
@@ -54,10 +56,15 @@ pub(crate) struct SampledThread {
     about_ran_ns: Cell<u64>,
 }
 
-impl Windows {
+impl WindowsSystem {
     /// Prepares for sampling until the flag is set. Takes some milliseconds.
     pub(crate) fn new(stop: Arc<Flag>) -> io::Result<Self> {
-        Ok(Self { listing: Listing::default(), timer: Timer::new()?, stop, cycles_per_us: cycle_rate() })
+        Ok(Self {
+            listing: ProcessListing::default(),
+            timer: Timer::new()?,
+            stop,
+            cycles_per_us: cycle_rate(),
+        })
     }
 
     /// Whether a process is the one that was listed with its number, if it was listed. A process that ends
@@ -83,7 +90,7 @@ fn cycle_rate() -> Option<f64> {
     rates.max_by(f64::total_cmp)
 }
 
-impl System for Windows {
+impl System for WindowsSystem {
     type Process = OwnedHandle;
     type Thread = SampledThread;
     type Registers = ThreadRegisters;
@@ -109,13 +116,13 @@ impl System for Windows {
         out.extend(self.listing.threads(pid));
     }
 
-    fn open_process(&mut self, pid: u32) -> Result<OwnedHandle, Refusal> {
+    fn open_process(&mut self, pid: u32) -> Result<OwnedHandle, SamplingRefusal> {
         let process = process::open(pid).map_err(|error| refusal(pid, &error))?;
         if process::has_ended(&process) {
-            return Err(Refusal::Gone);
+            return Err(SamplingRefusal::Gone);
         }
         if !self.is_the_listed_one(pid, &process) {
-            return Err(Refusal::Gone);
+            return Err(SamplingRefusal::Gone);
         }
         match foreign_code(process::machine(&process), process::native_machine()) {
             Some(foreign) => Err(refusal_of_code(pid, foreign)),
@@ -266,7 +273,7 @@ const OWN_MACHINE: IMAGE_FILE_MACHINE = IMAGE_FILE_MACHINE_ARM64;
 
 /// Code that is not sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Foreign {
+enum ForeignCode {
     /// It is translated while it runs, and the program is for 64-bit processors.
     Translated,
     /// It has 32 bits.
@@ -276,45 +283,48 @@ enum Foreign {
 }
 
 /// Whether a process's code is none that is sampled, by the kinds of processor of the process and of the machine.
-fn foreign_code(process: Option<IMAGE_FILE_MACHINE>, native: Option<IMAGE_FILE_MACHINE>) -> Option<Foreign> {
+fn foreign_code(
+    process: Option<IMAGE_FILE_MACHINE>,
+    native: Option<IMAGE_FILE_MACHINE>,
+) -> Option<ForeignCode> {
     match process {
-        _ if native.is_some_and(|native| native != OWN_MACHINE) => Some(Foreign::Ours),
+        _ if native.is_some_and(|native| native != OWN_MACHINE) => Some(ForeignCode::Ours),
         None => None,
         Some(process) if process == OWN_MACHINE => None,
-        Some(IMAGE_FILE_MACHINE_AMD64 | IMAGE_FILE_MACHINE_ARM64) => Some(Foreign::Translated),
-        Some(_) => Some(Foreign::Of32Bits),
+        Some(IMAGE_FILE_MACHINE_AMD64 | IMAGE_FILE_MACHINE_ARM64) => Some(ForeignCode::Translated),
+        Some(_) => Some(ForeignCode::Of32Bits),
     }
 }
 
-fn refusal_of_code(pid: u32, foreign: Foreign) -> Refusal {
+fn refusal_of_code(pid: u32, foreign: ForeignCode) -> SamplingRefusal {
     let (reason, advice) = match foreign {
-        Foreign::Translated => (
+        ForeignCode::Translated => (
             format!("process {pid} is a program for other processors, and only native code is sampled"),
             "record a build for this machine's processor",
         ),
-        Foreign::Of32Bits => (
+        ForeignCode::Of32Bits => (
             format!("process {pid} is a 32-bit program, and only 64-bit programs are sampled"),
             "record a 64-bit build of the program",
         ),
-        Foreign::Ours => (
+        ForeignCode::Ours => (
             "this nyquist is for other processors, and is translated on this machine".to_owned(),
             "use a nyquist for this machine's processor",
         ),
     };
-    Refusal::Refused { reason, advice: Some(advice.to_owned()) }
+    SamplingRefusal::Refused { reason, advice: Some(advice.to_owned()) }
 }
 
-fn refusal(pid: u32, error: &io::Error) -> Refusal {
+fn refusal(pid: u32, error: &io::Error) -> SamplingRefusal {
     match error.raw_os_error().map(|code| code as u32) {
-        Some(ERROR_INVALID_PARAMETER) => Refusal::Gone,
-        Some(ERROR_ACCESS_DENIED) => Refusal::Refused {
+        Some(ERROR_INVALID_PARAMETER) => SamplingRefusal::Gone,
+        Some(ERROR_ACCESS_DENIED) => SamplingRefusal::Refused {
             reason: format!("process {pid} may not be read: it is another user's, elevated, or protected"),
             advice: Some(
                 "run nyquist as administrator; nothing can sample protected processes such as antivirus software"
                     .to_owned(),
             ),
         },
-        _ => Refusal::Refused { reason: format!("process {pid} cannot be opened: {error}"), advice: None },
+        _ => SamplingRefusal::Refused { reason: format!("process {pid} cannot be opened: {error}"), advice: None },
     }
 }
 
@@ -339,14 +349,14 @@ mod tests {
         let own = Some(OWN_MACHINE);
         let found = [(own, own), (None, None), (Some(OTHER), own), (Some(I386), own), (own, Some(OTHER))]
             .map(|(process, native)| foreign_code(process, native));
-        let expected = [Foreign::Translated, Foreign::Of32Bits, Foreign::Ours].map(Some);
+        let expected = [ForeignCode::Translated, ForeignCode::Of32Bits, ForeignCode::Ours].map(Some);
         assert_eq!(found[..2], [None, None]);
         assert_eq!(found[2..], expected);
     }
 
     #[test]
     fn what_was_not_listed_is_not_opened() {
-        let mut system = Windows::new(Arc::new(Flag::new().unwrap())).unwrap();
+        let mut system = WindowsSystem::new(Arc::new(Flag::new().unwrap())).unwrap();
         system.list_processes(&mut Vec::new());
         let pid = std::process::id();
         let own = system.open_process(pid).unwrap();
@@ -361,7 +371,7 @@ mod tests {
 
     #[test]
     fn this_process_is_described() {
-        let mut system = Windows::new(Arc::new(Flag::new().unwrap())).unwrap();
+        let mut system = WindowsSystem::new(Arc::new(Flag::new().unwrap())).unwrap();
         let own = system.open_process(std::process::id()).unwrap();
         let (starts, modules) = system.modules(&own, &|_| false).unwrap();
         assert_eq!(starts.len(), modules.len());
@@ -369,6 +379,6 @@ mod tests {
         let program = modules.iter().find(|module| program.to_str() == Some(&module.path)).unwrap();
         assert!(matches!(program.identity, MappedFile::Pe(id) if u64::from(id.size_of_image) == program.len));
         assert!(modules.iter().any(|module| module.makes_calls));
-        assert_eq!(system.open_process(0x7fff_fff0).unwrap_err(), Refusal::Gone);
+        assert_eq!(system.open_process(0x7fff_fff0).unwrap_err(), SamplingRefusal::Gone);
     }
 }

@@ -11,7 +11,7 @@ use crate::symbol_source::{Assembly, AssemblyRequest, LibKey, SymbolSource};
 /// A viewer also sends the binary's `name` and `codeId`. The profile has both, by the lib's key.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
+struct AssemblyRequestBody {
     debug_name: String,
     debug_id: String,
     start_address: Hex,
@@ -22,7 +22,7 @@ struct Request {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct AssemblyResponseBody<'a> {
     start_address: Hex,
     size: Hex,
     arch: &'a str,
@@ -32,7 +32,7 @@ struct Answer<'a> {
 
 /// Handles a request body.
 pub(crate) fn answer(body: &[u8], symbols: &dyn SymbolSource, limits: &Limits) -> Result<Vec<u8>, ApiError> {
-    let request: Request = json::parse(body)?;
+    let request: AssemblyRequestBody = json::parse(body)?;
     let request = AssemblyRequest {
         start: request.start_address.to_address("startAddress")?,
         size: request.size.to_u32("size")?,
@@ -40,10 +40,10 @@ pub(crate) fn answer(body: &[u8], symbols: &dyn SymbolSource, limits: &Limits) -
         lib: LibKey { debug_name: request.debug_name, breakpad_id: request.debug_id },
     };
     let assembly = symbols.assembly(&request).map_err(ApiError::unavailable)?;
-    json::write(&Answer::from(&assembly), limits.answer_bytes)
+    json::write(&AssemblyResponseBody::from(&assembly), limits.answer_bytes)
 }
 
-impl<'a> From<&'a Assembly> for Answer<'a> {
+impl<'a> From<&'a Assembly> for AssemblyResponseBody<'a> {
     fn from(assembly: &'a Assembly) -> Self {
         Self {
             start_address: assembly.start.0.into(),

@@ -17,7 +17,7 @@ pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 
 /// Writes a response of at most `limit` bytes.
 pub(super) fn write<T: Serialize>(answer: &T, limit: usize) -> Result<Vec<u8>, ApiError> {
-    let mut bytes = Bounded { bytes: Vec::new(), limit };
+    let mut bytes = BoundedBuffer { bytes: Vec::new(), limit };
     match serde_json::to_writer(&mut bytes, answer) {
         Ok(()) => Ok(bytes.bytes),
         Err(_) => Err(ApiError::unavailable("the answer is too long; ask for less at once")),
@@ -25,12 +25,12 @@ pub(super) fn write<T: Serialize>(answer: &T, limit: usize) -> Result<Vec<u8>, A
 }
 
 /// A buffer that refuses to grow past its limit.
-struct Bounded {
+struct BoundedBuffer {
     bytes: Vec<u8>,
     limit: usize,
 }
 
-impl io::Write for Bounded {
+impl io::Write for BoundedBuffer {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if data.len() > self.limit - self.bytes.len() {
             return Err(io::ErrorKind::FileTooLarge.into());

@@ -16,42 +16,45 @@ use crate::symbol_source::{AddressInfo, InlineFrame, LibKey, SymbolSource};
 /// parser store the request a second time, in a form many times as large.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
-    jobs: Option<Vec<Job>>,
+struct SymbolicateRequestBody {
+    jobs: Option<Vec<SymbolicateJob>>,
     memory_map: Option<Vec<(String, String)>>,
-    stacks: Option<Vec<Stack>>,
+    stacks: Option<Vec<AddressStack>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Job {
+struct SymbolicateJob {
     /// Debug names and debug ids.
     memory_map: Vec<(String, String)>,
-    stacks: Vec<Stack>,
+    stacks: Vec<AddressStack>,
 }
 
 /// Indexes into the memory map, and addresses. An address of more than 32 bits is in no lib. It gets such
 /// a result, and the other addresses are still resolved.
-type Stack = Vec<(u32, u64)>;
+type AddressStack = Vec<(u32, u64)>;
 
 /// Handles a request body.
 pub(crate) fn answer(body: &[u8], symbols: &dyn SymbolSource, limits: &Limits) -> Result<Vec<u8>, ApiError> {
-    let jobs = json::parse::<Request>(body)?.into_jobs()?;
+    let jobs = json::parse::<SymbolicateRequestBody>(body)?.into_jobs()?;
     jobs.iter().enumerate().try_for_each(|(index, job)| job.check(index))?;
-    json::write(&Answer { results: Results { jobs: &jobs, symbols } }, limits.answer_bytes)
+    json::write(
+        &SymbolicateResponseBody { results: JobResults { jobs: &jobs, symbols } },
+        limits.answer_bytes,
+    )
 }
 
-impl Request {
-    fn into_jobs(self) -> Result<Vec<Job>, ApiError> {
+impl SymbolicateRequestBody {
+    fn into_jobs(self) -> Result<Vec<SymbolicateJob>, ApiError> {
         match (self.jobs, self.memory_map, self.stacks) {
             (Some(jobs), None, None) => Ok(jobs),
-            (None, Some(memory_map), Some(stacks)) => Ok(vec![Job { memory_map, stacks }]),
+            (None, Some(memory_map), Some(stacks)) => Ok(vec![SymbolicateJob { memory_map, stacks }]),
             _ => Err(ApiError::bad_request("bad request: expected either jobs, or memoryMap and stacks")),
         }
     }
 }
 
-impl Job {
+impl SymbolicateJob {
     /// Checks that every frame refers to a module of the job.
     fn check(&self, index: usize) -> Result<(), ApiError> {
         let modules = self.memory_map.len();
@@ -65,7 +68,7 @@ impl Job {
 }
 
 /// The addresses of a job in one of its modules, and the results.
-struct Module<'j> {
+struct ModuleAddresses<'j> {
     name: &'j str,
     key: String,
     /// Ascending, without duplicates.
@@ -74,7 +77,7 @@ struct Module<'j> {
     answers: Option<Vec<Option<AddressInfo>>>,
 }
 
-impl Module<'_> {
+impl ModuleAddresses<'_> {
     fn info(&self, address: u64) -> Option<&AddressInfo> {
         let address = RelativeAddress(u32::try_from(address).ok()?);
         let index = self.addresses.binary_search(&address).ok()?;
@@ -83,7 +86,7 @@ impl Module<'_> {
 }
 
 /// Looks up all addresses of a job, with one lookup per module.
-fn look_up<'j>(job: &'j Job, symbols: &dyn SymbolSource) -> Vec<Module<'j>> {
+fn look_up<'j>(job: &'j SymbolicateJob, symbols: &dyn SymbolSource) -> Vec<ModuleAddresses<'j>> {
     let mut wanted = vec![Vec::new(); job.memory_map.len()];
     for (module, address) in job.stacks.iter().flatten() {
         if let (Some(addresses), Ok(address)) = (wanted.get_mut(*module as usize), u32::try_from(*address)) {
@@ -101,27 +104,27 @@ fn look_up_module<'j>(
     (name, id): &'j (String, String),
     mut addresses: Vec<RelativeAddress>,
     symbols: &dyn SymbolSource,
-) -> Module<'j> {
+) -> ModuleAddresses<'j> {
     addresses.sort_unstable();
     addresses.dedup();
     let lib = LibKey { debug_name: name.clone(), breakpad_id: id.clone() };
     let answers = symbols.symbolicate(&lib, &addresses);
-    Module { name, key: lib.to_string(), addresses, answers }
+    ModuleAddresses { name, key: lib.to_string(), addresses, answers }
 }
 
 #[derive(Serialize)]
-struct Answer<'j> {
-    results: Results<'j>,
+struct SymbolicateResponseBody<'j> {
+    results: JobResults<'j>,
 }
 
 /// The results. Each job is looked up when its result is written, so that the results of only one job at a
 /// time are in memory.
-struct Results<'j> {
-    jobs: &'j [Job],
+struct JobResults<'j> {
+    jobs: &'j [SymbolicateJob],
     symbols: &'j dyn SymbolSource,
 }
 
-impl Serialize for Results<'_> {
+impl Serialize for JobResults<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.jobs.iter().map(|job| JobAnswer::new(job, look_up(job, self.symbols))))
     }
@@ -129,32 +132,32 @@ impl Serialize for Results<'_> {
 
 #[derive(Serialize)]
 struct JobAnswer<'j> {
-    stacks: Stacks<'j>,
+    stacks: StackResults<'j>,
     found_modules: BTreeMap<String, bool>,
 }
 
 impl<'j> JobAnswer<'j> {
-    fn new(job: &'j Job, modules: Vec<Module<'j>>) -> Self {
+    fn new(job: &'j SymbolicateJob, modules: Vec<ModuleAddresses<'j>>) -> Self {
         let found_modules =
             modules.iter().map(|module| (module.key.clone(), module.answers.is_some())).collect();
-        Self { stacks: Stacks { stacks: &job.stacks, modules }, found_modules }
+        Self { stacks: StackResults { stacks: &job.stacks, modules }, found_modules }
     }
 }
 
-struct Stacks<'j> {
-    stacks: &'j [Stack],
-    modules: Vec<Module<'j>>,
+struct StackResults<'j> {
+    stacks: &'j [AddressStack],
+    modules: Vec<ModuleAddresses<'j>>,
 }
 
-impl Serialize for Stacks<'_> {
+impl Serialize for StackResults<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.stacks.iter().map(|stack| StackAnswer { stack, modules: &self.modules }))
     }
 }
 
 struct StackAnswer<'j> {
-    stack: &'j Stack,
-    modules: &'j [Module<'j>],
+    stack: &'j AddressStack,
+    modules: &'j [ModuleAddresses<'j>],
 }
 
 impl Serialize for StackAnswer<'_> {
@@ -201,7 +204,7 @@ struct InlineAnswer<'j> {
 }
 
 impl<'j> FrameAnswer<'j> {
-    fn new(frame: usize, module: &'j Module<'j>, address: u64) -> Self {
+    fn new(frame: usize, module: &'j ModuleAddresses<'j>, address: u64) -> Self {
         let info = module.info(address).map(InfoAnswer::from);
         Self { frame, module: module.name, module_offset: Hex(address), info }
     }

@@ -8,7 +8,7 @@ use hyper::header::{
 use hyper::{Request, StatusCode};
 
 use crate::reply::{ApiError, Reply, save_as, with_type};
-use crate::viewer::{Answer, Asset, Client, Refusal, Viewer};
+use crate::viewer::{Asset, Client, Viewer, ViewerError, ViewerResponse};
 
 /// The page may load its own files and responses, and nothing from other hosts. The page itself contains
 /// no script or style, so no name in a profile can become one.
@@ -64,8 +64,8 @@ pub(crate) fn answer(
 }
 
 /// Converts the result of a request to a response.
-pub(crate) fn reply(answer: Result<Answer, Refusal>) -> Result<Reply, ApiError> {
-    let answer = answer.map_err(|Refusal { status, message }| {
+pub(crate) fn reply(answer: Result<ViewerResponse, ViewerError>) -> Result<Reply, ApiError> {
+    let answer = answer.map_err(|ViewerError { status, message }| {
         ApiError::new(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), message)
     })?;
     let mut reply = with_type(StatusCode::OK, answer.content_type, answer.body.into());

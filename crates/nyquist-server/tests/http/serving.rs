@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 
 use nyquist_object::RelativeAddress;
 use nyquist_server::{
-    AddressInfo, Assembly, AssemblyRequest, Config, InlineFrame, Instruction, LibKey, Limits, LookupError,
-    PortChoice, Server, ServerError, ShutdownHandle, SourceRequest, SymbolSource,
+    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, Config, InlineFrame, LibKey, Limits,
+    LookupError, PortChoice, Server, ServerError, ShutdownHandle, SourceRequest, SymbolSource,
 };
 
 use crate::client::{Client, Reply};
@@ -138,7 +138,7 @@ impl SymbolSource for FakeSymbols {
         if request.lib.debug_name != "prog" {
             return Err(LookupError::UnknownLib(request.lib.clone()));
         }
-        let instruction = |(offset, text): (u32, &str)| Instruction { offset, text: text.to_owned() };
+        let instruction = |(offset, text): (u32, &str)| AssemblyInstruction { offset, text: text.to_owned() };
         Ok(Assembly {
             start: request.start,
             size: if request.continue_until_function_end { 0x40 } else { request.size },

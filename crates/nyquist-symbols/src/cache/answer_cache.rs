@@ -4,8 +4,8 @@ use super::disk::{read, renew, replace};
 use super::file::AnswerFile;
 use super::folder;
 use crate::find::open_source;
-use crate::kernel::kept_head::{KALLSYMS, count_functions};
-use crate::section::Source;
+use crate::kernel::cache_head::{KALLSYMS, count_functions};
+use crate::section_contents::SharedSource;
 use nyquist_system::create_private_folder;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ impl AnswerCache {
     }
 
     /// The file with the cached symbols of the kernel. It stays valid when the file is replaced.
-    pub(crate) fn kernel(&self) -> Option<Source> {
+    pub(crate) fn kernel(&self) -> Option<SharedSource> {
         let path = self.folder.join(folder::KERNEL);
         let file = open_source(&path).ok()?;
         renew(&path);

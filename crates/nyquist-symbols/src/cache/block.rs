@@ -18,7 +18,7 @@
 
 use super::block_file::{HEADER, Magic, seal, unseal};
 use super::extent::Extent;
-use crate::{AddressInfo, Frame, Origin, Reason, Symbol};
+use crate::{AddressInfo, Origin, Reason, SourceFrame, Symbol};
 use nyquist_object::RelativeAddress;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const ORIGINS: [Origin; 10] = [
 
 /// A complete block with a valid checksum.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block<'a> {
+pub(crate) struct AnswerBlock<'a> {
     addresses: &'a [[u8; 4]],
     lens: &'a [[u8; 4]],
     answer_ends: &'a [[u8; 4]],
@@ -52,9 +52,9 @@ pub(crate) struct Block<'a> {
 }
 
 /// The strings of a block that have been used.
-type Strings = Vec<Option<Arc<str>>>;
+type BlockStrings = Vec<Option<Arc<str>>>;
 
-impl<'a> Block<'a> {
+impl<'a> AnswerBlock<'a> {
     /// The block at the beginning of `bytes`, and its size.
     pub(crate) fn read(bytes: &'a [u8], seed: u64) -> Option<(Self, usize)> {
         let (payload, size) = unseal(bytes, MAGIC, seed)?;
@@ -87,7 +87,7 @@ impl<'a> Block<'a> {
 
     /// Fills in the missing answers for `wanted`, which are sorted.
     pub(crate) fn fill(&self, wanted: &[RelativeAddress], found: &mut [Option<Arc<AddressInfo>>]) {
-        let mut strings = Strings::new();
+        let mut strings = BlockStrings::new();
         let mut last: Option<(usize, Arc<AddressInfo>)> = None;
         let mut behind = 0;
         for (address, found) in wanted.iter().zip(found).filter(|(_, found)| found.is_none()) {
@@ -107,7 +107,7 @@ impl<'a> Block<'a> {
 
     /// All its answers, in order. Damaged answers are left out.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Extent, AddressInfo)> {
-        let mut strings = Strings::new();
+        let mut strings = BlockStrings::new();
         let answer = move |at| Some((self.extent(at)?, self.address_info(self.place(at)?, &mut strings)?));
         (0..self.len()).filter_map(answer)
     }
@@ -123,11 +123,11 @@ impl<'a> Block<'a> {
         Some(Extent { start: RelativeAddress(number(self.addresses, at)?), len: number(self.lens, at)? })
     }
 
-    fn address_info(&self, at: usize, strings: &mut Strings) -> Option<AddressInfo> {
+    fn address_info(&self, at: usize, strings: &mut BlockStrings) -> Option<AddressInfo> {
         self.decode(part(self.answers, self.answer_ends, at)?, strings).ok()
     }
 
-    fn decode(&self, answer: &[u8], strings: &mut Strings) -> Result<AddressInfo, DamagedBlock> {
+    fn decode(&self, answer: &[u8], strings: &mut BlockStrings) -> Result<AddressInfo, DamagedBlock> {
         let mut reader = AnswerReader(answer);
         let origin = usize::try_from(reader.number()?).ok().and_then(|at| ORIGINS.get(at));
         let origin = *origin.ok_or(DamagedBlock)?;
@@ -144,7 +144,7 @@ impl<'a> Block<'a> {
         let count = usize::try_from(count).ok().filter(|_| count <= most).ok_or(DamagedBlock)?;
         let mut frames = Vec::with_capacity(count);
         for _ in 0..count {
-            frames.push(Frame {
+            frames.push(SourceFrame {
                 function: self.string(reader.number()?, strings)?,
                 file: self.string(reader.number()?, strings)?,
                 declared_in: self.string(reader.number()?, strings)?,
@@ -156,7 +156,7 @@ impl<'a> Block<'a> {
     }
 
     /// The string that is stored as `number`: its own number plus one, or 0 if there is none.
-    fn string(&self, number: u64, strings: &mut Strings) -> Result<Option<Arc<str>>, DamagedBlock> {
+    fn string(&self, number: u64, strings: &mut BlockStrings) -> Result<Option<Arc<str>>, DamagedBlock> {
         let Some(at) = number.checked_sub(1) else { return Ok(None) };
         let at = usize::try_from(at).ok().filter(|at| *at < self.string_ends.len()).ok_or(DamagedBlock)?;
         if strings.is_empty() {
@@ -338,7 +338,7 @@ mod tests {
 
     fn infos() -> Vec<(Extent, AddressInfo)> {
         let name: Arc<str> = "core::fmt::write".into();
-        let frame = |line| Frame {
+        let frame = |line| SourceFrame {
             function: Some(name.clone()),
             file: Some("/src/ü.rs".into()),
             declared_in: (line == 3).then(|| "/src/other.rs".into()),
@@ -348,12 +348,12 @@ mod tests {
         let symbol = Some(Symbol { name: name.clone(), address: RelativeAddress(0x1000), size: None });
         let known = AddressInfo {
             symbol,
-            frames: vec![frame(3), Frame::default(), frame(0)],
+            frames: vec![frame(3), SourceFrame::default(), frame(0)],
             origin: Origin::DebugInfo,
         };
         let symbol = Symbol { name: "".into(), address: RelativeAddress(u32::MAX), size: Some(u32::MAX) };
         let of_table =
-            AddressInfo { symbol: Some(symbol), frames: vec![Frame::default()], origin: Origin::Plt };
+            AddressInfo { symbol: Some(symbol), frames: vec![SourceFrame::default()], origin: Origin::Plt };
         vec![
             (Extent::of(RelativeAddress(0)), AddressInfo::unknown(Reason::NotCovered)),
             (Extent { start: RelativeAddress(0x1008), len: 8 }, known),
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn a_block_reads_back() {
         let (infos, bytes) = (infos(), written(&infos(), 5));
-        let (block, size) = Block::read(&bytes, 5).unwrap();
+        let (block, size) = AnswerBlock::read(&bytes, 5).unwrap();
         assert_eq!((size, block.len()), (bytes.len(), 3));
         assert_eq!(block.all().collect::<Vec<_>>(), infos);
         let wanted = [1, 0x1007, 0x1008, 0x100f, 0x1010, u32::MAX].map(RelativeAddress);
@@ -388,7 +388,7 @@ mod tests {
         let infos: Vec<_> = (1..=4).map(|at| (Extent::of(RelativeAddress(at)), known.clone())).collect();
         let (bytes, single) = (written(&infos, 5), written(&infos[..1], 5));
         assert_eq!(bytes.len(), single.len() + 3 * 12, "an address, a length and an end each");
-        let (block, _) = Block::read(&bytes, 5).unwrap();
+        let (block, _) = AnswerBlock::read(&bytes, 5).unwrap();
         assert_eq!(block.all().collect::<Vec<_>>(), infos);
         let mut found = vec![None; 2];
         block.fill(&[RelativeAddress(2), RelativeAddress(4)], &mut found);
@@ -399,14 +399,14 @@ mod tests {
     #[test]
     fn a_foreign_cut_or_damaged_block_is_none() {
         let bytes = written(&infos(), 5);
-        assert!(Block::read(&bytes, 6).is_none());
+        assert!(AnswerBlock::read(&bytes, 6).is_none());
         for len in 0..bytes.len() {
-            assert!(Block::read(&bytes[..len], 5).is_none(), "{len}");
+            assert!(AnswerBlock::read(&bytes[..len], 5).is_none(), "{len}");
         }
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            assert!(Block::read(&damaged, 5).is_none(), "{at}");
+            assert!(AnswerBlock::read(&damaged, 5).is_none(), "{at}");
         }
     }
 
@@ -419,10 +419,10 @@ mod tests {
                 let mut damaged = payload.clone();
                 damaged[at] = value;
                 let block = sealed_block(&damaged, 5).unwrap();
-                let frames = |(block, _): (Block<'_>, usize)| -> usize {
+                let frames = |(block, _): (AnswerBlock<'_>, usize)| -> usize {
                     block.all().map(|(_, info)| info.frames.len()).sum()
                 };
-                assert!(Block::read(&block, 5).map_or(0, frames) <= damaged.len() / 4);
+                assert!(AnswerBlock::read(&block, 5).map_or(0, frames) <= damaged.len() / 4);
             }
         }
     }
@@ -430,6 +430,6 @@ mod tests {
     #[test]
     fn what_was_cancelled_is_not_kept() {
         let cancelled = [(Extent::of(RelativeAddress(1)), AddressInfo::unknown(Reason::Cancelled))];
-        assert_eq!(Block::read(&written(&cancelled, 1), 1).unwrap().0.len(), 0);
+        assert_eq!(AnswerBlock::read(&written(&cancelled, 1), 1).unwrap().0.len(), 0);
     }
 }

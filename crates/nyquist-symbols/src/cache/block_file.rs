@@ -11,7 +11,7 @@
 //! block is valid only in its own file and place.
 
 use super::checksum::checksum;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use nyquist_object::{ByteSource, Cursor};
 
 /// The first bytes of a part, which name the kind of its contents and their layout.
@@ -92,14 +92,14 @@ impl FileHead {
     }
 
     /// The blocks of the file with this head.
-    pub(crate) fn blocks(&self, source: &Source) -> FileBlocks {
+    pub(crate) fn blocks(&self, source: &SharedSource) -> FileBlocks {
         FileBlocks { source: source.clone(), head_sum: self.sum }
     }
 }
 
 /// The blocks of a file, which are read one by one.
 pub(crate) struct FileBlocks {
-    source: Source,
+    source: SharedSource,
     head_sum: u64,
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_block_counts_in_its_place_of_its_file_alone() {
-        let source: Source = Arc::new(file(b"head"));
+        let source: SharedSource = Arc::new(file(b"head"));
         let head = FileHead::read(&source, MAGIC, SEED, 4).unwrap();
         assert_eq!((head.contents.as_slice(), source.len()), (&b"head"[..], head.end() + 24));
         let blocks = head.blocks(&source);

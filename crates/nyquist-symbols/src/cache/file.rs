@@ -1,10 +1,10 @@
 //! A file of answers of one module: a header, and then a sequence of blocks. Blocks are only added. A part
 //! that is damaged or incomplete is skipped. The next writer that adds a block replaces such a file.
 
-use super::block::{Block, BlockWriter, MAGIC};
+use super::block::{AnswerBlock, BlockWriter, MAGIC};
 use super::block_file::{Magic, claimed_size, seal, unseal};
+use super::cache_key::CacheKey;
 use super::extent::{Extent, push_unless_covered};
-use super::key::Key;
 use crate::AddressInfo;
 use nyquist_object::RelativeAddress;
 use nyquist_system::OsStrExt as _;
@@ -54,7 +54,7 @@ impl AnswerFile {
         };
         let mut budget = bytes.len().saturating_mul(MAX_REREAD);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            match Block::read(rest, seed) {
+            match AnswerBlock::read(rest, seed) {
                 Some((_, size)) => {
                     file.blocks.push(at..at + size);
                     at += size;
@@ -108,12 +108,12 @@ impl AnswerFile {
         found
     }
 
-    fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
-        self.blocks.iter().filter_map(|range| Block::of_whole(self.bytes.get(range.clone())?))
+    fn blocks(&self) -> impl Iterator<Item = AnswerBlock<'_>> {
+        self.blocks.iter().filter_map(|range| AnswerBlock::of_whole(self.bytes.get(range.clone())?))
     }
 
     /// A whole file with these answers and `new` ones. If both are too much, it only has the `new` ones.
-    pub(crate) fn rewritten(&self, new: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
+    pub(crate) fn rewritten(&self, new: &[(Extent, &AddressInfo)], key: &CacheKey) -> Option<Vec<u8>> {
         let known: BTreeMap<RelativeAddress, (Extent, AddressInfo)> =
             self.blocks().flat_map(|block| in_map(block.all()).collect::<Vec<_>>()).collect();
         let mut all: BTreeMap<RelativeAddress, (Extent, &AddressInfo)> =
@@ -144,7 +144,7 @@ pub fn read_answers(bytes: Vec<u8>, seed: u64) -> Vec<(RelativeAddress, AddressI
 }
 
 /// A block of answers whose addresses ascend.
-pub(crate) fn block(answers: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
+pub(crate) fn block(answers: &[(Extent, &AddressInfo)], key: &CacheKey) -> Option<Vec<u8>> {
     let mut writer = BlockWriter::default();
     for (extent, info) in answers {
         writer.add(*extent, info);
@@ -154,7 +154,7 @@ pub(crate) fn block(answers: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec
 
 /// The header of a file: the module's path and the whole key, for display. The checksums of blocks identify
 /// their module.
-fn header(key: &Key) -> Vec<u8> {
+fn header(key: &CacheKey) -> Vec<u8> {
     let text = [key.path.as_os_str().as_bytes(), b"\0", key.text.as_bytes()].concat();
     seal(FILE_MAGIC, 0, &text).unwrap_or_default()
 }
@@ -169,17 +169,17 @@ fn read_header(bytes: &[u8]) -> Option<(PathBuf, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Frame, Origin, Reason, SymbolFiles};
+    use crate::{Origin, Reason, SourceFrame, SymbolFiles};
 
-    fn key() -> Key {
+    fn key() -> CacheKey {
         let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
         let source = Arc::new(nyquist_object::FileSource::new(file));
         let binary = Some(crate::OpenFile { path: "/proc/self/fd/3".into(), source });
-        Key::of(&SymbolFiles { module: "/bin/tool".into(), binary, ..SymbolFiles::default() }).unwrap()
+        CacheKey::of(&SymbolFiles { module: "/bin/tool".into(), binary, ..SymbolFiles::default() }).unwrap()
     }
 
     fn info(name: &str) -> AddressInfo {
-        let frame = Frame { function: Some(name.into()), ..Frame::default() };
+        let frame = SourceFrame { function: Some(name.into()), ..SourceFrame::default() };
         AddressInfo { frames: vec![frame], ..AddressInfo::unknown(Reason::NotCovered) }
     }
 
@@ -193,7 +193,7 @@ mod tests {
     }
 
     /// A file of three blocks with an answer each.
-    fn three() -> (Key, Vec<u8>) {
+    fn three() -> (CacheKey, Vec<u8>) {
         let key = key();
         let blocks = (1_u32..=3).map(|n| block(&[(one(n), &info(&n.to_string()))], &key).unwrap());
         let bytes = [vec![header(&key)], blocks.collect()].concat().concat();

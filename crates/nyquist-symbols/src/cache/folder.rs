@@ -24,7 +24,7 @@ const ABANDONED_AFTER: Duration = Duration::from_hours(1);
 
 /// A file of the cache.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct CachedFile {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
     pub(super) used: Option<SystemTime>,
@@ -32,7 +32,7 @@ pub(super) struct Entry {
 
 /// The files of answers, of the kernel's symbols, of inflated sections and of function tables, in no order. None where there is no
 /// folder.
-pub(super) fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<CachedFile>> {
     Ok(files(folder)?.into_iter().filter(|entry| !has_extension(&entry.path, "tmp")).collect())
 }
 
@@ -92,7 +92,7 @@ pub(super) fn clear(folder: &Path) -> io::Result<u64> {
 /// Removes the temporary files of killed processes.
 fn remove_abandoned(folder: &Path) -> io::Result<()> {
     let now = SystemTime::now();
-    let is_old = |entry: &Entry| {
+    let is_old = |entry: &CachedFile| {
         entry.used.is_some_and(|used| now.duration_since(used).is_ok_and(|age| age > ABANDONED_AFTER))
     };
     let files = files(folder)?.into_iter();
@@ -101,7 +101,7 @@ fn remove_abandoned(folder: &Path) -> io::Result<()> {
 }
 
 /// The files that this cache has made.
-fn files(folder: &Path) -> io::Result<Vec<Entry>> {
+fn files(folder: &Path) -> io::Result<Vec<CachedFile>> {
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
@@ -116,7 +116,7 @@ fn files(folder: &Path) -> io::Result<Vec<Entry>> {
         if let (true, Ok(metadata)) = (is_own, entry.metadata())
             && metadata.is_file()
         {
-            files.push(Entry { path, bytes: metadata.len(), used: metadata.modified().ok() });
+            files.push(CachedFile { path, bytes: metadata.len(), used: metadata.modified().ok() });
         }
     }
     Ok(files)

@@ -12,10 +12,10 @@
 
 use super::answer_cache::AnswerCache;
 use super::block_file::{FileHead, Magic, seal};
+use super::cache_key::{FileVersion, identity};
 use super::disk::renew;
 use super::folder::{self, INFLATED};
-use super::key::{FileVersion, identity};
-use crate::section::{Section, Source};
+use crate::section_contents::{SectionContents, SharedSource};
 use nyquist_object::{ByteSource, Elf, FileSource};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -35,22 +35,22 @@ pub(crate) struct InflatedSections<'a> {
     version: FileVersion,
     path: PathBuf,
     seed: u64,
-    kept: Option<(Source, List)>,
+    kept: Option<(SharedSource, SectionRanges)>,
 }
 
 /// Where each section is, by its name.
-type List = Vec<(String, Range<u64>)>;
+type SectionRanges = Vec<(String, Range<u64>)>;
 
 impl AnswerCache {
     /// The inflated sections of a file with debug info. `None` if it has no compressed sections, or is not a
     /// file.
-    pub(crate) fn inflated<'a>(&'a self, elf: &'a Elf<Source>) -> Option<InflatedSections<'a>> {
+    pub(crate) fn inflated<'a>(&'a self, elf: &'a Elf<SharedSource>) -> Option<InflatedSections<'a>> {
         InflatedSections::of(self, elf)
     }
 }
 
 impl<'a> InflatedSections<'a> {
-    fn of(cache: &'a AnswerCache, elf: &'a Elf<Source>) -> Option<Self> {
+    fn of(cache: &'a AnswerCache, elf: &'a Elf<SharedSource>) -> Option<Self> {
         let is_compressed = elf.sections().iter().any(|section| elf.is_compressed(section));
         let file = elf.source().as_file().filter(|_| is_compressed)?;
         let version = FileVersion::of(file).ok()?;
@@ -65,10 +65,10 @@ impl<'a> InflatedSections<'a> {
     }
 
     /// The section of that name, if it is kept.
-    pub(crate) fn section(&self, name: &str) -> Option<Section> {
+    pub(crate) fn section(&self, name: &str) -> Option<SectionContents> {
         let (source, list) = self.kept.as_ref()?;
         let (_, range) = list.iter().find(|(known, _)| known == name)?;
-        Some(Section::at(source, range.start, range.end - range.start))
+        Some(SectionContents::at(source, range.start, range.end - range.start))
     }
 
     /// Stores sections, each with its name, unless they are already cached, the file was modified since, or
@@ -86,7 +86,7 @@ impl<'a> InflatedSections<'a> {
     }
 }
 
-fn open(path: &Path, seed: u64) -> Option<(Source, List)> {
+fn open(path: &Path, seed: u64) -> Option<(SharedSource, SectionRanges)> {
     let source = Arc::new(FileSource::new(nyquist_system::open_regular(path).ok()?));
     let list = read_list(&*source, seed)?;
     Some((source, list))
@@ -109,7 +109,7 @@ pub fn sealed_list(list: &[u8], seed: u64) -> Vec<u8> {
 }
 
 /// The places of the sections. `None` if the list is damaged.
-fn read_list(source: &impl ByteSource, seed: u64) -> Option<List> {
+fn read_list(source: &impl ByteSource, seed: u64) -> Option<SectionRanges> {
     let head = FileHead::read(source, MAGIC, seed, MAX_LIST)?;
     let (mut list, mut rest) = (Vec::new(), head.contents.as_slice());
     let mut start = head.end();

@@ -8,21 +8,21 @@
 mod answer_cache;
 mod block;
 pub(crate) mod block_file;
+mod cache_key;
+mod cached_answers;
 pub(crate) mod checksum;
 mod disk;
 mod extent;
 mod file;
 mod folder;
 mod inflated;
-mod kept_answers;
-mod key;
 mod tables;
 
 pub use answer_cache::{AnswerCache, CachedModule};
 pub use block::sealed_block;
+pub(crate) use cache_key::MAKER;
+pub(crate) use cached_answers::CachedAnswers;
 pub(crate) use extent::{Extent, push_unless_covered};
 pub use file::read_answers;
 pub use inflated::{read_inflated, sealed_list};
-pub(crate) use kept_answers::KeptAnswers;
-pub(crate) use key::MAKER;
 pub(crate) use tables::TableFile;

@@ -1,10 +1,10 @@
 //! Cached function tables of large symbol tables: the place of each, and which are stored.
 
+use super::cache_key::MAKER;
+use super::cached_answers::CachedAnswers;
 use super::disk::renew;
 use super::folder::{self, TABLE};
-use super::kept_answers::KeptAnswers;
-use super::key::MAKER;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use nyquist_object::Elf;
 use std::fs;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ pub(crate) struct TableFile {
     pub(crate) seed: u64,
 }
 
-impl KeptAnswers {
+impl CachedAnswers {
     /// The place of the table of a section's symbols, which has at most `bytes` bytes. `None` if the symbols
     /// are in none of the answers' files, or if the table would take too large a part of the cache.
-    pub(crate) fn table_file(&self, elf: &Elf<Source>, section: &str, bytes: u64) -> Option<TableFile> {
+    pub(crate) fn table_file(&self, elf: &Elf<SharedSource>, section: &str, bytes: u64) -> Option<TableFile> {
         let identity = self.key.identity_of(elf).filter(|_| self.cache.has_room_for(bytes))?;
         // Another version of the code may find other ends of functions.
         let identity = format!("{MAKER}\n{section} {identity}");
@@ -38,7 +38,7 @@ impl KeptAnswers {
 
 impl TableFile {
     /// The file, if there is one.
-    pub(crate) fn open(&self) -> Option<Source> {
+    pub(crate) fn open(&self) -> Option<SharedSource> {
         let file = crate::find::open_source(&self.path).ok()?;
         renew(&self.path);
         Some(file)

@@ -56,7 +56,7 @@ pub(crate) fn readable(name: &str) -> Cow<'_, str> {
 
 fn demangle_rust(name: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(name).ok()?;
-    let mut out = Bounded::default();
+    let mut out = BoundedString::default();
     write!(out, "{demangled:#}").ok()?;
     Some(out.text)
 }
@@ -67,7 +67,7 @@ fn demangle_cpp(name: &str) -> Option<String> {
     }
     let options = cpp_demangle::ParseOptions::default().recursion_limit(MAX_DEPTH);
     let symbol = cpp_demangle::Symbol::new_with_options(name, &options).ok()?;
-    let mut out = Bounded::default();
+    let mut out = BoundedString::default();
     let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_DEPTH);
     symbol.structured_demangle(&mut out, &options).ok()?;
     Some(out.text)
@@ -101,11 +101,11 @@ fn demangle_msvc(name: &str) -> Option<String> {
 
 /// A string that does not grow beyond the limit.
 #[derive(Default)]
-struct Bounded {
+struct BoundedString {
     text: String,
 }
 
-impl Write for Bounded {
+impl Write for BoundedString {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         if self.text.len() + more.len() > MAX_DEMANGLED {
             return Err(fmt::Error);

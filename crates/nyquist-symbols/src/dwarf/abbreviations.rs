@@ -1,7 +1,7 @@
 //! Abbreviations, compiled for scanning: how to skip an entry, and where its attributes are.
 
 use super::die_skip_table::{DieSkipTable, StopsAt};
-use super::form::{Encoding, Specification, Step, step};
+use super::form::{Encoding, SkipStep, Specification, step};
 use super::role::{Qualifier, Role};
 use super::scope_layout::ScopeLayout;
 use gimli::constants::{self, DwAt, DwForm, DwTag};
@@ -52,7 +52,7 @@ pub(crate) struct Abbreviations {
     /// The abbreviations with any other code.
     sparse: FxHashMap<u64, Abbreviation>,
     attributes: Vec<Specification>,
-    steps: Vec<Step>,
+    steps: Vec<SkipStep>,
     layouts: Vec<ScopeLayout>,
     /// How entries of the dense abbreviations are skipped, by their code.
     pub(crate) skip_table: DieSkipTable,
@@ -114,7 +114,7 @@ impl Abbreviations {
         }
         let size = match self.steps[first_step..] {
             [] => 0,
-            [Step::Bytes(bytes)] => bytes,
+            [SkipStep::Bytes(bytes)] => bytes,
             _ => VARIES,
         };
         let role = match tag {
@@ -143,12 +143,12 @@ impl Abbreviations {
     }
 
     /// Adds a step, merged with the previous one if both are plain bytes.
-    fn push_step(&mut self, step: Step, first: usize) {
-        if let Step::Bytes(more) = step {
+    fn push_step(&mut self, step: SkipStep, first: usize) {
+        if let SkipStep::Bytes(more) = step {
             if more == 0 {
                 return;
             }
-            if let Some(Step::Bytes(bytes)) = self.steps[first..].last_mut() {
+            if let Some(SkipStep::Bytes(bytes)) = self.steps[first..].last_mut() {
                 *bytes += more;
                 return;
             }
@@ -183,7 +183,7 @@ impl Abbreviations {
         self.steps_of(of).iter().try_for_each(|step| step.skip(cursor, encoding))
     }
 
-    fn steps_of(&self, of: &Abbreviation) -> &[Step] {
+    fn steps_of(&self, of: &Abbreviation) -> &[SkipStep] {
         &self.steps[of.steps.0 as usize..of.steps.1 as usize]
     }
 

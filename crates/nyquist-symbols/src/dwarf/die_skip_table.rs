@@ -1,7 +1,7 @@
 //! A compact table of the lengths of entries, for skipping them. It is used for every entry of a unit, and
 //! most entries are skipped, so it determines the speed of the whole search.
 
-use super::form::Step;
+use super::form::SkipStep;
 
 /// How to skip an entry.
 #[derive(Clone, Copy, Debug)]
@@ -34,18 +34,22 @@ impl SkipRule {
     const END: Self = Self { length: 1, stops_on: 0, depth_change: -1, ..Self::STOP };
 
     /// The rule of steps. A varying number, a LEB128, is a value, or the length of a block after it.
-    fn of(steps: &[Step], has_children: bool) -> Self {
+    fn of(steps: &[SkipStep], has_children: bool) -> Self {
         let (stops_on, before, mask, after) = match *steps {
             [] => (0, 0, 0, 0),
-            [Step::Bytes(bytes)] => (0, bytes, 0, 0),
-            [Step::Leb] => (GOES_ON, 0, 0, 1),
-            [Step::Leb, Step::Bytes(after)] => (GOES_ON, 0, 0, 1 + after),
-            [Step::Bytes(before), Step::Leb] => (GOES_ON, before, 0, 1),
-            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (GOES_ON, before, 0, 1 + after),
-            [Step::Block(0)] => (GOES_ON, 0, 0x7f, 1),
-            [Step::Block(0), Step::Bytes(after)] => (GOES_ON, 0, 0x7f, 1 + after),
-            [Step::Bytes(before), Step::Block(0)] => (GOES_ON, before, 0x7f, 1),
-            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => (GOES_ON, before, 0x7f, 1 + after),
+            [SkipStep::Bytes(bytes)] => (0, bytes, 0, 0),
+            [SkipStep::Leb] => (GOES_ON, 0, 0, 1),
+            [SkipStep::Leb, SkipStep::Bytes(after)] => (GOES_ON, 0, 0, 1 + after),
+            [SkipStep::Bytes(before), SkipStep::Leb] => (GOES_ON, before, 0, 1),
+            [SkipStep::Bytes(before), SkipStep::Leb, SkipStep::Bytes(after)] => {
+                (GOES_ON, before, 0, 1 + after)
+            }
+            [SkipStep::Block(0)] => (GOES_ON, 0, 0x7f, 1),
+            [SkipStep::Block(0), SkipStep::Bytes(after)] => (GOES_ON, 0, 0x7f, 1 + after),
+            [SkipStep::Bytes(before), SkipStep::Block(0)] => (GOES_ON, before, 0x7f, 1),
+            [SkipStep::Bytes(before), SkipStep::Block(0), SkipStep::Bytes(after)] => {
+                (GOES_ON, before, 0x7f, 1 + after)
+            }
             _ => return Self::STOP,
         };
         let depth_change = has_children.into();
@@ -92,7 +96,7 @@ pub(crate) struct StopsAt {
 
 impl DieSkipTable {
     /// Adds the abbreviation with the next code.
-    pub(crate) fn push(&mut self, stops_at: StopsAt, steps: &[Step], has_children: bool) {
+    pub(crate) fn push(&mut self, stops_at: StopsAt, steps: &[SkipStep], has_children: bool) {
         let skip = SkipRule::of(steps, has_children);
         let rule = |stops: bool| if stops { SkipRule::STOP } else { skip };
         self.calls.push(rule(stops_at.calls));

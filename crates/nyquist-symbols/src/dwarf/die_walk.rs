@@ -7,7 +7,7 @@ use super::role::Role;
 use nyquist_object::Cursor;
 
 /// A position among a unit's entries.
-pub(crate) struct Walk<'a> {
+pub(crate) struct DieWalk<'a> {
     pub(crate) entries: &'a [u8],
     pub(crate) abbreviations: &'a Abbreviations,
     pub(crate) encoding: Encoding,
@@ -18,25 +18,25 @@ pub(crate) struct Walk<'a> {
 }
 
 /// Why a walk has stopped.
-pub(crate) enum Stop<'a> {
+pub(crate) enum DieStop<'a> {
     /// The next entry is a wanted one.
     Scope(&'a Abbreviation),
     /// The walk is no longer deeper than the given floor.
     Left,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DieWalk<'a> {
     /// Advances to the next function or, if `also_calls`, inlined call, or until it is no longer deeper than
     /// `floor`. `None` if the entries cannot be read further.
-    pub(crate) fn next_stop(&mut self, also_calls: bool, floor: usize) -> Option<Stop<'a>> {
+    pub(crate) fn next_stop(&mut self, also_calls: bool, floor: usize) -> Option<DieStop<'a>> {
         let rules = self.abbreviations.skip_table.for_functions(also_calls);
         loop {
             if self.skip_by(rules, floor)? {
-                return Some(Stop::Left);
+                return Some(DieStop::Left);
             }
             let of = self.abbreviation()?;
             if of.role == Role::Function || (of.role == Role::Inlined && also_calls) {
-                return Some(Stop::Scope(of));
+                return Some(DieStop::Scope(of));
             }
             self.skip_entry(of)?;
         }
@@ -44,14 +44,14 @@ impl<'a> Walk<'a> {
 
     /// Advances to the next entry that qualifies names, or until the walk is no longer deeper than `floor`.
     /// `None` if the entries cannot be read further.
-    pub(crate) fn next_qualifier(&mut self, floor: usize) -> Option<Stop<'a>> {
+    pub(crate) fn next_qualifier(&mut self, floor: usize) -> Option<DieStop<'a>> {
         loop {
             if self.skip_by(self.abbreviations.skip_table.for_qualifiers(), floor)? {
-                return Some(Stop::Left);
+                return Some(DieStop::Left);
             }
             let of = self.abbreviation()?;
             if of.qualifier.is_some() {
-                return Some(Stop::Scope(of));
+                return Some(DieStop::Scope(of));
             }
             self.skip_entry(of)?;
         }
@@ -134,13 +134,13 @@ mod tests {
 
     /// The places where a walk stops, each with its depth. The walk skips the entries at which it stops.
     fn stops(abbreviations: &Abbreviations, entries: &[u8], also_calls: bool) -> Vec<(usize, usize)> {
-        let mut walk = Walk { entries, abbreviations, encoding: ENCODING, at: 0, depth: 0 };
+        let mut walk = DieWalk { entries, abbreviations, encoding: ENCODING, at: 0, depth: 0 };
         let mut stops = Vec::new();
         while let Some(stop) = walk.next_stop(also_calls, 0) {
             stops.push((walk.at, walk.depth));
             match stop {
-                Stop::Scope(of) => walk.skip_entry(of).unwrap(),
-                Stop::Left => return stops,
+                DieStop::Scope(of) => walk.skip_entry(of).unwrap(),
+                DieStop::Left => return stops,
             }
         }
         stops

@@ -2,11 +2,11 @@
 
 use super::function_name::FunctionName;
 use super::nesting::Nesting;
-use super::sections::Sections;
+use super::sections::DwarfSections;
 use super::shared_map::SharedMap;
 use super::unit::{Unit, UnitHeader};
 use crate::AnswerCache;
-use crate::section::{Section, Source, Window};
+use crate::section_contents::{SectionContents, SectionWindow, SharedSource};
 use nyquist_object::{ByteSource as _, Elf, MachO, ObjectError, Pe};
 use nyquist_resources::{Budget, Charge};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ const MAX_UNITS: usize = 1 << 22;
 /// A file of debug info.
 #[derive(Debug, Default)]
 pub(crate) struct DwarfFile {
-    pub(crate) sections: Sections,
+    pub(crate) sections: DwarfSections,
     units: OnceLock<Vec<UnitHeader>>,
     /// Units that others refer to, by their offset.
     pub(super) origin_units: SharedMap<Option<Arc<Unit>>>,
@@ -32,7 +32,7 @@ pub(crate) struct DwarfFile {
 impl DwarfFile {
     /// Opens the sections of a binary, a debug file or a supplementary file. `None` without `.debug_info`. A
     /// damaged section is treated as empty. Inflated sections are read from the cache, or stored in it.
-    pub(crate) fn open(elf: &Elf<Source>, cache: Option<&AnswerCache>) -> Option<Self> {
+    pub(crate) fn open(elf: &Elf<SharedSource>, cache: Option<&AnswerCache>) -> Option<Self> {
         let Some(inflated) = cache.and_then(|cache| cache.inflated(elf)) else {
             return Self::open_with(elf, "", |_| None);
         };
@@ -42,42 +42,46 @@ impl DwarfFile {
     }
 
     /// Opens the sections of a split file or a package, whose names end in `.dwo`.
-    pub(crate) fn open_split(elf: &Elf<Source>) -> Option<Self> {
+    pub(crate) fn open_split(elf: &Elf<SharedSource>) -> Option<Self> {
         Self::open_with(elf, ".dwo", |_| None)
     }
 
     /// Opens the sections whose names end in `suffix`. Sections that `known` has are not opened again.
-    fn open_with(elf: &Elf<Source>, suffix: &str, known: impl Fn(&str) -> Option<Section>) -> Option<Self> {
-        let open = |name: &str| -> Result<Section, ObjectError> {
-            known(name).map_or_else(|| Section::open(elf, &format!(".debug_{name}{suffix}")), Ok)
+    fn open_with(
+        elf: &Elf<SharedSource>,
+        suffix: &str,
+        known: impl Fn(&str) -> Option<SectionContents>,
+    ) -> Option<Self> {
+        let open = |name: &str| -> Result<SectionContents, ObjectError> {
+            known(name).map_or_else(|| SectionContents::open(elf, &format!(".debug_{name}{suffix}")), Ok)
         };
         let info = open("info").ok().filter(|info| info.len() > 0)?;
         let charge = elf.source().budget().map(Budget::charge);
-        let sections = Sections::new(elf.is_little_endian(), !suffix.is_empty(), info, |name| {
+        let sections = DwarfSections::new(elf.is_little_endian(), !suffix.is_empty(), info, |name| {
             open(name).unwrap_or_default()
         });
         Some(Self::with(sections, charge))
     }
 
     /// Opens the sections of a PE image.
-    pub(crate) fn open_pe(pe: &Pe<Source>) -> Option<Self> {
-        let open = |name: &str| Section::open_pe(pe, &format!(".debug_{name}"));
+    pub(crate) fn open_pe(pe: &Pe<SharedSource>) -> Option<Self> {
+        let open = |name: &str| SectionContents::open_pe(pe, &format!(".debug_{name}"));
         let info = open("info").filter(|info| info.len() > 0)?;
         let charge = pe.source().budget().map(Budget::charge);
-        let sections = Sections::new(true, false, info, |name| open(name).unwrap_or_default());
+        let sections = DwarfSections::new(true, false, info, |name| open(name).unwrap_or_default());
         Some(Self::with(sections, charge))
     }
 
     /// Opens the sections of a Mach-O file: an image, the file in a `.dSYM`, or an object file.
-    pub(crate) fn open_macho(file: &MachO<Source>) -> Option<Self> {
-        let open = |name: &str| Section::open_macho(file, name);
+    pub(crate) fn open_macho(file: &MachO<SharedSource>) -> Option<Self> {
+        let open = |name: &str| SectionContents::open_macho(file, name);
         let info = open("info").filter(|info| info.len() > 0)?;
         let charge = file.source().budget().map(Budget::charge);
-        let sections = Sections::new(true, false, info, |name| open(name).unwrap_or_default());
+        let sections = DwarfSections::new(true, false, info, |name| open(name).unwrap_or_default());
         Some(Self::with(sections, charge))
     }
 
-    fn with(sections: Sections, charge: Option<Charge>) -> Self {
+    fn with(sections: DwarfSections, charge: Option<Charge>) -> Self {
         Self { sections, charge, ..Self::default() }
     }
 
@@ -88,13 +92,13 @@ impl DwarfFile {
     }
 
     /// Calls `visit` with the headers of all units, by offset, and with the bytes that were read around each.
-    pub(crate) fn visit_units(&self, visit: impl FnMut(&UnitHeader, &mut Window<'_>)) {
+    pub(crate) fn visit_units(&self, visit: impl FnMut(&UnitHeader, &mut SectionWindow<'_>)) {
         let units = self.read_units(visit);
         // Another thread may have been faster.
         let _ = self.units.set(units);
     }
 
-    fn read_units(&self, mut visit: impl FnMut(&UnitHeader, &mut Window<'_>)) -> Vec<UnitHeader> {
+    fn read_units(&self, mut visit: impl FnMut(&UnitHeader, &mut SectionWindow<'_>)) -> Vec<UnitHeader> {
         let (mut units, mut buffer) = (Vec::new(), Vec::new());
         let mut heads = UnitHeader::window(&mut buffer);
         let mut offset = 0;

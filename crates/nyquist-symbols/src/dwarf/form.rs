@@ -30,7 +30,7 @@ pub(crate) struct Specification {
 
 /// How to skip one run of an entry's attributes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum SkipStep {
     /// This many bytes.
     Bytes(u32),
     /// A LEB128.
@@ -43,7 +43,7 @@ pub(crate) enum Step {
     Indirect,
 }
 
-impl Step {
+impl SkipStep {
     #[inline]
     pub(crate) fn skip(self, cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<()> {
         match self {
@@ -66,8 +66,8 @@ impl Step {
 }
 
 /// How the value of a form is skipped (DWARF 5, 7.5.6, and the GNU extensions).
-pub(crate) fn step(form: DwForm, encoding: Encoding) -> Option<Step> {
-    let bytes = |bytes: u8| Step::Bytes(u32::from(bytes));
+pub(crate) fn step(form: DwForm, encoding: Encoding) -> Option<SkipStep> {
+    let bytes = |bytes: u8| SkipStep::Bytes(u32::from(bytes));
     Some(match form {
         constants::DW_FORM_flag_present | constants::DW_FORM_implicit_const => bytes(0),
         constants::DW_FORM_data1
@@ -106,13 +106,13 @@ pub(crate) fn step(form: DwForm, encoding: Encoding) -> Option<Step> {
         | constants::DW_FORM_loclistx
         | constants::DW_FORM_rnglistx
         | constants::DW_FORM_GNU_addr_index
-        | constants::DW_FORM_GNU_str_index => Step::Leb,
-        constants::DW_FORM_string => Step::String,
-        constants::DW_FORM_block1 => Step::Block(1),
-        constants::DW_FORM_block2 => Step::Block(2),
-        constants::DW_FORM_block4 => Step::Block(4),
-        constants::DW_FORM_block | constants::DW_FORM_exprloc => Step::Block(0),
-        constants::DW_FORM_indirect => Step::Indirect,
+        | constants::DW_FORM_GNU_str_index => SkipStep::Leb,
+        constants::DW_FORM_string => SkipStep::String,
+        constants::DW_FORM_block1 => SkipStep::Block(1),
+        constants::DW_FORM_block2 => SkipStep::Block(2),
+        constants::DW_FORM_block4 => SkipStep::Block(4),
+        constants::DW_FORM_block | constants::DW_FORM_exprloc => SkipStep::Block(0),
+        constants::DW_FORM_indirect => SkipStep::Indirect,
         _ => return None,
     })
 }

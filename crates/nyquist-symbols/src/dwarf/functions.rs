@@ -2,8 +2,8 @@
 
 use super::abbreviations::Abbreviation;
 use super::attribute::AttributeValue;
-use super::die_walk::{Stop, Walk};
-use super::pc::Pc;
+use super::die_walk::{DieStop, DieWalk};
+use super::pc::PcAttributes;
 use super::ranges::{ListBuffers, RangeLists, UnitView};
 use super::role::Role;
 use super::scope_layout::CallSite;
@@ -25,20 +25,20 @@ pub(crate) struct Scope {
     /// of the inlined function.
     pub(crate) entry: u64,
     /// `None` for a function.
-    pub(crate) call: Option<Call>,
+    pub(crate) call: Option<InlinedCallSite>,
     /// The range that contains the address.
     pub(crate) range: (u64, u64),
 }
 
 /// The place of an inlined call in the function that it was inlined into.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Call {
+pub(crate) struct InlinedCallSite {
     pub(crate) file: u64,
     pub(crate) line: u64,
     pub(crate) column: u64,
 }
 
-impl From<CallSite> for Call {
+impl From<CallSite> for InlinedCallSite {
     fn from(site: CallSite) -> Self {
         let number = |value: Option<AttributeValue>| value.and_then(AttributeValue::number).unwrap_or(0);
         Self { file: number(site.file), line: number(site.line), column: number(site.column) }
@@ -50,14 +50,14 @@ impl From<CallSite> for Call {
 pub(crate) struct Scopes {
     /// Each range of an entry that contains a wanted address, in the order of the entries.
     parts: Vec<Scope>,
-    hits: Vec<Hit>,
+    hits: Vec<ScopeHit>,
     /// By the index of the wanted address.
-    chains: Vec<Chain>,
+    chains: Vec<HitChain>,
 }
 
 /// Records that a scope contains an address.
 #[derive(Clone, Copy, Debug)]
-struct Hit {
+struct ScopeHit {
     scope: u32,
     /// The hit of the scope around it.
     outer: Option<NonZeroU32>,
@@ -65,7 +65,7 @@ struct Hit {
 
 /// The hits of one address.
 #[derive(Clone, Copy, Debug, Default)]
-struct Chain {
+struct HitChain {
     /// The last hit, as its index plus one.
     innermost: Option<NonZeroU32>,
     count: u32,
@@ -73,7 +73,7 @@ struct Chain {
 
 impl Scopes {
     fn new(wanted: usize) -> Self {
-        Self { parts: Vec::new(), hits: Vec::new(), chains: vec![Chain::default(); wanted] }
+        Self { parts: Vec::new(), hits: Vec::new(), chains: vec![HitChain::default(); wanted] }
     }
 
     /// The scopes around wanted address number `index`, from the innermost inlined call to the function.
@@ -85,7 +85,7 @@ impl Scopes {
         hits.map(|hit| &self.parts[hit.scope as usize])
     }
 
-    fn hit(&self, number: NonZeroU32) -> Hit {
+    fn hit(&self, number: NonZeroU32) -> ScopeHit {
         self.hits[number.get() as usize - 1]
     }
 
@@ -115,9 +115,9 @@ impl Scopes {
         } else {
             outer = None;
         }
-        self.hits.push(Hit { scope: self.parts.len() as u32, outer });
+        self.hits.push(ScopeHit { scope: self.parts.len() as u32, outer });
         let innermost = u32::try_from(self.hits.len()).ok().and_then(NonZeroU32::new);
-        self.chains[index] = Chain { innermost, count: chain.count + 1 };
+        self.chains[index] = HitChain { innermost, count: chain.count + 1 };
         true
     }
 }
@@ -134,31 +134,31 @@ pub(crate) fn find_scopes(
     let found = Scopes::new(wanted.len());
     let lists = RangeLists::new(view.file, view.addresses, buffers);
     let unit = view.unit;
-    let walk = Walk {
+    let walk = DieWalk {
         entries,
         abbreviations: &unit.abbreviations,
         encoding: unit.header.encoding,
         at: unit.header.root as usize,
         depth: 0,
     };
-    let mut scan = Scan { view, walk, wanted, found, enclosing: Vec::new(), lists, work_left };
+    let mut scan = FunctionScan { view, walk, wanted, found, enclosing: Vec::new(), lists, work_left };
     let _ = scan.run();
     scan.found
 }
 
-struct Scan<'a> {
+struct FunctionScan<'a> {
     view: &'a UnitView<'a>,
-    walk: Walk<'a>,
+    walk: DieWalk<'a>,
     wanted: &'a [u64],
     found: Scopes,
     /// The functions and inlined calls around the current entry, from outside to inside.
-    enclosing: Vec<Enclosing>,
+    enclosing: Vec<EnclosingScope>,
     lists: RangeLists<'a>,
     work_left: usize,
 }
 
 /// A function or an inlined call around the current entry.
-struct Enclosing {
+struct EnclosingScope {
     depth: usize,
     held: ScopeAddresses,
 }
@@ -172,22 +172,22 @@ struct ScopeAddresses {
     wanted: Range<usize>,
 }
 
-impl Scan<'_> {
+impl FunctionScan<'_> {
     fn run(&mut self) -> Option<()> {
         loop {
             let around = self.enclosing.last();
             let is_fertile = around.is_some_and(|scope| !scope.held.parts.is_empty());
             let floor = around.map_or(0, |scope| scope.depth);
             match self.walk.next_stop(is_fertile, floor)? {
-                Stop::Scope(of) => {
+                DieStop::Scope(of) => {
                     let held = self.read_scope(of)?;
                     // Also inside of an entry that contains no address, only functions are looked for.
                     if of.has_children && (is_fertile || !held.parts.is_empty()) {
-                        self.enclosing.push(Enclosing { depth: self.walk.depth, held });
+                        self.enclosing.push(EnclosingScope { depth: self.walk.depth, held });
                     }
                     self.walk.skip_entry(of)?;
                 }
-                Stop::Left => drop(self.enclosing.pop()),
+                DieStop::Left => drop(self.enclosing.pop()),
             }
             if self.walk.depth == 0 {
                 return Some(());
@@ -209,7 +209,7 @@ impl Scan<'_> {
             }
             return Some(held);
         }
-        let (mut pc, mut site) = (Pc::default(), CallSite::default());
+        let (mut pc, mut site) = (PcAttributes::default(), CallSite::default());
         for attribute in attributes {
             let value = AttributeValue::read(&mut cursor, attribute, encoding)?;
             pc.take(attribute.name, value);
@@ -240,7 +240,7 @@ impl Scan<'_> {
 
     /// Records which addresses each range of the scope contains. `None` if the unit has caused more work than
     /// any real one does.
-    fn hold(&mut self, role: Role, pc: &Pc) -> Option<ScopeAddresses> {
+    fn hold(&mut self, role: Role, pc: &PcAttributes) -> Option<ScopeAddresses> {
         let Self { view, wanted, found, enclosing, lists, work_left, .. } = self;
         let parent = enclosing.last().map(|parent| &parent.held).filter(|_| role == Role::Inlined);
         let among = parent.map_or(0..wanted.len(), |parent| parent.wanted.clone());

@@ -2,14 +2,14 @@
 
 use super::attribute::StringRef;
 use super::ranges::UnitView;
-use crate::section::Section;
+use crate::section_contents::SectionContents;
 use gimli::constants;
 use gimli::{AttributeValue, DebugLineOffset, EndianSlice, RunTimeEndian};
 use nyquist_object::Cursor;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+type SectionSlice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// A row of a line table: the place that an instruction was compiled from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub(crate) struct LineRow {
 /// A unit's line number program (DWARF 5, 6.2).
 pub(crate) struct LineProgram<'a> {
     view: UnitView<'a>,
-    header: gimli::LineProgramHeader<Slice<'a>>,
+    header: gimli::LineProgramHeader<SectionSlice<'a>>,
     /// The paths that were needed, by their number. An empty path means that there is none.
     paths: Vec<Option<Arc<str>>>,
 }
 
 /// The bytes of the line program that begins at `offset` of `.debug_line`.
 pub(crate) fn program_bytes<'a>(
-    section: &'a Section,
+    section: &'a SectionContents,
     offset: u64,
     little_endian: bool,
     scratch: &'a mut Vec<u8>,
@@ -60,7 +60,8 @@ impl<'a> LineProgram<'a> {
     /// Runs the program for `wanted`, which is sorted: the row of each address that a sequence covers. Rows
     /// from before a damaged instruction count.
     pub(crate) fn rows(&self, wanted: &[u64]) -> Vec<Option<LineRow>> {
-        let mut machine = Machine::new(&self.header, self.view.addresses.sections.little_endian, wanted);
+        let mut machine =
+            LineStateMachine::new(&self.header, self.view.addresses.sections.little_endian, wanted);
         let program = self.header.raw_program_buf();
         let _ = machine.run(program.slice());
         machine.found
@@ -104,7 +105,7 @@ impl<'a> LineProgram<'a> {
         unit.root_string(&file.sections, supplementary, unit.comp_dir?)
     }
 
-    fn string(&self, value: AttributeValue<Slice<'a>>) -> Option<Cow<'_, [u8]>> {
+    fn string(&self, value: AttributeValue<SectionSlice<'a>>) -> Option<Cow<'_, [u8]>> {
         let UnitView { unit, addresses, supplementary, .. } = self.view;
         let string = match value {
             AttributeValue::String(string) => return Some(Cow::Borrowed(string.slice())),
@@ -146,7 +147,7 @@ fn join(path: &mut Vec<u8>, next: &[u8]) {
 }
 
 /// The state machine of a line number program, which records the rows of wanted addresses as it passes them.
-struct Machine<'a> {
+struct LineStateMachine<'a> {
     wanted: &'a [u64],
     found: Vec<Option<LineRow>>,
     /// The index of the first wanted address that the current sequence has not reached, and that address.
@@ -162,19 +163,23 @@ struct Machine<'a> {
     max_ops: u64,
     opcode_base: u8,
     /// The advance of each special opcode.
-    special: [Advance; 256],
+    special: [OpcodeAdvance; 256],
     lengths: &'a [u8],
 }
 
 /// The advance of a special opcode, in operations and in lines.
 #[derive(Clone, Copy, Default)]
-struct Advance {
+struct OpcodeAdvance {
     operations: u8,
     line: i16,
 }
 
-impl<'a> Machine<'a> {
-    fn new(header: &'a gimli::LineProgramHeader<Slice<'_>>, little_endian: bool, wanted: &'a [u64]) -> Self {
+impl<'a> LineStateMachine<'a> {
+    fn new(
+        header: &'a gimli::LineProgramHeader<SectionSlice<'_>>,
+        little_endian: bool,
+        wanted: &'a [u64],
+    ) -> Self {
         let opcode_base = header.opcode_base();
         Self {
             wanted,
@@ -213,7 +218,7 @@ impl<'a> Machine<'a> {
 
     #[inline]
     fn special(&mut self, opcode: u8) {
-        let Advance { operations, line } = self.special[usize::from(opcode)];
+        let OpcodeAdvance { operations, line } = self.special[usize::from(opcode)];
         self.advance(u64::from(operations));
         self.row.line = self.row.line.wrapping_add_signed(i64::from(line));
         self.emit();
@@ -322,8 +327,8 @@ impl<'a> Machine<'a> {
 }
 
 /// The advance of each special opcode (DWARF 5, 6.2.5.1).
-fn specials(line_base: i8, line_range: u8, opcode_base: u8) -> [Advance; 256] {
-    let mut specials = [Advance::default(); 256];
+fn specials(line_base: i8, line_range: u8, opcode_base: u8) -> [OpcodeAdvance; 256] {
+    let mut specials = [OpcodeAdvance::default(); 256];
     for (opcode, advance) in (opcode_base..=255).zip(&mut specials[usize::from(opcode_base)..]) {
         let adjusted = opcode - opcode_base;
         advance.operations = adjusted / line_range;

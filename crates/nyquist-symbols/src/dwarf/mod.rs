@@ -30,11 +30,11 @@ mod unit;
 pub(crate) use file::DwarfFile;
 pub(crate) use split::{SplitFiles, SplitPlaces, holds_units_of};
 
-use crate::Frame;
+use crate::SourceFrame;
 use crate::allowance::Allowance;
 use crate::debug_answer::DebugAnswer;
 use function_name::FunctionName;
-use functions::{Call, Scope, find_scopes};
+use functions::{InlinedCallSite, Scope, find_scopes};
 use index::UnitIndex;
 use lines::{LineProgram, LineRow, program_bytes};
 use names::UnitNames;
@@ -151,14 +151,14 @@ fn chain<'a>(
 ) -> DebugAnswer {
     let mut found =
         DebugAnswer { frames: Vec::with_capacity(scopes.clone().count().max(1)), ..DebugAnswer::default() };
-    let mut place = row.map(|row| Call { file: row.file, line: row.line, column: row.column });
-    let mut frame = |name: Option<FunctionName>, place: Option<Call>| {
+    let mut place = row.map(|row| InlinedCallSite { file: row.file, line: row.line, column: row.column });
+    let mut frame = |name: Option<FunctionName>, place: Option<InlinedCallSite>| {
         let declared_in = name.as_ref().and_then(|name| name.file);
         let mut path = |file: u64| program.as_mut()?.path(file);
         let file = place.and_then(|place| path(place.file));
         let elsewhere =
             declared_in.filter(|&declared_in| place.is_some_and(|place| place.file != declared_in));
-        Frame {
+        SourceFrame {
             declared_in: elsewhere
                 .and_then(path)
                 .filter(|path| file.as_ref().is_some_and(|file| file != path)),

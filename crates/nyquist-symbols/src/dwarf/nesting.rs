@@ -1,6 +1,6 @@
 //! The nesting of the entries of a unit: the namespaces, types and functions that qualify names.
 
-use super::die_walk::{Stop, Walk};
+use super::die_walk::{DieStop, DieWalk};
 use super::role::Qualifier;
 use super::unit::Unit;
 
@@ -13,7 +13,7 @@ const MAX_OPEN: usize = 80;
 
 /// An entry that contains others.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
+pub(super) struct NestingNode {
     /// Where it begins, as a distance from the unit's start.
     start: u32,
     /// The end of its children.
@@ -28,7 +28,7 @@ pub(super) struct Node {
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     /// In the order of the entries.
-    nodes: Vec<Node>,
+    nodes: Vec<NestingNode>,
     /// The nodes around the next entry, from outside to inside, each with its depth.
     open: Vec<(u32, usize)>,
     /// Where the next entry begins. 0 before the first entry.
@@ -39,7 +39,7 @@ pub(crate) struct Nesting {
 
 impl Nesting {
     /// Reads all entries of a unit. `has_room` returns whether one more node may be kept with these.
-    pub(crate) fn of(unit: &Unit, entries: &[u8], has_room: impl Fn(&[Node]) -> bool) -> Self {
+    pub(crate) fn of(unit: &Unit, entries: &[u8], has_room: impl Fn(&[NestingNode]) -> bool) -> Self {
         let mut nesting = Self::default();
         nesting.read_to(unit, entries, u64::MAX, has_room);
         nesting.nodes.shrink_to_fit();
@@ -69,10 +69,17 @@ impl Nesting {
     }
 
     /// Reads until the next entry is after the one at `distance`.
-    fn read_to(&mut self, unit: &Unit, entries: &[u8], distance: u64, has_room: impl Fn(&[Node]) -> bool) {
+    fn read_to(
+        &mut self,
+        unit: &Unit,
+        entries: &[u8],
+        distance: u64,
+        has_room: impl Fn(&[NestingNode]) -> bool,
+    ) {
         let at = if self.at == 0 { unit.header.root as usize } else { self.at };
         let abbreviations = &unit.abbreviations;
-        let mut walk = Walk { entries, abbreviations, encoding: unit.header.encoding, at, depth: self.depth };
+        let mut walk =
+            DieWalk { entries, abbreviations, encoding: unit.header.encoding, at, depth: self.depth };
         while !self.is_at_end && self.at as u64 <= distance {
             let is_read = has_room(&self.nodes) && self.step(&mut walk).is_some();
             // An unreadable entry ends the unit. The entries before it stay.
@@ -82,19 +89,19 @@ impl Nesting {
     }
 
     /// Advances to the next entry that contains others, or to the end of one.
-    fn step(&mut self, walk: &mut Walk<'_>) -> Option<()> {
+    fn step(&mut self, walk: &mut DieWalk<'_>) -> Option<()> {
         let floor = self.open.last().map_or(0, |&(_, depth)| depth);
         match walk.next_qualifier(floor)? {
-            Stop::Scope(of) if self.open.len() == MAX_OPEN => walk.skip_entry(of),
-            Stop::Scope(of) => {
+            DieStop::Scope(of) if self.open.len() == MAX_OPEN => walk.skip_entry(of),
+            DieStop::Scope(of) => {
                 let number = u32::try_from(self.nodes.len()).ok().filter(|_| self.nodes.len() < MAX_NODES)?;
                 let parent = self.open.last().map(|&(parent, _)| parent);
                 let start = walk.at.try_into().ok()?;
-                self.nodes.push(Node { start, end: u32::MAX, parent, qualifier: of.qualifier? });
+                self.nodes.push(NestingNode { start, end: u32::MAX, parent, qualifier: of.qualifier? });
                 self.open.push((number, walk.depth));
                 walk.skip_entry(of)
             }
-            Stop::Left => {
+            DieStop::Left => {
                 let closed = self.open.pop().and_then(|(number, _)| self.nodes.get_mut(number as usize));
                 if let Some(closed) = closed {
                     closed.end = walk.at.try_into().ok()?;

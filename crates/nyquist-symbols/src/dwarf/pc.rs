@@ -5,13 +5,13 @@ use gimli::constants;
 
 /// The attributes by which an entry states its code.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pc {
+pub(crate) struct PcAttributes {
     pub(crate) low: Option<AttributeValue>,
     pub(crate) high: Option<AttributeValue>,
     pub(crate) ranges: Option<AttributeValue>,
 }
 
-impl Pc {
+impl PcAttributes {
     /// Records an attribute.
     pub(crate) fn take(&mut self, name: constants::DwAt, value: AttributeValue) {
         match name {

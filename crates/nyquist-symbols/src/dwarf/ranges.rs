@@ -2,9 +2,9 @@
 
 use super::attribute::AttributeValue;
 use super::file::DwarfFile;
-use super::pc::Pc;
+use super::pc::PcAttributes;
 use super::unit::Unit;
-use crate::section::{Section, Window};
+use crate::section_contents::{SectionContents, SectionWindow};
 use gimli::constants;
 use nyquist_object::Cursor;
 use std::ops::{ControlFlow, Range};
@@ -34,9 +34,9 @@ pub(crate) struct RangeLists<'b> {
     /// How many entries of lists may still be read.
     left: usize,
     /// The last window of `.debug_ranges`.
-    ranges: Window<'b>,
+    ranges: SectionWindow<'b>,
     /// The same for `.debug_rnglists`.
-    rnglists: Window<'b>,
+    rnglists: SectionWindow<'b>,
 }
 
 /// The buffers for reading lists.
@@ -54,14 +54,14 @@ impl<'b> RangeLists<'b> {
         let bytes = file.sections.rnglists.len().saturating_add(addresses.sections.ranges.len());
         Self {
             left: usize::try_from(bytes).unwrap_or(MAX_RANGES).min(MAX_RANGES),
-            ranges: Window::new(&mut buffers.ranges, AHEAD),
-            rnglists: Window::new(&mut buffers.rnglists, AHEAD),
+            ranges: SectionWindow::new(&mut buffers.ranges, AHEAD),
+            rnglists: SectionWindow::new(&mut buffers.rnglists, AHEAD),
         }
     }
 }
 
 /// The state of reading a list.
-struct List<'a, F> {
+struct RangeList<'a, F> {
     view: &'a UnitView<'a>,
     base: u64,
     /// How many entries may still be read.
@@ -79,12 +79,12 @@ impl UnitView<'_> {
     /// `lists` allow it, until `found` returns `Break`.
     pub(crate) fn for_each_range(
         &self,
-        pc: &Pc,
+        pc: &PcAttributes,
         lists: &mut RangeLists<'_>,
         found: impl FnMut(Range<u64>) -> ControlFlow<()>,
     ) {
         let RangeLists { left, ranges, rnglists } = lists;
-        let mut list = List { view: self, base: self.unit.low_pc, left, found };
+        let mut list = RangeList { view: self, base: self.unit.low_pc, left, found };
         if let Some(value) = pc.ranges {
             let _ = list.read(value, ranges, rnglists);
         } else if let Some(low) = pc.low.and_then(|low| self.address(low)) {
@@ -98,7 +98,7 @@ impl UnitView<'_> {
     }
 }
 
-impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
+impl<F: FnMut(Range<u64>) -> ControlFlow<()>> RangeList<'_, F> {
     /// Passes a range to `found`. `None` if no more are wanted.
     fn push(&mut self, start: u64, end: u64) -> Option<()> {
         if start < end {
@@ -110,8 +110,8 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
     fn read(
         &mut self,
         value: AttributeValue,
-        ranges: &mut Window<'_>,
-        rnglists: &mut Window<'_>,
+        ranges: &mut SectionWindow<'_>,
+        rnglists: &mut SectionWindow<'_>,
     ) -> Option<()> {
         let UnitView { file, unit, addresses, .. } = *self.view;
         let (file, addresses) = (&file.sections, &addresses.sections);
@@ -138,8 +138,8 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
     /// window's end is read again from the next window.
     fn read_in(
         &mut self,
-        section: &Section,
-        window: &mut Window<'_>,
+        section: &SectionContents,
+        window: &mut SectionWindow<'_>,
         mut offset: u64,
         entry: impl Fn(&mut Self, &mut Cursor<'_>) -> Option<bool>,
     ) -> Option<()> {

@@ -3,8 +3,8 @@
 //! read without the others.
 
 use super::attribute::AttributeValue;
-use super::form::{Encoding, Specification, Step, step};
-use super::pc::Pc;
+use super::form::{Encoding, SkipStep, Specification, step};
+use super::pc::PcAttributes;
 use super::role::Role;
 use gimli::constants;
 use nyquist_object::Cursor;
@@ -12,7 +12,7 @@ use nyquist_object::Cursor;
 /// An attribute by its number, and its distance from the entry's first one. There are many layouts, so these
 /// are small.
 #[derive(Clone, Copy, Debug)]
-struct Field {
+struct AttributeOffset {
     distance: u16,
     attribute: u16,
 }
@@ -20,13 +20,13 @@ struct Field {
 /// The attributes of a function or an inlined call that the search for scopes reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScopeLayout {
-    low_pc: Option<Field>,
-    high_pc: Option<Field>,
-    ranges: Option<Field>,
-    origin: Option<Field>,
-    call_file: Option<Field>,
-    call_line: Option<Field>,
-    call_column: Option<Field>,
+    low_pc: Option<AttributeOffset>,
+    high_pc: Option<AttributeOffset>,
+    ranges: Option<AttributeOffset>,
+    origin: Option<AttributeOffset>,
+    call_file: Option<AttributeOffset>,
+    call_line: Option<AttributeOffset>,
+    call_column: Option<AttributeOffset>,
 }
 
 /// The attributes of an inlined call besides its code.
@@ -46,10 +46,10 @@ impl ScopeLayout {
         let mut distance = Some(0_usize);
         for (attribute, of) in (0..).zip(attributes) {
             if let Some(field) = layout.field(of.name, role) {
-                *field = Some(Field { distance: distance?.try_into().ok()?, attribute });
+                *field = Some(AttributeOffset { distance: distance?.try_into().ok()?, attribute });
             }
             distance = match step(of.form, encoding)? {
-                Step::Bytes(bytes) => distance.and_then(|distance| distance.checked_add(bytes as usize)),
+                SkipStep::Bytes(bytes) => distance.and_then(|distance| distance.checked_add(bytes as usize)),
                 _ => None,
             };
         }
@@ -57,7 +57,7 @@ impl ScopeLayout {
     }
 
     /// The field for an attribute, if it is needed for entries with this role.
-    fn field(&mut self, name: constants::DwAt, role: Role) -> Option<&mut Option<Field>> {
+    fn field(&mut self, name: constants::DwAt, role: Role) -> Option<&mut Option<AttributeOffset>> {
         Some(match name {
             constants::DW_AT_low_pc => &mut self.low_pc,
             constants::DW_AT_high_pc => &mut self.high_pc,
@@ -72,14 +72,14 @@ impl ScopeLayout {
     }
 
     /// The code that the entry with these attributes, the first at `cursor`, covers.
-    pub(crate) fn pc(&self, cursor: Cursor<'_>, of: &[Specification], encoding: Encoding) -> Pc {
-        let read = |field: Option<Field>| field?.read(cursor, of, encoding);
-        Pc { low: read(self.low_pc), high: read(self.high_pc), ranges: read(self.ranges) }
+    pub(crate) fn pc(&self, cursor: Cursor<'_>, of: &[Specification], encoding: Encoding) -> PcAttributes {
+        let read = |field: Option<AttributeOffset>| field?.read(cursor, of, encoding);
+        PcAttributes { low: read(self.low_pc), high: read(self.high_pc), ranges: read(self.ranges) }
     }
 
     /// The inlined call of the entry with these attributes, the first at `cursor`.
     pub(crate) fn call_site(&self, cursor: Cursor<'_>, of: &[Specification], encoding: Encoding) -> CallSite {
-        let read = |field: Option<Field>| field?.read(cursor, of, encoding);
+        let read = |field: Option<AttributeOffset>| field?.read(cursor, of, encoding);
         CallSite {
             origin: read(self.origin),
             file: read(self.call_file),
@@ -89,7 +89,7 @@ impl ScopeLayout {
     }
 }
 
-impl Field {
+impl AttributeOffset {
     fn read(
         self,
         mut cursor: Cursor<'_>,

@@ -5,7 +5,7 @@ use super::attribute::{AttributeValue, StringRef};
 use super::form::Encoding;
 use super::shared_map::SharedMap;
 use crate::demangle::readable;
-use crate::section::Section;
+use crate::section_contents::SectionContents;
 use nyquist_object::Cursor;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ pub(crate) struct Contributions {
 
 /// Where a unit's parts of other sections begin, and their encoding.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bases {
+pub(crate) struct UnitBases {
     pub(crate) encoding: Encoding,
     /// `DW_AT_addr_base`.
     pub(crate) addr: u64,
@@ -48,32 +48,32 @@ struct AbbreviationCache {
 /// The DWARF sections of one file: the binary itself, a debug file, dwz's supplementary file, or a split
 /// file.
 #[derive(Debug, Default)]
-pub(crate) struct Sections {
+pub(crate) struct DwarfSections {
     pub(crate) little_endian: bool,
-    pub(crate) info: Section,
-    pub(crate) line: Section,
-    pub(crate) aranges: Section,
-    abbrev: Section,
-    str: Section,
-    line_str: Section,
-    str_offsets: Section,
-    addr: Section,
-    pub(crate) ranges: Section,
-    pub(crate) rnglists: Section,
+    pub(crate) info: SectionContents,
+    pub(crate) line: SectionContents,
+    pub(crate) aranges: SectionContents,
+    abbrev: SectionContents,
+    str: SectionContents,
+    line_str: SectionContents,
+    str_offsets: SectionContents,
+    addr: SectionContents,
+    pub(crate) ranges: SectionContents,
+    pub(crate) rnglists: SectionContents,
     pub(crate) is_split: bool,
     abbreviations: Mutex<AbbreviationCache>,
     /// Demangled names by their position in `.debug_str`, where the linker keeps each name once.
     names: SharedMap<Arc<str>>,
 }
 
-impl Sections {
+impl DwarfSections {
     /// The sections of a file with this `.debug_info`. The others are opened by their names without
     /// `.debug_`.
     pub(crate) fn new(
         little_endian: bool,
         is_split: bool,
-        info: Section,
-        open: impl Fn(&str) -> Section,
+        info: SectionContents,
+        open: impl Fn(&str) -> SectionContents,
     ) -> Self {
         Self {
             little_endian,
@@ -189,10 +189,10 @@ impl Sections {
     /// The bytes of a string. `entries` are the bytes in which the string's own entry was read.
     pub(crate) fn string<'a>(
         &'a self,
-        bases: &Bases,
+        bases: &UnitBases,
         string: StringRef,
         entries: &'a [u8],
-        supplementary: Option<&'a Sections>,
+        supplementary: Option<&'a DwarfSections>,
     ) -> Option<Cow<'a, [u8]>> {
         match string {
             StringRef::Inline(start, len) => entries.get(start..start.checked_add(len)?).map(Cow::Borrowed),
@@ -206,10 +206,10 @@ impl Sections {
     /// A function's name, demangled.
     pub(crate) fn function_name(
         &self,
-        bases: &Bases,
+        bases: &UnitBases,
         string: StringRef,
         entries: &[u8],
-        supplementary: Option<&Sections>,
+        supplementary: Option<&DwarfSections>,
     ) -> Option<Arc<str>> {
         let offset = match string {
             StringRef::SupplementaryStr(offset) => {
@@ -226,12 +226,12 @@ impl Sections {
     }
 
     /// The position in `.debug_str` of a unit's string number `index`.
-    pub(crate) fn string_offset(&self, bases: &Bases, index: u64) -> Option<u64> {
+    pub(crate) fn string_offset(&self, bases: &UnitBases, index: u64) -> Option<u64> {
         indexed(&self.str_offsets, bases.str_offsets, index, bases.encoding.offset_size, self)
     }
 
     /// The address that a value states. An index refers to this file's `.debug_addr`.
-    pub(crate) fn address(&self, bases: &Bases, value: AttributeValue) -> Option<u64> {
+    pub(crate) fn address(&self, bases: &UnitBases, value: AttributeValue) -> Option<u64> {
         match value {
             AttributeValue::Address(address) => Some(address),
             AttributeValue::AddressIndex(index) => self.indexed_address(bases, index),
@@ -240,12 +240,12 @@ impl Sections {
     }
 
     /// Address number `index` of a unit's part of `.debug_addr`.
-    pub(crate) fn indexed_address(&self, bases: &Bases, index: u64) -> Option<u64> {
+    pub(crate) fn indexed_address(&self, bases: &UnitBases, index: u64) -> Option<u64> {
         indexed(&self.addr, bases.addr, index, bases.encoding.address_size, self)
     }
 
     /// The position in `.debug_rnglists` of a unit's range list number `index`.
-    pub(crate) fn range_list_offset(&self, bases: &Bases, index: u64) -> Option<u64> {
+    pub(crate) fn range_list_offset(&self, bases: &UnitBases, index: u64) -> Option<u64> {
         let base = bases.rnglists;
         let size = bases.encoding.offset_size;
         base.checked_add(indexed(&self.rnglists, base, index, size, self)?)
@@ -274,7 +274,13 @@ fn lossy_text(name: &[u8]) -> Arc<str> {
 }
 
 /// Element `index`, of `size` bytes, of the array that begins at `base`.
-fn indexed(section: &Section, base: u64, index: u64, size: u8, sections: &Sections) -> Option<u64> {
+fn indexed(
+    section: &SectionContents,
+    base: u64,
+    index: u64,
+    size: u8,
+    sections: &DwarfSections,
+) -> Option<u64> {
     let at = base.checked_add(index.checked_mul(u64::from(size))?)?;
     let bytes = section.window(at, u64::from(size))?;
     Cursor::new(&bytes, 0, sections.little_endian).sized(size)

@@ -4,7 +4,7 @@ use super::file::DwarfFile;
 use super::sections::Contributions;
 use super::unit::Unit;
 use crate::find::{open_seen, seen_from};
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use gimli::{DebugCuIndex, EndianSlice, IndexSectionId, RunTimeEndian};
 use nyquist_object::{Elf, FileSource};
 use nyquist_system::{OpenRoot, OsStrExt as _};
@@ -28,7 +28,7 @@ pub(crate) struct SplitPlaces {
 /// Where the split units of a module may be.
 #[derive(Debug, Default)]
 pub(crate) struct SplitFiles {
-    package: Option<Package>,
+    package: Option<DwpFile>,
     places: SplitPlaces,
     /// Whether a `.dwo` file was looked for.
     reads_single_files: AtomicBool,
@@ -36,7 +36,7 @@ pub(crate) struct SplitFiles {
 
 /// A `.dwp` file.
 #[derive(Debug)]
-struct Package {
+struct DwpFile {
     file: Arc<DwarfFile>,
     /// `.debug_cu_index`, which maps a unit's id to its parts of the other sections.
     index: Vec<u8>,
@@ -50,8 +50,8 @@ pub(crate) struct SplitUnit {
 }
 
 impl SplitFiles {
-    pub(crate) fn new(package: Option<&Elf<Source>>, places: SplitPlaces) -> Self {
-        Self { package: package.and_then(Package::open), places, ..Self::default() }
+    pub(crate) fn new(package: Option<&Elf<SharedSource>>, places: SplitPlaces) -> Self {
+        Self { package: package.and_then(DwpFile::open), places, ..Self::default() }
     }
 
     /// Whether a `.dwo` file was looked for.
@@ -87,8 +87,8 @@ impl SplitFiles {
 
 /// Whether a package has any of the units that were split off from a program. `None` if it is no package. If
 /// a program has very many units, only the first ones are looked for.
-pub(crate) fn holds_units_of(package: &Elf<Source>, program: &Elf<Source>) -> Option<bool> {
-    let package = Package::open(package)?;
+pub(crate) fn holds_units_of(package: &Elf<SharedSource>, program: &Elf<SharedSource>) -> Option<bool> {
+    let package = DwpFile::open(package)?;
     let Some(program) = DwarfFile::open(program, None) else { return Some(false) };
     let units = program.units().iter().filter(|unit| !unit.is_type);
     let ids = units.filter_map(|unit| Unit::read(&program.sections, unit.offset)?.dwo_id);
@@ -97,7 +97,7 @@ pub(crate) fn holds_units_of(package: &Elf<Source>, program: &Elf<Source>) -> Op
 
 /// Opens a `.dwo` file if it contains the unit with this id.
 fn open_split(roots: &[OpenRoot], path: &Path, id: u64) -> Option<SplitUnit> {
-    let source = Arc::new(FileSource::new(open_seen(roots, path).ok()?)) as Source;
+    let source = Arc::new(FileSource::new(open_seen(roots, path).ok()?)) as SharedSource;
     let file = Arc::new(DwarfFile::open_split(&Elf::open(source).ok()?)?);
     let units = file.units().iter().filter(|unit| !unit.is_type);
     let mut units = units.filter_map(|unit| Unit::read(&file.sections, unit.offset));
@@ -105,8 +105,8 @@ fn open_split(roots: &[OpenRoot], path: &Path, id: u64) -> Option<SplitUnit> {
     Some(SplitUnit { file: file.clone(), unit })
 }
 
-impl Package {
-    fn open(elf: &Elf<Source>) -> Option<Self> {
+impl DwpFile {
+    fn open(elf: &Elf<SharedSource>) -> Option<Self> {
         let index = elf.section_data(".debug_cu_index").ok()??;
         Some(Self { file: Arc::new(DwarfFile::open_split(elf)?), index })
     }

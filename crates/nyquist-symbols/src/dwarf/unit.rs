@@ -3,9 +3,9 @@
 use super::abbreviations::Abbreviations;
 use super::attribute::{AttributeValue, StringRef};
 use super::form::Encoding;
-use super::pc::Pc;
-use super::sections::{Bases, Contributions, Sections};
-use crate::section::Window;
+use super::pc::PcAttributes;
+use super::sections::{Contributions, DwarfSections, UnitBases};
+use crate::section_contents::SectionWindow;
 use gimli::constants::{self, DwLang};
 use nyquist_object::Cursor;
 use std::sync::Arc;
@@ -42,13 +42,13 @@ pub(crate) struct UnitHeader {
 
 impl UnitHeader {
     /// The window for reading headers and root entries.
-    pub(crate) fn window(buffer: &mut Vec<u8>) -> Window<'_> {
-        Window::new(buffer, HEADS)
+    pub(crate) fn window(buffer: &mut Vec<u8>) -> SectionWindow<'_> {
+        SectionWindow::new(buffer, HEADS)
     }
 
     /// Reads the header at `offset` of `.debug_info`. Nothing else of the unit is read, because most units
     /// are skipped.
-    pub(crate) fn read(sections: &Sections, offset: u64, heads: &mut Window<'_>) -> Option<Self> {
+    pub(crate) fn read(sections: &DwarfSections, offset: u64, heads: &mut SectionWindow<'_>) -> Option<Self> {
         let bytes = heads.read(&sections.info, offset, MAX_HEADER)?;
         let mut cursor = Cursor::new(bytes, 0, sections.little_endian);
         let (length, offset_size) = cursor.initial_length()?;
@@ -93,13 +93,13 @@ impl UnitHeader {
 pub(crate) struct Unit {
     pub(crate) header: UnitHeader,
     pub(crate) abbreviations: Arc<Abbreviations>,
-    pub(crate) pc: Pc,
+    pub(crate) pc: PcAttributes,
     pub(crate) low_pc: u64,
     pub(crate) name: Option<StringRef>,
     pub(crate) comp_dir: Option<StringRef>,
     /// Where its line program begins in `.debug_line`.
     pub(crate) lines: Option<u64>,
-    pub(crate) bases: Bases,
+    pub(crate) bases: UnitBases,
     /// The start of the unit's part of a package's `.debug_rnglists`, which is added to positions.
     pub(crate) rnglists_start: u64,
     /// The base that is added to a split unit's positions in `.debug_ranges` (`DW_AT_GNU_ranges_base` of its
@@ -116,14 +116,14 @@ pub(crate) struct Unit {
 
 impl Unit {
     /// Reads the header at `offset` and the root entry after it.
-    pub(crate) fn read(sections: &Sections, offset: u64) -> Option<Self> {
+    pub(crate) fn read(sections: &DwarfSections, offset: u64) -> Option<Self> {
         Self::read_part(sections, offset, Contributions::default())
     }
 
     /// As [`Unit::read`], for a unit whose parts of the other sections begin at `parts`.
-    pub(crate) fn read_part(sections: &Sections, offset: u64, parts: Contributions) -> Option<Self> {
+    pub(crate) fn read_part(sections: &DwarfSections, offset: u64, parts: Contributions) -> Option<Self> {
         let mut buffer = Vec::new();
-        let mut heads = Window::new(&mut buffer, HEAD);
+        let mut heads = SectionWindow::new(&mut buffer, HEAD);
         let mut header = UnitHeader::read(sections, offset, &mut heads)?;
         header.abbreviations = header.abbreviations.checked_add(parts.abbrev)?;
         let abbreviations = sections.abbreviations(header.abbreviations, header.encoding)?;
@@ -131,16 +131,20 @@ impl Unit {
     }
 
     /// Reads the root entry of the unit with that header.
-    pub(crate) fn of(sections: &Sections, header: UnitHeader) -> Option<Self> {
+    pub(crate) fn of(sections: &DwarfSections, header: UnitHeader) -> Option<Self> {
         let abbreviations = sections.abbreviations(header.abbreviations, header.encoding)?;
         let parts = Contributions::default();
         let mut buffer = Vec::new();
-        Self::read_behind(sections, header, parts, &abbreviations, &mut Window::new(&mut buffer, 0))
+        Self::read_behind(sections, header, parts, &abbreviations, &mut SectionWindow::new(&mut buffer, 0))
     }
 
     /// Reads the root entry of the unit with this header. It only reads the abbreviation of that entry, so
     /// the result cannot be used for other entries.
-    pub(crate) fn root(sections: &Sections, header: UnitHeader, heads: &mut Window<'_>) -> Option<Self> {
+    pub(crate) fn root(
+        sections: &DwarfSections,
+        header: UnitHeader,
+        heads: &mut SectionWindow<'_>,
+    ) -> Option<Self> {
         let head = heads.read(&sections.info, header.offset, header.root + MAX_LEB)?;
         let code = Cursor::new(head, header.root as usize, sections.little_endian).uleb()?;
         let abbreviations = sections.abbreviation(header.abbreviations, header.encoding, code)?;
@@ -148,11 +152,11 @@ impl Unit {
     }
 
     fn read_behind(
-        sections: &Sections,
+        sections: &DwarfSections,
         header: UnitHeader,
         parts: Contributions,
         abbreviations: &Arc<Abbreviations>,
-        heads: &mut Window<'_>,
+        heads: &mut SectionWindow<'_>,
     ) -> Option<Self> {
         let size = header.end - header.offset;
         // Root entries are short, but an assembler writes whole command lines into them.
@@ -163,7 +167,7 @@ impl Unit {
     }
 
     fn read_root(
-        sections: &Sections,
+        sections: &DwarfSections,
         header: UnitHeader,
         parts: Contributions,
         abbreviations: &Arc<Abbreviations>,
@@ -172,12 +176,12 @@ impl Unit {
         let mut unit = Self {
             header,
             abbreviations: abbreviations.clone(),
-            pc: Pc::default(),
+            pc: PcAttributes::default(),
             low_pc: 0,
             name: None,
             comp_dir: None,
             lines: None,
-            bases: Bases {
+            bases: UnitBases {
                 encoding: header.encoding,
                 addr: 0,
                 str_offsets: sections.default_str_offsets_base(header.encoding, parts),
@@ -257,8 +261,8 @@ impl Unit {
     /// A string of the root entry.
     pub(crate) fn root_string(
         &self,
-        sections: &Sections,
-        supplementary: Option<&Sections>,
+        sections: &DwarfSections,
+        supplementary: Option<&DwarfSections>,
         string: StringRef,
     ) -> Option<Vec<u8>> {
         sections.string(&self.bases, string, &self.head, supplementary).map(std::borrow::Cow::into_owned)

@@ -25,11 +25,11 @@
 //! If none of these places has the binary, the debug file or the supplementary file, it is fetched by its
 //! build id with a [`Fetch`](crate::Fetch), if the caller provided one.
 
-use super::{Attempt, FileRole, OpenFile, Outcome, Search, open_source, seen_from, without_doubles};
+use super::{Attempt, AttemptOutcome, FileRole, OpenFile, Search, open_source, seen_from, without_doubles};
 use crate::RemoteFile;
 use crate::dwarf::holds_units_of;
-use crate::section::Source;
-use nyquist_object::elf::Section;
+use crate::section_contents::SharedSource;
+use nyquist_object::elf::ElfSection;
 use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
 };
@@ -48,7 +48,7 @@ impl Search<'_> {
         let binary = self.binary();
         let has_debug_info = |elf: &OpenElf| {
             let sections = [".debug_info", ".zdebug_info"];
-            sections.iter().any(|name| elf.section(name).is_some_and(Section::has_bytes))
+            sections.iter().any(|name| elf.section(name).is_some_and(ElfSection::has_bytes))
         };
         let debug = match &binary {
             Some(elf) if has_debug_info(elf) => None,
@@ -76,15 +76,15 @@ impl Search<'_> {
         let beside = files.iter().filter_map(|file| file.parent()).map(Path::to_owned);
         let folders = beside.chain(self.paths.symbol_dirs.iter().cloned()).collect();
         self.found.split_folders = without_doubles(folders);
-        let main = Elf::open(main.source().clone() as Source).ok();
+        let main = Elf::open(main.source().clone() as SharedSource).ok();
         let check = |_: &Self, file: &OpenFile, _: &OpenElf| {
-            let package = Elf::open(file.source.clone() as Source).ok();
+            let package = Elf::open(file.source.clone() as SharedSource).ok();
             match package.zip(main.as_ref()).and_then(|(package, main)| holds_units_of(&package, main)) {
-                Some(true) => Outcome::Used,
+                Some(true) => AttemptOutcome::Used,
                 Some(false) => {
-                    Outcome::OtherIdentity("none of the units that were split off is in it".to_owned())
+                    AttemptOutcome::OtherIdentity("none of the units that were split off is in it".to_owned())
                 }
-                None => Outcome::Unreadable("no package of split units".to_owned()),
+                None => AttemptOutcome::Unreadable("no package of split units".to_owned()),
             }
         };
         let found = self.first(FileRole::Package, without_doubles(places), check);
@@ -220,8 +220,8 @@ impl Search<'_> {
         }
         places.extend(self.places_by_id(&link.build_id));
         let check = |_: &Self, _: &OpenFile, elf: &OpenElf| match elf.build_id() {
-            Some(id) if id == link.build_id => Outcome::Used,
-            other => Outcome::OtherIdentity(id_text(other)),
+            Some(id) if id == link.build_id => AttemptOutcome::Used,
+            other => AttemptOutcome::OtherIdentity(id_text(other)),
         };
         let found = self.first(FileRole::Supplementary, places, check);
         let found = found
@@ -234,14 +234,14 @@ impl Search<'_> {
         &mut self,
         wanted: FileRole,
         paths: Vec<PathBuf>,
-        check: impl Fn(&Self, &OpenFile, &OpenElf) -> Outcome,
+        check: impl Fn(&Self, &OpenFile, &OpenElf) -> AttemptOutcome,
     ) -> Option<(OpenElf, OpenFile)> {
         for path in paths {
             let (outcome, opened) = match self.source(&path).and_then(|source| open_elf(&path, source)) {
                 Ok((elf, file)) => (check(self, &file, &elf), Some((elf, file))),
                 Err(outcome) => (outcome, None),
             };
-            let is_used = outcome == Outcome::Used;
+            let is_used = outcome == AttemptOutcome::Used;
             self.found.tried.push(Attempt { wanted, path, outcome });
             if is_used {
                 return opened;
@@ -255,7 +255,7 @@ impl Search<'_> {
         &mut self,
         wanted: FileRole,
         file: &RemoteFile<'_>,
-        check: impl Fn(&Self, &OpenFile, &OpenElf) -> Outcome,
+        check: impl Fn(&Self, &OpenFile, &OpenElf) -> AttemptOutcome,
     ) -> Option<(OpenElf, OpenFile)> {
         let check = |path: &Path| match open(path) {
             Ok((elf, file)) => check(self, &file, &elf),
@@ -277,7 +277,7 @@ impl Search<'_> {
     }
 
     /// Whether a file has the requested identity.
-    fn check_identity(&self, file: &OpenFile, elf: &OpenElf) -> Outcome {
+    fn check_identity(&self, file: &OpenFile, elf: &OpenElf) -> AttemptOutcome {
         let build_id = elf.build_id();
         let is_same = match (&self.request.id, self.request.debug_id) {
             (Some(ModuleId::BuildId(id)), _) => build_id.as_ref() == Some(id),
@@ -285,15 +285,15 @@ impl Search<'_> {
             (Some(ModuleId::MachUuid(_) | ModuleId::Pe(_)), _) => false,
             (Some(ModuleId::File(id)), _) => {
                 return match file_identity(file, elf) {
-                    Ok(found) if found == *id => Outcome::Used,
-                    Ok(found) => Outcome::OtherIdentity(different_part(&found, id)),
-                    Err(error) => Outcome::Unreadable(error.to_string()),
+                    Ok(found) if found == *id => AttemptOutcome::Used,
+                    Ok(found) => AttemptOutcome::OtherIdentity(different_part(&found, id)),
+                    Err(error) => AttemptOutcome::Unreadable(error.to_string()),
                 };
             }
             (None, Some(id)) => debug_id(elf, build_id.as_ref()) == Some(id),
             (None, None) => true,
         };
-        if is_same { Outcome::Used } else { Outcome::OtherIdentity(id_text(build_id)) }
+        if is_same { AttemptOutcome::Used } else { AttemptOutcome::OtherIdentity(id_text(build_id)) }
     }
 
     /// Whether a file is the debug file of the module: by its build id or, if the module has none, by the
@@ -304,42 +304,42 @@ impl Search<'_> {
         link: Option<&DebugLink>,
         file: &OpenFile,
         elf: &OpenElf,
-    ) -> Outcome {
+    ) -> AttemptOutcome {
         let found = elf.build_id();
         if let Some(wanted) = self.build_id(binary)
             && found.as_ref() != Some(&wanted)
         {
-            return Outcome::OtherIdentity(id_text(found));
+            return AttemptOutcome::OtherIdentity(id_text(found));
         }
         match link {
             Some(link) => check_sum(file, link),
-            None => Outcome::Used,
+            None => AttemptOutcome::Used,
         }
     }
 }
 
-fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
+fn open(path: &Path) -> Result<(OpenElf, OpenFile), AttemptOutcome> {
     open_elf(path, open_source(path)?)
 }
 
-fn open_elf(path: &Path, source: Arc<FileSource>) -> Result<(OpenElf, OpenFile), Outcome> {
-    let elf = Elf::open(source.clone()).map_err(|error| Outcome::Unreadable(error.to_string()))?;
+fn open_elf(path: &Path, source: Arc<FileSource>) -> Result<(OpenElf, OpenFile), AttemptOutcome> {
+    let elf = Elf::open(source.clone()).map_err(|error| AttemptOutcome::Unreadable(error.to_string()))?;
     Ok((elf, OpenFile { path: path.to_owned(), source }))
 }
 
 /// Compares the checksum of a debug link, which covers the whole file.
-fn check_sum(file: &OpenFile, link: &DebugLink) -> Outcome {
+fn check_sum(file: &OpenFile, link: &DebugLink) -> AttemptOutcome {
     let mut buffer = vec![0; 1 << 20];
     let (mut crc, mut at, len) = (0, 0, file.source.len());
     while at < len {
         let size = (len - at).min(buffer.len() as u64) as usize;
         if let Err(error) = file.source.read_exact_at(at, &mut buffer[..size]) {
-            return Outcome::Unreadable(error.to_string());
+            return AttemptOutcome::Unreadable(error.to_string());
         }
         crc = crc32(crc, &buffer[..size]);
         at += size as u64;
     }
-    if crc == link.crc { Outcome::Used } else { Outcome::WrongChecksum }
+    if crc == link.crc { AttemptOutcome::Used } else { AttemptOutcome::WrongChecksum }
 }
 
 /// The identity of a file without an id.

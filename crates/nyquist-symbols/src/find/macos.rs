@@ -17,10 +17,10 @@
 //!
 //! The UUID must be that of the recording or, if it has none, that of the image.
 
-use super::{Attempt, FileRole, OpenFile, Outcome, Search, open_source, without_doubles};
+use super::{Attempt, AttemptOutcome, FileRole, OpenFile, Search, open_source, without_doubles};
 use crate::file_kind::FileKind;
-use crate::macho::{DebugMap, Image, choose, find_object, id_of, ids_in_cache, image_in_cache, images};
-use crate::section::Source;
+use crate::macho::{DebugMap, MachOImage, choose, find_object, id_of, ids_in_cache, image_in_cache, images};
+use crate::section_contents::SharedSource;
 use crate::{RemoteFile, breakpad, layouts};
 use nyquist_object::macho::FileKind as Kind;
 use nyquist_object::{DebugId, MachO, ModuleId, ObjectError};
@@ -79,13 +79,16 @@ impl Search<'_> {
 
     /// The shared cache that has the library: by its UUID or, if that is not known, by its path. `tried`
     /// receives the errors of other caches.
-    fn library_in_cache(&self, mut tried: impl FnMut(PathBuf, Outcome)) -> Option<(OpenFile, DebugId)> {
+    fn library_in_cache(
+        &self,
+        mut tried: impl FnMut(PathBuf, AttemptOutcome),
+    ) -> Option<(OpenFile, DebugId)> {
         let wanted = self.wanted_macos_id();
         let own = self.request.path.to_string_lossy();
         self.shared_caches().find_map(|path| {
             let ids = open_source(&path).and_then(|source| {
-                let ids = ids_in_cache(&(source.clone() as Source));
-                ids.map(|ids| (source, ids)).map_err(|error| Outcome::Unreadable(error.to_string()))
+                let ids = ids_in_cache(&(source.clone() as SharedSource));
+                ids.map(|ids| (source, ids)).map_err(|error| AttemptOutcome::Unreadable(error.to_string()))
             });
             let (source, ids) = match ids {
                 Ok(opened) => opened,
@@ -98,24 +101,24 @@ impl Search<'_> {
                 |(id, path): &&(DebugId, String)| wanted.map_or(*path == own, |wanted| *id == wanted);
             let found = ids.iter().find(is_meant);
             if found.is_none() {
-                tried(path.clone(), Outcome::OtherIdentity("libraries of other builds".to_owned()));
+                tried(path.clone(), AttemptOutcome::OtherIdentity("libraries of other builds".to_owned()));
             }
             found.map(|(id, _)| (OpenFile { path, source }, *id))
         })
     }
 
     /// Extracts the image from the shared cache.
-    fn image_of_cache(&mut self) -> Option<Image> {
+    fn image_of_cache(&mut self) -> Option<MachOImage> {
         let mut others = Vec::new();
         let (file, id) = self.library_in_cache(|path, outcome| others.push((path, outcome))).unzip();
         for (path, outcome) in others {
             self.note::<()>(FileRole::Binary, path, Err(outcome));
         }
         let (file, id) = file.zip(id)?;
-        let missing = || Outcome::Unreadable("the library is not in it".to_owned());
+        let missing = || AttemptOutcome::Unreadable("the library is not in it".to_owned());
         let image = match image_in_cache(&file, id) {
             Ok(image) => image.ok_or_else(missing),
-            Err(error) => Err(Outcome::Unreadable(error.to_string())),
+            Err(error) => Err(AttemptOutcome::Unreadable(error.to_string())),
         };
         let image = self.note(FileRole::Binary, file.path.clone(), image)?;
         self.found.binary = Some(file);
@@ -147,11 +150,11 @@ impl Search<'_> {
     }
 
     /// Finds the image alone.
-    pub(crate) fn macos_binary(&mut self) -> Option<Image> {
+    pub(crate) fn macos_binary(&mut self) -> Option<MachOImage> {
         let wanted = self.wanted_macos_id();
         for path in self.macos_binary_places() {
             let opened = open_image(&path, wanted).and_then(|(image, file)| match image.kind() {
-                Kind::DebugSymbols => Err(Outcome::Unreadable("it holds debug info alone".to_owned())),
+                Kind::DebugSymbols => Err(AttemptOutcome::Unreadable("it holds debug info alone".to_owned())),
                 _ => Ok((image, file)),
             });
             if let Some((image, file)) = self.note(FileRole::Binary, path, opened) {
@@ -239,7 +242,7 @@ impl Search<'_> {
         let Some(fetch) = self.fetch else { return false };
         let name = self.macos_debug_name();
         let check = |path: &Path| match open_debug_file(path, id) {
-            Ok(_) => Outcome::Used,
+            Ok(_) => AttemptOutcome::Used,
             Err(outcome) => outcome,
         };
         let fetched = fetch.fetch(&RemoteFile::Breakpad { name: &name, id }, &check);
@@ -250,7 +253,7 @@ impl Search<'_> {
     }
 
     /// Records for the first object files whether they still exist. They are opened when they are needed.
-    fn object_files(&mut self, binary: Option<&Image>) {
+    fn object_files(&mut self, binary: Option<&MachOImage>) {
         let folders = self.paths.symbol_dirs.clone();
         let Some(map) = binary.and_then(DebugMap::read) else { return };
         let mut seen = BTreeSet::new();
@@ -259,7 +262,7 @@ impl Search<'_> {
         for object in files.take(MAX_OBJECTS_TOLD) {
             find_object(&object, &folders, |path, outcome| {
                 let (path, outcome) = (path.to_owned(), outcome.clone());
-                let is_used = outcome == Outcome::Used;
+                let is_used = outcome == AttemptOutcome::Used;
                 self.found.tried.push(Attempt { wanted: FileRole::ObjectFile, path, outcome });
                 is_used
             });
@@ -268,9 +271,9 @@ impl Search<'_> {
     }
 
     /// Records the outcome of a path.
-    fn note<T>(&mut self, wanted: FileRole, path: PathBuf, opened: Result<T, Outcome>) -> Option<T> {
+    fn note<T>(&mut self, wanted: FileRole, path: PathBuf, opened: Result<T, AttemptOutcome>) -> Option<T> {
         let (outcome, opened) = match opened {
-            Ok(opened) => (Outcome::Used, Some(opened)),
+            Ok(opened) => (AttemptOutcome::Used, Some(opened)),
             Err(outcome) => (outcome, None),
         };
         self.found.tried.push(Attempt { wanted, path, outcome });
@@ -279,29 +282,29 @@ impl Search<'_> {
 }
 
 /// Opens a Mach-O file, or the wanted file of a universal one.
-fn open_image(path: &Path, wanted: Option<DebugId>) -> Result<(Image, OpenFile), Outcome> {
+fn open_image(path: &Path, wanted: Option<DebugId>) -> Result<(MachOImage, OpenFile), AttemptOutcome> {
     let source = open_source(path)?;
-    let opened =
-        images(&(source.clone() as Source)).map_err(|error| Outcome::Unreadable(error.to_string()))?;
+    let opened = images(&(source.clone() as SharedSource))
+        .map_err(|error| AttemptOutcome::Unreadable(error.to_string()))?;
     let ids: Vec<_> = opened.iter().map(id_text).collect();
-    let image = choose(opened, wanted).ok_or_else(|| Outcome::OtherIdentity(ids.join(", ")))?;
+    let image = choose(opened, wanted).ok_or_else(|| AttemptOutcome::OtherIdentity(ids.join(", ")))?;
     Ok((image, OpenFile { path: path.to_owned(), source }))
 }
 
 /// Opens a debug file: one with debug info, or a Breakpad symbol file.
-fn open_debug_file(path: &Path, id: DebugId) -> Result<OpenFile, Outcome> {
-    let unreadable = |error: ObjectError| Outcome::Unreadable(error.to_string());
+fn open_debug_file(path: &Path, id: DebugId) -> Result<OpenFile, AttemptOutcome> {
+    let unreadable = |error: ObjectError| AttemptOutcome::Unreadable(error.to_string());
     let source = open_source(path)?;
-    if let FileKind::Breakpad(symbols) = FileKind::open(source.clone() as Source).map_err(unreadable)? {
+    if let FileKind::Breakpad(symbols) = FileKind::open(source.clone() as SharedSource).map_err(unreadable)? {
         let found = breakpad::debug_id(&symbols).map_err(unreadable)?;
         if found != id {
-            return Err(Outcome::OtherIdentity(format!("debug id {}", found.breakpad())));
+            return Err(AttemptOutcome::OtherIdentity(format!("debug id {}", found.breakpad())));
         }
         return Ok(OpenFile { path: path.to_owned(), source });
     }
     let (image, file) = open_image(path, Some(id))?;
     if !image.has_debug_info() {
-        return Err(Outcome::Unreadable("it holds no debug info".to_owned()));
+        return Err(AttemptOutcome::Unreadable("it holds no debug info".to_owned()));
     }
     Ok(file)
 }
@@ -323,7 +326,7 @@ fn begins_as_macho(path: &Path) -> bool {
     file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && MAGIC.contains(&start)
 }
 
-fn id_text(image: &Image) -> String {
+fn id_text(image: &MachOImage) -> String {
     image.uuid().map_or_else(|| "no UUID".to_owned(), |uuid| format!("UUID {}", uuid.grouped()))
 }
 

@@ -14,7 +14,7 @@ mod windows;
 pub(crate) use open::{open_seen, open_source, seen_from};
 use open::{source_of, unreadable};
 pub use request::{ModuleRequest, OpenFile};
-pub use symbol_files::{Attempt, FileRole, Outcome, SymbolFiles};
+pub use symbol_files::{Attempt, AttemptOutcome, FileRole, SymbolFiles};
 
 use crate::{
     AnswerCache, Fetch, FetchResult, KernelFiles, ModuleSymbols, RemoteFile, StatedAnswers, SymbolsError,
@@ -114,8 +114,8 @@ impl Finder {
     /// whether it is the right one.
     pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> FetchResult {
         let check = |path: &Path| match nyquist_system::open_regular(path) {
-            Ok(_) => Outcome::Used,
-            Err(error) => Outcome::Unreadable(error.to_string()),
+            Ok(_) => AttemptOutcome::Used,
+            Err(error) => AttemptOutcome::Unreadable(error.to_string()),
         };
         let source = RemoteFile::Source { build_id, path };
         self.fetch.as_ref().map(|fetch| fetch.fetch(&source, &check)).unwrap_or_default()
@@ -171,7 +171,7 @@ pub(crate) struct Search<'a> {
 
 impl Search<'_> {
     /// Opens a file, unless it is already held open.
-    fn source(&self, path: &Path) -> Result<Arc<FileSource>, Outcome> {
+    fn source(&self, path: &Path) -> Result<Arc<FileSource>, AttemptOutcome> {
         match self.request.held.as_ref().filter(|held| held.path == path) {
             Some(held) => Ok(Arc::clone(&held.source)),
             None => open_seen(&self.request.roots, path).map(source_of).map_err(unreadable),

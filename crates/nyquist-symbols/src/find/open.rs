@@ -1,6 +1,6 @@
 //! Opens files safely: only regular ones, and those in other roots as a process of that root sees them.
 
-use super::symbol_files::Outcome;
+use super::symbol_files::AttemptOutcome;
 use nyquist_object::FileSource;
 use nyquist_system::{OpenRoot, open_regular};
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<File> {
 }
 
 /// Opens a regular file.
-pub(crate) fn open_source(path: &Path) -> Result<Arc<FileSource>, Outcome> {
+pub(crate) fn open_source(path: &Path) -> Result<Arc<FileSource>, AttemptOutcome> {
     open_regular(path).map(source_of).map_err(unreadable)
 }
 
@@ -33,9 +33,9 @@ pub(super) fn source_of(file: File) -> Arc<FileSource> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
-pub(super) fn unreadable(error: io::Error) -> Outcome {
+pub(super) fn unreadable(error: io::Error) -> AttemptOutcome {
     match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::Missing,
-        _ => Outcome::Unreadable(error.to_string()),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => AttemptOutcome::Missing,
+        _ => AttemptOutcome::Unreadable(error.to_string()),
     }
 }

@@ -42,7 +42,7 @@ pub struct Attempt {
     /// The path, or the address on a server.
     pub path: PathBuf,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
 }
 
 /// The kind of file that a path was tried for.
@@ -64,7 +64,7 @@ pub enum FileRole {
 
 /// The outcome of a path that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// It has the right identity and is used.
     Used,
     /// The file does not exist, at this path or on the server.
@@ -77,7 +77,7 @@ pub enum Outcome {
     WrongChecksum,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for AttemptOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Used => f.write_str("used"),

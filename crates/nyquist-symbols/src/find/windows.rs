@@ -12,11 +12,11 @@
 //!
 //! The GUID and the age must be those in the image or in the recording.
 
-use super::{Attempt, FileRole, OpenFile, Outcome, Search, open_source};
+use super::{Attempt, AttemptOutcome, FileRole, OpenFile, Search, open_source};
 use crate::RemoteFile;
 use crate::file_kind::FileKind;
 use crate::layouts;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use nyquist_object::{DebugId, ModuleId, Pe, PeCodeId};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -55,11 +55,13 @@ impl Search<'_> {
         let Some(id) = id else { return };
         let check = |kind: &FileKind| match kind {
             FileKind::Pdb(_) | FileKind::Breakpad(_) => match kind.windows_debug_id() {
-                Ok(Some(found)) if found == id => Outcome::Used,
-                Ok(found) => Outcome::OtherIdentity(id_text(found)),
-                Err(error) => Outcome::Unreadable(error.to_string()),
+                Ok(Some(found)) if found == id => AttemptOutcome::Used,
+                Ok(found) => AttemptOutcome::OtherIdentity(id_text(found)),
+                Err(error) => AttemptOutcome::Unreadable(error.to_string()),
             },
-            FileKind::Pe(_) | FileKind::Other => Outcome::Unreadable("it is not a debug file".to_owned()),
+            FileKind::Pe(_) | FileKind::Other => {
+                AttemptOutcome::Unreadable("it is not a debug file".to_owned())
+            }
         };
         let (name, places) = self.debug_places(image.as_ref(), id);
         if self.first_of_windows(FileRole::DebugFile, places, check).is_none() {
@@ -69,7 +71,7 @@ impl Search<'_> {
     }
 
     /// Finds the image alone.
-    pub(crate) fn image(&mut self) -> Option<Pe<Source>> {
+    pub(crate) fn image(&mut self) -> Option<Pe<SharedSource>> {
         let mut paths: Vec<PathBuf> = self.places_of_process().cloned().collect();
         let name = layouts::file_name(&self.request.path.to_string_lossy()).to_owned();
         let stored = self.wanted_code_id().and_then(|id| layouts::symbol_store_image(&name, id));
@@ -80,17 +82,17 @@ impl Search<'_> {
         let (code_id, debug_id) = (self.wanted_code_id(), self.wanted_debug_id());
         let check = |kind: &FileKind| {
             let FileKind::Pe(pe) = kind else {
-                return Outcome::Unreadable("it is not a PE image".to_owned());
+                return AttemptOutcome::Unreadable("it is not a PE image".to_owned());
             };
             match pe.id() {
-                Err(error) => Outcome::Unreadable(error.to_string()),
+                Err(error) => AttemptOutcome::Unreadable(error.to_string()),
                 Ok(id) if code_id.is_some_and(|wanted| wanted != id.code) => {
-                    Outcome::OtherIdentity(format!("code id {}", id.code))
+                    AttemptOutcome::OtherIdentity(format!("code id {}", id.code))
                 }
                 Ok(id) if debug_id.is_some_and(|wanted| wanted != id.debug) => {
-                    Outcome::OtherIdentity(id_text(Some(id.debug)))
+                    AttemptOutcome::OtherIdentity(id_text(Some(id.debug)))
                 }
-                Ok(_) => Outcome::Used,
+                Ok(_) => AttemptOutcome::Used,
             }
         };
         let found = self.first_of_windows(FileRole::Binary, paths, check).or_else(|| {
@@ -118,7 +120,7 @@ impl Search<'_> {
     }
 
     /// The name of the PDB, and the possible places of it or of a symbol file.
-    fn debug_places(&self, image: Option<&Pe<Source>>, id: DebugId) -> (String, Vec<PathBuf>) {
+    fn debug_places(&self, image: Option<&Pe<SharedSource>>, id: DebugId) -> (String, Vec<PathBuf>) {
         let recorded = image.and_then(|pe| pe.code_view().ok()?);
         let recorded =
             recorded.map(|view| String::from_utf8_lossy(&view.path).into_owned()).unwrap_or_default();
@@ -164,14 +166,14 @@ impl Search<'_> {
         &mut self,
         wanted: FileRole,
         paths: Vec<PathBuf>,
-        check: impl Fn(&FileKind) -> Outcome,
+        check: impl Fn(&FileKind) -> AttemptOutcome,
     ) -> Option<FileKind> {
         for path in paths {
             let (outcome, opened) = match open(&path) {
                 Ok((kind, file)) => (check(&kind), Some((kind, file))),
                 Err(outcome) => (outcome, None),
             };
-            let opened = opened.filter(|_| outcome == Outcome::Used);
+            let opened = opened.filter(|_| outcome == AttemptOutcome::Used);
             self.found.tried.push(Attempt { wanted, path, outcome });
             if let Some((kind, file)) = opened {
                 self.take(wanted, file);
@@ -186,7 +188,7 @@ impl Search<'_> {
         &mut self,
         wanted: FileRole,
         file: &RemoteFile<'_>,
-        check: impl Fn(&FileKind) -> Outcome,
+        check: impl Fn(&FileKind) -> AttemptOutcome,
     ) -> Option<FileKind> {
         let check_file = |path: &Path| open(path).map_or_else(|outcome| outcome, |(kind, _)| check(&kind));
         let fetched = self.fetch?.fetch(file, &check_file);
@@ -205,10 +207,10 @@ impl Search<'_> {
     }
 }
 
-fn open(path: &Path) -> Result<(FileKind, OpenFile), Outcome> {
+fn open(path: &Path) -> Result<(FileKind, OpenFile), AttemptOutcome> {
     let source = open_source(path)?;
-    let kind = FileKind::open(source.clone() as Source);
-    let kind = kind.map_err(|error| Outcome::Unreadable(error.to_string()))?;
+    let kind = FileKind::open(source.clone() as SharedSource);
+    let kind = kind.map_err(|error| AttemptOutcome::Unreadable(error.to_string()))?;
     Ok((kind, OpenFile { path: path.to_owned(), source }))
 }
 

@@ -1,9 +1,9 @@
 //! The list of functions, and the record of each.
 
-use super::memory::Memory;
-use crate::section::Section;
+use super::memory::FileMemory;
+use crate::section_contents::SectionContents;
 use nyquist_object::Cursor;
-use nyquist_object::go::{FunctionDetails, Header, Record, Version};
+use nyquist_object::go::{FuncHeader, FunctionDetails, TableHeader, Version};
 
 /// The index of the table that maps each address to its inlined call, and of the additional data that lists
 /// these calls (`runtime/funcdata.h`), since Go 1.16.
@@ -22,7 +22,7 @@ pub(super) struct GoSymbol {
 /// The record of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FunctionRecord {
-    pub(super) record: Record,
+    pub(super) record: FuncHeader,
     pub(super) inlined: Option<InlinedCalls>,
 }
 
@@ -38,13 +38,13 @@ pub(super) struct InlinedCalls {
 /// The functions by address, without overlaps, as far as the file has code. `address` is the address of the
 /// tables in memory, and `text` that of the code.
 pub(super) fn functions(
-    table: &Section,
-    header: &Header,
-    memory: &Memory,
+    table: &SectionContents,
+    header: &TableHeader,
+    memory: &FileMemory,
     address: u64,
     text: u64,
 ) -> Vec<GoSymbol> {
-    let list = List { table, header, memory, address, text };
+    let list = FunctionList { table, header, memory, address, text };
     let mut starts = list.read().unwrap_or_default();
     starts.sort_unstable();
     starts.dedup_by_key(|(start, _)| *start);
@@ -61,15 +61,15 @@ pub(super) fn functions(
     functions
 }
 
-struct List<'a> {
-    table: &'a Section,
-    header: &'a Header,
-    memory: &'a Memory,
+struct FunctionList<'a> {
+    table: &'a SectionContents,
+    header: &'a TableHeader,
+    memory: &'a FileMemory,
     address: u64,
     text: u64,
 }
 
-impl List<'_> {
+impl FunctionList<'_> {
     /// The start of each function, and its record. The last entry, which has no record, is the end of the
     /// code.
     fn read(&self) -> Option<Vec<(u64, Option<u64>)>> {
@@ -99,30 +99,30 @@ impl FunctionRecord {
     /// Reads the record of a function. `function_data` is the base of the positions of additional data.
     pub(super) fn read(
         function: &GoSymbol,
-        table: &Section,
-        header: &Header,
-        memory: &Memory,
+        table: &SectionContents,
+        header: &TableHeader,
+        memory: &FileMemory,
         (address, function_data): (u64, Option<u64>),
     ) -> Option<Self> {
-        let record = Record::parse(&table.window(function.record, Record::MAX_SIZE)?, header)?;
+        let record = FuncHeader::parse(&table.window(function.record, FuncHeader::MAX_SIZE)?, header)?;
         // Before Go 1.16, each version numbers the additional data differently, and the file does not state
         // its version.
-        let additional = Additional { table, header, memory, address, function_data };
+        let additional = AdditionalData { table, header, memory, address, function_data };
         let inlined = record.details.and_then(|details| additional.inlined(function.record, details));
         Some(Self { record, inlined })
     }
 }
 
 /// The data after a record: positions of further tables, then of additional data.
-struct Additional<'a> {
-    table: &'a Section,
-    header: &'a Header,
-    memory: &'a Memory,
+struct AdditionalData<'a> {
+    table: &'a SectionContents,
+    header: &'a TableHeader,
+    memory: &'a FileMemory,
     address: u64,
     function_data: Option<u64>,
 }
 
-impl Additional<'_> {
+impl AdditionalData<'_> {
     fn inlined(&self, record: u64, details: FunctionDetails) -> Option<InlinedCalls> {
         let table_count = u64::from(details.tables);
         if table_count <= PCDATA_INLINED || u64::from(details.data) <= FUNCDATA_INLINED {

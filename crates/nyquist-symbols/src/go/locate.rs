@@ -2,8 +2,8 @@
 //! linker has merged them, the tables are found by their first bytes.
 
 use super::memory::for_each_chunk;
-use crate::section::{Section, Source};
-use nyquist_object::go::{Header, Version};
+use crate::section_contents::{SectionContents, SharedSource};
+use nyquist_object::go::{TableHeader, Version};
 use nyquist_object::{ByteSource, Elf};
 
 /// The tables' own section. The second name is that in position-independent programs, whose pointers are
@@ -35,28 +35,28 @@ pub(crate) fn has_tables<S: ByteSource>(elf: &Elf<S>) -> bool {
 /// The tables: their bytes, and the contiguous bytes after them.
 #[derive(Debug)]
 pub(super) struct LocatedTables {
-    pub(super) table: Section,
+    pub(super) table: SectionContents,
     pub(super) address: u64,
-    pub(super) header: Header,
+    pub(super) header: TableHeader,
 }
 
 /// A piece of the file: its address in memory, its offset in the file, and its size.
 #[derive(Clone, Copy)]
-struct Piece {
+struct FilePiece {
     address: u64,
     offset: u64,
     size: u64,
 }
 
 /// Finds the tables of a file.
-pub(super) fn locate(elf: &Elf<Source>) -> Option<LocatedTables> {
+pub(super) fn locate(elf: &Elf<SharedSource>) -> Option<LocatedTables> {
     let named = sections(elf, &NAMED).into_iter().find_map(|piece| piece.tables_at(elf, 0));
     named.or_else(|| suspects(elf).into_iter().find_map(|piece| piece.search(elf)))
 }
 
-fn sections(elf: &Elf<Source>, names: &[&str]) -> Vec<Piece> {
+fn sections(elf: &Elf<SharedSource>, names: &[&str]) -> Vec<FilePiece> {
     let found = names.iter().filter_map(|name| elf.section(name)).filter(|section| section.has_bytes());
-    let piece = found.map(|section| Piece {
+    let piece = found.map(|section| FilePiece {
         address: section.address.0,
         offset: section.offset.0,
         size: section.size,
@@ -65,7 +65,7 @@ fn sections(elf: &Elf<Source>, names: &[&str]) -> Vec<Piece> {
 }
 
 /// The pieces that may contain the tables.
-fn suspects(elf: &Elf<Source>) -> Vec<Piece> {
+fn suspects(elf: &Elf<SharedSource>) -> Vec<FilePiece> {
     if MARKS.iter().any(|name| elf.section(name).is_some()) {
         return sections(elf, &MERGED);
     }
@@ -74,7 +74,7 @@ fn suspects(elf: &Elf<Source>) -> Vec<Piece> {
         return Vec::new();
     }
     let segments = elf.segments().iter();
-    let piece = segments.map(|segment| Piece {
+    let piece = segments.map(|segment| FilePiece {
         address: segment.address.0,
         offset: segment.offset.0,
         size: segment.file_size,
@@ -82,18 +82,19 @@ fn suspects(elf: &Elf<Source>) -> Vec<Piece> {
     piece.collect()
 }
 
-impl Piece {
+impl FilePiece {
     /// The tables that begin `at` bytes after the piece's start.
-    fn tables_at(self, elf: &Elf<Source>, at: u64) -> Option<LocatedTables> {
+    fn tables_at(self, elf: &Elf<SharedSource>, at: u64) -> Option<LocatedTables> {
         let address = self.address.checked_add(at)?;
-        let table = Section::at(elf.source(), self.offset.checked_add(at)?, self.size.checked_sub(at)?);
-        let header = Header::parse(&table)?;
+        let table =
+            SectionContents::at(elf.source(), self.offset.checked_add(at)?, self.size.checked_sub(at)?);
+        let header = TableHeader::parse(&table)?;
         Some(LocatedTables { table, address, header })
     }
 
-    fn search(self, elf: &Elf<Source>) -> Option<LocatedTables> {
+    fn search(self, elf: &Elf<SharedSource>) -> Option<LocatedTables> {
         let mut places = Vec::new();
-        for_each_chunk(&Section::at(elf.source(), self.offset, self.size), |at, bytes| {
+        for_each_chunk(&SectionContents::at(elf.source(), self.offset, self.size), |at, bytes| {
             let words = bytes.as_chunks::<8>().0.iter().enumerate();
             let found = words.filter(|(_, word)| begins_tables(**word));
             places.extend(found.map(|(index, _)| at + index as u64 * 8));

@@ -1,7 +1,7 @@
 //! A program's memory according to its file, including pointers that only relocations fill.
 
-use crate::section::{Section, Source};
-use nyquist_object::elf::{Architecture, Segment};
+use crate::section_contents::{SectionContents, SharedSource};
+use nyquist_object::elf::{Architecture, ElfSegment};
 use nyquist_object::{Cursor, Elf};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -15,12 +15,12 @@ const R_AARCH64_RELATIVE: u32 = 1027;
 
 /// The loadable parts of a file, by their addresses.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct FileMemory {
     parts: Vec<MemoryPart>,
     pointer_size: u8,
     little_endian: bool,
     /// The relocations, and the kind that is used.
-    relocations: Section,
+    relocations: SectionContents,
     relative: Option<u32>,
     /// The words that are filled when the program is loaded. Go's own linker also writes them into the file,
     /// but others do not.
@@ -30,12 +30,12 @@ pub(super) struct Memory {
 #[derive(Debug)]
 struct MemoryPart {
     address: u64,
-    bytes: Section,
+    bytes: SectionContents,
     is_code: bool,
 }
 
-impl Memory {
-    pub(super) fn of(elf: &Elf<Source>) -> Self {
+impl FileMemory {
+    pub(super) fn of(elf: &Elf<SharedSource>) -> Self {
         let relative = match elf.architecture() {
             Architecture::X86_64 => Some(R_X86_64_RELATIVE),
             Architecture::Aarch64 => Some(R_AARCH64_RELATIVE),
@@ -45,7 +45,7 @@ impl Memory {
             parts: elf.segments().iter().map(|segment| MemoryPart::of(elf, segment)).collect(),
             pointer_size: if elf.is_64_bit() { 8 } else { 4 },
             little_endian: elf.is_little_endian(),
-            relocations: Section::open(elf, ".rela.dyn").unwrap_or_default(),
+            relocations: SectionContents::open(elf, ".rela.dyn").unwrap_or_default(),
             relative,
             filled: OnceLock::new(),
         }
@@ -111,10 +111,10 @@ impl Memory {
 }
 
 impl MemoryPart {
-    fn of(elf: &Elf<Source>, segment: &Segment) -> Self {
+    fn of(elf: &Elf<SharedSource>, segment: &ElfSegment) -> Self {
         let address = segment.address.0;
         let size = segment.file_size.min(u64::MAX - address);
-        let bytes = Section::at(elf.source(), segment.offset.0, size);
+        let bytes = SectionContents::at(elf.source(), segment.offset.0, size);
         Self { address, bytes, is_code: segment.executable }
     }
 
@@ -125,7 +125,7 @@ impl MemoryPart {
 
 /// Reads bytes one piece at a time, and keeps nothing. The size of all pieces but the last is a multiple of
 /// eight.
-pub(super) fn for_each_chunk(bytes: &Section, mut take: impl FnMut(u64, &[u8])) {
+pub(super) fn for_each_chunk(bytes: &SectionContents, mut take: impl FnMut(u64, &[u8])) {
     const CHUNK: u64 = 1 << 20;
     let (mut at, mut scratch) = (0, Vec::new());
     while at < bytes.len() {

@@ -9,16 +9,16 @@ mod memory;
 mod module_data;
 mod pc_values;
 
-use crate::Frame;
+use crate::SourceFrame;
 use crate::allowance::Allowance;
 use crate::debug_answer::DebugAnswer;
-use crate::section::{Section, Source};
+use crate::section_contents::{SectionContents, SharedSource};
 use functions::{FunctionRecord, GoSymbol, InlinedCalls, functions};
 use locate::{LocatedTables, locate};
 pub(crate) use locate::{has_tables, is_go};
-use memory::Memory;
+use memory::FileMemory;
 use module_data::ModuleData;
-use nyquist_object::go::{Header, Version};
+use nyquist_object::go::{TableHeader, Version};
 use nyquist_object::{Elf, Svma};
 use pc_values::PcValues;
 use rustc_hash::FxHashMap;
@@ -30,11 +30,11 @@ const MAX_DEPTH: usize = 256;
 /// The function tables of one program.
 #[derive(Debug)]
 pub(crate) struct GoTables {
-    table: Section,
+    table: SectionContents,
     /// Where the tables are in memory.
     address: u64,
-    header: Header,
-    memory: Memory,
+    header: TableHeader,
+    memory: FileMemory,
     layout: OnceLock<Layout>,
 }
 
@@ -47,9 +47,9 @@ struct Layout {
 
 impl GoTables {
     /// Finds the tables of a program. `None` if it has none.
-    pub(crate) fn open(elf: &Elf<Source>) -> Option<Self> {
+    pub(crate) fn open(elf: &Elf<SharedSource>) -> Option<Self> {
         let LocatedTables { table, address, header } = locate(elf)?;
-        Some(Self { table, address, header, memory: Memory::of(elf), layout: OnceLock::new() })
+        Some(Self { table, address, header, memory: FileMemory::of(elf), layout: OnceLock::new() })
     }
 
     fn layout(&self) -> &Layout {
@@ -101,7 +101,7 @@ impl GoTables {
     }
 
     /// The bytes that contain these names.
-    pub(crate) fn strings(&self) -> Section {
+    pub(crate) fn strings(&self) -> SectionContents {
         self.table.unread()
     }
 
@@ -110,7 +110,7 @@ impl GoTables {
         FunctionRecord::read(function, &self.table, &self.header, &self.memory, bases)
     }
 
-    fn body(&self, number: u64) -> Option<Body<'_>> {
+    fn body(&self, number: u64) -> Option<FunctionTables<'_>> {
         let function = *self.layout().functions.get(usize::try_from(number).ok()?)?;
         let FunctionRecord { record, inlined } = self.record(&function)?;
         let values = |position: u32| {
@@ -121,7 +121,7 @@ impl GoTables {
             let size = function.end - function.start;
             PcValues::read(&self.table, offset, header.quantum, size)
         };
-        Some(Body {
+        Some(FunctionTables {
             tables: self,
             function,
             name: self.name(record.name),
@@ -171,7 +171,7 @@ impl GoTables {
 }
 
 /// One function and its tables.
-struct Body<'a> {
+struct FunctionTables<'a> {
     tables: &'a GoTables,
     function: GoSymbol,
     name: Option<Arc<str>>,
@@ -182,7 +182,7 @@ struct Body<'a> {
     paths: FxHashMap<u32, Option<Arc<str>>>,
 }
 
-impl Body<'_> {
+impl FunctionTables<'_> {
     fn find(&mut self, address: u64) -> DebugAnswer {
         let mut at = address.saturating_sub(self.function.start);
         let mut frames = Vec::new();
@@ -203,10 +203,10 @@ impl Body<'_> {
         self.tables.call(inlined.calls, numbers.at(at)?)
     }
 
-    fn frame(&mut self, function: Option<Arc<str>>, at: u64) -> Frame {
+    fn frame(&mut self, function: Option<Arc<str>>, at: u64) -> SourceFrame {
         let file = self.files.at(at).and_then(|index| self.path(index));
         let line = self.lines.at(at).filter(|&line| line != 0);
-        Frame { function, file, line, ..Frame::default() }
+        SourceFrame { function, file, line, ..SourceFrame::default() }
     }
 
     fn path(&mut self, index: u32) -> Option<Arc<str>> {

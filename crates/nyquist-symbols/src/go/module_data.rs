@@ -1,8 +1,8 @@
 //! The runtime's data about the program as a whole (`moduledata`). A stripped file has no symbol for it, so
 //! it is found by its pointers to the function tables.
 
-use super::memory::Memory;
-use nyquist_object::go::{Header, Version};
+use super::memory::FileMemory;
+use nyquist_object::go::{TableHeader, Version};
 
 /// The parts of the module data that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ const FUNCTION_DATA_1_20: u64 = 40;
 
 impl ModuleData {
     /// Searches for the data that belongs to the tables at `address`.
-    pub(super) fn find(memory: &Memory, address: u64, header: &Header) -> Option<Self> {
+    pub(super) fn find(memory: &FileMemory, address: u64, header: &TableHeader) -> Option<Self> {
         if header.version == Version::Two {
             return None;
         }
@@ -28,7 +28,7 @@ impl ModuleData {
     }
 
     /// Reads the data at `at`, if it is module data, which begins with pointers to the tables' parts.
-    fn read(memory: &Memory, at: u64, address: u64, header: &Header) -> Option<Self> {
+    fn read(memory: &FileMemory, at: u64, address: u64, header: &TableHeader) -> Option<Self> {
         let word = |number: u64| memory.word(at.checked_add(number * u64::from(header.pointer_size))?);
         let parts =
             [(1, header.names), (4, header.units), (7, header.files), (10, header.values), (13, header.list)];

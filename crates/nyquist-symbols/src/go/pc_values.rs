@@ -1,7 +1,7 @@
 //! Tables of values by address: the file, line or inlined call of each instruction of a function.
 
-use crate::section::Section;
-use nyquist_object::go::Values;
+use crate::section_contents::SectionContents;
+use nyquist_object::go::PcValueReader;
 
 /// The values of one function, each with the offset in the function at which it ends.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -9,13 +9,13 @@ pub(super) struct PcValues(Vec<(u64, i32)>);
 
 impl PcValues {
     /// Reads the table at `offset`, as far as a function of `size` bytes needs it. It ends at damaged data.
-    pub(super) fn read(table: &Section, offset: u64, quantum: u8, size: u64) -> Self {
+    pub(super) fn read(table: &SectionContents, offset: u64, quantum: u8, size: u64) -> Self {
         let rest = table.len().saturating_sub(offset);
         // The end of the table is only known after it has been read.
         let mut want = 1 << 10;
         loop {
             let Some(bytes) = table.window(offset, want) else { return Self::default() };
-            let mut list = Values::new(&bytes, quantum);
+            let mut list = PcValueReader::new(&bytes, quantum);
             let mut values = Self::default();
             while values.end() < size
                 && let Some(value) = list.next()
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8], quantum: u8, size: u64) -> PcValues {
-        let table = Section::from([&[0xee; 3], bytes].concat());
+        let table = SectionContents::from([&[0xee; 3], bytes].concat());
         PcValues::read(&table, 3, quantum, size)
     }
 
@@ -79,6 +79,6 @@ mod tests {
         assert_eq!(read(&long, 1, u64::MAX).all().count(), 1000, "beyond the first window");
         assert_eq!(read(&[2, 0, 2, 0, 2, 0], 1, 10), PcValues::default(), "no progress");
         assert_eq!(read(&[2, 4, 2], 1, 10).at(0), Some(0));
-        assert_eq!(PcValues::read(&Section::default(), u64::MAX, 1, 10), PcValues::default());
+        assert_eq!(PcValues::read(&SectionContents::default(), u64::MAX, 1, 10), PcValues::default());
     }
 }

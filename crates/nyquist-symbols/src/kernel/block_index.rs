@@ -17,14 +17,14 @@ pub(super) const FUNCTION_LEN: usize = 8;
 const MAX_BLOCK: usize = CHECKSUM_LEN + PER_BLOCK * (FUNCTION_LEN + u16::MAX as usize);
 
 /// The description of the blocks in a file's head.
-pub(crate) struct Index<'a> {
+pub(crate) struct BlockIndex<'a> {
     pub(super) entries: &'a [[u8; ENTRY_LEN]],
     pub(super) functions: usize,
     /// Where the first block begins.
     pub(super) start: u64,
 }
 
-impl<'a> Index<'a> {
+impl<'a> BlockIndex<'a> {
     /// The index of `functions` functions, whose blocks must fill the range `blocks` of a file. `None` if
     /// they do not.
     pub(crate) fn new(bytes: &'a [u8], functions: usize, blocks: Range<u64>) -> Option<Self> {

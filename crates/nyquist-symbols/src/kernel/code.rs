@@ -3,7 +3,7 @@
 //!
 //! Sources: Linux's `fs/proc/kcore.c`; the System V ABI, "Program Header".
 
-use super::kallsyms::{KERNEL, KernelError, Line};
+use super::kallsyms::{KERNEL, KallsymsLine, KernelError};
 use super::lines::for_each_line;
 use super::symbols::KernelSymbols;
 use crate::disassemble::{MAX_CODE, disassemble};
@@ -24,7 +24,7 @@ const MOST_PARTS: u16 = 4096;
 #[derive(Debug)]
 pub struct KernelCode {
     symbols: KernelSymbols,
-    memory: Memory,
+    memory: KernelMemory,
     /// Its code, from `_stext`, which is the base of relative addresses, to `_etext`.
     text: Range<Avma>,
 }
@@ -71,7 +71,7 @@ impl KernelCode {
         if running.is_none() || running.as_ref() != id {
             return Err(KernelCodeError::OtherKernel);
         }
-        let memory = Memory::open(&root.join("proc/kcore"))?;
+        let memory = KernelMemory::open(&root.join("proc/kcore"))?;
         let kallsyms =
             || File::open(root.join("proc/kallsyms")).map(BufReader::new).map_err(KernelError::Read);
         let modules = fs::read(root.join("proc/modules")).unwrap_or_default();
@@ -118,9 +118,9 @@ impl KernelCode {
 /// Where the kernel's code begins and ends.
 fn text(kallsyms: impl io::BufRead) -> Option<Range<Avma>> {
     let (mut start, mut end) = (None, None);
-    let read = for_each_line(kallsyms, |line| match Line::parse(line) {
-        Some(Line { name: "_stext", module: KERNEL, address, .. }) => start = Some(Avma(address)),
-        Some(Line { name: "_etext", module: KERNEL, address, .. }) => end = Some(Avma(address)),
+    let read = for_each_line(kallsyms, |line| match KallsymsLine::parse(line) {
+        Some(KallsymsLine { name: "_stext", module: KERNEL, address, .. }) => start = Some(Avma(address)),
+        Some(KallsymsLine { name: "_etext", module: KERNEL, address, .. }) => end = Some(Avma(address)),
         _ => {}
     });
     read.ok()?;
@@ -130,7 +130,7 @@ fn text(kallsyms: impl io::BufRead) -> Option<Range<Avma>> {
 
 /// The kernel's memory, as in an ELF core file.
 #[derive(Debug)]
-struct Memory {
+struct KernelMemory {
     core: File,
     parts: Vec<CodeRange>,
 }
@@ -143,7 +143,7 @@ struct CodeRange {
     len: u64,
 }
 
-impl Memory {
+impl KernelMemory {
     fn open(path: &Path) -> Result<Self, KernelCodeError> {
         let core = File::open(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => KernelCodeError::NotThere,
@@ -214,9 +214,9 @@ ffffffff81000020 t behind
     const ID: [u8; 4] = [1, 2, 3, 4];
 
     /// A machine whose kernel has the given code at its first address.
-    struct Machine(PathBuf);
+    struct TestMachine(PathBuf);
 
-    impl Machine {
+    impl TestMachine {
         fn new(name: &str, code: &[u8]) -> Self {
             let root = std::env::temp_dir().join(format!("nyquist-kcore-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&root);
@@ -236,7 +236,7 @@ ffffffff81000020 t behind
         }
     }
 
-    impl Drop for Machine {
+    impl Drop for TestMachine {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -271,7 +271,7 @@ ffffffff81000020 t behind
 
     #[test]
     fn functions_are_read_out_of_memory() {
-        let machine = Machine::new("functions", &code());
+        let machine = TestMachine::new("functions", &code());
         let kernel = machine.open().unwrap();
         let first = kernel.disassemble(RelativeAddress(0), 5, false).unwrap();
         let texts: Vec<_> = first.instructions.iter().map(|one| &*one.text).collect();
@@ -284,7 +284,7 @@ ffffffff81000020 t behind
 
     #[test]
     fn nothing_but_functions_is_read() {
-        let machine = Machine::new("nothing-else", &code());
+        let machine = TestMachine::new("nothing-else", &code());
         let kernel = machine.open().unwrap();
         // The middle of a function, places after the code, and an address beyond everything.
         for start in [1, 0x20, 0x30, u32::MAX] {
@@ -295,7 +295,7 @@ ffffffff81000020 t behind
 
     #[test]
     fn what_is_missing_is_said() {
-        let machine = Machine::new("missing", &code()[..8]);
+        let machine = TestMachine::new("missing", &code()[..8]);
         let cut = machine.open().unwrap().disassemble(RelativeAddress(0), 16, false);
         assert!(matches!(cut, Err(KernelCodeError::Read(_))), "{cut:?}");
         let other = KernelCode::open_below(&machine.0, id(&[9]).as_ref());
@@ -303,7 +303,7 @@ ffffffff81000020 t behind
         fs::write(machine.0.join("sys/kernel/notes"), b"").unwrap();
         let unknown = KernelCode::open_below(&machine.0, None);
         assert!(matches!(unknown, Err(KernelCodeError::OtherKernel)), "{unknown:?}");
-        let machine = Machine::new("damaged", &code());
+        let machine = TestMachine::new("damaged", &code());
         for damaged in [&b""[..], b"\x7fELF", &[0; 64], &core(0, &[])[..100]] {
             fs::write(machine.0.join("proc/kcore"), damaged).unwrap();
             assert!(matches!(machine.open(), Err(KernelCodeError::Read(_))), "{damaged:?}");

@@ -3,7 +3,7 @@
 //! `kernel/module/procfs.c`, `kernel/module/sysfs.c`).
 
 use super::lines::{for_each_line, parse_module};
-use super::section_places::{Sections, sections};
+use super::section_addresses::{SectionAddresses, sections};
 use nyquist_system::FileExt as _;
 use rustc_hash::FxHashMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ pub struct KernelFiles {
     /// `None` for a kernel without modules.
     modules: Option<File>,
     /// By the names of the modules.
-    sections: FxHashMap<String, Sections>,
+    sections: FxHashMap<String, SectionAddresses>,
 }
 
 impl KernelFiles {
@@ -60,7 +60,7 @@ impl KernelFiles {
     }
 
     /// The sections with the code of a module.
-    pub(super) fn sections(&self, module: &str) -> Option<&Sections> {
+    pub(super) fn sections(&self, module: &str) -> Option<&SectionAddresses> {
         self.sections.get(module)
     }
 }

@@ -1,7 +1,7 @@
 //! The kernel's image on the disk (`vmlinux`) with its debug info, and the difference between its addresses
 //! and those of the loaded kernel.
 
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::{AddressInfo, Finder, ModuleRequest, ModuleSymbols, SymbolFiles};
 use nyquist_object::{Avma, BuildId, Cursor, Elf, ModuleId, RelativeAddress, Svma};
 use std::num::NonZeroUsize;
@@ -24,9 +24,9 @@ const NAMES: [&[u8]; 2] = [b"_stext", b"_text"];
 
 /// The addresses of these symbols, in memory or in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Anchors([Option<u64>; NAMES.len()]);
+pub(crate) struct AnchorSymbols([Option<u64>; NAMES.len()]);
 
-impl Anchors {
+impl AnchorSymbols {
     /// Notes a symbol if it is one of those.
     pub(crate) fn note(&mut self, name: &[u8], address: u64) {
         if let Some(index) = NAMES.iter().position(|anchor| *anchor == name) {
@@ -35,7 +35,7 @@ impl Anchors {
     }
 
     /// The anchors of a file's symbol table.
-    fn of_file(elf: &Elf<Source>) -> Option<Self> {
+    fn of_file(elf: &Elf<SharedSource>) -> Option<Self> {
         let symbols = elf.section(".symtab")?;
         let strings = elf.data(elf.sections().get(symbols.link as usize)?).ok()?;
         let mut anchors = Self::default();
@@ -73,7 +73,7 @@ pub(crate) struct KernelImage {
 impl KernelImage {
     /// Finds the image with this build id, and with debug info, of a kernel that is loaded at the addresses
     /// in `loaded`.
-    pub(crate) fn find(finder: &Finder, release: &str, id: &BuildId, loaded: Anchors) -> Option<Self> {
+    pub(crate) fn find(finder: &Finder, release: &str, id: &BuildId, loaded: AnchorSymbols) -> Option<Self> {
         let mut places: Vec<_> =
             PLACES.iter().map(|place| PathBuf::from(place.replace("{}", release))).collect();
         let path = places.pop()?;
@@ -82,8 +82,8 @@ impl KernelImage {
         let finder = finder.clone().offline();
         let found = finder.find(&request);
         let file = found.debug_file.as_ref().or(found.binary.as_ref())?;
-        let elf = Elf::open(file.source.clone() as Source).ok()?;
-        let slide = loaded.slide(Anchors::of_file(&elf)?)?;
+        let elf = Elf::open(file.source.clone() as SharedSource).ok()?;
+        let slide = loaded.slide(AnchorSymbols::of_file(&elf)?)?;
         let symbols = finder.open(&found).ok().filter(ModuleSymbols::has_debug_info)?;
         Some(Self { symbols, found, slide })
     }
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn the_slide_is_of_the_first_symbol_both_know() {
-        let mut loaded = Anchors::default();
-        let mut stated = Anchors::default();
+        let mut loaded = AnchorSymbols::default();
+        let mut stated = AnchorSymbols::default();
         loaded.note(b"_text", 0xffff_ffff_9120_0000);
         loaded.note(b"_end", 7);
         assert_eq!(loaded.slide(stated), None);

@@ -1,7 +1,7 @@
 //! The functions of the kernel and its modules, from the text of `/proc/kallsyms`.
 
 use super::function_table::{FunctionTable, KernelFunction};
-use super::image::Anchors;
+use super::image::AnchorSymbols;
 use super::lines::{for_each_line, parse_module};
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
@@ -43,11 +43,11 @@ pub(super) struct ListedFunctions {
     /// By the start of their code.
     pub(super) modules: Vec<KernelModule>,
     /// Where the kernel's code begins in memory.
-    pub(super) anchors: Anchors,
+    pub(super) anchors: AnchorSymbols,
 }
 
 /// One line of `/proc/kallsyms`: an address, a type as nm prints it, a name, and a module in brackets.
-pub(super) struct Line<'a> {
+pub(super) struct KallsymsLine<'a> {
     pub(super) address: u64,
     is_code: bool,
     pub(super) name: &'a str,
@@ -80,12 +80,12 @@ struct Reading {
     last_module: u16,
     /// Where the kernel's own code ends (`_etext`).
     kernel_end: Option<u64>,
-    anchors: Anchors,
+    anchors: AnchorSymbols,
 }
 
 impl Reading {
     fn take(&mut self, line: &str) {
-        let Some(line) = Line::parse(line) else { return };
+        let Some(line) = KallsymsLine::parse(line) else { return };
         if line.module == KERNEL && (line.name == "_etext" || line.name == "_einittext") {
             self.kernel_end = self.kernel_end.max(Some(line.address));
         }
@@ -143,7 +143,7 @@ impl Reading {
     }
 }
 
-impl<'a> Line<'a> {
+impl<'a> KallsymsLine<'a> {
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let mut words = line.split_ascii_whitespace();
         let address = u64::from_str_radix(words.next()?, 16).ok()?;

@@ -1,10 +1,12 @@
 //! Modules of the running kernel: their files with debug info on the disk, relocated to the addresses at
 //! which the kernel loaded their sections.
 
-use super::section_places::sections;
-use crate::section::Source;
+use super::section_addresses::sections;
+use crate::section_contents::SharedSource;
 use crate::unpack::unpack_file;
-use crate::{AddressInfo, Attempt, FileRole, Finder, ModuleRequest, ModuleSymbols, Outcome, SymbolFiles};
+use crate::{
+    AddressInfo, Attempt, AttemptOutcome, FileRole, Finder, ModuleRequest, ModuleSymbols, SymbolFiles,
+};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, Elf, ModuleId, RelativeAddress, Svma, placed};
 use rustc_hash::FxHashMap;
@@ -92,7 +94,7 @@ impl ModuleFiles {
     }
 
     /// The file with debug info of the module at the path `below` the folder of the release.
-    fn find(&self, below: &str, id: &BuildId) -> Option<(Elf<Source>, SymbolFiles)> {
+    fn find(&self, below: &str, id: &BuildId) -> Option<(Elf<SharedSource>, SymbolFiles)> {
         let mut places = Vec::new();
         for folder in DEBUG_FOLDERS {
             let place = self.root.join(folder).join(&self.release).join(below);
@@ -108,13 +110,13 @@ impl ModuleFiles {
         };
         let mut found = self.finder.find(&request);
         let file = found.debug_file.as_ref().or(found.binary.as_ref());
-        let elf = file.and_then(|file| Elf::open(file.source.clone() as Source).ok());
+        let elf = file.and_then(|file| Elf::open(file.source.clone() as SharedSource).ok());
         match elf.filter(has_debug_info) {
             Some(elf) => Some((elf, found)),
             None => COMPRESSED.iter().find_map(|suffix| {
                 let path = PathBuf::from(format!("{}{suffix}", path.display()));
                 let elf = unpacked(&path, id)?;
-                found.tried.push(Attempt { wanted: FileRole::Binary, path, outcome: Outcome::Used });
+                found.tried.push(Attempt { wanted: FileRole::Binary, path, outcome: AttemptOutcome::Used });
                 Some((elf, found.clone()))
             }),
         }
@@ -138,12 +140,12 @@ impl PlacedModule {
     }
 }
 
-fn has_debug_info(elf: &Elf<Source>) -> bool {
+fn has_debug_info(elf: &Elf<SharedSource>) -> bool {
     [".debug_info", ".zdebug_info"].iter().any(|name| elf.section(name).is_some())
 }
 
 /// The module in a compressed file, if it is the right one and has debug info.
-fn unpacked(path: &Path, id: &BuildId) -> Option<Elf<Source>> {
-    let elf = Elf::open(Arc::new(unpack_file(path)?) as Source).ok()?;
+fn unpacked(path: &Path, id: &BuildId) -> Option<Elf<SharedSource>> {
+    let elf = Elf::open(Arc::new(unpack_file(path)?) as SharedSource).ok()?;
     (elf.build_id().as_ref() == Some(id) && has_debug_info(&elf)).then_some(elf)
 }

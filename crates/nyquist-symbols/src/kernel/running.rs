@@ -1,8 +1,8 @@
 //! The symbols of the running kernel. It takes the kernel 30 ms to print the hundred thousand lines of
 //! `/proc/kallsyms`, so the symbols are cached for as long as it runs with the same modules.
 
+use super::function_cache::{ModuleRanges, encode, open};
 use super::kallsyms::{KERNEL, KernelError};
-use super::kept::{Places, encode, open};
 use super::lines::{for_each_line, parse_module};
 use super::lists::RunningKernel;
 use super::symbols::{KernelSymbols, UncachedSymbols};
@@ -42,7 +42,7 @@ impl KernelSymbols {
 /// The identity of the running kernel and its modules, and the places of the modules.
 struct KernelState {
     identity: String,
-    places: Places,
+    places: ModuleRanges,
 }
 
 impl RunningKernel {
@@ -70,7 +70,7 @@ impl RunningKernel {
         let build_id = build_id_in_notes(&self.notes(), cfg!(target_endian = "little"));
         build_id.map(|id| writeln!(identity, "kernel {id}")).transpose().ok()?;
         let first_code = Avma(self.first_code()?);
-        let mut places = Places::from_iter([(KERNEL.to_owned(), first_code..first_code)]);
+        let mut places = ModuleRanges::from_iter([(KERNEL.to_owned(), first_code..first_code)]);
         let mut is_known = true;
         for_each_line(self.modules().as_slice(), |line| {
             is_known &= self.add_module(line, &mut identity, &mut places).is_some();
@@ -80,7 +80,7 @@ impl RunningKernel {
     }
 
     /// The folder of a reloaded module has another inode, although everything else may be unchanged.
-    fn add_module(&self, line: &str, identity: &mut String, places: &mut Places) -> Option<()> {
+    fn add_module(&self, line: &str, identity: &mut String, places: &mut ModuleRanges) -> Option<()> {
         let (name, range) = parse_module(line)?;
         let folder = path_id(&self.path("sys/module").join(&name)).ok()?;
         writeln!(identity, "module {name} {} {}", range.end.0.wrapping_sub(range.start.0), folder.number)
@@ -122,9 +122,9 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 ";
 
     /// A machine whose files are in a separate folder, with an empty cache.
-    struct Machine(PathBuf);
+    struct TestMachine(PathBuf);
 
-    impl Machine {
+    impl TestMachine {
         fn new(name: &str) -> Self {
             let root = std::env::temp_dir().join(format!("nyquist-kernel-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&root);
@@ -171,7 +171,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
         }
     }
 
-    impl Drop for Machine {
+    impl Drop for TestMachine {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).unwrap();
         }
@@ -179,15 +179,16 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn symbols_are_kept_while_the_kernel_runs() {
-        let kept = |name, address, function| Machine::new(name).check(address, |_| {}, [function, function]);
+        let kept =
+            |name, address, function| TestMachine::new(name).check(address, |_| {}, [function, function]);
         kept("image", 0xffff_ffff_8100_0104, "do_syscall_64");
         kept("module", 0xffff_ffff_c010_0044, "ext4_write");
     }
 
     #[test]
     fn another_boot_or_another_module_has_its_own() {
-        let anew = |name, between: fn(&Machine)| {
-            Machine::new(name).check(0xffff_ffff_8100_0104, between, ["do_syscall_64", "new_syscall_64"]);
+        let anew = |name, between: fn(&TestMachine)| {
+            TestMachine::new(name).check(0xffff_ffff_8100_0104, between, ["do_syscall_64", "new_syscall_64"]);
         };
         anew("boot", |machine| machine.write(BOOT, "00c0ffee\n"));
         anew("unloaded", |machine| machine.write("proc/modules", ""));
@@ -206,7 +207,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn files_opened_before_are_not_opened_again() {
-        let machine = Machine::new("opened");
+        let machine = TestMachine::new("opened");
         machine.write("proc/modules", "ext4 8192 1 - Live 0xffffffffc0100000\n");
         fs::create_dir(machine.0.join("sys/module/ext4/sections")).unwrap();
         machine.write("sys/module/ext4/sections/.text", "0xffffffffc0100000\n");
@@ -235,7 +236,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn a_damaged_part_is_looked_up_anew() {
-        let machine = Machine::new("part");
+        let machine = TestMachine::new("part");
         let list = |prefix: &str| {
             let functions =
                 (0_u64..1000).map(|n| format!("{:x} t {prefix}_{n}\n", 0xffff_ffff_8100_0010 + 16 * n));
@@ -256,7 +257,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn a_file_of_another_form_is_replaced() {
-        let machine = Machine::new("form");
+        let machine = TestMachine::new("form");
         machine.name(0xffff_ffff_8100_0104);
         let new = fs::read(machine.kept()).unwrap();
         // The format before functions were in blocks: a checksum of the rest, numbers, and the identity.
@@ -273,7 +274,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn an_open_file_is_not_seen_as_its_replacement() {
-        let machine = Machine::new("replaced");
+        let machine = TestMachine::new("replaced");
         machine.name(0xffff_ffff_8100_0104);
         let cache = AnswerCache::new(machine.0.join("cache"));
         let symbols = RunningKernel { root: machine.0.clone(), files: None }.symbols(Some(&cache)).unwrap();
@@ -286,7 +287,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn what_comes_and_goes_is_never_kept() {
-        let anew = |name, address, names| Machine::new(name).check(address, |_| {}, names);
+        let anew = |name, address, names| TestMachine::new(name).check(address, |_| {}, names);
         anew("bpf", 0xffff_ffff_c010_1010, ["bpf_prog_one", "bpf_prog_two"]);
         // The end of a module's last function is not known, because other code may follow it.
         anew("last", 0xffff_ffff_c010_0084, ["ext4_last", "new_last"]);
@@ -294,7 +295,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn the_file_is_private_and_tells_no_address() {
-        let machine = Machine::new("private");
+        let machine = TestMachine::new("private");
         machine.name(0xffff_ffff_8100_0104);
         let mode = fs::metadata(machine.kept()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -308,7 +309,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
     #[test]
     fn hidden_addresses_are_not_made_up() {
-        let machine = Machine::new("hidden");
+        let machine = TestMachine::new("hidden");
         machine.name(0xffff_ffff_8100_0104);
         machine.write("proc/kallsyms", "0000000000000000 T _stext\n0000000000000000 t do_idle\n");
         let cache = AnswerCache::new(machine.0.join("cache"));

@@ -1,12 +1,12 @@
 //! The functions of the running kernel and its modules: which one is at an address, with its lines.
 
 use super::function_table::NearestFunction;
-use super::functions::Functions;
-use super::image::{Anchors, KernelImage};
+use super::functions::KernelFunctions;
+use super::image::{AnchorSymbols, KernelImage};
 use super::kallsyms::{self, KERNEL, KernelError, KernelModule, ListedFunctions};
 use super::lists::RunningKernel;
 use super::modules::{ModuleFiles, PlacedModule};
-use crate::{AddressInfo, Finder, Frame, Origin, Reason, Symbol, SymbolFiles, demangle};
+use crate::{AddressInfo, Finder, Origin, Reason, SourceFrame, Symbol, SymbolFiles, demangle};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
 use rustc_hash::FxHashMap;
@@ -18,14 +18,14 @@ use std::sync::{Arc, OnceLock};
 /// The functions of the running kernel and its modules.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
-    pub(crate) functions: Functions,
+    pub(crate) functions: KernelFunctions,
     /// The names of the functions' modules, by their numbers. Empty for cached functions.
     pub(crate) module_names: Vec<Arc<str>>,
     /// By the start of their code.
     pub(crate) modules: Vec<KernelModule>,
     pub(crate) build_id: Option<BuildId>,
     /// Where its code begins in memory.
-    pub(crate) anchors: Anchors,
+    pub(crate) anchors: AnchorSymbols,
     pub(crate) image: Option<KernelImage>,
     pub(crate) module_files: Option<ModuleFiles>,
     /// The file of each module, after one of its addresses was first looked up.
@@ -60,7 +60,7 @@ impl KernelSymbols {
     pub fn parse(kallsyms: impl BufRead, modules: impl BufRead, notes: &[u8]) -> Result<Self, KernelError> {
         let ListedFunctions { table, module_names, modules, anchors } = kallsyms::read(kallsyms, modules)?;
         let build_id = build_id_in_notes(notes, cfg!(target_endian = "little"));
-        let functions = Functions::Read(table);
+        let functions = KernelFunctions::Read(table);
         Ok(Self { functions, module_names, modules, build_id, anchors, ..Self::default() })
     }
 
@@ -172,7 +172,7 @@ impl KernelSymbols {
             address,
             size: u32::try_from(end - function.start).ok(),
         });
-        let frames = vec![Frame { function: Some(name), ..Frame::default() }];
+        let frames = vec![SourceFrame { function: Some(name), ..SourceFrame::default() }];
         AddressInfo { symbol, frames, origin: Origin::Kallsyms }
     }
 

@@ -1,9 +1,9 @@
 //! The contents of a Mach-O file for names and stacks.
 
 use super::debug_map::DebugMap;
-use super::images::{Image, id_of, images};
+use super::images::{MachOImage, id_of, images};
 use super::symbols;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::{OpenFile, SymbolsError};
 use nyquist_object::macho::FileKind;
 use nyquist_object::{Architecture, DebugId, MachUuid, ObjectError};
@@ -44,14 +44,14 @@ impl MachoContents {
     /// # Errors
     /// It is a Mach-O file, but is damaged or not supported.
     pub fn of(file: &OpenFile) -> Result<Option<Vec<Self>>, SymbolsError> {
-        match images(&(file.source.clone() as Source)) {
+        match images(&(file.source.clone() as SharedSource)) {
             Ok(images) => Ok(Some(images.iter().map(Self::of_image).collect())),
             Err(ObjectError::NotAnObject) => Ok(None),
             Err(source) => Err(SymbolsError::Object { path: file.path.clone(), source }),
         }
     }
 
-    fn of_image(image: &Image) -> Self {
+    fn of_image(image: &MachOImage) -> Self {
         let has = |name: &str| image.section("__TEXT", name).is_some_and(|section| section.size > 0);
         Self {
             architecture: image.architecture(),

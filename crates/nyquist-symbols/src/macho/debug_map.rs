@@ -2,8 +2,8 @@
 //! Linkers store it in the symbol table as entries for debuggers (Apple's `mach-o/stab.h`; LLVM's `dsymutil`
 //! documents their order).
 
-use super::images::Image;
-use crate::section::Section;
+use super::images::MachOImage;
+use crate::section_contents::SectionContents;
 use nyquist_object::macho::Stab;
 use nyquist_system::OsStrExt as _;
 use std::ffi::OsStr;
@@ -37,7 +37,7 @@ pub(super) struct LinkedFunction {
 
 /// An object file in the symbol table.
 #[derive(Clone, Copy, Debug)]
-struct Object {
+struct DebugMapObject {
     /// The offset of its path in the strings.
     path: u32,
     modified: u64,
@@ -49,16 +49,16 @@ struct Object {
 /// entries can share a long one.
 #[derive(Debug)]
 pub(crate) struct DebugMap {
-    objects: Vec<Object>,
+    objects: Vec<DebugMapObject>,
     /// By address.
     functions: Vec<LinkedFunction>,
-    strings: Section,
+    strings: SectionContents,
 }
 
 impl DebugMap {
     /// Reads the map of an image. `None` if it has none.
-    pub(crate) fn read(image: &Image) -> Option<Self> {
-        let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
+    pub(crate) fn read(image: &MachOImage) -> Option<Self> {
+        let strings = SectionContents::of_range(image.source(), image.symbol_table()?.strings);
         let mut map = Self { objects: Vec::new(), functions: Vec::new(), strings };
         let mut is_inside = false;
         let mut begun: Option<LinkedFunction> = None;
@@ -66,7 +66,11 @@ impl DebugMap {
             match symbol.stab() {
                 Some(Stab::Object) => {
                     is_inside = true;
-                    map.objects.push(Object { path: symbol.name, modified: symbol.value, first_name: None });
+                    map.objects.push(DebugMapObject {
+                        path: symbol.name,
+                        modified: symbol.value,
+                        first_name: None,
+                    });
                 }
                 Some(Stab::Source) => is_inside = false,
                 Some(Stab::Function) if is_inside && symbol.section != 0 => {

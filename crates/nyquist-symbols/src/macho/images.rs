@@ -1,12 +1,12 @@
 //! The Mach-O files in a file, one for each architecture.
 
-use crate::section::Source;
-use nyquist_object::macho::{SourceRange, Universal};
+use crate::section_contents::SharedSource;
+use nyquist_object::macho::{SourceRange, UniversalFile};
 use nyquist_object::{Architecture, DebugId, FileIdentity, MachO, ModuleId, ObjectError};
 use std::sync::Arc;
 
 /// A Mach-O file for one architecture.
-pub(crate) type Image = MachO<Source>;
+pub(crate) type MachOImage = MachO<SharedSource>;
 
 /// The architecture of the machine that this runs on.
 const OWN: Architecture =
@@ -17,8 +17,8 @@ const OWN: Architecture =
 /// # Errors
 /// The file is neither universal nor a Mach-O file of 64 bits, or it is universal and contains no readable
 /// file.
-pub(crate) fn images(source: &Source) -> Result<Vec<Image>, ObjectError> {
-    let universal = match Universal::read(source) {
+pub(crate) fn images(source: &SharedSource) -> Result<Vec<MachOImage>, ObjectError> {
+    let universal = match UniversalFile::read(source) {
         Ok(universal) => universal,
         Err(ObjectError::NotAnObject) => return Ok(vec![MachO::open(source.clone())?]),
         Err(error) => return Err(error),
@@ -27,7 +27,7 @@ pub(crate) fn images(source: &Source) -> Result<Vec<Image>, ObjectError> {
     let mut failed = ObjectError::NotAnObject;
     for slice in universal.slices() {
         let range = SourceRange::new(source.clone(), slice.offset, slice.size);
-        match MachO::open(Arc::new(range) as Source) {
+        match MachO::open(Arc::new(range) as SharedSource) {
             Ok(image) => opened.push(image),
             Err(error) => failed = error,
         }
@@ -36,7 +36,7 @@ pub(crate) fn images(source: &Source) -> Result<Vec<Image>, ObjectError> {
 }
 
 /// The id by which a profile names the file: its UUID or, if it has none, the hash of its code.
-pub(crate) fn id_of(image: &Image) -> Option<DebugId> {
+pub(crate) fn id_of(image: &MachOImage) -> Option<DebugId> {
     if let Some(uuid) = image.uuid() {
         return Some(uuid.debug_id());
     }
@@ -47,7 +47,7 @@ pub(crate) fn id_of(image: &Image) -> Option<DebugId> {
 
 /// The file with this id among the files in one. If no id is given, the file for the current machine, or the
 /// first one.
-pub(crate) fn choose(mut images: Vec<Image>, wanted: Option<DebugId>) -> Option<Image> {
+pub(crate) fn choose(mut images: Vec<MachOImage>, wanted: Option<DebugId>) -> Option<MachOImage> {
     let index = match wanted {
         Some(wanted) => images.iter().position(|image| id_of(image) == Some(wanted))?,
         None => images.iter().position(|image| image.architecture() == OWN).unwrap_or(0),

@@ -10,7 +10,7 @@ mod symbols;
 
 pub use contents::MachoContents;
 pub(crate) use debug_map::DebugMap;
-pub(crate) use images::{Image, choose, id_of, images};
+pub(crate) use images::{MachOImage, choose, id_of, images};
 use objects::ObjectFiles;
 pub(crate) use objects::find_object;
 pub(crate) use shared_cache::{begins_as_cache, ids_in_cache, image_in_cache};
@@ -19,19 +19,19 @@ use crate::breakpad::Breakpad;
 use crate::debug_info::DebugInfo;
 use crate::dwarf::{Dwarf, DwarfFile, SplitFiles};
 use crate::file_kind::FileKind;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::symbol_table::SymbolTable;
 use crate::{OpenFile, SymbolFiles};
-use nyquist_object::elf::Segment;
+use nyquist_object::elf::ElfSegment;
 use nyquist_object::{FileOffset, MachO, Svma};
 use std::path::PathBuf;
 
 /// The files of a module that have symbol tables.
 pub(crate) struct MachoFiles {
     /// The image that was mapped, with its code.
-    binary: Option<Image>,
+    binary: Option<MachOImage>,
     /// The file in its `.dSYM`.
-    debug: Option<Image>,
+    debug: Option<MachOImage>,
 }
 
 /// A module of macOS.
@@ -43,7 +43,7 @@ pub(crate) struct MachoModule {
 impl MachoModule {
     /// Opens the files that were found. `None` if they are not of macOS. Damaged files are left out.
     pub(crate) fn of(found: &SymbolFiles) -> Option<Self> {
-        let source = |file: &OpenFile| file.source.clone() as Source;
+        let source = |file: &OpenFile| file.source.clone() as SharedSource;
         let open = |file: &OpenFile| {
             if begins_as_cache(&source(file)) {
                 return image_in_cache(file, found.slice?).ok().flatten();
@@ -61,14 +61,14 @@ impl MachoModule {
     }
 
     /// Opens a file that is in memory.
-    pub(crate) fn of_image(source: &Source) -> Option<Self> {
+    pub(crate) fn of_image(source: &SharedSource) -> Option<Self> {
         let image = choose(images(source).ok()?, None)?;
         Self::join(Some(image), None, None, Vec::new())
     }
 
     fn join(
-        binary: Option<Image>,
-        debug: Option<Image>,
+        binary: Option<MachOImage>,
+        debug: Option<MachOImage>,
         breakpad: Option<Breakpad>,
         folders: Vec<PathBuf>,
     ) -> Option<Self> {
@@ -85,7 +85,7 @@ impl MachoModule {
 }
 
 /// The DWARF in one file.
-fn dwarf(file: &Image) -> Option<DebugInfo> {
+fn dwarf(file: &MachOImage) -> Option<DebugInfo> {
     let main = DwarfFile::open_macho(file)?;
     let code = file.sections().iter().filter(|section| section.is_code());
     let first_code = code.map(|section| section.address.0).min().unwrap_or(0);
@@ -99,13 +99,13 @@ impl MachoFiles {
     }
 
     /// The image that was mapped.
-    pub(crate) fn binary(&self) -> Option<&Image> {
+    pub(crate) fn binary(&self) -> Option<&MachOImage> {
         self.binary.as_ref()
     }
 
     /// The segments of the image as the loader maps them, as ELF segments.
-    pub(crate) fn segments(image: &Image) -> Vec<Segment> {
-        let segment = |segment: &nyquist_object::macho::Segment| Segment {
+    pub(crate) fn segments(image: &MachOImage) -> Vec<ElfSegment> {
+        let segment = |segment: &nyquist_object::macho::MachOSegment| ElfSegment {
             offset: FileOffset(segment.bytes.offset.0),
             address: segment.address,
             file_size: segment.bytes.size,
@@ -135,7 +135,7 @@ impl MachoFiles {
 
     /// Where functions begin (`LC_FUNCTION_STARTS`), in order.
     fn function_starts(&self) -> Vec<u64> {
-        let of = |image: &Image| {
+        let of = |image: &MachOImage| {
             let starts = image.function_starts().unwrap_or_default();
             let base = image.image_base();
             starts.into_iter().map(|start| start.to_svma(base).0).collect::<Vec<_>>()

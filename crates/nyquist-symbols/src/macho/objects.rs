@@ -2,12 +2,12 @@
 //! file that its function came from, and is looked up there.
 
 use super::debug_map::{DebugMap, ObjectPath};
-use super::images::{Image, images};
+use super::images::{MachOImage, images};
 use super::symbols::NameReader;
 use crate::debug_answer::DebugAnswer;
 use crate::dwarf::{Dwarf, DwarfFile, Scratch, SplitFiles};
-use crate::find::{Outcome, open_source};
-use crate::section::Source;
+use crate::find::{AttemptOutcome, open_source};
+use crate::section_contents::SharedSource;
 use nyquist_object::macho::{self, SourceRange};
 use nyquist_object::{Architecture, Archive, FileSource, Svma};
 use rustc_hash::FxHashMap;
@@ -35,7 +35,7 @@ pub(crate) struct ObjectFiles {
 
 /// An archive of object files, and its table of contents.
 struct OpenArchive {
-    source: Source,
+    source: SharedSource,
     archive: Archive,
 }
 
@@ -47,7 +47,7 @@ struct ObjectFile {
 }
 
 /// A wanted address in an object file.
-struct Translated {
+struct TranslatedAddress {
     unit: u64,
     address: u64,
     /// Its index among the wanted addresses.
@@ -58,7 +58,7 @@ struct Translated {
 
 impl ObjectFiles {
     /// Reads the list of an image's object files. `None` if the image does not have it.
-    pub(super) fn of(image: &Image, folders: Vec<PathBuf>) -> Option<Self> {
+    pub(super) fn of(image: &MachOImage, folders: Vec<PathBuf>) -> Option<Self> {
         let map = DebugMap::read(image)?;
         let held = (0..map.len()).map(|_| OnceLock::new()).collect();
         let (held_count, archives) = (AtomicUsize::new(0), Mutex::default());
@@ -91,12 +91,12 @@ impl ObjectFiles {
         found
     }
 
-    fn translate(&self, file: &ObjectFile, number: usize, address: u64) -> Option<Translated> {
+    fn translate(&self, file: &ObjectFile, number: usize, address: u64) -> Option<TranslatedAddress> {
         let function = self.map.find(address)?;
         let start = (*file.functions.get(&self.map.name(function)?)?)?;
         let shift = function.start.wrapping_sub(start);
         let address = address.wrapping_sub(shift);
-        Some(Translated { unit: file.dwarf.unit_of(address)?, address, number, shift })
+        Some(TranslatedAddress { unit: file.dwarf.unit_of(address)?, address, number, shift })
     }
 
     /// Whether an object file names a source file.
@@ -128,18 +128,18 @@ impl ObjectFiles {
     }
 
     /// The file, or all members with this name and time.
-    fn sources(&self, path: &ObjectPath) -> Vec<Source> {
+    fn sources(&self, path: &ObjectPath) -> Vec<SharedSource> {
         let Some(member) = &path.member else {
-            let found = find_object(path, &self.folders, |_, outcome| *outcome == Outcome::Used);
-            return found.map(|(_, source)| source as Source).into_iter().collect();
+            let found = find_object(path, &self.folders, |_, outcome| *outcome == AttemptOutcome::Used);
+            return found.map(|(_, source)| source as SharedSource).into_iter().collect();
         };
         let Some(open) = self.archive(path) else { return Vec::new() };
         let members = open.archive.members().iter();
         let members = members.filter(|found| {
             found.name == *member && path.modified.is_none_or(|modified| modified == found.modified)
         });
-        let range = |member: &nyquist_object::Member| {
-            Arc::new(SourceRange::new(open.source.clone(), member.offset, member.size)) as Source
+        let range = |member: &nyquist_object::ArchiveMember| {
+            Arc::new(SourceRange::new(open.source.clone(), member.offset, member.size)) as SharedSource
         };
         members.map(range).collect()
     }
@@ -147,8 +147,9 @@ impl ObjectFiles {
     fn archive(&self, path: &ObjectPath) -> Option<Arc<OpenArchive>> {
         let mut archives = self.archives.lock().unwrap_or_else(PoisonError::into_inner);
         let open = || {
-            let (_, source) = find_object(path, &self.folders, |_, outcome| *outcome == Outcome::Used)?;
-            let source = source as Source;
+            let (_, source) =
+                find_object(path, &self.folders, |_, outcome| *outcome == AttemptOutcome::Used)?;
+            let source = source as SharedSource;
             let archive = Archive::read(&source).ok()?;
             Some(Arc::new(OpenArchive { source, archive }))
         };
@@ -162,7 +163,7 @@ impl ObjectFiles {
 pub(crate) fn find_object(
     object: &ObjectPath,
     folders: &[PathBuf],
-    mut tried: impl FnMut(&Path, &Outcome) -> bool,
+    mut tried: impl FnMut(&Path, &AttemptOutcome) -> bool,
 ) -> Option<(PathBuf, Arc<FileSource>)> {
     let below = object.file.strip_prefix("/").unwrap_or(&object.file);
     let name = Path::new(object.file.file_name()?);
@@ -172,7 +173,7 @@ pub(crate) fn find_object(
         let opened = open_source(&place);
         let outcome = match &opened {
             Ok(source) if object.member.is_none() => check_time(source, object.modified),
-            Ok(_) => Outcome::Used,
+            Ok(_) => AttemptOutcome::Used,
             Err(outcome) => outcome.clone(),
         };
         if tried(&place, &outcome) {
@@ -182,15 +183,19 @@ pub(crate) fn find_object(
     None
 }
 
-fn check_time(source: &FileSource, wanted: Option<u64>) -> Outcome {
-    let Some(wanted) = wanted else { return Outcome::Used };
+fn check_time(source: &FileSource, wanted: Option<u64>) -> AttemptOutcome {
+    let Some(wanted) = wanted else { return AttemptOutcome::Used };
     let time = source.file().metadata().and_then(|metadata| metadata.modified());
     let seconds = time.ok().and_then(|time| Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs()));
-    if seconds == Some(wanted) { Outcome::Used } else { Outcome::OtherIdentity("it was modified".to_owned()) }
+    if seconds == Some(wanted) {
+        AttemptOutcome::Used
+    } else {
+        AttemptOutcome::OtherIdentity("it was modified".to_owned())
+    }
 }
 
 impl ObjectFile {
-    fn open(source: &Source, architecture: Architecture) -> Option<Self> {
+    fn open(source: &SharedSource, architecture: Architecture) -> Option<Self> {
         let mut images = images(source).ok()?.into_iter();
         let image = images.find(|image| image.architecture() == architecture)?;
         let main = DwarfFile::open_macho(&image)?;
@@ -200,11 +205,11 @@ impl ObjectFile {
 }
 
 /// The address of each function of an object file. `None` without a symbol table.
-fn functions(image: &Image) -> Option<FxHashMap<Vec<u8>, Option<u64>>> {
+fn functions(image: &MachOImage) -> Option<FxHashMap<Vec<u8>, Option<u64>>> {
     let mut names = NameReader::of(image)?;
     let mut functions = FxHashMap::default();
     for symbol in image.symbols().ok()? {
-        if !symbol.section_of(image.sections()).is_some_and(macho::Section::is_code) {
+        if !symbol.section_of(image.sections()).is_some_and(macho::MachOSection::is_code) {
             continue;
         }
         let Some(name) = names.read(symbol.name) else { continue };

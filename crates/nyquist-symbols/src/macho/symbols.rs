@@ -1,10 +1,10 @@
 //! The names in a Mach-O file: its symbol table, its exports, the stubs of imported functions, and stand-ins
 //! for functions without a name.
 
-use super::images::Image;
+use super::images::MachOImage;
 use crate::Origin;
 use crate::named_range::{NamedRange, up_to_next};
-use crate::section::Section;
+use crate::section_contents::SectionContents;
 use crate::symbol_table::{SymbolTable, UnsizedSymbol};
 use nyquist_object::macho::Symbol;
 use std::ops::Range;
@@ -15,15 +15,15 @@ const MAX_RATIO: u64 = 8;
 
 /// Reads many names of one file. Hostile ones share the end of a very long one.
 pub(super) struct NameReader {
-    strings: Section,
+    strings: SectionContents,
     /// How many bytes may still be read.
     left: u64,
 }
 
 impl NameReader {
     /// The names of a file. `None` if it has no symbol table.
-    pub(super) fn of(file: &Image) -> Option<Self> {
-        let strings = Section::of_range(file.source(), file.symbol_table()?.strings);
+    pub(super) fn of(file: &MachOImage) -> Option<Self> {
+        let strings = SectionContents::of_range(file.source(), file.symbol_table()?.strings);
         let left = strings.len().saturating_mul(MAX_RATIO);
         Some(Self { strings, left })
     }
@@ -40,15 +40,15 @@ impl NameReader {
 }
 
 /// The functions in the symbol table. A function ends at the next start in `starts`, which is sorted.
-pub(super) fn table(file: &Image, starts: &[u64]) -> Option<SymbolTable> {
-    let strings = Section::of_range(file.source(), file.symbol_table()?.strings);
+pub(super) fn table(file: &MachOImage, starts: &[u64]) -> Option<SymbolTable> {
+    let strings = SectionContents::of_range(file.source(), file.symbol_table()?.strings);
     let symbols = file.symbols().ok()?;
     let symbols = symbols.iter().filter_map(|symbol| function(symbol, file, starts));
     SymbolTable::of_unsized(symbols, strings)
 }
 
 /// A symbol that names code.
-fn function(symbol: &Symbol, file: &Image, starts: &[u64]) -> Option<UnsizedSymbol> {
+fn function(symbol: &Symbol, file: &MachOImage, starts: &[u64]) -> Option<UnsizedSymbol> {
     let section = symbol.section_of(file.sections()).filter(|section| section.is_code())?;
     let end = section.address.0.saturating_add(section.size);
     let is_inside = symbol.name != 0 && symbol.value >= section.address.0;
@@ -64,13 +64,13 @@ fn next(starts: &[u64], address: u64) -> u64 {
 }
 
 /// The ranges of the sections with code.
-fn code(file: &Image) -> Vec<Range<u64>> {
+fn code(file: &MachOImage) -> Vec<Range<u64>> {
     let sections = file.sections().iter().filter(|section| section.is_code());
     sections.map(|section| section.address.0..section.address.0.saturating_add(section.size)).collect()
 }
 
 /// The functions that are exported, with their names.
-pub(super) fn exported(image: &Image) -> Vec<(u64, Vec<u8>)> {
+pub(super) fn exported(image: &MachOImage) -> Vec<(u64, Vec<u8>)> {
     let code = code(image);
     let exports = image.exports().unwrap_or_default().into_iter();
     let exports = exports.map(|export| (export.address.0, without_underscore(export.name)));
@@ -78,7 +78,7 @@ pub(super) fn exported(image: &Image) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// The table of the exported functions. A function ends at the next start in `starts`.
-pub(super) fn exports(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
+pub(super) fn exports(image: &MachOImage, starts: &[u64]) -> Option<SymbolTable> {
     let mut ranges = up_to_next(exported(image), &code(image));
     for range in &mut ranges {
         range.end = range.end.min(next(starts, range.start));
@@ -87,7 +87,7 @@ pub(super) fn exports(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
 }
 
 /// The stubs through which functions of other libraries are called.
-pub(super) fn stubs(image: &Image) -> Option<SymbolTable> {
+pub(super) fn stubs(image: &MachOImage) -> Option<SymbolTable> {
     let mut names = NameReader::of(image)?;
     let stubs = image.stubs().ok().filter(|stubs| !stubs.is_empty())?;
     let symbols = image.symbols().ok()?;
@@ -100,7 +100,7 @@ pub(super) fn stubs(image: &Image) -> Option<SymbolTable> {
 
 /// The functions of which only the start is known, with stand-ins for names. The entry point is named `main`
 /// by convention.
-pub(super) fn unnamed(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
+pub(super) fn unnamed(image: &MachOImage, starts: &[u64]) -> Option<SymbolTable> {
     let main = image.main_function().map(|main| main.0);
     let name = |&start: &u64| {
         let relative = start.wrapping_sub(image.image_base().0);

@@ -1,7 +1,7 @@
 //! Answers for addresses: those that came with the profile, cached ones, and looked-up ones.
 
 use super::ModuleSymbols;
-use super::functions::Functions;
+use super::functions::ModuleFunctions;
 use crate::AddressInfo;
 use crate::cache::{Extent, push_unless_covered};
 use crate::debug_info::DebugInfo;
@@ -50,7 +50,7 @@ impl ModuleSymbols {
     pub(crate) fn keep_answers<'a>(
         &self,
         answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>,
-        functions: Option<&Functions<'_>>,
+        functions: Option<&ModuleFunctions<'_>>,
     ) {
         // Debug info that was never opened is not the source of any answer.
         let opened = self.debug_info.get();

@@ -3,9 +3,9 @@
 use super::ModuleSymbols;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::macho::MachoFiles;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::{Disassembly, DisassemblyError};
-use nyquist_object::elf::Segment;
+use nyquist_object::elf::ElfSegment;
 use nyquist_object::{Architecture, ByteSource, RelativeAddress, Svma};
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ impl ModuleSymbols {
     }
 
     /// The binary's instruction set, its mapped segments, and its bytes.
-    fn binary(&self) -> Option<(Architecture, Cow<'_, [Segment]>, &Source)> {
+    fn binary(&self) -> Option<(Architecture, Cow<'_, [ElfSegment]>, &SharedSource)> {
         if let Some(pe) = &self.pe {
             return Some((pe.architecture(), pe.segments().into(), pe.source()));
         }
@@ -42,13 +42,13 @@ impl ModuleSymbols {
     /// The bytes of the code at `start`, up to the end of their segment.
     fn code(
         &self,
-        segments: &[Segment],
-        source: &Source,
+        segments: &[ElfSegment],
+        source: &SharedSource,
         start: RelativeAddress,
         size: u32,
     ) -> Result<Vec<u8>, DisassemblyError> {
         let address = self.svma(start);
-        let inside = |segment: &&Segment| {
+        let inside = |segment: &&ElfSegment| {
             let offset = address.offset_from(segment.address);
             segment.executable && offset.is_some_and(|offset| offset < segment.file_size)
         };

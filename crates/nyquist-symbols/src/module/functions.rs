@@ -8,13 +8,13 @@ use crate::macho::MachoFiles;
 use crate::mini_debug_info::mini_debug_info;
 use crate::symbol_table::{SymbolTable, TableSymbol};
 use crate::windows::image_symbols;
-use crate::{AddressInfo, Frame, Origin, Reason, Symbol};
+use crate::{AddressInfo, Origin, Reason, SourceFrame, Symbol};
 use nyquist_object::{RelativeAddress, Svma};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// A module's symbol tables, as far as they are read.
-pub(crate) struct Functions<'a> {
+pub(crate) struct ModuleFunctions<'a> {
     module: &'a ModuleSymbols,
     tables: &'a [SymbolTable],
 }
@@ -25,8 +25,8 @@ pub(crate) type FunctionPosition = (usize, usize);
 
 impl ModuleSymbols {
     /// All functions.
-    pub(crate) fn functions(&self) -> Functions<'_> {
-        Functions { module: self, tables: self.tables.get_or_init(|| self.read_tables()) }
+    pub(crate) fn functions(&self) -> ModuleFunctions<'_> {
+        ModuleFunctions { module: self, tables: self.tables.get_or_init(|| self.read_tables()) }
     }
 
     fn read_tables(&self) -> Vec<SymbolTable> {
@@ -63,7 +63,7 @@ impl ModuleSymbols {
     }
 }
 
-impl<'a> Functions<'a> {
+impl<'a> ModuleFunctions<'a> {
     /// The module of the functions.
     pub(crate) fn module(&self) -> &'a ModuleSymbols {
         self.module
@@ -140,7 +140,7 @@ impl<'a> Functions<'a> {
         };
         let mut found = found.unwrap_or_default();
         if found.frames.is_empty() && function.is_some() {
-            found.frames.push(Frame::default());
+            found.frames.push(SourceFrame::default());
         }
         if let (Some(outermost), Some(function)) = (found.frames.last_mut(), &function) {
             // A mangled symbol has the whole path of a function, but a plain name in the debug info does not.

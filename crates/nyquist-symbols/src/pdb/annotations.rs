@@ -13,9 +13,9 @@ pub(super) struct InlineLine {
 }
 
 /// Reads numbers of one, two or four bytes. The highest bits of the first byte determine the size.
-struct Numbers<'a>(std::slice::Iter<'a, u8>);
+struct AnnotationNumbers<'a>(std::slice::Iter<'a, u8>);
 
-impl Numbers<'_> {
+impl AnnotationNumbers<'_> {
     fn unsigned(&mut self) -> Option<u32> {
         let first = u32::from(*self.0.next()?);
         let mut more = |high: u32, count: u32| {
@@ -43,15 +43,15 @@ fn signed(value: u32) -> i32 {
 /// The lines of the program `annotations`, beginning at the start of the inlined function. A damaged program
 /// has the lines before the damage.
 pub(super) fn run(annotations: &[u8], start: SourceLocation) -> Vec<InlineLine> {
-    let mut machine = Machine { offset: 0, place: start, lines: Vec::new(), is_open: false };
-    let mut numbers = Numbers(annotations.iter());
+    let mut machine = AnnotationMachine { offset: 0, place: start, lines: Vec::new(), is_open: false };
+    let mut numbers = AnnotationNumbers(annotations.iter());
     while machine.step(&mut numbers).is_some() {}
     // The last line has no end if its length is missing.
     machine.lines.retain(|line| line.start < line.end);
     machine.lines
 }
 
-struct Machine {
+struct AnnotationMachine {
     offset: u32,
     place: SourceLocation,
     lines: Vec<InlineLine>,
@@ -59,8 +59,8 @@ struct Machine {
     is_open: bool,
 }
 
-impl Machine {
-    fn step(&mut self, numbers: &mut Numbers<'_>) -> Option<()> {
+impl AnnotationMachine {
+    fn step(&mut self, numbers: &mut AnnotationNumbers<'_>) -> Option<()> {
         match numbers.unsigned()? {
             1 => self.offset = numbers.unsigned()?,
             3 => {

@@ -28,7 +28,7 @@ const CONTRIBUTIONS_2: u32 = 0xeffe_0000 + 20_140_516;
 
 /// An object file that the program was linked from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Module {
+pub(super) struct PdbModule {
     /// The stream of its symbols and lines.
     pub(super) stream: usize,
     pub(super) symbols_len: u32,
@@ -37,7 +37,7 @@ pub(super) struct Module {
     pub(super) lines_len: u32,
 }
 
-impl Module {
+impl PdbModule {
     /// The part of its stream with lines.
     pub(super) fn lines<'a>(&self, stream: &'a [u8]) -> &'a [u8] {
         let start = (self.symbols_len as usize).saturating_add(self.old_lines_len as usize);
@@ -48,7 +48,7 @@ impl Module {
 
 /// A piece of code and the object file that it is from.
 #[derive(Clone, Copy, Debug)]
-struct Contribution {
+struct SectionContribution {
     start: u32,
     end: u32,
     module: u16,
@@ -56,18 +56,18 @@ struct Contribution {
 
 /// Code that was moved after linking: each address, and the old or new address of the code from there on.
 #[derive(Clone, Debug, Default)]
-struct Moved(Vec<[u32; 2]>);
+struct AddressMap(Vec<[u32; 2]>);
 
 /// The program as a whole.
 #[derive(Debug)]
-pub(crate) struct Program {
-    pub(super) modules: Vec<Module>,
+pub(crate) struct PdbProgram {
+    pub(super) modules: Vec<PdbModule>,
     /// By address.
-    contributions: Vec<Contribution>,
+    contributions: Vec<SectionContribution>,
     /// The addresses of the sections, in the numbering of symbols.
     sections: Vec<Range<u32>>,
-    to_source: Moved,
-    from_source: Moved,
+    to_source: AddressMap,
+    from_source: AddressMap,
     /// The stream of public symbols.
     pub(super) symbol_stream: Option<usize>,
     /// The stream of strings.
@@ -91,14 +91,14 @@ pub(crate) fn debug_id(msf: &Msf) -> Result<DebugId, ObjectError> {
 }
 
 /// The parts of the DBI stream, by their lengths, and the streams that its header names.
-struct Header {
+struct DbiHeader {
     symbol_stream: u16,
     modules: Range<usize>,
     contributions: Range<usize>,
     streams: Range<usize>,
 }
 
-impl Header {
+impl DbiHeader {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let mut cursor = Cursor::new(bytes, 20, true);
         let symbol_stream = cursor.u16()?;
@@ -123,10 +123,10 @@ impl Header {
     }
 }
 
-impl Program {
+impl PdbProgram {
     pub(super) fn read(msf: &Msf) -> Result<Self, ObjectError> {
         let dbi = msf.read(DBI_STREAM)?;
-        let header = Header::parse(&dbi).ok_or_else(|| malformed("the DBI stream is cut off"))?;
+        let header = DbiHeader::parse(&dbi).ok_or_else(|| malformed("the DBI stream is cut off"))?;
         let streams = dbi.get(header.streams).unwrap_or_default();
         let stream = |number: usize| {
             let number = streams.get(2 * number..)?.first_chunk().copied().map(u16::from_le_bytes)?;
@@ -178,7 +178,7 @@ impl Program {
     }
 }
 
-impl Moved {
+impl AddressMap {
     fn map(&self, address: u32) -> Option<u32> {
         if self.0.is_empty() {
             return Some(address);
@@ -189,12 +189,12 @@ impl Moved {
     }
 }
 
-fn moved(msf: &Msf, stream: Option<usize>) -> Moved {
+fn moved(msf: &Msf, stream: Option<usize>) -> AddressMap {
     let bytes = stream.and_then(|stream| msf.read(stream).ok()).unwrap_or_default();
     let words: Vec<u32> = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
     let mut moved = words.as_chunks().0.to_vec();
     moved.sort_unstable();
-    Moved(moved)
+    AddressMap(moved)
 }
 
 /// The addresses of the sections, by the headers as they are in an image.
@@ -207,7 +207,7 @@ fn sections(headers: &[u8]) -> Vec<Range<u32>> {
     headers.as_chunks().0.iter().map(section).collect()
 }
 
-fn modules(mut bytes: &[u8]) -> Vec<Module> {
+fn modules(mut bytes: &[u8]) -> Vec<PdbModule> {
     let mut modules = Vec::new();
     while modules.len() < MAX_MODULES
         && let Some((module, len)) = module(bytes)
@@ -219,7 +219,7 @@ fn modules(mut bytes: &[u8]) -> Vec<Module> {
 }
 
 /// An entry of the list of modules, and its length.
-fn module(bytes: &[u8]) -> Option<(Module, usize)> {
+fn module(bytes: &[u8]) -> Option<(PdbModule, usize)> {
     let mut cursor = Cursor::new(bytes, 34, true);
     let stream = cursor.u16()?;
     let (symbols_len, old_lines_len, lines_len) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
@@ -227,14 +227,14 @@ fn module(bytes: &[u8]) -> Option<(Module, usize)> {
     cursor.string()?;
     cursor.string()?;
     // A missing stream has an unused number.
-    let module = Module { stream: stream.into(), symbols_len, old_lines_len, lines_len };
+    let module = PdbModule { stream: stream.into(), symbols_len, old_lines_len, lines_len };
     Some((module, cursor.position().next_multiple_of(4)))
 }
 
-/// The names of the modules, in the order of [`Program::modules`].
+/// The names of the modules, in the order of [`PdbProgram::modules`].
 pub(super) fn module_names(msf: &Msf) -> Vec<Vec<u8>> {
     let dbi = msf.read(DBI_STREAM).unwrap_or_default();
-    let range = Header::parse(&dbi).map(|header| header.modules).unwrap_or_default();
+    let range = DbiHeader::parse(&dbi).map(|header| header.modules).unwrap_or_default();
     let mut bytes = dbi.get(range).unwrap_or_default();
     let mut names = Vec::new();
     while names.len() < MAX_MODULES
@@ -246,7 +246,7 @@ pub(super) fn module_names(msf: &Msf) -> Vec<Vec<u8>> {
     names
 }
 
-fn contributions(bytes: &[u8], sections: &[Range<u32>]) -> Vec<Contribution> {
+fn contributions(bytes: &[u8], sections: &[Range<u32>]) -> Vec<SectionContribution> {
     let size = match Cursor::new(bytes, 0, true).u32() {
         Some(CONTRIBUTIONS_60) => 28,
         Some(CONTRIBUTIONS_2) => 32,
@@ -260,7 +260,7 @@ fn contributions(bytes: &[u8], sections: &[Range<u32>]) -> Vec<Contribution> {
         cursor.seek(16);
         let module = cursor.u16()?;
         let start = sections.get(section)?.start.checked_add(offset)?;
-        Some(Contribution { start, end: start.saturating_add(size), module })
+        Some(SectionContribution { start, end: start.saturating_add(size), module })
     };
     let mut contributions: Vec<_> =
         bytes.get(4..).unwrap_or_default().chunks_exact(size).filter_map(read).collect();

@@ -2,7 +2,7 @@
 //! of another object file may be inlined. Each module lists what it imports from which others, and what it
 //! exports.
 
-use super::dbi::{Program, module_names};
+use super::dbi::{PdbProgram, module_names};
 use super::lines::Lines;
 use super::msf::Msf;
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ pub(super) struct Imports {
 
 impl Imports {
     /// The number in the program that another module, `name`, exports under the number `local`.
-    pub(super) fn global(&self, name: &str, local: u32, msf: &Msf, program: &Program) -> Option<u32> {
+    pub(super) fn global(&self, name: &str, local: u32, msf: &Msf, program: &PdbProgram) -> Option<u32> {
         let modules = self.modules.get_or_init(|| {
             let names = module_names(msf).into_iter();
             names.map(|name| name.to_ascii_lowercase()).zip(0..).collect()
@@ -28,7 +28,7 @@ impl Imports {
         self.exports_of(number, msf, program)?.get(&local).copied()
     }
 
-    fn exports_of(&self, number: usize, msf: &Msf, program: &Program) -> Option<Arc<FxHashMap<u32, u32>>> {
+    fn exports_of(&self, number: usize, msf: &Msf, program: &PdbProgram) -> Option<Arc<FxHashMap<u32, u32>>> {
         let lock = || self.exports.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(&number) {
             return Some(known.clone());

@@ -1,7 +1,7 @@
 //! Lines: the part of a module's stream after its symbols (LLVM, "CodeView Type Records" and
 //! `DebugSubsection.h`; Microsoft's `cvinfo.h`, "Line number and file information").
 
-use super::dbi::Program;
+use super::dbi::PdbProgram;
 use nyquist_object::Cursor;
 use rustc_hash::FxHashMap;
 
@@ -131,7 +131,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The places of the code at each of `wanted`, which are sorted.
-    pub(super) fn find(&self, program: &Program, wanted: &[u32]) -> Vec<Option<SourceLocation>> {
+    pub(super) fn find(&self, program: &PdbProgram, wanted: &[u32]) -> Vec<Option<SourceLocation>> {
         let mut found = vec![None; wanted.len()];
         for (_, contents) in subsections(self.bytes).filter(|(kind, _)| *kind == LINES) {
             find_in(contents, program, wanted, &mut found);
@@ -144,7 +144,7 @@ impl<'a> Lines<'a> {
 /// files.
 fn find_in(
     bytes: &[u8],
-    program: &Program,
+    program: &PdbProgram,
     wanted: &[u32],
     found: &mut [Option<SourceLocation>],
 ) -> Option<()> {

@@ -14,19 +14,19 @@ mod types;
 
 pub(crate) use msf::{MAGIC, Msf};
 
-use crate::Frame;
+use crate::SourceFrame;
 use crate::allowance::Allowance;
 use crate::debug_answer::DebugAnswer;
 use crate::named_range::{NamedRange, up_to_next};
-use crate::section::Source;
-use dbi::{Module, Program};
+use crate::section_contents::SharedSource;
+use dbi::{PdbModule, PdbProgram};
 use imports::Imports;
 use lines::{Lines, SourceLocation};
 use nyquist_object::{DebugId, ObjectError, Svma};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use symbols::{InlineSite, Procedure, ProcedureName, Scope, records};
+use symbols::{InlineSite, Procedure, ProcedureName, ScopeChange, records};
 use type_names::TypeNames;
 
 /// How deeply scopes may nest.
@@ -38,7 +38,7 @@ const MAX_SITES: usize = 1 << 16;
 /// The debug info of one program, and the base of its image.
 pub(crate) struct Pdb {
     msf: Msf,
-    program: Program,
+    program: PdbProgram,
     /// The image base, which is subtracted from requested addresses.
     image_base: u64,
     types: TypeNames,
@@ -51,12 +51,12 @@ pub(crate) struct Pdb {
 const IMPORTED: u32 = 0x8000_0000;
 
 /// The id of a PDB.
-pub(crate) fn debug_id(source: Source) -> Result<DebugId, ObjectError> {
+pub(crate) fn debug_id(source: SharedSource) -> Result<DebugId, ObjectError> {
     dbi::debug_id(&Msf::open(source)?)
 }
 
 /// A function with some of the wanted addresses in it.
-struct Hit<'a> {
+struct FunctionHit<'a> {
     procedure: Procedure<'a>,
     start: u32,
     /// The indices of its addresses among the wanted ones.
@@ -72,7 +72,7 @@ struct ObjectLookup<'a> {
     lines: Lines<'a>,
 }
 
-impl Hit<'_> {
+impl FunctionHit<'_> {
     /// The range of the hit's addresses that are between two offsets in the function.
     fn wanted_in(&self, wanted: &[u32], start: u32, end: u32) -> Range<usize> {
         let own = wanted.get(self.wanted.clone()).unwrap_or_default();
@@ -84,9 +84,9 @@ impl Hit<'_> {
 
 impl Pdb {
     /// Reads the PDB's description of the whole program. `image_base` is subtracted from requested addresses.
-    pub(crate) fn open(source: Source, image_base: Svma) -> Result<Self, ObjectError> {
+    pub(crate) fn open(source: SharedSource, image_base: Svma) -> Result<Self, ObjectError> {
         let msf = Msf::open(source)?;
-        let program = Program::read(&msf)?;
+        let program = PdbProgram::read(&msf)?;
         let types = TypeNames::new(&msf);
         Ok(Self {
             msf,
@@ -113,7 +113,7 @@ impl Pdb {
     fn public_functions(&self) -> Vec<(u64, Vec<u8>)> {
         let bytes =
             self.program.symbol_stream.and_then(|stream| self.msf.read(stream).ok()).unwrap_or_default();
-        let named = |record: symbols::Record<'_>| {
+        let named = |record: symbols::SymbolRecord<'_>| {
             let (section, offset, name) = record.public_function()?;
             let address = self.program.image_address(self.program.address(section, offset)?)?;
             Some((self.image_base.checked_add(address.into())?, record.bytes.get(name)?.to_vec()))
@@ -156,7 +156,7 @@ impl Pdb {
 
     fn look_up_sorted(
         &self,
-        module: &Module,
+        module: &PdbModule,
         stream: &[u8],
         wanted: &[u32],
         allowance: &mut Allowance,
@@ -178,50 +178,52 @@ impl Pdb {
     }
 
     /// The functions that contain wanted addresses, with the calls that were inlined into them.
-    fn hits<'a>(&self, symbols: &'a [u8], wanted: &[u32]) -> Vec<Hit<'a>> {
-        let mut hits: Vec<Hit<'a>> = Vec::new();
+    fn hits<'a>(&self, symbols: &'a [u8], wanted: &[u32]) -> Vec<FunctionHit<'a>> {
+        let mut hits: Vec<FunctionHit<'a>> = Vec::new();
         // For each open scope, whether it belongs to the last hit, and whether it is an inlined call.
         let mut open: Vec<(bool, bool)> = Vec::new();
         for record in records(symbols, 4) {
             let scope = record.scope();
-            if matches!(scope, Scope::None) || (open.len() >= MAX_DEPTH && !matches!(scope, Scope::End)) {
+            if matches!(scope, ScopeChange::None)
+                || (open.len() >= MAX_DEPTH && !matches!(scope, ScopeChange::End))
+            {
                 continue;
             }
             match scope {
-                Scope::End => {
+                ScopeChange::End => {
                     open.pop();
                 }
-                Scope::Procedure(procedure) => {
+                ScopeChange::Procedure(procedure) => {
                     let hit = self.hit(procedure, wanted);
                     open.push((hit.is_some(), false));
                     hits.extend(hit);
                 }
-                Scope::Inline(site) => {
+                ScopeChange::Inline(site) => {
                     let is_hit = open.last().is_some_and(|(is_hit, _)| *is_hit);
                     if let Some(hit) = hits.last_mut().filter(|hit| is_hit && hit.sites.len() < MAX_SITES) {
                         hit.sites.push((open.iter().filter(|(_, is_inline)| *is_inline).count(), site));
                     }
                     open.push((is_hit, true));
                 }
-                Scope::Other => open.push((open.last().is_some_and(|(is_hit, _)| *is_hit), false)),
-                Scope::None => {}
+                ScopeChange::Other => open.push((open.last().is_some_and(|(is_hit, _)| *is_hit), false)),
+                ScopeChange::None => {}
             }
         }
         hits
     }
 
-    fn hit<'a>(&self, procedure: Procedure<'a>, wanted: &[u32]) -> Option<Hit<'a>> {
+    fn hit<'a>(&self, procedure: Procedure<'a>, wanted: &[u32]) -> Option<FunctionHit<'a>> {
         let start = self.program.address(procedure.section, procedure.offset)?;
         let end = start.checked_add(procedure.size)?;
         let first = wanted.partition_point(|address| *address < start);
         let after = wanted.partition_point(|address| *address < end);
-        (first < after).then(|| Hit { procedure, start, wanted: first..after, sites: Vec::new() })
+        (first < after).then(|| FunctionHit { procedure, start, wanted: first..after, sites: Vec::new() })
     }
 
     /// Answers for the wanted addresses in one function.
     fn symbolicate_hit(
         &self,
-        hit: &Hit<'_>,
+        hit: &FunctionHit<'_>,
         symbols: &[u8],
         requested: &ObjectLookup<'_>,
         found: &mut [DebugAnswer],
@@ -231,7 +233,7 @@ impl Pdb {
         let name: Option<Arc<str>> = self.procedure_name(&hit.procedure, symbols, lines).map(Arc::from);
         let end = hit.start.saturating_add(hit.procedure.size);
         let range = self.image_range(hit.start..end);
-        let mut chains: Vec<Vec<Frame>> = hit
+        let mut chains: Vec<Vec<SourceFrame>> = hit
             .wanted
             .clone()
             .map(|number| vec![self.frame(name.clone(), places.get(number).copied().flatten(), lines)])
@@ -253,8 +255,8 @@ impl Pdb {
         depth: usize,
         site: &InlineSite<'_>,
         requested: &ObjectLookup<'_>,
-        hit: &Hit<'_>,
-        chains: &mut [Vec<Frame>],
+        hit: &FunctionHit<'_>,
+        chains: &mut [Vec<SourceFrame>],
         allowance: &mut Allowance,
     ) {
         let ObjectLookup { wanted, lines, .. } = requested;
@@ -292,7 +294,7 @@ impl Pdb {
         match procedure.name {
             ProcedureName::PartOf(section, offset) => {
                 let whole = records(symbols, 4).find_map(|record| match record.scope() {
-                    Scope::Procedure(whole) if (whole.section, whole.offset) == (section, offset) => {
+                    ScopeChange::Procedure(whole) if (whole.section, whole.offset) == (section, offset) => {
                         Some(whole)
                     }
                     _ => None,
@@ -303,11 +305,16 @@ impl Pdb {
         }
     }
 
-    fn frame(&self, function: Option<Arc<str>>, place: Option<SourceLocation>, lines: &Lines<'_>) -> Frame {
+    fn frame(
+        &self,
+        function: Option<Arc<str>>,
+        place: Option<SourceLocation>,
+        lines: &Lines<'_>,
+    ) -> SourceFrame {
         let place = place.filter(|place| place.is_real());
         let file = place.and_then(|place| self.file(lines.file_name(place.file)?));
         let column = place.map(|place| place.column).filter(|column| *column != 0);
-        Frame { function, file, line: place.map(|place| place.line), column, ..Frame::default() }
+        SourceFrame { function, file, line: place.map(|place| place.line), column, ..SourceFrame::default() }
     }
 
     fn file(&self, name: u32) -> Option<Arc<str>> {

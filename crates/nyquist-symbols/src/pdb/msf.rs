@@ -1,6 +1,6 @@
 //! The container of a PDB: a file of blocks with numbered streams (LLVM, "The MSF File Format").
 
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use nyquist_object::{ByteSource, ObjectError};
 
 /// The first bytes of a PDB.
@@ -11,13 +11,13 @@ const ABSENT: u32 = u32::MAX;
 
 /// The streams of a file.
 pub(crate) struct Msf {
-    source: Source,
+    source: SharedSource,
     block_size: u32,
-    streams: Vec<Stream>,
+    streams: Vec<MsfStream>,
 }
 
 /// The length of a stream in bytes, and the numbers of its blocks.
-struct Stream {
+struct MsfStream {
     len: u32,
     blocks: Vec<u32>,
 }
@@ -38,7 +38,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
 
 impl Msf {
     /// Reads the directory of streams.
-    pub(crate) fn open(source: Source) -> Result<Self, ObjectError> {
+    pub(crate) fn open(source: SharedSource) -> Result<Self, ObjectError> {
         let header = source.read_range(0, 56).map_err(|_| ObjectError::NotAnObject)?;
         let fields = header.strip_prefix(MAGIC).ok_or(ObjectError::NotAnObject)?;
         let [block_size, _, _, directory_len, _, map_block] =
@@ -48,7 +48,7 @@ impl Msf {
         }
         let block_count = u64::from(directory_len.div_ceil(block_size));
         let map = source.read_range(u64::from(map_block) * u64::from(block_size), 4 * block_count)?;
-        let directory = Stream { len: directory_len, blocks: words(&map).collect() };
+        let directory = MsfStream { len: directory_len, blocks: words(&map).collect() };
         let mut msf = Self { source, block_size, streams: vec![directory] };
         let directory = msf.read(0)?;
         msf.streams = msf.read_directory(&directory).ok_or_else(|| malformed("the directory is cut off"))?;
@@ -56,7 +56,7 @@ impl Msf {
     }
 
     /// Reads the directory: the number of streams, their lengths, and the numbers of the blocks of each.
-    fn read_directory(&self, directory: &[u8]) -> Option<Vec<Stream>> {
+    fn read_directory(&self, directory: &[u8]) -> Option<Vec<MsfStream>> {
         let count = word(directory, 0)? as usize;
         let (lengths, mut blocks) = directory.get(4..)?.split_at_checked(count.checked_mul(4)?)?;
         let mut streams = Vec::with_capacity(count);
@@ -65,7 +65,7 @@ impl Msf {
             let own = len.div_ceil(self.block_size) as usize;
             let (own, rest) = blocks.split_at_checked(own.checked_mul(4)?)?;
             blocks = rest;
-            streams.push(Stream { len, blocks: words(own).collect() });
+            streams.push(MsfStream { len, blocks: words(own).collect() });
         }
         Some(streams)
     }
@@ -100,19 +100,19 @@ impl Msf {
     }
 
     /// The bytes of a stream from `at` on that are contiguous in the file, up to `end`.
-    fn run(&self, stream: usize, at: u32, end: u32) -> Option<Run> {
+    fn run(&self, stream: usize, at: u32, end: u32) -> Option<BlockRun> {
         let blocks = self.streams.get(stream)?.blocks.get((at / self.block_size) as usize..)?;
         let (first, within) = (*blocks.first()?, at % self.block_size);
         let together =
             (first..=u32::MAX).zip(blocks).take_while(|(expected, block)| expected == *block).count() as u32;
         let len = together.saturating_mul(self.block_size).saturating_sub(within).min(end - at);
         let offset = u64::from(first) * u64::from(self.block_size) + u64::from(within);
-        (len > 0).then_some(Run { offset, len })
+        (len > 0).then_some(BlockRun { offset, len })
     }
 }
 
 /// A part of the file.
-struct Run {
+struct BlockRun {
     offset: u64,
     len: u32,
 }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_largest_block_number_is_cut_off() {
-        let streams = vec![Stream { len: 1024, blocks: vec![u32::MAX, 0] }];
+        let streams = vec![MsfStream { len: 1024, blocks: vec![u32::MAX, 0] }];
         let msf = Msf { source: std::sync::Arc::new(vec![0; 4096]), block_size: 512, streams };
         assert!(msf.read(0).is_err());
     }

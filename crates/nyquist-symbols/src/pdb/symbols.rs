@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A record: its kind and its contents.
 #[derive(Clone, Copy)]
-pub(super) struct Record<'a> {
+pub(super) struct SymbolRecord<'a> {
     pub(super) kind: u16,
     pub(super) bytes: &'a [u8],
 }
@@ -39,7 +39,7 @@ pub(super) struct InlineSite<'a> {
 }
 
 /// The effect of a record on the nesting of scopes.
-pub(super) enum Scope<'a> {
+pub(super) enum ScopeChange<'a> {
     Procedure(Procedure<'a>),
     Inline(InlineSite<'a>),
     /// A scope of another kind, or one that is damaged.
@@ -49,12 +49,12 @@ pub(super) enum Scope<'a> {
     None,
 }
 
-fn procedure_scope(procedure: Option<Procedure<'_>>) -> Scope<'_> {
-    procedure.map_or(Scope::Other, Scope::Procedure)
+fn procedure_scope(procedure: Option<Procedure<'_>>) -> ScopeChange<'_> {
+    procedure.map_or(ScopeChange::Other, ScopeChange::Procedure)
 }
 
 /// The records of a stream from `at` on.
-pub(super) fn records(bytes: &[u8], at: usize) -> impl Iterator<Item = Record<'_>> {
+pub(super) fn records(bytes: &[u8], at: usize) -> impl Iterator<Item = SymbolRecord<'_>> {
     let mut cursor = Cursor::new(bytes, at, true);
     std::iter::from_fn(move || {
         let len = usize::from(cursor.u16()?).checked_sub(2)?;
@@ -62,15 +62,15 @@ pub(super) fn records(bytes: &[u8], at: usize) -> impl Iterator<Item = Record<'_
         let start = cursor.position();
         let bytes = bytes.get(start..start + len)?;
         cursor.seek(start + len);
-        Some(Record { kind, bytes })
+        Some(SymbolRecord { kind, bytes })
     })
 }
 
-impl<'a> Record<'a> {
-    pub(super) fn scope(self) -> Scope<'a> {
+impl<'a> SymbolRecord<'a> {
+    pub(super) fn scope(self) -> ScopeChange<'a> {
         match self.kind {
             // S_END, S_INLINESITE_END, S_PROC_ID_END
-            0x0006 | 0x114e | 0x114f => Scope::End,
+            0x0006 | 0x114e | 0x114f => ScopeChange::End,
             // S_LPROC32, S_GPROC32, and the same with ids and with deferred calls
             0x110f | 0x1110 | 0x1146 | 0x1147 | 0x1155 | 0x1156 => procedure_scope(self.procedure()),
             // S_THUNK32
@@ -78,11 +78,11 @@ impl<'a> Record<'a> {
             // S_SEPCODE
             0x1132 => procedure_scope(self.separated()),
             // S_INLINESITE, and with the number of calls
-            0x114d => self.inline_site(12).map_or(Scope::Other, Scope::Inline),
-            0x115d => self.inline_site(16).map_or(Scope::Other, Scope::Inline),
+            0x114d => self.inline_site(12).map_or(ScopeChange::Other, ScopeChange::Inline),
+            0x115d => self.inline_site(16).map_or(ScopeChange::Other, ScopeChange::Inline),
             // S_BLOCK32, S_WITH32
-            0x1103 | 0x1104 => Scope::Other,
-            _ => Scope::None,
+            0x1103 | 0x1104 => ScopeChange::Other,
+            _ => ScopeChange::None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The declarations of functions, with the types of their arguments (Microsoft's `cvinfo.h`, "LEAF_ENUM_e").
 
 use super::msf::Msf;
-use super::types::{FIRST_RECORD, Record, Records};
+use super::types::{FIRST_RECORD, TypeRecord, TypeRecords};
 use nyquist_object::Cursor;
 
 /// The streams that have fixed numbers.
@@ -33,12 +33,12 @@ const MAX_NAME: usize = 64 << 10;
 
 /// The types and ids of a program.
 pub(super) struct TypeNames {
-    types: Records,
-    ids: Records,
+    types: TypeRecords,
+    ids: TypeRecords,
 }
 
 /// A name that is being written.
-struct Writer<'a> {
+struct TypeNameWriter<'a> {
     names: &'a TypeNames,
     msf: &'a Msf,
     text: String,
@@ -47,7 +47,7 @@ struct Writer<'a> {
 
 impl TypeNames {
     pub(super) fn new(msf: &Msf) -> Self {
-        Self { types: Records::new(msf, TYPE_STREAM), ids: Records::new(msf, ID_STREAM) }
+        Self { types: TypeRecords::new(msf, TYPE_STREAM), ids: TypeRecords::new(msf, ID_STREAM) }
     }
 
     /// A function's name with the types of its arguments, given the number of its type. Only the name if it
@@ -79,19 +79,19 @@ impl TypeNames {
         Some(writer.text)
     }
 
-    fn writer<'a>(&'a self, msf: &'a Msf) -> Writer<'a> {
-        Writer { names: self, msf, text: String::new(), records: MAX_RECORDS }
+    fn writer<'a>(&'a self, msf: &'a Msf) -> TypeNameWriter<'a> {
+        TypeNameWriter { names: self, msf, text: String::new(), records: MAX_RECORDS }
     }
 }
 
-impl Writer<'_> {
+impl TypeNameWriter<'_> {
     fn push(&mut self, text: &str) {
         if self.text.len() + text.len() <= MAX_NAME {
             self.text.push_str(text);
         }
     }
 
-    fn record(&mut self, number: u32) -> Option<Record> {
+    fn record(&mut self, number: u32) -> Option<TypeRecord> {
         self.records = self.records.checked_sub(1)?;
         self.names.types.find(self.msf, number)
     }
@@ -123,9 +123,9 @@ impl Writer<'_> {
         }
     }
 
-    /// As for [`Writer::arguments`]. A first argument that is not a pointer to the class is treated like the
+    /// As for [`TypeNameWriter::arguments`]. A first argument that is not a pointer to the class is treated like the
     /// others, because Rust's methods can take `self` in other ways.
-    fn method(&mut self, record: &Record) -> Option<()> {
+    fn method(&mut self, record: &TypeRecord) -> Option<()> {
         let mut cursor = record.cursor(4);
         let (class, this) = (cursor.u32()?, cursor.u32()?);
         cursor.seek(16);
@@ -199,7 +199,7 @@ impl Writer<'_> {
     }
 
     /// `const` is before a plain type and after a pointer.
-    fn modified(&mut self, record: &Record, depth: u32) {
+    fn modified(&mut self, record: &TypeRecord, depth: u32) {
         let underlying = record.cursor(0).u32().unwrap_or(0);
         let is_pointer = self.record(underlying).is_some_and(|record| record.kind == LF_POINTER);
         let is_constant = is_constant(record);
@@ -212,7 +212,7 @@ impl Writer<'_> {
         }
     }
 
-    fn pointer(&mut self, record: &Record, depth: u32) -> Option<()> {
+    fn pointer(&mut self, record: &TypeRecord, depth: u32) -> Option<()> {
         let mut cursor = record.cursor(0);
         let (mut underlying, attributes) = (cursor.u32()?, cursor.u32()?);
         let sigil = match attributes >> 5 & 7 {
@@ -244,7 +244,7 @@ impl Writer<'_> {
     }
 
     /// A function type, or with a sigil a pointer to one: `int (*)(char)`.
-    fn function_type(&mut self, record: &Record, sigil: &str, depth: u32) {
+    fn function_type(&mut self, record: &TypeRecord, sigil: &str, depth: u32) {
         let result = record.cursor(0).u32().unwrap_or(0);
         let list_at = if record.kind == LF_PROCEDURE { 8 } else { 16 };
         let list = record.cursor(list_at).u32().unwrap_or(0);
@@ -260,7 +260,7 @@ impl Writer<'_> {
         self.list(list, None, depth);
     }
 
-    fn array(&mut self, record: &Record, depth: u32) {
+    fn array(&mut self, record: &TypeRecord, depth: u32) {
         let element = record.cursor(0).u32().unwrap_or(0);
         self.kind(element, depth);
         let size = number(&mut record.cursor(8));
@@ -300,12 +300,12 @@ impl Writer<'_> {
     }
 }
 
-fn is_constant(modifier: &Record) -> bool {
+fn is_constant(modifier: &TypeRecord) -> bool {
     modifier.cursor(4).u16().is_some_and(|flags| flags & 1 != 0)
 }
 
 /// The name of a class, a union or an enumeration.
-fn named(record: &Record) -> Option<Vec<u8>> {
+fn named(record: &TypeRecord) -> Option<Vec<u8>> {
     let name_at = match record.kind {
         LF_CLASS | LF_STRUCTURE | LF_INTERFACE => 16,
         LF_UNION => 8,

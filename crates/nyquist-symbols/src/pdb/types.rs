@@ -12,7 +12,7 @@ pub(super) const FIRST_RECORD: u32 = 0x1000;
 const RECORDS_BETWEEN: u32 = 64;
 
 /// A stream of types or of ids.
-pub(super) struct Records {
+pub(super) struct TypeRecords {
     stream: usize,
     header_len: u32,
     first: u32,
@@ -28,14 +28,14 @@ pub(super) struct Records {
 }
 
 /// A record: its kind and its contents.
-pub(super) struct Record {
+pub(super) struct TypeRecord {
     pub(super) kind: u16,
     part: Arc<[u8]>,
     start: usize,
     end: usize,
 }
 
-impl Record {
+impl TypeRecord {
     pub(super) fn bytes(&self) -> &[u8] {
         self.part.get(self.start..self.end).unwrap_or_default()
     }
@@ -46,7 +46,7 @@ impl Record {
     }
 }
 
-impl Records {
+impl TypeRecords {
     /// Reads the header of a stream. Without it, no record is found.
     pub(super) fn new(msf: &Msf, stream: usize) -> Self {
         let header = msf.read_range(stream, 0, 56).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Records {
     }
 
     /// The record with this number.
-    pub(super) fn find(&self, msf: &Msf, number: u32) -> Option<Record> {
+    pub(super) fn find(&self, msf: &Msf, number: u32) -> Option<TypeRecord> {
         if !(self.first..self.end).contains(&number) {
             return None;
         }
@@ -84,7 +84,7 @@ impl Records {
         let len = usize::from(cursor.u16()?).checked_sub(2)?;
         let kind = cursor.u16()?;
         let start = cursor.position();
-        (start + len <= part.len()).then_some(Record { kind, part, start, end: start + len })
+        (start + len <= part.len()).then_some(TypeRecord { kind, part, start, end: start + len })
     }
 
     fn part(&self, msf: &Msf, first: u32, start: u32, end: u32) -> Option<Arc<[u8]>> {

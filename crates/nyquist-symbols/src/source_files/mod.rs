@@ -22,7 +22,7 @@ mod special_path;
 use moved::MovedFolder;
 use rust::RustSources;
 use rust_path::RustPath;
-use source_file::{LONGEST, OpenedSource, open};
+use source_file::{LONGEST, OpenSourceFile, open};
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ impl SourceFiles {
         }
         let named = named()?;
         let allowed = self.read_allowed(named).and_then(Result::ok);
-        let there = || open_absolute(Path::new(named)).and_then(OpenedSource::text).ok();
+        let there = || open_absolute(Path::new(named)).and_then(OpenSourceFile::text).ok();
         allowed.or_else(there).or_else(|| self.rust.read_unpublished(file))
     }
 
@@ -119,7 +119,7 @@ impl SourceFiles {
         moved.chain(below).find_map(|(path, folder)| {
             let (real, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
             (real.starts_with(&folder) && real.is_file())
-                .then(|| open(&real, LONGEST).and_then(OpenedSource::text))
+                .then(|| open(&real, LONGEST).and_then(OpenSourceFile::text))
         })
     }
 }
@@ -162,7 +162,7 @@ fn read_named<'a>(path: &Path, named: impl FnOnce() -> Option<&'a str>) -> Resul
 }
 
 /// Opens a file that debug info names by its whole path.
-fn open_absolute(path: &Path) -> Result<OpenedSource, SourceError> {
+fn open_absolute(path: &Path) -> Result<OpenSourceFile, SourceError> {
     if path.is_absolute() { open(path, LONGEST) } else { Err(SourceError::NoFolder) }
 }
 
@@ -173,9 +173,9 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     /// A separate folder for a test, which is removed at its end.
-    struct Folder(PathBuf);
+    struct TestFolder(PathBuf);
 
-    impl Folder {
+    impl TestFolder {
         fn new(name: &str) -> Self {
             let path = std::env::temp_dir().join(format!("nyquist-sources-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for TestFolder {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_where_debug_info_names_it() {
-        let folder = Folder::new("named");
+        let folder = TestFolder::new("named");
         let file = folder.path("src/a.c");
         assert_eq!(read(&SourceFiles::default(), &file, true).unwrap(), "int a;\n");
         assert_eq!(read(&SourceFiles::default(), &file, false).unwrap_err(), NOT_ALLOWED);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_file_may_be_named_by_its_url() {
-        let folder = Folder::new("url");
+        let folder = TestFolder::new("url");
         fs::write(folder.path("src/a b%.js"), "let a;\n").unwrap();
         let sources = SourceFiles::default().allowing(folder.path("src"));
         let url = |name: &str| format!("file://{}", folder.path(name));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_folder_allows_what_really_is_in_it() {
-        let folder = Folder::new("allowed");
+        let folder = TestFolder::new("allowed");
         symlink(folder.path("secret"), folder.path("src/link.c")).unwrap();
         symlink("a.c", folder.path("src/own.c")).unwrap();
         let sources = SourceFiles::default().allowing(folder.path("src"));
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_path_without_folder_is_sought_where_allowed() {
-        let folder = Folder::new("relative");
+        let folder = TestFolder::new("relative");
         let sources = SourceFiles::default().allowing("/proc/nonexistent").allowing(folder.path("src"));
         assert_eq!(read(&sources, "a.c", false).unwrap(), "int a;\n");
         assert_eq!(read(&sources, "./a.c", true).unwrap(), "int a;\n");
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_moved_file_is_read_only_where_it_is_now() {
-        let folder = Folder::new("moved");
+        let folder = TestFolder::new("moved");
         let sources = SourceFiles::default().moving("/build/app", folder.path("src"));
         assert_eq!(read(&sources, "/build/app/a.c", false).unwrap(), "int a;\n");
         for outside in ["/build/app/../secret", "/build/app/b.c", "/build/application/a.c"] {
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_no_source_file_has_a_reason() {
-        let folder = Folder::new("unfit");
+        let folder = TestFolder::new("unfit");
         fs::write(folder.path("binary"), "a\0b").unwrap();
         fs::write(folder.path("line\nbreak"), "int a;\n").unwrap();
         File::create(folder.path("long")).unwrap().set_len(LONGEST + 1).unwrap();
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_fifo_is_not_waited_for() {
-        let folder = Folder::new("fifo");
+        let folder = TestFolder::new("fifo");
         let fifo = folder.path("src/fifo");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let sources = SourceFiles::default().allowing(folder.path("src"));

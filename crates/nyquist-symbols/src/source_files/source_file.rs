@@ -43,14 +43,14 @@ pub enum SourceError {
 }
 
 /// A regular file with an acceptable length.
-pub(super) struct OpenedSource {
+pub(super) struct OpenSourceFile {
     file: File,
     length: u64,
     modified: Option<SystemTime>,
 }
 
 /// Opens a source file.
-pub(super) fn open(path: &Path, longest: u64) -> Result<OpenedSource, SourceError> {
+pub(super) fn open(path: &Path, longest: u64) -> Result<OpenSourceFile, SourceError> {
     let file = nyquist_system::open_regular(path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => SourceError::Unfit("it is not a regular file"),
         _ => SourceError::Unreadable(error),
@@ -59,10 +59,10 @@ pub(super) fn open(path: &Path, longest: u64) -> Result<OpenedSource, SourceErro
     if metadata.len() > longest {
         return Err(SourceError::Unfit("it is too long"));
     }
-    Ok(OpenedSource { file, length: metadata.len(), modified: metadata.modified().ok() })
+    Ok(OpenSourceFile { file, length: metadata.len(), modified: metadata.modified().ok() })
 }
 
-impl OpenedSource {
+impl OpenSourceFile {
     /// Reads no more than the file's stated length. Files below `/proc`, which may block or never end, state
     /// 0.
     pub(super) fn text(self) -> Result<SourceFile, SourceError> {

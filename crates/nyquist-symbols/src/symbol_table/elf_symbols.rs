@@ -1,8 +1,8 @@
 //! The symbols of an ELF file that name code, in one section.
 
-use super::entry::Entry;
-use crate::section::{Section, Source, Window};
-use nyquist_object::elf::Section as Header;
+use super::entry::SymbolTableEntry;
+use crate::section_contents::{SectionContents, SectionWindow, SharedSource};
+use nyquist_object::elf::ElfSection as Header;
 use nyquist_object::{ByteSource as _, Cursor, Elf};
 
 /// Symbol types and bindings (System V gABI, "Symbol Table").
@@ -15,16 +15,16 @@ const STB_GNU_UNIQUE: u8 = 10;
 
 /// A section of symbols.
 pub(super) struct ElfSymbols<'a> {
-    elf: &'a Elf<Source>,
-    section: Section,
+    elf: &'a Elf<SharedSource>,
+    section: SectionContents,
 }
 
 impl<'a> ElfSymbols<'a> {
     /// Opens the section with this name. `None` if it does not exist, or if the memory budget is too small
     /// for its entries.
-    pub(super) fn open(elf: &'a Elf<Source>, name: &str) -> Option<Self> {
-        let symbols = Self { elf, section: Section::open(elf, name).ok()? };
-        elf.source().check_room(symbols.count() * size_of::<Entry>() as u64).ok()?;
+    pub(super) fn open(elf: &'a Elf<SharedSource>, name: &str) -> Option<Self> {
+        let symbols = Self { elf, section: SectionContents::open(elf, name).ok()? };
+        elf.source().check_room(symbols.count() * size_of::<SymbolTableEntry>() as u64).ok()?;
         Some(symbols)
     }
 
@@ -34,7 +34,7 @@ impl<'a> ElfSymbols<'a> {
     }
 
     /// The entries of all symbols that name code.
-    pub(super) fn all(&self) -> Vec<Entry> {
+    pub(super) fn all(&self) -> Vec<SymbolTableEntry> {
         let mut entries = Vec::with_capacity(usize::try_from(self.count()).unwrap_or_default());
         self.each(|entry| entries.push(entry));
         entries
@@ -46,12 +46,12 @@ impl<'a> ElfSymbols<'a> {
     }
 
     /// Calls `visit` with all symbols that name code, as far as they can be read.
-    fn each(&self, mut visit: impl FnMut(Entry)) {
+    fn each(&self, mut visit: impl FnMut(SymbolTableEntry)) {
         const AT_ONCE: u64 = 4096;
         let (size, sections) = (self.size(), self.elf.sections());
         let little_endian = self.elf.is_little_endian();
         let mut buffer = Vec::new();
-        let (mut window, mut at) = (Window::new(&mut buffer, 0), 0);
+        let (mut window, mut at) = (SectionWindow::new(&mut buffer, 0), 0);
         let section = &self.section;
         while let Some(bytes) = window.read(section, at, AT_ONCE * size).filter(|bytes| !bytes.is_empty()) {
             at += bytes.len() as u64;
@@ -64,19 +64,26 @@ impl<'a> ElfSymbols<'a> {
     }
 }
 
-fn read_64(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
+fn read_64(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<SymbolTableEntry> {
     let (name, info, _, section) = (cursor.u32()?, cursor.u8()?, cursor.u8()?, cursor.u16()?);
     entry(name, info, section, cursor.u64()?, cursor.u64()?, sections)
 }
 
-fn read_32(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
+fn read_32(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<SymbolTableEntry> {
     let (name, start, size) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
     let (info, _, section) = (cursor.u8()?, cursor.u8()?, cursor.u16()?);
     entry(name, info, section, start.into(), size.into(), sections)
 }
 
 /// An entry for a symbol that names code.
-fn entry(name: u32, info: u8, section: u16, start: u64, size: u64, sections: &[Header]) -> Option<Entry> {
+fn entry(
+    name: u32,
+    info: u8,
+    section: u16,
+    start: u64,
+    size: u64,
+    sections: &[Header],
+) -> Option<SymbolTableEntry> {
     let kind = info & 0xf;
     let section = sections.get(usize::from(section)).filter(|_| section != 0)?;
     let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
@@ -92,5 +99,5 @@ fn entry(name: u32, info: u8, section: u16, start: u64, size: u64, sections: &[H
         _ => 0,
     };
     let rank = u8::from(size > 0) << 3 | u8::from(is_function) << 2 | binding;
-    (start < end).then_some(Entry { start, end, name, rank, is_sized: size > 0 })
+    (start < end).then_some(SymbolTableEntry { start, end, name, rank, is_sized: size > 0 })
 }

@@ -2,7 +2,7 @@
 
 /// A function symbol that was read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct SymbolTableEntry {
     pub(super) start: u64,
     /// Where it ends, by its stated size, the next symbol and its section.
     pub(super) end: u64,

@@ -1,6 +1,6 @@
 //! Functions by address, all of them in memory.
 
-use super::entry::Entry;
+use super::entry::SymbolTableEntry;
 use std::cmp::Reverse;
 
 /// A function, or one of several names of it.
@@ -43,7 +43,7 @@ impl SymbolRow {
 
 impl RowTable {
     /// The rows of these symbols of a table.
-    pub(super) fn of(mut entries: Vec<Entry>) -> Self {
+    pub(super) fn of(mut entries: Vec<SymbolTableEntry>) -> Self {
         // Integers are sorted faster than structures, and few functions have more than one name.
         entries.sort_unstable_by_key(|entry| entry.start);
         for same in entries.chunk_by_mut(|one, other| one.start == other.start).filter(|same| same.len() > 1)
@@ -58,7 +58,7 @@ impl RowTable {
             Some(len(entry.start, *reach))
         });
         let reach = reach.collect();
-        let function = |entry: &Entry| SymbolRange {
+        let function = |entry: &SymbolTableEntry| SymbolRange {
             start: entry.start,
             len: len(entry.start, entry.end),
             name: entry.name,
@@ -99,7 +99,7 @@ fn len(start: u64, end: u64) -> u32 {
 }
 
 /// Drops labels: symbols without a size within a function that has one.
-fn drop_labels(entries: &mut Vec<Entry>) {
+fn drop_labels(entries: &mut Vec<SymbolTableEntry>) {
     let mut end = 0;
     entries.retain(|entry| {
         let is_label = !entry.is_sized && entry.start < end;
@@ -111,7 +111,7 @@ fn drop_labels(entries: &mut Vec<Entry>) {
 }
 
 /// A symbol without a size reaches up to the next one.
-fn end_at_next(entries: &mut [Entry]) {
+fn end_at_next(entries: &mut [SymbolTableEntry]) {
     let (mut start, mut next) = (u64::MAX, u64::MAX);
     for entry in entries.iter_mut().rev() {
         if entry.start != start {

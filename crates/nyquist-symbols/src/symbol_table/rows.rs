@@ -1,30 +1,30 @@
 //! Functions by address: all of them in memory, or in blocks of a cached file that are read when they are
 //! needed.
 
-use super::kept::{DamagedBlock, KeptRows};
+use super::cached_rows::{CachedRows, DamagedBlock};
 use super::row_table::{RowTable, SymbolRow};
 use std::fmt;
 use std::sync::OnceLock;
 
 /// The rows of one table, by their starts. Each has the same number in every form of the table.
 #[derive(Debug)]
-pub(super) enum Rows {
+pub(super) enum SymbolRows {
     Read(RowTable),
     /// The rows from the cache.
-    Kept(KeptTable),
+    Kept(CachedTable),
 }
 
 /// Makes a table again from its symbols.
 pub(super) type RebuildTable = Box<dyn Fn() -> RowTable + Send + Sync>;
 
 /// Rows of a cached file, and the whole table after one of its blocks was found to be damaged.
-pub(super) struct KeptTable {
-    kept: KeptRows,
+pub(super) struct CachedTable {
+    kept: CachedRows,
     rebuild: RebuildTable,
     whole: OnceLock<RowTable>,
 }
 
-impl Rows {
+impl SymbolRows {
     /// How many bytes of memory they take.
     pub(super) fn size(&self) -> u64 {
         match self {
@@ -50,15 +50,15 @@ impl Rows {
     }
 }
 
-impl KeptTable {
-    pub(super) fn new(kept: KeptRows, rebuild: RebuildTable) -> Self {
+impl CachedTable {
+    pub(super) fn new(kept: CachedRows, rebuild: RebuildTable) -> Self {
         Self { kept, rebuild, whole: OnceLock::new() }
     }
 
     /// Uses the cached rows, or the whole table after one of their blocks was found to be damaged.
     fn ask<T>(
         &self,
-        kept: impl FnOnce(&KeptRows) -> Result<T, DamagedBlock>,
+        kept: impl FnOnce(&CachedRows) -> Result<T, DamagedBlock>,
         whole: impl FnOnce(&RowTable) -> T,
     ) -> T {
         if self.whole.get().is_none()
@@ -70,7 +70,7 @@ impl KeptTable {
     }
 }
 
-impl fmt::Debug for KeptTable {
+impl fmt::Debug for CachedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptTable").field("kept", &self.kept).finish_non_exhaustive()
     }

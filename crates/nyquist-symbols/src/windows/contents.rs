@@ -2,10 +2,10 @@
 
 use super::image_symbols;
 use crate::file_kind::FileKind;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::{OpenFile, SymbolsError};
 use nyquist_object::elf::Architecture;
-use nyquist_object::pe::Directory;
+use nyquist_object::pe::DataDirectory;
 use nyquist_object::{DebugId, ObjectError, Pe, PeCodeId};
 
 /// The kind and the contents of a file of Windows.
@@ -48,7 +48,7 @@ impl WindowsContents {
     /// It is a file of Windows, but is damaged.
     pub fn of(file: &OpenFile) -> Result<Option<Self>, SymbolsError> {
         let read = || -> Result<Option<Self>, ObjectError> {
-            let kind = FileKind::open(file.source.clone() as Source)?;
+            let kind = FileKind::open(file.source.clone() as SharedSource)?;
             let id = kind.windows_debug_id()?.unwrap_or_default();
             Ok(match kind {
                 FileKind::Pe(pe) => Some(Self::Image(ImageContents::of(&pe)?)),
@@ -62,7 +62,7 @@ impl WindowsContents {
 }
 
 impl ImageContents {
-    fn of(pe: &Pe<Source>) -> Result<Self, ObjectError> {
+    fn of(pe: &Pe<SharedSource>) -> Result<Self, ObjectError> {
         let id = pe.id()?;
         let code_view = pe.code_view().ok().flatten();
         // The sizes of `RUNTIME_FUNCTION` (Microsoft: x64 exception handling, ARM64 exception handling).
@@ -71,7 +71,7 @@ impl ImageContents {
             Architecture::Aarch64 => Some(8),
             _ => None,
         };
-        let table = pe.directory(Directory::Exceptions).zip(entry);
+        let table = pe.directory(DataDirectory::Exceptions).zip(entry);
         Ok(Self {
             architecture: pe.architecture(),
             code_id: id.code,

@@ -5,25 +5,25 @@ use crate::debug_info::DebugInfo;
 use crate::dwarf::{Dwarf, DwarfFile, SplitFiles};
 use crate::file_kind::FileKind;
 use crate::pdb::Pdb;
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::{OpenFile, SymbolFiles};
 use nyquist_object::{Pe, Svma};
 
 /// A module's image and its debug info. Either can be missing, but not both.
 pub(crate) struct WindowsFiles {
-    pub(crate) pe: Option<Pe<Source>>,
+    pub(crate) pe: Option<Pe<SharedSource>>,
     pub(crate) debug_info: Option<DebugInfo>,
 }
 
 impl WindowsFiles {
     /// Opens the files that were found. `None` if they are not of Windows. Damaged files are left out.
     pub(crate) fn of(found: &SymbolFiles) -> Option<Self> {
-        let open = |file: &OpenFile| FileKind::open(file.source.clone() as Source).ok();
+        let open = |file: &OpenFile| FileKind::open(file.source.clone() as SharedSource).ok();
         Self::join(found.binary.as_ref().and_then(open), found.debug_file.as_ref().and_then(open))
     }
 
     /// Opens a file of Windows that is in memory: an image, a PDB or a symbol file.
-    pub(crate) fn of_image(source: Source) -> Option<Self> {
+    pub(crate) fn of_image(source: SharedSource) -> Option<Self> {
         match FileKind::open(source).ok()? {
             image @ FileKind::Pe(_) => Self::join(Some(image), None),
             debug_file => Self::join(None, Some(debug_file)),
@@ -51,7 +51,7 @@ impl WindowsFiles {
 }
 
 /// The DWARF that GNU linkers and compatible ones write into images.
-fn dwarf(pe: &Pe<Source>) -> Option<DebugInfo> {
+fn dwarf(pe: &Pe<SharedSource>) -> Option<DebugInfo> {
     let main = DwarfFile::open_pe(pe)?;
     let code = pe.segments().into_iter().filter(|segment| segment.executable);
     let first_code = code.map(|segment| segment.address.0).min().unwrap_or(0);

@@ -2,10 +2,10 @@
 
 use crate::Origin;
 use crate::named_range::{NamedRange, up_to_next};
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::symbol_table::SymbolTable;
 use nyquist_object::elf::Architecture;
-use nyquist_object::pe::Directory;
+use nyquist_object::pe::DataDirectory;
 use nyquist_object::{Pe, RelativeAddress};
 use std::ops::Range;
 
@@ -17,13 +17,13 @@ const CHAINED: u8 = 4 << 3;
 const LABELS: [&[u8]; 3] = [b".text", b".L", b"L"];
 
 /// The tables of names in an image, the best first.
-pub(crate) fn tables(pe: &Pe<Source>) -> Vec<SymbolTable> {
+pub(crate) fn tables(pe: &Pe<SharedSource>) -> Vec<SymbolTable> {
     let table = SymbolTable::of_ranges(symbols(pe), Origin::SymbolTable);
     table.into_iter().chain(SymbolTable::of_ranges(exports(pe), Origin::Exports)).collect()
 }
 
 /// The functions in the symbol table.
-pub(crate) fn symbols(pe: &Pe<Source>) -> Vec<NamedRange> {
+pub(crate) fn symbols(pe: &Pe<SharedSource>) -> Vec<NamedRange> {
     let symbols = pe.coff_symbols().unwrap_or_default();
     let is_label = |name: &[u8]| LABELS.iter().any(|label| name.starts_with(label));
     let symbols = symbols.into_iter().filter(|symbol| symbol.is_function || !is_label(&symbol.name));
@@ -31,13 +31,13 @@ pub(crate) fn symbols(pe: &Pe<Source>) -> Vec<NamedRange> {
 }
 
 /// The functions that are exported by name.
-pub(crate) fn exports(pe: &Pe<Source>) -> Vec<NamedRange> {
+pub(crate) fn exports(pe: &Pe<SharedSource>) -> Vec<NamedRange> {
     let exports = pe.exports().unwrap_or_default().into_iter();
     named(pe, exports.filter_map(|export| Some((export.address, export.name?))).collect())
 }
 
 /// The functions of the table of functions, with stand-ins for names.
-pub(crate) fn unnamed(pe: &Pe<Source>) -> Option<SymbolTable> {
+pub(crate) fn unnamed(pe: &Pe<SharedSource>) -> Option<SymbolTable> {
     let base = pe.image_base().0;
     let starts = function_starts(pe).into_iter();
     let functions =
@@ -46,7 +46,7 @@ pub(crate) fn unnamed(pe: &Pe<Source>) -> Option<SymbolTable> {
 }
 
 /// Named places as pieces of code. Each ends at the start of the next function, even if that has no name.
-fn named(pe: &Pe<Source>, names: Vec<(RelativeAddress, Vec<u8>)>) -> Vec<NamedRange> {
+fn named(pe: &Pe<SharedSource>, names: Vec<(RelativeAddress, Vec<u8>)>) -> Vec<NamedRange> {
     let base = pe.image_base().0;
     let code = code(pe);
     let address = |relative: u32| base.wrapping_add(relative.into());
@@ -62,7 +62,7 @@ fn named(pe: &Pe<Source>, names: Vec<(RelativeAddress, Vec<u8>)>) -> Vec<NamedRa
 }
 
 /// The ranges of the sections with code.
-fn code(pe: &Pe<Source>) -> Vec<Range<u64>> {
+fn code(pe: &Pe<SharedSource>) -> Vec<Range<u64>> {
     let sections = pe.segments().into_iter().filter(|segment| segment.executable);
     sections.map(|segment| segment.address.0..segment.address.0.saturating_add(segment.file_size)).collect()
 }
@@ -71,9 +71,9 @@ fn code(pe: &Pe<Source>) -> Vec<Range<u64>> {
 const MOST_INFORMATION: u32 = 64 << 20;
 
 /// The starts of functions in the table of functions, in order, without parts of other functions.
-fn function_starts(pe: &Pe<Source>) -> Vec<u32> {
+fn function_starts(pe: &Pe<SharedSource>) -> Vec<u32> {
     let is_known = pe.architecture() == Architecture::X86_64;
-    let Some((address, size)) = pe.directory(Directory::Exceptions).filter(|_| is_known) else {
+    let Some((address, size)) = pe.directory(DataDirectory::Exceptions).filter(|_| is_known) else {
         return Vec::new();
     };
     let room = pe.file_range(address).map_or(0, |(_, room)| room);

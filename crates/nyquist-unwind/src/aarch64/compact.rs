@@ -3,7 +3,7 @@
 //!
 //! An encoding describes the body of a function. Its prologue and epilogues are read from the instructions.
 
-use super::instructions::{Effect, effect, is_return, rule_at, word};
+use super::instructions::{InstructionEffect, effect, is_return, rule_at, word};
 use super::registers::{X29, X30};
 use crate::rule::{CfaKind, Rule};
 
@@ -36,8 +36,8 @@ pub(super) fn rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule))
     for (number, instruction) in code.as_chunks::<4>().0.iter().enumerate().skip(begun / 4) {
         let at = 4 * number;
         let leaves = match effect(u32::from_le_bytes(*instruction)) {
-            Effect::Leaves => true,
-            Effect::Jump(distance) => {
+            InstructionEffect::Leaves => true,
+            InstructionEffect::Jump(distance) => {
                 usize::try_from(at as i64 + distance).map_or(true, |to| to >= code.len())
             }
             _ => false,
@@ -64,9 +64,9 @@ fn prologue(encoding: u32, code: &[u8], body: Rule, emit: &mut impl FnMut(u32, R
         }
         rules.push((at as u32, rule));
         match effect(word) {
-            Effect::Nothing => {}
-            Effect::Moves(bytes) if bytes < 0 => lowered -= bytes,
-            Effect::Access(access) if !access.loads && access.moves <= 0 => {
+            InstructionEffect::Nothing => {}
+            InstructionEffect::Moves(bytes) if bytes < 0 => lowered -= bytes,
+            InstructionEffect::Access(access) if !access.loads && access.moves <= 0 => {
                 for (register, number) in access.registers.into_iter().zip(0..) {
                     let place = lowered - access.offset - 8 * number;
                     match register as usize {
@@ -77,7 +77,7 @@ fn prologue(encoding: u32, code: &[u8], body: Rule, emit: &mut impl FnMut(u32, R
                 }
                 lowered -= access.moves;
             }
-            Effect::SetsFramePointer(_) if encoding & MODE == FRAME => {
+            InstructionEffect::SetsFramePointer(_) if encoding & MODE == FRAME => {
                 for (at, rule) in rules {
                     emit(at, rule);
                 }
@@ -107,15 +107,15 @@ fn epilogue(code: &[u8], begin: usize, end: usize, emit: &mut impl FnMut(u32, Ru
     let mut first = None;
     for at in (begin..end).rev().filter(|at| at % 4 == 0).take(MAX_EDGE) {
         match word(code, at).map(effect) {
-            Some(Effect::Access(access)) if access.loads => {
+            Some(InstructionEffect::Access(access)) if access.loads => {
                 let frame =
                     access.registers.iter().any(|register| [X29, X30].contains(&(*register as usize)));
                 if frame || access.moves > 0 {
                     first = Some(at + 4);
                 }
             }
-            Some(Effect::Moves(bytes)) if bytes > 0 => first = Some(at + 4),
-            Some(Effect::Nothing) => {}
+            Some(InstructionEffect::Moves(bytes)) if bytes > 0 => first = Some(at + 4),
+            Some(InstructionEffect::Nothing) => {}
             _ => break,
         }
     }

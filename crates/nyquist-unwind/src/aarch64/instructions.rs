@@ -2,7 +2,7 @@
 //!
 //! Encodings as in the Arm Architecture Reference Manual for A-profile, chapter C4.
 
-use crate::Call;
+use crate::CallInstruction;
 use crate::rule::{CfaKind, Rule};
 
 /// `mov x8, 139; svc 0`: the return from the frame that the kernel makes for a signal handler.
@@ -18,13 +18,13 @@ const STACK_POINTER: u32 = 31;
 
 /// The effect of an instruction on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum InstructionEffect {
     /// No relevant effect.
     Nothing,
     /// Changes the stack pointer by bytes.
     Moves(i64),
     /// Stores or loads registers at an offset from the stack pointer.
-    Access(Access),
+    Access(StackAccess),
     /// Makes the frame pointer point to this many bytes above the stack pointer.
     SetsFramePointer(i64),
     /// Jumps to a distance from itself, and leaves the link register unchanged.
@@ -39,7 +39,7 @@ pub(super) enum Effect {
 
 /// A store or a load of one register or two, relative to the stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Access {
+pub(super) struct StackAccess {
     /// Whether it loads.
     pub(super) loads: bool,
     /// The general registers. If the instruction has only one, the second is the zero register.
@@ -61,32 +61,32 @@ fn signed(word: u32, low: u32, count: u32) -> i64 {
 }
 
 /// The effect of an instruction.
-pub(super) fn effect(word: u32) -> Effect {
+pub(super) fn effect(word: u32) -> InstructionEffect {
     match word >> 25 & 0xf {
         0b1000 | 0b1001 => immediate(word),
         0b1010 | 0b1011 => branch(word),
         0b0101 | 0b1101 => match word & 31 {
-            FRAME_POINTER | LINK => Effect::Unknown,
+            FRAME_POINTER | LINK => InstructionEffect::Unknown,
             // Of these instructions, only additions of an extended register can use the stack pointer.
-            STACK_POINTER if word & 0x3fe0_0000 == 0x0b20_0000 => Effect::Unknown,
-            _ => Effect::Nothing,
+            STACK_POINTER if word & 0x3fe0_0000 == 0x0b20_0000 => InstructionEffect::Unknown,
+            _ => InstructionEffect::Nothing,
         },
-        0b0111 | 0b1111 => Effect::Nothing,
+        0b0111 | 0b1111 => InstructionEffect::Nothing,
         0b0100 | 0b0110 | 0b1100 | 0b1110 => memory(word),
-        _ => Effect::Unknown,
+        _ => InstructionEffect::Unknown,
     }
 }
 
 /// Data processing with an immediate operand.
-fn immediate(word: u32) -> Effect {
+fn immediate(word: u32) -> InstructionEffect {
     let (to, from) = (word & 31, word >> 5 & 31);
     if matches!(word & 0xff80_0000, 0x9100_0000 | 0xd100_0000) {
         let shift = if word & 1 << 22 == 0 { 0 } else { 12 };
         let bytes = i64::from(word >> 10 & 0xfff) << shift;
         let bytes = if word & 1 << 30 == 0 { bytes } else { -bytes };
         match (to, from) {
-            (STACK_POINTER, STACK_POINTER) => return Effect::Moves(bytes),
-            (FRAME_POINTER, STACK_POINTER) => return Effect::SetsFramePointer(bytes),
+            (STACK_POINTER, STACK_POINTER) => return InstructionEffect::Moves(bytes),
+            (FRAME_POINTER, STACK_POINTER) => return InstructionEffect::SetsFramePointer(bytes),
             _ => {}
         }
     }
@@ -95,26 +95,30 @@ fn immediate(word: u32) -> Effect {
     let is_addition = word & 0x1f80_0000 == 0x1100_0000 && word & 1 << 29 == 0;
     let is_logical = word & 0x1f80_0000 == 0x1200_0000 && word >> 29 & 3 != 3;
     match to {
-        FRAME_POINTER | LINK => Effect::Unknown,
-        STACK_POINTER if is_addition || is_logical => Effect::Unknown,
-        _ => Effect::Nothing,
+        FRAME_POINTER | LINK => InstructionEffect::Unknown,
+        STACK_POINTER if is_addition || is_logical => InstructionEffect::Unknown,
+        _ => InstructionEffect::Nothing,
     }
 }
 
 /// Branches, hints and system instructions.
-fn branch(word: u32) -> Effect {
+fn branch(word: u32) -> InstructionEffect {
     match word {
-        _ if word & 0xfc00_0000 == 0x1400_0000 => Effect::Jump(signed(word, 0, 26) * 4),
-        _ if is_call(word) => Effect::Calls,
+        _ if word & 0xfc00_0000 == 0x1400_0000 => InstructionEffect::Jump(signed(word, 0, 26) * 4),
+        _ if is_call(word) => InstructionEffect::Calls,
         // Conditional branches: `b.cond`, `cbz`, `tbz`.
-        _ if word & 0xff00_0000 == 0x5400_0000 || word & 0x7c00_0000 == 0x3400_0000 => Effect::Nothing,
+        _ if word & 0xff00_0000 == 0x5400_0000 || word & 0x7c00_0000 == 0x3400_0000 => {
+            InstructionEffect::Nothing
+        }
         // `ret`, `br`, and their variants with authentication.
-        _ if matches!(word & 0xfedf_f000, 0xd61f_0000 | 0xd65f_0000) => Effect::Leaves,
+        _ if matches!(word & 0xfedf_f000, 0xd61f_0000 | 0xd65f_0000) => InstructionEffect::Leaves,
         // Hints, barriers, and system registers that are written.
-        _ if word & 0xffff_f01f == 0xd503_201f || word & 0xfff0_0000 == 0xd500_0000 => Effect::Nothing,
+        _ if word & 0xffff_f01f == 0xd503_201f || word & 0xfff0_0000 == 0xd500_0000 => {
+            InstructionEffect::Nothing
+        }
         // System registers that are read.
-        _ if word & 0xfff0_0000 == 0xd530_0000 && word & 31 < FRAME_POINTER => Effect::Nothing,
-        _ => Effect::Unknown,
+        _ if word & 0xfff0_0000 == 0xd530_0000 && word & 31 < FRAME_POINTER => InstructionEffect::Nothing,
+        _ => InstructionEffect::Unknown,
     }
 }
 
@@ -124,11 +128,11 @@ pub(crate) fn is_call(word: u32) -> bool {
 }
 
 /// The call that is the last instruction.
-pub(crate) fn call_at_end(code: &[u8]) -> Option<Call> {
+pub(crate) fn call_at_end(code: &[u8]) -> Option<CallInstruction> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
     // The distance of the call target from the return address.
     let distance = call_target(word, 0).and_then(|target| i32::try_from(target.cast_signed() - 4).ok());
-    is_call(word).then(|| distance.map_or(Call::Indirect, Call::Direct))
+    is_call(word).then(|| distance.map_or(CallInstruction::Indirect, CallInstruction::Direct))
 }
 
 /// The target of a call instruction at an address, if it is direct (`bl`).
@@ -144,10 +148,10 @@ pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
     let mut above = None;
     for instruction in code.as_chunks::<4>().0.iter().take(MAX_FOLLOWED) {
         let moves = match effect(u32::from_le_bytes(*instruction)) {
-            Effect::Nothing => 0,
-            Effect::Moves(bytes) => bytes,
-            Effect::Access(access) if !access.loads => access.moves,
-            Effect::SetsFramePointer(bytes) => {
+            InstructionEffect::Nothing => 0,
+            InstructionEffect::Moves(bytes) => bytes,
+            InstructionEffect::Access(access) if !access.loads => access.moves,
+            InstructionEffect::SetsFramePointer(bytes) => {
                 above = Some(bytes);
                 continue;
             }
@@ -164,14 +168,14 @@ pub(super) fn is_return(word: u32) -> bool {
 }
 
 /// Loads and stores.
-fn memory(word: u32) -> Effect {
+fn memory(word: u32) -> InstructionEffect {
     let base = word >> 5 & 31;
     let is_vector = word & 1 << 26 != 0;
     let loads = word & 1 << 22 != 0;
     let (first, second) = (word & 31, word >> 10 & 31);
     let on_stack = |registers: [u32; 2], offset: i64, moves: i64| {
         let registers = if is_vector { [STACK_POINTER; 2] } else { registers };
-        Effect::Access(Access { loads, registers, offset, moves })
+        InstructionEffect::Access(StackAccess { loads, registers, offset, moves })
     };
     // Pairs.
     if word & 0x3a00_0000 == 0x2800_0000 {
@@ -190,7 +194,7 @@ fn memory(word: u32) -> Effect {
         }
         let overwrites =
             loads && !is_vector && [first, second].iter().any(|r| matches!(*r, FRAME_POINTER | LINK));
-        return if overwrites { Effect::Unknown } else { Effect::Nothing };
+        return if overwrites { InstructionEffect::Unknown } else { InstructionEffect::Nothing };
     }
     // Single registers.
     if word & 0x3a00_0000 == 0x3800_0000 && base == STACK_POINTER {
@@ -211,12 +215,12 @@ fn memory(word: u32) -> Effect {
     // or the link register.
     let moves = word & 0xbe80_0000 == 0x0c80_0000 && base == STACK_POINTER;
     let overwrites = !is_vector && matches!(first, FRAME_POINTER | LINK);
-    if moves || overwrites { Effect::Unknown } else { Effect::Nothing }
+    if moves || overwrites { InstructionEffect::Unknown } else { InstructionEffect::Nothing }
 }
 
 /// The registers that were restored by the instructions from an interrupted one on, and where from.
 #[derive(Clone, Copy, Debug, Default)]
-struct Restored {
+struct RestoredRegisters {
     /// How far the stack pointer has risen.
     sp: i64,
     /// The place from which the frame pointer was loaded, above the interrupted stack pointer.
@@ -225,8 +229,8 @@ struct Restored {
     link: Option<i64>,
 }
 
-impl Restored {
-    fn load(&mut self, access: Access) {
+impl RestoredRegisters {
+    fn load(&mut self, access: StackAccess) {
         for (register, offset) in access.registers.into_iter().zip([access.offset, access.offset + 8]) {
             // A register that the followed instructions themselves have stored still has its value.
             let place = Some(self.sp + offset).filter(|place| *place >= 0);
@@ -260,34 +264,35 @@ impl Restored {
 /// `None` if they come to anything else.
 pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     let mut at = offset;
-    let mut restored = Restored::default();
+    let mut restored = RestoredRegisters::default();
     for _ in 0..MAX_FOLLOWED {
         match effect(word(code, at)?) {
-            Effect::Nothing => {}
-            Effect::Moves(bytes) => restored.sp += bytes,
-            Effect::Access(access) if access.loads => {
+            InstructionEffect::Nothing => {}
+            InstructionEffect::Moves(bytes) => restored.sp += bytes,
+            InstructionEffect::Access(access) if access.loads => {
                 restored.load(access);
                 restored.sp += access.moves;
             }
-            Effect::Access(access) if access.registers.contains(&LINK) => {
+            InstructionEffect::Access(access) if access.registers.contains(&LINK) => {
                 return Rule::with_saved(CfaKind::StackPointer, lowered_before(code, offset)?, None, None);
             }
-            Effect::Access(access) => restored.sp += access.moves,
-            Effect::SetsFramePointer(above) => {
+            InstructionEffect::Access(access) => restored.sp += access.moves,
+            InstructionEffect::SetsFramePointer(above) => {
                 let (cfa, record) = (lowered_before(code, offset)?, restored.sp + above);
                 let from_cfa = record - i64::from(cfa);
                 return Rule::with_saved(CfaKind::StackPointer, cfa, Some(from_cfa), Some(from_cfa + 8));
             }
             // A jump out of this code is a tail call.
-            Effect::Jump(distance) => match at.checked_add_signed(isize::try_from(distance).ok()?) {
+            InstructionEffect::Jump(distance) => match at.checked_add_signed(isize::try_from(distance).ok()?)
+            {
                 Some(to) if to < code.len() => {
                     at = to;
                     continue;
                 }
                 _ => return restored.rule(),
             },
-            Effect::Leaves => return restored.rule(),
-            Effect::Calls | Effect::Unknown => return None,
+            InstructionEffect::Leaves => return restored.rule(),
+            InstructionEffect::Calls | InstructionEffect::Unknown => return None,
         }
         at += 4;
     }
@@ -302,9 +307,11 @@ fn lowered_before(code: &[u8], offset: usize) -> Option<i32> {
     for _ in 0..MAX_FOLLOWED {
         let Some(before) = at.checked_sub(4) else { break };
         match effect(word(code, before)?) {
-            Effect::Nothing | Effect::SetsFramePointer(_) => {}
-            Effect::Moves(bytes) if bytes < 0 => lowered -= bytes,
-            Effect::Access(access) if !access.loads && access.moves <= 0 => lowered -= access.moves,
+            InstructionEffect::Nothing | InstructionEffect::SetsFramePointer(_) => {}
+            InstructionEffect::Moves(bytes) if bytes < 0 => lowered -= bytes,
+            InstructionEffect::Access(access) if !access.loads && access.moves <= 0 => {
+                lowered -= access.moves;
+            }
             // The end of another function, or padding.
             _ => break,
         }
@@ -351,10 +358,10 @@ mod tests {
     fn calls_tell_what_they_call() {
         let check = |word: u32, expected| assert_eq!(call_at_end(&word.to_le_bytes()), expected, "{word:#x}");
         // bl 16 bytes ahead, and to itself; blr x0; b; ret.
-        check(0x9400_0004, Some(Call::Direct(12)));
-        check(0x9400_0000, Some(Call::Direct(-4)));
-        check(0x97ff_ffff, Some(Call::Direct(-8)));
-        check(0xd63f_0000, Some(Call::Indirect));
+        check(0x9400_0004, Some(CallInstruction::Direct(12)));
+        check(0x9400_0000, Some(CallInstruction::Direct(-4)));
+        check(0x97ff_ffff, Some(CallInstruction::Direct(-8)));
+        check(0xd63f_0000, Some(CallInstruction::Indirect));
         check(0x1400_0004, None);
         check(0xd65f_03c0, None);
         assert_eq!(call_at_end(&[0, 0, 0]), None);

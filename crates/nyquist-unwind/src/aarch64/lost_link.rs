@@ -8,11 +8,11 @@
 //! caller's frame, where GCC puts it, is used.
 
 use super::instructions::{call_target, is_call};
-use super::registers::{Aarch64, Link};
+use super::registers::{Aarch64, LinkState};
 use crate::StackMemory;
-use crate::architecture::{Frame, LostCaller};
+use crate::architecture::{FrameRegisters, LostCaller};
 use crate::rule::{CfaKind, Rule};
-use crate::space::{Mapping, find};
+use crate::space::{CodeMapping, find};
 use nyquist_object::{Avma, RelativeAddress};
 
 /// How much of the stack is searched. Only callers with larger frames are missed.
@@ -28,8 +28,8 @@ const LONGEST_PROLOGUE: u32 = 32;
 /// register is not known.
 pub(crate) fn lost_caller(
     rule: Rule,
-    frame: &Frame<Aarch64>,
-    mappings: &[Mapping],
+    frame: &FrameRegisters<Aarch64>,
+    mappings: &[CodeMapping],
     memory: &impl StackMemory,
     address_bits: u64,
 ) -> Option<LostCaller<Aarch64>> {
@@ -42,12 +42,12 @@ pub(crate) fn lost_caller(
 /// Looks for the caller of a function whose frame ends at `cfa`.
 fn find_caller(
     cfa: u64,
-    mappings: &[Mapping],
+    mappings: &[CodeMapping],
     memory: &impl StackMemory,
     address_bits: u64,
 ) -> Option<LostCaller<Aarch64>> {
     let places = (cfa..cfa.saturating_add(SEARCHED)).step_by(8);
-    let mut records = places.map_while(|place| Record::read(place, memory, address_bits));
+    let mut records = places.map_while(|place| FrameRecord::read(place, memory, address_bits));
     let innermost = records.next()?;
     let named =
         std::iter::once(innermost).chain(records).find_map(|record| record.caller(cfa, mappings, memory));
@@ -57,13 +57,13 @@ fn find_caller(
 /// Two words of the stack that can be a frame record (Procedure Call Standard for the Arm 64-bit
 /// Architecture, section 6.4.6).
 #[derive(Clone, Copy)]
-struct Record {
+struct FrameRecord {
     place: u64,
     frame_pointer: u64,
     return_address: u64,
 }
 
-impl Record {
+impl FrameRecord {
     fn read(place: u64, memory: &impl StackMemory, address_bits: u64) -> Option<Self> {
         let word = |address: u64| memory.read_u64(Avma(address));
         let (frame_pointer, return_address) = (word(place)?, word(place.checked_add(8)?)? & address_bits);
@@ -74,13 +74,13 @@ impl Record {
     fn caller(
         &self,
         cfa: u64,
-        mappings: &[Mapping],
+        mappings: &[CodeMapping],
         memory: &impl StackMemory,
     ) -> Option<LostCaller<Aarch64>> {
         let function = call_target(self.call(mappings, memory)?, self.return_address.wrapping_sub(4))?;
         let (size, saved) = layout(function, mappings)?;
         let end = cfa.checked_add_signed(size)?;
-        let sp_is_known = Link { register: None, knows_stack_pointer: true };
+        let sp_is_known = LinkState { register: None, knows_stack_pointer: true };
         (end.checked_add_signed(saved)? == self.place.wrapping_add(8))
             .then(|| LostCaller { function: Some(Avma(function)), next: self.next(end, sp_is_known) })
     }
@@ -88,7 +88,7 @@ impl Record {
     /// The same for an indirect call, which does not name the function.
     fn unnamed_caller(
         &self,
-        mappings: &[Mapping],
+        mappings: &[CodeMapping],
         memory: &impl StackMemory,
         address_bits: u64,
     ) -> Option<LostCaller<Aarch64>> {
@@ -99,7 +99,7 @@ impl Record {
         }
         let above = Self::read(self.frame_pointer, memory, address_bits)?;
         let leads_on = above.return_address == 0 || above.call(mappings, memory).is_some();
-        let sp_is_unknown = Link { register: None, knows_stack_pointer: false };
+        let sp_is_unknown = LinkState { register: None, knows_stack_pointer: false };
         leads_on.then(|| LostCaller {
             function: None,
             next: self.next(self.place.wrapping_add(16), sp_is_unknown),
@@ -108,7 +108,7 @@ impl Record {
 
     /// The call instruction before the return address. `None` if the address is not in code, or does not
     /// follow a call.
-    fn call(&self, mappings: &[Mapping], memory: &impl StackMemory) -> Option<u32> {
+    fn call(&self, mappings: &[CodeMapping], memory: &impl StackMemory) -> Option<u32> {
         let address = self.return_address.checked_sub(4).filter(|address| address.is_multiple_of(4))?;
         find(mappings, address)?;
         let mut code = [0; 4];
@@ -117,14 +117,14 @@ impl Record {
         (len == code.len() && is_call(word)).then_some(word)
     }
 
-    fn next(&self, sp: u64, link: Link) -> Frame<Aarch64> {
-        Frame { ip: self.return_address, sp, fp: self.frame_pointer, link, interrupted: false }
+    fn next(&self, sp: u64, link: LinkState) -> FrameRegisters<Aarch64> {
+        FrameRegisters { ip: self.return_address, sp, fp: self.frame_pointer, link, interrupted: false }
     }
 }
 
 /// The size of a function's frame when it is set up, and the offset of the return address from the frame's
 /// end.
-fn layout(function: u64, mappings: &[Mapping]) -> Option<(i64, i64)> {
+fn layout(function: u64, mappings: &[CodeMapping]) -> Option<(i64, i64)> {
     let mapping = find(mappings, function)?;
     let (module, start) = mapping.module().zip(mapping.relative(function))?;
     if module.offset_in_function(start)? != 0 {

@@ -7,17 +7,17 @@ mod registers;
 mod rows;
 mod step;
 
-use crate::architecture::{Architecture, Frame, FullRegisters};
-use crate::cfi::State;
+use crate::architecture::{Architecture, FrameRegisters, FullRegisters};
+use crate::cfi::CfiRow;
 use crate::rule::Rule;
 use crate::{Reason, StackMemory};
-use registers::{Link, PC, REGISTERS, SP, X29, X30};
+use registers::{LinkState, PC, REGISTERS, SP, X29, X30};
 
 pub(crate) use registers::Aarch64;
 
 impl Architecture for Aarch64 {
     type Values = [u64; REGISTERS];
-    type Link = Link;
+    type Link = LinkState;
 
     const ZEROS: Self::Values = [0; REGISTERS];
     const FRAME_POINTER: usize = X29;
@@ -32,15 +32,15 @@ impl Architecture for Aarch64 {
     const SIGNAL_STACK: u64 = 128 + 16;
     const COMPACT_DWARF: u32 = compact::DWARF;
 
-    fn rule(row: &State<'_>, is_signal: bool) -> Rule {
+    fn rule(row: &CfiRow<'_>, is_signal: bool) -> Rule {
         rows::rule(row, is_signal)
     }
 
-    fn link(registers: &FullRegisters<Self>, interrupted: bool) -> Link {
-        Link { register: registers.get(X30).filter(|_| interrupted), knows_stack_pointer: true }
+    fn link(registers: &FullRegisters<Self>, interrupted: bool) -> LinkState {
+        LinkState { register: registers.get(X30).filter(|_| interrupted), knows_stack_pointer: true }
     }
 
-    fn set_link(registers: &mut FullRegisters<Self>, link: Link) {
+    fn set_link(registers: &mut FullRegisters<Self>, link: LinkState) {
         registers.set(X30, link.register);
         if !link.knows_stack_pointer {
             registers.set(SP, None);
@@ -55,18 +55,21 @@ impl Architecture for Aarch64 {
 
     fn apply(
         rule: Rule,
-        frame: &Frame<Self>,
+        frame: &FrameRegisters<Self>,
         memory: &impl StackMemory,
         address_bits: u64,
-    ) -> Result<Frame<Self>, Reason> {
+    ) -> Result<FrameRegisters<Self>, Reason> {
         step::apply(rule, frame, memory, address_bits)
     }
 
-    fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason> {
+    fn signal_context(
+        frame: &FrameRegisters<Self>,
+        memory: &impl StackMemory,
+    ) -> Result<FullRegisters<Self>, Reason> {
         step::signal_context(frame, memory)
     }
 
-    fn is_signal_frame(frame: &Frame<Self>, memory: &impl StackMemory) -> bool {
+    fn is_signal_frame(frame: &FrameRegisters<Self>, memory: &impl StackMemory) -> bool {
         step::is_signal_frame(frame, memory)
     }
 

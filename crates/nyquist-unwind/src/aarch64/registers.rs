@@ -18,7 +18,7 @@ pub(crate) struct Aarch64;
 
 /// The state that a walk tracks in addition to the three registers of all architectures.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
+pub(crate) struct LinkState {
     /// The link register, if it can hold the return address. In a frame that has made a call, the call has
     /// replaced it.
     pub(super) register: Option<u64>,

@@ -1,12 +1,12 @@
 //! Converts rows of call frame information to rules.
 
 use super::registers::{SP, X29};
-use crate::cfi::{Form, Saved, State};
+use crate::cfi::{CfiRow, ExpressionForm, RegisterRule};
 use crate::rule::{CfaKind, Rule};
 
 /// The rule that is equivalent to the row.
-pub(super) fn rule(row: &State<'_>, is_signal: bool) -> Rule {
-    if matches!(row.return_address, Saved::Undefined) {
+pub(super) fn rule(row: &CfiRow<'_>, is_signal: bool) -> Rule {
+    if matches!(row.return_address, RegisterRule::Undefined) {
         return Rule::END;
     }
     if is_signal && is_kernel_signal_frame(row) {
@@ -18,22 +18,22 @@ pub(super) fn rule(row: &State<'_>, is_signal: bool) -> Rule {
     plain_rule(row).unwrap_or(Rule::SLOW)
 }
 
-fn plain_rule(row: &State<'_>) -> Option<Rule> {
+fn plain_rule(row: &CfiRow<'_>) -> Option<Rule> {
     let frame_pointer = match row.frame_pointer {
-        Saved::SameValue | Saved::Undefined => None,
-        Saved::Offset(offset) => Some(offset),
-        Saved::Expression(_) | Saved::Other => return None,
+        RegisterRule::SameValue | RegisterRule::Undefined => None,
+        RegisterRule::Offset(offset) => Some(offset),
+        RegisterRule::Expression(_) | RegisterRule::Other => return None,
     };
     let return_address = match row.return_address {
-        Saved::SameValue => None,
-        Saved::Offset(offset) => Some(offset),
-        Saved::Undefined | Saved::Expression(_) | Saved::Other => return None,
+        RegisterRule::SameValue => None,
+        RegisterRule::Offset(offset) => Some(offset),
+        RegisterRule::Undefined | RegisterRule::Expression(_) | RegisterRule::Other => return None,
     };
     let (register, offset) = match row.cfa.expression {
         None => (row.cfa.register, row.cfa.offset),
-        Some(expression) => match Form::of(expression)? {
-            Form::Register { register, offset } => (register.into(), offset),
-            Form::Memory { .. } | Form::LinkageStub { .. } => return None,
+        Some(expression) => match ExpressionForm::of(expression)? {
+            ExpressionForm::Register { register, offset } => (register.into(), offset),
+            ExpressionForm::Memory { .. } | ExpressionForm::LinkageStub { .. } => return None,
         },
     };
     let kind = match register as usize {
@@ -55,6 +55,6 @@ fn plain_rule(row: &State<'_>) -> Option<Rule> {
 
 /// Whether a row is that of the kernel's return from a signal handler, which kernels before 5.8 had
 /// (`arch/arm64/kernel/vdso/sigreturn.S`). The row skips the function that was interrupted.
-fn is_kernel_signal_frame(row: &State<'_>) -> bool {
+fn is_kernel_signal_frame(row: &CfiRow<'_>) -> bool {
     row.cfa.expression.is_none() && row.cfa.register as usize == X29 && row.cfa.offset == 0
 }

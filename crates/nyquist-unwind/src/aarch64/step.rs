@@ -1,7 +1,7 @@
 //! Steps from a frame to its caller by the frame's rule.
 
-use super::registers::{Aarch64, Link, REGISTERS};
-use crate::architecture::{Frame, FullRegisters, UNKNOWN_FRAME_POINTER};
+use super::registers::{Aarch64, LinkState, REGISTERS};
+use crate::architecture::{FrameRegisters, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::rule::{CfaKind, Rule, SavedRegisters};
 use crate::{Reason, StackMemory};
 
@@ -19,15 +19,15 @@ const FURTHER_STATE: u64 = 128 + 176 + 288;
 const FLOATING_POINT_STATE: u64 = 0x0210_4650_8001;
 
 /// The link of a caller, which has made a call.
-const CALLER: Link = Link { register: None, knows_stack_pointer: true };
+const CALLER: LinkState = LinkState { register: None, knows_stack_pointer: true };
 
 /// The caller of a frame whose rule only needs the tracked registers.
 pub(super) fn apply(
     rule: Rule,
-    frame: &Frame<Aarch64>,
+    frame: &FrameRegisters<Aarch64>,
     memory: &impl StackMemory,
     address_bits: u64,
-) -> Result<Frame<Aarch64>, Reason> {
+) -> Result<FrameRegisters<Aarch64>, Reason> {
     let saved = rule.saved_registers();
     let cfa = match rule.kind() {
         CfaKind::StackPointer if frame.link.knows_stack_pointer => {
@@ -58,12 +58,12 @@ pub(super) fn apply(
         },
         None => frame.fp,
     };
-    Ok(Frame { ip: return_address & address_bits, sp: cfa, fp, link: CALLER, interrupted: false })
+    Ok(FrameRegisters { ip: return_address & address_bits, sp: cfa, fp, link: CALLER, interrupted: false })
 }
 
 /// The caller's frame pointer in a frame of Go, whose return address is at the stack pointer. The frame
 /// pointer is in the word below. A stack copy need not contain that word.
-fn below_stack_pointer(frame: &Frame<Aarch64>, memory: &impl StackMemory) -> u64 {
+fn below_stack_pointer(frame: &FrameRegisters<Aarch64>, memory: &impl StackMemory) -> u64 {
     frame.read(frame.sp.wrapping_sub(8), memory).unwrap_or(UNKNOWN_FRAME_POINTER)
 }
 
@@ -79,20 +79,20 @@ fn cfa_by_record(fp: u64, saved: SavedRegisters) -> Result<u64, Reason> {
 
 /// The caller by the frame record at the frame pointer, which leaves the stack pointer unknown.
 fn by_record(
-    frame: &Frame<Aarch64>,
+    frame: &FrameRegisters<Aarch64>,
     memory: &impl StackMemory,
     address_bits: u64,
-) -> Result<Frame<Aarch64>, Reason> {
+) -> Result<FrameRegisters<Aarch64>, Reason> {
     let fp = frame.read(frame.fp, memory)?;
     let return_address = frame.read(frame.fp.wrapping_add(8), memory)?;
-    let link = Link { knows_stack_pointer: false, ..CALLER };
+    let link = LinkState { knows_stack_pointer: false, ..CALLER };
     let sp = frame.fp.wrapping_add(16);
-    Ok(Frame { ip: return_address & address_bits, sp, fp, link, interrupted: false })
+    Ok(FrameRegisters { ip: return_address & address_bits, sp, fp, link, interrupted: false })
 }
 
 /// The registers that the kernel saved when it delivered a signal.
 pub(super) fn signal_context(
-    frame: &Frame<Aarch64>,
+    frame: &FrameRegisters<Aarch64>,
     memory: &impl StackMemory,
 ) -> Result<FullRegisters<Aarch64>, Reason> {
     let mut values = [0; REGISTERS];
@@ -104,7 +104,7 @@ pub(super) fn signal_context(
 }
 
 /// Whether the memory at the stack pointer is a signal frame of the kernel.
-pub(super) fn is_signal_frame(frame: &Frame<Aarch64>, memory: &impl StackMemory) -> bool {
+pub(super) fn is_signal_frame(frame: &FrameRegisters<Aarch64>, memory: &impl StackMemory) -> bool {
     let header = frame.read(frame.sp.wrapping_add(FURTHER_STATE), memory);
     frame.link.knows_stack_pointer && header == Ok(FLOATING_POINT_STATE)
 }

@@ -1,7 +1,7 @@
 //! The entries of a section: common information (CIE) and frame descriptions (FDE).
 
 use super::by_offset::ByOffset;
-use super::reader::Reader;
+use super::reader::SectionReader;
 use super::section::{FrameSection, SectionKind};
 
 /// The encoding of addresses that all compilers use: four bytes, signed, relative to their own place.
@@ -23,7 +23,7 @@ pub(crate) struct Cie<'a> {
     /// Whether FDEs have augmentation data.
     has_augmentation: bool,
     /// The initial instructions.
-    pub(crate) instructions: Reader<'a>,
+    pub(crate) instructions: SectionReader<'a>,
 }
 
 /// The description of a range of code.
@@ -38,7 +38,7 @@ pub(crate) struct Fde<'a> {
     /// Where its CIE is in the section.
     pub(crate) cie_offset: usize,
     /// The instructions.
-    pub(crate) instructions: Reader<'a>,
+    pub(crate) instructions: SectionReader<'a>,
 }
 
 /// An entry that is not a valid FDE.
@@ -52,7 +52,7 @@ pub(crate) struct BadEntry {
 
 /// The FDEs of a section in the order of the file.
 #[derive(Debug)]
-pub(crate) struct Entries<'a> {
+pub(crate) struct FdeEntries<'a> {
     section: &'a FrameSection,
     position: usize,
     /// CIEs seen before.
@@ -60,7 +60,7 @@ pub(crate) struct Entries<'a> {
 }
 
 /// The bounds of one entry, and the number that distinguishes CIE from FDE.
-struct Header {
+struct EntryHeader {
     /// Where the fields after the id begin.
     body: usize,
     end: usize,
@@ -81,26 +81,26 @@ impl FrameSection {
 
     /// Reads the length and the id of the entry at `offset`; `Ok(None)` for a terminator.
     #[inline]
-    fn header(&self, offset: usize) -> Result<Option<Header>, &'static str> {
+    fn header(&self, offset: usize) -> Result<Option<EntryHeader>, &'static str> {
         self.short_header(offset).map_or_else(|| self.any_header(offset), |header| Ok(Some(header)))
     }
 
     /// The header of a valid entry with a length of four bytes, as all entries have in practice.
     #[inline]
-    fn short_header(&self, offset: usize) -> Option<Header> {
+    fn short_header(&self, offset: usize) -> Option<EntryHeader> {
         let [length, id] = *self.bytes.get(offset..)?.first_chunk::<8>()?.as_chunks().0 else { return None };
         let (length, id) = (u32::from_le_bytes(length), u32::from_le_bytes(id));
         let (id_offset, body) = (offset + 4, offset + 8);
         // A length with all bits set means that a length of eight bytes follows.
         let end = id_offset.checked_add(length as usize).filter(|&end| end <= self.bytes.len())?;
         let is_short = end >= body && length != u32::MAX;
-        is_short.then_some(Header { body, end, id: id.into(), id_offset, is_64: false })
+        is_short.then_some(EntryHeader { body, end, id: id.into(), id_offset, is_64: false })
     }
 
     #[cold]
-    fn any_header(&self, offset: usize) -> Result<Option<Header>, &'static str> {
+    fn any_header(&self, offset: usize) -> Result<Option<EntryHeader>, &'static str> {
         const CUT: &str = "the section ends within an entry";
-        let mut reader = Reader::new(&self.bytes, offset, self.bytes.len()).ok_or(CUT)?;
+        let mut reader = SectionReader::new(&self.bytes, offset, self.bytes.len()).ok_or(CUT)?;
         let short = reader.u32().ok_or(CUT)?;
         let is_64 = short == u32::MAX;
         let length = if is_64 { reader.u64().ok_or(CUT)? } else { u64::from(short) };
@@ -112,10 +112,10 @@ impl FrameSection {
         let end = end.filter(|&end| end <= self.bytes.len()).ok_or(CUT)?;
         let id = if is_64 { reader.u64() } else { reader.u32().map(u64::from) };
         let id = id.filter(|_| reader.position() <= end).ok_or("an entry too short for its id")?;
-        Ok(Some(Header { body: reader.position(), end, id, id_offset, is_64 }))
+        Ok(Some(EntryHeader { body: reader.position(), end, id, id_offset, is_64 }))
     }
 
-    fn is_cie(&self, header: &Header) -> bool {
+    fn is_cie(&self, header: &EntryHeader) -> bool {
         match self.kind {
             SectionKind::EhFrame => header.id == 0,
             SectionKind::DebugFrame if header.is_64 => header.id == u64::MAX,
@@ -123,7 +123,7 @@ impl FrameSection {
         }
     }
 
-    fn cie_offset(&self, header: &Header) -> Option<usize> {
+    fn cie_offset(&self, header: &EntryHeader) -> Option<usize> {
         let id = usize::try_from(header.id).ok()?;
         match self.kind {
             SectionKind::EhFrame => header.id_offset.checked_sub(id),
@@ -135,11 +135,11 @@ impl FrameSection {
     fn cie(&self, offset: usize) -> Result<Cie<'_>, &'static str> {
         let header = self.header(offset)?.filter(|header| self.is_cie(header));
         let header = header.ok_or("an FDE refers to an entry that is not a CIE")?;
-        let reader = Reader::new(&self.bytes, header.body, header.end);
+        let reader = SectionReader::new(&self.bytes, header.body, header.end);
         reader.and_then(|reader| self.parse_cie(reader)).ok_or("a damaged CIE")
     }
 
-    fn parse_cie<'a>(&'a self, mut reader: Reader<'a>) -> Option<Cie<'a>> {
+    fn parse_cie<'a>(&'a self, mut reader: SectionReader<'a>) -> Option<Cie<'a>> {
         let version = reader.u8().filter(|version| matches!(version, 1 | 3 | 4))?;
         let augmentation = reader.string()?;
         let address_size = if version == 4 { reader.u8()? } else { 8 };
@@ -198,7 +198,11 @@ impl FrameSection {
         clippy::inline_always,
         reason = "a cursor that is read through a reference is copied as stores that are under way"
     )]
-    fn fde_fields<'a>(&'a self, header: &Header, cie: &Cie<'a>) -> Option<(u64, u64, Reader<'a>)> {
+    fn fde_fields<'a>(
+        &'a self,
+        header: &EntryHeader,
+        cie: &Cie<'a>,
+    ) -> Option<(u64, u64, SectionReader<'a>)> {
         let is_common = cie.pointer_encoding == RELATIVE && cie.has_augmentation;
         let common = is_common.then(|| self.common_fde_fields(header)).flatten();
         common.or_else(|| self.any_fde_fields(header, cie))
@@ -207,12 +211,12 @@ impl FrameSection {
     /// As [`FrameSection::fde_fields`], for an FDE in the form that all compilers write.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as above")]
-    fn common_fde_fields(&self, header: &Header) -> Option<(u64, u64, Reader<'_>)> {
+    fn common_fde_fields(&self, header: &EntryHeader) -> Option<(u64, u64, SectionReader<'_>)> {
         let (fields, rest) = self.bytes.get(header.body..header.end)?.split_first_chunk::<8>()?;
         let ([start, len], []) = fields.as_chunks() else { return None };
         let (augmentation, rest) = rest.split_first().filter(|(len, _)| **len < 0x80)?;
         let skipped = rest.len().checked_sub(usize::from(*augmentation))?;
-        let instructions = Reader::new(&self.bytes, header.end - skipped, header.end)?;
+        let instructions = SectionReader::new(&self.bytes, header.end - skipped, header.end)?;
         let at = self.address.wrapping_add(header.body as u64);
         let extended = |word: &[u8; 4]| i64::from(i32::from_le_bytes(*word));
         Some((at.wrapping_add_signed(extended(start)), extended(len) as u64, instructions))
@@ -220,8 +224,12 @@ impl FrameSection {
 
     /// As [`FrameSection::fde_fields`], for any FDE.
     #[cold]
-    fn any_fde_fields<'a>(&'a self, header: &Header, cie: &Cie<'a>) -> Option<(u64, u64, Reader<'a>)> {
-        let mut reader = Reader::new(&self.bytes, header.body, header.end)?;
+    fn any_fde_fields<'a>(
+        &'a self,
+        header: &EntryHeader,
+        cie: &Cie<'a>,
+    ) -> Option<(u64, u64, SectionReader<'a>)> {
+        let mut reader = SectionReader::new(&self.bytes, header.body, header.end)?;
         let encoding = cie.pointer_encoding;
         let start = reader.pointer(encoding, &self.bases())?;
         let len = if encoding == 0x50 { reader.u64()? } else { reader.value(encoding)? };
@@ -237,7 +245,7 @@ impl FrameSection {
     fn parse_fde<'a>(
         &'a self,
         offset: usize,
-        header: &Header,
+        header: &EntryHeader,
         cie_offset: usize,
         cie: &Cie<'a>,
     ) -> Option<Fde<'a>> {
@@ -246,7 +254,7 @@ impl FrameSection {
     }
 }
 
-impl<'a> Entries<'a> {
+impl<'a> FdeEntries<'a> {
     pub(crate) fn new(section: &'a FrameSection) -> Self {
         Self { section, position: 0, cies: ByOffset::new(Err("no CIE")) }
     }
@@ -261,7 +269,7 @@ impl<'a> Entries<'a> {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as above")]
-    fn read(&mut self, offset: usize, header: &Header) -> Result<(Fde<'a>, &Cie<'a>), &'static str> {
+    fn read(&mut self, offset: usize, header: &EntryHeader) -> Result<(Fde<'a>, &Cie<'a>), &'static str> {
         let section = self.section;
         let cie_offset = section.cie_offset(header).ok_or("an FDE names a CIE before the section")?;
         let cie = self.cies.get_or_make(cie_offset, || section.cie(cie_offset));
@@ -271,7 +279,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl<'a> Iterator for Entries<'a> {
+impl<'a> Iterator for FdeEntries<'a> {
     type Item = Result<Fde<'a>, BadEntry>;
 
     #[inline(always)]

@@ -1,11 +1,11 @@
 //! The few DWARF expressions that occur in call frame information, recognised by their form. All are of
 //! x86_64.
 
-use super::reader::Reader;
+use super::reader::SectionReader;
 
 /// An expression of a known form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ExpressionForm {
     /// A register's value + offset.
     Register { register: u8, offset: i64 },
     /// The word at (a register's value + offset), + addend.
@@ -30,10 +30,10 @@ const DW_OP_BREG31: u8 = 0x8f;
 const DW_OP_BREG7: u8 = 0x77;
 const DW_OP_BREG16: u8 = 0x80;
 
-impl Form {
+impl ExpressionForm {
     /// The form of the expression. `None` if it has an unknown form.
     pub(crate) fn of(expression: &[u8]) -> Option<Self> {
-        let mut reader = Reader::new(expression, 0, expression.len())?;
+        let mut reader = SectionReader::new(expression, 0, expression.len())?;
         let register = reader.u8().filter(|op| (DW_OP_BREG0..=DW_OP_BREG31).contains(op))? - DW_OP_BREG0;
         let offset = reader.sleb()?;
         if reader.is_empty() {
@@ -56,7 +56,7 @@ impl Form {
     }
 
     /// Parses the rest of the linkers' expression for stubs, which begins with `breg7 offset, breg16`.
-    fn linkage_stub(mut reader: Reader<'_>, offset: i64) -> Option<Self> {
+    fn linkage_stub(mut reader: SectionReader<'_>, offset: i64) -> Option<Self> {
         let ip_offset = reader.sleb()?;
         let lit15_and = [reader.u8()?, reader.u8()?];
         let threshold = reader.u8().filter(|op| (DW_OP_LIT0..=DW_OP_LIT31).contains(op))?;
@@ -75,13 +75,16 @@ mod tests {
 
     #[test]
     fn recognises_the_expressions_that_occur() {
-        let check = |bytes: &[u8], expected| assert_eq!(Form::of(bytes), expected, "{bytes:x?}");
-        check(&[0x77, 0x28], Some(Form::Register { register: 7, offset: 40 }));
-        check(&[0x76, 0x00], Some(Form::Register { register: 6, offset: 0 }));
-        check(&[0x76, 0x78, 0x06], Some(Form::Memory { register: 6, offset: -8, addend: 0 }));
-        check(&[0x77, 0x28, 0x06, 0x23, 0x08], Some(Form::Memory { register: 7, offset: 40, addend: 8 }));
+        let check = |bytes: &[u8], expected| assert_eq!(ExpressionForm::of(bytes), expected, "{bytes:x?}");
+        check(&[0x77, 0x28], Some(ExpressionForm::Register { register: 7, offset: 40 }));
+        check(&[0x76, 0x00], Some(ExpressionForm::Register { register: 6, offset: 0 }));
+        check(&[0x76, 0x78, 0x06], Some(ExpressionForm::Memory { register: 6, offset: -8, addend: 0 }));
+        check(
+            &[0x77, 0x28, 0x06, 0x23, 0x08],
+            Some(ExpressionForm::Memory { register: 7, offset: 40, addend: 8 }),
+        );
         let stub = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
-        check(&stub, Some(Form::LinkageStub { offset: 8, pushed_from: 11 }));
+        check(&stub, Some(ExpressionForm::LinkageStub { offset: 8, pushed_from: 11 }));
         check(&stub[..10], None);
         check(&[], None);
         check(&[0x77], None);

@@ -2,7 +2,7 @@
 //! 10.6.2). It states where the entries are, and where the section is in files whose section headers were
 //! removed.
 
-use super::reader::{Bases, Reader};
+use super::reader::{PointerBases, SectionReader};
 use super::section::{FrameSection, SectionKind};
 use nyquist_object::{ByteSource, Elf, ObjectError, Svma};
 
@@ -25,7 +25,7 @@ pub(crate) struct HeaderTable<'a> {
 impl<'a> HeaderTable<'a> {
     /// The table of a header at an address. `None` if it has no table with the common encoding.
     pub(crate) fn parse(header: &'a [u8], address: Svma) -> Option<Self> {
-        let mut start = Start::read(header, address)?;
+        let mut start = HeaderStart::read(header, address)?;
         if start.table != SHORT || start.count == OMITTED {
             return None;
         }
@@ -67,7 +67,7 @@ pub(crate) fn find_eh_frame<S: ByteSource>(elf: &Elf<S>) -> Result<Option<FrameS
 
 /// Where the section begins, and the FDE with the highest address, if the header has a table.
 fn extent(header: &[u8], address: Svma) -> Option<(u64, Option<u64>)> {
-    let Start { section, count, table, bases, mut reader } = Start::read(header, address)?;
+    let HeaderStart { section, count, table, bases, mut reader } = HeaderStart::read(header, address)?;
     if count == OMITTED || table == OMITTED {
         return Some((section, None));
     }
@@ -83,23 +83,23 @@ fn extent(header: &[u8], address: Svma) -> Option<(u64, Option<u64>)> {
 }
 
 /// The fields that a header begins with.
-struct Start<'a> {
+struct HeaderStart<'a> {
     /// Where the section is.
     section: u64,
     /// The encodings of the number of entries and of the addresses in the table.
     count: u8,
     table: u8,
-    bases: Bases,
+    bases: PointerBases,
     /// At the number of entries.
-    reader: Reader<'a>,
+    reader: SectionReader<'a>,
 }
 
-impl<'a> Start<'a> {
+impl<'a> HeaderStart<'a> {
     fn read(header: &'a [u8], address: Svma) -> Option<Self> {
-        let mut reader = Reader::new(header, 0, header.len())?;
+        let mut reader = SectionReader::new(header, 0, header.len())?;
         let [version, section, count, table] = reader.array()?;
         // Data-relative values are relative to the header.
-        let bases = Bases { section: address.0, got: Some(address.0), ..Bases::default() };
+        let bases = PointerBases { section: address.0, got: Some(address.0), ..PointerBases::default() };
         let section = reader.pointer(section, &bases).filter(|_| version == 1)?;
         Some(Self { section, count, table, bases, reader })
     }

@@ -3,9 +3,9 @@
 
 use super::by_offset::ByOffset;
 use super::entry::{Cie, Fde};
-use super::reader::Reader;
+use super::reader::SectionReader;
+use super::row::{CfaRule, CfiRow, RegisterRule};
 use super::section::FrameSection;
-use super::state::{Cfa, Saved, State};
 use crate::architecture::Architecture;
 use crate::rule::Rule;
 use std::marker::PhantomData;
@@ -16,14 +16,18 @@ const MAX_REMEMBERED: usize = 64;
 /// `DW_CFA_def_cfa_offset`.
 const DEFINE_CFA_OFFSET: u8 = 0x0e;
 
-impl State<'_> {
+impl CfiRow<'_> {
     /// The state before any instruction.
     fn initial<A: Architecture>() -> Self {
         let mut state = Self {
             rule: Rule::END,
-            cfa: Cfa { register: 0, offset: 0, expression: None },
-            frame_pointer: Saved::SameValue,
-            return_address: if A::KEEPS_RETURN_ADDRESS { Saved::SameValue } else { Saved::Undefined },
+            cfa: CfaRule { register: 0, offset: 0, expression: None },
+            frame_pointer: RegisterRule::SameValue,
+            return_address: if A::KEEPS_RETURN_ADDRESS {
+                RegisterRule::SameValue
+            } else {
+                RegisterRule::Undefined
+            },
             stack_pointer_is_saved: false,
         };
         state.refresh::<A>(false);
@@ -49,11 +53,11 @@ impl State<'_> {
 }
 
 /// Receives the rows that instructions describe.
-pub(crate) trait Rows {
+pub(crate) trait RowReceiver {
     /// Receives a row: the address at which it begins, and its rule.
     fn row(&mut self, address: u64, rule: Rule);
 
-    /// As [`Rows::row`], for the usual case, in which no function has to be called. Returns whether the row
+    /// As [`RowReceiver::row`], for the usual case, in which no function has to be called. Returns whether the row
     /// was handled.
     fn try_row(&mut self, address: u64, rule: Rule) -> bool;
 }
@@ -61,7 +65,7 @@ pub(crate) trait Rows {
 /// Ignores rows, because a CIE's initial instructions describe none.
 struct NoRows;
 
-impl Rows for NoRows {
+impl RowReceiver for NoRows {
     fn row(&mut self, _: u64, _: Rule) {}
 
     fn try_row(&mut self, _: u64, _: Rule) -> bool {
@@ -75,18 +79,18 @@ pub(crate) struct Interpreter<'a, A> {
     section: &'a FrameSection,
     architecture: PhantomData<A>,
     /// The states after the initial instructions of CIEs, by the offsets of the CIEs.
-    initial: ByOffset<Option<State<'a>>>,
-    remembered: Vec<State<'a>>,
+    initial: ByOffset<Option<CfiRow<'a>>>,
+    remembered: Vec<CfiRow<'a>>,
 }
 
 /// A run over the instructions of one entry.
-struct Run<'a, 's, A, R> {
+struct EntryExecution<'a, 's, A, R> {
     architecture: PhantomData<A>,
     cie: &'s Cie<'a>,
     section: &'a FrameSection,
-    initial: &'s State<'a>,
-    state: State<'a>,
-    remembered: &'s mut Vec<State<'a>>,
+    initial: &'s CfiRow<'a>,
+    state: CfiRow<'a>,
+    remembered: &'s mut Vec<CfiRow<'a>>,
     function: u64,
     location: u64,
     rows: &'s mut R,
@@ -100,7 +104,12 @@ impl<'a, A: Architecture> Interpreter<'a, A> {
     /// Passes all rows to `rows`, by address. Rows may repeat the rule before them. If the instructions are
     /// damaged, the rows before the damage have been passed, and the error is the address up to which they
     /// hold.
-    pub(crate) fn rows(&mut self, fde: &Fde<'a>, cie: &Cie<'a>, rows: &mut impl Rows) -> Result<(), u64> {
+    pub(crate) fn rows(
+        &mut self,
+        fde: &Fde<'a>,
+        cie: &Cie<'a>,
+        rows: &mut impl RowReceiver,
+    ) -> Result<(), u64> {
         if cie.return_register != A::RETURN_ADDRESS as u64 {
             rows.row(fde.start, Rule::SLOW);
             return Ok(());
@@ -109,7 +118,7 @@ impl<'a, A: Architecture> Interpreter<'a, A> {
         let initial = initial.get_or_make(fde.cie_offset, || initial_state::<A>(section, cie, remembered));
         let initial = initial.as_ref().ok_or(fde.start)?;
         remembered.clear();
-        let mut run = Run {
+        let mut run = EntryExecution {
             architecture: *architecture,
             cie,
             section,
@@ -134,15 +143,15 @@ impl<'a, A: Architecture> Interpreter<'a, A> {
 fn initial_state<'a, A: Architecture>(
     section: &'a FrameSection,
     cie: &Cie<'a>,
-    remembered: &mut Vec<State<'a>>,
-) -> Option<State<'a>> {
+    remembered: &mut Vec<CfiRow<'a>>,
+) -> Option<CfiRow<'a>> {
     remembered.clear();
-    let mut run = Run {
+    let mut run = EntryExecution {
         architecture: PhantomData::<A>,
         cie,
         section,
-        initial: &State::initial::<A>(),
-        state: State::initial::<A>(),
+        initial: &CfiRow::initial::<A>(),
+        state: CfiRow::initial::<A>(),
         remembered,
         function: 0,
         location: 0,
@@ -152,8 +161,8 @@ fn initial_state<'a, A: Architecture>(
     Some(run.state)
 }
 
-impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
-    fn all(&mut self, mut reader: Reader<'a>) -> Option<()> {
+impl<'a, A: Architecture, R: RowReceiver> EntryExecution<'a, '_, A, R> {
+    fn all(&mut self, mut reader: SectionReader<'a>) -> Option<()> {
         reader.go_on_at(self.pairs(reader.rest()));
         while let Some(op) = reader.u8() {
             let low = u64::from(op & 0x3f);
@@ -195,20 +204,21 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     /// instructions are in pairs.
     #[inline]
     fn pairs(&mut self, instructions: &'a [u8]) -> &'a [u8] {
-        let is_pair =
-            instructions.first_chunk().is_some_and(|word| Pair::of(u32::from_le_bytes(*word)).is_some());
+        let is_pair = instructions
+            .first_chunk()
+            .is_some_and(|word| AdvanceAndOffset::of(u32::from_le_bytes(*word)).is_some());
         let is_plain = is_pair && self.state.cfa.expression.is_none() && self.state.rule.has_register_cfa();
         if is_plain { self.plain_pairs(instructions) } else { instructions }
     }
 
-    /// As [`Run::pairs`], if the CFA is a register + offset. It is a separate function without calls, so that
+    /// As [`EntryExecution::pairs`], if the CFA is a register + offset. It is a separate function without calls, so that
     /// its state stays in registers. It ends early at a row that cannot be handled without a call.
     #[inline(never)]
     fn plain_pairs(&mut self, mut instructions: &'a [u8]) -> &'a [u8] {
         let factor = self.cie.code_factor;
         let (mut location, mut rule) = (self.location, self.state.rule);
         while let Some(word) = instructions.first_chunk()
-            && let Some(pair) = Pair::of(u32::from_le_bytes(*word))
+            && let Some(pair) = AdvanceAndOffset::of(u32::from_le_bytes(*word))
             && let Some(next) = location.checked_add(u64::from(pair.advance).wrapping_mul(factor))
         {
             if next > location {
@@ -229,7 +239,7 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     /// The other instructions, whose operands all follow the opcode. The cursor is passed and returned by
     /// value, so that it stays in registers for the instructions above.
     #[inline(never)]
-    fn extended(&mut self, op: u8, mut reader: Reader<'a>) -> Option<Reader<'a>> {
+    fn extended(&mut self, op: u8, mut reader: SectionReader<'a>) -> Option<SectionReader<'a>> {
         match op {
             0x01 => self.set_location(&mut reader)?,
             0x04 => {
@@ -261,13 +271,13 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     }
 
     /// The instructions that define the CFA by a register or an expression.
-    fn define_cfa(&mut self, op: u8, reader: &mut Reader<'a>) -> Option<()> {
+    fn define_cfa(&mut self, op: u8, reader: &mut SectionReader<'a>) -> Option<()> {
         let cfa = &mut self.state.cfa;
         if op == 0x0f {
             let len = reader.uleb()?;
             cfa.expression = Some(reader.block(len)?);
         } else {
-            *cfa = Cfa { register: reader.uleb()?, offset: cfa.offset, expression: None };
+            *cfa = CfaRule { register: reader.uleb()?, offset: cfa.offset, expression: None };
             match op {
                 0x0c => cfa.offset = reader.uleb()? as i64,
                 0x12 => cfa.offset = reader.sleb()?.wrapping_mul(self.cie.data_factor),
@@ -279,30 +289,30 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     }
 
     /// The operands, after the register, of the instructions that define where a register is saved.
-    fn saved(&self, op: u8, reader: &mut Reader<'a>) -> Option<Saved<'a>> {
+    fn saved(&self, op: u8, reader: &mut SectionReader<'a>) -> Option<RegisterRule<'a>> {
         Some(match op {
-            0x05 => Saved::Offset(self.factored(reader.uleb()? as i64)),
-            0x07 => Saved::Undefined,
-            0x08 => Saved::SameValue,
+            0x05 => RegisterRule::Offset(self.factored(reader.uleb()? as i64)),
+            0x07 => RegisterRule::Undefined,
+            0x08 => RegisterRule::SameValue,
             0x09 | 0x14 => {
                 reader.uleb()?;
-                Saved::Other
+                RegisterRule::Other
             }
             0x10 => {
                 let len = reader.uleb()?;
-                Saved::Expression(reader.block(len)?)
+                RegisterRule::Expression(reader.block(len)?)
             }
-            0x11 => Saved::Offset(self.factored(reader.sleb()?)),
+            0x11 => RegisterRule::Offset(self.factored(reader.sleb()?)),
             0x15 => {
                 reader.sleb()?;
-                Saved::Other
+                RegisterRule::Other
             }
             0x16 => {
                 let len = reader.uleb()?;
                 reader.block(len)?;
-                Saved::Other
+                RegisterRule::Other
             }
-            0x2f => Saved::Offset(self.factored((reader.uleb()? as i64).wrapping_neg())),
+            0x2f => RegisterRule::Offset(self.factored((reader.uleb()? as i64).wrapping_neg())),
             _ => return None,
         })
     }
@@ -315,11 +325,11 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     #[inline]
     fn set_offset(&mut self, register: u64, offset: i64) {
         if is_followed::<A>(register) {
-            self.set(register, Saved::Offset(self.factored(offset)));
+            self.set(register, RegisterRule::Offset(self.factored(offset)));
         }
     }
 
-    fn set(&mut self, register: u64, saved: Saved<'a>) {
+    fn set(&mut self, register: u64, saved: RegisterRule<'a>) {
         match register as usize {
             register if register == A::FRAME_POINTER => self.state.frame_pointer = saved,
             register if register == A::RETURN_ADDRESS => self.state.return_address = saved,
@@ -359,8 +369,8 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     }
 
     /// `DW_CFA_set_loc`, which must not go back.
-    fn set_location(&mut self, reader: &mut Reader<'a>) -> Option<()> {
-        let bases = super::reader::Bases { function: Some(self.function), ..self.section.bases() };
+    fn set_location(&mut self, reader: &mut SectionReader<'a>) -> Option<()> {
+        let bases = super::reader::PointerBases { function: Some(self.function), ..self.section.bases() };
         let location = reader.pointer(self.cie.pointer_encoding, &bases)?;
         if location < self.location {
             return None;
@@ -382,14 +392,14 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
 }
 
 /// An advance of less than 64 units in one byte, and the new offset of the CFA in one or two bytes.
-struct Pair {
+struct AdvanceAndOffset {
     advance: u8,
     offset: u16,
     /// The size of the pair in bytes.
     len: usize,
 }
 
-impl Pair {
+impl AdvanceAndOffset {
     /// The pair at the beginning of a word's bytes. One comparison recognises nearly every pair.
     #[inline]
     fn of(word: u32) -> Option<Self> {

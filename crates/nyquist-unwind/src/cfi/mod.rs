@@ -7,12 +7,12 @@ mod expression;
 mod header;
 mod interpreter;
 mod reader;
+mod row;
 mod section;
-mod state;
 
-pub(crate) use entry::{Entries, Fde};
-pub(crate) use expression::Form;
+pub(crate) use entry::{Fde, FdeEntries};
+pub(crate) use expression::ExpressionForm;
 pub(crate) use header::{HeaderTable, find_eh_frame};
-pub(crate) use interpreter::{Interpreter, Rows};
+pub(crate) use interpreter::{Interpreter, RowReceiver};
+pub(crate) use row::{CfiRow, RegisterRule};
 pub(crate) use section::{FrameSection, SectionKind};
-pub(crate) use state::{Saved, State};

@@ -2,7 +2,7 @@
 
 /// A position in a section. Reading past the end gives `None`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct SectionReader<'a> {
     /// What has not been read yet.
     rest: &'a [u8],
     /// The offset of the end in the section.
@@ -11,7 +11,7 @@ pub(crate) struct Reader<'a> {
 
 /// The bases that an encoded pointer can be relative to, as stated addresses.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Bases {
+pub(crate) struct PointerBases {
     /// The section that is read.
     pub(crate) section: u64,
     /// `.text`.
@@ -22,7 +22,7 @@ pub(crate) struct Bases {
     pub(crate) function: Option<u64>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SectionReader<'a> {
     /// A cursor at `position` that ends before `end`.
     pub(crate) fn new(bytes: &'a [u8], position: usize, end: usize) -> Option<Self> {
         Some(Self { rest: bytes.get(position..end)?, end })
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     /// A pointer with this `encoding` (Linux Standard Base 5, section 10.5). Indirect pointers are `None`,
     /// because their target is only known in the running process.
     #[inline]
-    pub(crate) fn pointer(&mut self, encoding: u8, bases: &Bases) -> Option<u64> {
+    pub(crate) fn pointer(&mut self, encoding: u8, bases: &PointerBases) -> Option<u64> {
         if encoding & 0x80 != 0 {
             return None;
         }
@@ -196,8 +196,8 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn reader(bytes: &[u8]) -> Reader<'_> {
-        Reader::new(bytes, 0, bytes.len()).unwrap()
+    fn reader(bytes: &[u8]) -> SectionReader<'_> {
+        SectionReader::new(bytes, 0, bytes.len()).unwrap()
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn reads_pointers_relative_to_their_bases() {
-        let bases = Bases { section: 0x1000, text: Some(0x2000), got: None, function: Some(0x3000) };
+        let bases = PointerBases { section: 0x1000, text: Some(0x2000), got: None, function: Some(0x3000) };
         let check = |encoding, bytes: &[u8], expected| {
             assert_eq!(reader(bytes).pointer(encoding, &bases), expected, "{encoding:#x}");
         };

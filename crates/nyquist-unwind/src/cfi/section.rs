@@ -1,6 +1,6 @@
 //! A section of call frame information: its format, its bytes and where they are.
 
-use super::reader::Bases;
+use super::reader::PointerBases;
 
 /// The format of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct FrameSection {
 
 impl FrameSection {
     /// The bases of encoded pointers, outside of any function.
-    pub(crate) fn bases(&self) -> Bases {
-        Bases { section: self.address, text: self.text, got: self.got, function: None }
+    pub(crate) fn bases(&self) -> PointerBases {
+        PointerBases { section: self.address, text: self.text, got: self.got, function: None }
     }
 }

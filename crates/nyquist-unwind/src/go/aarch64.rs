@@ -2,7 +2,7 @@
 //! and the caller's frame pointer is in the word below ("Go internal ABI specification", "arm64
 //! architecture", "Stack layout").
 
-use super::functions::{Entry, Rows};
+use super::functions::{GoFunctionEntry, RuleRows};
 use crate::aarch64::instructions::{is_call, is_signal_return, word};
 use crate::rule::{CfaKind, Rule};
 use std::ops::Range;
@@ -19,7 +19,7 @@ const INJECTED: u32 = 16;
 const STORES_FRAME_POINTER: [u32; 2] = [0xf81f_83fd, 0xa93f_fa9d];
 
 /// The rows of a function.
-pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
+pub(super) fn rows(entry: &GoFunctionEntry<'_>, code: &[u8]) -> RuleRows {
     if entry.is_top {
         return vec![(0, Rule::END)];
     }
@@ -45,7 +45,7 @@ pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
     rows
 }
 
-fn rule(entry: &Entry<'_>, depth: Option<u32>, is_stored: bool) -> Rule {
+fn rule(entry: &GoFunctionEntry<'_>, depth: Option<u32>, is_stored: bool) -> Rule {
     let Some(depth) = depth else { return Rule::UNCOVERED };
     let below = if entry.is_injected { INJECTED } else { 0 };
     let return_address = (depth > 0).then(|| -i64::from(depth) - i64::from(below));
@@ -80,7 +80,7 @@ fn is_switch(word: u32) -> bool {
 }
 
 /// Makes a function the outermost one of the stack that it has switched to.
-fn end_within(rows: &mut Rows, range: Range<u32>) {
+fn end_within(rows: &mut RuleRows, range: Range<u32>) {
     let first = rows.partition_point(|(at, _)| *at < range.start);
     let after = rows.partition_point(|(at, _)| *at <= range.end);
     let going_on = after.checked_sub(1).and_then(|last| rows.get(last)).map_or(Rule::UNCOVERED, |row| row.1);
@@ -91,7 +91,7 @@ fn end_within(rows: &mut Rows, range: Range<u32>) {
 mod tests {
     use super::*;
     use crate::go::functions::tests::table;
-    use crate::go::functions::{Entry, Functions};
+    use crate::go::functions::{GoFunctionEntry, GoFunctions};
 
     const STR_PRE: u32 = 0xf81d_0ffe; // str x30, [sp, -48]!
     const STUR_FP: u32 = 0xf81f_83fd; // stur x29, [sp, -8]
@@ -117,10 +117,10 @@ mod tests {
         depths: &[u8],
         code: &[u32],
         expected: &[(u32, Rule)],
-        change: impl FnOnce(&mut Entry<'_>),
+        change: impl FnOnce(&mut GoFunctionEntry<'_>),
     ) {
         let bytes = table(0xffff_fff1, 4, flags, depths);
-        let functions = Functions::new(&bytes, 4).unwrap();
+        let functions = GoFunctions::new(&bytes, 4).unwrap();
         let mut entry = functions.entries().next().unwrap();
         change(&mut entry);
         let code: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -1,7 +1,7 @@
 //! The functions of Go's own table, each with its stack depth at each instruction.
 
 use crate::rule::Rule;
-use nyquist_object::go::{Header, ListEntry, Record, Values, Version};
+use nyquist_object::go::{FuncHeader, ListEntry, PcValueReader, TableHeader, Version};
 use std::ops::Range;
 
 /// The functions at which Go's own unwinder ends, for versions without this flag in their tables
@@ -25,22 +25,22 @@ const STACK_SWITCHES: [&[u8]; 3] =
 const INJECTED: [&[u8]; 3] = [b"runtime.asyncPreempt", b"runtime.sigpanic", b"runtime.debugCallV2"];
 
 /// The offset in a function at which each of its rules begins to hold, in ascending order, and the rule.
-pub(super) type Rows = Vec<(u32, Rule)>;
+pub(super) type RuleRows = Vec<(u32, Rule)>;
 
 /// The table of functions.
-pub(super) struct Functions<'a> {
+pub(super) struct GoFunctions<'a> {
     /// Where the code of all functions begins. 0 if only the loader knows it.
     pub(super) text: u64,
     /// The start of the first function in the list. 0 if the list's addresses are relative to it.
     first: u64,
     /// Whether records have flags for outermost functions.
     has_flags: bool,
-    header: Header,
+    header: TableHeader,
     table: &'a [u8],
 }
 
 /// The description of a function.
-pub(super) struct Entry<'a> {
+pub(super) struct GoFunctionEntry<'a> {
     /// Its code, relative to the first function's start.
     pub(super) range: Range<u32>,
     /// Whether it has no caller.
@@ -50,14 +50,14 @@ pub(super) struct Entry<'a> {
     /// Whether the runtime makes interrupted code call it.
     pub(super) is_injected: bool,
     /// The distances in bytes from the stack pointer to the return address.
-    depths: Values<'a>,
+    depths: PcValueReader<'a>,
 }
 
-impl<'a> Functions<'a> {
+impl<'a> GoFunctions<'a> {
     /// Reads the header. `None` for another form, or for a machine that is not 64-bit or has another
     /// instruction size than `quantum`.
     pub(super) fn new(table: &'a [u8], quantum: u8) -> Option<Self> {
-        let header = Header::parse(table)?;
+        let header = TableHeader::parse(table)?;
         if (header.quantum, header.pointer_size, header.little_endian) != (quantum, 8, true) {
             return None;
         }
@@ -76,19 +76,19 @@ impl<'a> Functions<'a> {
     }
 
     /// The functions by address. Functions without a description are left out.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> + '_ {
+    pub(super) fn entries(&self) -> impl Iterator<Item = GoFunctionEntry<'a>> + '_ {
         let list = self.list().unwrap_or_default();
         let ends = self.header.entries(list).skip(1);
         self.header.entries(list).zip(ends).filter_map(|(function, next)| self.entry(function, next))
     }
 
-    fn records(&self) -> impl Iterator<Item = Record> + '_ {
+    fn records(&self) -> impl Iterator<Item = FuncHeader> + '_ {
         let functions = self.header.entries(self.list().unwrap_or_default());
         functions.filter_map(|function| self.record(function))
     }
 
-    fn record(&self, function: ListEntry) -> Option<Record> {
-        Record::parse(self.from(function.record?)?, &self.header)
+    fn record(&self, function: ListEntry) -> Option<FuncHeader> {
+        FuncHeader::parse(self.from(function.record?)?, &self.header)
     }
 
     /// The bytes of the list of functions.
@@ -98,7 +98,7 @@ impl<'a> Functions<'a> {
         self.table.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    fn entry(&self, function: ListEntry, next: ListEntry) -> Option<Entry<'a>> {
+    fn entry(&self, function: ListEntry, next: ListEntry) -> Option<GoFunctionEntry<'a>> {
         let record = self.record(function)?;
         let depths = self.from(self.header.values.checked_add(record.depths.into())?)?;
         let (is_top, writes_stack_pointer) = match record.details {
@@ -106,12 +106,12 @@ impl<'a> Functions<'a> {
             _ => (self.is_named(record.name, &OUTERMOST), self.is_named(record.name, &STACK_SWITCHES)),
         };
         let start = |entry: ListEntry| u32::try_from(entry.start.checked_sub(self.first)?).ok();
-        Some(Entry {
+        Some(GoFunctionEntry {
             range: start(function)?..start(next)?,
             is_top,
             writes_stack_pointer,
             is_injected: self.is_named(record.name, &INJECTED),
-            depths: Values::new(depths, self.header.quantum),
+            depths: PcValueReader::new(depths, self.header.quantum),
         })
     }
 
@@ -129,7 +129,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-impl Entry<'_> {
+impl GoFunctionEntry<'_> {
     /// The offset in the function at which each depth begins to hold, and the depth. `None` for an impossible
     /// depth.
     pub(super) fn depths(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
@@ -147,9 +147,11 @@ pub(super) mod tests {
     const MAGIC_20: u32 = 0xffff_fff1;
 
     fn entry(len: u32, depths: &[u8]) -> Vec<(u32, Option<u32>)> {
-        let depths = Values::new(depths, 1);
+        let depths = PcValueReader::new(depths, 1);
         let (is_top, writes_stack_pointer, is_injected) = (false, false, false);
-        Entry { range: 0..len, is_top, writes_stack_pointer, is_injected, depths }.depths().collect()
+        GoFunctionEntry { range: 0..len, is_top, writes_stack_pointer, is_injected, depths }
+            .depths()
+            .collect()
     }
 
     #[test]
@@ -185,14 +187,14 @@ pub(super) mod tests {
     fn both_forms_are_read() {
         for magic in [MAGIC_18, MAGIC_20] {
             let bytes = table(magic, 1, 3, &[2, 4, 0]);
-            let functions = Functions::new(&bytes, 1).unwrap();
+            let functions = GoFunctions::new(&bytes, 1).unwrap();
             let found: Vec<_> = functions.entries().collect();
             let [entry] = &*found else { panic!("{} functions", found.len()) };
             assert_eq!((functions.text, &entry.range), (0x40_1000, &(0x10..0x40)));
             assert!(entry.is_top && entry.writes_stack_pointer);
             assert_eq!(entry.depths().collect::<Vec<_>>(), [(0, Some(0))]);
             for len in 0..bytes.len() {
-                let _ = Functions::new(&bytes[..len], 1).map(|functions| functions.entries().count());
+                let _ = GoFunctions::new(&bytes[..len], 1).map(|functions| functions.entries().count());
             }
         }
     }
@@ -244,7 +246,7 @@ pub(super) mod tests {
     fn names_say_what_old_tables_do_not() {
         let check = |version, functions: &[(&str, u8)], expected: &[(bool, bool)]| {
             let bytes = old_table(version, functions);
-            let table = Functions::new(&bytes, 1).unwrap();
+            let table = GoFunctions::new(&bytes, 1).unwrap();
             assert_eq!(table.text, 0x40_1000);
             let entries: Vec<_> = table.entries().collect();
             let found: Vec<_> =
@@ -255,7 +257,7 @@ pub(super) mod tests {
                 assert_eq!(entry.depths().collect::<Vec<_>>(), [(0, Some(0))]);
             }
             for len in 0..bytes.len() {
-                let _ = Functions::new(&bytes[..len], 1).map(|functions| functions.entries().count());
+                let _ = GoFunctions::new(&bytes[..len], 1).map(|functions| functions.entries().count());
             }
         };
         let functions =

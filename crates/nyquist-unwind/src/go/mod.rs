@@ -9,9 +9,9 @@ mod x86_64;
 
 use crate::Damage;
 use crate::code::AllCode;
-use crate::compile::{Description, FunctionRange};
+use crate::compile::{FunctionDescription, FunctionRange};
 use crate::rule::Rule;
-use functions::{Entry, Functions, Rows};
+use functions::{GoFunctionEntry, GoFunctions, RuleRows};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, ObjectError};
 use std::ops::Range;
 
@@ -23,14 +23,14 @@ const MACHO_SEGMENTS: [&str; 2] = ["__TEXT", "__DATA_CONST"];
 const MACHO_SECTION: &str = "__gopclntab";
 
 /// How an architecture uses the table.
-struct Machine {
+struct TableUse {
     /// The instruction size of which all instructions are multiples, in bytes.
     quantum: u8,
     /// The rows of a function, by its entry and its instructions.
-    rows: fn(&Entry<'_>, &[u8]) -> Rows,
+    rows: fn(&GoFunctionEntry<'_>, &[u8]) -> RuleRows,
 }
 
-impl Machine {
+impl TableUse {
     fn of(architecture: Architecture) -> Option<Self> {
         match architecture {
             Architecture::X86_64 => Some(Self { quantum: 1, rows: x86_64::rows }),
@@ -41,8 +41,8 @@ impl Machine {
 }
 
 /// The code that a table can describe.
-struct Image<'a> {
-    machine: Machine,
+struct TableCode<'a> {
+    machine: TableUse,
     /// The SVMA that relative addresses count from.
     base: u64,
     /// The SVMA of the section that code is in.
@@ -67,9 +67,9 @@ pub(crate) fn read<S: ByteSource>(
 ) -> Vec<FunctionRange> {
     let data = SECTIONS.iter().find_map(|name| elf.section_data(name).transpose());
     let Some(table) = readable(data, damage) else { return Vec::new() };
-    let Some(machine) = Machine::of(elf.architecture()) else { return Vec::new() };
+    let Some(machine) = TableUse::of(elf.architecture()) else { return Vec::new() };
     let text = elf.section(".text").map_or(0, |section| section.address.0);
-    Image { machine, base: elf.image_base().0, text, code, bytes }.functions(&table)
+    TableCode { machine, base: elf.image_base().0, text, code, bytes }.functions(&table)
 }
 
 /// As [`read`], of a Mach-O file.
@@ -81,9 +81,9 @@ pub(crate) fn read_macho<S: ByteSource>(
 ) -> Vec<FunctionRange> {
     let data = MACHO_SEGMENTS.iter().find_map(|name| file.section_data(name, MACHO_SECTION).transpose());
     let Some(table) = readable(data, damage) else { return Vec::new() };
-    let Some(machine) = Machine::of(file.architecture()) else { return Vec::new() };
+    let Some(machine) = TableUse::of(file.architecture()) else { return Vec::new() };
     let text = file.section("__TEXT", "__text").map_or(0, |section| section.address.0);
-    Image { machine, base: file.image_base().0, text, code, bytes }.functions(&table)
+    TableCode { machine, base: file.image_base().0, text, code, bytes }.functions(&table)
 }
 
 /// The functions of Go's table, and the other functions that are before or after all of these. Both inputs
@@ -108,9 +108,9 @@ fn readable(data: Option<Result<Vec<u8>, ObjectError>>, damage: &mut Damage) -> 
     }
 }
 
-impl Image<'_> {
+impl TableCode<'_> {
     fn functions(&self, table: &[u8]) -> Vec<FunctionRange> {
-        let Some(functions) = Functions::new(table, self.machine.quantum) else { return Vec::new() };
+        let Some(functions) = GoFunctions::new(table, self.machine.quantum) else { return Vec::new() };
         // With other linkers than Go's own, only the loader knows where the code is.
         let text = if functions.text == 0 { self.text } else { functions.text };
         let text = text.checked_sub(self.base).and_then(|text| u32::try_from(text).ok());
@@ -125,7 +125,7 @@ impl Image<'_> {
             }
             let rows = (self.machine.rows)(&entry, self.bytes.of(&range).unwrap_or_default());
             let is_signal_return = rows == [(0, Rule::SIGNAL_FRAME)];
-            let mut function = FunctionRange { range, description: Description::Rows(rows) };
+            let mut function = FunctionRange { range, description: FunctionDescription::Rows(rows) };
             if is_signal_return {
                 take_byte_before(&mut function, found.last_mut());
             }

@@ -1,6 +1,6 @@
 //! The rows of a Go function for 64-bit x86.
 
-use super::functions::{Entry, Rows};
+use super::functions::{GoFunctionEntry, RuleRows};
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use crate::x86_64::instructions::{calls, is_signal_return};
 
@@ -18,7 +18,7 @@ struct FramePointer {
 }
 
 /// The rows of a function.
-pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
+pub(super) fn rows(entry: &GoFunctionEntry<'_>, code: &[u8]) -> RuleRows {
     if entry.is_top {
         return vec![(0, Rule::END)];
     }
@@ -44,7 +44,12 @@ pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
     rows
 }
 
-fn rule(entry: &Entry<'_>, depth: Option<u32>, frame_pointer: Option<FramePointer>, at: u32) -> Rule {
+fn rule(
+    entry: &GoFunctionEntry<'_>,
+    depth: Option<u32>,
+    frame_pointer: Option<FramePointer>,
+    at: u32,
+) -> Rule {
     let Some(depth) = depth.and_then(|depth| i32::try_from(depth).ok()) else { return Rule::UNCOVERED };
     let is_stored = depth > 0 && frame_pointer.is_some_and(|found| found.stored <= at);
     // A function that temporarily switches to another stack switches back by its frame pointer.
@@ -58,7 +63,7 @@ fn rule(entry: &Entry<'_>, depth: Option<u32>, frame_pointer: Option<FramePointe
 
 /// If a function without a frame switches to another stack (`mcall`, `systemstack`, `morestack`,
 /// `asmcgocall`), the function that it calls there is the outermost one.
-fn end_at_calls(rows: &mut Rows, code: &[u8]) {
+fn end_at_calls(rows: &mut RuleRows, code: &[u8]) {
     for call in calls(code) {
         let (start, end) = (call.start as u32, call.end as u32);
         let first = rows.partition_point(|(at, _)| *at < start);
@@ -86,7 +91,7 @@ fn frame_pointer(code: &[u8]) -> Option<FramePointer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::go::functions::Functions;
+    use crate::go::functions::GoFunctions;
     use crate::go::functions::tests::table;
 
     /// The rows of a function with these flags, depths and instructions: the CFA above the stack pointer, and
@@ -94,7 +99,7 @@ mod tests {
     #[track_caller]
     fn check(flags: u8, depths: &[u8], code: &[u8], expected: &[(u32, Rule)]) {
         let bytes = table(0xffff_fff1, 1, flags, depths);
-        let functions = Functions::new(&bytes, 1).unwrap();
+        let functions = GoFunctions::new(&bytes, 1).unwrap();
         let found = functions.entries().next().map(|entry| rows(&entry, code)).unwrap();
         assert_eq!(found, expected, "{code:x?}");
     }

@@ -6,13 +6,13 @@ mod unwind_info;
 use crate::Damage;
 use crate::cfi::{FrameSection, SectionKind};
 use crate::code::CodeRange;
-use crate::compile::{Description, FunctionRange};
+use crate::compile::{FunctionDescription, FunctionRange};
 use nyquist_object::{ByteSource, MachO, RelativeAddress, Svma};
 use std::ops::Range;
 
 /// The parts of a file that are compiled.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct UnwindParts {
     /// The ranges of code, by address.
     pub(crate) code: Vec<CodeRange>,
     /// By address; none overlap.
@@ -22,7 +22,7 @@ pub(crate) struct Parts {
 }
 
 /// Reads the parts that are compiled.
-pub(crate) fn read<S: ByteSource>(file: &MachO<S>, damage: &mut Damage) -> Parts {
+pub(crate) fn read<S: ByteSource>(file: &MachO<S>, damage: &mut Damage) -> UnwindParts {
     let code = code_ranges(file);
     let mut read = |name| match file.section_data("__TEXT", name) {
         Ok(bytes) => bytes,
@@ -49,7 +49,7 @@ pub(crate) fn read<S: ByteSource>(file: &MachO<S>, damage: &mut Damage) -> Parts
     });
     let starts = function_starts(file);
     let functions = functions(&entries.unwrap_or_default(), &starts, &code);
-    Parts { code, functions, sections: section.into_iter().collect() }
+    UnwindParts { code, functions, sections: section.into_iter().collect() }
 }
 
 /// Where functions begin, in ascending order: from the file's list, or from its symbols if it has no list.
@@ -87,7 +87,7 @@ fn defined_symbols(bytes: &[u8]) -> impl Iterator<Item = Svma> {
 /// The sections with code, by address, as far as the file has bytes for them.
 fn code_ranges<S: ByteSource>(file: &MachO<S>) -> Vec<CodeRange> {
     let len = file.source().len();
-    let range = |section: &nyquist_object::macho::Section| {
+    let range = |section: &nyquist_object::macho::MachOSection| {
         let start = file.relative(section.address)?.0;
         let offset = section.offset.filter(|_| section.is_code())?;
         let size = section.size.min(len.checked_sub(offset.0)?);
@@ -114,8 +114,10 @@ fn functions(
         let inside = starts.iter().skip(first).map(|start| start.0).take_while(|start| *start < end);
         let mut start = range.start;
         for next in inside.chain([end]).filter(|_| *encoding != 0) {
-            functions
-                .push(FunctionRange { range: start..next, description: Description::Compact(*encoding) });
+            functions.push(FunctionRange {
+                range: start..next,
+                description: FunctionDescription::Compact(*encoding),
+            });
             start = next;
         }
     }

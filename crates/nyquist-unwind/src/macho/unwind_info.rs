@@ -14,9 +14,9 @@ const MAX_ENTRIES: usize = 1 << 24;
 
 /// A view of the section without a cursor: numbers at offsets.
 #[derive(Clone, Copy)]
-struct Section<'a>(&'a [u8]);
+struct UnwindInfoSection<'a>(&'a [u8]);
 
-impl Section<'_> {
+impl UnwindInfoSection<'_> {
     fn u16(self, at: usize) -> Option<usize> {
         Some(u16::from_le_bytes(*self.0.get(at..)?.first_chunk()?).into())
     }
@@ -33,7 +33,7 @@ impl Section<'_> {
 
 /// A page of entries, and the fields of the section's header that they need.
 #[derive(Clone, Copy)]
-struct Page {
+struct EntryPage {
     /// The page's offset in the section.
     at: usize,
     /// The address that compressed entries count from.
@@ -46,7 +46,7 @@ struct Page {
 /// Entries after damage in a page are left out.
 pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(Range<u32>, u32)>, &'static str> {
     const CUT: &str = "the section ends within its header";
-    let section = Section(bytes);
+    let section = UnwindInfoSection(bytes);
     let field = |number: usize| section.u32(4 * number).ok_or(CUT);
     if field(0)? != VERSION {
         return Err("an unknown version");
@@ -60,7 +60,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(Range<u32>, u32)>, &'static s
         match page as usize {
             // The last entry of the index is the end of the last page's code.
             0 => starts.push((start, 0)),
-            at => page_entries(section, Page { at, start, common }, &mut starts),
+            at => page_entries(section, EntryPage { at, start, common }, &mut starts),
         }
         if starts.len() >= MAX_ENTRIES {
             break;
@@ -83,7 +83,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(Range<u32>, u32)>, &'static s
 }
 
 /// Adds the addresses at which a page's entries begin, and their encodings.
-fn page_entries(section: Section<'_>, page: Page, starts: &mut Vec<(u32, u32)>) {
+fn page_entries(section: UnwindInfoSection<'_>, page: EntryPage, starts: &mut Vec<(u32, u32)>) {
     let header = |at: usize| section.u16(page.at.checked_add(at)?);
     let (Some(kind), Some(first), Some(count)) = (section.u32(page.at), header(4), header(6)) else { return };
     for number in 0..count {
@@ -101,7 +101,7 @@ fn page_entries(section: Section<'_>, page: Page, starts: &mut Vec<(u32, u32)>) 
 }
 
 /// An entry of a compressed page: a distance from the page's start, and the number of an encoding.
-fn compressed(section: Section<'_>, page: Page, entry: u32) -> Option<(u32, u32)> {
+fn compressed(section: UnwindInfoSection<'_>, page: EntryPage, entry: u32) -> Option<(u32, u32)> {
     let (distance, number) = (entry & 0x00ff_ffff, (entry >> 24) as usize);
     let (common, common_count) = page.common;
     let encoding = match number.checked_sub(common_count) {

@@ -1,12 +1,12 @@
 //! The bytes of an image by their addresses. Each section is read when it is first needed.
 
-use nyquist_object::pe::Section;
+use nyquist_object::pe::PeSection;
 use nyquist_object::{ByteSource, Pe};
 
 /// An image whose unwind information is being read.
-pub(crate) struct Image<'a, S> {
+pub(crate) struct PeImage<'a, S> {
     pe: &'a Pe<S>,
-    sections: Vec<Content>,
+    sections: Vec<SectionContent>,
     /// How many bytes may still be read. Sections do not overlap, so all of them together are at most as long
     /// as the file.
     budget: u64,
@@ -14,14 +14,14 @@ pub(crate) struct Image<'a, S> {
     last: usize,
 }
 
-enum Content {
+enum SectionContent {
     Unread,
     Read(Vec<u8>),
 }
 
-impl<'a, S: ByteSource> Image<'a, S> {
+impl<'a, S: ByteSource> PeImage<'a, S> {
     pub(crate) fn new(pe: &'a Pe<S>) -> Self {
-        let sections = pe.sections().iter().map(|_| Content::Unread).collect();
+        let sections = pe.sections().iter().map(|_| SectionContent::Unread).collect();
         Self { pe, sections, budget: pe.source().len(), last: 0 }
     }
 
@@ -31,7 +31,7 @@ impl<'a, S: ByteSource> Image<'a, S> {
             return Some(&[]);
         }
         let sections = self.pe.sections();
-        let offset = |section: &Section| {
+        let offset = |section: &PeSection| {
             address.checked_sub(section.address.0).filter(|offset| *offset < section.size())
         };
         let number = match sections.get(self.last).and_then(offset) {
@@ -52,14 +52,15 @@ impl<'a, S: ByteSource> Image<'a, S> {
     fn section(&mut self, number: usize) -> Option<&[u8]> {
         let section = self.pe.sections().get(number)?;
         let content = self.sections.get_mut(number)?;
-        if matches!(content, Content::Unread) {
+        if matches!(content, SectionContent::Unread) {
             let rest = self.budget.checked_sub(section.size().into());
             self.budget = rest.unwrap_or(self.budget);
-            *content = Content::Read(rest.and_then(|_| self.pe.data(section).ok()).unwrap_or_default());
+            *content =
+                SectionContent::Read(rest.and_then(|_| self.pe.data(section).ok()).unwrap_or_default());
         }
         match content {
-            Content::Unread => None,
-            Content::Read(bytes) => Some(bytes),
+            SectionContent::Unread => None,
+            SectionContent::Read(bytes) => Some(bytes),
         }
     }
 }

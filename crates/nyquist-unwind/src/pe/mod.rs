@@ -5,7 +5,7 @@
 //! location of the table.
 
 mod aarch64;
-mod compiled;
+mod compiled_function_table;
 mod image;
 mod x86_64;
 
@@ -15,28 +15,28 @@ use crate::{Damage, Reason, StackMemory};
 use nyquist_object::{ByteSource, Pe};
 use std::ops::Range;
 
-pub(crate) use compiled::Compiled;
+pub(crate) use compiled_function_table::CompiledFunctionTable;
 
 /// The functions of an image, kept for steps that need all registers.
 #[derive(Debug)]
-pub(crate) enum Functions {
-    X86_64(x86_64::Functions),
-    Aarch64(aarch64::Functions),
+pub(crate) enum PeFunctions {
+    X86_64(x86_64::X64Functions),
+    Aarch64(aarch64::Arm64Functions),
 }
 
 /// How to undo the frame of one function at one place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Undo<'a> {
-    X86_64(x86_64::Undo<'a>),
-    Aarch64(aarch64::Undo<'a>),
+pub(crate) enum FrameUndo<'a> {
+    X86_64(x86_64::X64FrameUndo<'a>),
+    Aarch64(aarch64::Arm64FrameUndo<'a>),
 }
 
-impl Functions {
+impl PeFunctions {
     /// How to undo the frame at an address whose rule is `rule`. `None` if no described function is there.
-    pub(crate) fn undo(&self, address: u32, rule: Rule) -> Option<Undo<'_>> {
+    pub(crate) fn undo(&self, address: u32, rule: Rule) -> Option<FrameUndo<'_>> {
         match self {
-            Self::X86_64(functions) => functions.undo(address, rule).map(Undo::X86_64),
-            Self::Aarch64(functions) => functions.undo(address).map(Undo::Aarch64),
+            Self::X86_64(functions) => functions.undo(address, rule).map(FrameUndo::X86_64),
+            Self::Aarch64(functions) => functions.undo(address).map(FrameUndo::Aarch64),
         }
     }
 
@@ -49,7 +49,7 @@ impl Functions {
     }
 }
 
-impl Undo<'_> {
+impl FrameUndo<'_> {
     /// The caller's registers, and whether it was interrupted.
     pub(crate) fn step<A: Architecture>(
         self,
@@ -69,9 +69,9 @@ pub(crate) fn compile<S: ByteSource>(
     pe: &Pe<S>,
     code: &[Range<u32>],
     damage: &mut Damage,
-) -> Compiled<Functions> {
+) -> CompiledFunctionTable<PeFunctions> {
     match pe.architecture() {
-        nyquist_object::Architecture::Aarch64 => aarch64::compile(pe, code, damage).map(Functions::Aarch64),
-        _ => x86_64::compile(pe, code, damage).map(Functions::X86_64),
+        nyquist_object::Architecture::Aarch64 => aarch64::compile(pe, code, damage).map(PeFunctions::Aarch64),
+        _ => x86_64::compile(pe, code, damage).map(PeFunctions::X86_64),
     }
 }

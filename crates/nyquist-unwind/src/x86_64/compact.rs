@@ -3,7 +3,7 @@
 //!
 //! An encoding describes the body of a function. Its prologue and epilogues are read from the instructions.
 
-use super::instructions::{Step, jumps_by_operand, rule_at, step};
+use super::instructions::{StackEffect, jumps_by_operand, rule_at, step};
 use super::length::decode;
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 
@@ -97,7 +97,7 @@ fn prologue(code: &[u8], body: Rule, emit: &mut impl FnMut(u32, Rule)) -> usize 
             rules.push((at as u32, rule));
         }
         let step = step(&instruction);
-        if reached || step == Step::SetsFramePointer && body == Rule::FRAME_RECORD {
+        if reached || step == StackEffect::SetsFramePointer && body == Rule::FRAME_RECORD {
             let end = if reached { at } else { at + instruction.len };
             for (at, rule) in rules {
                 emit(at, rule);
@@ -107,14 +107,14 @@ fn prologue(code: &[u8], body: Rule, emit: &mut impl FnMut(u32, Rule)) -> usize 
         }
         at += instruction.len;
         match step {
-            Step::Pushes { frame_pointer: is_frame_pointer } => {
+            StackEffect::Pushes { frame_pointer: is_frame_pointer } => {
                 pushed += 8;
                 if is_frame_pointer {
                     frame_pointer = Some(-pushed);
                 }
             }
-            Step::Lowers(bytes) if bytes > 0 => pushed += bytes,
-            Step::Nothing => {}
+            StackEffect::Lowers(bytes) if bytes > 0 => pushed += bytes,
+            StackEffect::Nothing => {}
             _ => break,
         }
     }
@@ -132,23 +132,23 @@ fn epilogues(code: &[u8], begin: usize, body: Rule, emit: &mut impl FnMut(u32, R
     while let Some(instruction) = code.get(at..).and_then(decode) {
         let next = at + instruction.len;
         let leaves = match step(&instruction) {
-            Step::Pops | Step::Leaves => {
+            StackEffect::Pops | StackEffect::Leaves => {
                 (first, last) = (first.or(Some(next)), next);
                 false
             }
-            Step::Lowers(bytes) if bytes < 0 => {
+            StackEffect::Lowers(bytes) if bytes < 0 => {
                 (first, last) = (first.or(Some(next)), next);
                 false
             }
-            Step::Returns => true,
+            StackEffect::Returns => true,
             // At other places, such a jump is that of a `switch`.
-            Step::Other if jumps_by_operand(&instruction) && first.is_some() && last == at => true,
-            Step::Jumps(distance) => {
+            StackEffect::Other if jumps_by_operand(&instruction) && first.is_some() && last == at => true,
+            StackEffect::Jumps(distance) => {
                 let to = next as i64 + distance;
                 !usize::try_from(to).is_ok_and(|to| to < code.len()) && first.is_some()
             }
             // Instructions between those of an epilogue do not change the stack.
-            Step::Nothing if first.is_some_and(|first| first + 8 * MAX_EDGE > at) => {
+            StackEffect::Nothing if first.is_some_and(|first| first + 8 * MAX_EDGE > at) => {
                 at = next;
                 continue;
             }

@@ -5,7 +5,7 @@
 //! frame pointer is in System V's ABI for AMD64, section 3.2.1.
 
 use super::instructions::{RBP, RSP, written};
-use super::length::{Instruction, Map, decode};
+use super::length::{DecodedInstruction, OpcodeMap, decode};
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -84,7 +84,7 @@ impl FrameState {
 
 /// Where execution continues after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum Successor {
     /// At the next instruction.
     On,
     /// At this distance from the instruction's end, or at the next instruction.
@@ -100,15 +100,15 @@ enum Next {
 }
 
 /// Offsets in code, with the states there.
-type Places = Vec<(usize, FrameState)>;
+type CodeStates = Vec<(usize, FrameState)>;
 
 /// Offsets outside of the code, with the states there.
-type Outside = Vec<(i64, FrameState)>;
+type OutsideStates = Vec<(i64, FrameState)>;
 
 /// The rule at an offset in code that begins with a function or with padding before one. Follows all code
 /// that this leads to.
 pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
-    let mut flow = Flow::new(code, true);
+    let mut flow = CodeFlow::new(code, true);
     flow.add(0, FrameState::ENTRY);
     flow.follow();
     flow.add_rest();
@@ -117,7 +117,7 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
 }
 
 /// Code whose functions are being followed.
-pub(crate) struct Flow<'a> {
+pub(crate) struct CodeFlow<'a> {
     code: &'a [u8],
     /// Whether an address that is taken is that of a function. If symbols name all functions, it may be a
     /// label.
@@ -129,15 +129,15 @@ pub(crate) struct Flow<'a> {
     /// The states at jumps by a table, by offset.
     tables: BTreeMap<usize, FrameState>,
     /// Places that still have to be followed.
-    next: Places,
+    next: CodeStates,
     /// The same for places after calls. They are followed last, because a call may not return, and then other
     /// code follows it.
-    after_calls: Places,
+    after_calls: CodeStates,
     /// Places outside of the code that instructions refer to.
-    outside: Outside,
+    outside: OutsideStates,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> CodeFlow<'a> {
     /// Code of which nothing has been followed yet.
     pub(crate) fn new(code: &'a [u8], addresses_are_functions: bool) -> Self {
         Self {
@@ -178,7 +178,7 @@ impl<'a> Flow<'a> {
 
     /// Follows all code that the places lead to. Returns the places outside of the code that it refers to.
     /// Takes time proportional to the code that was not followed before.
-    pub(crate) fn follow(&mut self) -> Outside {
+    pub(crate) fn follow(&mut self) -> OutsideStates {
         loop {
             if let Some((at, state)) = self.next.pop() {
                 self.follow_line(at, state);
@@ -196,7 +196,7 @@ impl<'a> Flow<'a> {
 
     /// Follows code that is only reached by a table. Its state is that of the jump by the table. A jump from
     /// an empty frame may be a tail call. It is treated as one if its function has other jumps by tables.
-    pub(crate) fn follow_tables(&mut self) -> Outside {
+    pub(crate) fn follow_tables(&mut self) -> OutsideStates {
         let (mut function, mut behind_padding, mut outside) = (0, 0, Vec::new());
         if self.tables.is_empty() {
             return outside;
@@ -251,20 +251,20 @@ impl<'a> Flow<'a> {
                 self.enter(target(distance));
             }
             match next {
-                Next::On => {}
-                Next::Branch(distance) => self.go(target(distance), state),
-                Next::Jump(distance) => return self.go(target(distance), state),
-                Next::Call(distance) => {
+                Successor::On => {}
+                Successor::Branch(distance) => self.go(target(distance), state),
+                Successor::Jump(distance) => return self.go(target(distance), state),
+                Successor::Call(distance) => {
                     if let Some(distance) = distance {
                         self.enter(target(distance));
                     }
                     return self.after_calls.push((end, state));
                 }
-                Next::Table => {
+                Successor::Table => {
                     self.tables.insert(at, state);
                     return;
                 }
-                Next::Out => return,
+                Successor::Out => return,
             }
             at = end;
         }
@@ -294,7 +294,7 @@ impl<'a> Flow<'a> {
             let instruction = decode(code.get(at..)?)?;
             let bytes = code.get(at..at + instruction.len)?;
             at += instruction.len;
-            let is_call = instruction.map == Map::One && instruction.opcode == 0xe8;
+            let is_call = instruction.map == OpcodeMap::One && instruction.opcode == 0xe8;
             let distance = Some(instruction.immediate).filter(|_| is_call);
             Some(distance.or_else(|| address_taken(&instruction, bytes)).map(|distance| at as i64 + distance))
         })
@@ -311,35 +311,35 @@ impl<'a> Flow<'a> {
 }
 
 /// Whether an instruction is padding between functions or at the ends of their parts.
-fn is_padding(instruction: &Instruction) -> bool {
+fn is_padding(instruction: &DecodedInstruction) -> bool {
     match instruction.map {
-        Map::One => matches!(instruction.opcode, 0x90 | 0xcc | 0xf4),
-        Map::Two => matches!(instruction.opcode, 0x1f | 0x0b),
-        Map::Other => false,
+        OpcodeMap::One => matches!(instruction.opcode, 0x90 | 0xcc | 0xf4),
+        OpcodeMap::Two => matches!(instruction.opcode, 0x1f | 0x0b),
+        OpcodeMap::Other => false,
     }
 }
 
 /// The distance from an instruction's end to the address that it takes.
-fn address_taken(instruction: &Instruction, bytes: &[u8]) -> Option<i64> {
-    let is_taken = instruction.map == Map::One
+fn address_taken(instruction: &DecodedInstruction, bytes: &[u8]) -> Option<i64> {
+    let is_taken = instruction.map == OpcodeMap::One
         && instruction.opcode == 0x8d
         && instruction.modrm.is_some_and(|modrm| modrm & 0xc7 == 0x05);
     bytes.last_chunk().filter(|_| is_taken).map(|distance| i64::from(i32::from_le_bytes(*distance)))
 }
 
 /// Applies an instruction, and returns where execution continues.
-fn apply(instruction: &Instruction, bytes: &[u8], state: &mut FrameState) -> Next {
-    let Instruction { map, opcode, rex, modrm, immediate, .. } = *instruction;
+fn apply(instruction: &DecodedInstruction, bytes: &[u8], state: &mut FrameState) -> Successor {
+    let DecodedInstruction { map, opcode, rex, modrm, immediate, .. } = *instruction;
     match map {
-        Map::One => {}
-        Map::Two => {
+        OpcodeMap::One => {}
+        OpcodeMap::Two => {
             return match opcode {
-                0x80..=0x8f => Next::Branch(immediate),
-                0x0b => Next::Out,
-                _ => Next::On,
+                0x80..=0x8f => Successor::Branch(immediate),
+                0x0b => Successor::Out,
+                _ => Successor::On,
             };
         }
-        Map::Other => return Next::On,
+        OpcodeMap::Other => return Successor::On,
     }
     let is_fp = |register: u8| register & 7 == RBP && rex & 1 == 0;
     match opcode {
@@ -357,20 +357,25 @@ fn apply(instruction: &Instruction, bytes: &[u8], state: &mut FrameState) -> Nex
         0x94 | 0xbc if rex & 1 == 0 => state.above_sp = None,
         0xbd if rex & 1 == 0 => state.above_fp = None,
         // Breakpoints, privileged instructions and returns.
-        0xcc | 0xf1 | 0xf4 | 0xc2 | 0xc3 => return Next::Out,
-        0x70..=0x7f | 0xe0..=0xe3 => return Next::Branch(immediate),
-        0xe9 | 0xeb => return Next::Jump(immediate),
+        0xcc | 0xf1 | 0xf4 | 0xc2 | 0xc3 => return Successor::Out,
+        0x70..=0x7f | 0xe0..=0xe3 => return Successor::Branch(immediate),
+        0xe9 | 0xeb => return Successor::Jump(immediate),
         // A call of the next instruction only pushes its address.
         0xe8 if immediate == 0 => state.push(false),
-        0xe8 => return Next::Call(Some(immediate)),
-        _ => return modrm.map_or(Next::On, |modrm| apply_with_modrm(instruction, modrm, bytes, state)),
+        0xe8 => return Successor::Call(Some(immediate)),
+        _ => return modrm.map_or(Successor::On, |modrm| apply_with_modrm(instruction, modrm, bytes, state)),
     }
-    Next::On
+    Successor::On
 }
 
 /// The same for an instruction of the one-byte map whose ModRM byte can name the stack pointer.
-fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &mut FrameState) -> Next {
-    let Instruction { opcode, rex, immediate, .. } = *instruction;
+fn apply_with_modrm(
+    instruction: &DecodedInstruction,
+    modrm: u8,
+    bytes: &[u8],
+    state: &mut FrameState,
+) -> Successor {
+    let DecodedInstruction { opcode, rex, immediate, .. } = *instruction;
     let (is_register, reg, rm) = (modrm >> 6 == 3, modrm >> 3 & 7, modrm & 7);
     let (reg_is, rm_is) = (
         |register| reg == register && rex & 4 == 0,
@@ -393,8 +398,8 @@ fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &
             _ => state.above_sp = None,
         },
         0xff => match reg {
-            2 | 3 => return Next::Call(None),
-            4 | 5 => return Next::Table,
+            2 | 3 => return Successor::Call(None),
+            4 | 5 => return Successor::Table,
             6 => state.push(false),
             _ => {}
         },
@@ -411,7 +416,7 @@ fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &
             }
         }
     }
-    Next::On
+    Successor::On
 }
 
 /// The register and the displacement of a memory operand, if the register is the stack or the frame pointer,
@@ -449,8 +454,8 @@ mod tests {
     }
 
     /// The rows of code that begins with a function, and the outside places that it refers to.
-    fn follow(code: &[u8]) -> (Vec<(u32, Rule)>, Outside) {
-        let mut flow = Flow::new(code, true);
+    fn follow(code: &[u8]) -> (Vec<(u32, Rule)>, OutsideStates) {
+        let mut flow = CodeFlow::new(code, true);
         flow.add(0, FrameState::ENTRY);
         let outside = [flow.follow(), flow.follow_tables()].concat();
         (flow.into_rows(), outside.into_iter().filter(|(to, _)| *to > 0).collect())
@@ -616,7 +621,7 @@ mod tests {
             CALL,
         ];
         let code = code.concat();
-        assert_eq!(Flow::places(&code).collect::<Vec<_>>(), [0x105, 0x20c, 0x11a]);
+        assert_eq!(CodeFlow::places(&code).collect::<Vec<_>>(), [0x105, 0x20c, 0x11a]);
     }
 
     #[test]
@@ -645,7 +650,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_instructions_have_no_rows() {
-        assert_eq!(Flow::new(&[], true).into_rows(), []);
+        assert_eq!(CodeFlow::new(&[], true).into_rows(), []);
         check(&[&[0x06, 0x06]], &[(0, Rule::UNCOVERED)]);
         check(&[&[0x53, 0x06]], &[(0, sp(1, None)), (1, Rule::UNCOVERED)]);
         check(&[&[0xeb, 0xfe]], &[(0, sp(1, None))]);

@@ -2,8 +2,8 @@
 //!
 //! Opcodes as in Intel's Software Developer's Manual, volume 2.
 
-use super::length::{Instruction, Map, decode, operand_len};
-use crate::call::Call;
+use super::length::{DecodedInstruction, OpcodeMap, decode, operand_len};
+use crate::call_instruction::CallInstruction;
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use std::ops::Range;
 
@@ -31,15 +31,17 @@ pub(super) const RBP: u8 = 5;
 /// outside of its prologue and epilogue, if it has one at all.
 pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     let mut at = offset;
-    let mut stack = Stack::default();
+    let mut stack = StackChanges::default();
     for _ in 0..MAX_FOLLOWED {
         let instruction = decode(code.get(at..)?)?;
         at += instruction.len;
         match effect(&instruction, &mut stack)? {
-            Effect::Next => {}
-            Effect::Jump(distance) => at = at.checked_add_signed(isize::try_from(distance).ok()?)?,
-            Effect::Return => return stack.rule(1),
-            Effect::SetsFramePointer => {
+            InstructionEffect::Next => {}
+            InstructionEffect::Jump(distance) => {
+                at = at.checked_add_signed(isize::try_from(distance).ok()?)?;
+            }
+            InstructionEffect::Return => return stack.rule(1),
+            InstructionEffect::SetsFramePointer => {
                 // Then the stack pointer is at the caller's frame pointer, which has been pushed before.
                 stack.frame_pointer = (stack.words >= 0).then_some(stack.words);
                 return stack.rule(2);
@@ -56,7 +58,7 @@ pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
 /// that. `None` if no frame pointer is set up before, or if the stack pointer is aligned or computed.
 pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
     let mut at = 0;
-    let mut stack = Stack::default();
+    let mut stack = StackChanges::default();
     let mut frame_pointer = None;
     for _ in 0..MAX_FOLLOWED {
         let Some(instruction) = code.get(at..).and_then(decode) else { break };
@@ -65,9 +67,9 @@ pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
             break;
         }
         match effect(&instruction, &mut stack)? {
-            Effect::Next => {}
-            Effect::SetsFramePointer => frame_pointer = Some(stack.words),
-            Effect::Jump(_) | Effect::Return => return None,
+            InstructionEffect::Next => {}
+            InstructionEffect::SetsFramePointer => frame_pointer = Some(stack.words),
+            InstructionEffect::Jump(_) | InstructionEffect::Return => return None,
         }
     }
     let words = frame_pointer?.checked_sub(stack.words)?;
@@ -75,21 +77,21 @@ pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
 }
 
 /// Whether an instruction calls or branches.
-fn ends_prologue(instruction: &Instruction) -> bool {
+fn ends_prologue(instruction: &DecodedInstruction) -> bool {
     match instruction.map {
-        Map::One => {
+        OpcodeMap::One => {
             let leads_away = |modrm: u8| matches!(modrm >> 3 & 7, 2..=5);
             (instruction.opcode == 0xff && instruction.modrm.is_some_and(leads_away))
                 || matches!(instruction.opcode, 0x70..=0x7f | 0xe0..=0xe3 | 0xe8 | 0xe9 | 0xeb)
         }
-        Map::Two => matches!(instruction.opcode, 0x05 | 0x80..=0x8f),
-        Map::Other => false,
+        OpcodeMap::Two => matches!(instruction.opcode, 0x05 | 0x80..=0x8f),
+        OpcodeMap::Other => false,
     }
 }
 
 /// The effect of an instruction on the stack, as far as it matters for prologues and epilogues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum StackEffect {
     /// No effect.
     Nothing,
     /// Pushes a word, which can be the frame pointer.
@@ -111,38 +113,38 @@ pub(super) enum Step {
 }
 
 /// The effect of an instruction on the stack.
-pub(super) fn step(instruction: &Instruction) -> Step {
-    if instruction.map == Map::One && instruction.opcode == 0xc9 {
-        return Step::Leaves;
+pub(super) fn step(instruction: &DecodedInstruction) -> StackEffect {
+    if instruction.map == OpcodeMap::One && instruction.opcode == 0xc9 {
+        return StackEffect::Leaves;
     }
-    let mut stack = Stack::default();
+    let mut stack = StackChanges::default();
     match effect(instruction, &mut stack) {
-        None => Step::Other,
-        Some(Effect::Return) => Step::Returns,
-        Some(Effect::Jump(distance)) => Step::Jumps(distance),
-        Some(Effect::SetsFramePointer) => Step::SetsFramePointer,
-        Some(Effect::Next) => match (instruction.map, instruction.opcode) {
-            (Map::One, 0x50..=0x57) => {
+        None => StackEffect::Other,
+        Some(InstructionEffect::Return) => StackEffect::Returns,
+        Some(InstructionEffect::Jump(distance)) => StackEffect::Jumps(distance),
+        Some(InstructionEffect::SetsFramePointer) => StackEffect::SetsFramePointer,
+        Some(InstructionEffect::Next) => match (instruction.map, instruction.opcode) {
+            (OpcodeMap::One, 0x50..=0x57) => {
                 let frame_pointer = instruction.opcode & 7 == RBP && instruction.rex & 1 == 0;
-                Step::Pushes { frame_pointer }
+                StackEffect::Pushes { frame_pointer }
             }
-            (Map::One, 0x58..=0x5f) => Step::Pops,
-            _ if stack.words != 0 => Step::Lowers(-8 * stack.words),
-            _ => Step::Nothing,
+            (OpcodeMap::One, 0x58..=0x5f) => StackEffect::Pops,
+            _ if stack.words != 0 => StackEffect::Lowers(-8 * stack.words),
+            _ => StackEffect::Nothing,
         },
     }
 }
 
 /// Whether an instruction jumps to an address in a register or in memory.
-pub(super) fn jumps_by_operand(instruction: &Instruction) -> bool {
-    instruction.map == Map::One
+pub(super) fn jumps_by_operand(instruction: &DecodedInstruction) -> bool {
+    instruction.map == OpcodeMap::One
         && instruction.opcode == 0xff
         && instruction.modrm.is_some_and(|modrm| modrm >> 3 & 7 == 4)
 }
 
 /// The changes of the stack by the followed instructions.
 #[derive(Default)]
-struct Stack {
+struct StackChanges {
     /// How far the stack pointer has risen, in words. Negative if it has fallen.
     words: i64,
     /// The word from which the caller's frame pointer has been popped.
@@ -150,7 +152,7 @@ struct Stack {
 }
 
 /// The effect of an instruction.
-enum Effect {
+enum InstructionEffect {
     /// It continues at the next instruction.
     Next,
     /// It jumps to a distance from its end.
@@ -161,7 +163,7 @@ enum Effect {
     SetsFramePointer,
 }
 
-impl Stack {
+impl StackChanges {
     fn pop(&mut self, is_frame_pointer: bool) {
         if is_frame_pointer {
             // If the followed instructions themselves have pushed the value, it still is in the register.
@@ -190,32 +192,36 @@ impl Stack {
 }
 
 /// Applies an instruction. `None` if execution cannot be followed after it.
-fn effect(instruction: &Instruction, stack: &mut Stack) -> Option<Effect> {
+fn effect(instruction: &DecodedInstruction, stack: &mut StackChanges) -> Option<InstructionEffect> {
     match (instruction.map, instruction.opcode) {
-        (Map::One, 0x50..=0x57 | 0x68 | 0x6a) => stack.words -= 1,
-        (Map::One, 0x58..=0x5f) => {
+        (OpcodeMap::One, 0x50..=0x57 | 0x68 | 0x6a) => stack.words -= 1,
+        (OpcodeMap::One, 0x58..=0x5f) => {
             let register = instruction.opcode & 7;
             if instruction.rex & 1 == 0 && register == RSP {
                 return None;
             }
             stack.pop(instruction.rex & 1 == 0 && register == RBP);
         }
-        (Map::One, 0xc2 | 0xc3) => return Some(Effect::Return),
-        (Map::One, 0xe9 | 0xeb) => return Some(Effect::Jump(instruction.immediate)),
+        (OpcodeMap::One, 0xc2 | 0xc3) => return Some(InstructionEffect::Return),
+        (OpcodeMap::One, 0xe9 | 0xeb) => return Some(InstructionEffect::Jump(instruction.immediate)),
         // Exchanges with or moves to the stack pointer.
-        (Map::One, 0x94 | 0xbc) if instruction.rex & 1 == 0 => return None,
+        (OpcodeMap::One, 0x94 | 0xbc) if instruction.rex & 1 == 0 => return None,
         // Interrupts, `enter`, `leave`, calls, `hlt`, pushing and popping of flags and memory.
-        (Map::One, 0xc8 | 0xc9 | 0xcc | 0xcd | 0xe8 | 0xf1 | 0xf4 | 0x9c | 0x9d | 0x8f)
-        | (Map::Two, 0x0b | 0xa0 | 0xa1 | 0xa8 | 0xa9) => return None,
-        (Map::One, opcode) => return with_modrm(instruction, opcode, stack),
+        (OpcodeMap::One, 0xc8 | 0xc9 | 0xcc | 0xcd | 0xe8 | 0xf1 | 0xf4 | 0x9c | 0x9d | 0x8f)
+        | (OpcodeMap::Two, 0x0b | 0xa0 | 0xa1 | 0xa8 | 0xa9) => return None,
+        (OpcodeMap::One, opcode) => return with_modrm(instruction, opcode, stack),
         _ => {}
     }
-    Some(Effect::Next)
+    Some(InstructionEffect::Next)
 }
 
 /// Applies an instruction of the one-byte map whose ModRM byte can name the stack pointer.
-fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Option<Effect> {
-    let Some(modrm) = instruction.modrm else { return Some(Effect::Next) };
+fn with_modrm(
+    instruction: &DecodedInstruction,
+    opcode: u8,
+    stack: &mut StackChanges,
+) -> Option<InstructionEffect> {
+    let Some(modrm) = instruction.modrm else { return Some(InstructionEffect::Next) };
     let is_register = modrm >> 6 == 3;
     let (reg, rm) = (modrm >> 3 & 7, modrm & 7);
     let reg_is_sp = reg == RSP && instruction.rex & 4 == 0;
@@ -223,8 +229,8 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
     let rm_is_bp = is_register && rm == RBP && instruction.rex & 1 == 0;
     let reg_is_bp = reg == RBP && instruction.rex & 4 == 0;
     match opcode {
-        0x89 if reg_is_sp && rm_is_bp => return Some(Effect::SetsFramePointer),
-        0x8b if reg_is_bp && rm_is_sp => return Some(Effect::SetsFramePointer),
+        0x89 if reg_is_sp && rm_is_bp => return Some(InstructionEffect::SetsFramePointer),
+        0x8b if reg_is_bp && rm_is_sp => return Some(InstructionEffect::SetsFramePointer),
         0x81 | 0x83 if rm_is_sp => match reg {
             0 => stack.raise(instruction.immediate)?,
             5 => stack.raise(-instruction.immediate)?,
@@ -234,7 +240,7 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
         // `cmp` and `test` change nothing.
         0x38..=0x3b | 0x84 | 0x85 => {}
         // A jump by a pointer relative to the code, as in linkers' stubs, is a tail call.
-        0xff if modrm == JUMP_BY_POINTER => return Some(Effect::Return),
+        0xff if modrm == JUMP_BY_POINTER => return Some(InstructionEffect::Return),
         // Other jumps and calls through a pointer, and pushes.
         0xff if reg >= 2 => return None,
         _ => {
@@ -244,7 +250,7 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
             }
         }
     }
-    Some(Effect::Next)
+    Some(InstructionEffect::Next)
 }
 
 /// Whether an instruction of the one-byte map writes to the register that its ModRM byte names as an operand,
@@ -274,7 +280,7 @@ pub fn begins_with_stack_switch(code: &[u8]) -> bool {
     const MOV_LOAD: u8 = 0x8b;
     const SP: u8 = 4;
     let first = decode(code.strip_prefix(ENDBR64).unwrap_or(code));
-    let Some(Instruction { map: Map::One, opcode, rex, modrm: Some(modrm), .. }) = first else {
+    let Some(DecodedInstruction { map: OpcodeMap::One, opcode, rex, modrm: Some(modrm), .. }) = first else {
         return false;
     };
     let (is_wide, of_registers) = (rex & 8 != 0, modrm >> 6 == 3);
@@ -301,8 +307,8 @@ pub(crate) fn is_filling(code: &[u8]) -> bool {
             0x90 | 0xcc => 1,
             _ => match decode(rest) {
                 Some(
-                    Instruction { len, map: Map::Two, opcode: NO_OPERATION, .. }
-                    | Instruction { len, map: Map::One, opcode: 0x90, rex: 0, .. },
+                    DecodedInstruction { len, map: OpcodeMap::Two, opcode: NO_OPERATION, .. }
+                    | DecodedInstruction { len, map: OpcodeMap::One, opcode: 0x90, rex: 0, .. },
                 ) => len,
                 _ => return false,
             },
@@ -313,7 +319,7 @@ pub(crate) fn is_filling(code: &[u8]) -> bool {
 }
 
 /// The call that the last instruction of `before` can be.
-pub(crate) fn call_at_end(before: &[u8]) -> Option<Call> {
+pub(crate) fn call_at_end(before: &[u8]) -> Option<CallInstruction> {
     let at = |back: usize| before.len().checked_sub(back).and_then(|at| before.get(at)).copied();
     // `call r/m64` is ff /2: two bytes, and up to five of addressing after them.
     let indirect = (2..=7).any(|len| {
@@ -322,10 +328,10 @@ pub(crate) fn call_at_end(before: &[u8]) -> Option<Call> {
                 .is_some_and(|modrm| modrm & 0x38 == 0x10 && operand_len(modrm, at(len - 2)) == len - 2)
     });
     if indirect {
-        return Some(Call::Indirect);
+        return Some(CallInstruction::Indirect);
     }
     let distance = before.last_chunk::<4>().filter(|_| at(5) == Some(0xe8))?;
-    Some(Call::Direct(i32::from_le_bytes(*distance)))
+    Some(CallInstruction::Direct(i32::from_le_bytes(*distance)))
 }
 
 /// The calls among the instructions, up to an unknown instruction.
@@ -337,9 +343,9 @@ pub(crate) fn calls(code: &[u8]) -> impl Iterator<Item = Range<usize>> {
         at += instruction.len;
         Some((start..at, instruction))
     });
-    let is_call = |instruction: &Instruction| match (instruction.map, instruction.opcode) {
-        (Map::One, 0xe8) => true,
-        (Map::One, 0xff) => instruction.modrm.is_some_and(|modrm| modrm & 0x38 == 0x10),
+    let is_call = |instruction: &DecodedInstruction| match (instruction.map, instruction.opcode) {
+        (OpcodeMap::One, 0xe8) => true,
+        (OpcodeMap::One, 0xff) => instruction.modrm.is_some_and(|modrm| modrm & 0x38 == 0x10),
         _ => false,
     };
     instructions.filter(move |(_, instruction)| is_call(instruction)).map(|(range, _)| range)
@@ -352,7 +358,7 @@ mod tests {
     /// The expected rule is the distances in words from the stack pointer to the return address, and to the
     /// caller's frame pointer.
     fn check(code: &[u8], offset: usize, expected: Option<(i64, Option<i64>)>) {
-        let rule = |(words, frame_pointer)| Stack { words, frame_pointer }.rule(1);
+        let rule = |(words, frame_pointer)| StackChanges { words, frame_pointer }.rule(1);
         assert_eq!(rule_at(code, offset), expected.and_then(rule), "{code:x?} at {offset}");
     }
 
@@ -511,10 +517,10 @@ mod tests {
     #[test]
     fn a_call_says_where_to() {
         let check = |before: &[u8], expected| assert_eq!(call_at_end(before), expected, "{before:x?}");
-        check(&[0x90, 0xe8, 0x10, 0, 0, 0], Some(Call::Direct(16)));
-        check(&[0xe8, 0xf0, 0xff, 0xff, 0xff], Some(Call::Direct(-16)));
-        check(&[0xff, 0xd0], Some(Call::Indirect));
-        check(&[0xff, 0x15, 1, 2, 3, 4], Some(Call::Indirect));
+        check(&[0x90, 0xe8, 0x10, 0, 0, 0], Some(CallInstruction::Direct(16)));
+        check(&[0xe8, 0xf0, 0xff, 0xff, 0xff], Some(CallInstruction::Direct(-16)));
+        check(&[0xff, 0xd0], Some(CallInstruction::Indirect));
+        check(&[0xff, 0x15, 1, 2, 3, 4], Some(CallInstruction::Indirect));
         check(&[0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90], None);
         check(&[0x10, 0, 0, 0], None);
         check(&[], None);

@@ -4,11 +4,11 @@
 
 /// The parts of an instruction that are needed to find its effect on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Instruction {
+pub(super) struct DecodedInstruction {
     /// Its length in bytes.
     pub(super) len: usize,
     /// Its opcode map.
-    pub(super) map: Map,
+    pub(super) map: OpcodeMap,
     /// Its opcode.
     pub(super) opcode: u8,
     /// Its REX prefix, or 0.
@@ -21,7 +21,7 @@ pub(super) struct Instruction {
 
 /// An opcode map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Map {
+pub(super) enum OpcodeMap {
     /// One byte.
     One,
     /// 0f and a byte.
@@ -32,7 +32,7 @@ pub(super) enum Map {
 
 /// The size of an immediate operand.
 #[derive(Clone, Copy)]
-enum Immediate {
+enum ImmediateSize {
     None,
     Byte,
     /// Four bytes, or two under the operand size prefix.
@@ -46,7 +46,7 @@ const MAX_LEN: usize = 15;
 
 /// Decodes the instruction at the start of `code`. `None` if it is not valid in 64-bit mode, is truncated, or
 /// is one of the few that programs do not use.
-pub(super) fn decode(code: &[u8]) -> Option<Instruction> {
+pub(super) fn decode(code: &[u8]) -> Option<DecodedInstruction> {
     let mut at = 0;
     let mut short = false;
     let mut rex = 0;
@@ -66,23 +66,23 @@ pub(super) fn decode(code: &[u8]) -> Option<Instruction> {
         rex = opcode;
         opcode = next(&mut at)?;
     }
-    let mut map = Map::One;
+    let mut map = OpcodeMap::One;
     let (has_modrm, immediate) = match opcode {
         0x0f => {
             opcode = next(&mut at)?;
-            map = Map::Two;
+            map = OpcodeMap::Two;
             match opcode {
                 0x38 | 0x3a => {
-                    let immediate = if opcode == 0x3a { Immediate::Byte } else { Immediate::None };
+                    let immediate = if opcode == 0x3a { ImmediateSize::Byte } else { ImmediateSize::None };
                     opcode = next(&mut at)?;
-                    map = Map::Other;
+                    map = OpcodeMap::Other;
                     (true, immediate)
                 }
                 _ => two_byte(opcode)?,
             }
         }
         0xc4 | 0xc5 | 0x62 => {
-            map = Map::Other;
+            map = OpcodeMap::Other;
             let table = match opcode {
                 0xc5 => next(&mut at).map(|_| 1)?,
                 _ => next(&mut at)? & 7,
@@ -102,20 +102,20 @@ pub(super) fn decode(code: &[u8]) -> Option<Instruction> {
         at += operand_len(modrm, code.get(at).copied());
     }
     let size = match immediate {
-        Immediate::None => 0,
-        Immediate::Byte => 1,
-        Immediate::Long => {
+        ImmediateSize::None => 0,
+        ImmediateSize::Byte => 1,
+        ImmediateSize::Long => {
             if short {
                 2
             } else {
                 4
             }
         }
-        Immediate::Bytes(size) => size,
+        ImmediateSize::Bytes(size) => size,
     };
     let bytes = code.get(at..at + size)?;
     let len = at + size;
-    (len <= MAX_LEN).then_some(Instruction { len, map, opcode, rex, modrm, immediate: number(bytes) })
+    (len <= MAX_LEN).then_some(DecodedInstruction { len, map, opcode, rex, modrm, immediate: number(bytes) })
 }
 
 /// A little-endian number, sign-extended.
@@ -139,13 +139,13 @@ pub(super) fn operand_len(modrm: u8, next: Option<u8>) -> usize {
 }
 
 /// The one-byte map: whether the instruction has a ModRM byte, and its immediate operand.
-fn one_byte(opcode: u8, rex: u8, next: Option<u8>) -> Option<(bool, Immediate)> {
+fn one_byte(opcode: u8, rex: u8, next: Option<u8>) -> Option<(bool, ImmediateSize)> {
     let wide = rex & 8 != 0;
     Some(match opcode {
         0x00..=0x3f => match opcode & 7 {
-            0..=3 => (true, Immediate::None),
-            4 => (false, Immediate::Byte),
-            5 => (false, Immediate::Long),
+            0..=3 => (true, ImmediateSize::None),
+            4 => (false, ImmediateSize::Byte),
+            5 => (false, ImmediateSize::Long),
             _ => return None,
         },
         0x50..=0x5f
@@ -160,44 +160,44 @@ fn one_byte(opcode: u8, rex: u8, next: Option<u8>) -> Option<(bool, Immediate)> 
         | 0xec..=0xf1
         | 0xf4
         | 0xf5
-        | 0xf8..=0xfd => (false, Immediate::None),
-        0x63 | 0x84..=0x8f | 0xd0..=0xd3 | 0xd8..=0xdf | 0xfe | 0xff => (true, Immediate::None),
-        0x68 | 0xa9 => (false, Immediate::Long),
-        0x69 | 0x81 | 0xc7 => (true, Immediate::Long),
-        0x6a | 0x70..=0x7f | 0xa8 | 0xb0..=0xb7 | 0xcd | 0xe0..=0xe7 | 0xeb => (false, Immediate::Byte),
-        0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6 => (true, Immediate::Byte),
-        0xa0..=0xa3 => (false, Immediate::Bytes(8)),
-        0xb8..=0xbf => (false, if wide { Immediate::Bytes(8) } else { Immediate::Long }),
-        0xc2 => (false, Immediate::Bytes(2)),
-        0xc8 => (false, Immediate::Bytes(3)),
-        0xe8 | 0xe9 => (false, Immediate::Bytes(4)),
+        | 0xf8..=0xfd => (false, ImmediateSize::None),
+        0x63 | 0x84..=0x8f | 0xd0..=0xd3 | 0xd8..=0xdf | 0xfe | 0xff => (true, ImmediateSize::None),
+        0x68 | 0xa9 => (false, ImmediateSize::Long),
+        0x69 | 0x81 | 0xc7 => (true, ImmediateSize::Long),
+        0x6a | 0x70..=0x7f | 0xa8 | 0xb0..=0xb7 | 0xcd | 0xe0..=0xe7 | 0xeb => (false, ImmediateSize::Byte),
+        0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6 => (true, ImmediateSize::Byte),
+        0xa0..=0xa3 => (false, ImmediateSize::Bytes(8)),
+        0xb8..=0xbf => (false, if wide { ImmediateSize::Bytes(8) } else { ImmediateSize::Long }),
+        0xc2 => (false, ImmediateSize::Bytes(2)),
+        0xc8 => (false, ImmediateSize::Bytes(3)),
+        0xe8 | 0xe9 => (false, ImmediateSize::Bytes(4)),
         // `test` is the only instruction of these two groups with an immediate operand.
-        0xf6 => (true, if next? & 0x30 == 0 { Immediate::Byte } else { Immediate::None }),
-        0xf7 => (true, if next? & 0x30 == 0 { Immediate::Long } else { Immediate::None }),
+        0xf6 => (true, if next? & 0x30 == 0 { ImmediateSize::Byte } else { ImmediateSize::None }),
+        0xf7 => (true, if next? & 0x30 == 0 { ImmediateSize::Long } else { ImmediateSize::None }),
         _ => return None,
     })
 }
 
 /// The map after 0f.
-fn two_byte(opcode: u8) -> Option<(bool, Immediate)> {
+fn two_byte(opcode: u8) -> Option<(bool, ImmediateSize)> {
     Some(match opcode {
         0x05..=0x09 | 0x0b | 0x30..=0x35 | 0x77 | 0xa0..=0xa2 | 0xa8..=0xaa | 0xc8..=0xcf => {
-            (false, Immediate::None)
+            (false, ImmediateSize::None)
         }
-        0x80..=0x8f => (false, Immediate::Bytes(4)),
-        0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6 => (true, Immediate::Byte),
-        0x00..=0x03 | 0x0d | 0x10..=0x2f | 0x40..=0xff => (true, Immediate::None),
+        0x80..=0x8f => (false, ImmediateSize::Bytes(4)),
+        0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6 => (true, ImmediateSize::Byte),
+        0x00..=0x03 | 0x0d | 0x10..=0x2f | 0x40..=0xff => (true, ImmediateSize::None),
         _ => return None,
     })
 }
 
 /// VEX and EVEX instructions, by the number of their map.
-fn vector(table: u8, opcode: u8) -> Option<(bool, Immediate)> {
+fn vector(table: u8, opcode: u8) -> Option<(bool, ImmediateSize)> {
     match table {
-        1 if opcode == 0x77 => Some((false, Immediate::None)),
+        1 if opcode == 0x77 => Some((false, ImmediateSize::None)),
         1 => two_byte(opcode),
-        2 | 5 | 6 => Some((true, Immediate::None)),
-        3 => Some((true, Immediate::Byte)),
+        2 | 5 | 6 => Some((true, ImmediateSize::None)),
+        3 => Some((true, ImmediateSize::Byte)),
         _ => None,
     }
 }

@@ -8,8 +8,8 @@ mod registers;
 mod rows;
 mod step;
 
-use crate::architecture::{Architecture, Frame, FullRegisters};
-use crate::cfi::State;
+use crate::architecture::{Architecture, FrameRegisters, FullRegisters};
+use crate::cfi::CfiRow;
 use crate::rule::Rule;
 use crate::{Reason, StackMemory};
 use registers::{RBP, REGISTERS, RIP, RSP};
@@ -33,7 +33,7 @@ impl Architecture for X86_64 {
     const COMPACT_DWARF: u32 = compact::DWARF;
     const SIGNAL_STACK: u64 = 0x10;
 
-    fn rule(row: &State<'_>, is_signal: bool) -> Rule {
+    fn rule(row: &CfiRow<'_>, is_signal: bool) -> Rule {
         rows::rule(row, is_signal)
     }
 
@@ -49,19 +49,22 @@ impl Architecture for X86_64 {
     #[expect(clippy::inline_always, reason = "a call a frame is a tenth of the cost of walking")]
     fn apply(
         rule: Rule,
-        frame: &Frame<Self>,
+        frame: &FrameRegisters<Self>,
         memory: &impl StackMemory,
         _: u64,
-    ) -> Result<Frame<Self>, Reason> {
+    ) -> Result<FrameRegisters<Self>, Reason> {
         step::apply(rule, frame, memory)
     }
 
-    fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason> {
+    fn signal_context(
+        frame: &FrameRegisters<Self>,
+        memory: &impl StackMemory,
+    ) -> Result<FullRegisters<Self>, Reason> {
         step::signal_context(frame, memory)
     }
 
     /// Signal frames are recognised by the C library's code that they return to, which every process has.
-    fn is_signal_frame(_: &Frame<Self>, _: &impl StackMemory) -> bool {
+    fn is_signal_frame(_: &FrameRegisters<Self>, _: &impl StackMemory) -> bool {
         false
     }
 

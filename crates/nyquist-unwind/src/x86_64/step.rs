@@ -1,7 +1,7 @@
 //! Steps from a frame to its caller by the frame's rule.
 
 use super::registers::{REGISTERS, SIGNAL_CONTEXT, X86_64};
-use crate::architecture::{Frame, FullRegisters};
+use crate::architecture::{FrameRegisters, FullRegisters};
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 use crate::{Reason, StackMemory};
 
@@ -10,9 +10,9 @@ use crate::{Reason, StackMemory};
 #[expect(clippy::inline_always, reason = "a call a frame is a tenth of the cost of walking")]
 pub(super) fn apply(
     rule: Rule,
-    frame: &Frame<X86_64>,
+    frame: &FrameRegisters<X86_64>,
     memory: &impl StackMemory,
-) -> Result<Frame<X86_64>, Reason> {
+) -> Result<FrameRegisters<X86_64>, Reason> {
     let cfa = match rule.kind() {
         CfaKind::StackPointer => frame.sp.wrapping_add_signed(rule.operand()),
         CfaKind::FramePointer => frame.fp.wrapping_add_signed(rule.operand()),
@@ -39,18 +39,23 @@ pub(super) fn apply(
             frame.read(frame.fp.wrapping_add_signed(rule.saved_offset()), memory)?
         }
     };
-    Ok(Frame { ip, sp: cfa, fp, link: (), interrupted: false })
+    Ok(FrameRegisters { ip, sp: cfa, fp, link: (), interrupted: false })
 }
 
 /// The CFA of rules that read it from memory.
-fn word(base: u64, rule: Rule, frame: &Frame<X86_64>, memory: &impl StackMemory) -> Result<u64, Reason> {
+fn word(
+    base: u64,
+    rule: Rule,
+    frame: &FrameRegisters<X86_64>,
+    memory: &impl StackMemory,
+) -> Result<u64, Reason> {
     let word = frame.read(base.wrapping_add_signed(rule.low()), memory)?;
     Ok(word.wrapping_add_signed(rule.high()))
 }
 
 /// The registers that the kernel saved when it delivered a signal.
 pub(super) fn signal_context(
-    frame: &Frame<X86_64>,
+    frame: &FrameRegisters<X86_64>,
     memory: &impl StackMemory,
 ) -> Result<FullRegisters<X86_64>, Reason> {
     let mut values = [0; REGISTERS];

@@ -2,7 +2,7 @@
 
 use nyquist_analysis::{Index, View};
 use nyquist_profile::FuncId;
-use nyquist_server::{Refusal, SymbolSource};
+use nyquist_server::{SymbolSource, ViewerError};
 
 use crate::function_table::{FunctionCategories, FunctionTable};
 use crate::parameters::Parameters;
@@ -29,7 +29,7 @@ impl<'a> QueryContext<'_, 'a> {
     }
 
     /// The other run of a comparison.
-    pub(super) fn before(&self) -> Result<&View<'a>, Refusal> {
+    pub(super) fn before(&self) -> Result<&View<'a>, ViewerError> {
         let missing = "no other profile is here to compare with: nyquist load BEFORE AFTER";
         self.before.ok_or_else(|| bad_request(missing))
     }

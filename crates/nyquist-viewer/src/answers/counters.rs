@@ -1,7 +1,7 @@
 //! `counters`: values over time that were counted beside the samples, such as memory in use.
 
 use nyquist_profile::{Counter, CounterGraph};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -14,7 +14,7 @@ const MOST_PARTS: usize = 4096;
 const MOST_COUNTERS: usize = 100;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Counters<'a> {
+pub(super) struct CountersAnswer<'a> {
     start_ns: u64,
     end_ns: u64,
     part_ns: f64,
@@ -36,7 +36,7 @@ struct CounterRow<'a> {
 }
 
 /// The counters of all processes, in drawing order. O(values).
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Counters<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<CountersAnswer<'a>, ViewerError> {
     let parts = context.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
     let (profile, times) = (context.view.profile(), context.view.times());
     let mut counters: Vec<_> = profile.counters().iter().enumerate().collect();
@@ -58,7 +58,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Counters<'a>,
         }
     });
     let part_ns = (times.end - times.start) as f64 / parts as f64;
-    Ok(Counters { start_ns: times.start, end_ns: times.end, part_ns, rows: rows.collect() })
+    Ok(CountersAnswer { start_ns: times.start, end_ns: times.end, part_ns, rows: rows.collect() })
 }
 
 /// The index of the part that contains a time, if there is one.

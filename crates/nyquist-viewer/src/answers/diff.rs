@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use nyquist_analysis::{Comparison, DiffOptions, DiffUnit, comparable_name};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -35,7 +35,7 @@ struct DiffRow<'a> {
 
 /// The functions by the change of their self time: slower ones first, then faster ones, each with the
 /// greatest change first. Noise comes last.
-pub(super) fn table<'a>(context: &QueryContext<'_, 'a>) -> Result<DiffTable<'a>, Refusal> {
+pub(super) fn table<'a>(context: &QueryContext<'_, 'a>) -> Result<DiffTable<'a>, ViewerError> {
     let unit = match context.parameters.get("unit") {
         None | Some("ns") => DiffUnit::Nanoseconds,
         Some("share") => DiffUnit::Share,

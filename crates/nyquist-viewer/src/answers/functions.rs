@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use nyquist_analysis::Neighbour;
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -19,7 +19,7 @@ const MOST_ROWS: usize = 1000;
 const MOST_SITES: usize = 50;
 
 #[derive(Debug, Serialize)]
-pub(super) struct List<'a> {
+pub(super) struct FunctionsAnswer<'a> {
     weight: u64,
     interval_ns: u64,
     count: usize,
@@ -28,7 +28,7 @@ pub(super) struct List<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<List<'a>, Refusal> {
+pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<FunctionsAnswer<'a>, ViewerError> {
     let offset = context.parameters.at_most("offset", 0, usize::MAX)?;
     let limit = context.parameters.at_most("limit", 200, MOST_ROWS)?;
     let by_total = match context.parameters.get("sort") {
@@ -47,7 +47,7 @@ pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<List<'a>, Refus
     let rows = shown
         .map(|one| (context.number(&mut table, one.func), one.self_amount.weight, one.total.weight))
         .collect();
-    Ok(List {
+    Ok(FunctionsAnswer {
         weight: context.view.total().weight,
         interval_ns: context.interval_ns(),
         count: functions.len(),
@@ -57,7 +57,7 @@ pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<List<'a>, Refus
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Neighbourhood<'a> {
+pub(super) struct NeighboursAnswer<'a> {
     weight: u64,
     interval_ns: u64,
     function: (usize, u64, u64),
@@ -68,7 +68,7 @@ pub(super) struct Neighbourhood<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn callers<'a>(context: &QueryContext<'_, 'a>) -> Result<Neighbourhood<'a>, Refusal> {
+pub(super) fn callers<'a>(context: &QueryContext<'_, 'a>) -> Result<NeighboursAnswer<'a>, ViewerError> {
     let func = function(context.parameters.required("function")?, context.view.profile())?;
     let peek = context.view.peek(func);
     let mut functions = FunctionTable::with_places();
@@ -85,7 +85,7 @@ pub(super) fn callers<'a>(context: &QueryContext<'_, 'a>) -> Result<Neighbourhoo
     let sites = sites
         .map(|site| (context.number(&mut functions, site.caller), site.file, site.line, site.total.weight))
         .collect();
-    Ok(Neighbourhood {
+    Ok(NeighboursAnswer {
         weight: context.view.total().weight,
         interval_ns: context.interval_ns(),
         function,
@@ -103,7 +103,7 @@ pub(super) struct SearchTotals {
     functions: usize,
 }
 
-pub(super) fn search(context: &QueryContext<'_, '_>) -> Result<SearchTotals, Refusal> {
+pub(super) fn search(context: &QueryContext<'_, '_>) -> Result<SearchTotals, ViewerError> {
     let text = context.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
     let wanted = pattern(text)?;
     // Only names are searched, because boxes are marked by name. A filter also checks files and libs.

@@ -1,7 +1,7 @@
 //! `flamegraph` and `chart`: boxes, without those that are too narrow to be visible.
 
 use nyquist_analysis::{FlameChartOptions, FlameOptions};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -29,7 +29,9 @@ type FlameBox = (usize, u64, u64, usize, u64);
 /// The same, with the box's share of the whole in the other run.
 type ComparedBox = (usize, u64, u64, usize, u64, f64);
 
-pub(super) fn flame_graph<'a>(context: &QueryContext<'_, 'a>) -> Result<FlameGraph<'a, FlameBox>, Refusal> {
+pub(super) fn flame_graph<'a>(
+    context: &QueryContext<'_, 'a>,
+) -> Result<FlameGraph<'a, FlameBox>, ViewerError> {
     let graph = context.view.flame_graph(&options(context)?);
     let mut functions = FunctionTable::new();
     let boxes: Vec<_> = outermost(&graph)
@@ -48,7 +50,9 @@ pub(super) fn flame_graph<'a>(context: &QueryContext<'_, 'a>) -> Result<FlameGra
     Ok(FlameGraph { weight: graph.width, interval_ns: context.interval_ns(), depth, boxes, functions })
 }
 
-pub(super) fn compared<'a>(context: &QueryContext<'_, 'a>) -> Result<FlameGraph<'a, ComparedBox>, Refusal> {
+pub(super) fn compared<'a>(
+    context: &QueryContext<'_, 'a>,
+) -> Result<FlameGraph<'a, ComparedBox>, ViewerError> {
     let options = options(context)?;
     let graph = context.view.flame_graph(&options);
     let before = context.before()?.flame_graph(&FlameOptions { min_share: 0.0, ..options });
@@ -65,7 +69,7 @@ pub(super) fn compared<'a>(context: &QueryContext<'_, 'a>) -> Result<FlameGraph<
     Ok(FlameGraph { weight: graph.width, interval_ns: context.interval_ns(), depth, boxes, functions })
 }
 
-fn options(context: &QueryContext<'_, '_>) -> Result<FlameOptions, Refusal> {
+fn options(context: &QueryContext<'_, '_>) -> Result<FlameOptions, ViewerError> {
     let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1);
     let inverted = context.parameters.is_set("inverted");
     Ok(FlameOptions { inverted, min_share: 0.5 / width as f64, ..FlameOptions::default() })
@@ -93,7 +97,7 @@ pub(super) struct StackChart<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn stack_chart<'a>(context: &QueryContext<'_, 'a>) -> Result<StackChart<'a>, Refusal> {
+pub(super) fn stack_chart<'a>(context: &QueryContext<'_, 'a>) -> Result<StackChart<'a>, ViewerError> {
     let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1);
     let thread = thread(context.parameters.required("thread")?, context.view.profile())?;
     let times = context.view.times();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use nyquist_analysis::{Selection, View};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -26,7 +26,7 @@ pub(super) struct HeatMap {
 }
 
 /// The map of the selection. O(samples + threads × cells).
-pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<HeatMap, Refusal> {
+pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<HeatMap, ViewerError> {
     let rows = context.parameters.at_most("rows", 50, 200)?.max(1);
     let times = context.view.times();
     let length = (times.end - times.start).max(1);

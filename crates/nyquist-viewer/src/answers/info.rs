@@ -8,24 +8,24 @@ use super::context::QueryContext;
 use crate::function_table::FunctionTable;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Info<'a> {
+pub(super) struct ProfileInfoAnswer<'a> {
     name: &'a str,
     product: &'a str,
-    measure: Counted<'a>,
+    measure: SampleMeasure<'a>,
     interval_ns: u64,
     start_ns: u64,
     end_ns: u64,
-    extra: Vec<Extra<'a>>,
-    summary: Figures,
+    extra: Vec<ExtraInfoAnswer<'a>>,
+    summary: ProfileFigures,
     /// The number of counters.
     counters: usize,
     /// Whether some functions are the program's own code, which can be shown alone.
     has_own_code: bool,
     /// The other run of a comparison.
-    before: Option<Before<'a>>,
+    before: Option<BeforeRun<'a>>,
     /// For a running recording: the time up to which it is complete.
-    live: Option<Live>,
-    categories: Vec<Category<'a>>,
+    live: Option<LiveProgress>,
+    categories: Vec<CategoryAnswer<'a>>,
     threads: Vec<ThreadAnswer<'a>>,
     /// The activity of each CPU, if the recording has it.
     cores: Vec<ThreadAnswer<'a>>,
@@ -35,20 +35,20 @@ pub(super) struct Info<'a> {
 
 /// The quantity that samples measure.
 #[derive(Debug, Serialize)]
-struct Counted<'a> {
+struct SampleMeasure<'a> {
     name: &'a str,
     unit: &'static str,
 }
 
 #[derive(Debug, Serialize)]
-struct Extra<'a> {
+struct ExtraInfoAnswer<'a> {
     section: &'a str,
     label: &'a str,
     value: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Figures {
+struct ProfileFigures {
     samples: u64,
     lost_samples: u64,
     cpu_ns: u64,
@@ -62,19 +62,19 @@ struct Figures {
 }
 
 #[derive(Debug, Serialize)]
-struct Live {
+struct LiveProgress {
     until_ns: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Before<'a> {
+struct BeforeRun<'a> {
     name: &'a str,
     weight: u64,
     interval_ns: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Category<'a> {
+struct CategoryAnswer<'a> {
     name: &'a str,
     color: &'static str,
 }
@@ -92,19 +92,19 @@ struct ThreadAnswer<'a> {
     end_ns: u64,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Info<'a> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> ProfileInfoAnswer<'a> {
     let profile = context.view.profile();
     let meta = profile.meta();
     let times = context.view.times();
     let categories =
-        profile.categories().iter().map(|one| Category { name: &one.name, color: one.color.as_str() });
+        profile.categories().iter().map(|one| CategoryAnswer { name: &one.name, color: one.color.as_str() });
     let mut threads: Vec<_> =
         context.view.by_thread().iter().map(|row| thread(profile, row, times.end)).collect();
     threads.sort_by_key(|thread| (std::cmp::Reverse(thread.weight), thread.thread));
-    Info {
+    ProfileInfoAnswer {
         name: &meta.product,
         product: &meta.product,
-        measure: Counted { name: &meta.measure.name, unit: meta.measure.unit.as_str() },
+        measure: SampleMeasure { name: &meta.measure.name, unit: meta.measure.unit.as_str() },
         interval_ns: context.interval_ns(),
         start_ns: times.start,
         end_ns: times.end,
@@ -112,12 +112,12 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Info<'a> {
         summary: figures(context),
         counters: profile.counters().len(),
         has_own_code: own_functions(profile).contains(&true),
-        before: context.before.map(|view| Before {
+        before: context.before.map(|view| BeforeRun {
             name: &view.profile().meta().product,
             weight: view.total().weight,
             interval_ns: view.profile().meta().interval,
         }),
-        live: context.live.map(|until_ns| Live { until_ns }),
+        live: context.live.map(|until_ns| LiveProgress { until_ns }),
         categories: categories.collect(),
         threads,
         cores: context.view.by_core().iter().map(|row| thread(profile, row, times.end)).collect(),
@@ -167,9 +167,9 @@ fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> ThreadAnsw
     }
 }
 
-fn figures(context: &QueryContext<'_, '_>) -> Figures {
+fn figures(context: &QueryContext<'_, '_>) -> ProfileFigures {
     let summary = context.view.summary();
-    Figures {
+    ProfileFigures {
         samples: summary.samples,
         lost_samples: summary.lost_samples,
         cpu_ns: summary.cpu_ns,
@@ -184,7 +184,7 @@ fn figures(context: &QueryContext<'_, '_>) -> Figures {
 }
 
 /// The lines of the information panel: the command and the machine, then the recording's own notes.
-fn extra(profile: &Profile) -> Vec<Extra<'_>> {
+fn extra(profile: &Profile) -> Vec<ExtraInfoAnswer<'_>> {
     let meta = profile.meta();
     let number = |value: Option<u32>| value.map(|value| value.to_string());
     let stated = [
@@ -198,9 +198,9 @@ fn extra(profile: &Profile) -> Vec<Extra<'_>> {
         ("Machine", "Memory", meta.main_memory.map(|bytes| format!("{} MiB", bytes >> 20))),
     ];
     let stated = stated.into_iter().filter_map(|(section, label, value)| {
-        value.filter(|value| !value.is_empty()).map(|value| Extra { section, label, value })
+        value.filter(|value| !value.is_empty()).map(|value| ExtraInfoAnswer { section, label, value })
     });
-    let recorded = meta.extra.iter().map(|one| Extra {
+    let recorded = meta.extra.iter().map(|one| ExtraInfoAnswer {
         section: &one.section,
         label: &one.label,
         value: one.value.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -22,7 +22,7 @@ const LANES: usize = 8;
 const TEXT: usize = 200;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Chart<'a> {
+pub(super) struct MarkerChartAnswer<'a> {
     start_ns: u64,
     end_ns: u64,
     count: usize,
@@ -35,20 +35,20 @@ struct ThreadBars<'a> {
     thread: usize,
     name: &'a str,
     lanes: usize,
-    bars: Vec<Bar>,
+    bars: Vec<MarkerBar>,
 }
 
 /// Lane, start and end in ns, the number of markers that it stands for, and the text of the first of them.
-type Bar = (usize, u64, u64, usize, String);
+type MarkerBar = (usize, u64, u64, usize, String);
 
 /// The chart. O(markers × log).
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Chart<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkerChartAnswer<'a>, ViewerError> {
     let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1) as u64;
     let times = context.view.times();
     let pixel = (times.end - times.start) / width;
     let profile = context.view.profile();
     let found = matching_markers(context)?;
-    let mut by_row: BTreeMap<(usize, &str), Vec<Bar>> = BTreeMap::new();
+    let mut by_row: BTreeMap<(usize, &str), Vec<MarkerBar>> = BTreeMap::new();
     for (start, duration, thread, marker) in &found {
         let bars = by_row.entry((thread.index(), profile.string(marker.name))).or_default();
         let end = start.saturating_add(duration.unwrap_or(0));
@@ -65,7 +65,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Chart<'a>, Re
     });
     let rows: Vec<_> = rows.collect();
     let left_out = all - rows.len();
-    Ok(Chart { start_ns: times.start, end_ns: times.end, count: found.len(), rows, left_out })
+    Ok(MarkerChartAnswer { start_ns: times.start, end_ns: times.end, count: found.len(), rows, left_out })
 }
 
 fn text(context: &QueryContext<'_, '_>, (_, _, _, marker): MarkerMatch<'_>) -> String {
@@ -73,7 +73,7 @@ fn text(context: &QueryContext<'_, '_>, (_, _, _, marker): MarkerMatch<'_>) -> S
 }
 
 /// Whether a marker narrower than a pixel is merged into the previous bar, which then stands for both.
-fn joins(bars: &mut [Bar], (start, end): (u64, u64), pixel: u64) -> bool {
+fn joins(bars: &mut [MarkerBar], (start, end): (u64, u64), pixel: u64) -> bool {
     let Some(last) = bars.last_mut() else { return false };
     let is_small = end - start < pixel && last.2 - last.1 < pixel.saturating_mul(4).max(1);
     let is_joined = is_small && start.saturating_sub(last.2) < pixel;
@@ -85,7 +85,7 @@ fn joins(bars: &mut [Bar], (start, end): (u64, u64), pixel: u64) -> bool {
 }
 
 /// The first lane that is free at a time. Only the last bar of each lane can occupy it.
-fn free_lane(bars: &[Bar], start: u64) -> usize {
+fn free_lane(bars: &[MarkerBar], start: u64) -> usize {
     let mut is_taken = [false; LANES];
     let mut is_known = [false; LANES];
     for bar in bars.iter().rev().take(4 * LANES) {

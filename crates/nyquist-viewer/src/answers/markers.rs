@@ -1,7 +1,7 @@
 //! `markers`: the markers of the selected threads and time.
 
 use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, ThreadIndex};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -11,7 +11,7 @@ use crate::parameters::pattern;
 const MOST_ROWS: usize = 5000;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Markers<'a> {
+pub(super) struct MarkersAnswer<'a> {
     count: usize,
     kinds: Vec<MarkerTotals<'a>>,
     /// Thread, start and duration in ns, name, and the texts of the fields.
@@ -25,7 +25,7 @@ struct MarkerTotals<'a> {
     total_ns: u64,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Markers<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkersAnswer<'a>, ViewerError> {
     let limit = context.parameters.at_most("limit", 500, MOST_ROWS)?;
     let profile = context.view.profile();
     let found = matching_markers(context)?;
@@ -38,14 +38,16 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Markers<'a>, 
         count: kind.count,
         total_ns: kind.durations.map_or(0, |durations| durations.total_ns),
     });
-    Ok(Markers { count: found.len(), rows: rows.collect(), kinds: kinds.take(MOST_ROWS).collect() })
+    Ok(MarkersAnswer { count: found.len(), rows: rows.collect(), kinds: kinds.take(MOST_ROWS).collect() })
 }
 
 /// A matching marker: its start, its duration, and its thread.
 pub(super) type MarkerMatch<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 
 /// The matching markers, by time.
-pub(super) fn matching_markers<'a>(context: &QueryContext<'_, 'a>) -> Result<Vec<MarkerMatch<'a>>, Refusal> {
+pub(super) fn matching_markers<'a>(
+    context: &QueryContext<'_, 'a>,
+) -> Result<Vec<MarkerMatch<'a>>, ViewerError> {
     let search = context.parameters.get("search").map(pattern).transpose()?;
     let kind = context.parameters.get("kind");
     let (profile, times) = (context.view.profile(), context.view.times());

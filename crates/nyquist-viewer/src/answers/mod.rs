@@ -15,7 +15,7 @@ mod source;
 mod timeline;
 mod tree;
 
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use crate::refusal::{internal, unknown_question};
@@ -23,7 +23,7 @@ use crate::refusal::{internal, unknown_question};
 pub(crate) use context::QueryContext;
 
 /// Answers a request of the page.
-pub(crate) fn json_answer(question: &str, context: &QueryContext<'_, '_>) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn json_answer(question: &str, context: &QueryContext<'_, '_>) -> Result<Vec<u8>, ViewerError> {
     match question {
         "info" => json(&info::answer(context)),
         "timeline" => json(&timeline::answer(context)?),
@@ -45,6 +45,6 @@ pub(crate) fn json_answer(question: &str, context: &QueryContext<'_, '_>) -> Res
     }
 }
 
-fn json(answer: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+fn json(answer: &impl Serialize) -> Result<Vec<u8>, ViewerError> {
     serde_json::to_vec(answer).map_err(|_| internal())
 }

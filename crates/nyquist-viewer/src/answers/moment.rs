@@ -1,7 +1,7 @@
 //! `moment`: the stack of a thread at a moment.
 
 use nyquist_profile::{Profile, StackId, ThreadIndex};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -12,7 +12,7 @@ use crate::selection::thread;
 const MOST_FRAMES: usize = 200;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Moment<'a> {
+pub(super) struct MomentAnswer<'a> {
     /// The end of the sample's time; `None` if there is no sample at the moment.
     time_ns: Option<u64>,
     is_waiting: bool,
@@ -23,11 +23,11 @@ pub(super) struct Moment<'a> {
 }
 
 /// The sampled stack, before filters and transforms. O(log samples + depth).
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Moment<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MomentAnswer<'a>, ViewerError> {
     let profile = context.view.profile();
     let thread = thread(context.parameters.required("thread")?, profile)?;
     let time = context.parameters.required("time")?;
-    let mut moment = Moment {
+    let mut moment = MomentAnswer {
         time_ns: None,
         is_waiting: false,
         depth: 0,

@@ -3,7 +3,7 @@
 use nyquist_analysis::{FlameBox, FlameOptions};
 use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox, write_svg};
 use nyquist_profile::{CategoryId, Unit};
-use nyquist_server::{Answer, Refusal};
+use nyquist_server::{ViewerError, ViewerResponse};
 
 use super::context::QueryContext;
 use crate::refusal::{bad_request, internal};
@@ -27,13 +27,13 @@ enum Colors {
 const STRONGEST: f64 = 0.1;
 
 /// Returns the picture.
-pub(crate) fn svg(context: &QueryContext<'_, '_>) -> Result<Answer, Refusal> {
+pub(crate) fn svg(context: &QueryContext<'_, '_>) -> Result<ViewerResponse, ViewerError> {
     let mut body = Vec::new();
     write_svg(&picture(context)?, &mut body).map_err(|_| internal())?;
-    Ok(Answer { content_type: "image/svg+xml", file_name: Some("flamegraph.svg"), body })
+    Ok(ViewerResponse { content_type: "image/svg+xml", file_name: Some("flamegraph.svg"), body })
 }
 
-fn picture(context: &QueryContext<'_, '_>) -> Result<FlamePicture, Refusal> {
+fn picture(context: &QueryContext<'_, '_>) -> Result<FlamePicture, ViewerError> {
     let colors = match context.parameters.get("color") {
         None | Some("module") => Colors::Module,
         Some("lib") => Colors::Lib,

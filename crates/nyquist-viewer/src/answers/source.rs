@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use nyquist_analysis::{Amount, Code};
+use nyquist_analysis::{Amount, CodeSelection};
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{FuncId, Lib, NativeSymbolId, Profile};
-use nyquist_server::{AssemblyRequest, LibKey, Refusal, SourceRequest};
+use nyquist_server::{AssemblyRequest, LibKey, SourceRequest, ViewerError};
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -19,7 +19,7 @@ const UNKNOWN_SIZE: u32 = 256;
 const MOST_CODE: u32 = 1 << 20;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Listing<'a> {
+pub(super) struct SourceAnswer<'a> {
     function: usize,
     functions: FunctionTable<'a>,
     interval_ns: u64,
@@ -39,10 +39,10 @@ struct Instructions {
     instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Listing<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<SourceAnswer<'a>, ViewerError> {
     let func = function(context.parameters.required("function")?, context.view.profile())?;
     let mut functions = FunctionTable::with_places();
-    let mut listing = Listing {
+    let mut listing = SourceAnswer {
         function: context.number(&mut functions, func),
         functions,
         interval_ns: context.interval_ns(),
@@ -60,8 +60,8 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Listing<'a>, 
 
 /// The lines of the file in which the function has most of its time; without samples, of the file that
 /// defines it.
-fn fill_lines(context: &QueryContext<'_, '_>, func: FuncId, listing: &mut Listing<'_>) {
-    let lines = context.view.lines(Code::Function(func));
+fn fill_lines(context: &QueryContext<'_, '_>, func: FuncId, listing: &mut SourceAnswer<'_>) {
+    let lines = context.view.lines(CodeSelection::Function(func));
     let mut by_file: HashMap<&str, Amount> = HashMap::new();
     for line in &lines {
         if let Some(file) = line.file {
@@ -116,7 +116,7 @@ fn instructions(context: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
         Ok(assembly) => assembly,
         Err(error) => return Instructions { message: Some(error.to_string()), instructions: Vec::new() },
     };
-    let rows = context.view.instructions(Code::Function(func));
+    let rows = context.view.instructions(CodeSelection::Function(func));
     let amounts: HashMap<u32, (u64, u64)> = rows
         .into_iter()
         .filter(|row| row.lib == symbol.lib)
@@ -145,7 +145,7 @@ fn sum(a: (u64, u64), b: &(u64, u64)) -> (u64, u64) {
 /// The symbol whose code has most of a function's time.
 fn busiest_symbol(context: &QueryContext<'_, '_>, func: FuncId) -> Option<NativeSymbolId> {
     let profile = context.view.profile();
-    let rows = context.view.instructions(Code::Function(func));
+    let rows = context.view.instructions(CodeSelection::Function(func));
     let mut symbol_of: HashMap<(usize, u32), NativeSymbolId> = HashMap::new();
     for frame in profile.frames().iter().filter(|frame| frame.func == func) {
         if let (Some(lib), Some(address), Some(symbol)) =

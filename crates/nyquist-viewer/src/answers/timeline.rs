@@ -2,7 +2,7 @@
 
 use nyquist_analysis::CategoryTimeline;
 use nyquist_profile::{CategoryId, FuncId};
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -16,15 +16,15 @@ const MOST_PARTS: usize = 4096;
 const MOST_TRACKS: usize = 256;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Timeline {
+pub(super) struct TimelineAnswer {
     start_ns: u64,
     end_ns: u64,
     part_ns: f64,
-    tracks: Vec<Track>,
+    tracks: Vec<TimelineTrack>,
 }
 
 #[derive(Debug, Serialize)]
-struct Track {
+struct TimelineTrack {
     thread: Option<usize>,
     categories: Vec<CategoryTime>,
 }
@@ -35,22 +35,22 @@ struct CategoryTime {
     ns: Vec<u64>,
 }
 
-pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<Timeline, Refusal> {
+pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<TimelineAnswer, ViewerError> {
     let parts = context.parameters.at_most("parts", 1000, MOST_PARTS)?.max(1);
     let times = context.view.times();
     let tracks = match context.parameters.numbers("tracks", ',')? {
-        None => vec![Track::new(None, whole(context, parts)?)],
+        None => vec![TimelineTrack::new(None, whole(context, parts)?)],
         Some(indexes) if indexes.len() > MOST_TRACKS => {
             return Err(bad_request(format_args!("more than {MOST_TRACKS} tracks")));
         }
         Some(indexes) => tracks(context, indexes, parts)?,
     };
     let part_ns = (times.end - times.start) as f64 / parts as f64;
-    Ok(Timeline { start_ns: times.start, end_ns: times.end, part_ns, tracks })
+    Ok(TimelineAnswer { start_ns: times.start, end_ns: times.end, part_ns, tracks })
 }
 
 /// The function whose time is requested, unless all time is.
-fn wanted_function(context: &QueryContext<'_, '_>) -> Result<Option<FuncId>, Refusal> {
+fn wanted_function(context: &QueryContext<'_, '_>) -> Result<Option<FuncId>, ViewerError> {
     let number = context.parameters.number("function")?;
     number.map(|number| function(number, context.view.profile())).transpose()
 }
@@ -59,7 +59,7 @@ fn wanted_function(context: &QueryContext<'_, '_>) -> Result<Option<FuncId>, Ref
 fn whole<'a>(
     context: &QueryContext<'_, 'a>,
     parts: usize,
-) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, Refusal> {
+) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, ViewerError> {
     Ok(match wanted_function(context)? {
         Some(func) => context.view.category_timeline_with(func, parts),
         None => context.view.category_timeline(parts),
@@ -67,7 +67,11 @@ fn whole<'a>(
 }
 
 /// The tracks of some threads.
-fn tracks(context: &QueryContext<'_, '_>, indexes: Vec<usize>, parts: usize) -> Result<Vec<Track>, Refusal> {
+fn tracks(
+    context: &QueryContext<'_, '_>,
+    indexes: Vec<usize>,
+    parts: usize,
+) -> Result<Vec<TimelineTrack>, ViewerError> {
     let profile = context.view.profile();
     let threads = indexes.into_iter().map(|index| thread(index, profile)).collect::<Result<Vec<_>, _>>()?;
     let timelines = match wanted_function(context)? {
@@ -75,10 +79,10 @@ fn tracks(context: &QueryContext<'_, '_>, indexes: Vec<usize>, parts: usize) -> 
         None => context.view.category_timelines(&threads, parts),
     };
     let tracks = threads.iter().zip(timelines);
-    Ok(tracks.map(|(thread, timeline)| Track::new(Some(thread.index()), timeline)).collect())
+    Ok(tracks.map(|(thread, timeline)| TimelineTrack::new(Some(thread.index()), timeline)).collect())
 }
 
-impl Track {
+impl TimelineTrack {
     fn new(thread: Option<usize>, timeline: nyquist_analysis::Timeline<CategoryTimeline<'_>>) -> Self {
         let categories = timeline.rows.into_iter();
         let categories = categories

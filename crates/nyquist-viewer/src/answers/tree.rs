@@ -2,7 +2,7 @@
 
 use nyquist_analysis::{Tree, TreeNode};
 use nyquist_profile::FuncId;
-use nyquist_server::Refusal;
+use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
@@ -16,7 +16,7 @@ const MOST_CHILDREN: usize = 2000;
 const MOST_OPENED: usize = 200;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Children<'a> {
+pub(super) struct ChildrenAnswer<'a> {
     weight: u64,
     interval_ns: u64,
     /// Path, function, self weight, total weight, and whether it has children.
@@ -25,12 +25,12 @@ pub(super) struct Children<'a> {
     functions: FunctionTable<'a>,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Children<'a>, Refusal> {
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<ChildrenAnswer<'a>, ViewerError> {
     let limit = context.parameters.at_most("limit", 200, MOST_CHILDREN)?;
     let path = path(context.parameters.get("path").unwrap_or_default(), context.view.profile())?;
     let is_inverted = context.parameters.is_set("inverted");
     let tree = if is_inverted { context.view.inverted_tree() } else { context.view.call_tree() };
-    let mut answer = Children {
+    let mut answer = ChildrenAnswer {
         weight: context.view.total().weight,
         interval_ns: context.interval_ns(),
         rows: Vec::new(),
@@ -61,7 +61,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<Children<'a>,
     Ok(answer)
 }
 
-impl<'a> Children<'a> {
+impl<'a> ChildrenAnswer<'a> {
     fn add(&mut self, context: &QueryContext<'_, 'a>, prefix: &str, nodes: &[TreeNode<'_>]) {
         for node in nodes {
             let function = context.number(&mut self.functions, node.func);

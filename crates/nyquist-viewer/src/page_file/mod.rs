@@ -9,7 +9,7 @@ use nyquist_analysis::{Index, SampleState, Selection, View};
 use nyquist_object::RelativeAddress;
 use nyquist_profile::Profile;
 use nyquist_server::{
-    AddressInfo, Assembly, AssemblyRequest, LibKey, LookupError, Refusal, SourceRequest, SymbolSource,
+    AddressInfo, Assembly, AssemblyRequest, LibKey, LookupError, SourceRequest, SymbolSource, ViewerError,
 };
 
 use crate::answers::{QueryContext, json_answer};
@@ -122,7 +122,7 @@ fn write_answer(
         question,
         &QueryContext { parameters: &parameters, before: None, live: None, ..*context },
     );
-    let answer = answer.map_err(|Refusal { message, .. }| io::Error::other(message))?;
+    let answer = answer.map_err(|ViewerError { message, .. }| io::Error::other(message))?;
     let mut parts = answer.split(|&byte| byte == b'<');
     out.write_all(parts.next().unwrap_or_default())?;
     for part in parts {

@@ -7,7 +7,7 @@ use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::text::{Names, Screen};
 use crate::watch::Watch;
-use nyquist_analysis::{Places, View};
+use nyquist_analysis::{PlaceWeights, View};
 use nyquist_profile::{FuncId, Profile};
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) struct AnnotatedFunction<'a> {
     pub(super) profile: &'a Profile,
     /// The function. It is a set, because a function may have several entries, such as one per lib.
     pub(super) funcs: BTreeSet<FuncId>,
-    pub(super) places: Places,
+    pub(super) places: PlaceWeights,
     pub(super) listing: Listing,
     pub(super) scale: Scale,
     pub(super) screen: Screen,

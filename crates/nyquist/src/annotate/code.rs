@@ -1,7 +1,7 @@
 //! The machine code of a function, from the binaries on this machine, with the weights of its instructions.
 
 use crate::source_paths::DiskPaths;
-use nyquist_analysis::{PlaceWeight, Places};
+use nyquist_analysis::{PlaceWeight, PlaceWeights};
 use nyquist_input::module_request;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{LibId, NativeSymbolId, Profile};
@@ -39,7 +39,7 @@ pub(super) struct Instruction {
 /// The code of the symbols of the places, and for other symbols the reason why their code is not available.
 pub(super) fn code(
     profile: &Profile,
-    places: &Places,
+    places: &PlaceWeights,
     functions: &[&str],
     finder: &Finder,
 ) -> (Vec<Code>, Vec<String>) {
@@ -60,7 +60,7 @@ pub(super) fn code(
 fn of_symbol(
     profile: &Profile,
     id: NativeSymbolId,
-    places: &Places,
+    places: &PlaceWeights,
     functions: &[&str],
     finder: &Finder,
 ) -> Result<Code, String> {
@@ -92,7 +92,7 @@ fn attempts_text(tried: &[Attempt]) -> String {
 fn instructions(
     code: MachineCode,
     lib: LibId,
-    places: &Places,
+    places: &PlaceWeights,
     functions: &[&str],
     is_whole: bool,
 ) -> Vec<Instruction> {

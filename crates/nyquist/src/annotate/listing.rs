@@ -4,7 +4,7 @@ use super::code::{self, Code, Instruction};
 use super::source::SourceText;
 use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::finder::{offline, source_files};
-use nyquist_analysis::{PlaceWeight, Places};
+use nyquist_analysis::{PlaceWeight, PlaceWeights};
 use nyquist_convert::LibSymbols;
 use nyquist_input::module_request;
 use nyquist_object::BuildId;
@@ -46,7 +46,7 @@ impl Listing {
     /// Reads the function's files, as far as they are on this machine.
     pub(super) fn new(
         profile: &Profile,
-        places: &Places,
+        places: &PlaceWeights,
         funcs: &BTreeSet<FuncId>,
         args: &AnnotateArgs,
         finder: &Finder,
@@ -66,7 +66,7 @@ impl Listing {
     /// Only the source, as far as it is on this machine.
     pub(super) fn of_source(
         profile: &Profile,
-        places: &Places,
+        places: &PlaceWeights,
         funcs: &BTreeSet<FuncId>,
         symbols: &SymbolArgs,
     ) -> Self {
@@ -78,7 +78,7 @@ impl Listing {
     fn add_source(
         &mut self,
         profile: &Profile,
-        places: &Places,
+        places: &PlaceWeights,
         funcs: &BTreeSet<FuncId>,
         symbols: &SymbolArgs,
         finder: &Finder,
@@ -173,7 +173,7 @@ fn fetched(profile: &Profile, file: &str, named: &LibSymbols<'_>, finder: &Finde
 }
 
 /// The files of the lines, the function's own first.
-fn files(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Vec<FileLines> {
+fn files(profile: &Profile, places: &PlaceWeights, funcs: &BTreeSet<FuncId>) -> Vec<FileLines> {
     let mut by_file: BTreeMap<SourceId, FileLines> = BTreeMap::new();
     for (&(source, line), &weight) in &places.lines {
         let file = by_file.entry(source).or_insert_with(|| FileLines {

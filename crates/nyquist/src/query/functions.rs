@@ -6,7 +6,7 @@ use crate::annotate::{HotLine, hot_lines};
 use crate::failure::Failure;
 use crate::functions::{Choice, choose};
 use crate::selection::pattern;
-use nyquist_analysis::{Code, Function, Line, Neighbour};
+use nyquist_analysis::{CodeSelection, Function, LineAmounts, Neighbour};
 use nyquist_profile::FuncId;
 use serde_json::{Value, json};
 
@@ -117,12 +117,12 @@ pub(super) fn function(context: &QueryContext<'_>) -> Result<Answer, Failure> {
 pub(super) fn lines(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let mut answer = Answer::default();
     let code = match context.target() {
-        Some(_) => Code::Function(chosen(context, &mut answer)?.first()),
-        None => Code::All,
+        Some(_) => CodeSelection::Function(chosen(context, &mut answer)?.first()),
+        None => CodeSelection::All,
     };
     let mut lines = context.view.lines(code);
     lines.retain(|line| line.line.is_some());
-    let row = |line: &Line<'_>| {
+    let row = |line: &LineAmounts<'_>| {
         vec![
             context.share(line.self_amount.weight),
             context.share(line.total.weight),

@@ -2,7 +2,7 @@
 
 use crate::number::{counted, grouped, percent, time_span};
 use crate::scale::Scale;
-use nyquist_analysis::{SampleState, Summary, View};
+use nyquist_analysis::{ProfileSummary, SampleState, View};
 use nyquist_profile::Unit;
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ fn name_before(product: &str) -> String {
 }
 
 /// The shares of user code, the kernel, and unknown code in the CPU time.
-pub(crate) fn shares(summary: &Summary, scale: Scale) -> String {
+pub(crate) fn shares(summary: &ProfileSummary, scale: Scale) -> String {
     let share = |weight: u64| percent(scale.share(weight));
     let mut shares = vec![
         format!("user {}", share(summary.user.weight)),
@@ -70,7 +70,7 @@ pub(crate) fn shares(summary: &Summary, scale: Scale) -> String {
     shares.join(", ")
 }
 
-fn count_of_threads(summary: &Summary) -> String {
+fn count_of_threads(summary: &ProfileSummary) -> String {
     let processes = match summary.processes {
         1 => "1 process".to_owned(),
         count => format!("{} processes", grouped(count as u64)),

@@ -4,18 +4,18 @@ use super::context::{Report, TABLE_ROWS};
 use super::functions::place;
 use super::rows::{Row, Rows, choose};
 use crate::text::Text;
-use nyquist_analysis::{Code, Line};
+use nyquist_analysis::{CodeSelection, LineAmounts};
 use nyquist_symbols::short_source_path;
 use serde_json::{Value, json};
 
-fn lines<'a>(report: &Report<'a>) -> Vec<Line<'a>> {
-    let mut lines = report.view.lines(Code::All);
+fn lines<'a>(report: &Report<'a>) -> Vec<LineAmounts<'a>> {
+    let mut lines = report.view.lines(CodeSelection::All);
     choose(report, &mut lines, |it| [it.self_amount, it.total], |it| place(it.file, it.line));
     lines
 }
 
 pub(super) fn text(report: &Report<'_>) -> Text {
-    let row = |line: &Line<'_>| Row {
+    let row = |line: &LineAmounts<'_>| Row {
         own: line.self_amount.weight,
         total: line.total.weight,
         name: match (line.file, line.line) {
@@ -31,7 +31,7 @@ pub(super) fn text(report: &Report<'_>) -> Text {
 
 pub(super) fn json(report: &Report<'_>) -> Value {
     let lines = lines(report);
-    let line = |line: &Line<'_>| {
+    let line = |line: &LineAmounts<'_>| {
         json!({
             "file": line.file,
             "line": line.line,

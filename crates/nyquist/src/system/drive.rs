@@ -4,7 +4,7 @@ use super::recorder::Preference;
 use bytes::Bytes;
 use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, Timestamp};
-use nyquist_record::Source;
+use nyquist_record::ChunkSource;
 
 /// Takes the chunks of a recording, one after the other.
 pub(crate) trait ChunkSink {
@@ -25,7 +25,7 @@ pub(crate) trait ChunkSink {
 }
 
 /// Passes all that is recorded to the sink, until the recording ends.
-pub(crate) fn drive(recording: &mut impl Source, sink: &mut impl ChunkSink) {
+pub(crate) fn drive(recording: &mut impl ChunkSource, sink: &mut impl ChunkSink) {
     let _preference = Preference::of_this_thread();
     let mut events = Vec::new();
     while let Some(chunk) = recording.next() {

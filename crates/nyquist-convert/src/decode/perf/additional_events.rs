@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use nyquist_perf::file::{self, Field, FieldKind, TracepointFormat};
+use nyquist_perf::file::{self, FieldKind, TracepointField, TracepointFormat};
 use nyquist_perf::{ByteOrder, RecordFormat, SampleType};
 use nyquist_profile::MarkerFormat;
 
@@ -156,12 +156,12 @@ impl OccurrenceEvent {
 }
 
 /// The fields of a tracepoint that are numbers or texts.
-pub(crate) fn shown_fields(format: &TracepointFormat) -> impl Iterator<Item = &Field> {
+pub(crate) fn shown_fields(format: &TracepointFormat) -> impl Iterator<Item = &TracepointField> {
     format.fields.iter().filter(|field| field.kind != FieldKind::Other)
 }
 
 /// How a tracepoint's field is shown.
-pub(crate) fn marker_format(field: &Field) -> MarkerFormat {
+pub(crate) fn marker_format(field: &TracepointField) -> MarkerFormat {
     match field.kind {
         FieldKind::Unsigned | FieldKind::Signed if field.name.ends_with("pid") => MarkerFormat::Pid,
         FieldKind::Unsigned if field.size == 8 => MarkerFormat::Hexadecimal,

@@ -16,8 +16,8 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_perf::abi::{context, misc, record};
 use nyquist_perf::{
-    Body, CpuMode, Header, KernelSymbol, Lost, MappedIdentity, Mmap, Read, Record, RecordError, RecordFormat,
-    SampleLayout, SampleType, Switch, Task, Throttle, Words,
+    CpuMode, Header, KernelSymbol, Lost, MappedIdentity, Mmap, Read, Record, RecordBody, RecordError,
+    RecordFormat, SampleLayout, SampleType, Switch, Task, Throttle, WordList,
 };
 use nyquist_symbols::KERNEL_LIB;
 use stack::{branch_call_stack, part_of_chain, registers};
@@ -75,51 +75,51 @@ impl PerfDecoder {
         match &record.body {
             // A counter's final value is written on the CPU on which its thread ended, and not on the CPU
             // that it counts.
-            Body::Read(_) => self.cpus.get(record.id.id?),
-            Body::LostSamples(_) if is_sum(record) => self.cpus.get(record.id.id?),
-            Body::Lost(Lost { id, .. })
-            | Body::Throttle(Throttle { id, .. })
-            | Body::Unthrottle(Throttle { id, .. }) => written_on.or_else(|| self.cpus.get(*id)),
+            RecordBody::Read(_) => self.cpus.get(record.id.id?),
+            RecordBody::LostSamples(_) if is_sum(record) => self.cpus.get(record.id.id?),
+            RecordBody::Lost(Lost { id, .. })
+            | RecordBody::Throttle(Throttle { id, .. })
+            | RecordBody::Unthrottle(Throttle { id, .. }) => written_on.or_else(|| self.cpus.get(*id)),
             _ => written_on,
         }
     }
 
     fn kind(&self, record: &Record<'_>, piece: &Bytes) -> Option<EventKind> {
         Some(match &record.body {
-            Body::Sample(sample) => {
+            RecordBody::Sample(sample) => {
                 let observed = self.sample(record, sample, piece)?;
                 match self.additional_events.get(record.id.id) {
                     Some(event) => event.event_kind(observed, sample, self.counter(record, sample))?,
                     None => EventKind::Sample(observed),
                 }
             }
-            Body::Mmap(mmap) => EventKind::Map(mapping(mmap)?),
-            Body::Comm(comm) => EventKind::Name {
+            RecordBody::Mmap(mmap) => EventKind::Map(mapping(mmap)?),
+            RecordBody::Comm(comm) => EventKind::Name {
                 pid: Pid(comm.pid),
                 tid: Tid(comm.tid),
                 name: text(comm.name),
                 exec: comm.exec,
             },
-            Body::Fork(task) => fork(task),
-            Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
-            Body::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
-            Body::Lost(lost) if self.is_additional_event(lost.id) => {
+            RecordBody::Fork(task) => fork(task),
+            RecordBody::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
+            RecordBody::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
+            RecordBody::Lost(lost) if self.is_additional_event(lost.id) => {
                 let is_requested =
                     self.additional_events.get(Some(lost.id)).is_some_and(AdditionalEvent::is_requested);
                 is_requested.then_some(EventKind::OccurrencesLost { records: lost.records })?
             }
             // The clock does not pause then.
-            Body::Throttle(throttle) | Body::Unthrottle(throttle)
+            RecordBody::Throttle(throttle) | RecordBody::Unthrottle(throttle)
                 if self.is_additional_event(throttle.id) =>
             {
                 return None;
             }
-            Body::Lost(lost) => EventKind::Lost { records: lost.records },
-            Body::LostSamples(records) => lost_samples(record, *records)?,
-            Body::Throttle(_) => EventKind::Throttled,
-            Body::Unthrottle(_) => EventKind::Unthrottled,
-            Body::KernelSymbol(symbol) => kernel_code(symbol),
-            Body::Switch(switch) => switched(*switch, record.id.task?),
+            RecordBody::Lost(lost) => EventKind::Lost { records: lost.records },
+            RecordBody::LostSamples(records) => lost_samples(record, *records)?,
+            RecordBody::Throttle(_) => EventKind::Throttled,
+            RecordBody::Unthrottle(_) => EventKind::Unthrottled,
+            RecordBody::KernelSymbol(symbol) => kernel_code(symbol),
+            RecordBody::Switch(switch) => switched(*switch, record.id.task?),
             _ => return None,
         })
     }
@@ -201,7 +201,7 @@ impl PerfDecoder {
     fn user_stack(
         &self,
         sample: &nyquist_perf::Sample<'_>,
-        (chain, ip): (Words<'_>, Option<Avma>),
+        (chain, ip): (WordList<'_>, Option<Avma>),
         piece: &Bytes,
     ) -> UserStack {
         let mut chain = part_of_chain(chain, context::USER);

@@ -4,7 +4,7 @@ use crate::event::Registers;
 use nyquist_object::Avma;
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::{aarch64, context, x86};
-use nyquist_perf::{Branches, RegisterAbi, Words};
+use nyquist_perf::{Branches, RegisterAbi, WordList};
 
 /// The registers of a sample, on a machine of this architecture.
 pub(super) fn registers(
@@ -62,7 +62,7 @@ fn in_order<const N: usize>(registers: &nyquist_perf::Registers<'_>, order: [u32
 }
 
 /// The addresses of a call chain that follow the word `wanted`, up to the next context.
-pub(super) fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
+pub(super) fn part_of_chain(chain: WordList<'_>, wanted: u64) -> Vec<Avma> {
     let mut part = Vec::new();
     let mut current = None;
     for (place, word) in chain.iter().enumerate() {
@@ -81,14 +81,14 @@ pub(super) fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
 
 /// The number (cookie) of the record that has the user's part of a call chain, if the sample does not have
 /// it.
-pub(crate) fn deferred_cookie(chain: Words<'_>) -> Option<u64> {
+pub(crate) fn deferred_cookie(chain: WordList<'_>) -> Option<u64> {
     let mut words = chain.iter();
     words.find(|word| *word == context::USER_DEFERRED)?;
     words.next()
 }
 
 /// The user's part of a call chain.
-pub(crate) fn user_part(chain: Words<'_>) -> Vec<Avma> {
+pub(crate) fn user_part(chain: WordList<'_>) -> Vec<Avma> {
     part_of_chain(chain, context::USER)
 }
 

@@ -385,7 +385,7 @@ fn found_image(lib: &Lib, options: WriteOptions<'_>) -> Option<Image> {
     let elf = Elf::open(file.source).ok()?;
     let base = elf.image_base();
     let code = elf.segments().iter().filter(|segment| segment.executable);
-    let range = |segment: &nyquist_object::elf::Segment| {
+    let range = |segment: &nyquist_object::elf::ElfSegment| {
         let into_page = segment.address.0 % PAGE;
         let start = segment.address.0.checked_sub(into_page)?.checked_sub(base.0)?;
         // Addresses in profiles have 32 bits.

@@ -9,7 +9,7 @@ use crate::modules::store::ModuleStore;
 use crate::processes::process::Process;
 use crate::unwind::walk::settled;
 use nyquist_object::Avma;
-use nyquist_unwind::{AddressSpace, Call, FrameAddress, Registers, StackCopy, Unwinder, WalkEnd};
+use nyquist_unwind::{AddressSpace, CallInstruction, FrameAddress, Registers, StackCopy, Unwinder, WalkEnd};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 
@@ -134,8 +134,8 @@ impl LiveWalker<'_> {
         let outer = FrameAddress::ReturnAddress(back);
         self.space.function_at(outer.lookup_address())?;
         match self.call_before(back)? {
-            Call::Indirect => Some(true),
-            Call::Direct(distance) => {
+            CallInstruction::Indirect => Some(true),
+            CallInstruction::Direct(distance) => {
                 let target = Avma(back.0.wrapping_add_signed(i64::from(distance)));
                 // A target in the middle of a described function is a stub, which can jump to any function.
                 let is_function = self.space.function_at(target) == Some(target);
@@ -145,12 +145,12 @@ impl LiveWalker<'_> {
     }
 
     /// The call that ends at a return address.
-    fn call_before(&self, back: Avma) -> Option<Call> {
+    fn call_before(&self, back: Avma) -> Option<CallInstruction> {
         let (module, base) = self.process.find(Avma(back.0.wrapping_sub(1)))?.module?;
-        let mut code = [0; Call::LONGEST];
-        let start = Avma(back.0.wrapping_sub(Call::LONGEST as u64));
+        let mut code = [0; CallInstruction::LONGEST];
+        let start = Avma(back.0.wrapping_sub(CallInstruction::LONGEST as u64));
         let module = self.modules.get(module);
         let read = module.read_code(base, start, &mut code);
-        if read == code.len() { Call::before(module.architecture()?, &code) } else { None }
+        if read == code.len() { CallInstruction::before(module.architecture()?, &code) } else { None }
     }
 }

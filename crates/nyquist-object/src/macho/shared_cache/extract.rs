@@ -1,9 +1,9 @@
 //! Makes a Mach-O file from a library in the cache.
 
-use super::space::{From, string};
+use super::space::{SpaceFile, string};
 use super::{CachedImage, LocalSymbols, SharedCache};
 use crate::fields::{u32_at, u64_at};
-use crate::macho::{FileRange, HEADER_SIZE, MachO, Section, Segment};
+use crate::macho::{FileRange, HEADER_SIZE, MachO, MachOSection, MachOSegment};
 use crate::{ByteSource, ObjectError};
 use std::io;
 
@@ -60,7 +60,7 @@ impl<S: ByteSource + Clone> SharedCache<S> {
     pub fn extract(&self, image: &CachedImage) -> Result<ExtractedLibrary<S>, ObjectError> {
         let space = &self.space;
         let address = image.address.0;
-        let file = MachO::open(From { space, address })?;
+        let file = MachO::open(SpaceFile { space, address })?;
         let header = space.read(address, HEADER_SIZE)?;
         let mut made = FileBuilder::default();
         for segment in file.segments() {
@@ -200,7 +200,7 @@ impl<S: ByteSource> FileBuilder<S> {
     }
 
     /// Adds a segment. For a segment with code, the position of its bytes in the cache is known.
-    fn segment(&mut self, segment: &Segment, sections: &[&Section], bytes: Option<(S, u64, u64)>) {
+    fn segment(&mut self, segment: &MachOSegment, sections: &[&MachOSection], bytes: Option<(S, u64, u64)>) {
         let start = self.code_size;
         let base = self.commands.len();
         let size = bytes.as_ref().map_or(0, |(.., room)| segment.memory_size.min(*room));

@@ -12,7 +12,7 @@ pub use extract::ExtractedLibrary;
 
 use crate::fields::{u32_at, u64_at};
 use crate::{ByteSource, FileOffset, MachUuid, ObjectError, Svma};
-use space::{Mapping, Space};
+use space::{CacheMapping, CacheSpace};
 
 /// The start of a cache; the architecture follows.
 pub const MAGIC: &[u8; 7] = b"dyld_v1";
@@ -49,7 +49,7 @@ pub struct CachedImage {
 /// A cache. Opening it reads only the headers of its files and the list of libraries.
 #[derive(Debug)]
 pub struct SharedCache<S> {
-    space: Space<S>,
+    space: CacheSpace<S>,
     images: Vec<CachedImage>,
     symbols: Option<LocalSymbols<S>>,
 }
@@ -77,7 +77,7 @@ impl<S: ByteSource> SharedCache<S> {
     /// # Errors
     /// If the file is not a cache, or is shorter than it claims.
     pub fn images_of(main: &S) -> Result<Vec<CachedImage>, ObjectError> {
-        let header = Header::read(main)?;
+        let header = CacheHeader::read(main)?;
         let count = u32::try_from(header.u64(main, IMAGES_TEXT + 8)?).unwrap_or(u32::MAX);
         let list = table(main, header.u64(main, IMAGES_TEXT)?, count, 32)?;
         let image = |entry: &[u8; 32]| {
@@ -94,11 +94,11 @@ impl<S: ByteSource> SharedCache<S> {
     /// # Errors
     /// If the file is not a cache, or is shorter than it claims.
     pub fn open(main: S, mut other: impl FnMut(&str) -> Option<S>) -> Result<Self, ObjectError> {
-        let header = Header::read(&main)?;
+        let header = CacheHeader::read(&main)?;
         let images = Self::images_of(&main)?;
         let symbols_uuid = header.uuid(&main, SYMBOLS_UUID).filter(|uuid| uuid.0 != [0; 16]);
         let of_id = |source: &S, uuid: MachUuid| {
-            Header::read(source).ok().and_then(|header| header.uuid(source, UUID)) == Some(uuid)
+            CacheHeader::read(source).ok().and_then(|header| header.uuid(source, UUID)) == Some(uuid)
         };
         let symbols = match symbols_uuid {
             Some(uuid) => other(".symbols").filter(|file| of_id(file, uuid)),
@@ -106,7 +106,7 @@ impl<S: ByteSource> SharedCache<S> {
         };
         let symbols = symbols.and_then(|file| LocalSymbols::of(file).ok().flatten());
         let sub_caches = header.sub_caches(&main)?;
-        let mut space = Space::default();
+        let mut space = CacheSpace::default();
         space.add(mappings(&main)?, main);
         for SubCache { uuid, suffix } in sub_caches {
             let Some(file) = other(&suffix).filter(|file| of_id(file, uuid)) else { continue };
@@ -124,7 +124,7 @@ impl<S: ByteSource> SharedCache<S> {
 impl<S: ByteSource> LocalSymbols<S> {
     /// The local symbols of a file, if it has any.
     fn of(source: S) -> Result<Option<Self>, ObjectError> {
-        let header = Header::read(&source)?;
+        let header = CacheHeader::read(&source)?;
         let (start, size) = (header.u64(&source, LOCAL_SYMBOLS)?, header.u64(&source, LOCAL_SYMBOLS + 8)?);
         let by_address = header.size >= SYMBOLS_UUID;
         Ok((start != 0 && size != 0).then_some(Self { source, start, by_address }))
@@ -133,12 +133,12 @@ impl<S: ByteSource> LocalSymbols<S> {
 
 /// The header of one of a cache's files.
 #[derive(Clone, Copy, Debug)]
-struct Header {
+struct CacheHeader {
     /// Its size; the mappings follow it.
     size: u64,
 }
 
-impl Header {
+impl CacheHeader {
     fn read<S: ByteSource>(source: &S) -> Result<Self, ObjectError> {
         let start = source.read_range(0, 24).map_err(|_| ObjectError::NotAnObject)?;
         if !start.starts_with(MAGIC) {
@@ -186,10 +186,10 @@ impl Header {
 }
 
 /// The mapped ranges of a file (`dyld_cache_mapping_info`).
-fn mappings<S: ByteSource>(source: &S) -> Result<Vec<Mapping>, ObjectError> {
+fn mappings<S: ByteSource>(source: &S) -> Result<Vec<CacheMapping>, ObjectError> {
     let counted = source.read_range(MAPPINGS, 8)?;
     let table = table(source, u32_at(&counted, 0).into(), u32_at(&counted, 4), 32)?;
-    let mapping = |entry: &[u8; 32]| Mapping {
+    let mapping = |entry: &[u8; 32]| CacheMapping {
         address: u64_at(entry, 0),
         size: u64_at(entry, 8),
         offset: FileOffset(u64_at(entry, 16)),

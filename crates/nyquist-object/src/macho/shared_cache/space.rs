@@ -5,7 +5,7 @@ use std::io;
 
 /// A mapped range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mapping {
+pub(super) struct CacheMapping {
     pub(super) address: u64,
     pub(super) size: u64,
     pub(super) offset: FileOffset,
@@ -13,20 +13,20 @@ pub(super) struct Mapping {
 
 /// All files of a cache, by their addresses.
 #[derive(Debug)]
-pub(super) struct Space<S> {
+pub(super) struct CacheSpace<S> {
     files: Vec<S>,
     /// Each with the index of its file.
-    mappings: Vec<(Mapping, usize)>,
+    mappings: Vec<(CacheMapping, usize)>,
 }
 
-impl<S> Default for Space<S> {
+impl<S> Default for CacheSpace<S> {
     fn default() -> Self {
         Self { files: Vec::new(), mappings: Vec::new() }
     }
 }
 
-impl<S: ByteSource> Space<S> {
-    pub(super) fn add(&mut self, mappings: Vec<Mapping>, file: S) {
+impl<S: ByteSource> CacheSpace<S> {
+    pub(super) fn add(&mut self, mappings: Vec<CacheMapping>, file: S) {
         let number = self.files.len();
         self.files.push(file);
         self.mappings.extend(mappings.into_iter().map(|mapping| (mapping, number)));
@@ -82,12 +82,12 @@ pub(super) fn string<S: ByteSource>(file: &S, offset: u64, room: u64) -> Option<
 }
 
 /// A part of the memory as a file, which starts at an address.
-pub(super) struct From<'a, S> {
-    pub(super) space: &'a Space<S>,
+pub(super) struct SpaceFile<'a, S> {
+    pub(super) space: &'a CacheSpace<S>,
     pub(super) address: u64,
 }
 
-impl<S: ByteSource> ByteSource for From<'_, S> {
+impl<S: ByteSource> ByteSource for SpaceFile<'_, S> {
     fn len(&self) -> u64 {
         self.space.find(self.address).map_or(0, |(.., room)| room)
     }

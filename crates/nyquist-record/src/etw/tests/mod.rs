@@ -6,23 +6,25 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid};
 
-use super::recorder::{Plan, SessionResult, StartedSession};
-use super::refusal::Refusal;
-use super::session::{Losses, Settings, StackWalk, interval_within, rate_of};
+use super::recorder::{EtwPlan, SessionResult, StartedSession};
+use super::refusal::EtwRefusal;
+use super::session::{SessionLosses, SessionSettings, StackWalk, interval_within, rate_of};
 use super::stale::{name_of, stale};
 use crate::end_reason::EndReason;
-use simulated::{BEGAN, Script, Simulated, Step, TestDecoder, TestMachine, event, image, process, sample};
+use simulated::{
+    BEGAN, Script, ScriptStep, SimulatedSession, TestDecoder, TestMachine, event, image, process, sample,
+};
 
-const SETTINGS: Settings = Settings { interval_ns: 1_000_000, waits: false };
+const SETTINGS: SessionSettings = SessionSettings { interval_ns: 1_000_000, waits: false };
 
-fn plan(named: &[u32]) -> Plan {
-    Plan { named: named.to_vec(), duration: None, settings: SETTINGS }
+fn plan(named: &[u32]) -> EtwPlan {
+    EtwPlan { named: named.to_vec(), duration: None, settings: SETTINGS }
 }
 
 /// Records what the script says, and returns the events with the end.
-fn record(script: &Script, plan: Plan) -> (Vec<Event>, SessionResult) {
+fn record(script: &Script, plan: EtwPlan) -> (Vec<Event>, SessionResult) {
     script.run_already(&plan.named);
-    let (session, machine) = (Simulated::of(script), TestMachine::of(script));
+    let (session, machine) = (SimulatedSession::of(script), TestMachine::of(script));
     let mut recording =
         StartedSession::open(session, machine, plan).unwrap().record(TestDecoder::of(script), || ()).unwrap();
     let mut events = Vec::new();
@@ -63,7 +65,7 @@ fn a_command_is_recorded_with_its_children() {
         sample(11, BEGAN + 3),
         sample(20, BEGAN + 3),
     ]);
-    script.then(Step::EndNamed);
+    script.then(ScriptStep::EndNamed);
     let (events, end) = record(&script, plan(&[10]));
     assert_eq!(samples_of(&events), [Pid(10), Pid(11)]);
     assert_eq!(end.reason, Some(EndReason::Exited));
@@ -76,7 +78,7 @@ fn children_that_run_already_are_recorded() {
     let script = Script::default();
     script.run_already(&[11]);
     script.deliver([process(11, 10, 5), sample(11, BEGAN + 1), sample(20, BEGAN + 1)]);
-    script.then(Step::Stop);
+    script.then(ScriptStep::Stop);
     let (events, _) = record(&script, plan(&[10]));
     assert_eq!(samples_of(&events), [Pid(11)]);
 }
@@ -87,11 +89,12 @@ fn samples_awaiting_stacks_are_not_late() {
     script.hold_samples();
     let second = 1_000_000_000;
     script.deliver([sample(10, BEGAN + 1), image(10, BEGAN + 9 * second)]);
-    script.then(Step::Stop);
-    let mut recording = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]))
-        .unwrap()
-        .record(TestDecoder::of(&script), || ())
-        .unwrap();
+    script.then(ScriptStep::Stop);
+    let mut recording =
+        StartedSession::open(SimulatedSession::of(&script), TestMachine::of(&script), plan(&[]))
+            .unwrap()
+            .record(TestDecoder::of(&script), || ())
+            .unwrap();
     let mut complete_before = 0;
     let mut samples = 0;
     while let Some(chunk) = recording.next() {
@@ -110,7 +113,7 @@ fn samples_awaiting_stacks_are_not_late() {
 fn the_machine_is_recorded_until_it_is_stopped() {
     let script = Script::default();
     script.deliver([sample(10, BEGAN + 1), sample(20, BEGAN + 2)]);
-    script.then(Step::Stop);
+    script.then(ScriptStep::Stop);
     let (events, end) = record(&script, plan(&[]));
     assert_eq!(samples_of(&events), [Pid(10), Pid(20)]);
     assert_eq!((end.reason, end.left_running), (Some(EndReason::Stopped), false));
@@ -120,7 +123,7 @@ fn the_machine_is_recorded_until_it_is_stopped() {
 fn a_recording_ends_after_its_duration() {
     let script = Script::default();
     let duration = Some(Duration::from_millis(20));
-    let (_, end) = record(&script, Plan { duration, ..plan(&[10]) });
+    let (_, end) = record(&script, EtwPlan { duration, ..plan(&[10]) });
     assert_eq!(end.reason, Some(EndReason::Duration));
 }
 
@@ -128,7 +131,7 @@ fn a_recording_ends_after_its_duration() {
 fn what_ran_outside_the_recording_is_left_out() {
     let script = Script::default();
     script.deliver([process(10, 1, 5), image(10, 6), sample(10, 7), sample(10, BEGAN + 1)]);
-    script.then(Step::Stop);
+    script.then(ScriptStep::Stop);
     script.deliver_after_stop([sample(10, u64::MAX / 2), image(10, BEGAN + 9)]);
     let (events, _) = record(&script, plan(&[10]));
     assert_eq!(samples_of(&events).len(), 1);
@@ -141,8 +144,8 @@ fn a_session_that_refuses_leaves_nothing_behind() {
     for refused in ["start", "events", "sample"] {
         let script = Script::default();
         script.refuse(refused);
-        let opened = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[]));
-        assert!(matches!(opened, Err(Refusal::NotAdministrator)), "{refused}");
+        let opened = StartedSession::open(SimulatedSession::of(&script), TestMachine::of(&script), plan(&[]));
+        assert!(matches!(opened, Err(EtwRefusal::NotAdministrator)), "{refused}");
         assert!(!script.runs(), "{refused}");
     }
 }
@@ -150,7 +153,8 @@ fn a_session_that_refuses_leaves_nothing_behind() {
 #[test]
 fn a_session_that_is_not_recorded_is_stopped() {
     let script = Script::default();
-    let ready = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[])).unwrap();
+    let ready =
+        StartedSession::open(SimulatedSession::of(&script), TestMachine::of(&script), plan(&[])).unwrap();
     assert!(script.runs());
     drop(ready);
     assert!(!script.runs());
@@ -159,11 +163,11 @@ fn a_session_that_is_not_recorded_is_stopped() {
 #[test]
 fn lost_events_are_counted_once() {
     let script = Script::default();
-    script.lose(Losses { events: 7, buffers: 0 });
+    script.lose(SessionLosses { events: 7, buffers: 0 });
     script.deliver([sample(10, BEGAN + 1)]);
-    script.then(Step::Wait(Duration::from_secs(3)));
-    script.then(Step::Lose(Losses { events: 9, buffers: 2 }));
-    script.then(Step::Stop);
+    script.then(ScriptStep::Wait(Duration::from_secs(3)));
+    script.then(ScriptStep::Lose(SessionLosses { events: 9, buffers: 2 }));
+    script.then(ScriptStep::Stop);
     let (events, end) = record(&script, plan(&[]));
     assert_eq!((lost(&events), end.lost_buffers), (9, 2));
 }
@@ -178,8 +182,8 @@ fn images_of_an_ended_process_are_kept() {
         event(2, 11, 0, BEGAN + 3),
         image(11, BEGAN + 4),
     ]);
-    script.then(Step::End(11));
-    script.then(Step::EndNamed);
+    script.then(ScriptStep::End(11));
+    script.then(ScriptStep::EndNamed);
     let (events, end) = record(&script, plan(&[10]));
     let is_image = |event: &Event| matches!(&event.kind, EventKind::Map(map) if map.pid == Some(Pid(11)));
     assert!(events.iter().any(is_image));
@@ -190,7 +194,7 @@ fn images_of_an_ended_process_are_kept() {
 fn pending_buffers_are_taken_after_the_stop() {
     let script = Script::default();
     script.deliver([process(10, 1, 5), sample(10, BEGAN + 1)]);
-    script.then(Step::Stop);
+    script.then(ScriptStep::Stop);
     script.deliver_after_stop([sample(10, BEGAN + 2), sample(10, BEGAN + 3)]);
     let (events, end) = record(&script, plan(&[10]));
     assert_eq!(samples_of(&events).len(), 3);
@@ -200,7 +204,7 @@ fn pending_buffers_are_taken_after_the_stop() {
 #[test]
 fn a_delivery_that_never_ends_is_left() {
     let script = Script::default();
-    script.then(Step::Stop);
+    script.then(ScriptStep::Stop);
     script.never_end();
     let (_, end) = record(&script, plan(&[]));
     assert_eq!(end.reason, Some(EndReason::Stopped));
@@ -229,7 +233,7 @@ fn the_machines_shortest_interval_is_the_least() {
 #[test]
 fn switches_have_stacks_if_waits_are_recorded() {
     assert_eq!(SETTINGS.stack_walks(), [StackWalk::Sample]);
-    let waits = Settings { waits: true, ..SETTINGS };
+    let waits = SessionSettings { waits: true, ..SETTINGS };
     assert_eq!(waits.stack_walks(), [StackWalk::Sample, StackWalk::ContextSwitch]);
 }
 
@@ -258,11 +262,12 @@ fn an_idle_target_does_not_hold_up_the_recording() {
     let second = 1_000_000_000;
     let script = Script::default();
     script.deliver([process(10, 1, 5), sample(20, BEGAN + 9 * second)]);
-    script.then(Step::Stop);
-    let mut recording = StartedSession::open(Simulated::of(&script), TestMachine::of(&script), plan(&[10]))
-        .unwrap()
-        .record(TestDecoder::of(&script), || ())
-        .unwrap();
+    script.then(ScriptStep::Stop);
+    let mut recording =
+        StartedSession::open(SimulatedSession::of(&script), TestMachine::of(&script), plan(&[10]))
+            .unwrap()
+            .record(TestDecoder::of(&script), || ())
+            .unwrap();
     let first = recording.next().unwrap();
     assert!(first.complete_before().0 > BEGAN + 6 * second, "{:?}", first.complete_before());
     while recording.next().is_some() {}
@@ -271,14 +276,14 @@ fn an_idle_target_does_not_hold_up_the_recording() {
 
 #[test]
 fn refusals_are_a_sentence_with_advice() {
-    let said = Refusal::NotAdministrator;
+    let said = EtwRefusal::NotAdministrator;
     assert!(said.to_string().contains("administrators"), "{said}");
     assert_eq!(said.advice(false).len(), 1);
     assert!(said.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
-    assert!(Refusal::Wine.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
-    assert!(Refusal::Wine.advice(false).iter().any(|hint| hint.contains("-p")));
+    assert!(EtwRefusal::Wine.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
+    assert!(EtwRefusal::Wine.advice(false).iter().any(|hint| hint.contains("-p")));
     let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
-    let interval = Refusal::Interval { requested_ns: 50_000, least_ns: Some(122_100), source };
+    let interval = EtwRefusal::Interval { requested_ns: 50_000, least_ns: Some(122_100), source };
     assert!(interval.to_string().contains("0.05 ms"), "{interval}");
     assert!(interval.advice(false)[0].contains("0.1221 ms"));
 }

@@ -9,9 +9,9 @@ use nyquist_convert::event::{Timestamp, UserStack};
 use nyquist_etw::{Guid, PointerSize};
 use nyquist_object::{Avma, FileOffset};
 
-use crate::etw::recorder::Decoder;
-use crate::etw::refusal::Refusal;
-use crate::etw::session::{Delivery, Losses, Machine, Session, Settings};
+use crate::etw::recorder::EventDecoder;
+use crate::etw::refusal::EtwRefusal;
+use crate::etw::session::{EtwSystem, EventDelivery, SessionLosses, SessionSettings, TraceSession};
 use crate::etw::sink::EventSink;
 
 /// When recordings begin.
@@ -28,32 +28,32 @@ const SAMPLE: u8 = 46;
 
 /// An event of the simulated kernel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Made {
+pub(super) struct SimulatedEvent {
     kind: u8,
     pid: u32,
     other: u32,
     time: u64,
 }
 
-pub(super) fn event(kind: u8, pid: u32, other: u32, time: u64) -> Made {
-    Made { kind, pid, other, time }
+pub(super) fn event(kind: u8, pid: u32, other: u32, time: u64) -> SimulatedEvent {
+    SimulatedEvent { kind, pid, other, time }
 }
 
-pub(super) fn process(pid: u32, parent: u32, time: u64) -> Made {
+pub(super) fn process(pid: u32, parent: u32, time: u64) -> SimulatedEvent {
     event(START, pid, parent, time)
 }
 
-pub(super) fn image(pid: u32, time: u64) -> Made {
+pub(super) fn image(pid: u32, time: u64) -> SimulatedEvent {
     event(IMAGE, pid, 0, time)
 }
 
-pub(super) fn sample(pid: u32, time: u64) -> Made {
+pub(super) fn sample(pid: u32, time: u64) -> SimulatedEvent {
     event(SAMPLE, pid, 0, time)
 }
 
 /// What happens after the first events were delivered.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum ScriptStep {
     /// The named processes end.
     EndNamed,
     /// A process ends.
@@ -63,15 +63,15 @@ pub(super) enum Step {
     /// Time passes.
     Wait(Duration),
     /// So much is lost in all.
-    Lose(Losses),
+    Lose(SessionLosses),
 }
 
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own, or one thing that happened")]
-struct State {
-    first: Vec<Made>,
-    after_stop: Vec<Made>,
-    steps: Vec<Step>,
+struct ScriptState {
+    first: Vec<SimulatedEvent>,
+    after_stop: Vec<SimulatedEvent>,
+    steps: Vec<ScriptStep>,
     refused: Option<&'static str>,
     never_ends: bool,
     holds_samples: bool,
@@ -79,7 +79,7 @@ struct State {
     fails: bool,
     runs: bool,
     stops: usize,
-    lost: Losses,
+    lost: SessionLosses,
     now: u64,
     is_stopped: bool,
     have_named_ended: bool,
@@ -90,22 +90,22 @@ struct State {
 
 /// The script, and what came of it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Script(Arc<Mutex<State>>);
+pub(super) struct Script(Arc<Mutex<ScriptState>>);
 
 impl Script {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ScriptState> {
         self.0.lock().unwrap()
     }
 
-    pub(super) fn deliver<const N: usize>(&self, events: [Made; N]) {
+    pub(super) fn deliver<const N: usize>(&self, events: [SimulatedEvent; N]) {
         self.lock().first.extend(events);
     }
 
-    pub(super) fn deliver_after_stop<const N: usize>(&self, events: [Made; N]) {
+    pub(super) fn deliver_after_stop<const N: usize>(&self, events: [SimulatedEvent; N]) {
         self.lock().after_stop.extend(events);
     }
 
-    pub(super) fn then(&self, step: Step) {
+    pub(super) fn then(&self, step: ScriptStep) {
         self.lock().steps.push(step);
     }
 
@@ -130,7 +130,7 @@ impl Script {
         self.lock().fails = true;
     }
 
-    pub(super) fn lose(&self, lost: Losses) {
+    pub(super) fn lose(&self, lost: SessionLosses) {
         self.lock().lost = lost;
     }
 
@@ -142,8 +142,8 @@ impl Script {
         self.lock().stops
     }
 
-    fn check(&self, step: &str) -> Result<(), Refusal> {
-        if self.lock().refused == Some(step) { Err(Refusal::NotAdministrator) } else { Ok(()) }
+    fn check(&self, step: &str) -> Result<(), EtwRefusal> {
+        if self.lock().refused == Some(step) { Err(EtwRefusal::NotAdministrator) } else { Ok(()) }
     }
 
     /// Takes the steps of the script. It is called when the first events were delivered.
@@ -151,11 +151,11 @@ impl Script {
         let mut state = self.lock();
         for step in std::mem::take(&mut state.steps) {
             match step {
-                Step::EndNamed => state.have_named_ended = true,
-                Step::End(pid) => state.ended.push(pid),
-                Step::Stop => state.is_stopped = true,
-                Step::Wait(time) => state.now += time.as_nanos() as u64,
-                Step::Lose(lost) => state.lost = lost,
+                ScriptStep::EndNamed => state.have_named_ended = true,
+                ScriptStep::End(pid) => state.ended.push(pid),
+                ScriptStep::Stop => state.is_stopped = true,
+                ScriptStep::Wait(time) => state.now += time.as_nanos() as u64,
+                ScriptStep::Lose(lost) => state.lost = lost,
             }
         }
     }
@@ -163,39 +163,39 @@ impl Script {
 
 /// The session.
 #[derive(Debug)]
-pub(super) struct Simulated(Script);
+pub(super) struct SimulatedSession(Script);
 
-impl Simulated {
+impl SimulatedSession {
     pub(super) fn of(script: &Script) -> Self {
         Self(script.clone())
     }
 }
 
-impl Session for Simulated {
+impl TraceSession for SimulatedSession {
     type Delivery = SimulatedDelivery;
 
-    fn start(&mut self, _: &Settings) -> Result<(), Refusal> {
+    fn start(&mut self, _: &SessionSettings) -> Result<(), EtwRefusal> {
         self.0.check("start")?;
         self.0.lock().runs = true;
         Ok(())
     }
 
-    fn events(&mut self, sink: EventSink) -> Result<SimulatedDelivery, Refusal> {
+    fn events(&mut self, sink: EventSink) -> Result<SimulatedDelivery, EtwRefusal> {
         self.0.check("events")?;
         let (sender, stopped) = channel();
         self.0.lock().stopped = Some(sender);
         Ok(SimulatedDelivery { script: self.0.clone(), sink, stopped })
     }
 
-    fn sample(&mut self, settings: &Settings) -> Result<u64, Refusal> {
+    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwRefusal> {
         self.0.check("sample").map(|()| settings.interval_ns)
     }
 
-    fn lost(&mut self) -> Losses {
+    fn lost(&mut self) -> SessionLosses {
         self.0.lock().lost
     }
 
-    fn stop(&mut self) -> Losses {
+    fn stop(&mut self) -> SessionLosses {
         let mut state = self.0.lock();
         if std::mem::take(&mut state.runs) {
             state.stops += 1;
@@ -207,7 +207,7 @@ impl Session for Simulated {
     }
 }
 
-impl Drop for Simulated {
+impl Drop for SimulatedSession {
     fn drop(&mut self) {
         self.stop();
     }
@@ -222,7 +222,7 @@ pub(super) struct SimulatedDelivery {
 }
 
 impl SimulatedDelivery {
-    fn deliver(&mut self, events: Vec<Made>) {
+    fn deliver(&mut self, events: Vec<SimulatedEvent>) {
         for made in events {
             let payload = [made.pid.to_le_bytes(), made.other.to_le_bytes()].concat();
             self.sink.push(&nyquist_etw::Event {
@@ -241,13 +241,13 @@ impl SimulatedDelivery {
     }
 }
 
-impl Delivery for SimulatedDelivery {
-    fn run(mut self) -> Result<(), Refusal> {
+impl EventDelivery for SimulatedDelivery {
+    fn run(mut self) -> Result<(), EtwRefusal> {
         let first = std::mem::take(&mut self.script.lock().first);
         self.deliver(first);
         if self.script.lock().fails {
             let source = std::io::ErrorKind::BrokenPipe.into();
-            return Err(Refusal::System { what: "the events cannot be read", source });
+            return Err(EtwRefusal::System { what: "the events cannot be read", source });
         }
         self.script.proceed();
         // The other end is dropped when the session stops.
@@ -269,7 +269,7 @@ impl TestMachine {
     }
 }
 
-impl Machine for TestMachine {
+impl EtwSystem for TestMachine {
     fn now(&self) -> u64 {
         let mut state = self.0.lock();
         let waits_in_vain = state.never_ends && state.is_stopped;
@@ -307,7 +307,7 @@ impl TestDecoder {
     }
 }
 
-impl Decoder for TestDecoder {
+impl EventDecoder for TestDecoder {
     fn push(&mut self, event: &nyquist_etw::Event<'_>, out: &mut Vec<Event>) {
         let number = |at: usize| event.payload[at..at + 4].try_into().map(u32::from_le_bytes).unwrap();
         let (pid, tid, other) = (Pid(number(0)), Tid(number(0)), number(4));

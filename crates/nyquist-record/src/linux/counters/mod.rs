@@ -32,15 +32,15 @@ const MOST_NEW: usize = 4096;
 
 /// Reads the counters of the recorded processes, and returns them as events.
 #[derive(Debug)]
-pub struct Counters {
-    shared: Arc<Mutex<Shared>>,
+pub struct ProcessCounters {
+    shared: Arc<Mutex<ReaderState>>,
     kinds: [Arc<CounterKind>; COUNT],
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ReaderState {
     new: Vec<WatchedProcess>,
     readings: Vec<CounterReading>,
 }
@@ -54,14 +54,14 @@ struct CounterReading {
     value: QuantityValue,
 }
 
-impl Counters {
+impl ProcessCounters {
     /// Reads these processes from now on, and those that [`Companion::notice`] reports. If they are a command
     /// that has just begun (`are_new`), all that they have used so far is counted too. Fails if no thread can
     /// be started.
     pub fn of(pids: &[Pid], are_new: bool) -> io::Result<Self> {
         let subject = |pid: &Pid| WatchedProcess { pid: *pid, born: None, is_new: are_new };
         let new = pids.iter().map(subject).collect();
-        let shared = Arc::new(Mutex::new(Shared { new, readings: Vec::new() }));
+        let shared = Arc::new(Mutex::new(ReaderState { new, readings: Vec::new() }));
         let stop = Arc::new(event_counter()?);
         let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("nyquist-counters".to_owned());
@@ -93,7 +93,7 @@ impl Counters {
     }
 }
 
-impl Companion for Counters {
+impl Companion for ProcessCounters {
     /// Notes processes that are born.
     fn notice(&mut self, event: &Event) {
         if let EventKind::Fork { pid, parent_pid, .. } = &event.kind
@@ -119,7 +119,7 @@ impl Companion for Counters {
     }
 }
 
-impl Drop for Counters {
+impl Drop for ProcessCounters {
     fn drop(&mut self) {
         self.end();
     }
@@ -137,7 +137,7 @@ struct CounterReader {
 
 impl CounterReader {
     /// Reads until it is stopped, and then once more.
-    fn run(mut self, shared: &Mutex<Shared>, stop: &OwnedFd) {
+    fn run(mut self, shared: &Mutex<ReaderState>, stop: &OwnedFd) {
         let mut poll = PollSet::default();
         let stop = poll.add(stop.as_raw_fd());
         let began = monotonic_ns();
@@ -159,7 +159,7 @@ impl CounterReader {
 
     /// Opens the processes that were reported since the last time. A process replaces an older one with the
     /// same pid.
-    fn take_new(&mut self, shared: &Mutex<Shared>) {
+    fn take_new(&mut self, shared: &Mutex<ReaderState>) {
         for subject in std::mem::take(&mut lock(shared).new) {
             if self.watched.len() >= MOST_PROCESSES {
                 break;
@@ -171,7 +171,7 @@ impl CounterReader {
     }
 
     /// Reads each process once and drops those that have ended.
-    fn read(&mut self, shared: &Mutex<Shared>) {
+    fn read(&mut self, shared: &Mutex<ReaderState>) {
         let (text, mut anybody_ran) = (&mut self.text, false);
         self.watched.retain(|_, watched| {
             let Some(values) = watched.read(text) else { return false };
@@ -187,7 +187,7 @@ impl CounterReader {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<ReaderState>) -> MutexGuard<'_, ReaderState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn processes_are_looked_at_from_their_birth() {
         let (mut first, mut second) = (sleeper(), sleeper());
-        let mut counters = Counters::of(&[Pid(first.id())], false).unwrap();
+        let mut counters = ProcessCounters::of(&[Pid(first.id())], false).unwrap();
         counters.notice(&fork(second.id()));
         let mut events = Vec::new();
         let is_seen = |events: &[Event], pid: u32| values(events, pid, "Memory").len() > 3;
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_number_used_again_is_another_process() {
         let mut reader = CounterReader::default();
-        let (mut child, shared) = (sleeper(), Mutex::new(Shared::default()));
+        let (mut child, shared) = (sleeper(), Mutex::new(ReaderState::default()));
         let pid = Pid(child.id());
         for born in [None, Some(Timestamp(monotonic_ns()))] {
             lock(&shared).new.push(WatchedProcess { pid, born, is_new: true });
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_storm_of_processes_is_bounded() {
-        let mut counters = Counters::of(&[], false).unwrap();
+        let mut counters = ProcessCounters::of(&[], false).unwrap();
         counters.end();
         (0..2 * MOST_NEW).for_each(|_| counters.notice(&fork(2)));
         assert_eq!(lock(&counters.shared).new.len(), MOST_NEW);

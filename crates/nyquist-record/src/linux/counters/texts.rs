@@ -4,7 +4,7 @@ use crate::linux::proc::after_name;
 
 /// The used fields of a process's `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
+pub(super) struct ProcessStat {
     /// Whether it is a zombie, which uses nothing any more.
     pub(super) has_ended: bool,
     pub(super) minor_faults: u64,
@@ -15,7 +15,7 @@ pub(super) struct Stat {
     pub(super) resident_pages: u64,
 }
 
-impl Stat {
+impl ProcessStat {
     /// Parses the text; `None` if it is not that of a process.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         /// The indices of the fields from the state on, which is the third field.
@@ -45,7 +45,7 @@ impl Stat {
 
 /// The used fields of a process's `io`, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Io {
+pub(super) struct ProcessIo {
     /// By system calls that read and write, for any kind of file.
     pub(super) read: u64,
     pub(super) written: u64,
@@ -54,7 +54,7 @@ pub(super) struct Io {
     pub(super) written_to_storage: u64,
 }
 
-impl Io {
+impl ProcessIo {
     /// Parses the text; `None` if a number is missing.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         Some(Self {
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_stat_is_read_whatever_the_name_is() {
-        let found = Stat::parse(STAT.as_bytes()).unwrap();
-        let expected = Stat {
+        let found = ProcessStat::parse(STAT.as_bytes()).unwrap();
+        let expected = ProcessStat {
             has_ended: false,
             minor_faults: 1200,
             major_faults: 34,
@@ -103,33 +103,33 @@ mod tests {
         assert_eq!(found, expected);
         let zombie = |threads: &str| {
             let text = STAT.replace(") S ", ") Z ").replace(" 0 9 0 ", &format!(" 0 {threads} 0 "));
-            Stat::parse(text.as_bytes()).unwrap().has_ended
+            ProcessStat::parse(text.as_bytes()).unwrap().has_ended
         };
         // A main thread that has ended before the others is a zombie too.
         assert_eq!(["0", "1", "2"].map(zombie), [true, true, false]);
         let negative = STAT.replace(" 2500 ", " -3 ");
-        assert_eq!(Stat::parse(negative.as_bytes()).unwrap().resident_pages, 0);
+        assert_eq!(ProcessStat::parse(negative.as_bytes()).unwrap().resident_pages, 0);
     }
 
     #[test]
     fn a_text_that_is_cut_says_nothing() {
         for text in ["", "4711", "4711 (a) ", "4711 (a) S 1 2 3", &STAT[..60]] {
-            assert_eq!(Stat::parse(text.as_bytes()), None, "{text}");
+            assert_eq!(ProcessStat::parse(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(Io::parse(b"rchar: 1\nwchar: 2\nread_bytes: 3\n"), None);
+        assert_eq!(ProcessIo::parse(b"rchar: 1\nwchar: 2\nread_bytes: 3\n"), None);
         assert_eq!(context_switches(b"voluntary_ctxt_switches:\t5\n"), None);
     }
 
     #[test]
     fn io_and_switches_are_read_by_their_names() {
         let io = "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\nread_bytes: 4096\nwrite_bytes: 323932160\ncancelled_write_bytes: 0\n";
-        let expected = Io {
+        let expected = ProcessIo {
             read: 323_934_931,
             written: 323_929_600,
             read_from_storage: 4096,
             written_to_storage: 323_932_160,
         };
-        assert_eq!(Io::parse(io.as_bytes()), Some(expected));
+        assert_eq!(ProcessIo::parse(io.as_bytes()), Some(expected));
         let status = "Name:\tvoluntary_ctxt_switches:\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
         assert_eq!(context_switches(status.as_bytes()), Some(695));
         let most = format!("voluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t1\n", u64::MAX);

@@ -6,7 +6,7 @@ use nyquist_convert::event::{Pid, Timestamp};
 
 use super::quantity::{COUNT, Quantity};
 use super::switches::Switches;
-use super::texts::{Io, Stat};
+use super::texts::{ProcessIo, ProcessStat};
 use crate::linux::sys::clock::{boot_ns, monotonic_ns, process_cpu_ns};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::process_folder::ProcessFolder;
@@ -64,7 +64,7 @@ impl MeasuredProcess {
         let folder = ProcessFolder::open(subject.pid.0)?;
         if let Some(born) = subject.born {
             folder.read(c"stat", text)?;
-            let stat = Stat::parse(text).ok_or(io::ErrorKind::InvalidData)?;
+            let stat = ProcessStat::parse(text).ok_or(io::ErrorKind::InvalidData)?;
             let age = boot_ns().saturating_sub(stat.born_ticks.saturating_mul(TICK_NS));
             if age.saturating_add(AGE_TOLERANCE_NS) < monotonic_ns().saturating_sub(born.0) {
                 return Err(io::ErrorKind::NotFound.into());
@@ -108,10 +108,10 @@ impl MeasuredProcess {
         let cpu_ns = process_cpu_ns(self.subject.pid.0);
         self.cpu_ns = [self.cpu_ns[1], cpu_ns];
         self.folder.read(c"stat", text).ok()?;
-        let stat = Stat::parse(text)?;
+        let stat = ProcessStat::parse(text)?;
         self.has_ended = stat.has_ended;
         // Refused for a process with other rights.
-        let io = self.folder.read(c"io", text).ok().and_then(|()| Io::parse(text));
+        let io = self.folder.read(c"io", text).ok().and_then(|()| ProcessIo::parse(text));
         let is_thorough = self.has_ended || self.readings_taken.is_multiple_of(THOROUGH);
         self.readings_taken = self.readings_taken.wrapping_add(1);
         let (pid, folder) = (self.subject.pid.0, &self.folder);

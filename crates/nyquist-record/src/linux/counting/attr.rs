@@ -5,7 +5,7 @@ use perf_event_open_sys::bindings::{
     PERF_TYPE_RAW,
 };
 
-use crate::linux::event_names::{Event, Selector};
+use crate::linux::event_names::{RequestedEvent, Selector};
 use crate::linux::sys::event::perf_event_attr;
 
 /// The reach of the events of a target.
@@ -19,16 +19,16 @@ pub(super) struct Reach {
 
 /// The restrictions of an event that the kernel demands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Less {
+pub(super) struct EventRestrictions {
     /// Excludes the kernel.
     pub(super) user_only: bool,
     /// Does not mention guests, because not every counting unit can distinguish them.
     pub(super) no_guests: bool,
 }
 
-impl Less {
+impl EventRestrictions {
     /// The additional restriction to try after the kernel has refused an event. `None` if none would help.
-    pub(super) fn after(self, errno: i32, event: &Event) -> Option<Self> {
+    pub(super) fn after(self, errno: i32, event: &RequestedEvent) -> Option<Self> {
         match errno {
             libc::EACCES | libc::EPERM if !self.user_only && !event.modifiers.exclude_kernel => {
                 Some(Self { user_only: true, ..self })
@@ -40,7 +40,12 @@ impl Less {
 }
 
 /// The attributes for counting an event.
-pub(super) fn counting(event: &Event, selector: &Selector, reach: Reach, less: Less) -> perf_event_attr {
+pub(super) fn counting(
+    event: &RequestedEvent,
+    selector: &Selector,
+    reach: Reach,
+    less: EventRestrictions,
+) -> perf_event_attr {
     let modifiers = event.modifiers;
     let mut attr = perf_event_attr {
         type_: selector.kind,

@@ -16,7 +16,7 @@ use nyquist_convert::event::Pid;
 use super::counted_threads::CountedThreads;
 use super::error::CountError;
 use super::thread_tracer::ThreadTracer;
-use crate::linux::event_names::Event;
+use crate::linux::event_names::RequestedEvent;
 use crate::linux::ptrace::OpenError;
 use crate::linux::ptrace::privileges::Privileges;
 
@@ -31,7 +31,7 @@ impl CommandThreads {
     /// Traces a process that is about to become the command, and counts from its exec on. `loses_privileges`
     /// is the command's file, if it is known that the command loses its file's privileges.
     pub fn trace(
-        events: &[Event],
+        events: &[RequestedEvent],
         child: Pid,
         loses_privileges: Option<PathBuf>,
     ) -> Result<Self, CountError> {

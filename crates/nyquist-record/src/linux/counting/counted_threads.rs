@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::counters::Reading;
+use super::counters::EventReading;
 use super::thread_account::ThreadAccount;
 
 /// The counts of a thread.
@@ -15,7 +15,7 @@ pub struct ThreadCounts {
     /// Its last name.
     pub name: String,
     /// The readings of its counters, in the order of the events.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<EventReading>,
     /// The kernel's own counts for it.
     pub account: Option<ThreadAccount>,
 }

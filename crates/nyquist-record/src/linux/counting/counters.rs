@@ -5,17 +5,17 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use nyquist_convert::event::Pid;
 
-use super::attr::{Less, Reach, counting};
+use super::attr::{EventRestrictions, Reach, counting};
 use super::error::CountError;
-use crate::linux::cgroup::Leaf;
-use crate::linux::event_names::{Event, Selector};
+use crate::linux::cgroup::LeafGroup;
+use crate::linux::event_names::{RequestedEvent, Selector};
 use crate::linux::limits::raise_descriptor_limit;
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::{cpus, proc};
 
 /// The threads that are counted.
 #[derive(Clone, Copy, Debug)]
-pub enum Scope<'a> {
+pub enum CountedScope<'a> {
     /// A process from its next exec on, with all its descendants.
     Child(Pid),
     /// All threads of running processes, with all their descendants.
@@ -33,7 +33,7 @@ pub enum Scope<'a> {
     Everyone,
 }
 
-impl Scope<'_> {
+impl CountedScope<'_> {
     fn reach(self) -> Reach {
         Reach {
             inherits: matches!(self, Self::Child(_) | Self::Running(_)),
@@ -75,7 +75,7 @@ pub enum MissingCount {
 
 /// How often an event occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Count {
+pub struct EventTotal {
     /// The count in the event's unit. It is extrapolated if the event was counted for only a part of the
     /// time.
     pub value: f64,
@@ -85,7 +85,7 @@ pub struct Count {
     pub running_ns: u64,
 }
 
-impl Count {
+impl EventTotal {
     /// The share of the enabled time in which it was counted, from 0 to 1.
     pub fn share(self) -> f64 {
         if self.enabled_ns == 0 { 1.0 } else { self.running_ns as f64 / self.enabled_ns as f64 }
@@ -102,23 +102,23 @@ impl Count {
 
 /// The reading of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct EventReading {
     /// The index of the event among the requested ones.
     pub event: usize,
     /// The thread, if each is counted by itself.
     pub thread: Option<u32>,
     /// The count since the beginning.
-    pub count: Result<Count, MissingCount>,
+    pub count: Result<EventTotal, MissingCount>,
     /// Whether kernel code is excluded, because this process may not count it.
     pub user_only: bool,
 }
 
 /// The counters of events.
 #[derive(Debug)]
-pub struct Counters {
+pub struct EventCounters {
     rows: Vec<CounterRow>,
     /// The command's control group, if an event needs one. It is removed after the counters are closed.
-    _group: Option<Leaf>,
+    _group: Option<LeafGroup>,
 }
 
 #[derive(Debug)]
@@ -127,24 +127,24 @@ struct CounterRow {
     thread: Option<u32>,
     scale: f64,
     opened: Result<Vec<OwnedFd>, MissingCount>,
-    less: Less,
+    less: EventRestrictions,
 }
 
-impl Counters {
+impl EventCounters {
     /// Opens counters for each event. An event that the machine does not have, or that this process may not
     /// count, has a row without a count. If only the kernel's part may not be counted, that part is excluded.
-    pub fn open(events: &[Event], scope: Scope<'_>) -> Result<Self, CountError> {
+    pub fn open(events: &[RequestedEvent], scope: CountedScope<'_>) -> Result<Self, CountError> {
         raise_descriptor_limit();
         let threads = scope.threads()?;
-        let online = if matches!(scope, Scope::Everyone) {
+        let online = if matches!(scope, CountedScope::Everyone) {
             cpus::online().map_err(|error| CountError::NoList("the CPUs", error))?
         } else {
             Vec::new()
         };
-        let group = Group::of(events, scope)?;
+        let group = CommandGroup::of(events, scope)?;
         let opening = OpenParameters { scope, events: events.len(), online: &online, group: group.as_ref() };
         let mut rows = Vec::new();
-        if matches!(scope, Scope::EachThread(_) | Scope::Thread { .. }) {
+        if matches!(scope, CountedScope::EachThread(_) | CountedScope::Thread { .. }) {
             for thread in threads {
                 for (index, event) in events.iter().enumerate() {
                     rows.push(opening.row(index, event, &[thread], Some(thread))?);
@@ -176,56 +176,56 @@ impl Counters {
     }
 
     /// The current readings of all counters.
-    pub fn read(&self) -> Vec<Reading> {
+    pub fn read(&self) -> Vec<EventReading> {
         self.rows.iter().map(CounterRow::read).collect()
     }
 }
 
 impl CounterRow {
-    fn read(&self) -> Reading {
+    fn read(&self) -> EventReading {
         let count = self.opened.as_ref().map_err(|missing| *missing).map(|counters| {
-            let mut sum = Count::default();
+            let mut sum = EventTotal::default();
             for words in counters.iter().filter_map(|counter| event::read::<3>(counter.as_fd()).ok()) {
                 sum.add(words, self.scale);
             }
             sum
         });
         let count = count.and_then(|count| match count {
-            Count { enabled_ns: 1.., running_ns: 0, .. } => Err(MissingCount::NotCounted),
+            EventTotal { enabled_ns: 1.., running_ns: 0, .. } => Err(MissingCount::NotCounted),
             count => Ok(count),
         });
-        Reading { event: self.event, thread: self.thread, count, user_only: self.less.user_only }
+        EventReading { event: self.event, thread: self.thread, count, user_only: self.less.user_only }
     }
 }
 
 /// The control group of a command whose calls are counted. A probe's counter cannot be inherited.
 /// The kernel would search for the path of its file in the memory of the forking process, where it is not, and
 /// would refuse the fork (Linux 6.18, `perf_uprobe_init`).
-struct Group {
+struct CommandGroup {
     /// `None` if it could not be made.
-    leaf: Option<Leaf>,
+    leaf: Option<LeafGroup>,
     cpus: Vec<u32>,
 }
 
-impl Group {
+impl CommandGroup {
     /// Makes it and moves the command into it, if an event needs it.
-    fn of(events: &[Event], scope: Scope<'_>) -> Result<Option<Self>, CountError> {
-        let Scope::Child(pid) = scope else { return Ok(None) };
-        if !events.iter().any(Event::is_probe) {
+    fn of(events: &[RequestedEvent], scope: CountedScope<'_>) -> Result<Option<Self>, CountError> {
+        let CountedScope::Child(pid) = scope else { return Ok(None) };
+        if !events.iter().any(RequestedEvent::is_probe) {
             return Ok(None);
         }
         let cpus = cpus::online().map_err(|error| CountError::NoList("the CPUs", error))?;
-        let leaf = Leaf::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf)).ok();
+        let leaf = LeafGroup::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf)).ok();
         Ok(Some(Self { leaf, cpus }))
     }
 }
 
 /// The parameters that all counters share while they are opened.
 struct OpenParameters<'a> {
-    scope: Scope<'a>,
+    scope: CountedScope<'a>,
     events: usize,
     online: &'a [u32],
-    group: Option<&'a Group>,
+    group: Option<&'a CommandGroup>,
 }
 
 impl OpenParameters<'_> {
@@ -233,11 +233,11 @@ impl OpenParameters<'_> {
     fn row(
         &self,
         index: usize,
-        event: &Event,
+        event: &RequestedEvent,
         threads: &[u32],
         thread: Option<u32>,
     ) -> Result<CounterRow, CountError> {
-        let mut less = Less::default();
+        let mut less = EventRestrictions::default();
         let group = self.group.filter(|_| event.is_probe());
         let opened = loop {
             if group.is_some_and(|group| group.leaf.is_none()) {
@@ -263,7 +263,12 @@ impl OpenParameters<'_> {
     }
 
     /// Opens a probe's counters for a control group and enables them. The command in it still waits to start.
-    fn open_in_group(event: &Event, cpus: &[u32], leaf: &Leaf, less: Less) -> io::Result<Vec<OwnedFd>> {
+    fn open_in_group(
+        event: &RequestedEvent,
+        cpus: &[u32],
+        leaf: &LeafGroup,
+        less: EventRestrictions,
+    ) -> io::Result<Vec<OwnedFd>> {
         let mut counters = Vec::new();
         let reach = Reach { inherits: false, from_exec: false };
         for selector in &event.selectors {
@@ -279,14 +284,19 @@ impl OpenParameters<'_> {
         Ok(counters)
     }
 
-    fn open(&self, event: &Event, threads: &[u32], less: Less) -> io::Result<Vec<OwnedFd>> {
+    fn open(
+        &self,
+        event: &RequestedEvent,
+        threads: &[u32],
+        less: EventRestrictions,
+    ) -> io::Result<Vec<OwnedFd>> {
         let mut counters = Vec::new();
         let reach = self.scope.reach();
         let reach = Reach { inherits: reach.inherits && !event.is_probe(), ..reach };
         for selector in &event.selectors {
             let attr = counting(event, selector, reach, less);
             let path = selector.probe.as_ref().map(|probe| &*probe.path);
-            if matches!(self.scope, Scope::Everyone) {
+            if matches!(self.scope, CountedScope::Everyone) {
                 for cpu in self.cpus_of(selector) {
                     counters.push(event::open_counter(attr, Subject::Everyone, Some(cpu), path)?);
                 }
@@ -314,13 +324,13 @@ impl OpenParameters<'_> {
     /// Converts a final refusal by the kernel.
     fn missing(
         &self,
-        event: &Event,
+        event: &RequestedEvent,
         threads: &[u32],
-        less: Less,
+        less: EventRestrictions,
         error: io::Error,
     ) -> Result<MissingCount, CountError> {
         let places = threads.len().max(self.online.len());
-        let for_threads = !matches!(self.scope, Scope::Everyone);
+        let for_threads = !matches!(self.scope, CountedScope::Everyone);
         match error.raw_os_error().unwrap_or(0) {
             libc::ENOSYS | libc::EACCES | libc::EPERM => Ok(MissingCount::NotPermitted),
             libc::EINVAL if for_threads && event.selectors.iter().any(|selector| selector.cpus.is_some()) => {
@@ -345,32 +355,34 @@ mod tests {
 
     #[test]
     fn a_part_of_the_time_is_scaled_to_the_whole() {
-        let mut count = Count::default();
+        let mut count = EventTotal::default();
         count.add([100, 1000, 250], 1.0);
         count.add([10, 1000, 1000], 1.0);
         count.add([0, 1000, 0], 1.0);
         assert_eq!((count.value, count.enabled_ns, count.running_ns), (410.0, 3000, 1250));
         assert!((count.share() - 0.4167).abs() < 1e-3);
-        assert!((Count::default().share() - 1.0).abs() < f64::EPSILON);
+        assert!((EventTotal::default().share() - 1.0).abs() < f64::EPSILON);
     }
 
     #[test]
     fn refused_features_are_left_out_step_by_step() {
         let events =
             parse("cycles,cycles:u", &EventSources::in_folders("/proc/nonexistent".into(), None)).unwrap();
-        let user = Less { user_only: true, ..Less::default() };
-        assert_eq!(Less::default().after(libc::EACCES, &events[0]), Some(user));
+        let user = EventRestrictions { user_only: true, ..EventRestrictions::default() };
+        assert_eq!(EventRestrictions::default().after(libc::EACCES, &events[0]), Some(user));
         assert_eq!(user.after(libc::EACCES, &events[0]), None);
-        assert_eq!(Less::default().after(libc::EACCES, &events[1]), None);
-        assert!(Less::default().after(libc::EINVAL, &events[1]).is_some_and(|less| less.no_guests));
-        assert_eq!(Less::default().after(libc::ENOENT, &events[0]), None);
+        assert_eq!(EventRestrictions::default().after(libc::EACCES, &events[1]), None);
+        assert!(
+            EventRestrictions::default().after(libc::EINVAL, &events[1]).is_some_and(|less| less.no_guests)
+        );
+        assert_eq!(EventRestrictions::default().after(libc::ENOENT, &events[0]), None);
     }
 
     #[test]
     fn own_page_faults_are_counted_where_allowed() {
         let events = parse("page-faults:u", &EventSources::of_machine()).unwrap();
         let pids = [Pid(std::process::id())];
-        let counters = Counters::open(&events, Scope::Running(&pids)).unwrap();
+        let counters = EventCounters::open(&events, CountedScope::Running(&pids)).unwrap();
         if counters.read()[0].count.is_err() {
             return;
         }

@@ -11,7 +11,7 @@ mod wait;
 
 pub use command_threads::CommandThreads;
 pub use counted_threads::{CountedThreads, ThreadCounts};
-pub use counters::{Count, Counters, MissingCount, Reading, Scope};
+pub use counters::{CountedScope, EventCounters, EventReading, EventTotal, MissingCount};
 pub use error::CountError;
 pub use thread_account::ThreadAccount;
 pub use wait::{WaitEnd, Waiter};

@@ -10,15 +10,15 @@ use std::time::Duration;
 use nyquist_convert::event::Pid;
 
 use super::counted_threads::{CountedThreads, ThreadCounts};
-use super::counters::{Counters, Scope};
+use super::counters::{CountedScope, EventCounters};
 use super::error::CountError;
 use super::thread_account::ThreadAccount;
 use crate::linux::arch::registers::{self, TracedRegisters};
-use crate::linux::event_names::Event;
+use crate::linux::event_names::RequestedEvent;
 use crate::linux::ptrace::OpenError;
 use crate::linux::ptrace::privileges::Privileges;
 use crate::linux::ptrace::restart::{Signals, only_epoll_descriptor, repeat_interrupted_call};
-use crate::linux::ptrace::stop::Stop;
+use crate::linux::ptrace::stop::PtraceStop;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::process::{Preference, group_of};
@@ -46,7 +46,7 @@ struct CountedThread {
     /// How many threads were born before it.
     number: usize,
     name: String,
-    counters: Counters,
+    counters: EventCounters,
     /// The kernel's counts for it when counting began.
     before: ThreadAccount,
     /// The kernel's counts for it when it began to end.
@@ -60,7 +60,7 @@ struct CountedThread {
 
 /// The state of the tracing thread.
 pub(super) struct ThreadTracer {
-    events: Vec<Event>,
+    events: Vec<RequestedEvent>,
     child: Pid,
     stop: Arc<AtomicBool>,
     ticker: Ticker,
@@ -81,7 +81,7 @@ impl ThreadTracer {
     /// Makes the calling thread the tracer of a process with one thread, which is counted from its next exec
     /// on.
     pub(super) fn seize(
-        events: Vec<Event>,
+        events: Vec<RequestedEvent>,
         child: Pid,
         privileges: Privileges,
         stop: Arc<AtomicBool>,
@@ -138,8 +138,8 @@ impl ThreadTracer {
     /// because its end is reported separately.
     fn handle(&mut self, waited: WaitResult) {
         let tid = waited.tid;
-        let stop = Stop::of(waited);
-        if stop == Stop::Ended {
+        let stop = PtraceStop::of(waited);
+        if stop == PtraceStop::Ended {
             return self.end(tid);
         }
         // A new thread stops by itself before it runs, whether or not its parent's stop was reported.
@@ -147,18 +147,18 @@ impl ThreadTracer {
             self.adopt(tid);
         }
         if let Some(thread) = self.living.get_mut(&tid) {
-            thread.has_stopped = stop == Stop::Group;
+            thread.has_stopped = stop == PtraceStop::Group;
         }
         match stop {
-            Stop::Group => {
+            PtraceStop::Group => {
                 // It stays stopped until SIGCONT.
                 let _ = ptrace::listen(tid);
                 return;
             }
-            Stop::Signal(signal) => return self.deliver(tid, signal),
-            Stop::Exec => self.exec(tid),
-            Stop::Exit => self.note_end(tid),
-            Stop::Ended | Stop::Trap | Stop::Birth => {}
+            PtraceStop::Signal(signal) => return self.deliver(tid, signal),
+            PtraceStop::Exec => self.exec(tid),
+            PtraceStop::Exit => self.note_end(tid),
+            PtraceStop::Ended | PtraceStop::Trap | PtraceStop::Birth => {}
         }
         let _ = ptrace::resume(tid, 0);
     }
@@ -174,7 +174,7 @@ impl ThreadTracer {
 
     /// Opens the counters of a thread.
     fn count(&mut self, pid: u32, tid: u32, from_exec: bool) -> Result<(), CountError> {
-        let counters = Counters::open(&self.events, Scope::Thread { tid, from_exec })?;
+        let counters = EventCounters::open(&self.events, CountedScope::Thread { tid, from_exec })?;
         if !from_exec {
             counters.enable();
         }
@@ -212,7 +212,7 @@ impl ThreadTracer {
             return;
         };
         let now = monotonic_ns();
-        let turns = thread_state::Files::open(thread.pid, tid).schedule().unwrap_or_default().turns;
+        let turns = thread_state::ThreadFiles::open(thread.pid, tid).schedule().unwrap_or_default().turns;
         // A thread that got a CPU once to restart the call, and once for this signal, has waited in that call
         // meanwhile. It may have made another call in between. Then the timeout of this one comes early,
         // which programs must expect. A call that began at another time waits for its whole timeout again.

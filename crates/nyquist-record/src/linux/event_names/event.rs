@@ -7,7 +7,7 @@ use super::selector::Selector;
 
 /// An event to count, as the user requested it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct RequestedEvent {
     /// Its name: as typed, or from the term `name`.
     pub name: String,
     /// The kernel's events to count. If there are several, the event's count is their sum.
@@ -15,14 +15,14 @@ pub struct Event {
     /// The modifiers, which restrict what is counted.
     pub modifiers: Modifiers,
     /// How often it is sampled, if the text contains that.
-    pub interval: Option<Interval>,
+    pub interval: Option<SampleInterval>,
     /// The factor that converts a count to `unit`.
     pub scale: f64,
     /// The unit of the count, if it is not a number of occurrences: `Joules`.
     pub unit: Option<String>,
 }
 
-impl Event {
+impl RequestedEvent {
     /// Whether it is a tracepoint of the kernel.
     pub fn is_tracepoint(&self) -> bool {
         self.selectors.iter().any(|selector| selector.kind == PERF_TYPE_TRACEPOINT)
@@ -36,7 +36,7 @@ impl Event {
 
 /// When an event is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interval {
+pub enum SampleInterval {
     /// Once in this many occurrences.
     Period(u64),
     /// This many times a second.

@@ -10,7 +10,7 @@ const NAMED: usize = 5;
 
 /// Why a name does not identify a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unclear {
+pub(super) enum FunctionNameError {
     /// No function matches.
     Missing,
     /// Several functions match: some of them, and how many more there are.
@@ -19,7 +19,7 @@ pub(super) enum Unclear {
 
 /// Finds the function that a name refers to, among symbols with their addresses. A whole name has priority
 /// over one without parameters and generic arguments, and that one over the last parts of a path.
-pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, Unclear> {
+pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, FunctionNameError> {
     let exact = symbols.iter().find(|(symbol, _)| symbol == name);
     let exact = exact.or_else(|| symbols.iter().find(|(symbol, _)| demangle(symbol) == name));
     if let Some(&(_, address)) = exact {
@@ -30,8 +30,8 @@ pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, Uncle
         let demangled = demangle(symbol);
         let fit = fit(&demangled, name);
         let of_fit = match fit {
-            Some(Fit::Whole) => &mut whole,
-            Some(Fit::LastParts) => &mut parts,
+            Some(NameMatch::Whole) => &mut whole,
+            Some(NameMatch::LastParts) => &mut parts,
             None => continue,
         };
         // If a name occurs twice, as in both symbol tables, the first symbol is listed.
@@ -41,27 +41,27 @@ pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, Uncle
     let mut addresses = found.keys();
     match (addresses.next(), addresses.next()) {
         (Some(&address), None) => Ok(address),
-        (None, _) => Err(Unclear::Missing),
+        (None, _) => Err(FunctionNameError::Missing),
         _ => {
             let more = found.len().saturating_sub(NAMED);
             // The symbol is listed as well, because a name with a comma cannot be used: commas separate
             // events.
             let named = |(symbol, demangled): &(&String, _)| format!("`{demangled}` ({symbol})");
-            Err(Unclear::Several(found.values().take(NAMED).map(named).collect(), more))
+            Err(FunctionNameError::Several(found.values().take(NAMED).map(named).collect(), more))
         }
     }
 }
 
 /// How a name matches a function's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fit {
+enum NameMatch {
     /// It is the whole name except for parameters and generic arguments.
     Whole,
     /// It is the last parts of the path.
     LastParts,
 }
 
-fn fit(demangled: &str, name: &str) -> Option<Fit> {
+fn fit(demangled: &str, name: &str) -> Option<NameMatch> {
     if demangled.contains(" [clone ") {
         // It is a part of another function, or a variant of it.
         return None;
@@ -72,7 +72,7 @@ fn fit(demangled: &str, name: &str) -> Option<Fit> {
         let before = whole.strip_suffix(name).filter(|before| !name.is_empty() && is_balanced(before))?;
         // The text before a blank is the return type.
         let is_whole = before.is_empty() || before.ends_with(' ');
-        is_whole.then_some(Fit::Whole).or(before.ends_with("::").then_some(Fit::LastParts))
+        is_whole.then_some(NameMatch::Whole).or(before.ends_with("::").then_some(NameMatch::LastParts))
     };
     [demangled, without_parameters, &plain].into_iter().find_map(fits)
 }
@@ -153,7 +153,7 @@ mod tests {
         ("_ZN3foo3barEv.cold", 11),
     ];
 
-    fn find(name: &str) -> Result<u64, Unclear> {
+    fn find(name: &str) -> Result<u64, FunctionNameError> {
         let symbols: Vec<_> = SYMBOLS.iter().map(|(symbol, at)| ((*symbol).to_owned(), Svma(*at))).collect();
         super::find(&symbols, name).map(|address| address.0)
     }
@@ -183,14 +183,18 @@ mod tests {
     #[test]
     fn what_fits_no_function_or_several_means_none() {
         for name in ["ib", "hr::fib", "bar", "", "int)", "::fib", "shop", "int, int)", "namespace)::hidden"] {
-            assert_eq!(find(name), Err(Unclear::Missing), "{name}");
+            assert_eq!(find(name), Err(FunctionNameError::Missing), "{name}");
         }
         let both = ["`shop::price(int)` (_ZN4shop5priceEi)", "`shop::price(int, int)` (_ZN4shop5priceEii)"];
         for name in ["price", "shop::price"] {
-            assert_eq!(find(name), Err(Unclear::Several(both.map(str::to_owned).to_vec(), 0)), "{name}");
+            assert_eq!(
+                find(name),
+                Err(FunctionNameError::Several(both.map(str::to_owned).to_vec(), 0)),
+                "{name}"
+            );
         }
         let many: Vec<_> = (0..9).map(|n| (format!("_ZN2n{n}1fEv"), Svma(n + 1))).collect();
-        let Err(Unclear::Several(named, more)) = super::find(&many, "f") else { panic!() };
+        let Err(FunctionNameError::Several(named, more)) = super::find(&many, "f") else { panic!() };
         assert_eq!((named.len(), more), (5, 4));
     }
 

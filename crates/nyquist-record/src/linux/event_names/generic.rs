@@ -14,7 +14,7 @@ use perf_event_open_sys::bindings::{
 
 /// An event that has a name on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Generic {
+pub struct GenericEvent {
     /// The name, and perf's other names for it.
     pub names: &'static [&'static str],
     /// `perf_event_attr.type`.
@@ -25,16 +25,16 @@ pub struct Generic {
     pub about: &'static str,
 }
 
-const fn software(names: &'static [&'static str], config: u32, about: &'static str) -> Generic {
-    Generic { names, kind: PERF_TYPE_SOFTWARE, config: config as u64, about }
+const fn software(names: &'static [&'static str], config: u32, about: &'static str) -> GenericEvent {
+    GenericEvent { names, kind: PERF_TYPE_SOFTWARE, config: config as u64, about }
 }
 
-const fn hardware(names: &'static [&'static str], config: u32, about: &'static str) -> Generic {
-    Generic { names, kind: PERF_TYPE_HARDWARE, config: config as u64, about }
+const fn hardware(names: &'static [&'static str], config: u32, about: &'static str) -> GenericEvent {
+    GenericEvent { names, kind: PERF_TYPE_HARDWARE, config: config as u64, about }
 }
 
 /// The events that the kernel counts itself.
-pub const SOFTWARE: &[Generic] = &[
+pub const SOFTWARE: &[GenericEvent] = &[
     software(&["task-clock"], PERF_COUNT_SW_TASK_CLOCK, "CPU time of the tasks, in ns"),
     software(&["cpu-clock"], PERF_COUNT_SW_CPU_CLOCK, "CPU time by each CPU's clock, in ns"),
     software(&["page-faults", "faults"], PERF_COUNT_SW_PAGE_FAULTS, "page faults, with or without a disk"),
@@ -66,7 +66,7 @@ pub const SOFTWARE: &[Generic] = &[
 ];
 
 /// The events that most CPUs count.
-pub const HARDWARE: &[Generic] = &[
+pub const HARDWARE: &[GenericEvent] = &[
     hardware(&["cycles", "cpu-cycles"], PERF_COUNT_HW_CPU_CYCLES, "CPU cycles"),
     hardware(&["instructions"], PERF_COUNT_HW_INSTRUCTIONS, "instructions that were completed"),
     hardware(

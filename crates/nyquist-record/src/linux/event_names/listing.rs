@@ -8,7 +8,7 @@ use super::user_probes;
 
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum EventGroup {
     /// The events that the kernel counts itself.
     Software,
     /// The events that most CPUs count.
@@ -25,9 +25,9 @@ pub enum Group {
 
 /// An event that can be named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedEvent {
     /// Its kind.
-    pub group: Group,
+    pub group: EventGroup,
     /// Its name.
     pub name: String,
     /// Its other names, if any.
@@ -39,9 +39,9 @@ pub struct Listed {
 }
 
 /// The events of this machine, group by group. If a file is given, its probes are added.
-pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<Listed> {
-    let generic = |group, events: &'static [generic::Generic]| {
-        events.iter().map(move |event| Listed {
+pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<ListedEvent> {
+    let generic = |group, events: &'static [generic::GenericEvent]| {
+        events.iter().map(move |event| ListedEvent {
             group,
             name: event.names[0].to_owned(),
             other_names: event.names[1..].iter().map(ToString::to_string).collect(),
@@ -49,25 +49,28 @@ pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<Listed> {
             selector: Some((event.kind, event.config)),
         })
     };
-    let cache = generic::listed_cache_events().map(|(name, about, config)| Listed {
+    let cache = generic::listed_cache_events().map(|(name, about, config)| ListedEvent {
         selector: Some((perf_event_open_sys::bindings::PERF_TYPE_HW_CACHE, config)),
-        ..named(Group::Cache, name, about)
+        ..named(EventGroup::Cache, name, about)
     });
     let units = sources.units().into_iter().flat_map(|unit| sources.unit_events(&unit));
-    let units = units.map(|event| named(Group::Unit, format!("{}/{}/", event.unit, event.name), event.terms));
+    let units =
+        units.map(|event| named(EventGroup::Unit, format!("{}/{}/", event.unit, event.name), event.terms));
     let groups = sources.tracepoint_groups().unwrap_or_default();
     let tracepoints = groups.into_iter().flat_map(|group| {
         let names = sources.tracepoints(&group).unwrap_or_default();
-        names.into_iter().map(move |name| named(Group::Tracepoint, format!("{group}:{name}"), String::new()))
+        names
+            .into_iter()
+            .map(move |name| named(EventGroup::Tracepoint, format!("{group}:{name}"), String::new()))
     });
     let probes = file.into_iter().flat_map(|path| {
         user_probes(path).into_iter().map(move |probe| {
             let name = format!("{}:{}:{}", path.display(), probe.provider, probe.name);
-            named(Group::UserProbe, name, String::new())
+            named(EventGroup::UserProbe, name, String::new())
         })
     });
-    let mut all: Vec<_> = generic(Group::Software, SOFTWARE)
-        .chain(generic(Group::Hardware, HARDWARE))
+    let mut all: Vec<_> = generic(EventGroup::Software, SOFTWARE)
+        .chain(generic(EventGroup::Hardware, HARDWARE))
         .chain(cache)
         .chain(units)
         .chain(tracepoints)
@@ -78,6 +81,6 @@ pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<Listed> {
     all
 }
 
-fn named(group: Group, name: String, about: String) -> Listed {
-    Listed { group, name, other_names: Vec::new(), about, selector: None }
+fn named(group: EventGroup, name: String, about: String) -> ListedEvent {
+    ListedEvent { group, name, other_names: Vec::new(), about, selector: None }
 }

@@ -30,9 +30,9 @@ mod tests;
 
 pub use closest::closest;
 pub use error::EventNameError;
-pub use event::{Event, Interval};
-pub use generic::{Generic, HARDWARE, SOFTWARE};
-pub use listing::{Group, Listed, listed};
+pub use event::{RequestedEvent, SampleInterval};
+pub use generic::{GenericEvent, HARDWARE, SOFTWARE};
+pub use listing::{EventGroup, ListedEvent, listed};
 pub use modifiers::Modifiers;
 pub use probe::{Probe, UserProbe, user_probes, user_probes_in_notes};
 pub use read::parse;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::function_name::{self, Unclear};
+use super::function_name::{self, FunctionNameError};
 use super::number::number;
 use nyquist_object::{Cursor, Elf, FileSource, Svma};
 use nyquist_symbols::demangle;
@@ -117,11 +117,11 @@ pub(super) fn function(path: &Path, text: &str) -> Result<Probe, NotFound> {
     };
     let symbols = functions(&elf);
     let address = function_name::find(&symbols, name).map_err(|unclear| match unclear {
-        Unclear::Missing => NotFound {
+        FunctionNameError::Missing => NotFound {
             reason: format!("{} has no function `{name}`", path.display()),
             names: symbols.iter().map(|(symbol, _)| demangle(symbol).into_owned()).collect(),
         },
-        Unclear::Several(named, more) => {
+        FunctionNameError::Several(named, more) => {
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
             let named = named.join(", ");
             format!("{} has several functions `{name}`: {named}{more}", path.display()).into()

@@ -10,7 +10,7 @@ use perf_event_open_sys::bindings::{
 
 use super::closest::closest;
 use super::error::EventNameError;
-use super::event::Event;
+use super::event::RequestedEvent;
 use super::modifiers::{LETTERS, Modifiers};
 use super::probe::{self, NotFound, Probe};
 use super::selector::Selector;
@@ -28,8 +28,8 @@ const TRACEFS_ADVICE: &str = "tracepoints take root, or a tracefs that you may r
 ///
 /// # Errors
 /// The first name that refers to nothing on this machine, with its position.
-pub fn parse(text: &str, sources: &EventSources) -> Result<Vec<Event>, EventNameError> {
-    let reader = Reader { text, sources };
+pub fn parse(text: &str, sources: &EventSources) -> Result<Vec<RequestedEvent>, EventNameError> {
+    let reader = EventListParser { text, sources };
     let mut events = Vec::new();
     let mut at = 0;
     loop {
@@ -45,14 +45,14 @@ pub fn parse(text: &str, sources: &EventSources) -> Result<Vec<Event>, EventName
     }
 }
 
-struct Reader<'a> {
+struct EventListParser<'a> {
     text: &'a str,
     sources: &'a EventSources,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EventListParser<'a> {
     /// The event that begins at a position, and its end: a comma or the end of the list.
-    fn event(&self, at: usize) -> Result<(Vec<Event>, usize), EventNameError> {
+    fn event(&self, at: usize) -> Result<(Vec<RequestedEvent>, usize), EventNameError> {
         let at = at + self.blanks(at);
         let rest = self.part(at..self.text.len());
         if rest.is_empty() || rest.starts_with(',') {
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An event with terms between two slashes, followed by modifiers with or without a colon.
-    fn with_terms(&self, at: usize, slash: usize) -> Result<(Vec<Event>, usize), EventNameError> {
+    fn with_terms(&self, at: usize, slash: usize) -> Result<(Vec<RequestedEvent>, usize), EventNameError> {
         let inside = self.part(slash + 1..self.text.len());
         let Some(close) = inside.find('/').map(|close| slash + 1 + close) else {
             let end = self.text.len();
@@ -133,7 +133,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The event of counting units, without its terms yet.
-    fn of_units(&self, at: Range<usize>, name: &str) -> Result<(Vec<Event>, Vec<String>), EventNameError> {
+    fn of_units(
+        &self,
+        at: Range<usize>,
+        name: &str,
+    ) -> Result<(Vec<RequestedEvent>, Vec<String>), EventNameError> {
         let head = self.part(at.clone());
         let units = self.sources.units_named(head);
         if units.is_empty() {
@@ -145,7 +149,7 @@ impl<'a> Reader<'a> {
         let selectors: Option<Vec<_>> = units.iter().map(|unit| self.selector(unit)).collect();
         let selectors =
             selectors.ok_or_else(|| self.error(at, "the kernel gives this counting unit no number"))?;
-        Ok((vec![Event { selectors, ..event(name.trim_end(), Selector::new(0, 0)) }], units))
+        Ok((vec![RequestedEvent { selectors, ..event(name.trim_end(), Selector::new(0, 0)) }], units))
     }
 
     fn selector(&self, unit: &str) -> Option<Selector> {
@@ -156,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An event without terms.
-    fn plain(&self, at: Range<usize>) -> Result<Vec<Event>, EventNameError> {
+    fn plain(&self, at: Range<usize>) -> Result<Vec<RequestedEvent>, EventNameError> {
         let text = self.part(at.clone());
         let (head, rest) = text.split_once(':').map_or((text, None), |(head, rest)| (head, Some(rest)));
         if let Some(mut events) = Self::generic(head).or_else(|| self.of_core(head)) {
@@ -188,13 +192,13 @@ impl<'a> Reader<'a> {
     }
 
     /// An event that has a name on every machine, or a number.
-    fn generic(head: &str) -> Option<Vec<Event>> {
+    fn generic(head: &str) -> Option<Vec<RequestedEvent>> {
         let (kind, config) = generic::find(head).or_else(|| Some((PERF_TYPE_RAW, raw(head)?)))?;
         Some(vec![event(head, Selector::new(kind, config))])
     }
 
     /// An event of the CPU's own counting unit, named without that unit.
-    fn of_core(&self, head: &str) -> Option<Vec<Event>> {
+    fn of_core(&self, head: &str) -> Option<Vec<RequestedEvent>> {
         let units = self.sources.core_units();
         let has = |unit: &String| self.sources.unit_file(unit, &format!("events/{head}")).is_some();
         let mut events = Vec::new();
@@ -210,17 +214,17 @@ impl<'a> Reader<'a> {
 
     /// On machines with several kinds of cores, a hardware event becomes one event for each kind, because
     /// each kind has its own counting unit (`PERF_PMU_TYPE_SHIFT`).
-    fn of_each_kind_of_core(&self, events: Vec<Event>) -> Vec<Event> {
+    fn of_each_kind_of_core(&self, events: Vec<RequestedEvent>) -> Vec<RequestedEvent> {
         let units = self.sources.core_units();
         let [_, _, ..] = &*units else { return events };
-        let split = |event: Event| match &*event.selectors {
+        let split = |event: RequestedEvent| match &*event.selectors {
             [one] if [PERF_TYPE_HARDWARE, PERF_TYPE_HW_CACHE].contains(&one.kind) => {
                 let of_unit = |unit: &String| {
                     let kind = self.sources.unit_kind(unit)?;
                     let mut selector = Selector { cpus: self.selector(unit)?.cpus, ..one.clone() };
                     selector.config[0] |= u64::from(kind) << 32;
                     let name = format!("{unit}/{}/", event.name);
-                    Some(Event { name, selectors: vec![selector], ..event.clone() })
+                    Some(RequestedEvent { name, selectors: vec![selector], ..event.clone() })
                 };
                 units.iter().filter_map(of_unit).collect()
             }
@@ -230,7 +234,12 @@ impl<'a> Reader<'a> {
     }
 
     /// A tracepoint, or all matching ones of a group; otherwise a probe in a library or program of that name.
-    fn tracepoints(&self, at: &Range<usize>, group: &str, rest: &str) -> Result<Vec<Event>, EventNameError> {
+    fn tracepoints(
+        &self,
+        at: &Range<usize>,
+        group: &str,
+        rest: &str,
+    ) -> Result<Vec<RequestedEvent>, EventNameError> {
         let head = at.start..at.start + group.len();
         let groups = match self.sources.tracepoint_groups() {
             Ok(groups) => groups,
@@ -265,7 +274,7 @@ impl<'a> Reader<'a> {
             let id = id.map_err(|error| self.no_tracefs(name_at.clone(), &error))?;
             let suffix = if letters.is_empty() { String::new() } else { format!(":{letters}") };
             let found = event(&format!("{group}:{name}{suffix}"), Selector::new(PERF_TYPE_TRACEPOINT, id));
-            Ok(Event { modifiers, ..found })
+            Ok(RequestedEvent { modifiers, ..found })
         };
         wanted.into_iter().map(tracepoint).collect()
     }
@@ -282,7 +291,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A place in a program or library: `FILE:FUNCTION` or `FILE:PROVIDER:PROBE`.
-    fn in_file(&self, at: Range<usize>) -> Result<Vec<Event>, EventNameError> {
+    fn in_file(&self, at: Range<usize>) -> Result<Vec<RequestedEvent>, EventNameError> {
         let text = self.part(at.clone());
         let folders = text.rfind('/').map_or(0, |slash| slash + 1);
         let Some(colon) = text[folders..].find(':').map(|colon| folders + colon) else {
@@ -310,7 +319,7 @@ impl<'a> Reader<'a> {
             self.error(place_at, reason).similar(closest(place, names.iter().map(String::as_str)))
         })?;
         let selectors = probes.into_iter().map(|probe| of_probe(kind, probe)).collect();
-        Ok(vec![Event { selectors, ..event(text, Selector::new(kind, 0)) }])
+        Ok(vec![RequestedEvent { selectors, ..event(text, Selector::new(kind, 0)) }])
     }
 
     fn unknown(&self, at: Range<usize>) -> EventNameError {
@@ -331,8 +340,8 @@ impl<'a> Reader<'a> {
 }
 
 /// An event with one selector.
-fn event(name: &str, selector: Selector) -> Event {
-    Event {
+fn event(name: &str, selector: Selector) -> RequestedEvent {
+    RequestedEvent {
         name: name.to_owned(),
         selectors: vec![selector],
         modifiers: Modifiers::default(),

@@ -4,21 +4,21 @@ use std::ops::Range;
 
 use super::closest::closest;
 use super::error::EventNameError;
-use super::event::{Event, Interval};
+use super::event::{RequestedEvent, SampleInterval};
 use super::number::number;
 use super::selector::Selector;
 use super::sources::EventSources;
 
 /// A text between commas, and its position in the whole text.
 #[derive(Clone, Debug)]
-struct Term<'t> {
+struct EventTerm<'t> {
     name: &'t str,
     value: Option<&'t str>,
     at: Range<usize>,
 }
 
 /// The terms in `text[at]`.
-fn terms(text: &str, at: Range<usize>) -> Vec<Term<'_>> {
+fn terms(text: &str, at: Range<usize>) -> Vec<EventTerm<'_>> {
     let inside = text.get(at.clone()).unwrap_or_default();
     let mut start = at.start;
     let mut found = Vec::new();
@@ -27,7 +27,7 @@ fn terms(text: &str, at: Range<usize>) -> Vec<Term<'_>> {
         if !term.trim().is_empty() {
             let (name, value) =
                 term.split_once('=').map_or((term, None), |(name, value)| (name, Some(value)));
-            found.push(Term { name: name.trim(), value: value.map(str::trim), at: start..end });
+            found.push(EventTerm { name: name.trim(), value: value.map(str::trim), at: start..end });
         }
         start = end + 1;
     }
@@ -37,7 +37,7 @@ fn terms(text: &str, at: Range<usize>) -> Vec<Term<'_>> {
 /// Applies the terms at a position to an event. `units` are its counting units. A generic event has none, and
 /// accepts only `name`, `period` and `freq`.
 pub(super) fn apply(
-    event: &mut Event,
+    event: &mut RequestedEvent,
     units: &[String],
     (text, at): (&str, Range<usize>),
     sources: &EventSources,
@@ -63,7 +63,11 @@ pub(super) fn apply(
 }
 
 /// Handles the terms that are unknown to the kernel. Returns whether this is one.
-fn apply_common(event: &mut Event, term: &Term<'_>, text: &str) -> Result<bool, EventNameError> {
+fn apply_common(
+    event: &mut RequestedEvent,
+    term: &EventTerm<'_>,
+    text: &str,
+) -> Result<bool, EventNameError> {
     let fail = |reason: &str| EventNameError::new(text, term.at.clone(), reason);
     let count = || {
         let value = term.value.and_then(number).filter(|value| (1..1 << 63).contains(value));
@@ -74,15 +78,15 @@ fn apply_common(event: &mut Event, term: &Term<'_>, text: &str) -> Result<bool, 
             let name = term.value.filter(|name| !name.is_empty());
             name.ok_or_else(|| fail("needs a name behind `=`"))?.clone_into(&mut event.name);
         }
-        "period" => event.interval = Some(Interval::Period(count()?)),
-        "freq" => event.interval = Some(Interval::Frequency(count()?)),
+        "period" => event.interval = Some(SampleInterval::Period(count()?)),
+        "freq" => event.interval = Some(SampleInterval::Frequency(count()?)),
         _ => return Ok(false),
     }
     Ok(true)
 }
 
 /// Copies the unit and the scale of the count from sysfs, if the term is an event that has them.
-fn describe(event: &mut Event, units: &[String], name: &str, sources: &EventSources) {
+fn describe(event: &mut RequestedEvent, units: &[String], name: &str, sources: &EventSources) {
     let Some(unit) = units.first() else { return };
     let file = |kind: &str| sources.unit_file(unit, &format!("events/{name}.{kind}"));
     if let Some(scale) = file("scale").and_then(|scale| scale.parse().ok()).filter(|it: &f64| it.is_finite())

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use super::*;
 
 /// A fake machine, whose folders are removed at the end.
-struct Machine {
+struct FakeMachine {
     root: PathBuf,
     sources: EventSources,
 }
 
-impl Machine {
+impl FakeMachine {
     fn new(name: &str, files: &[(&str, &str)]) -> Self {
         let root = std::env::temp_dir().join(format!("nyquist-events-{name}-{}", std::process::id()));
         for (file, content) in files {
@@ -52,11 +52,11 @@ impl Machine {
         )
     }
 
-    fn parse(&self, text: &str) -> Vec<Event> {
+    fn parse(&self, text: &str) -> Vec<RequestedEvent> {
         parse(text, &self.sources).unwrap_or_else(|error| panic!("{text}: {error:?}"))
     }
 
-    fn one(&self, text: &str) -> Event {
+    fn one(&self, text: &str) -> RequestedEvent {
         let mut events = self.parse(text);
         assert_eq!(events.len(), 1, "{text}");
         events.remove(0)
@@ -69,19 +69,19 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for FakeMachine {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }
 }
 
-fn selected(event: &Event) -> Vec<(u32, [u64; 3])> {
+fn selected(event: &RequestedEvent) -> Vec<(u32, [u64; 3])> {
     event.selectors.iter().map(|selector| (selector.kind, selector.config)).collect()
 }
 
 #[test]
 fn generic_and_raw_events_are_understood() {
-    let machine = Machine::usual("generic");
+    let machine = FakeMachine::usual("generic");
     let events = machine.parse("cycles:u, page-faults,r1a8:kpp,LLC-loads");
     let numbers: Vec<_> =
         events.iter().map(|event| (selected(event)[0].0, selected(event)[0].1[0])).collect();
@@ -94,7 +94,7 @@ fn generic_and_raw_events_are_understood() {
 
 #[test]
 fn terms_set_the_fields_of_a_unit() {
-    let machine = Machine::usual("terms");
+    let machine = FakeMachine::usual("terms");
     let check =
         |text, expected: &[(u32, [u64; 3])]| assert_eq!(selected(&machine.one(text)), expected, "{text}");
     check("cpu/event=0x13c,umask=1/", &[(4, [0x1_0000_013c, 0, 0])]);
@@ -107,7 +107,7 @@ fn terms_set_the_fields_of_a_unit() {
 
 #[test]
 fn what_a_unit_counts_has_its_scale() {
-    let machine = Machine::usual("scale");
+    let machine = FakeMachine::usual("scale");
     let event = machine.one("power/energy-pkg/");
     assert_eq!((event.scale, event.unit.as_deref()), (0.25, Some("Joules")));
     assert_eq!(event.selectors[0].cpus, Some(vec![0]));
@@ -116,18 +116,18 @@ fn what_a_unit_counts_has_its_scale() {
 
 #[test]
 fn periods_frequencies_and_names_are_terms() {
-    let machine = Machine::usual("period");
+    let machine = FakeMachine::usual("period");
     let event = machine.one("cycles/period=1000,name=mine/u");
-    assert_eq!((event.interval, &*event.name), (Some(Interval::Period(1000)), "mine"));
+    assert_eq!((event.interval, &*event.name), (Some(SampleInterval::Period(1000)), "mine"));
     assert!(event.modifiers.exclude_kernel);
-    assert_eq!(machine.one("cpu/event=1,freq=99/").interval, Some(Interval::Frequency(99)));
+    assert_eq!(machine.one("cpu/event=1,freq=99/").interval, Some(SampleInterval::Frequency(99)));
     let events = machine.parse("cpu/event=1,umask=2/,cs");
     assert_eq!(events.len(), 2);
 }
 
 #[test]
 fn tracepoints_are_found_by_name_and_pattern() {
-    let machine = Machine::usual("tracepoints");
+    let machine = FakeMachine::usual("tracepoints");
     let event = machine.one("sched:sched_switch:u");
     assert_eq!((selected(&event), &*event.name), (vec![(2, [314, 0, 0])], "sched:sched_switch:u"));
     let names: Vec<_> = machine.parse("sched:*").into_iter().map(|event| event.name).collect();
@@ -136,7 +136,7 @@ fn tracepoints_are_found_by_name_and_pattern() {
 
 #[test]
 fn functions_of_files_are_probes() {
-    let machine = Machine::usual("probes");
+    let machine = FakeMachine::usual("probes");
     if probe::file_named("libc").is_none() {
         return;
     }
@@ -155,7 +155,7 @@ fn functions_of_files_are_probes() {
 
 #[test]
 fn a_wrong_name_is_pointed_at() {
-    let machine = Machine::usual("wrong");
+    let machine = FakeMachine::usual("wrong");
     let check = |text: &str, wrong: &str, reason: &str, similar: &[&str]| {
         let (found, error) = machine.refused(text);
         assert_eq!(found, wrong, "{text}: {error:?}");
@@ -170,7 +170,7 @@ fn a_wrong_name_is_pointed_at() {
 
 #[test]
 fn wrong_terms_and_tracepoints_are_pointed_at() {
-    let machine = Machine::usual("wrong-terms");
+    let machine = FakeMachine::usual("wrong-terms");
     let check = |text: &str, wrong: &str, reason: &str, similar: &[&str]| {
         let (found, error) = machine.refused(text);
         assert_eq!(found, wrong, "{text}: {error:?}");
@@ -196,7 +196,7 @@ fn wrong_terms_and_tracepoints_are_pointed_at() {
 
 #[test]
 fn each_kind_of_core_counts_by_itself() {
-    let machine = Machine::new(
+    let machine = FakeMachine::new(
         "hybrid",
         &[
             ("devices/cpu_core/type", "4\n"),
@@ -223,11 +223,11 @@ fn a_machine_that_shows_nothing_is_said_to() {
 
 #[test]
 fn listed_names_are_understood() {
-    let machine = Machine::usual("listed");
+    let machine = FakeMachine::usual("listed");
     let list = listed(&machine.sources, None);
     for event in list.iter().filter(|event| event.name != "cpu/needs-more/") {
         machine.one(&event.name);
     }
-    let tracepoints: Vec<_> = list.iter().filter(|it| it.group == Group::Tracepoint).collect();
+    let tracepoints: Vec<_> = list.iter().filter(|it| it.group == EventGroup::Tracepoint).collect();
     assert_eq!(tracepoints.len(), 2);
 }

@@ -28,7 +28,7 @@ const NOT_READY: usize = 32;
 
 /// The enabled control file of a program.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(super) struct ControlFile {
     file: Arc<File>,
     /// How many rings existed before the recording.
     first: u32,
@@ -40,7 +40,7 @@ pub(super) struct Control {
     pub(super) is_cut: bool,
 }
 
-impl Control {
+impl ControlFile {
     /// Enables the markers of a process. Returns `None` if it has none.
     pub(super) fn switch_on(pid: Pid) -> io::Result<Option<Self>> {
         find(pid)?.map(Self::of_file).transpose()
@@ -104,7 +104,7 @@ impl Control {
     }
 }
 
-impl Drop for Control {
+impl Drop for ControlFile {
     fn drop(&mut self) {
         // Nothing more will be read.
         let _ = self.set_state(control::OFF);
@@ -183,12 +183,12 @@ mod tests {
         file.write_all_at(&bytes, control::ring_at(number)).unwrap();
     }
 
-    fn switched_on(file: &File) -> (Control, Rings) {
+    fn switched_on(file: &File) -> (ControlFile, Rings) {
         let again = at_once(true).open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
-        (Control::of_file(again).unwrap(), Rings::new(&Budget::default()))
+        (ControlFile::of_file(again).unwrap(), Rings::new(&Budget::default()))
     }
 
-    fn read(control: &mut Control, rings: &mut Rings) -> usize {
+    fn read(control: &mut ControlFile, rings: &mut Rings) -> usize {
         let mut events = Vec::new();
         control.poll(rings, false);
         rings.read(&mut events, false);
@@ -219,7 +219,7 @@ mod tests {
         let file = control_file(0);
         let (_control, _) = switched_on(&file);
         let again = at_once(true).open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
-        assert!(Control::of_file(again).is_err());
+        assert!(ControlFile::of_file(again).is_err());
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
     fn markers_take_no_more_than_their_memory() {
         let file = control_file(0);
         let again = at_once(true).open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
-        let (mut control, mut rings) = (Control::of_file(again).unwrap(), Rings::new(&Budget::new(100)));
+        let (mut control, mut rings) = (ControlFile::of_file(again).unwrap(), Rings::new(&Budget::new(100)));
         set_word(&file, control::RINGS, 2).unwrap();
         put_ring(&file, 0, 4096);
         put_ring(&file, 1, 4096);

@@ -35,7 +35,7 @@ const PAUSES: u32 = 16;
 
 /// The folder.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct MarkerFolder {
     path: PathBuf,
     held: HeldFolder,
     owner: u32,
@@ -49,7 +49,7 @@ pub(super) struct Folder {
     next_scan: Instant,
 }
 
-impl Folder {
+impl MarkerFolder {
     /// Makes a folder for a single user.
     pub(super) fn create(owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
@@ -153,7 +153,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for MarkerFolder {
     fn drop(&mut self) {
         self.held.remove(MAX_ENTRIES);
     }
@@ -199,7 +199,7 @@ mod tests {
         let place = TestFolder::new("removal");
         fs::create_dir(place.0.join("canary")).unwrap();
         fs::write(place.0.join("canary/file"), b"").unwrap();
-        let folder = Folder::create_in(&place.0, None).unwrap();
+        let folder = MarkerFolder::create_in(&place.0, None).unwrap();
         assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o7777, 0o700);
         fs::write(folder.path().join("1.nyqmark"), b"").unwrap();
         symlink(place.0.join("canary"), folder.path().join("link")).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn folders_in_the_folder_are_left_alone() {
         let place = TestFolder::new("inner");
-        let folder = Folder::create_in(&place.0, None).unwrap();
+        let folder = MarkerFolder::create_in(&place.0, None).unwrap();
         let (path, inner) = (folder.path().to_owned(), folder.path().join("inner"));
         fs::create_dir(&inner).unwrap();
         fs::write(inner.join("file"), b"").unwrap();
@@ -228,7 +228,7 @@ mod tests {
         for replace in replacements {
             fs::create_dir_all(place.0.join("canary")).unwrap();
             fs::write(place.0.join("canary/file"), b"").unwrap();
-            let folder = Folder::create_in(&place.0, None).unwrap();
+            let folder = MarkerFolder::create_in(&place.0, None).unwrap();
             fs::write(folder.path().join("1.nyqmark"), b"").unwrap();
             let path = folder.path().to_owned();
             fs::rename(&path, place.0.join("moved")).unwrap();
@@ -246,14 +246,14 @@ mod tests {
         let place = TestFolder::new("link");
         let link = place.0.join("link");
         symlink(&place.0, &link).unwrap();
-        assert!(Folder::create_in(&link, None).is_err());
+        assert!(MarkerFolder::create_in(&link, None).is_err());
         assert_eq!(place.names().len(), 1 + 1, "the link, and what is seen through it");
     }
 
     #[test]
     fn files_not_the_owners_own_are_not_opened() {
         let place = TestFolder::new("files");
-        let folder = Folder::create_in(&place.0, None).unwrap();
+        let folder = MarkerFolder::create_in(&place.0, None).unwrap();
         let (mut rings, path) = (Rings::new(&Budget::default()), folder.path().to_owned());
         let canary = place.0.join("canary");
         fs::write(&canary, b"as it was").unwrap();
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn files_that_never_become_rings_are_seldom_read() {
         let place = TestFolder::new("many");
-        let mut folder = Folder::create_in(&place.0, None).unwrap();
+        let mut folder = MarkerFolder::create_in(&place.0, None).unwrap();
         let mut rings = Rings::new(&Budget::default());
         for number in 0..4000 {
             fs::write(folder.path().join(format!("{number}.nyqmark")), b"").unwrap();
@@ -290,8 +290,8 @@ mod tests {
     #[test]
     fn only_folders_of_dead_recorders_are_removed() {
         let place = TestFolder::new("stale");
-        let living = Folder::create_in(&place.0, None).unwrap();
-        let dead = Folder::create_in(&place.0, None).unwrap();
+        let living = MarkerFolder::create_in(&place.0, None).unwrap();
+        let dead = MarkerFolder::create_in(&place.0, None).unwrap();
         fs::write(dead.path().join("1.nyqmark"), b"").unwrap();
         // As after kill -9: the lock is released, the folder stays.
         let name = dead.path().file_name().unwrap().to_owned();
@@ -302,7 +302,7 @@ mod tests {
             fs::create_dir(place.0.join(other)).unwrap();
             fs::set_permissions(place.0.join(other), PermissionsExt::from_mode(mode)).unwrap();
         }
-        let next = Folder::create_in(&place.0, None).unwrap();
+        let next = MarkerFolder::create_in(&place.0, None).unwrap();
         assert!(!place.0.join(name).exists());
         assert!(living.path().exists() && next.path().exists());
         drop((living, next));

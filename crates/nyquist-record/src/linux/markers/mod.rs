@@ -25,11 +25,11 @@ use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
 use nyquist_perf::Budget;
 use nyquist_tracing::protocol::DIR_VARIABLE;
 
-use control::Control;
-use folder::Folder;
+use control::ControlFile;
+use folder::MarkerFolder;
 use rings::Rings;
 
-pub use summary::Summary;
+pub use summary::MarkerSummary;
 
 use crate::linux::Companion;
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
@@ -42,40 +42,43 @@ const IDLE: Duration = Duration::from_millis(50);
 
 /// Reads the markers of the recorded programs.
 #[derive(Debug)]
-pub struct Markers {
-    shared: Arc<Mutex<Shared>>,
+pub struct MarkerReader {
+    shared: Arc<Mutex<ReaderState>>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    source: Source,
+struct ReaderState {
+    source: RingLocation,
     rings: Rings,
     events: Vec<Event>,
 }
 
 /// Where rings are found.
 #[derive(Debug)]
-enum Source {
-    Folder(Folder),
-    Control(Control),
+enum RingLocation {
+    Folder(MarkerFolder),
+    Control(ControlFile),
 }
 
-impl Markers {
+impl MarkerReader {
     /// Makes a folder for the markers of a command. It belongs to the user (uid and gid) that the command
     /// runs as. The memory of the markers is charged to `budget`.
     pub fn for_command(owner: Option<(u32, u32)>, budget: &Budget) -> io::Result<Self> {
-        Self::start(Source::Folder(Folder::create(owner)?), budget)
+        Self::start(RingLocation::Folder(MarkerFolder::create(owner)?), budget)
     }
 
     /// Enables the markers of a running process. Returns `None` if it has none.
     pub fn attach(pid: Pid, budget: &Budget) -> io::Result<Option<Self>> {
-        Control::switch_on(pid)?.map(|control| Self::start(Source::Control(control), budget)).transpose()
+        ControlFile::switch_on(pid)?
+            .map(|control| Self::start(RingLocation::Control(control), budget))
+            .transpose()
     }
 
-    fn start(source: Source, budget: &Budget) -> io::Result<Self> {
-        let shared = Arc::new(Mutex::new(Shared { source, rings: Rings::new(budget), events: Vec::new() }));
+    fn start(source: RingLocation, budget: &Budget) -> io::Result<Self> {
+        let shared =
+            Arc::new(Mutex::new(ReaderState { source, rings: Rings::new(budget), events: Vec::new() }));
         let stop = Arc::new(event_counter()?);
         let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("nyquist-markers".to_owned());
@@ -86,20 +89,20 @@ impl Markers {
     /// The environment variable that passes the folder to the command.
     pub fn variable(&self) -> Option<(OsString, OsString)> {
         match &lock(&self.shared).source {
-            Source::Folder(folder) => Some((DIR_VARIABLE.into(), folder.path().into())),
-            Source::Control(_) => None,
+            RingLocation::Folder(folder) => Some((DIR_VARIABLE.into(), folder.path().into())),
+            RingLocation::Control(_) => None,
         }
     }
 
     /// Appends the remaining markers when the recording has ended, and returns the counts. Markers that ended
     /// before `since` are not part of the recording.
-    pub fn finish(mut self, events: &mut Vec<Event>) -> Summary {
+    pub fn finish(mut self, events: &mut Vec<Event>) -> MarkerSummary {
         self.end();
         let mut shared = lock(&self.shared);
         shared.read(true);
-        let Shared { source, rings, events: read } = &mut *shared;
+        let ReaderState { source, rings, events: read } = &mut *shared;
         let mut summary = rings.finish(read);
-        if let Source::Control(control) = source {
+        if let RingLocation::Control(control) = source {
             summary.cut += u64::from(control.is_cut);
         }
         events.append(read);
@@ -112,7 +115,7 @@ impl Markers {
     }
 
     fn end(&mut self) {
-        if let Source::Control(control) = &lock(&self.shared).source {
+        if let RingLocation::Control(control) = &lock(&self.shared).source {
             control.stop();
         }
         signal(self.stop.as_fd());
@@ -123,7 +126,7 @@ impl Markers {
     }
 }
 
-impl Companion for Markers {
+impl Companion for MarkerReader {
     /// Notes the mappings of the recorded processes: a file of samply's protocol is found by its mapping.
     fn notice(&mut self, event: &Event) {
         if let EventKind::Map(mapping) = &event.kind {
@@ -138,19 +141,19 @@ impl Companion for Markers {
     }
 }
 
-impl Drop for Markers {
+impl Drop for MarkerReader {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Shared {
+impl ReaderState {
     /// Reads what is available; returns whether there was anything.
     fn read(&mut self, last: bool) -> bool {
         let before = self.events.len();
         match &mut self.source {
-            Source::Folder(folder) => folder.scan(&mut self.rings, last),
-            Source::Control(control) => control.poll(&mut self.rings, last),
+            RingLocation::Folder(folder) => folder.scan(&mut self.rings, last),
+            RingLocation::Control(control) => control.poll(&mut self.rings, last),
         }
         self.rings.read(&mut self.events, last);
         self.events.len() > before
@@ -159,14 +162,14 @@ impl Shared {
     /// A descriptor that becomes readable when there is something to read, while there is nothing.
     fn awaited(&mut self) -> Option<RawFd> {
         match &mut self.source {
-            Source::Folder(folder) => folder.awaited(),
-            Source::Control(_) => None,
+            RingLocation::Folder(folder) => folder.awaited(),
+            RingLocation::Control(_) => None,
         }
     }
 }
 
 /// Drains the rings until it is stopped. It sleeps until a folder has a file.
-fn read_on(shared: &Mutex<Shared>, stop: &OwnedFd) {
+fn read_on(shared: &Mutex<ReaderState>, stop: &OwnedFd) {
     let mut poll = PollSet::default();
     let stop = poll.add(stop.as_raw_fd());
     let first_file = poll.add(-1);
@@ -183,6 +186,6 @@ fn read_on(shared: &Mutex<Shared>, stop: &OwnedFd) {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<ReaderState>) -> MutexGuard<'_, ReaderState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -49,7 +49,7 @@ pub(super) enum Readability {
 
 /// Why a ring is not read.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum RingRefusal {
     /// It is not ready, or cannot be opened.
     NotYet,
     /// It is not a ring of markers, or the folder does not own it.
@@ -60,25 +60,25 @@ pub(super) enum Refusal {
 
 impl Ring {
     /// Opens the ring at an offset in a file, if its capacity is at most `most` bytes.
-    pub(super) fn open(file: Arc<File>, at: u64, most: u64, ids: &mut Ids) -> Result<Self, Refusal> {
-        let header = read_header(&file, at).map_err(|_| Refusal::NotYet)?;
+    pub(super) fn open(file: Arc<File>, at: u64, most: u64, ids: &mut Ids) -> Result<Self, RingRefusal> {
+        let header = read_header(&file, at).map_err(|_| RingRefusal::NotYet)?;
         // Still empty: the program writes these bytes last.
         if header[..8] == [0; 8] {
-            return Err(Refusal::NotYet);
+            return Err(RingRefusal::NotYet);
         }
-        let header = FileHeader::parse(&header).ok_or(Refusal::NoMarkers)?;
+        let header = FileHeader::parse(&header).ok_or(RingRefusal::NoMarkers)?;
         if header.capacity > most {
-            return Err(Refusal::NoMarkers);
+            return Err(RingRefusal::NoMarkers);
         }
         let pid = match ids.process(header.pid, header.pid_namespace) {
             IdOwner::Is(pid) => pid,
-            IdOwner::No => return Err(Refusal::UnknownProcess),
-            IdOwner::NotYet => return Err(Refusal::NotYet),
+            IdOwner::No => return Err(RingRefusal::UnknownProcess),
+            IdOwner::NotYet => return Err(RingRefusal::NotYet),
         };
         // Root may have given up its rights since.
-        let owner = file.metadata().map_err(|_| Refusal::NotYet)?.uid();
+        let owner = file.metadata().map_err(|_| RingRefusal::NotYet)?.uid();
         if owner != 0 && !proc::may_be_users(pid.0, owner) {
-            return Err(Refusal::UnknownProcess);
+            return Err(RingRefusal::UnknownProcess);
         }
         Ok(Self {
             file,

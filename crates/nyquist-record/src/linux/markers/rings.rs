@@ -7,8 +7,8 @@ use nyquist_convert::event::{Event, Mapping, Timestamp};
 use nyquist_convert::marker_file::OpenIntervals;
 
 use super::ids::Ids;
-use super::ring::{Readability, Refusal, Ring};
-use super::summary::Summary;
+use super::ring::{Readability, Ring, RingRefusal};
+use super::summary::MarkerSummary;
 use super::text::{self, TextFile};
 use nyquist_perf::{Budget, Charge};
 
@@ -88,9 +88,9 @@ impl Rings {
         }
         match Ring::open(file, at, most, &mut self.ids) {
             Ok(ring) => self.read.push(ring),
-            Err(Refusal::NotYet) => return RingState::NotYet,
-            Err(Refusal::NoMarkers) => self.refuse(),
-            Err(Refusal::UnknownProcess) => self.unknown_processes += 1,
+            Err(RingRefusal::NotYet) => return RingState::NotYet,
+            Err(RingRefusal::NoMarkers) => self.refuse(),
+            Err(RingRefusal::UnknownProcess) => self.unknown_processes += 1,
         }
         RingState::Settled
     }
@@ -122,12 +122,12 @@ impl Rings {
     }
 
     /// Adds the intervals that have no end, and returns the counts.
-    pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> Summary {
+    pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> MarkerSummary {
         let before = events.len();
         std::mem::take(&mut self.open).finish(events);
         self.markers += (events.len() - before) as u64;
         let sum = |count: fn(&Ring) -> u64| self.read.iter().map(count).fold(0, u64::saturating_add);
-        Summary {
+        MarkerSummary {
             markers: self.markers,
             lost: sum(|ring| ring.lost),
             unreadable: sum(Ring::unreadable)

@@ -2,7 +2,7 @@
 
 /// The counts of the marker reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct MarkerSummary {
     /// Markers that were read.
     pub markers: u64,
     /// Records that programs dropped because there was no room.

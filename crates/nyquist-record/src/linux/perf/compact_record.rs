@@ -37,7 +37,7 @@ pub(super) fn compact(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use nyquist_perf::{Body, ReadFormat, RecordFormat, UserStackCopy, parse_record};
+    use nyquist_perf::{ReadFormat, RecordBody, RecordFormat, UserStackCopy, parse_record};
 
     use super::*;
     use crate::linux::arch;
@@ -90,7 +90,7 @@ pub(super) mod tests {
     pub(crate) fn stack_of<'a>(bytes: &'a [u8], format: &RecordFormat) -> UserStackCopy<'a> {
         let record = parse_record(bytes, format).unwrap();
         match record.body {
-            Body::Sample(sample) => sample.user_stack.unwrap(),
+            RecordBody::Sample(sample) => sample.user_stack.unwrap(),
             other => panic!("{other:?}"),
         }
     }
@@ -122,7 +122,8 @@ pub(super) mod tests {
             let whole = sample(&format, 3, true, 4096, 16);
             let short = shortened(&whole, &format);
             let [whole, short] = [&whole, &short].map(|bytes| parse_record(bytes, &format).unwrap());
-            let (Body::Sample(mut whole_sample), Body::Sample(short_sample)) = (whole.body, short.body)
+            let (RecordBody::Sample(mut whole_sample), RecordBody::Sample(short_sample)) =
+                (whole.body, short.body)
             else {
                 panic!("no samples")
             };

@@ -52,12 +52,12 @@ pub(crate) struct DrainParameters {
 pub(crate) struct Drainer {
     /// The rings of each CPU, with the sideband rings first.
     pub(crate) rings: Vec<RingSource>,
-    copier: Copier,
+    copier: RecordCopier,
 }
 
 /// Copies records out of rings.
 #[derive(Debug)]
-struct Copier {
+struct RecordCopier {
     draining: DrainParameters,
     layout: SampleLayout,
     /// The layouts of samples of additional events that contain fewer or more fields.
@@ -83,7 +83,7 @@ impl Drainer {
     ) -> Self {
         let format = draining.format;
         let pool = Pool::of(draining.buffers, BUFFER_BYTES);
-        let copier = Copier {
+        let copier = RecordCopier {
             draining,
             layout: SampleLayout::new(&format, arch::perf::STACK_POINTER),
             other_layouts: [SampleFields::NoPeriod, SampleFields::Count]
@@ -155,7 +155,7 @@ impl Drainer {
     }
 }
 
-impl Copier {
+impl RecordCopier {
     /// Copies out of a ring its first record and all following ones older than `until`. Returns `None` if no
     /// memory is left.
     fn ring(&mut self, ring: &mut Ring, need: Need, until: Option<u64>) -> Option<()> {

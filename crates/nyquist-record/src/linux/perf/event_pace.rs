@@ -4,7 +4,7 @@
 
 use std::os::fd::AsFd as _;
 
-use super::events::Events;
+use super::events::OpenedEvents;
 use crate::linux::sys::event;
 use crate::random::Random;
 
@@ -51,7 +51,7 @@ impl EventPace {
     }
 
     /// Changes the periods if it is time to.
-    pub(crate) fn change(&mut self, events: &Events, now_ns: u64) {
+    pub(crate) fn change(&mut self, events: &OpenedEvents, now_ns: u64) {
         if now_ns < self.next_ns {
             return;
         }

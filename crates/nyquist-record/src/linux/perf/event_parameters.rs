@@ -6,20 +6,20 @@ use nyquist_perf::file::WrittenEvent;
 use nyquist_perf::{AttrFlags, EventAttr, ReadFormat, SampleType};
 
 use super::attr::{CommonAttr, Reach, SamplingParameters, Trigger, clock, sampling, sideband, totals};
-use super::events::{Events, Role};
-use super::outcome::Outcome;
+use super::events::{OpenedEvents, Role};
+use super::outcome::PerfOutcome;
 use crate::linux::sys::event::perf_event_attr;
 
 /// The parameters with which the events were opened.
 #[derive(Debug)]
 pub(crate) struct EventParameters {
     pub(crate) common: CommonAttr,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: PerfOutcome,
 }
 
 impl EventParameters {
     /// The events, with the ids of all that were opened. Queries the kernel for each.
-    pub(crate) fn events(&self, events: &Events) -> io::Result<Vec<WrittenEvent>> {
+    pub(crate) fn events(&self, events: &OpenedEvents) -> io::Result<Vec<WrittenEvent>> {
         let mut written = Vec::new();
         let sidebands = [Role::Sideband, Role::LazySideband];
         for role in [Role::Sampling, Role::Clock, Role::Totals].into_iter().chain(sidebands) {

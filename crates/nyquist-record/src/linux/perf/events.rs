@@ -12,11 +12,11 @@ use crate::linux::sys::poll::PollSet;
 
 /// All events of a recording.
 #[derive(Debug, Default)]
-pub(crate) struct Events {
+pub(crate) struct OpenedEvents {
     fds: Vec<OwnedFd>,
     /// The role of each event.
     roles: Vec<Role>,
-    counters: Vec<Counter>,
+    counters: Vec<CpuTimeCounter>,
     additional: Vec<OpenAdditionalEvent>,
     /// Whether the events are read as groups of one or more members.
     grouped: bool,
@@ -55,7 +55,7 @@ pub(crate) enum Role {
 
 /// An event that counts the CPU time of a thread on a CPU, including all its descendants.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counter {
+pub(crate) struct CpuTimeCounter {
     /// The index of its event.
     place: usize,
     /// The index of the event that samples the same thread on the same CPU.
@@ -82,7 +82,7 @@ pub(crate) struct OpenAdditionalEvent {
     wanted_hz: Option<u64>,
 }
 
-impl Events {
+impl OpenedEvents {
     /// Contains no events yet. `grouped` sets whether they are read as groups.
     pub(crate) fn new(grouped: bool) -> Self {
         Self { grouped, ..Self::default() }
@@ -150,7 +150,7 @@ impl Events {
             self.add(clock, Role::Clock);
         }
         let place = self.add(totals, Role::Totals);
-        self.counters.push(Counter { place, sampling, id, tid, cpu });
+        self.counters.push(CpuTimeCounter { place, sampling, id, tid, cpu });
         Ok(ThreadEvents { sampling, totals: place })
     }
 
@@ -174,7 +174,7 @@ impl Events {
     }
 
     /// The events that count CPU time.
-    pub(crate) fn counters(&self) -> &[Counter] {
+    pub(crate) fn counters(&self) -> &[CpuTimeCounter] {
         &self.counters
     }
 
@@ -226,7 +226,7 @@ impl Events {
     }
 
     /// Whether the thread of a counter and all its descendants have ended.
-    pub(crate) fn has_ended(&self, counter: &Counter) -> bool {
+    pub(crate) fn has_ended(&self, counter: &CpuTimeCounter) -> bool {
         let Some(fd) = self.raw_fd(counter.place) else { return false };
         let mut poll = PollSet::default();
         let place = poll.add(fd);
@@ -234,7 +234,7 @@ impl Events {
     }
 
     /// The CPU time that a counter has counted, with all events that inherited it, in nanoseconds.
-    pub(crate) fn read(&self, counter: &Counter) -> io::Result<u64> {
+    pub(crate) fn read(&self, counter: &CpuTimeCounter) -> io::Result<u64> {
         Ok(self.read_first(counter.place)?[0])
     }
 

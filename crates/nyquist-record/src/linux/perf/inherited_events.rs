@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use nyquist_perf::abi::record;
-use nyquist_perf::{Body, Header, RecordFormat, SampleLayout, Task, parse_record};
+use nyquist_perf::{Header, RecordBody, RecordFormat, SampleLayout, Task, parse_record};
 
 /// The thread whose birth or end a record reports.
 pub(crate) fn task(record: &[u8], format: &RecordFormat) -> Option<Task> {
     match parse_record(record, format).ok()?.body {
-        Body::Fork(task) | Body::Exit(task) => Some(task),
+        RecordBody::Fork(task) | RecordBody::Exit(task) => Some(task),
         _ => None,
     }
 }

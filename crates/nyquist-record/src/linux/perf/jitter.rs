@@ -5,7 +5,7 @@
 
 use std::os::fd::AsFd as _;
 
-use super::events::Events;
+use super::events::OpenedEvents;
 use crate::linux::sys::event;
 use crate::random::Random;
 
@@ -56,7 +56,7 @@ impl Jitter {
 
     /// Changes the intervals on all CPUs, each differently, if it is time to. `written` is the number of
     /// bytes written to the rings.
-    pub(crate) fn change(&mut self, events: &Events, written: impl FnOnce() -> u64, now_ns: u64) {
+    pub(crate) fn change(&mut self, events: &OpenedEvents, written: impl FnOnce() -> u64, now_ns: u64) {
         if now_ns < self.next_ns || !self.turns(written(), now_ns) {
             return;
         }

@@ -50,5 +50,5 @@ pub use attr::Trigger;
 pub use open::Perf;
 pub(crate) use open::requested_cpus;
 pub use open_error::{EventRefusal, OpenError};
-pub use outcome::{AttachSummary, Coverage, Notice, Outcome};
-pub use recording::{Recording, Summary};
+pub use outcome::{AttachSummary, Coverage, Notice, PerfOutcome};
+pub use recording::{PerfRecording, PerfSummary};

@@ -23,16 +23,16 @@ use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
 use super::open_error::OpenError;
 use super::opener::{OpenEvents, Opener, cpus_may_be_watched, open_error};
-use super::outcome::{Coverage, Notice, Outcome};
+use super::outcome::{Coverage, Notice, PerfOutcome};
 use super::outer_stacks::OuterStacks as _;
-use super::reader::{Reader, ReaderEnd};
-use super::recording::{InitialState, Recording};
-use super::scope::Scope;
+use super::reader::{ReaderEnd, RingReader};
+use super::recording::{InitialState, PerfRecording};
+use super::scope::RecordedScope;
 use super::sideband_throttle::SidebandThrottle;
 use super::totals::ThreadTotals;
 use crate::cpu_list::format_cpu_list;
-use crate::linux::cgroup::{self, Leaf};
-use crate::linux::options::{CallGraph, Options, Target};
+use crate::linux::cgroup::{self, LeafGroup};
+use crate::linux::options::{CallGraph, Options, RecordingTarget};
 use crate::linux::recorded_event::RecordedEvent;
 use crate::linux::ring_limits::{AttachCost, AttachMethod, Copies, Rights, RingLimits, RingPlan};
 use crate::linux::stop::StopHandle;
@@ -50,12 +50,12 @@ const MAX_RATE_HZ: u32 = 20_000;
 /// Opened events with their rings, ready to record.
 #[derive(Debug)]
 pub struct Perf {
-    target: Target,
+    target: RecordingTarget,
     options: Options,
-    outcome: Outcome,
+    outcome: PerfOutcome,
     opened: OpenEvents,
     filter: Filter,
-    group: Option<Group>,
+    group: Option<RecordedGroup>,
     /// Hundreds of busy threads would leave this one little time to attach to them, and their work until then
     /// would not be recorded.
     preference: Option<Preference>,
@@ -63,9 +63,9 @@ pub struct Perf {
 
 /// The control group that is recorded.
 #[derive(Debug)]
-enum Group {
+enum RecordedGroup {
     /// The group of the command, which is removed when this is dropped.
-    Leaf(Leaf),
+    Leaf(LeafGroup),
     /// A group that already existed.
     Named(PathBuf),
 }
@@ -73,18 +73,18 @@ enum Group {
 impl Perf {
     /// Opens the events and maps their rings.
     ///
-    /// A machine that allows less yields a reduced recording, and [`Outcome::notices`] lists what is missing.
+    /// A machine that allows less yields a reduced recording, and [`PerfOutcome::notices`] lists what is missing.
     /// Fails only if no event can be opened, no ring can be mapped, or the target does not exist.
-    pub fn open(target: Target, options: &Options) -> Result<Self, OpenError> {
+    pub fn open(target: RecordingTarget, options: &Options) -> Result<Self, OpenError> {
         limits::raise_descriptor_limit();
-        let preference = matches!(target, Target::Attach(_)).then(Preference::of_this_thread);
+        let preference = matches!(target, RecordingTarget::Attach(_)).then(Preference::of_this_thread);
         let mut options = options.clone();
         if !limits::tracepoints_are_permitted() {
             options.events.retain(|event| !event.is_optional());
         }
         let mut notices = Vec::new();
         let rate_hz = allowed_rate(options.rate_hz, &mut notices);
-        let machine = Machine::new(&options, rate_hz)?;
+        let machine = TargetOpener::new(&options, rate_hz)?;
         let OpenTarget { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
         machine.notice_rings(opened.plan, &mut notices);
         let (features, plan) = (opened.common.features, opened.plan);
@@ -99,7 +99,7 @@ impl Perf {
                 is_root: users::is_root(),
             });
         }
-        let outcome = Outcome {
+        let outcome = PerfOutcome {
             coverage,
             attached: opened.attached,
             trigger: features.trigger,
@@ -118,7 +118,7 @@ impl Perf {
     }
 
     /// What the machine allowed.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &PerfOutcome {
         &self.outcome
     }
 
@@ -128,7 +128,7 @@ impl Perf {
     }
 
     /// Starts recording: running processes at once, a child when it calls exec.
-    pub fn record(mut self) -> Result<Recording, OpenError> {
+    pub fn record(mut self) -> Result<PerfRecording, OpenError> {
         let common = self.opened.common;
         let format = self.perf_decoder();
         let (watched, jitter) = (self.watched(), self.jitter());
@@ -139,7 +139,7 @@ impl Perf {
         let sideband_throttle = (!pairs.is_empty()).then(|| SidebandThrottle::new(pairs));
         let events = Arc::new(self.opened.events);
         let event_pace = EventPace::new(events.paced(), monotonic_ns());
-        let reader = start_thread(Reader {
+        let reader = start_thread(RingReader {
             events: Arc::clone(&events),
             scheduler,
             stop: Arc::clone(&stop),
@@ -158,7 +158,7 @@ impl Perf {
         let enabled = if from_exec { Ok(()) } else { events.enable() };
         drop(self.preference);
         let processes = describe(&running_processes(&self.target, self.group.as_ref()));
-        let recording = Recording {
+        let recording = PerfRecording {
             initial: Some(InitialState { time, processes, kernel: common.features.kernel }),
             chunks,
             format,
@@ -167,14 +167,14 @@ impl Perf {
             stop: StopHandle { counter: stop },
             events,
             counts_time: self.outcome.coverage != Coverage::Cpus,
-            leaf: self.group.and_then(Group::leaf),
+            leaf: self.group.and_then(RecordedGroup::leaf),
             outer_stacks: Some(outer_stacks),
             received: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
             parameters: EventParameters { common, outcome: self.outcome },
         };
-        enabled.map_err(|source| open_error(source, Scope::Everyone))?;
+        enabled.map_err(|source| open_error(source, RecordedScope::Everyone))?;
         Ok(recording)
     }
 
@@ -218,17 +218,17 @@ impl Perf {
     /// The processes whose end ends the recording.
     fn watched(&self) -> Vec<u32> {
         match &self.target {
-            Target::Child(pid) => vec![pid.0],
-            Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
-            Target::System | Target::Cgroup(_) => Vec::new(),
+            RecordingTarget::Child(pid) => vec![pid.0],
+            RecordingTarget::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
+            RecordingTarget::System | RecordingTarget::Cgroup(_) => Vec::new(),
         }
     }
 
     /// The processes whose CPU time is counted thread by thread.
     fn threads_to_count(&self) -> Vec<Pid> {
         match (&self.target, self.outcome.coverage) {
-            (Target::Child(pid), Coverage::Threads) => vec![*pid],
-            (Target::Attach(pids), Coverage::Threads) => pids.clone(),
+            (RecordingTarget::Child(pid), Coverage::Threads) => vec![*pid],
+            (RecordingTarget::Attach(pids), Coverage::Threads) => pids.clone(),
             _ => Vec::new(),
         }
     }
@@ -260,8 +260,8 @@ impl Perf {
     }
 }
 
-impl Group {
-    fn leaf(self) -> Option<Leaf> {
+impl RecordedGroup {
+    fn leaf(self) -> Option<LeafGroup> {
         match self {
             Self::Leaf(leaf) => Some(leaf),
             Self::Named(_) => None,
@@ -269,17 +269,17 @@ impl Group {
     }
 }
 
-fn start_thread(reader: Reader) -> Result<JoinHandle<ReaderEnd>, OpenError> {
+fn start_thread(reader: RingReader) -> Result<JoinHandle<ReaderEnd>, OpenError> {
     let thread = thread::Builder::new().name("nyquist-reader".into());
     thread.spawn(move || reader.run()).map_err(system_error("no thread can be started"))
 }
 
 /// The processes that run before the first record.
-fn running_processes(target: &Target, group: Option<&Group>) -> Vec<u32> {
+fn running_processes(target: &RecordingTarget, group: Option<&RecordedGroup>) -> Vec<u32> {
     match (target, group) {
-        (Target::Child(_), _) => Vec::new(),
-        (Target::Attach(pids), _) => proc::families(pids),
-        (_, Some(Group::Named(folder))) => cgroup::processes(folder),
+        (RecordingTarget::Child(_), _) => Vec::new(),
+        (RecordingTarget::Attach(pids), _) => proc::families(pids),
+        (_, Some(RecordedGroup::Named(folder))) => cgroup::processes(folder),
         _ => proc::all_processes().collect(),
     }
 }
@@ -299,12 +299,12 @@ fn describe(pids: &[u32]) -> Vec<EventKind> {
 struct OpenTarget {
     opened: OpenEvents,
     filter: Filter,
-    group: Option<Group>,
+    group: Option<RecordedGroup>,
     coverage: Coverage,
 }
 
 /// The parameters of all events, and the limits of the machine.
-struct Machine {
+struct TargetOpener {
     cpus: Vec<u32>,
     rate_hz: u32,
     context_switches: bool,
@@ -314,7 +314,7 @@ struct Machine {
     additional_events: Vec<RecordedEvent>,
 }
 
-impl Machine {
+impl TargetOpener {
     fn new(options: &Options, rate_hz: u32) -> Result<Self, OpenError> {
         let cpus = requested_cpus(&options.cpus)?;
         let limits = RingLimits {
@@ -332,17 +332,17 @@ impl Machine {
         Ok(Self { cpus, rate_hz, context_switches, call_graph, limits, additional_events })
     }
 
-    fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
+    fn open(&self, target: &RecordingTarget, notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
         match target {
-            Target::Child(pid) => self.open_child(*pid, notices),
-            Target::Attach(pids) => self.open_running(pids, notices),
-            Target::System => Ok(OpenTarget {
-                opened: self.open_events(Scope::Everyone)?,
+            RecordingTarget::Child(pid) => self.open_child(*pid, notices),
+            RecordingTarget::Attach(pids) => self.open_running(pids, notices),
+            RecordingTarget::System => Ok(OpenTarget {
+                opened: self.open_events(RecordedScope::Everyone)?,
                 filter: Filter::All,
                 group: None,
                 coverage: Coverage::Cpus,
             }),
-            Target::Cgroup(path) => self.open_group(path),
+            RecordingTarget::Cgroup(path) => self.open_group(path),
         }
     }
 
@@ -360,23 +360,23 @@ impl Machine {
                 Err(error) => error.to_string(),
             };
             if limits::may_see_everything()
-                && let Ok(opened) = self.open_events(Scope::Everyone)
+                && let Ok(opened) = self.open_events(RecordedScope::Everyone)
             {
                 notices.push(Notice::NoGroup { reason });
                 let filter = Filter::Family([pid].into());
                 return Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus });
             }
         }
-        let opened = self.open_events(Scope::Child(pid))?;
+        let opened = self.open_events(RecordedScope::Child(pid))?;
         Ok(OpenTarget { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
     }
 
     fn open_leaf(&self, pid: Pid) -> Result<OpenTarget, OpenError> {
-        let made = Leaf::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf));
+        let made = LeafGroup::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf));
         let leaf = made.map_err(system_error("no control group can be made"))?;
-        let opened = self.open_events(Scope::Group(leaf.file().as_fd()))?;
+        let opened = self.open_events(RecordedScope::Group(leaf.file().as_fd()))?;
         let filter = Filter::FromExec(pid);
-        Ok(OpenTarget { opened, filter, group: Some(Group::Leaf(leaf)), coverage: Coverage::Group })
+        Ok(OpenTarget { opened, filter, group: Some(RecordedGroup::Leaf(leaf)), coverage: Coverage::Group })
     }
 
     fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<OpenTarget, OpenError> {
@@ -385,7 +385,7 @@ impl Machine {
         }
         let family = proc::families(pids);
         let sees_cpus = self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu));
-        let opener = self.opener(Scope::Running(pids))?;
+        let opener = self.opener(RecordedScope::Running(pids))?;
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
         let separate_clock = opener.has_separate_clock();
@@ -407,7 +407,7 @@ impl Machine {
             }
             Some(AttachMethod::Cpus) => {
                 notices.push(Notice::ManyThreads { threads, events: cost.events() });
-                let opened = self.open_events(Scope::Everyone)?;
+                let opened = self.open_events(RecordedScope::Everyone)?;
                 let filter = Filter::Family(family.into_iter().map(Pid).collect());
                 Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus })
             }
@@ -418,16 +418,16 @@ impl Machine {
     fn open_group(&self, path: &Path) -> Result<OpenTarget, OpenError> {
         let no_group = |source| OpenError::NoSuchGroup { path: path.to_owned(), source };
         let (folder, file): (PathBuf, File) = cgroup::open(path).map_err(no_group)?;
-        let opened = self.open_events(Scope::Group(file.as_fd()))?;
-        let group = Some(Group::Named(folder));
+        let opened = self.open_events(RecordedScope::Group(file.as_fd()))?;
+        let group = Some(RecordedGroup::Named(folder));
         Ok(OpenTarget { opened, filter: Filter::All, group, coverage: Coverage::Group })
     }
 
-    fn open_events(&self, scope: Scope<'_>) -> Result<OpenEvents, OpenError> {
+    fn open_events(&self, scope: RecordedScope<'_>) -> Result<OpenEvents, OpenError> {
         self.opener(scope)?.open_all(&self.limits)
     }
 
-    fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
+    fn opener<'a>(&'a self, scope: RecordedScope<'a>) -> Result<Opener<'a>, OpenError> {
         let common = CommonAttr {
             features: Features::ALL,
             reach: scope.reach(),

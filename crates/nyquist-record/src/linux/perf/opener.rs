@@ -12,12 +12,12 @@ use super::additional_events;
 use super::attr::{
     CommonAttr, Features, Reach, SamplingParameters, Trigger, clock, sampling, sideband, totals,
 };
-use super::events::{Events, Role, Sampler, ThreadEvents};
+use super::events::{OpenedEvents, Role, Sampler, ThreadEvents};
 use super::open_error::{Hint, OpenError};
 use super::outcome::AttachSummary;
 use super::pace::wake_at;
 use super::ring_source::RingSource;
-use super::scope::Scope;
+use super::scope::RecordedScope;
 use super::sideband_throttle::SidebandPair;
 
 use crate::linux::options::CallGraph;
@@ -33,7 +33,7 @@ use crate::pool::Need;
 /// Events and rings.
 #[derive(Debug)]
 pub(crate) struct OpenEvents {
-    pub(crate) events: Events,
+    pub(crate) events: OpenedEvents,
     pub(crate) rings: Vec<RingSource>,
     /// The sideband events that can alternate.
     pub(crate) sidebands: Vec<SidebandPair>,
@@ -71,7 +71,7 @@ const WAKE_ADDITIONAL: usize = 1 << 20;
 
 /// Opens events with the features that the kernel grants.
 pub(crate) struct Opener<'a> {
-    scope: Scope<'a>,
+    scope: RecordedScope<'a>,
     /// The thread whose events own the rings, if threads are recorded.
     first: u32,
     common: CommonAttr,
@@ -85,14 +85,14 @@ pub(crate) struct Opener<'a> {
 impl<'a> Opener<'a> {
     /// Probes what the kernel grants on all CPUs: requests everything, and less after every refusal.
     pub(crate) fn probe(
-        scope: Scope<'a>,
+        scope: RecordedScope<'a>,
         common: CommonAttr,
         cpus: &'a [u32],
         (rate_hz, additional_events): (u32, &'a [RecordedEvent]),
     ) -> Result<Self, OpenError> {
         let first = match scope {
             // A process can live on when its main thread has ended.
-            Scope::Running(_) => proc::living_thread(scope.pid()),
+            RecordedScope::Running(_) => proc::living_thread(scope.pid()),
             _ => scope.pid().0,
         };
         let units = CoreUnits::of_machine();
@@ -136,7 +136,7 @@ impl<'a> Opener<'a> {
 
     /// `is_unlimited` is whether there is memory for all optional rings.
     fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<OpenEvents, OpenError> {
-        let events = Events::new(self.common.needs_separate_clock());
+        let events = OpenedEvents::new(self.common.needs_separate_clock());
         let mut opened = OpenEvents {
             events,
             rings: Vec::new(),
@@ -152,7 +152,7 @@ impl<'a> Opener<'a> {
         for cpu in self.cpus {
             rings.push(self.open_cpu(&mut opened, *cpu, plan, batches)?);
         }
-        if let Scope::Running(pids) = self.scope {
+        if let RecordedScope::Running(pids) = self.scope {
             self.open_threads(&mut opened, pids, &rings)?;
         }
         Ok(opened)
@@ -217,7 +217,7 @@ impl<'a> Opener<'a> {
         let opening = self.additional_opening(cpu, plan);
         let mut ring_at = None;
         for (index, recorded) in self.additional_events.iter().enumerate() {
-            if matches!(self.scope, Scope::Child(_)) && recorded.event.is_probe() {
+            if matches!(self.scope, RecordedScope::Child(_)) && recorded.event.is_probe() {
                 return Err(OpenError::ProbeWithoutGroup { event: recorded.event.name.clone() });
             }
             let opened_events = opening.open(recorded, subject);
@@ -246,7 +246,7 @@ impl<'a> Opener<'a> {
                     }
                 };
                 let counts = self.common.has_additional_event_counts();
-                let of_thread = matches!(self.scope, Scope::Running(_)) && !recorded.event.is_probe();
+                let of_thread = matches!(self.scope, RecordedScope::Running(_)) && !recorded.event.is_probe();
                 let added = opened.events.add_additional(
                     event,
                     (index, recorded),
@@ -431,7 +431,7 @@ struct CpuRings {
 }
 
 /// Converts the kernel's refusal to open an event into an error.
-pub(crate) fn open_error(source: io::Error, scope: Scope<'_>) -> OpenError {
+pub(crate) fn open_error(source: io::Error, scope: RecordedScope<'_>) -> OpenError {
     let by_cpu = scope.reach() == Reach::Cpu;
     match source.raw_os_error() {
         Some(libc::ESRCH) => OpenError::NoSuchProcess { pid: scope.pid() },

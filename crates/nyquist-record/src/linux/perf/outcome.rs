@@ -33,7 +33,7 @@ pub struct AttachSummary {
 
 /// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct PerfOutcome {
     /// What was attached to, thread by thread.
     pub attached: Option<AttachSummary>,
     /// What the events cover.

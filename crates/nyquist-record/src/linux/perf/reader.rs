@@ -8,7 +8,7 @@ use nyquist_convert::event::{Event, Timestamp};
 
 use super::drain_scheduler::DrainScheduler;
 use super::event_pace::EventPace;
-use super::events::Events;
+use super::events::OpenedEvents;
 use super::jitter::Jitter;
 use super::ring_source::RingSource;
 use super::sideband_throttle::SidebandThrottle;
@@ -35,8 +35,8 @@ const POOL_RETRY_MS: u32 = 2;
 const EXIT_CHECK_MS: u32 = 100;
 
 /// The state of the reading thread.
-pub(crate) struct Reader {
-    pub(crate) events: Arc<Events>,
+pub(crate) struct RingReader {
+    pub(crate) events: Arc<OpenedEvents>,
     pub(crate) scheduler: DrainScheduler,
     pub(crate) stop: Arc<OwnedFd>,
     /// The processes whose end ends the recording; empty if it does not depend on processes.
@@ -103,7 +103,7 @@ impl WaitSet {
     }
 }
 
-impl Reader {
+impl RingReader {
     /// Drains the rings until the recording ends, then switches the events off and drains what is left.
     pub(crate) fn run(mut self) -> ReaderEnd {
         // A late reader loses samples, and it needs the CPU for a moment only.

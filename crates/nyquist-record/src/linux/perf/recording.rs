@@ -15,18 +15,18 @@ use nyquist_perf::file::WrittenEvent;
 use super::active_outer_stacks::ActiveOuterStacks;
 use super::drain::FilledBuffer;
 use super::event_parameters::EventParameters;
-use super::events::Events;
+use super::events::OpenedEvents;
 use super::outer_stacks::OuterStacks as _;
 use super::reader::ReaderEnd;
-use crate::linux::cgroup::Leaf;
+use crate::linux::cgroup::LeafGroup;
 use crate::linux::kernel;
 use crate::linux::stop::{EndReason, StopHandle};
 use crate::pool::BufferWriter;
-use crate::{Chunk, Source};
+use crate::{Chunk, ChunkSource};
 
 /// A running recording: an iterator over the recorded chunks. Dropping it ends it.
 #[derive(Debug)]
-pub struct Recording {
+pub struct PerfRecording {
     pub(crate) initial: Option<InitialState>,
     pub(crate) chunks: Receiver<Vec<FilledBuffer>>,
     /// Buffers that were received from the reader and not returned yet.
@@ -35,12 +35,12 @@ pub struct Recording {
     pub(crate) reader: Option<JoinHandle<ReaderEnd>>,
     pub(crate) end: Option<(EndReason, bool)>,
     pub(crate) stop: StopHandle,
-    pub(crate) events: Arc<Events>,
+    pub(crate) events: Arc<OpenedEvents>,
     pub(crate) parameters: EventParameters,
     /// Whether the counts of the events are the CPU time of the recorded processes.
     pub(crate) counts_time: bool,
     /// The command's own control group.
-    pub(crate) leaf: Option<Leaf>,
+    pub(crate) leaf: Option<LeafGroup>,
     /// Finds the parts of stacks that their copies lack, until the reader has ended.
     pub(super) outer_stacks: Option<ActiveOuterStacks>,
     /// A chunk that others must precede.
@@ -69,7 +69,7 @@ impl InitialState {
 
 /// The summary of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct PerfSummary {
     /// Why it ended.
     pub reason: EndReason,
     /// The CPU time of all threads together, user and kernel, in nanoseconds, as counted by the events;
@@ -79,7 +79,7 @@ pub struct Summary {
     pub left_running: bool,
 }
 
-impl Iterator for Recording {
+impl Iterator for PerfRecording {
     type Item = Chunk;
 
     fn next(&mut self) -> Option<Chunk> {
@@ -106,7 +106,7 @@ impl Iterator for Recording {
     }
 }
 
-impl Source for Recording {
+impl ChunkSource for PerfRecording {
     fn apply_feedback(&self, feedback: &StackCopyFeedback) {
         if let Some(stacks) = &self.outer_stacks {
             stacks.apply_feedback(feedback);
@@ -114,7 +114,7 @@ impl Source for Recording {
     }
 }
 
-impl Recording {
+impl PerfRecording {
     /// A handle that ends the recording before the process ends.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
@@ -146,12 +146,12 @@ impl Recording {
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
     /// If the events cannot be read any more, their sums are 0, because the recorded samples are worth more
     /// than the sums.
-    pub fn finish(mut self) -> Summary {
+    pub fn finish(mut self) -> PerfSummary {
         self.join();
         let (reason, threads_live) = self.end.unwrap_or((EndReason::Stopped, false));
-        let live = self.leaf.as_ref().map_or(threads_live && self.counts_time, Leaf::has_processes);
+        let live = self.leaf.as_ref().map_or(threads_live && self.counts_time, LeafGroup::has_processes);
         let total_ns = self.events.total().unwrap_or_default();
-        Summary {
+        PerfSummary {
             reason,
             total_cpu_time_ns: self.counts_time.then_some(total_ns),
             left_running: live && reason == EndReason::Exited,
@@ -175,7 +175,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for PerfRecording {
     fn drop(&mut self) {
         self.join();
     }

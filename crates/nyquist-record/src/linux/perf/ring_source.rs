@@ -4,7 +4,7 @@ use crate::linux::sys::ring::Ring;
 use crate::pool::Need;
 
 /// A ring, and the events whose records wake its reader, by their indices in
-/// [`Events`](super::events::Events).
+/// [`OpenedEvents`](super::events::OpenedEvents).
 #[derive(Debug)]
 pub(crate) struct RingSource {
     pub(crate) ring: Ring,

@@ -9,7 +9,7 @@ use crate::linux::sys::event::Subject;
 
 /// The threads that are recorded.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Scope<'a> {
+pub(super) enum RecordedScope<'a> {
     /// A process from its next exec on, with all its descendants.
     Child(Pid),
     /// All threads of running processes, of all their descendants, and of all future ones.
@@ -20,7 +20,7 @@ pub(super) enum Scope<'a> {
     Everyone,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> RecordedScope<'a> {
     pub(super) fn reach(self) -> Reach {
         match self {
             Self::Child(_) => Reach::Thread { from_exec: true },

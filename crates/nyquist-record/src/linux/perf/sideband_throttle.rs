@@ -5,7 +5,7 @@
 //! processes, each with thirty mappings, by 25 %. While records keep coming, other events therefore replace
 //! these. Their records cause no wake-up, and the reader reads them by the clock.
 
-use super::events::Events;
+use super::events::OpenedEvents;
 use super::ring_source::RingSource;
 
 /// How often the rings are read while nothing wakes the reader.
@@ -16,7 +16,7 @@ const QUIET_NS: u64 = 20_000_000;
 /// has a few.
 const MANY_ROUNDS: u32 = 8;
 
-/// The sideband events on one CPU, by their indices in [`Events`].
+/// The sideband events on one CPU, by their indices in [`OpenedEvents`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SidebandPair {
     /// Each record of this one wakes the reader.
@@ -57,7 +57,7 @@ impl SidebandThrottle {
     }
 
     /// Notes a round of draining, and whether it found sideband records.
-    pub(crate) fn note_round(&mut self, found: bool, now: u64, events: &Events) {
+    pub(crate) fn note_round(&mut self, found: bool, now: u64, events: &OpenedEvents) {
         let next = self.next(found, now);
         // Both are enabled for a moment, so that no record is lost. A record may come twice, which changes
         // nothing.
@@ -92,7 +92,7 @@ impl SidebandThrottle {
         }
     }
 
-    fn switch(&self, events: &Events, of: impl Fn(&SidebandPair) -> (usize, usize)) {
+    fn switch(&self, events: &OpenedEvents, of: impl Fn(&SidebandPair) -> (usize, usize)) {
         for pair in &self.pairs {
             let (on, off) = of(pair);
             events.switch(on, off);
@@ -114,7 +114,7 @@ mod tests {
     /// Runs rounds, each at a time in ms. Checks at which of them the reader begins or ends to read by the
     /// clock.
     fn check(rounds: impl IntoIterator<Item = (u64, bool)>, expected: &[u64]) {
-        let events = Events::new(false);
+        let events = OpenedEvents::new(false);
         let mut throttle = SidebandThrottle::new(Vec::new());
         let mut changes = Vec::new();
         for (at, found) in rounds {

@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
-use nyquist_perf::{Body, RecordFormat, parse_record};
+use nyquist_perf::{RecordBody, RecordFormat, parse_record};
 
-use super::events::{Counter, Events};
+use super::events::{CpuTimeCounter, OpenedEvents};
 use crate::linux::proc;
 
 /// What is known of the threads' CPU time while they are recorded.
@@ -43,7 +43,7 @@ impl EndedThreads {
     /// Notes a record with the count of an inherited counter.
     pub(crate) fn note(&mut self, read: &[u8]) {
         let Ok(record) = parse_record(read, &self.format) else { return };
-        let Body::Read(read) = record.body else { return };
+        let RecordBody::Read(read) = record.body else { return };
         if let (Some(counter), Some(id)) = (read.counters.iter().last(), record.id.id) {
             *self.by_counter.entry(id).or_default() += counter.value;
         }
@@ -72,7 +72,7 @@ impl ThreadTotals {
 
     /// The CPU time of the threads that live now, if it can be determined. Call it before the events are
     /// disabled.
-    pub(crate) fn of_living(&self, events: &Events) -> Vec<LivingThread> {
+    pub(crate) fn of_living(&self, events: &OpenedEvents) -> Vec<LivingThread> {
         // Reading every process takes longer than all else at the end of a recording.
         if self.roots.is_empty() || !self.on_all_cpus || events.all_have_ended() {
             return Vec::new();
@@ -93,7 +93,7 @@ impl ThreadTotals {
     /// separated from theirs.
     pub(crate) fn finish(
         &self,
-        events: &Events,
+        events: &OpenedEvents,
         ended_threads: &EndedThreads,
         living: Vec<LivingThread>,
         time: Timestamp,
@@ -133,7 +133,7 @@ impl ThreadTotals {
 }
 
 /// The CPU time of a counter's own thread, if none of its descendants lives.
-fn own_time(events: &Events, ended: &EndedThreads, counter: &Counter) -> Option<u64> {
+fn own_time(events: &OpenedEvents, ended: &EndedThreads, counter: &CpuTimeCounter) -> Option<u64> {
     let all = events.read(counter).ok()?;
     let of_children = ended.by_counter.get(&counter.id).copied().unwrap_or_default();
     Some(all.saturating_sub(of_children)).filter(|own| *own > 0)

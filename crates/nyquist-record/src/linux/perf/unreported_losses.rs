@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use nyquist_convert::event::{Event, EventKind, Timestamp};
-use nyquist_perf::{Body, RecordFormat, parse_record};
+use nyquist_perf::{RecordBody, RecordFormat, parse_record};
 
 /// The losses on each CPU, as reported in records.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl UnreportedLosses {
     /// Notes a record of losses.
     pub(crate) fn note(&mut self, lost: &[u8]) {
         let Ok(record) = parse_record(lost, &self.format) else { return };
-        if let (Body::Lost(lost), Some(cpu)) = (record.body, record.id.cpu) {
+        if let (RecordBody::Lost(lost), Some(cpu)) = (record.body, record.id.cpu) {
             let reported = self.reported.entry(cpu).or_default();
             *reported = reported.saturating_add(lost.records);
         }
@@ -38,7 +38,7 @@ impl UnreportedLosses {
     /// Notes a record of losses of additional events.
     pub(crate) fn note_additional(&mut self, lost: &[u8]) {
         let Ok(record) = parse_record(lost, &self.format) else { return };
-        if let Body::Lost(lost) = record.body {
+        if let RecordBody::Lost(lost) = record.body {
             self.additional_reported = self.additional_reported.saturating_add(lost.records);
         }
     }

@@ -1,7 +1,7 @@
 //! Handles Ctrl-Z, which the recorder and the command both receive: the tracer stops last, because without it
 //! no signal is delivered.
 
-use super::task::{Activity, Task};
+use super::tracee::{Activity, Tracee};
 use super::tracer::Tracer;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::process::group_of;
@@ -27,7 +27,7 @@ impl Tracer {
     /// Whether all traced threads in this process's group have stopped, except those that are ending.
     fn group_has_stopped(&self) -> bool {
         let own = group_of(std::process::id());
-        let has_stopped = |task: &Task| task.has_stopped || matches!(task.activity, Activity::Aside);
+        let has_stopped = |task: &Tracee| task.has_stopped || matches!(task.activity, Activity::Aside);
         self.tasks.all().iter().all(|task| has_stopped(task) || group_of(task.pid) != own)
     }
 }

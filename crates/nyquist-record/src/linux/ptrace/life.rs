@@ -4,33 +4,33 @@
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::restart::{Signals, only_epoll_descriptor, repeat_interrupted_call};
-use super::stop::Stop;
-use super::task::{Activity, RestartedCall, Task};
-use super::tracer::{Process, Tracer};
+use super::stop::PtraceStop;
+use super::tracee::{Activity, RestartedCall, Tracee};
+use super::tracer::{TracedProcess, Tracer};
 use crate::linux::arch::registers::{self, TracedRegisters};
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, WaitResult};
-use crate::linux::thread_state::Schedule;
+use crate::linux::thread_state::ScheduleStatistics;
 
 impl Tracer {
     /// Handles a stopped or ended thread and resumes it. It is no error if the thread is gone meanwhile,
     /// because its end is reported separately.
     pub(super) fn handle(&mut self, waited: WaitResult) {
         let tid = waited.tid;
-        let stop = Stop::of(waited);
-        if stop == Stop::Ended {
+        let stop = PtraceStop::of(waited);
+        if stop == PtraceStop::Ended {
             return self.end(tid);
         }
         if self.tasks.get(tid).is_none() {
             self.adopt(tid, None);
         }
         match stop {
-            Stop::Ended => {}
-            Stop::Trap => self.go_on(tid, None),
-            Stop::Group => self.after_group_stop(tid),
-            Stop::Signal(signal) => self.go_on(tid, Some(signal)),
-            Stop::Birth => {
+            PtraceStop::Ended => {}
+            PtraceStop::Trap => self.go_on(tid, None),
+            PtraceStop::Group => self.after_group_stop(tid),
+            PtraceStop::Signal(signal) => self.go_on(tid, Some(signal)),
+            PtraceStop::Birth => {
                 let child = ptrace::event_message(tid);
                 self.go_on(tid, None);
                 if let Ok(child) = child
@@ -39,8 +39,8 @@ impl Tracer {
                     self.adopt(child, Some(tid));
                 }
             }
-            Stop::Exec => self.exec(tid),
-            Stop::Exit => self.before_end(tid),
+            PtraceStop::Exec => self.exec(tid),
+            PtraceStop::Exit => self.before_end(tid),
         }
     }
 
@@ -89,7 +89,7 @@ impl Tracer {
         tid: u32,
         mut stopped: TracedRegisters,
         signal: Option<i32>,
-        (now, before): (u64, Option<Schedule>),
+        (now, before): (u64, Option<ScheduleStatistics>),
     ) {
         let Some(task) = self.tasks.get(tid) else { return };
         let Some(signals) = Signals::of(task.pid, tid) else { return };
@@ -127,12 +127,12 @@ impl Tracer {
             if pid == tid { parent_pid.or_else(|| proc::status_number(tid, "PPid")) } else { Some(pid) };
         let parent_pid = parent_pid.unwrap_or(pid);
         let now = monotonic_ns();
-        let mut task = Task::new(pid, tid, now);
+        let mut task = Tracee::new(pid, tid, now);
         task.schedule = task.files.schedule().unwrap_or_default();
         self.tasks.add(task);
         if !self.processes.contains_key(&pid) {
             let maps = self.processes.get(&parent_pid).map(|parent| parent.maps.clone()).unwrap_or_default();
-            self.processes.insert(pid, Process { maps, looked_at: now, ..Process::default() });
+            self.processes.insert(pid, TracedProcess { maps, looked_at: now, ..TracedProcess::default() });
         }
         let parent_tid = parent.unwrap_or(parent_pid);
         self.out.push(
@@ -183,7 +183,7 @@ impl Tracer {
             task.name.clone_from(&name);
         }
         self.out.push(now, EventKind::Name { pid: Pid(tid), tid: Tid(tid), name, exec: true });
-        self.processes.insert(tid, Process { looked_at: now, ..Process::default() });
+        self.processes.insert(tid, TracedProcess { looked_at: now, ..TracedProcess::default() });
         self.refresh_maps(tid, true);
     }
 

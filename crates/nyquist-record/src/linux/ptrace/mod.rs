@@ -18,12 +18,12 @@ mod seize;
 pub(super) mod stop;
 mod stop_polling;
 mod subject;
-mod task;
+mod tracee;
 mod tracer;
 
 pub use open::{Ptrace, PtraceContext};
-pub use outcome::{Notice, OpenError, Outcome, may_trace};
-pub use recording::{Recording, Summary};
+pub use outcome::{Notice, OpenError, PtraceOutcome, may_trace};
+pub use recording::{PtraceRecording, PtraceSummary};
 pub use subject::TracedTarget;
 
 pub use crate::pace::{BudgetSummary, HoldSummary};

@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::{fs, io};
 
-use super::outcome::{Notice, OpenError, Outcome};
-use super::recording::Recording;
+use super::outcome::{Notice, OpenError, PtraceOutcome};
+use super::recording::PtraceRecording;
 use super::subject::TracedTarget;
-use super::tracer::{Plan, Tracer, TracerResult};
+use super::tracer::{TracePlan, Tracer, TracerResult};
 use crate::Chunk;
 use crate::linux::options::Options;
 use crate::linux::stop::StopHandle;
@@ -32,9 +32,9 @@ pub struct PtraceContext {
 /// Traced processes, ready to be recorded. Dropping it detaches from them.
 #[derive(Debug)]
 pub struct Ptrace {
-    outcome: Outcome,
+    outcome: PtraceOutcome,
     go: Sender<()>,
-    recording: Recording,
+    recording: PtraceRecording,
 }
 
 impl Ptrace {
@@ -54,7 +54,7 @@ impl Ptrace {
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let (chunk_sender, chunks) = channel();
         let waiting = Arc::default();
-        let plan = Plan {
+        let plan = TracePlan {
             target,
             interval_ns: 1_000_000_000 / u64::from(rate_hz),
             duration: options.duration,
@@ -68,7 +68,7 @@ impl Ptrace {
         let (go, begin) = channel();
         let (tracer, left_out) = start(plan, chunk_sender, begin)?;
         notices.extend(left_out);
-        let recording = Recording {
+        let recording = PtraceRecording {
             chunks,
             waiting,
             tracer: Some(tracer),
@@ -77,17 +77,17 @@ impl Ptrace {
         };
         let PtraceContext { instead_of_perf, loses_privileges } = context;
         let loses_privileges = loses_privileges.map(|program| Notice::LosesPrivileges { program });
-        let outcome = Outcome { rate_hz, instead_of_perf, loses_privileges, notices };
+        let outcome = PtraceOutcome { rate_hz, instead_of_perf, loses_privileges, notices };
         Ok(Self { outcome, go, recording })
     }
 
     /// What is recorded, and how.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &PtraceOutcome {
         &self.outcome
     }
 
     /// Starts recording: an attached process at once, a child when it calls exec.
-    pub fn record(self) -> Recording {
+    pub fn record(self) -> PtraceRecording {
         // If the tracer has ended, the recording has ended too.
         let _ = self.go.send(());
         self.recording
@@ -96,7 +96,7 @@ impl Ptrace {
 
 /// Starts the tracing thread, waits until it traces, and returns a notice of what it had to leave out.
 fn start(
-    plan: Plan,
+    plan: TracePlan,
     chunks: Sender<Chunk>,
     begin: Receiver<()>,
 ) -> Result<(JoinHandle<TracerResult>, Option<Notice>), OpenError> {

@@ -12,7 +12,7 @@ use crate::linux::proc::{self, FIND_PROCESSES};
 
 /// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct PtraceOutcome {
     /// Samples of every thread per second, if the budget allows as many.
     pub rate_hz: u32,
     /// Why perf was not used, and what would allow it.

@@ -9,11 +9,11 @@ use super::outcome::Notice;
 use super::tracer::TracerResult;
 use crate::linux::stop::{EndReason, StopHandle};
 use crate::pace::HoldSummary;
-use crate::{Chunk, Source};
+use crate::{Chunk, ChunkSource};
 
 /// A running recording: an iterator over the recorded chunks. Dropping it ends it.
 #[derive(Debug)]
-pub struct Recording {
+pub struct PtraceRecording {
     pub(crate) chunks: Receiver<Chunk>,
     /// The number of chunks that wait to be received.
     pub(crate) waiting: Arc<AtomicUsize>,
@@ -24,7 +24,7 @@ pub struct Recording {
 
 /// The summary of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct PtraceSummary {
     /// Why it ended.
     pub reason: EndReason,
     /// The CPU time of all threads together, user and kernel, in nanoseconds.
@@ -37,7 +37,7 @@ pub struct Summary {
     pub lost_privileges: Vec<Notice>,
 }
 
-impl Iterator for Recording {
+impl Iterator for PtraceRecording {
     type Item = Chunk;
 
     fn next(&mut self) -> Option<Chunk> {
@@ -47,21 +47,21 @@ impl Iterator for Recording {
     }
 }
 
-impl Source for Recording {}
+impl ChunkSource for PtraceRecording {}
 
-impl Recording {
+impl PtraceRecording {
     /// A handle that ends the recording before the process ends.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
 
     /// Ends the recording if it has not ended, and returns its summary. Chunks that were not taken are lost.
-    pub fn finish(mut self) -> Summary {
+    pub fn finish(mut self) -> PtraceSummary {
         self.join();
         let end = self.end.take().unwrap_or_default();
         let reason = end.reason.unwrap_or(EndReason::Stopped);
         let lost = end.lost_privileges.into_iter();
-        Summary {
+        PtraceSummary {
             reason,
             total_cpu_time_ns: end.total_cpu_time_ns,
             holds: end.holds,
@@ -77,7 +77,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for PtraceRecording {
     fn drop(&mut self) {
         self.join();
     }

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack, WaitReason};
 
 use super::maps::MapsReading;
-use super::task::{Activity, SampleStop, StopRequest, WaitState};
-use super::tracer::{Process, Tracer};
+use super::tracee::{Activity, SampleStop, StopRequest, WaitState};
+use super::tracer::{TracedProcess, Tracer};
 use crate::linux::arch::registers::TracedRegisters;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, WaitMode};
-use crate::linux::thread_state::{self, Call, KernelWait, RunState, Schedule};
+use crate::linux::thread_state::{self, KernelWait, RunState, ScheduleStatistics, SystemCall};
 use crate::linux::wait_reason::what_for;
 
 /// The largest stack copy while the thread is stopped: 128 kB take some 20 µs.
@@ -157,7 +157,7 @@ impl Tracer {
     }
 
     /// What a thread waits for in a system call, if this is enabled.
-    fn wait_reason(&self, (pid, tid): (u32, u32), call: Option<Call>) -> Option<WaitReason> {
+    fn wait_reason(&self, (pid, tid): (u32, u32), call: Option<SystemCall>) -> Option<WaitReason> {
         self.wait_reasons.then(|| what_for(pid, tid, call).reason)
     }
 
@@ -170,7 +170,7 @@ impl Tracer {
 
     /// Asks a thread to stop, and samples it when it has stopped: at once if it runs, otherwise when it gets
     /// a CPU.
-    fn hold(&mut self, tid: u32, schedule: Schedule) -> StopOutcome {
+    fn hold(&mut self, tid: u32, schedule: ScheduleStatistics) -> StopOutcome {
         self.prepare_room();
         self.warm_stack_pages(tid);
         let at = monotonic_ns();
@@ -280,7 +280,8 @@ impl Tracer {
     /// Reads the mappings of a process while its stopped thread cannot change them, if libraries replace each
     /// other. After the resume, another library may soon be mapped at the sampled address.
     fn see_where_files_go(&mut self, pid: u32) -> Option<MapsReading> {
-        let watched = |process: &&mut Process| process.files_go && process.watched_until > monotonic_ns();
+        let watched =
+            |process: &&mut TracedProcess| process.files_go && process.watched_until > monotonic_ns();
         Some(self.processes.get_mut(&pid).filter(watched)?.maps.refresh_if_touched(pid))
     }
 

@@ -6,7 +6,7 @@ use nyquist_convert::event::Pid;
 
 use super::outcome::{Notice, OpenError};
 use super::subject::TracedTarget;
-use super::task::{Activity, Task};
+use super::tracee::{Activity, Tracee};
 use super::tracer::Tracer;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
@@ -99,7 +99,7 @@ impl Tracer {
     }
 
     fn begin(&mut self, pid: u32, tid: u32) {
-        let mut task = Task::new(pid, tid, monotonic_ns());
+        let mut task = Tracee::new(pid, tid, monotonic_ns());
         task.start_counting();
         self.tasks.add(task);
         self.processes.entry(pid).or_default();

@@ -4,7 +4,7 @@ use crate::linux::sys::ptrace::WaitResult;
 
 /// The event of a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum PtraceStop {
     /// It has ended, and waits to be reaped.
     Ended,
     /// It is about to receive a signal.
@@ -21,7 +21,7 @@ pub(crate) enum Stop {
     Exit,
 }
 
-impl Stop {
+impl PtraceStop {
     /// Decodes the result of a wait.
     pub(crate) fn of(waited: WaitResult) -> Self {
         if waited.ended {
@@ -50,18 +50,18 @@ mod tests {
     #[test]
     fn stops_are_told_apart() {
         let check = |ended, code, expected| {
-            assert_eq!(Stop::of(WaitResult { tid: 1, ended, code }), expected, "{code:#x}");
+            assert_eq!(PtraceStop::of(WaitResult { tid: 1, ended, code }), expected, "{code:#x}");
         };
         let event = |event: i32, signal: i32| event << 8 | signal;
-        check(true, 0, Stop::Ended);
-        check(true, libc::SIGKILL, Stop::Ended);
-        check(false, libc::SIGTRAP, Stop::Signal(libc::SIGTRAP));
-        check(false, libc::SIGSTOP, Stop::Signal(libc::SIGSTOP));
-        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGSTOP), Stop::Group);
-        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGTTIN), Stop::Group);
-        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP), Stop::Trap);
-        check(false, event(libc::PTRACE_EVENT_VFORK, libc::SIGTRAP), Stop::Birth);
-        check(false, event(libc::PTRACE_EVENT_EXEC, libc::SIGTRAP), Stop::Exec);
-        check(false, event(libc::PTRACE_EVENT_EXIT, libc::SIGTRAP), Stop::Exit);
+        check(true, 0, PtraceStop::Ended);
+        check(true, libc::SIGKILL, PtraceStop::Ended);
+        check(false, libc::SIGTRAP, PtraceStop::Signal(libc::SIGTRAP));
+        check(false, libc::SIGSTOP, PtraceStop::Signal(libc::SIGSTOP));
+        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGSTOP), PtraceStop::Group);
+        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGTTIN), PtraceStop::Group);
+        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP), PtraceStop::Trap);
+        check(false, event(libc::PTRACE_EVENT_VFORK, libc::SIGTRAP), PtraceStop::Birth);
+        check(false, event(libc::PTRACE_EVENT_EXEC, libc::SIGTRAP), PtraceStop::Exec);
+        check(false, event(libc::PTRACE_EVENT_EXIT, libc::SIGTRAP), PtraceStop::Exit);
     }
 }

@@ -2,7 +2,7 @@
 
 use nyquist_convert::event::Pid;
 
-use crate::linux::options::Target;
+use crate::linux::options::RecordingTarget;
 
 /// The target of tracing, with all that it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +15,11 @@ pub enum TracedTarget {
 
 impl TracedTarget {
     /// Converts a target for ptrace; `None` if it is more than a command or processes.
-    pub fn of(target: &Target) -> Option<Self> {
+    pub fn of(target: &RecordingTarget) -> Option<Self> {
         match target {
-            Target::Child(pid) => Some(Self::Child(*pid)),
-            Target::Attach(pids) => Some(Self::Attach(pids.clone())),
-            Target::System | Target::Cgroup(_) => None,
+            RecordingTarget::Child(pid) => Some(Self::Child(*pid)),
+            RecordingTarget::Attach(pids) => Some(Self::Attach(pids.clone())),
+            RecordingTarget::System | RecordingTarget::Cgroup(_) => None,
         }
     }
 

@@ -16,7 +16,7 @@ use super::outcome::{Notice, OpenError};
 use super::privileges::Privileges;
 use super::stop_polling::StopPolling;
 use super::subject::TracedTarget;
-use super::task::{Task, Tasks};
+use super::tracee::{Tracee, Tracees};
 use crate::Chunk;
 use crate::chunk_builder::ChunkBuilder;
 use crate::linux::proc;
@@ -26,7 +26,7 @@ use crate::linux::sys::job_control::Suspension;
 use crate::linux::sys::poll::PollSet;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::{self, Ticker, WaitMode};
-use crate::pace::{Budget, HoldSummary, Holds, Ticks};
+use crate::pace::{HoldSummary, StopBudget, StopDurations, Ticks};
 
 /// How often the samples are sent on, and mappings and names are read.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
@@ -45,7 +45,7 @@ const MOST_AT_ONCE: usize = 64;
 pub(super) const LARGEST_COPY: usize = 512 << 10;
 
 /// What to trace, and how.
-pub(super) struct Plan {
+pub(super) struct TracePlan {
     pub(super) target: TracedTarget,
     pub(super) interval_ns: u64,
     pub(super) duration: Option<Duration>,
@@ -74,7 +74,7 @@ pub(crate) struct TracerResult {
 
 /// A traced process.
 #[derive(Debug, Default)]
-pub(super) struct Process {
+pub(super) struct TracedProcess {
     pub(super) maps: Maps,
     /// When the mappings were last read.
     pub(super) looked_at: u64,
@@ -98,11 +98,11 @@ pub(super) struct Tracer {
     pub(super) most_copied: usize,
     pub(super) wait_reasons: bool,
     stop: Arc<OwnedFd>,
-    pub(super) tasks: Tasks,
-    pub(super) processes: HashMap<u32, Process>,
+    pub(super) tasks: Tracees,
+    pub(super) processes: HashMap<u32, TracedProcess>,
     pub(super) out: ChunkBuilder,
-    pub(super) budget: Budget,
-    pub(super) holds: Holds,
+    pub(super) budget: StopBudget,
+    pub(super) holds: StopDurations,
     pub(super) stop_polling: StopPolling,
     pub(super) ticks: Ticks,
     pub(super) ticker: Ticker,
@@ -128,7 +128,7 @@ pub(super) struct Tracer {
 impl Tracer {
     /// Makes the calling thread the tracer of all threads of the target. Returns a notice of what was left
     /// out.
-    pub(super) fn seize(plan: Plan, chunks: Sender<Chunk>) -> Result<(Self, Option<Notice>), OpenError> {
+    pub(super) fn seize(plan: TracePlan, chunks: Sender<Chunk>) -> Result<(Self, Option<Notice>), OpenError> {
         let now = monotonic_ns();
         let ticker =
             Ticker::new().map_err(|source| OpenError::System { what: "no timer can be made", source })?;
@@ -142,11 +142,11 @@ impl Tracer {
             most_copied: plan.most_copied,
             wait_reasons: plan.wait_reasons,
             stop: plan.stop,
-            tasks: Tasks::default(),
+            tasks: Tracees::default(),
             processes: HashMap::new(),
             out: ChunkBuilder::new(chunks, plan.waiting),
-            budget: Budget::new(plan.cpus, now),
-            holds: Holds::new(),
+            budget: StopBudget::new(plan.cpus, now),
+            holds: StopDurations::new(),
             stop_polling: StopPolling::default(),
             ticks: Ticks::new(plan.interval_ns, now),
             ticker,
@@ -357,7 +357,7 @@ impl Tracer {
             self.count_last_hold(tid);
         }
         self.send(now);
-        let living: u64 = self.tasks.all().iter().map(Task::used_ns).sum();
+        let living: u64 = self.tasks.all().iter().map(Tracee::used_ns).sum();
         TracerResult {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns + living,

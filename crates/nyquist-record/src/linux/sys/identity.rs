@@ -19,7 +19,7 @@ pub(crate) struct Capabilities {
 const VERSION: u32 = 0x2008_0522;
 
 #[repr(C)]
-struct Header {
+struct CapabilityHeader {
     version: u32,
     /// Zero means the calling thread.
     pid: libc::c_int,
@@ -27,7 +27,7 @@ struct Header {
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Half {
+struct CapabilityHalf {
     effective: u32,
     permitted: u32,
     inheritable: u32,
@@ -36,11 +36,13 @@ struct Half {
 impl Capabilities {
     /// The capabilities of the calling thread.
     pub(crate) fn of_thread() -> io::Result<Self> {
-        let mut header = Header { version: VERSION, pid: 0 };
-        let mut halves = [Half::default(); 2];
+        let mut header = CapabilityHeader { version: VERSION, pid: 0 };
+        let mut halves = [CapabilityHalf::default(); 2];
         // SAFETY: both pointers are to live values with this version's layout, to which the call writes.
         check_long(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, halves.as_mut_ptr()) })?;
-        let whole = |part: fn(&Half) -> u32| u64::from(part(&halves[1])) << 32 | u64::from(part(&halves[0]));
+        let whole = |part: fn(&CapabilityHalf) -> u32| {
+            u64::from(part(&halves[1])) << 32 | u64::from(part(&halves[0]))
+        };
         Ok(Self {
             effective: whole(|half| half.effective),
             permitted: whole(|half| half.permitted),
@@ -50,8 +52,8 @@ impl Capabilities {
 
     /// Sets the capabilities of the calling thread.
     pub(crate) fn set_of_thread(self) -> io::Result<()> {
-        let mut header = Header { version: VERSION, pid: 0 };
-        let half = |shift: u32| Half {
+        let mut header = CapabilityHeader { version: VERSION, pid: 0 };
+        let half = |shift: u32| CapabilityHalf {
             effective: (self.effective >> shift) as u32,
             permitted: (self.permitted >> shift) as u32,
             inheritable: (self.inheritable >> shift) as u32,

@@ -11,7 +11,7 @@ use super::check;
 /// The kernel's structure for the query, which is followed by the result.
 #[repr(C)]
 #[derive(Default)]
-struct Query {
+struct MappingQuery {
     size: u64,
     flags: u64,
     address: u64,
@@ -25,7 +25,7 @@ struct Query {
 const WRITABLE: u64 = 2;
 
 /// `_IOWR('f', 17, struct procmap_query)`.
-const PROCMAP_QUERY: u32 = 3 << 30 | (size_of::<Query>() as u32) << 16 | (b'f' as u32) << 8 | 0x11;
+const PROCMAP_QUERY: u32 = 3 << 30 | (size_of::<MappingQuery>() as u32) << 16 | (b'f' as u32) << 8 | 0x11;
 
 /// The writable mapping around an address of the process whose `/proc/PID/maps` this is; `None` if there is
 /// none.
@@ -33,8 +33,8 @@ const PROCMAP_QUERY: u32 = 3 << 30 | (size_of::<Query>() as u32) << 16 | (b'f' a
 /// # Errors
 /// If the kernel does not support such queries, or the process is gone.
 pub(crate) fn writable_at(maps: &File, address: u64) -> io::Result<Option<Range<u64>>> {
-    let size = size_of::<Query>() as u64;
-    let mut query = Query { size, flags: WRITABLE, address, ..Query::default() };
+    let size = size_of::<MappingQuery>() as u64;
+    let mut query = MappingQuery { size, flags: WRITABLE, address, ..MappingQuery::default() };
     // SAFETY: the call reads and writes only `query`, whose size is in the call number and in the first
     // member. No memory address for a name or a build id is set.
     match check(unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) }) {

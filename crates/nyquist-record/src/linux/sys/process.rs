@@ -17,12 +17,12 @@ use super::limits::Limit;
 const SHELL: &CStr = c"/bin/sh";
 
 /// Everything that the child needs, prepared before the fork.
-pub(crate) struct Plan {
+pub(crate) struct LaunchPlan {
     /// The files to try, in this order.
     pub(crate) candidates: Vec<CString>,
     pub(crate) args: Vec<CString>,
     pub(crate) env: Vec<CString>,
-    pub(crate) run_as: Option<Ids>,
+    pub(crate) run_as: Option<UserIds>,
     pub(crate) descriptors: Option<Limit>,
     /// The descriptors for its standard input, output and error, if these differ from this process's. They
     /// must be above 2.
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
 }
 
 /// The user that the child becomes.
-pub(crate) struct Ids {
+pub(crate) struct UserIds {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) groups: Vec<u32>,
@@ -66,7 +66,7 @@ pub(crate) enum Stage {
 }
 
 /// Forks a child that waits.
-pub(crate) fn fork(plan: &Plan) -> io::Result<WaitingChild> {
+pub(crate) fn fork(plan: &LaunchPlan) -> io::Result<WaitingChild> {
     let (go, failure) = (pipe()?, pipe()?);
     let args = pointers(&plan.args);
     let env = pointers(&plan.env);
@@ -150,7 +150,7 @@ fn set_signal_mask(mask: &libc::sigset_t) {
 /// # Safety
 /// To be called in the child of a fork only. `args`, `script` and `env` must end in null.
 unsafe fn child(
-    plan: &Plan,
+    plan: &LaunchPlan,
     args: &[*const libc::c_char],
     script: &mut [*const libc::c_char],
     env: &[*const libc::c_char],
@@ -225,7 +225,7 @@ unsafe fn wait_for_leave(go: RawFd) {
 ///
 /// # Safety
 /// To be called in the child of a fork only.
-unsafe fn become_user(ids: &Ids) -> libc::c_long {
+unsafe fn become_user(ids: &UserIds) -> libc::c_long {
     // SAFETY: the pointer and the count are those of the live list of groups.
     unsafe {
         if libc::syscall(libc::SYS_setgroups, ids.groups.len(), ids.groups.as_ptr()) < 0 {

@@ -18,11 +18,11 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_TRACEFORK
 
 /// The number of a request, whose type differs between C libraries.
 #[cfg(target_env = "musl")]
-type Request = libc::c_int;
+type PtraceRequest = libc::c_int;
 #[cfg(not(target_env = "musl"))]
-type Request = libc::c_uint;
+type PtraceRequest = libc::c_uint;
 
-fn request(what: Request, tid: u32, address: libc::c_long, data: libc::c_long) -> io::Result<()> {
+fn request(what: PtraceRequest, tid: u32, address: libc::c_long, data: libc::c_long) -> io::Result<()> {
     // SAFETY: the requests of this module that come here take numbers and no pointers.
     check_long(unsafe { libc::ptrace(what, tid as libc::pid_t, address, data) }).map(|_| ())
 }

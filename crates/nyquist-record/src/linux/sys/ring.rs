@@ -19,7 +19,7 @@ pub(crate) struct Ring {
     data: NonNull<u8>,
     /// A power of two.
     len: usize,
-    mapping: Arc<Mapping>,
+    mapping: Arc<RingMapping>,
 }
 
 // SAFETY: nothing in the memory is bound to the thread that mapped it. While this thread gives bytes back to
@@ -28,15 +28,15 @@ unsafe impl Send for Ring {}
 
 /// The memory of a ring. It is unmapped when nothing reads it any more.
 #[derive(Debug)]
-struct Mapping {
+struct RingMapping {
     base: NonNull<u8>,
     len: usize,
 }
 
 // SAFETY: nothing is done with the address before the mapping is dropped, and any thread may unmap memory.
-unsafe impl Send for Mapping {}
+unsafe impl Send for RingMapping {}
 // SAFETY: a shared reference gives access to nothing: both fields are read only when the mapping is dropped.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for RingMapping {}
 
 impl Ring {
     /// Maps the ring of an event, with `pages` pages for records (a power of two).
@@ -53,7 +53,7 @@ impl Ring {
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::InvalidData)?;
         // SAFETY: the mapping is `pages + 1` pages long, and the records follow its first page.
         let data = unsafe { base.add(page_size()) };
-        let mapping = Arc::new(Mapping { base, len: mapped });
+        let mapping = Arc::new(RingMapping { base, len: mapped });
         Ok(Self { control: base.cast(), data, len: pages * page_size(), mapping })
     }
 
@@ -118,7 +118,7 @@ pub(crate) struct RingView {
     control: NonNull<perf_event_mmap_page>,
     data: NonNull<u8>,
     len: usize,
-    _mapping: Arc<Mapping>,
+    _mapping: Arc<RingMapping>,
 }
 
 // SAFETY: nothing in the memory is bound to a thread, and it is read word by word, atomically.
@@ -170,7 +170,7 @@ unsafe fn tail_field<'a>(control: NonNull<perf_event_mmap_page>) -> &'a AtomicU6
     unsafe { AtomicU64::from_ptr(&raw mut (*control.as_ptr()).data_tail) }
 }
 
-impl Drop for Mapping {
+impl Drop for RingMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this address and length, and nothing borrows from it any more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };

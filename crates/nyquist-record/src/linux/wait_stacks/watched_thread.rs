@@ -8,7 +8,7 @@ use nyquist_convert::event::{
 
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
-use crate::linux::thread_state::{Files, KernelWait, RunState, window};
+use crate::linux::thread_state::{KernelWait, RunState, ThreadFiles, window};
 use crate::linux::wait_reason::{WaitCause, what_for};
 
 /// The largest copy of a stack.
@@ -32,7 +32,7 @@ pub(super) enum CheckOutcome {
 pub(super) struct WatchedThread {
     pid: u32,
     tid: u32,
-    files: Files,
+    files: ThreadFiles,
     /// When it was last checked, in nanoseconds.
     checked_at: Option<u64>,
     /// How many times it had got a CPU when its last wait was recorded.
@@ -46,7 +46,7 @@ pub(super) struct WatchedThread {
 impl WatchedThread {
     /// A thread that was not checked yet.
     pub(super) fn new(pid: u32, tid: u32) -> Self {
-        let files = Files::open(pid, tid);
+        let files = ThreadFiles::open(pid, tid);
         Self { pid, tid, files, checked_at: None, noted: None, stack: 0..0, has_32_bits: None }
     }
 

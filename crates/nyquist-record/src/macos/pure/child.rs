@@ -53,7 +53,7 @@ pub(crate) trait ChildCalls {
 /// A child, whose number is not used again until it is reaped. One that has not run is ended when this is
 /// dropped, so that nothing is lost.
 #[derive(Debug)]
-pub(crate) struct Child<C: ChildCalls> {
+pub(crate) struct ChildProcess<C: ChildCalls> {
     pub(crate) pid: u32,
     calls: C,
     has_started: AtomicBool,
@@ -61,7 +61,7 @@ pub(crate) struct Child<C: ChildCalls> {
     ended: Mutex<Option<ReapedChild>>,
 }
 
-impl<C: ChildCalls> Child<C> {
+impl<C: ChildCalls> ChildProcess<C> {
     /// The child with this number, which waits for its start.
     pub(crate) fn new(pid: u32, calls: C) -> Self {
         Self { pid, calls, has_started: AtomicBool::new(false), ended: Mutex::new(None) }
@@ -117,7 +117,7 @@ impl<C: ChildCalls> Child<C> {
     }
 }
 
-impl<C: ChildCalls> Drop for Child<C> {
+impl<C: ChildCalls> Drop for ChildProcess<C> {
     fn drop(&mut self) {
         if !*self.has_started.get_mut() {
             self.end();
@@ -134,7 +134,7 @@ mod tests {
 
     /// A system with one child.
     #[derive(Default)]
-    struct Simulated {
+    struct SimulatedChild {
         /// How many more looks it takes until the child has ended.
         looks: Cell<u32>,
         is_reaped: Cell<bool>,
@@ -142,7 +142,7 @@ mod tests {
         done: RefCell<Vec<String>>,
     }
 
-    impl Simulated {
+    impl SimulatedChild {
         fn note(&self, what: &str, pid: u32) {
             assert_eq!(pid, PID);
             assert!(!self.is_reaped.get(), "{what} for a number that may be another process's");
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    impl ChildCalls for &Simulated {
+    impl ChildCalls for &SimulatedChild {
         fn signal(&self, pid: u32, number: i32) -> io::Result<()> {
             self.note(&format!("signal {number}"), pid);
             self.signal_error.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)))
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn a_reaped_child_is_not_signalled() {
-        let system = Simulated::default();
-        let child = Child::new(PID, &system);
+        let system = SimulatedChild::default();
+        let child = ChildProcess::new(PID, &system);
         child.start().unwrap();
         child.signal(2).unwrap();
         for _ in 0..2 {
@@ -204,16 +204,16 @@ mod tests {
     #[test]
     fn a_signal_to_an_ended_child_is_no_error() {
         let send = |error| {
-            let system = Simulated { signal_error: Some(error), ..Simulated::default() };
-            Child::new(PID, &system).signal(15).map_err(|error| error.raw_os_error())
+            let system = SimulatedChild { signal_error: Some(error), ..SimulatedChild::default() };
+            ChildProcess::new(PID, &system).signal(15).map_err(|error| error.raw_os_error())
         };
         assert_eq!((send(NO_PROCESS), send(1)), (Ok(()), Err(Some(1))));
     }
 
     #[test]
     fn an_unstarted_child_is_ended_until_it_is_gone() {
-        let system = Simulated { looks: Cell::new(2), ..Simulated::default() };
-        drop(Child::new(PID, &system));
+        let system = SimulatedChild { looks: Cell::new(2), ..SimulatedChild::default() };
+        drop(ChildProcess::new(PID, &system));
         let attempt = ["signal 9", "resume"];
         let expected = [&attempt[..], &attempt, &attempt, &["reap"]].concat();
         assert_eq!(*system.done.borrow(), expected);
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn a_child_that_ended_early_is_reaped_once() {
-        let system = Simulated::default();
-        let child = Child::new(PID, &system);
+        let system = SimulatedChild::default();
+        let child = ChildProcess::new(PID, &system);
         assert_eq!(child.wait().unwrap().status, ExitStatus::Code(3));
         drop(child);
         assert_eq!(*system.done.borrow(), ["await", "reap"], "its number is not used any more");
@@ -230,15 +230,15 @@ mod tests {
 
     #[test]
     fn a_child_that_was_started_lives_on() {
-        let system = Simulated::default();
-        Child::new(PID, &system).start().unwrap();
+        let system = SimulatedChild::default();
+        ChildProcess::new(PID, &system).start().unwrap();
         assert_eq!(*system.done.borrow(), ["resume"]);
     }
 
     #[test]
     fn a_child_that_never_ends_is_left() {
-        let system = Simulated { looks: Cell::new(u32::MAX), ..Simulated::default() };
-        drop(Child::new(PID, &system));
+        let system = SimulatedChild { looks: Cell::new(u32::MAX), ..SimulatedChild::default() };
+        drop(ChildProcess::new(PID, &system));
         assert_eq!(system.done.borrow().len(), 2 * MOST_ATTEMPTS as usize);
     }
 }

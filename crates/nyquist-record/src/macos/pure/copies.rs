@@ -21,11 +21,11 @@ pub(crate) fn original(path: String) -> String {
 
 /// A copy of a program in a folder that no other user can enter. It is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Copy {
+pub(crate) struct ProgramCopy {
     folder: PathBuf,
 }
 
-impl Copy {
+impl ProgramCopy {
     /// Copies a program, with its extended attributes. Returns the path of the copy.
     pub(crate) fn of(program: &Path) -> io::Result<(PathBuf, Self)> {
         let name = program.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -43,7 +43,7 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for ProgramCopy {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_copy_is_called_by_its_original() {
         let own = env::current_exe().unwrap();
-        let (path, copy) = Copy::of(&own).unwrap();
+        let (path, copy) = ProgramCopy::of(&own).unwrap();
         let shown = path.to_str().unwrap().to_owned();
         assert!(path.is_file() && mode(path.parent().unwrap()) == 0o700);
         assert_eq!(original(shown), fs::canonicalize(own).unwrap().to_str().unwrap());
@@ -88,7 +88,7 @@ mod tests {
         let program = folder.join("app");
         fs::write(&program, "code").unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o6555)).unwrap();
-        let (path, _copy) = Copy::of(&program).unwrap();
+        let (path, _copy) = ProgramCopy::of(&program).unwrap();
         assert_eq!((mode(&path), fs::read(&path).unwrap()), (0o700, b"code".to_vec()));
         fs::remove_dir_all(folder).unwrap();
     }
@@ -96,6 +96,6 @@ mod tests {
     #[test]
     fn a_copy_that_cannot_be_made_leaves_nothing() {
         let missing = env::temp_dir().join("nyquist-no-such-program");
-        assert_eq!(Copy::of(&missing).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(ProgramCopy::of(&missing).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

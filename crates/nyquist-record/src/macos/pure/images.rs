@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 const IMAGE: usize = 24;
 
 /// Reads memory of the process: all of the bytes, or none.
-pub(crate) type Read<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
+pub(crate) type ReadMemory<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
 
 /// An image in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) struct ListedImage {
 
 /// What the header of an image says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct ImageHeader {
     /// The size of its code in memory (the segment `__TEXT`, which begins with the header).
     pub(crate) text_len: u64,
     /// Its identity.
@@ -43,7 +43,7 @@ const LINKER: &str = "/usr/lib/dyld";
 
 /// The images in the list at an address. `None` if the list cannot be read now: the linker changes it, or has
 /// not made it yet.
-pub(crate) fn list(read: Read<'_>, at: u64) -> Option<Vec<ListedImage>> {
+pub(crate) fn list(read: ReadMemory<'_>, at: u64) -> Option<Vec<ListedImage>> {
     let mut head = [0; 40];
     read_at(read, at, &mut head)?;
     let count = (u32_at(&head, 4)? as usize).min(MOST_IMAGES);
@@ -73,7 +73,7 @@ pub(crate) fn list(read: Read<'_>, at: u64) -> Option<Vec<ListedImage>> {
 
 impl ListedImage {
     /// The path of its file.
-    pub(crate) fn path(&self, read: Read<'_>) -> Option<String> {
+    pub(crate) fn path(&self, read: ReadMemory<'_>) -> Option<String> {
         let Some(mut at) = self.path_at else { return Some(LINKER.to_owned()) };
         let mut path = Vec::new();
         while path.len() < LONGEST_PATH {
@@ -93,7 +93,7 @@ impl ListedImage {
     }
 
     /// Its header.
-    pub(crate) fn header(&self, read: Read<'_>) -> Option<Header> {
+    pub(crate) fn header(&self, read: ReadMemory<'_>) -> Option<ImageHeader> {
         const MAGIC: u32 = 0xfeed_facf;
         const LC_SEGMENT_64: u32 = 0x19;
         const LC_UUID: u32 = 0x1b;
@@ -120,11 +120,11 @@ impl ListedImage {
             }
             rest = next;
         }
-        Some(Header { text_len: text_len.filter(|len| *len > 0)?, uuid })
+        Some(ImageHeader { text_len: text_len.filter(|len| *len > 0)?, uuid })
     }
 }
 
-fn read_at(read: Read<'_>, at: u64, out: &mut [u8]) -> Option<()> {
+fn read_at(read: ReadMemory<'_>, at: u64, out: &mut [u8]) -> Option<()> {
     (out.is_empty() || read(at, out)).then_some(())
 }
 
@@ -142,9 +142,9 @@ pub(super) mod tests {
 
     /// Memory of a process: pieces that are readable as a whole.
     #[derive(Default)]
-    pub(in super::super) struct Memory(Vec<(u64, Vec<u8>)>);
+    pub(in super::super) struct SimulatedMemory(Vec<(u64, Vec<u8>)>);
 
-    impl Memory {
+    impl SimulatedMemory {
         pub(in super::super) fn put(&mut self, at: u64, bytes: Vec<u8>) {
             self.0.push((at, bytes));
         }
@@ -191,7 +191,7 @@ pub(super) mod tests {
 
     #[test]
     fn images_are_listed_with_their_paths() {
-        let mut memory = Memory::default();
+        let mut memory = SimulatedMemory::default();
         memory.put(0x1000, infos(2, 0x2000, 0x9_0000));
         memory.put(0x2000, numbers(&[0x8_0000, 0x3ffc, 0, 0x7_0000, 0x4000, 0]));
         memory.put(0x3ffc, b"/a/lib".to_vec());
@@ -208,7 +208,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_path_may_go_on_in_the_next_page() {
-        let mut memory = Memory::default();
+        let mut memory = SimulatedMemory::default();
         memory.put(0x3ffc, b"/lib/a\0".to_vec().into_iter().chain([0; 300]).collect());
         let image = ListedImage { start: 1, path_at: Some(0x3ffc) };
         assert_eq!(image.path(&|at, out: &mut [u8]| memory.read(at, out)).as_deref(), Some("/lib/a"));
@@ -216,7 +216,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_list_that_changes_is_not_read() {
-        let mut memory = Memory::default();
+        let mut memory = SimulatedMemory::default();
         memory.put(0x1000, infos(2, 0, 0x9_0000));
         assert_eq!(list(&|at, out: &mut [u8]| memory.read(at, out), 0x1000), None);
         assert_eq!(list(&|at, out: &mut [u8]| memory.read(at, out), 0x5000), None);
@@ -224,10 +224,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_list_that_changes_meanwhile_is_not_used() {
-        let mut memory = Memory::default();
+        let mut memory = SimulatedMemory::default();
         memory.put(0x1000, infos(1, 0x2000, 0x9_0000));
         memory.put(0x2000, numbers(&[0x8_0000, 0x3ffc, 0]));
-        let mut changed = Memory::default();
+        let mut changed = SimulatedMemory::default();
         changed.put(0x1000, infos(2, 0x2000, 0x9_0000));
         let heads = std::cell::Cell::new(0);
         let read = |at, out: &mut [u8]| {
@@ -254,7 +254,7 @@ pub(super) mod tests {
                 let _ = (image.path(&read), image.header(&read));
             }
         }
-        let mut memory = Memory::default();
+        let mut memory = SimulatedMemory::default();
         memory.put(0x1000, infos(u32::MAX, 0x2000, 0));
         memory.put(0x2000, vec![1; 100]);
         assert_eq!(list(&|at, out: &mut [u8]| memory.read(at, out), 0x1000), None);
@@ -263,7 +263,7 @@ pub(super) mod tests {
     #[test]
     fn a_header_states_size_and_identity() {
         let check = |commands: &[u8], expected: Option<(u64, bool)>| {
-            let mut memory = Memory::default();
+            let mut memory = SimulatedMemory::default();
             memory.put(0x1000, header(commands));
             let found = image(0x1000).header(&|at, out: &mut [u8]| memory.read(at, out));
             assert_eq!(found.map(|header| (header.text_len, header.uuid.is_some())), expected);

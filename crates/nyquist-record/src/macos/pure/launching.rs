@@ -6,11 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::refusal::{self, Facts};
-use crate::suspend::system::Refusal;
+use super::refusal::{self, ProgramFacts};
+use crate::suspend::system::SamplingRefusal;
 
 /// The calls of the system that launching needs.
-pub(crate) trait Machine {
+pub(crate) trait LaunchCalls {
     /// A process that waits for its start. It is ended when this is dropped.
     type Child;
     /// A copy of a program, which is removed when this is dropped.
@@ -23,7 +23,7 @@ pub(crate) trait Machine {
     /// Whether a process has ended.
     fn has_ended(&mut self, child: &Self::Child) -> bool;
     /// What is known of a process's program.
-    fn facts(&mut self, child: &Self::Child) -> Facts;
+    fn facts(&mut self, child: &Self::Child) -> ProgramFacts;
     /// Makes a copy of a program that allows debuggers. The error says why that is not possible.
     fn signed_copy(&mut self, program: &Path) -> Result<SignedCopy<Self::Copy>, String>;
     /// Whether a path leads to the same file as a program's path.
@@ -56,7 +56,7 @@ pub(crate) enum NotLaunched {
     /// The program cannot be executed.
     Exec(io::Error),
     /// It may not be sampled.
-    Refused(Refusal),
+    Refused(SamplingRefusal),
 }
 
 /// A program's process.
@@ -64,19 +64,21 @@ enum StartedChild<C> {
     /// It may be sampled.
     Granted(C),
     /// It may not, and was ended.
-    Refused(Facts),
+    Refused(ProgramFacts),
     /// The system has ended it.
     Ended,
 }
 
 /// Launches a program.
-pub(crate) fn launch<M: Machine>(
+pub(crate) fn launch<M: LaunchCalls>(
     machine: &mut M,
     program: &Path,
 ) -> Result<LaunchedChild<M::Child, M::Copy>, NotLaunched> {
     let facts = match start(machine, program)? {
         StartedChild::Granted(child) => return Ok(LaunchedChild { child, copy: None, notice: None }),
-        StartedChild::Refused(facts) => Facts { mode: facts.mode.or_else(|| machine.mode(program)), ..facts },
+        StartedChild::Refused(facts) => {
+            ProgramFacts { mode: facts.mode.or_else(|| machine.mode(program)), ..facts }
+        }
         // A copy would be signed validly and run, which the program does not.
         StartedChild::Ended => return refused(refusal::of_ended(&program.to_string_lossy())),
     };
@@ -100,15 +102,15 @@ pub(crate) fn launch<M: Machine>(
         StartedChild::Ended => "the system has ended it before it ran",
     };
     // That the program is hardened is not what the copy fails for.
-    refused(refusal::of_program(&Facts { code_flags: None, ..facts }, Some(why)))
+    refused(refusal::of_program(&ProgramFacts { code_flags: None, ..facts }, Some(why)))
 }
 
-fn refused<T>(refusal: Refusal) -> Result<T, NotLaunched> {
+fn refused<T>(refusal: SamplingRefusal) -> Result<T, NotLaunched> {
     Err(NotLaunched::Refused(refusal))
 }
 
 /// Starts a program. If it may not be sampled, ends it.
-fn start<M: Machine>(machine: &mut M, program: &Path) -> Result<StartedChild<M::Child>, NotLaunched> {
+fn start<M: LaunchCalls>(machine: &mut M, program: &Path) -> Result<StartedChild<M::Child>, NotLaunched> {
     let child = machine.spawn(program).map_err(NotLaunched::Exec)?;
     Ok(if machine.may_sample(&child) {
         StartedChild::Granted(child)
@@ -120,7 +122,7 @@ fn start<M: Machine>(machine: &mut M, program: &Path) -> Result<StartedChild<M::
 }
 
 /// The sentence about what a copy lacks.
-fn notice_of_copy(facts: &Facts, lost: &[String]) -> String {
+fn notice_of_copy(facts: &ProgramFacts, lost: &[String]) -> String {
     let (hardened, advice) = if facts.is_hardened() {
         (", the copy has no hardened runtime", "")
     } else {
@@ -150,7 +152,7 @@ mod tests {
 
     /// A system of which each answer is chosen.
     #[derive(Default)]
-    struct Simulated {
+    struct SimulatedLaunch {
         /// The paths whose processes may be sampled.
         granted: Vec<&'static str>,
         /// The error of starting anything.
@@ -183,7 +185,7 @@ mod tests {
         }
     }
 
-    impl Machine for Simulated {
+    impl LaunchCalls for SimulatedLaunch {
         type Child = SimulatedChild;
         type Copy = ();
 
@@ -204,9 +206,9 @@ mod tests {
             self.ended.iter().any(|path| child.program == Path::new(path))
         }
 
-        fn facts(&mut self, child: &SimulatedChild) -> Facts {
+        fn facts(&mut self, child: &SimulatedChild) -> ProgramFacts {
             let path = self.interpreter.map_or_else(|| child.program.display().to_string(), str::to_owned);
-            Facts { path: Some(path), code_flags: Some(self.code_flags), mode: None }
+            ProgramFacts { path: Some(path), code_flags: Some(self.code_flags), mode: None }
         }
 
         fn signed_copy(&mut self, program: &Path) -> Result<SignedCopy<()>, String> {
@@ -227,16 +229,18 @@ mod tests {
         }
     }
 
-    fn refusal(machine: &mut Simulated, program: &str) -> String {
+    fn refusal(machine: &mut SimulatedLaunch, program: &str) -> String {
         let result = launch(machine, Path::new(program));
-        let Err(NotLaunched::Refused(Refusal::Refused { reason, .. })) = result else { panic!("{result:?}") };
+        let Err(NotLaunched::Refused(SamplingRefusal::Refused { reason, .. })) = result else {
+            panic!("{result:?}")
+        };
         assert_eq!(machine.waiting.get(), 0, "a process that is not recorded is ended");
         reason
     }
 
     #[test]
     fn a_port_that_is_granted_at_once_needs_no_copy() {
-        let mut machine = Simulated { granted: vec!["/home/app"], ..Simulated::default() };
+        let mut machine = SimulatedLaunch { granted: vec!["/home/app"], ..SimulatedLaunch::default() };
         let launched = launch(&mut machine, Path::new("/home/app")).unwrap();
         assert_eq!((launched.copy, launched.notice), (None, None));
         assert_eq!(machine.done, ["start /home/app"]);
@@ -244,7 +248,8 @@ mod tests {
 
     #[test]
     fn a_copy_is_recorded_if_the_program_is_refused() {
-        let mut machine = Simulated { granted: vec![COPY], code_flags: RUNTIME, ..Simulated::default() };
+        let mut machine =
+            SimulatedLaunch { granted: vec![COPY], code_flags: RUNTIME, ..SimulatedLaunch::default() };
         let launched = launch(&mut machine, Path::new("/home/app")).unwrap();
         assert_eq!((launched.child.program.to_str(), launched.copy), (Some(COPY), Some(())));
         assert_eq!(machine.done, ["start /home/app", "sign /home/app", &format!("start {COPY}")]);
@@ -253,7 +258,7 @@ mod tests {
 
     #[test]
     fn programs_of_the_system_are_not_copied() {
-        let mut machine = Simulated { granted: vec![COPY], ..Simulated::default() };
+        let mut machine = SimulatedLaunch { granted: vec![COPY], ..SimulatedLaunch::default() };
         let reason = refusal(&mut machine, "/bin/ls");
         assert!(reason.contains("SIP") && reason.contains("/bin/ls"), "{reason}");
         assert_eq!(machine.done.len(), 1);
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_script_names_the_systems_interpreter() {
-        let mut machine = Simulated { interpreter: Some("/bin/sh"), ..Simulated::default() };
+        let mut machine = SimulatedLaunch { interpreter: Some("/bin/sh"), ..SimulatedLaunch::default() };
         let reason = refusal(&mut machine, "/home/script");
         assert!(reason.contains("/bin/sh"), "{reason}");
         machine.interpreter = Some("/opt/python");
@@ -271,10 +276,10 @@ mod tests {
 
     #[test]
     fn an_unsignable_hardened_program_is_named() {
-        let mut machine = Simulated {
+        let mut machine = SimulatedLaunch {
             code_flags: RUNTIME,
             signing_error: Some("codesign cannot be run"),
-            ..Simulated::default()
+            ..SimulatedLaunch::default()
         };
         let reason = refusal(&mut machine, "/home/app");
         assert!(reason.contains("hardened") && reason.ends_with("codesign cannot be run"), "{reason}");
@@ -282,9 +287,11 @@ mod tests {
 
     #[test]
     fn a_refused_copy_leads_to_setup() {
-        let mut machine = Simulated { code_flags: RUNTIME, ..Simulated::default() };
+        let mut machine = SimulatedLaunch { code_flags: RUNTIME, ..SimulatedLaunch::default() };
         let result = launch(&mut machine, Path::new("/home/app"));
-        let Err(NotLaunched::Refused(Refusal::Refused { advice, .. })) = result else { panic!("{result:?}") };
+        let Err(NotLaunched::Refused(SamplingRefusal::Refused { advice, .. })) = result else {
+            panic!("{result:?}")
+        };
         assert!(advice.unwrap().contains("nyquist setup"));
         assert_eq!(machine.waiting.get(), 0);
     }
@@ -292,7 +299,8 @@ mod tests {
     #[test]
     fn the_notice_says_what_a_copy_lacks() {
         let notice = |code_flags, lost: &[&'static str]| {
-            let mut machine = Simulated { granted: vec![COPY], code_flags, ..Simulated::default() };
+            let mut machine =
+                SimulatedLaunch { granted: vec![COPY], code_flags, ..SimulatedLaunch::default() };
             machine.lost = lost.to_vec();
             launch(&mut machine, Path::new("/home/app")).unwrap().notice.unwrap()
         };
@@ -308,7 +316,8 @@ mod tests {
     #[test]
     fn setuid_programs_are_never_copied() {
         for mode in [0o4755, 0o2755] {
-            let mut machine = Simulated { mode: Some(mode), granted: vec![COPY], ..Simulated::default() };
+            let mut machine =
+                SimulatedLaunch { mode: Some(mode), granted: vec![COPY], ..SimulatedLaunch::default() };
             let reason = refusal(&mut machine, "/home/app");
             assert!(reason.contains("setuid") && reason.contains("/home/app"), "{reason}");
             assert_eq!(machine.done, ["start /home/app"]);
@@ -317,7 +326,8 @@ mod tests {
 
     #[test]
     fn no_copy_is_made_of_a_program_that_was_killed() {
-        let mut machine = Simulated { ended: vec!["/home/app"], granted: vec![COPY], ..Simulated::default() };
+        let mut machine =
+            SimulatedLaunch { ended: vec!["/home/app"], granted: vec![COPY], ..SimulatedLaunch::default() };
         let reason = refusal(&mut machine, "/home/app");
         assert!(reason.contains("ended it before it ran"), "{reason}");
         assert_eq!(machine.done, ["start /home/app"]);
@@ -325,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_copy_that_the_system_ends_is_reported() {
-        let mut machine = Simulated { ended: vec![COPY], ..Simulated::default() };
+        let mut machine = SimulatedLaunch { ended: vec![COPY], ..SimulatedLaunch::default() };
         let reason = refusal(&mut machine, "/home/app");
         assert!(reason.ends_with("because the system has ended it before it ran"), "{reason}");
     }
@@ -333,7 +343,7 @@ mod tests {
     #[test]
     fn what_cannot_be_executed_is_passed_on() {
         for kind in [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied] {
-            let mut machine = Simulated { exec_error: Some(kind), ..Simulated::default() };
+            let mut machine = SimulatedLaunch { exec_error: Some(kind), ..SimulatedLaunch::default() };
             let result = launch(&mut machine, Path::new("/home/app"));
             assert!(matches!(result, Err(NotLaunched::Exec(error)) if error.kind() == kind));
         }

@@ -19,7 +19,7 @@ pub(crate) trait ProcessTree {
 /// The processes whose children are looked for. A process whose parent has ended belongs to `launchd`, so
 /// children are found only while their parent lives.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
+pub(crate) struct ProcessListing {
     /// When each was started, and its parent if that is known.
     followed: HashMap<u32, FollowedProcess>,
 }
@@ -30,7 +30,7 @@ struct FollowedProcess {
     parent: u32,
 }
 
-impl Listing {
+impl ProcessListing {
     /// Follows a process from now on, whether or not it may be sampled.
     pub(crate) fn follow(&mut self, pid: u32, began: u64) {
         self.follow_child(pid, FollowedProcess { began, parent: 0 });
@@ -67,9 +67,9 @@ mod tests {
     use super::*;
 
     /// Processes: the number, the parent, and when it was started. Those that began at 0 have ended.
-    struct Simulated(Vec<(u32, u32, u64)>);
+    struct SimulatedProcesses(Vec<(u32, u32, u64)>);
 
-    impl ProcessTree for Simulated {
+    impl ProcessTree for SimulatedProcesses {
         fn known(&self, pid: u32) -> Option<ProcessStatus> {
             let (_, parent, began) = *self.0.iter().find(|process| process.0 == pid)?;
             let has_ended = began == 0;
@@ -82,9 +82,9 @@ mod tests {
     }
 
     /// Each process has two children.
-    struct Endless;
+    struct EndlessProcesses;
 
-    impl ProcessTree for Endless {
+    impl ProcessTree for EndlessProcesses {
         fn known(&self, pid: u32) -> Option<ProcessStatus> {
             let (began, parent) = (u64::from(pid), pid / 2);
             Some(ProcessStatus { began, parent, has_ended: false, has_64_bits: true, is_translated: false })
@@ -95,9 +95,9 @@ mod tests {
         }
     }
 
-    fn listed(listing: &mut Listing, processes: &[(u32, u32, u64)]) -> Vec<(u32, u32)> {
+    fn listed(listing: &mut ProcessListing, processes: &[(u32, u32, u64)]) -> Vec<(u32, u32)> {
         let mut out = Vec::new();
-        listing.refresh(&Simulated(processes.to_vec()), &mut out);
+        listing.refresh(&SimulatedProcesses(processes.to_vec()), &mut out);
         let mut listed: Vec<_> = out.iter().map(|process| (process.pid, process.parent)).collect();
         listed.sort_unstable();
         listed
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn descendants_are_followed_without_the_parent() {
-        let mut listing = Listing::default();
+        let mut listing = ProcessListing::default();
         listing.follow(10, 5);
         let all = [(10, 1, 5), (20, 10, 6), (30, 20, 7), (40, 1, 8), (50, 10, 0)];
         assert_eq!(listed(&mut listing, &all), [(10, 0), (20, 10), (30, 20)]);
@@ -115,20 +115,20 @@ mod tests {
 
     #[test]
     fn a_reused_number_is_another_process() {
-        let mut listing = Listing::default();
+        let mut listing = ProcessListing::default();
         listing.follow(10, 5);
         assert_eq!(listed(&mut listing, &[(10, 1, 9)]), []);
     }
 
     #[test]
     fn parents_in_a_circle_and_endless_children_end() {
-        let mut listing = Listing::default();
+        let mut listing = ProcessListing::default();
         listing.follow(10, 5);
         assert_eq!(listed(&mut listing, &[(10, 20, 5), (20, 10, 6)]), [(10, 0), (20, 10)]);
 
-        let (mut listing, mut out) = (Listing::default(), Vec::new());
+        let (mut listing, mut out) = (ProcessListing::default(), Vec::new());
         listing.follow(1, 1);
-        listing.refresh(&Endless, &mut out);
+        listing.refresh(&EndlessProcesses, &mut out);
         assert_eq!(out.len(), MOST_FOLLOWED);
     }
 }

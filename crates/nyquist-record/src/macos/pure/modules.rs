@@ -2,7 +2,7 @@
 
 use nyquist_convert::event::MappedFile;
 
-use super::images::{self, ListedImage, Read};
+use super::images::{self, ListedImage, ReadMemory};
 use crate::suspend::system::LoadedModule;
 
 /// The library whose code makes system calls.
@@ -11,7 +11,7 @@ const CALLING_LIBRARY: &str = "/usr/lib/system/libsystem_kernel.dylib";
 /// The first addresses of all images in the list at an address, and descriptions of those that are not known.
 /// `None` if the list cannot be read now. `shown` gives the path by which the profile calls a file.
 pub(crate) fn loaded(
-    read: Read<'_>,
+    read: ReadMemory<'_>,
     list_at: u64,
     known: &dyn Fn(u64) -> bool,
     shown: impl Fn(String) -> String,
@@ -23,7 +23,11 @@ pub(crate) fn loaded(
     (!starts.is_empty()).then_some((starts, new))
 }
 
-fn describe(image: &ListedImage, read: Read<'_>, shown: impl Fn(String) -> String) -> Option<LoadedModule> {
+fn describe(
+    image: &ListedImage,
+    read: ReadMemory<'_>,
+    shown: impl Fn(String) -> String,
+) -> Option<LoadedModule> {
     let path = shown(image.path(read)?);
     let header = image.header(read)?;
     Some(LoadedModule {
@@ -37,15 +41,15 @@ fn describe(image: &ListedImage, read: Read<'_>, shown: impl Fn(String) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use super::super::images::tests::{Memory, header, infos, numbers, segment, uuid};
+    use super::super::images::tests::{SimulatedMemory, header, infos, numbers, segment, uuid};
     use super::*;
 
     const LIST: u64 = 0x1000;
 
     /// A process with a program and the library that makes calls. The library's header is not readable if
     /// `is_torn`: the linker has listed it, and has not mapped it.
-    fn process(is_torn: bool) -> Memory {
-        let mut memory = Memory::default();
+    fn process(is_torn: bool) -> SimulatedMemory {
+        let mut memory = SimulatedMemory::default();
         memory.put(LIST, infos(2, 0x2000, 0));
         memory.put(0x2000, numbers(&[0x8_0000, 0x4000, 0, 0x9_0000, 0x5000, 0]));
         memory.put(0x4000, [b"/tmp/copy\0".as_slice(), &[0; 300]].concat());
@@ -58,9 +62,9 @@ mod tests {
     }
 
     /// The path of an image, whether it makes calls, and its size.
-    type Described = (String, bool, u64);
+    type ModuleDescription = (String, bool, u64);
 
-    fn listed_images(memory: &Memory, known: &[u64]) -> Option<(Vec<u64>, Vec<Described>)> {
+    fn listed_images(memory: &SimulatedMemory, known: &[u64]) -> Option<(Vec<u64>, Vec<ModuleDescription>)> {
         let read = |at, out: &mut [u8]| memory.read(at, out);
         let shown = |path: String| path.replace("/tmp/copy", "/home/app");
         let (starts, new) = loaded(&read, LIST, &|start| known.contains(&start), shown)?;
@@ -89,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_process_in_exec_has_no_list() {
-        assert_eq!(listed_images(&Memory::default(), &[]), None);
-        let mut memory = Memory::default();
+        assert_eq!(listed_images(&SimulatedMemory::default(), &[]), None);
+        let mut memory = SimulatedMemory::default();
         memory.put(LIST, infos(0, 0x2000, 0));
         assert_eq!(listed_images(&memory, &[]), None, "no image at all is no list");
     }

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::process_status::ProcessStatus;
-use super::refusal::{self, Facts};
-use crate::suspend::system::Refusal;
+use super::refusal::{self, ProgramFacts};
+use crate::suspend::system::SamplingRefusal;
 
 /// What is asked of the system about processes and their tasks.
-pub(crate) trait Tasks {
+pub(crate) trait TaskCalls {
     /// A process's task.
     type Task;
     /// A thread of a task.
@@ -21,7 +21,7 @@ pub(crate) trait Tasks {
     /// The threads of a task; `None` if it is gone.
     fn threads(&self, task: &Self::Task) -> Option<Vec<Self::Thread>>;
     /// What is known of a process that may not be sampled.
-    fn facts(&self, pid: u32) -> Facts;
+    fn facts(&self, pid: u32) -> ProgramFacts;
 }
 
 /// A process that is sampled.
@@ -32,16 +32,20 @@ pub(crate) struct OpenedProcess<T> {
     /// Its task. The process gets another one when it executes another program.
     task: RefCell<Arc<T>>,
     /// Whether its task has become another one since that was last asked, or why that one is refused.
-    has_new_program: RefCell<Result<bool, Refusal>>,
+    has_new_program: RefCell<Result<bool, SamplingRefusal>>,
 }
 
 /// What is known of a process that lives.
-pub(crate) fn living(tasks: &impl Tasks, pid: u32) -> Result<ProcessStatus, Refusal> {
-    tasks.known(pid).filter(|known| !known.has_ended).ok_or(Refusal::Gone)
+pub(crate) fn living(tasks: &impl TaskCalls, pid: u32) -> Result<ProcessStatus, SamplingRefusal> {
+    tasks.known(pid).filter(|known| !known.has_ended).ok_or(SamplingRefusal::Gone)
 }
 
 /// Opens a process. `own` is the number of this process.
-pub(crate) fn open<S: Tasks>(tasks: &S, own: u32, pid: u32) -> Result<OpenedProcess<S::Task>, Refusal> {
+pub(crate) fn open<S: TaskCalls>(
+    tasks: &S,
+    own: u32,
+    pid: u32,
+) -> Result<OpenedProcess<S::Task>, SamplingRefusal> {
     if tasks.known(own).is_some_and(|own| own.is_translated) {
         return Err(refusal::of_translated_nyquist());
     }
@@ -55,7 +59,7 @@ pub(crate) fn open<S: Tasks>(tasks: &S, own: u32, pid: u32) -> Result<OpenedProc
 }
 
 /// The task of a process, and when the process was started.
-fn open_task<S: Tasks>(tasks: &S, pid: u32) -> Result<(u64, S::Task), Refusal> {
+fn open_task<S: TaskCalls>(tasks: &S, pid: u32) -> Result<(u64, S::Task), SamplingRefusal> {
     let known = living(tasks, pid)?;
     if known.is_translated || !known.has_64_bits {
         return Err(refusal::of_other_code(pid, known.is_translated));
@@ -74,7 +78,7 @@ impl<T> OpenedProcess<T> {
 
     /// The threads of its task. If the task is gone and the process lives, the process executes another program,
     /// whose task is opened.
-    pub(crate) fn threads<S: Tasks<Task = T>>(&self, tasks: &S) -> Vec<S::Thread> {
+    pub(crate) fn threads<S: TaskCalls<Task = T>>(&self, tasks: &S) -> Vec<S::Thread> {
         if let Some(threads) = tasks.threads(&self.task()) {
             return threads;
         }
@@ -85,22 +89,22 @@ impl<T> OpenedProcess<T> {
                 *self.has_new_program.borrow_mut() = Ok(true);
                 threads
             }
-            Err(refusal @ Refusal::Refused { .. }) => {
+            Err(refusal @ SamplingRefusal::Refused { .. }) => {
                 *self.has_new_program.borrow_mut() = Err(refusal);
                 Vec::new()
             }
             // It has ended.
-            Ok(_) | Err(Refusal::Gone) => Vec::new(),
+            Ok(_) | Err(SamplingRefusal::Gone) => Vec::new(),
         }
     }
 
     /// Whether its task was another one when its threads were last listed, or why that one is refused.
-    pub(crate) fn take_new_program(&self) -> Result<bool, Refusal> {
+    pub(crate) fn take_new_program(&self) -> Result<bool, SamplingRefusal> {
         self.has_new_program.replace(Ok(false))
     }
 
     /// Whether it has ended. Its number may be another process's by now.
-    pub(crate) fn has_ended(&self, tasks: &impl Tasks) -> bool {
+    pub(crate) fn has_ended(&self, tasks: &impl TaskCalls) -> bool {
         !living(tasks, self.pid).is_ok_and(|known| known.began == self.began)
     }
 }
@@ -114,7 +118,7 @@ mod tests {
     const PID: u32 = 7;
 
     /// A system with one process beside this one. Its task is the number of the program that it executes.
-    struct Simulated {
+    struct SimulatedTasks {
         status: Cell<Option<ProcessStatus>>,
         own: ProcessStatus,
         /// Its program, and whether that may be sampled.
@@ -128,12 +132,12 @@ mod tests {
         ProcessStatus { began: 5, parent: 1, has_ended: false, has_64_bits: true, is_translated: false }
     }
 
-    fn simulated() -> Simulated {
+    fn simulated() -> SimulatedTasks {
         let (status, own) = (Cell::new(Some(status())), status());
-        Simulated { status, own, program: Cell::new(1), is_granted: Cell::new(true), ends: false }
+        SimulatedTasks { status, own, program: Cell::new(1), is_granted: Cell::new(true), ends: false }
     }
 
-    impl Tasks for Simulated {
+    impl TaskCalls for SimulatedTasks {
         type Task = u32;
         type Thread = u32;
 
@@ -153,17 +157,17 @@ mod tests {
             is_its.then(|| vec![task * 100])
         }
 
-        fn facts(&self, _: u32) -> Facts {
-            Facts { path: Some("/bin/sh".to_owned()), ..Facts::default() }
+        fn facts(&self, _: u32) -> ProgramFacts {
+            ProgramFacts { path: Some("/bin/sh".to_owned()), ..ProgramFacts::default() }
         }
     }
 
-    fn reason<T: std::fmt::Debug>(result: Result<T, Refusal>) -> String {
-        let Err(Refusal::Refused { reason, .. }) = result else { panic!("{result:?}") };
+    fn reason<T: std::fmt::Debug>(result: Result<T, SamplingRefusal>) -> String {
+        let Err(SamplingRefusal::Refused { reason, .. }) = result else { panic!("{result:?}") };
         reason
     }
 
-    fn open_it(system: &Simulated) -> Result<OpenedProcess<u32>, Refusal> {
+    fn open_it(system: &SimulatedTasks) -> Result<OpenedProcess<u32>, SamplingRefusal> {
         open(system, OWN, PID)
     }
 
@@ -177,10 +181,10 @@ mod tests {
 
     #[test]
     fn a_process_that_ends_meanwhile_is_gone() {
-        let system = Simulated { ends: true, ..simulated() };
-        assert_eq!(open_it(&system).map(drop), Err(Refusal::Gone), "it is not refused");
+        let system = SimulatedTasks { ends: true, ..simulated() };
+        assert_eq!(open_it(&system).map(drop), Err(SamplingRefusal::Gone), "it is not refused");
         system.status.set(None);
-        assert_eq!(open_it(&system).map(drop), Err(Refusal::Gone));
+        assert_eq!(open_it(&system).map(drop), Err(SamplingRefusal::Gone));
     }
 
     #[test]
@@ -190,7 +194,7 @@ mod tests {
         assert!(reason(open_it(&system)).contains("process 7 runs under Rosetta"));
         system.status.set(Some(ProcessStatus { has_64_bits: false, ..status() }));
         assert!(reason(open_it(&system)).contains("32-bit"));
-        let system = Simulated { own: ProcessStatus { is_translated: true, ..status() }, ..simulated() };
+        let system = SimulatedTasks { own: ProcessStatus { is_translated: true, ..status() }, ..simulated() };
         assert!(reason(open_it(&system)).contains("this nyquist"));
     }
 

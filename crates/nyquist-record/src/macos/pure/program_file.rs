@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, io};
 
 /// What is asked of the system about files.
-pub(crate) trait Files {
+pub(crate) trait FileCalls {
     /// Whether this process may execute a file; the error says why it may not.
     fn may_be_run(&self, path: &Path) -> io::Result<()>;
     /// Whether a path leads to a file that is no folder or device.
@@ -14,7 +14,7 @@ pub(crate) trait Files {
 
 /// The file of a program. A name without a slash is searched in folders, which are given in the form of PATH.
 /// The error of a file that is there and may not be executed is told rather than that there is none.
-pub(crate) fn find(program: &OsStr, folders: &OsStr, files: &impl Files) -> io::Result<PathBuf> {
+pub(crate) fn find(program: &OsStr, folders: &OsStr, files: &impl FileCalls) -> io::Result<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         files.may_be_run(Path::new(program))?;
         return Ok(program.into());
@@ -39,9 +39,9 @@ mod tests {
     use std::ffi::OsString;
 
     /// Files by their paths: whether each is a file, and whether it may be executed.
-    struct Simulated(Vec<(PathBuf, bool, bool)>);
+    struct SimulatedFiles(Vec<(PathBuf, bool, bool)>);
 
-    impl Files for Simulated {
+    impl FileCalls for SimulatedFiles {
         fn may_be_run(&self, path: &Path) -> io::Result<()> {
             let found = self.0.iter().find(|file| file.0 == path).ok_or(io::ErrorKind::NotFound)?;
             if found.2 { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
@@ -59,7 +59,7 @@ mod tests {
     fn found(program: &str, files: &[(&str, bool, bool)]) -> Result<PathBuf, io::ErrorKind> {
         let path = |path: &str| -> PathBuf { path.split(' ').collect() };
         let files = files.iter().map(|(at, is_file, may)| (path(at), *is_file, *may)).collect();
-        find(program.as_ref(), &folders(), &Simulated(files)).map_err(|error| error.kind())
+        find(program.as_ref(), &folders(), &SimulatedFiles(files)).map_err(|error| error.kind())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Why the system does not let a process be sampled, and what helps.
 
-use crate::suspend::system::Refusal;
+use crate::suspend::system::SamplingRefusal;
 
 /// The kernel's flags of signed code (`sys/codesign.h` of the system's published source): `CS_GET_TASK_ALLOW`,
 /// `CS_RUNTIME`, `CS_PLATFORM_BINARY`.
@@ -19,7 +19,7 @@ const UNPROTECTED: [&str; 2] = ["/usr/local/", "/System/Volumes/Data/"];
 
 /// What is known of a program that may not be sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct ProgramFacts {
     /// The path of its file.
     pub(crate) path: Option<String>,
     /// The kernel's flags of its code.
@@ -28,7 +28,7 @@ pub(crate) struct Facts {
     pub(crate) mode: Option<u32>,
 }
 
-impl Facts {
+impl ProgramFacts {
     /// Whether it belongs to the system (SIP).
     pub(crate) fn is_protected(&self) -> bool {
         self.has(PLATFORM) || self.path.as_deref().is_some_and(is_protected_path)
@@ -61,21 +61,21 @@ pub(crate) fn is_protected_path(path: &str) -> bool {
 }
 
 /// The refusal of a process whose task port was not given.
-pub(crate) fn of_process(pid: u32, facts: &Facts) -> Refusal {
+pub(crate) fn of_process(pid: u32, facts: &ProgramFacts) -> SamplingRefusal {
     refused(&format!("process {pid}"), facts)
 }
 
 /// The refusal of a program that was to be launched. `copying` says why no copy could be recorded instead.
-pub(crate) fn of_program(facts: &Facts, copying: Option<&str>) -> Refusal {
+pub(crate) fn of_program(facts: &ProgramFacts, copying: Option<&str>) -> SamplingRefusal {
     let mut refusal = refused("the program", facts);
-    if let (Refusal::Refused { reason, .. }, Some(why)) = (&mut refusal, copying) {
+    if let (SamplingRefusal::Refused { reason, .. }, Some(why)) = (&mut refusal, copying) {
         reason.push_str(": a copy of it that allows that cannot be recorded either, because ");
         reason.push_str(why);
     }
     refusal
 }
 
-fn refused(what: &str, facts: &Facts) -> Refusal {
+fn refused(what: &str, facts: &ProgramFacts) -> SamplingRefusal {
     let shown = facts.shown();
     let (reason, advice) = if facts.is_protected() {
         (
@@ -102,12 +102,12 @@ fn refused(what: &str, facts: &Facts) -> Refusal {
             "`nyquist setup` signs nyquist so that it may sample your programs; sudo helps with those of other users",
         )
     };
-    Refusal::Refused { reason, advice: Some(advice.to_owned()) }
+    SamplingRefusal::Refused { reason, advice: Some(advice.to_owned()) }
 }
 
 /// The refusal of a program whose process the system has ended before it ran.
-pub(crate) fn of_ended(program: &str) -> Refusal {
-    Refusal::Refused {
+pub(crate) fn of_ended(program: &str) -> SamplingRefusal {
+    SamplingRefusal::Refused {
         reason: "the system has ended it before it ran, as it does with a signature that is not valid"
             .to_owned(),
         advice: Some(format!("codesign --verify --verbose {program}")),
@@ -115,17 +115,17 @@ pub(crate) fn of_ended(program: &str) -> Refusal {
 }
 
 /// The refusal of a process whose code is translated, or has 32 bits.
-pub(crate) fn of_other_code(pid: u32, is_translated: bool) -> Refusal {
+pub(crate) fn of_other_code(pid: u32, is_translated: bool) -> SamplingRefusal {
     let kind = if is_translated { "runs under Rosetta" } else { "is a 32-bit program" };
-    Refusal::Refused {
+    SamplingRefusal::Refused {
         reason: format!("process {pid} {kind}, and only native 64-bit code is sampled"),
         advice: Some("record a build for this machine's processor".to_owned()),
     }
 }
 
 /// The refusal of everything, because nyquist itself is translated and does not see other programs as they are.
-pub(crate) fn of_translated_nyquist() -> Refusal {
-    Refusal::Refused {
+pub(crate) fn of_translated_nyquist() -> SamplingRefusal {
+    SamplingRefusal::Refused {
         reason: "this nyquist is for Intel processors, and runs under Rosetta".to_owned(),
         advice: Some("use a nyquist for this machine's processor".to_owned()),
     }
@@ -135,14 +135,14 @@ pub(crate) fn of_translated_nyquist() -> Refusal {
 mod tests {
     use super::*;
 
-    fn facts(path: &str, code_flags: u32) -> Facts {
-        Facts { path: Some(path.to_owned()), code_flags: Some(code_flags), mode: Some(0o755) }
+    fn facts(path: &str, code_flags: u32) -> ProgramFacts {
+        ProgramFacts { path: Some(path.to_owned()), code_flags: Some(code_flags), mode: Some(0o755) }
     }
 
-    fn texts(refusal: Refusal) -> (String, String) {
+    fn texts(refusal: SamplingRefusal) -> (String, String) {
         match refusal {
-            Refusal::Refused { reason, advice } => (reason, advice.unwrap_or_default()),
-            Refusal::Gone => panic!("gone"),
+            SamplingRefusal::Refused { reason, advice } => (reason, advice.unwrap_or_default()),
+            SamplingRefusal::Gone => panic!("gone"),
         }
     }
 
@@ -166,9 +166,9 @@ mod tests {
         assert!(reason.contains("hardened runtime") && advice.contains("codesign"));
         let (reason, advice) = texts(of_process(7, &facts("/Users/x", RUNTIME | GET_TASK_ALLOW)));
         assert!(reason.contains("no access") && advice.contains("nyquist setup") && advice.contains("sudo"));
-        let (reason, _) = texts(of_program(&Facts::default(), Some("codesign is not installed")));
+        let (reason, _) = texts(of_program(&ProgramFacts::default(), Some("codesign is not installed")));
         assert!(reason.ends_with("because codesign is not installed"), "{reason}");
-        let setuid = Facts { mode: Some(0o4755), ..facts("/opt/x", RUNTIME) };
+        let setuid = ProgramFacts { mode: Some(0o4755), ..facts("/opt/x", RUNTIME) };
         let (reason, advice) = texts(of_process(7, &setuid));
         assert!(reason.contains("setuid") && advice.contains("sudo"), "{reason}");
         let (reason, advice) = texts(of_ended("/opt/x"));

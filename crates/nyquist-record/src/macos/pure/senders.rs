@@ -46,9 +46,9 @@ mod tests {
     use super::*;
 
     /// Processes with their parents and sessions.
-    struct Listed<'a>(&'a [(u32, u32, u32)]);
+    struct ListedProcesses<'a>(&'a [(u32, u32, u32)]);
 
-    impl Processes for Listed<'_> {
+    impl Processes for ListedProcesses<'_> {
         fn parent(&self, pid: u32) -> Option<u32> {
             self.0.iter().find(|process| process.0 == pid).map(|process| process.1)
         }
@@ -61,7 +61,8 @@ mod tests {
     #[test]
     fn a_key_comes_from_the_program_of_the_terminal() {
         // The window, its shell, `timeout` and nyquist below it; another shell, whose parent is the window, too.
-        let all = Listed(&[(1, 0, 1), (5, 1, 1), (10, 5, 10), (11, 10, 10), (12, 11, 10), (20, 5, 20)]);
+        let all =
+            ListedProcesses(&[(1, 0, 1), (5, 1, 1), (10, 5, 10), (11, 10, 10), (12, 11, 10), (20, 5, 20)]);
         let check = |sender, expected| assert_eq!(is_of_terminal(sender, 12, &all), expected, "{sender:?}");
         check(None, true);
         check(Some(5), true);
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn only_a_signal_to_the_foreground_was_typed() {
-        let all = Listed(&[(5, 1, 1), (10, 5, 10), (12, 10, 10)]);
+        let all = ListedProcesses(&[(5, 1, 1), (10, 5, 10), (12, 10, 10)]);
         let typed =
             |signal, sender, is_in_foreground: bool| is_typed(signal, sender, 12, || is_in_foreground, &all);
         assert!(typed(EndSignal::Interrupt, Some(5), true) && typed(EndSignal::Quit, None, true));
@@ -85,6 +86,6 @@ mod tests {
 
     #[test]
     fn parents_in_a_circle_end() {
-        assert!(!is_of_terminal(Some(9), 1, &Listed(&[(1, 2, 1), (2, 1, 1), (9, 9, 9)])));
+        assert!(!is_of_terminal(Some(9), 1, &ListedProcesses(&[(1, 2, 1), (2, 1, 1), (9, 9, 9)])));
     }
 }

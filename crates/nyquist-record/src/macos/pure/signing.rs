@@ -107,13 +107,13 @@ mod tests {
 
     /// A `codesign` that answers in this order.
     #[derive(Default)]
-    struct Simulated {
+    struct SimulatedCodesign {
         answers: Vec<CodesignOutput>,
         commands: Vec<String>,
         files: Vec<String>,
     }
 
-    impl Codesign for Simulated {
+    impl Codesign for SimulatedCodesign {
         fn run(&mut self, arguments: &[OsString]) -> io::Result<CodesignOutput> {
             let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
             self.commands.push(words.join(" "));
@@ -138,11 +138,11 @@ mod tests {
         CodesignOutput { errors: errors.to_owned(), ..CodesignOutput::default() }
     }
 
-    fn codesign(answers: &[CodesignOutput]) -> Simulated {
-        Simulated { answers: answers.to_vec(), ..Simulated::default() }
+    fn codesign(answers: &[CodesignOutput]) -> SimulatedCodesign {
+        SimulatedCodesign { answers: answers.to_vec(), ..SimulatedCodesign::default() }
     }
 
-    fn sign_it(codesign: &mut Simulated) -> Result<Vec<String>, String> {
+    fn sign_it(codesign: &mut SimulatedCodesign) -> Result<Vec<String>, String> {
         sign_copy(codesign, Path::new(FILE))
     }
 

@@ -10,9 +10,9 @@ use super::super::pure::child::ReapedChild;
 use super::check;
 
 /// The attributes of a process to be started.
-struct Attributes(libc::posix_spawnattr_t);
+struct SpawnAttributes(libc::posix_spawnattr_t);
 
-impl Attributes {
+impl SpawnAttributes {
     /// The process waits until it gets `SIGCONT`, and none of its signals is ignored because this program
     /// ignores it.
     fn suspended() -> io::Result<Self> {
@@ -38,7 +38,7 @@ impl Attributes {
     }
 }
 
-impl Drop for Attributes {
+impl Drop for SpawnAttributes {
     fn drop(&mut self) {
         // SAFETY: the attributes are initialised, and not used any more.
         unsafe { libc::posix_spawnattr_destroy(&raw mut self.0) };
@@ -48,7 +48,7 @@ impl Drop for Attributes {
 /// Starts a program, which waits for [`resume`]. It has this process's descriptors, unless they are closed for
 /// other programs, and its terminal. `arguments` begin with the program's own name.
 pub(crate) fn suspended(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Result<u32> {
-    let attributes = Attributes::suspended()?;
+    let attributes = SpawnAttributes::suspended()?;
     let (arguments, environment) = (pointers(arguments), pointers(environment));
     let mut pid = 0;
     // SAFETY: posix_spawn(2) reads strings that end with a zero from arrays that end with a null pointer, and

@@ -92,7 +92,7 @@ impl ThreadRegisters {
 
 /// What a thread has used, and whether it runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Use {
+pub(crate) struct ThreadUsage {
     /// Its CPU time in nanoseconds, user and kernel.
     pub(crate) cpu_ns: u64,
     /// Whether it has or awaits a CPU.
@@ -101,13 +101,13 @@ pub(crate) struct Use {
 
 /// What a thread has used; `None` if it has ended. The kernel counts the time of a thread that runs when the
 /// thread enters or leaves the kernel.
-pub(crate) fn used(thread: &Port) -> Option<Use> {
+pub(crate) fn used(thread: &Port) -> Option<ThreadUsage> {
     let mut info = ThreadBasicInfo::default();
     let mut len = words::<ThreadBasicInfo>();
     // SAFETY: both pointers live through the call. `info` has `len` words, of which the kernel writes no more.
     let status =
         unsafe { thread_info(thread.name(), THREAD_BASIC_INFO, (&raw mut info).cast(), &raw mut len) };
-    (status == SUCCESS).then(|| Use {
+    (status == SUCCESS).then(|| ThreadUsage {
         cpu_ns: nanoseconds(info.user_time).saturating_add(nanoseconds(info.system_time)),
         is_running: info.run_state == TH_STATE_RUNNING,
     })

@@ -7,7 +7,7 @@ const FINE: u64 = 1000;
 
 /// A process that executes another program after 200 ms: both of its threads end, and one begins.
 fn executing() -> SimProcess {
-    let mut process = forever(&[(11, Does::Runs), (12, Does::Runs), (21, Does::Runs)]);
+    let mut process = forever(&[(11, SimActivity::Runs), (12, SimActivity::Runs), (21, SimActivity::Runs)]);
     let at = SECOND + 200 * MS;
     for thread in [11, 12] {
         process.threads.get_mut(&thread).unwrap().ends = at;
@@ -19,7 +19,7 @@ fn executing() -> SimProcess {
 
 #[test]
 fn another_program_goes_on_in_the_same_process() {
-    let plan = Plan { is_new: true, ..plan(&[10], 400) };
+    let plan = SamplingPlan { is_new: true, ..plan(&[10], 400) };
     let recorded = record(&machine(FINE, &[(10, executing())]), plan);
     let texts = |text: fn(&EventKind) -> Option<&str>| {
         recorded.events.iter().filter_map(|event| text(&event.kind)).collect::<Vec<_>>()
@@ -55,10 +55,10 @@ fn a_main_thread_keeps_its_time_in_a_new_program() {
 fn children_of_a_refused_child_are_recorded() {
     let shell = SimProcess {
         refused: 0..u64::MAX,
-        ..SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs)])
+        ..SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, SimActivity::Runs)])
     };
-    let tool = SimProcess::new(20, SECOND + 50 * MS..u64::MAX, &[(31, Does::Runs)]);
-    let all = [(10, forever(&[(11, Does::Waits)])), (20, shell), (30, tool)];
+    let tool = SimProcess::new(20, SECOND + 50 * MS..u64::MAX, &[(31, SimActivity::Runs)]);
+    let all = [(10, forever(&[(11, SimActivity::Waits)])), (20, shell), (30, tool)];
     let recorded = record(&machine(FINE, &all), plan(&[10], 250));
     assert_eq!(recorded.end.left_out.iter().map(|it| it.pid.0).collect::<Vec<_>>(), [20]);
     assert_eq!(recorded.running(20).len(), 0);
@@ -67,27 +67,28 @@ fn children_of_a_refused_child_are_recorded() {
 
 #[test]
 fn idle_threads_are_left_alone_with_a_fine_clock() {
-    let machine = machine(FINE, &[(10, forever(&[(11, Does::Runs), (12, Does::Waits)]))]);
+    let machine = machine(FINE, &[(10, forever(&[(11, SimActivity::Runs), (12, SimActivity::Waits)]))]);
     let recorded = record(&machine, plan(&[10], 1000));
     assert!(recorded.suspensions(12) <= 3, "{} suspensions", recorded.suspensions(12));
 }
 
 /// A shell that is refused, and executes a program after 200 ms.
 fn refused_shell() -> SimProcess {
-    let mut process = SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs), (22, Does::Runs)]);
+    let mut process =
+        SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, SimActivity::Runs), (22, SimActivity::Runs)]);
     let at = SECOND + 200 * MS;
     process.threads.get_mut(&21).unwrap().ends = at;
     process.threads.get_mut(&22).unwrap().began = at;
     SimProcess { refused: 0..at, executes: Some(at), ..process }
 }
 
-fn openings(recorded: &Recorded, pid: u32) -> u32 {
+fn openings(recorded: &TestRecording, pid: u32) -> u32 {
     recorded.machine.0.borrow().processes[&pid].openings
 }
 
 #[test]
 fn a_refused_shell_may_become_a_program() {
-    let all = [(10, forever(&[(11, Does::Waits)])), (20, refused_shell())];
+    let all = [(10, forever(&[(11, SimActivity::Waits)])), (20, refused_shell())];
     let recorded = record(&machine(FINE, &all), plan(&[10], 500));
     assert_eq!(recorded.end.left_out, []);
     assert!((250..320).contains(&recorded.running(20).len()), "{}", recorded.running(20).len());
@@ -96,9 +97,9 @@ fn a_refused_shell_may_become_a_program() {
 
 #[test]
 fn a_process_that_just_starts_is_tried_again() {
-    let child = SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, Does::Runs)]);
+    let child = SimProcess::new(10, SECOND + 50 * MS..u64::MAX, &[(21, SimActivity::Runs)]);
     let child = SimProcess { refused: 0..SECOND + 65 * MS, ..child };
-    let all = [(10, forever(&[(11, Does::Waits)])), (20, child)];
+    let all = [(10, forever(&[(11, SimActivity::Waits)])), (20, child)];
     let recorded = record(&machine(FINE, &all), plan(&[10], 250));
     assert_eq!(recorded.end.left_out, []);
     assert!((150..200).contains(&recorded.running(20).len()), "{}", recorded.running(20).len());
@@ -107,7 +108,7 @@ fn a_process_that_just_starts_is_tried_again() {
 #[test]
 fn a_refused_process_is_not_asked_for_ever() {
     let shell = SimProcess { refused: 0..u64::MAX, executes: None, ..refused_shell() };
-    let all = [(10, forever(&[(11, Does::Waits)])), (20, shell)];
+    let all = [(10, forever(&[(11, SimActivity::Waits)])), (20, shell)];
     let recorded = record(&machine(FINE, &all), plan(&[10], 1000));
     assert_eq!(recorded.end.left_out.iter().map(|it| it.pid.0).collect::<Vec<_>>(), [20]);
     assert_eq!(openings(&recorded, 20), 2);

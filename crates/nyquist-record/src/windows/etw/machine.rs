@@ -3,10 +3,10 @@
 use std::os::windows::io::OwnedHandle;
 use std::sync::Arc;
 
-use crate::etw::Machine;
-use crate::suspend::Family;
+use crate::etw::EtwSystem;
+use crate::suspend::ProcessFamily;
 use crate::suspend::system::ListedProcess;
-use crate::windows::listing::Listing;
+use crate::windows::listing::ProcessListing;
 use crate::windows::process_has_ended;
 use crate::windows::sys::timer::Flag;
 use crate::windows::sys::{clock, process};
@@ -19,7 +19,7 @@ pub(crate) struct WindowsMachine {
     pub(crate) named: Vec<(u32, OwnedHandle)>,
 }
 
-impl Machine for WindowsMachine {
+impl EtwSystem for WindowsMachine {
     fn now(&self) -> u64 {
         clock::monotonic_ns()
     }
@@ -29,11 +29,11 @@ impl Machine for WindowsMachine {
     }
 
     fn family(&mut self) -> Vec<u32> {
-        let mut listing = Listing::default();
+        let mut listing = ProcessListing::default();
         listing.refresh();
         let listed: Vec<ListedProcess> = listing.processes().collect();
         let named = self.named.iter().map(|(pid, _)| *pid);
-        let descendants = Family::of(named.clone()).update(&listed, std::process::id());
+        let descendants = ProcessFamily::of(named.clone()).update(&listed, std::process::id());
         named.chain(descendants.into_iter().map(|process| process.pid)).collect()
     }
 

@@ -11,12 +11,12 @@ use nyquist_etw::Clock;
 
 use super::machine::WindowsMachine;
 use super::session::KernelSession;
-use crate::etw::{Decoder, Plan, SessionResult, Settings, StartedSession, rate_of};
+use crate::etw::{EtwPlan, EventDecoder, SessionResult, SessionSettings, StartedSession, rate_of};
 use crate::recording_thread::RecordingThread;
 use crate::windows::sys::process::Preference;
 use crate::windows::sys::timer::Flag;
 use crate::windows::sys::{clock, process, volumes};
-use crate::windows::{OpenError, Options, Target};
+use crate::windows::{OpenError, Options, RecordingTarget};
 
 /// Nanoseconds in a second.
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -41,17 +41,18 @@ pub(crate) type EtwRecording = RecordingThread<SessionResult>;
 impl EtwSession {
     /// Starts a session for a target.
     pub(crate) fn open(
-        target: &Target,
+        target: &RecordingTarget,
         (options, waits): (&Options, bool),
         stop: Arc<Flag>,
     ) -> Result<Self, OpenError> {
         let named: Vec<u32> = target.named().iter().map(|pid| pid.0).collect();
         let handles = named.iter().map(|pid| Ok((*pid, open(*pid)?)));
         let handles = handles.collect::<Result<_, OpenError>>()?;
-        let settings = Settings { interval_ns: NS_PER_SECOND / u64::from(options.rate_hz.max(1)), waits };
-        let plan = Plan { named, duration: options.duration, settings };
+        let settings =
+            SessionSettings { interval_ns: NS_PER_SECOND / u64::from(options.rate_hz.max(1)), waits };
+        let plan = EtwPlan { named, duration: options.duration, settings };
         let machine = WindowsMachine { stop, named: handles };
-        let by_suspending = *target != Target::Machine;
+        let by_suspending = *target != RecordingTarget::Machine;
         let ready = StartedSession::open(KernelSession::new(), machine, plan)
             .map_err(|refusal| OpenError::Etw { refusal, by_suspending })?;
         let interval_ns = ready.interval_ns().max(1);
@@ -79,7 +80,7 @@ fn open(pid: u32) -> Result<OwnedHandle, OpenError> {
 #[derive(Debug)]
 struct KernelEvents(EtwEvents);
 
-impl Decoder for KernelEvents {
+impl EventDecoder for KernelEvents {
     fn push(&mut self, event: &nyquist_etw::Event<'_>, out: &mut Vec<Event>) {
         self.0.push(event, out);
     }

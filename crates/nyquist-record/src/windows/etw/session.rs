@@ -14,9 +14,10 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 
 use crate::etw::{
-    Delivery, EventSink, Losses, Refusal, Session, Settings, StackWalk, interval_within, name_of, stale,
+    EtwRefusal, EventDelivery, EventSink, SessionLosses, SessionSettings, StackWalk, TraceSession,
+    interval_within, name_of, stale,
 };
-use crate::windows::listing::Listing;
+use crate::windows::listing::ProcessListing;
 use crate::windows::sys::etw::consumer::Consumer;
 use crate::windows::sys::etw::control::{self, NewSession, SessionHandle};
 use crate::windows::sys::etw::is_wine;
@@ -39,12 +40,12 @@ impl KernelSession {
     }
 }
 
-impl Session for KernelSession {
+impl TraceSession for KernelSession {
     type Delivery = Consumer;
 
-    fn start(&mut self, settings: &Settings) -> Result<(), Refusal> {
+    fn start(&mut self, settings: &SessionSettings) -> Result<(), EtwRefusal> {
         privilege::enable(Privilege::SystemProfile)
-            .map_err(|_| if is_wine() { Refusal::Wine } else { Refusal::NotAdministrator })?;
+            .map_err(|_| if is_wine() { EtwRefusal::Wine } else { EtwRefusal::NotAdministrator })?;
         stop_stale();
         let (one, other) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
         let session = NewSession {
@@ -59,14 +60,14 @@ impl Session for KernelSession {
         Ok(())
     }
 
-    fn events(&mut self, sink: EventSink) -> Result<Consumer, Refusal> {
+    fn events(&mut self, sink: EventSink) -> Result<Consumer, EtwRefusal> {
         let opened = Consumer::open(&self.name, sink);
         opened.map_err(|source| {
-            if is_wine() { Refusal::Wine } else { refusal("the session's events cannot be read", source) }
+            if is_wine() { EtwRefusal::Wine } else { refusal("the session's events cannot be read", source) }
         })
     }
 
-    fn sample(&mut self, settings: &Settings) -> Result<u64, Refusal> {
+    fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwRefusal> {
         let walks: Vec<_> = settings.stack_walks().into_iter().map(kind_of).collect();
         if let Some(handle) = self.handle {
             control::walk_stacks(handle, &walks)
@@ -78,19 +79,21 @@ impl Session for KernelSession {
             allowed.as_ref().map_or(requested_ns, |allowed| interval_within(requested_ns, allowed));
         self.interval_before_ns = control::interval_ns().ok();
         control::set_interval_ns(interval_ns).map_err(|source| match source.raw_os_error() {
-            Some(code) if code as u32 == ERROR_ACCESS_DENIED => Refusal::NotAdministrator,
-            _ => {
-                Refusal::Interval { requested_ns, least_ns: allowed.map(|allowed| *allowed.start()), source }
-            }
+            Some(code) if code as u32 == ERROR_ACCESS_DENIED => EtwRefusal::NotAdministrator,
+            _ => EtwRefusal::Interval {
+                requested_ns,
+                least_ns: allowed.map(|allowed| *allowed.start()),
+                source,
+            },
         })?;
         Ok(interval_ns)
     }
 
-    fn lost(&mut self) -> Losses {
+    fn lost(&mut self) -> SessionLosses {
         self.handle.and_then(|handle| control::losses(handle).ok()).unwrap_or_default()
     }
 
-    fn stop(&mut self) -> Losses {
+    fn stop(&mut self) -> SessionLosses {
         if let Some(interval_ns) = self.interval_before_ns.take() {
             // Without it, later sessions of others have this one's interval.
             let _ = control::set_interval_ns(interval_ns);
@@ -105,8 +108,8 @@ impl Drop for KernelSession {
     }
 }
 
-impl Delivery for Consumer {
-    fn run(self) -> Result<(), Refusal> {
+impl EventDelivery for Consumer {
+    fn run(self) -> Result<(), EtwRefusal> {
         Self::run(self).map_err(|source| refusal("the session's events are not delivered", source))
     }
 }
@@ -115,7 +118,7 @@ impl Delivery for Consumer {
 fn stop_stale() {
     let own = std::env::current_exe().ok();
     let own = own.as_deref().and_then(|path| path.file_name()?.to_str());
-    let mut listing = Listing::default();
+    let mut listing = ProcessListing::default();
     listing.refresh();
     let running: Vec<(u32, String)> = listing.names().collect();
     let names = control::names().unwrap_or_default();
@@ -125,7 +128,7 @@ fn stop_stale() {
 }
 
 /// The kernel's events.
-fn flags(settings: &Settings) -> u32 {
+fn flags(settings: &SessionSettings) -> u32 {
     let always = EVENT_TRACE_FLAG_PROFILE
         | EVENT_TRACE_FLAG_PROCESS
         | EVENT_TRACE_FLAG_THREAD
@@ -142,11 +145,11 @@ fn kind_of(walk: StackWalk) -> (Guid, u8) {
     }
 }
 
-fn refusal(what: &'static str, source: io::Error) -> Refusal {
+fn refusal(what: &'static str, source: io::Error) -> EtwRefusal {
     match source.raw_os_error().map(|code| code as u32) {
-        Some(ERROR_ACCESS_DENIED) => Refusal::NotAdministrator,
-        Some(ERROR_NO_SYSTEM_RESOURCES | ERROR_NOT_ENOUGH_MEMORY) => Refusal::NoSession,
-        _ => Refusal::System { what, source },
+        Some(ERROR_ACCESS_DENIED) => EtwRefusal::NotAdministrator,
+        Some(ERROR_NO_SYSTEM_RESOURCES | ERROR_NOT_ENOUGH_MEMORY) => EtwRefusal::NoSession,
+        _ => EtwRefusal::System { what, source },
     }
 }
 
@@ -156,20 +159,20 @@ mod tests {
 
     #[test]
     fn waits_are_asked_for_only_if_wanted() {
-        let settings = Settings { interval_ns: 1_000_000, waits: false };
+        let settings = SessionSettings { interval_ns: 1_000_000, waits: false };
         assert_eq!(flags(&settings) & EVENT_TRACE_FLAG_CSWITCH, 0);
-        assert_ne!(flags(&Settings { waits: true, ..settings }) & EVENT_TRACE_FLAG_CSWITCH, 0);
+        assert_ne!(flags(&SessionSettings { waits: true, ..settings }) & EVENT_TRACE_FLAG_CSWITCH, 0);
     }
 
     #[test]
     fn wine_and_plain_users_are_refused() {
         let mut session = KernelSession::new();
-        let settings = Settings { interval_ns: 1_000_000, waits: false };
+        let settings = SessionSettings { interval_ns: 1_000_000, waits: false };
         let started = session.start(&settings);
         let (sink, _sunk) = EventSink::new();
         match started.and_then(|()| session.events(sink)) {
             Ok(_) => assert!(!is_wine()),
-            Err(Refusal::Wine) => assert!(is_wine()),
+            Err(EtwRefusal::Wine) => assert!(is_wine()),
             Err(refusal) => assert!(!is_wine(), "{refusal}"),
         }
         session.stop();

@@ -55,18 +55,18 @@ pub(crate) fn resume(thread: &OwnedHandle) -> bool {
 
 /// The structure for registers, which the system needs at an address that is a multiple of 16.
 #[repr(C, align(16))]
-struct Context(CONTEXT);
+struct ThreadContext(CONTEXT);
 
 /// The general registers of a suspended thread. Allocates nothing.
 pub(crate) struct ThreadRegisters {
-    context: Context,
+    context: ThreadContext,
 }
 
 impl ThreadRegisters {
     /// Reads them.
     pub(crate) fn read(thread: &OwnedHandle) -> Option<Self> {
         // SAFETY: the structure is plain numbers, for which zeros are valid.
-        let mut context = Context(unsafe { mem::zeroed() });
+        let mut context = ThreadContext(unsafe { mem::zeroed() });
         context.0.ContextFlags = arch::GENERAL;
         // SAFETY: the handle is open, and the structure lives through the call and is aligned.
         let read = unsafe { GetThreadContext(thread.as_raw_handle(), &raw mut context.0) };

@@ -1,10 +1,10 @@
 //! Parameters of generic types and functions, their requirements, and conformances of types to protocols.
 
-use super::node::{Kind, Node};
-use super::reader::Reader;
+use super::node::{Node, NodeKind};
+use super::reader::MangledNameReader;
 use super::stack::joined_by;
 
-impl Reader<'_> {
+impl MangledNameReader<'_> {
     /// The name of a parameter: a letter, and from the second level on its number.
     fn parameter_name(&mut self) -> Option<String> {
         let (mut depth, mut index) = (0, 0);
@@ -34,7 +34,7 @@ impl Reader<'_> {
 
     pub(super) fn parameter(&mut self) -> Option<Node> {
         let name = self.parameter_name()?;
-        self.node(Kind::Type, name)
+        self.node(NodeKind::Type, name)
     }
 
     /// `l`, and `r` with the number of parameters at each level.
@@ -44,8 +44,8 @@ impl Reader<'_> {
                 self.index()?;
             }
         }
-        while self.pop(Kind::Requirement).is_some() {}
-        Some(Node::plain(Kind::Signature))
+        while self.pop(NodeKind::Requirement).is_some() {}
+        Some(Node::plain(NodeKind::Signature))
     }
 
     /// `R`: the kind of a requirement, and its subject.
@@ -98,45 +98,45 @@ impl Reader<'_> {
                 self.pop_type()?;
             }
         }
-        Some(Node::plain(Kind::Requirement))
+        Some(Node::plain(NodeKind::Requirement))
     }
 
     fn associated_name(&mut self) -> Option<Node> {
         self.pop_type();
-        self.pop(Kind::Identifier)
+        self.pop(NodeKind::Identifier)
     }
 
     fn associated(&mut self, base: &str) -> Option<Node> {
         let name = self.associated_name()?;
-        self.node(Kind::Type, format!("{base}.{}", name.text))
+        self.node(NodeKind::Type, format!("{base}.{}", name.text))
     }
 
     fn associated_path(&mut self, base: &str) -> Option<Node> {
         let mut names = Vec::new();
         loop {
-            let is_first = self.pop(Kind::First).is_some();
+            let is_first = self.pop(NodeKind::First).is_some();
             names.push(self.associated_name()?);
             if is_first {
                 break;
             }
         }
         let path = format!("{base}.{}", joined_by(names.iter().rev(), ".", ""));
-        self.node(Kind::Type, path)
+        self.node(NodeKind::Type, path)
     }
 
     /// `Q`: associated types, opaque types, packs.
     pub(super) fn archetype(&mut self) -> Option<Node> {
         let node = match self.next()? {
             b'a' => {
-                let name = self.pop(Kind::Identifier)?;
+                let name = self.pop(NodeKind::Identifier)?;
                 let of = self.pop_type()?;
-                self.node(Kind::Type, format!("{}.{}", of.text, name.text))?
+                self.node(NodeKind::Type, format!("{}.{}", of.text, name.text))?
             }
             letter @ (b'x' | b'X') => {
                 // The type is below the names.
                 let node = if letter == b'x' { self.associated("")? } else { self.associated_path("")? };
                 let of = self.pop_type()?;
-                self.node(Kind::Type, format!("{}{}", of.text, node.text))?
+                self.node(NodeKind::Type, format!("{}{}", of.text, node.text))?
             }
             b'y' => {
                 let base = self.parameter_name()?;
@@ -156,12 +156,12 @@ impl Reader<'_> {
                 self.index()?;
                 self.generic_arguments()?;
                 let of = self.pop_entity()?;
-                self.node(Kind::Type, format!("<<{}>>", of.text))?
+                self.node(NodeKind::Type, format!("<<{}>>", of.text))?
             }
-            b'r' | b'u' => return self.node(Kind::Type, "some".to_owned()),
+            b'r' | b'u' => return self.node(NodeKind::Type, "some".to_owned()),
             b'R' | b'U' => {
                 self.index()?;
-                return self.node(Kind::Type, "some".to_owned());
+                return self.node(NodeKind::Type, "some".to_owned());
             }
             b'p' => {
                 self.pop_type()?;
@@ -173,7 +173,7 @@ impl Reader<'_> {
             }
             b'P' => {
                 let types = self.pop_types()?;
-                return self.node(Kind::Type, format!("Pack{{{}}}", super::stack::joined(&types)));
+                return self.node(NodeKind::Type, format!("Pack{{{}}}", super::stack::joined(&types)));
             }
             _ => return None,
         };
@@ -183,19 +183,19 @@ impl Reader<'_> {
 
     /// The conformance of a type to a protocol: `Type : Protocol`.
     pub(super) fn conformance(&mut self) -> Option<Node> {
-        self.pop(Kind::Signature);
+        self.pop(NodeKind::Signature);
         self.pop_module()?;
         let protocol = self.pop_protocol()?;
         let of = self.pop_type()?;
-        self.node(Kind::Conformance, format!("{} : {}", of.text, protocol.text))
+        self.node(NodeKind::Conformance, format!("{} : {}", of.text, protocol.text))
     }
 
     /// `H`: conformances that generic types need.
     pub(super) fn conformance_reference(&mut self) -> Option<Node> {
         match self.next()? {
-            b'P' | b'p' => self.pop_protocol().map(|_| Node::plain(Kind::Module)),
+            b'P' | b'p' => self.pop_protocol().map(|_| Node::plain(NodeKind::Module)),
             b'C' => {
-                self.pop_list(|reader| reader.pop(Kind::Conformance))?;
+                self.pop_list(|reader| reader.pop(NodeKind::Conformance))?;
                 // The place where the conformance is declared: with the type, with the protocol, or in a
                 // named module.
                 let module = self.pop_module()?;
@@ -203,24 +203,24 @@ impl Reader<'_> {
                     self.pop_protocol()?;
                 }
                 self.pop_type()?;
-                Some(Node::plain(Kind::Conformance))
+                Some(Node::plain(NodeKind::Conformance))
             }
             b'D' => {
                 self.index()?;
                 self.pop_protocol()?;
                 self.pop_type()?;
-                Some(Node::plain(Kind::Conformance))
+                Some(Node::plain(NodeKind::Conformance))
             }
             b'I' => {
                 self.index()?;
                 self.pop_protocol()?;
-                self.pop(Kind::Conformance)
+                self.pop(NodeKind::Conformance)
             }
             b'A' => {
                 self.index()?;
                 self.pop_protocol()?;
                 self.pop_type()?;
-                self.pop(Kind::Conformance)
+                self.pop(NodeKind::Conformance)
             }
             _ => None,
         }

@@ -1,9 +1,9 @@
 //! Identifiers: names with their lengths, words of earlier names, letters beyond ASCII.
 
-use super::node::{Kind, Node, Trait};
-use super::reader::Reader;
+use super::node::{Node, NodeKind, NodeTrait};
+use super::reader::MangledNameReader;
 
-impl Reader<'_> {
+impl MangledNameReader<'_> {
     /// `4main`, `0aB3` (words by their letters, the last one in upper case), `00` and Punycode.
     pub(super) fn identifier(&mut self) -> Option<Node> {
         let (mut has_words, mut is_punycode) = (false, false);
@@ -41,7 +41,7 @@ impl Reader<'_> {
         if name.is_empty() {
             return None;
         }
-        let node = self.node(Kind::Identifier, name)?;
+        let node = self.node(NodeKind::Identifier, name)?;
         self.substitutable(&node)?;
         Some(node)
     }
@@ -49,29 +49,29 @@ impl Reader<'_> {
     /// `L`: a name that is private to a file, local to a function, or derived from another name.
     pub(super) fn local_identifier(&mut self) -> Option<Node> {
         if self.next_if(b'l') {
-            self.pop(Kind::Identifier)?;
-            return Some(Node::plain(Kind::Discriminator));
+            self.pop(NodeKind::Identifier)?;
+            return Some(Node::plain(NodeKind::Discriminator));
         }
         if self.next_if(b'L') {
-            self.pop(Kind::Identifier)?;
+            self.pop(NodeKind::Identifier)?;
             let name = self.pop_name()?;
-            return Some(Node { kind: Kind::Declaration, ..name });
+            return Some(Node { kind: NodeKind::Declaration, ..name });
         }
         if matches!(self.peek(), b'a'..=b'j' | b'A'..=b'J') {
             let letter = char::from(self.next()?);
             let name = self.pop_name()?;
-            return self.node(Kind::Declaration, format!("related decl '{letter}' for {}", name.text));
+            return self.node(NodeKind::Declaration, format!("related decl '{letter}' for {}", name.text));
         }
         let number = self.index()?;
         let name = self.pop_name()?;
         let text = format!("{} #{}", name.text, number + 1);
-        self.node(Kind::Declaration, text).map(|node| node.with(Trait::Local))
+        self.node(NodeKind::Declaration, text).map(|node| node.with(NodeTrait::Local))
     }
 
     /// `o`: the name of an operator, each sign of which is encoded as a letter.
     pub(super) fn operator_identifier(&mut self) -> Option<Node> {
         const SIGNS: &[u8; 26] = b"& @/= >    <*!|+?%-~   ^ .";
-        let name = self.pop(Kind::Identifier)?;
+        let name = self.pop(NodeKind::Identifier)?;
         let sign = |letter: char| match letter {
             'a'..='z' => Some(char::from(SIGNS[letter as usize - 'a' as usize])).filter(|sign| *sign != ' '),
             letter if !letter.is_ascii() => Some(letter),
@@ -79,7 +79,7 @@ impl Reader<'_> {
         };
         let text = name.text.chars().map(sign).collect::<Option<String>>()?;
         matches!(self.next()?, b'i' | b'p' | b'P').then_some(())?;
-        self.node(Kind::Declaration, text)
+        self.node(NodeKind::Declaration, text)
     }
 }
 

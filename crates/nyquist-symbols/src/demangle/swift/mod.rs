@@ -16,8 +16,8 @@ mod thunks;
 mod types;
 mod words;
 
-use node::Kind;
-use reader::Reader;
+use node::NodeKind;
+use reader::MangledNameReader;
 
 /// The longest mangled name that is parsed.
 const MAX_MANGLED: usize = 16 << 10;
@@ -30,14 +30,14 @@ pub(crate) fn demangle(name: &str) -> Option<String> {
     if rest.len() > MAX_MANGLED || !rest.is_ascii() {
         return None;
     }
-    let mut reader = Reader::new(rest);
+    let mut reader = MangledNameReader::new(rest);
     match reader.read_all() {
         Some(whole) => Some(whole),
         None => reader.place(),
     }
 }
 
-impl Reader<'_> {
+impl MangledNameReader<'_> {
     /// The whole name. `None` if a part of it is unknown.
     fn read_all(&mut self) -> Option<String> {
         let mut suffix = "";
@@ -50,11 +50,11 @@ impl Reader<'_> {
             self.push(node)?;
         }
         let mut text = String::new();
-        while let Some(attribute) = self.pop(Kind::Attribute) {
+        while let Some(attribute) = self.pop(NodeKind::Attribute) {
             text.push_str(&attribute.text);
         }
         let [node] = &*self.stack else { return None };
-        if !matches!(node.kind, Kind::Entity | Kind::Type) {
+        if !matches!(node.kind, NodeKind::Entity | NodeKind::Type) {
             return None;
         }
         text.push_str(&node.text);
@@ -68,9 +68,9 @@ impl Reader<'_> {
     fn place(&self) -> Option<String> {
         let mut nodes = self.stack.iter();
         let context = nodes.next().filter(|node| node.is_path())?;
-        match nodes.next().filter(|node| matches!(node.kind, Kind::Identifier | Kind::Declaration)) {
+        match nodes.next().filter(|node| matches!(node.kind, NodeKind::Identifier | NodeKind::Declaration)) {
             Some(name) => Some(format!("{}.{}", context.text, name.text)),
-            None if context.kind == Kind::Identifier => None,
+            None if context.kind == NodeKind::Identifier => None,
             None => Some(context.text.to_string()),
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 /// The kind of a node, which determines how it can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     /// A plain name: of a module, of a declaration, or a label.
     Identifier,
     /// A name that can only be that of a declaration: private, local, or of an operator.
@@ -33,16 +33,16 @@ pub(super) enum Kind {
 /// A node on the stack.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     pub(super) text: Rc<str>,
     /// The number of elements of a tuple, or of parameters of a function type.
     pub(super) count: Option<usize>,
-    pub(super) trait_: Trait,
+    pub(super) trait_: NodeTrait,
 }
 
 /// Another property that determines how a node is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Trait {
+pub(super) enum NodeTrait {
     #[default]
     None,
     /// A type that is a class, whose objects are allocated.
@@ -56,20 +56,20 @@ pub(super) enum Trait {
 }
 
 impl Node {
-    pub(super) fn new(kind: Kind, text: Rc<str>) -> Self {
-        Self { kind, text, count: None, trait_: Trait::None }
+    pub(super) fn new(kind: NodeKind, text: Rc<str>) -> Self {
+        Self { kind, text, count: None, trait_: NodeTrait::None }
     }
 
-    pub(super) fn plain(kind: Kind) -> Self {
+    pub(super) fn plain(kind: NodeKind) -> Self {
         Self::new(kind, "".into())
     }
 
-    pub(super) fn with(self, trait_: Trait) -> Self {
+    pub(super) fn with(self, trait_: NodeTrait) -> Self {
         Self { trait_, ..self }
     }
 
     /// Whether declarations can be in it.
     pub(super) fn is_path(&self) -> bool {
-        matches!(self.kind, Kind::Identifier | Kind::Module | Kind::Entity | Kind::Type)
+        matches!(self.kind, NodeKind::Identifier | NodeKind::Module | NodeKind::Entity | NodeKind::Type)
     }
 }

@@ -1,10 +1,10 @@
 //! The effect of each operator, and how declarations are shown.
 
-use super::node::{Kind, Node, Trait};
-use super::reader::Reader;
+use super::node::{Node, NodeKind, NodeTrait};
+use super::reader::MangledNameReader;
 use super::stack::{joined, joined_by};
 
-impl Reader<'_> {
+impl MangledNameReader<'_> {
     /// Reads the next operator or identifier, and returns the node that it pushes.
     pub(super) fn operator(&mut self) -> Option<Node> {
         if self.peek().is_ascii_digit() {
@@ -13,14 +13,14 @@ impl Reader<'_> {
         match self.next()? {
             b'A' => self.substitution(),
             b'B' => self.builtin(),
-            b'C' => self.nominal(Trait::Class),
-            b'O' | b'V' | b'P' | b'a' => self.nominal(Trait::None),
+            b'C' => self.nominal(NodeTrait::Class),
+            b'O' | b'V' | b'P' | b'a' => self.nominal(NodeTrait::None),
             b'E' => self.extension(),
             b'F' => self.function(),
             b'G' => self.bound_generic(),
             b'H' => self.conformance_reference(),
             b'I' => self.implementation_type(),
-            b'K' => Some(Node::plain(Kind::Annotation)),
+            b'K' => Some(Node::plain(NodeKind::Annotation)),
             b'L' => self.local_identifier(),
             b'M' => self.metadata(),
             b'N' => self.of_type("type metadata for "),
@@ -37,12 +37,12 @@ impl Reader<'_> {
                 self.entity(text)
             }
             b'c' => self.function_type(),
-            b'd' => Some(Node::plain(Kind::Variadic)),
+            b'd' => Some(Node::plain(NodeKind::Variadic)),
             b'f' => self.function_entity(),
             b'g' => {
                 self.index()?;
-                self.pop(Kind::Conformance)?;
-                Some(Node::plain(Kind::Retroactive))
+                self.pop(NodeKind::Conformance)?;
+                Some(Node::plain(NodeKind::Retroactive))
             }
             // The whole name is a type, or a parameter is shared or owned.
             b'D' | b'h' | b'n' => self.pop_type(),
@@ -53,78 +53,83 @@ impl Reader<'_> {
             b'p' => self.protocols(),
             b'q' => self.parameter(),
             b'r' => self.signature(true),
-            b's' => Some(Node::new(Kind::Module, "Swift".into())),
+            b's' => Some(Node::new(NodeKind::Module, "Swift".into())),
             b't' => self.tuple(),
             b'u' => {
-                self.pop(Kind::Signature)?;
+                self.pop(NodeKind::Signature)?;
                 self.pop_type()
             }
             b'v' => self.variable(),
             b'w' => self.value_witness(),
-            b'x' => Some(Node::new(Kind::Type, "A".into())),
-            b'y' => Some(Node::plain(Kind::EmptyList)),
+            b'x' => Some(Node::new(NodeKind::Type, "A".into())),
+            b'y' => Some(Node::plain(NodeKind::EmptyList)),
             b'z' => self.made_of_type("inout ", ""),
-            b'_' => Some(Node::plain(Kind::First)),
+            b'_' => Some(Node::plain(NodeKind::First)),
             _ => None,
         }
     }
 
     pub(super) fn entity(&mut self, text: String) -> Option<Node> {
-        self.node(Kind::Entity, text)
+        self.node(NodeKind::Entity, text)
     }
 
     /// `context.name`. If the context is a function, the result says that the name is in it.
     fn member(context: &Node, name: &str) -> String {
-        if context.trait_ == Trait::Body {
+        if context.trait_ == NodeTrait::Body {
             return format!("{name} in {}", context.text);
         }
         format!("{}.{name}", context.text)
     }
 
     /// A class, structure, enumeration, protocol or alias.
-    pub(super) fn nominal(&mut self, what: Trait) -> Option<Node> {
+    pub(super) fn nominal(&mut self, what: NodeTrait) -> Option<Node> {
         let name = self.pop_name()?;
         let context = self.pop_context()?;
-        let node = self.node(Kind::Type, Self::member(&context, &name.text))?.with(what);
+        let node = self.node(NodeKind::Type, Self::member(&context, &name.text))?.with(what);
         self.substitutable(&node)?;
         Some(node)
     }
 
     fn extension(&mut self) -> Option<Node> {
-        self.pop(Kind::Signature);
+        self.pop(NodeKind::Signature);
         let module = self.pop_module()?;
         let extended = self.pop_type()?;
         let node = self.entity(format!("(extension in {}):{}", module.text, extended.text))?;
-        Some(node.with(if extended.trait_ == Trait::Class { Trait::Class } else { Trait::None }))
+        Some(node.with(if extended.trait_ == NodeTrait::Class { NodeTrait::Class } else { NodeTrait::None }))
     }
 
     /// The labels of a function of this type: `(_:at:)`.
     fn labels(&mut self, of: Option<&Node>) -> Option<String> {
-        let count = of.filter(|of| of.trait_ == Trait::Function).and_then(|of| of.count);
-        if self.pop(Kind::EmptyList).is_some() {
+        let count = of.filter(|of| of.trait_ == NodeTrait::Function).and_then(|of| of.count);
+        if self.pop(NodeKind::EmptyList).is_some() {
             return Some("_:".repeat(count.unwrap_or(0)));
         }
         let mut labels = Vec::new();
         for _ in 0..count.unwrap_or(0) {
-            let label = self.stack.pop_if(|node| matches!(node.kind, Kind::Identifier | Kind::First))?;
-            labels.push(if label.kind == Kind::First { Node::new(Kind::First, "_".into()) } else { label });
+            let label =
+                self.stack.pop_if(|node| matches!(node.kind, NodeKind::Identifier | NodeKind::First))?;
+            labels.push(if label.kind == NodeKind::First {
+                Node::new(NodeKind::First, "_".into())
+            } else {
+                label
+            });
         }
         Some(joined_by(labels.iter().rev(), "", ":"))
     }
 
     fn function(&mut self) -> Option<Node> {
-        self.pop(Kind::Signature);
+        self.pop(NodeKind::Signature);
         let of = self.function_type()?;
         let labels = self.labels(Some(&of))?;
         let name = self.pop_name()?;
         let context = self.pop_context()?;
         let text = Self::member(&context, &format!("{}({labels})", name.text));
-        self.entity(text).map(|node| node.with(Trait::Body))
+        self.entity(text).map(|node| node.with(NodeTrait::Body))
     }
 
     fn variable(&mut self) -> Option<Node> {
         let of = self.pop_type()?;
-        self.labels(Some(&of).filter(|of| of.trait_ == Trait::Function && self.has_labels()))?;
+        self.labels(Some(&of).filter(|of| of.trait_ == NodeTrait::Function && self.has_labels()))?;
         let name = self.pop_name()?;
         let context = self.pop_context()?;
         self.accessor(Self::member(&context, &name.text))
@@ -132,11 +137,11 @@ impl Reader<'_> {
 
     /// Whether labels are on top, and not the name of the entity that has them.
     fn has_labels(&self) -> bool {
-        matches!(self.stack.last(), Some(node) if matches!(node.kind, Kind::EmptyList | Kind::First))
+        matches!(self.stack.last(), Some(node) if matches!(node.kind, NodeKind::EmptyList | NodeKind::First))
     }
 
     fn subscript(&mut self) -> Option<Node> {
-        self.pop(Kind::Discriminator);
+        self.pop(NodeKind::Discriminator);
         let of = self.pop_type()?;
         let labels = self.labels(Some(&of))?;
         let context = self.pop_context()?;
@@ -173,7 +178,7 @@ impl Reader<'_> {
             b'p' => return self.entity(of),
             _ => return None,
         };
-        self.entity(format!("{of}.{kind}")).map(|node| node.with(Trait::Body))
+        self.entity(format!("{of}.{kind}")).map(|node| node.with(NodeTrait::Body))
     }
 
     /// `f`: functions that the compiler makes, closures and constructors.
@@ -215,15 +220,15 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        node.map(|node| node.with(Trait::Body))
+        node.map(|node| node.with(NodeTrait::Body))
     }
 
     fn constructor(&mut self, allocates: bool) -> Option<Node> {
-        self.pop(Kind::Discriminator);
+        self.pop(NodeKind::Discriminator);
         let of = self.pop_type()?;
         let labels = self.labels(Some(&of))?;
         let context = self.pop_context()?;
-        let is_class = allocates && context.trait_ == Trait::Class;
+        let is_class = allocates && context.trait_ == NodeTrait::Class;
         let name = if is_class { "__allocating_init" } else { "init" };
         self.entity(Self::member(&context, &format!("{name}({labels})")))
     }
@@ -267,7 +272,7 @@ impl Reader<'_> {
 
     pub(super) fn made_of_type(&mut self, prefix: &str, suffix: &str) -> Option<Node> {
         let of = self.pop_type()?;
-        self.node(Kind::Type, format!("{prefix}{}{suffix}", of.text))
+        self.node(NodeKind::Type, format!("{prefix}{}{suffix}", of.text))
     }
 
     /// `M`: functions and tables of type metadata.
@@ -317,7 +322,7 @@ impl Reader<'_> {
             b'O' => self.outlined(),
             b'Z' => {
                 let mut names = Vec::new();
-                while self.pop(Kind::First).is_some() {
+                while self.pop(NodeKind::First).is_some() {
                     names.push(self.pop_name()?);
                 }
                 names.reverse();
@@ -345,7 +350,7 @@ impl Reader<'_> {
             b'j' => "enum project data",
             _ => return None,
         };
-        self.pop(Kind::Signature);
+        self.pop(NodeKind::Signature);
         self.of_type(&format!("outlined {what} of "))
     }
 

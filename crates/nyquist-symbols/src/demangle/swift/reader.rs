@@ -1,7 +1,7 @@
 //! The reader of a mangled name: its letters and numbers, and the stack that it fills.
 
 use super::node::Node;
-use super::words::Words;
+use super::words::IdentifierWords;
 use std::rc::Rc;
 
 /// The most bytes of text that are made while a name is parsed. Substitutions let a short hostile name grow
@@ -12,24 +12,24 @@ pub(super) const MAX_MADE: usize = 1 << 20;
 pub(super) const MAX_NODES: usize = 64 << 10;
 
 /// The reader of a mangled name.
-pub(super) struct Reader<'a> {
+pub(super) struct MangledNameReader<'a> {
     pub(super) text: &'a [u8],
     pub(super) at: usize,
     pub(super) stack: Vec<Node>,
     pub(super) substitutions: Vec<Node>,
-    pub(super) words: Words<'a>,
+    pub(super) words: IdentifierWords<'a>,
     /// How many bytes of names were made.
     pub(super) made: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MangledNameReader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             text: text.as_bytes(),
             at: 0,
             stack: Vec::new(),
             substitutions: Vec::new(),
-            words: Words::default(),
+            words: IdentifierWords::default(),
             made: 0,
         }
     }

@@ -1,9 +1,9 @@
 //! The stack of a mangled name.
 
-use super::node::{Kind, Node};
-use super::reader::{MAX_MADE, MAX_NODES, Reader};
+use super::node::{Node, NodeKind};
+use super::reader::{MAX_MADE, MAX_NODES, MangledNameReader};
 
-impl Reader<'_> {
+impl MangledNameReader<'_> {
     pub(super) fn push(&mut self, node: Node) -> Option<()> {
         self.stack.push(node);
         (self.stack.len() <= MAX_NODES).then_some(())
@@ -15,24 +15,24 @@ impl Reader<'_> {
     }
 
     /// Pops the top node, if it has this kind.
-    pub(super) fn pop(&mut self, kind: Kind) -> Option<Node> {
+    pub(super) fn pop(&mut self, kind: NodeKind) -> Option<Node> {
         self.stack.pop_if(|node| node.kind == kind)
     }
 
     pub(super) fn pop_type(&mut self) -> Option<Node> {
-        self.pop(Kind::Type)
+        self.pop(NodeKind::Type)
     }
 
     pub(super) fn pop_name(&mut self) -> Option<Node> {
-        self.stack.pop_if(|node| matches!(node.kind, Kind::Identifier | Kind::Declaration))
+        self.stack.pop_if(|node| matches!(node.kind, NodeKind::Identifier | NodeKind::Declaration))
     }
 
     pub(super) fn pop_module(&mut self) -> Option<Node> {
-        self.stack.pop_if(|node| matches!(node.kind, Kind::Identifier | Kind::Module))
+        self.stack.pop_if(|node| matches!(node.kind, NodeKind::Identifier | NodeKind::Module))
     }
 
     pub(super) fn pop_entity(&mut self) -> Option<Node> {
-        self.stack.pop_if(|node| matches!(node.kind, Kind::Entity | Kind::Type))
+        self.stack.pop_if(|node| matches!(node.kind, NodeKind::Entity | NodeKind::Type))
     }
 
     pub(super) fn pop_context(&mut self) -> Option<Node> {
@@ -42,11 +42,11 @@ impl Reader<'_> {
     /// The elements of a list, the last one of which is on top.
     pub(super) fn pop_list(&mut self, pop: impl Fn(&mut Self) -> Option<Node>) -> Option<Vec<Node>> {
         let mut elements = Vec::new();
-        if self.pop(Kind::EmptyList).is_some() {
+        if self.pop(NodeKind::EmptyList).is_some() {
             return Some(elements);
         }
         loop {
-            let is_first = self.pop(Kind::First).is_some();
+            let is_first = self.pop(NodeKind::First).is_some();
             elements.push(pop(self)?);
             if is_first {
                 elements.reverse();
@@ -60,7 +60,7 @@ impl Reader<'_> {
     }
 
     /// A new node with this text.
-    pub(super) fn node(&mut self, kind: Kind, text: String) -> Option<Node> {
+    pub(super) fn node(&mut self, kind: NodeKind, text: String) -> Option<Node> {
         Some(Node::new(kind, self.store_text(text)?))
     }
 }

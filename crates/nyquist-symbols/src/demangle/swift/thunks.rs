@@ -1,12 +1,12 @@
 //! Functions that the compiler derives from others: specialisations, and thunks that call another function in
 //! a different way.
 
-use super::node::{Kind, Node};
-use super::reader::Reader;
+use super::node::{Node, NodeKind};
+use super::reader::MangledNameReader;
 
-impl Reader<'_> {
+impl MangledNameReader<'_> {
     fn attribute(&mut self, text: String) -> Option<Node> {
-        self.node(Kind::Attribute, text)
+        self.node(NodeKind::Attribute, text)
     }
 
     fn of_entity(&mut self, prefix: &str) -> Option<Node> {
@@ -74,7 +74,7 @@ impl Reader<'_> {
     }
 
     fn reabstraction(&mut self, letter: u8) -> Option<Node> {
-        self.pop(Kind::Signature);
+        self.pop(NodeKind::Signature);
         if letter == b'y' {
             self.pop_type()?;
         }
@@ -113,11 +113,11 @@ impl Reader<'_> {
             match value {
                 ConstantParameter::None => {}
                 ConstantParameter::Name => {
-                    self.pop(Kind::Identifier)?;
+                    self.pop(NodeKind::Identifier)?;
                 }
                 ConstantParameter::Closure => {
                     while self.pop_type().is_some() {}
-                    self.pop(Kind::Identifier)?;
+                    self.pop(NodeKind::Identifier)?;
                 }
             }
         }
@@ -152,8 +152,8 @@ impl Reader<'_> {
     fn key_path(&mut self, is_getter: bool) -> Option<Node> {
         self.next_if(b'q');
         while self.pop_type().is_some() {}
-        self.pop(Kind::Signature);
-        let of = self.pop(Kind::Entity)?;
+        self.pop(NodeKind::Signature);
+        let of = self.pop(NodeKind::Entity)?;
         let kind = if is_getter { "getter" } else { "setter" };
         self.entity(format!("key path {kind} for {}", of.text))
     }

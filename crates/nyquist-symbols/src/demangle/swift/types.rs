@@ -1,28 +1,28 @@
 //! The types in Swift's mangled names.
 
-use super::node::{Kind, Node, Trait};
-use super::reader::Reader;
+use super::node::{Node, NodeKind, NodeTrait};
+use super::reader::MangledNameReader;
 use super::stack::{joined, joined_by};
 
-impl Reader<'_> {
+impl MangledNameReader<'_> {
     /// `S`: names of Swift's own types, and of the modules that C's declarations are in.
     pub(super) fn standard_substitution(&mut self) -> Option<Node> {
         match self.peek() {
             b'o' | b'C' => {
                 let name = if self.next()? == b'o' { "__C" } else { "__C_Synthesized" };
-                return Some(Node::new(Kind::Module, name.into()));
+                return Some(Node::new(NodeKind::Module, name.into()));
             }
             b'g' => {
                 self.at += 1;
                 let of = self.pop_type()?;
-                let of = if of.trait_ == Trait::Function
+                let of = if of.trait_ == NodeTrait::Function
                     || of.text.contains(' ') && !of.text.ends_with([']', ')', '>'])
                 {
                     format!("({})?", of.text)
                 } else {
                     format!("{}?", of.text)
                 };
-                let node = self.node(Kind::Type, of)?;
+                let node = self.node(NodeKind::Type, of)?;
                 self.substitutable(&node)?;
                 return Some(node);
             }
@@ -31,7 +31,7 @@ impl Reader<'_> {
         let times = self.natural();
         let name =
             if self.next_if(b'c') { concurrency_type(self.next()?)? } else { standard_type(self.next()?)? };
-        let node = self.node(Kind::Type, format!("Swift.{name}"))?;
+        let node = self.node(NodeKind::Type, format!("Swift.{name}"))?;
         self.push_again(&node, times)?;
         Some(node)
     }
@@ -61,7 +61,7 @@ impl Reader<'_> {
             }
             _ => return None,
         };
-        self.node(Kind::Type, format!("Builtin.{name}"))
+        self.node(NodeKind::Type, format!("Builtin.{name}"))
     }
 
     fn width(&mut self) -> Option<usize> {
@@ -71,39 +71,39 @@ impl Reader<'_> {
 
     pub(super) fn tuple(&mut self) -> Option<Node> {
         let elements = self.pop_list(|reader| {
-            reader.pop(Kind::Variadic);
-            let label = reader.pop(Kind::Identifier);
+            reader.pop(NodeKind::Variadic);
+            let label = reader.pop(NodeKind::Identifier);
             let of = reader.pop_type()?;
             match label {
-                Some(label) => reader.node(Kind::Type, format!("{}: {}", label.text, of.text)),
+                Some(label) => reader.node(NodeKind::Type, format!("{}: {}", label.text, of.text)),
                 None => Some(of),
             }
         })?;
-        let node = self.node(Kind::Type, format!("({})", joined(&elements)))?;
+        let node = self.node(NodeKind::Type, format!("({})", joined(&elements)))?;
         Some(Node { count: Some(elements.len()), ..node })
     }
 
     /// A function type, from its parameters and its result.
     pub(super) fn function_type(&mut self) -> Option<Node> {
-        while self.pop(Kind::Annotation).is_some() {}
+        while self.pop(NodeKind::Annotation).is_some() {}
         let parameters = self.parameters()?;
         let result = self.parameters()?;
         let in_brackets = |node: &Node| match node.count {
-            Some(_) if node.trait_ == Trait::None => node.text.to_string(),
+            Some(_) if node.trait_ == NodeTrait::None => node.text.to_string(),
             _ => format!("({})", node.text),
         };
         let count = match parameters.count {
-            Some(count) if parameters.trait_ == Trait::None => count,
+            Some(count) if parameters.trait_ == NodeTrait::None => count,
             _ => 1,
         };
-        let node = self.node(Kind::Type, format!("{} -> {}", in_brackets(&parameters), result.text))?;
-        Some(Node { count: Some(count), trait_: Trait::Function, ..node })
+        let node = self.node(NodeKind::Type, format!("{} -> {}", in_brackets(&parameters), result.text))?;
+        Some(Node { count: Some(count), trait_: NodeTrait::Function, ..node })
     }
 
     /// One type, a tuple of several, or none.
     fn parameters(&mut self) -> Option<Node> {
-        if self.pop(Kind::EmptyList).is_some() {
-            return Some(Node { count: Some(0), ..Node::new(Kind::Type, "()".into()) });
+        if self.pop(NodeKind::EmptyList).is_some() {
+            return Some(Node { count: Some(0), ..Node::new(NodeKind::Type, "()".into()) });
         }
         self.pop_type()
     }
@@ -111,14 +111,14 @@ impl Reader<'_> {
     /// `Y`: an annotation of a function type or a parameter.
     pub(super) fn annotation(&mut self) -> Option<Node> {
         match self.next()? {
-            b'a' | b'b' | b'A' | b'T' | b'C' => Some(Node::plain(Kind::Annotation)),
+            b'a' | b'b' | b'A' | b'T' | b'C' => Some(Node::plain(NodeKind::Annotation)),
             b'c' | b'K' => {
                 self.pop_type()?;
-                Some(Node::plain(Kind::Annotation))
+                Some(Node::plain(NodeKind::Annotation))
             }
             b'j' => {
                 self.next()?;
-                Some(Node::plain(Kind::Annotation))
+                Some(Node::plain(NodeKind::Annotation))
             }
             b'i' | b'k' | b't' | b'u' => self.pop_type(),
             _ => None,
@@ -135,24 +135,24 @@ impl Reader<'_> {
             ("Swift.Optional", [wrapped]) => format!("{}?", wrapped.text),
             _ => format!("{}{}", of.text, Self::list_of(&arguments)),
         };
-        let node = self.node(Kind::Type, text)?.with(of.trait_);
+        let node = self.node(NodeKind::Type, text)?.with(of.trait_);
         self.substitutable(&node)?;
         Some(node)
     }
 
     /// The types for the parameters of each level of a generic type, the outermost first.
     pub(super) fn generic_arguments(&mut self) -> Option<Vec<Vec<Node>>> {
-        while self.pop(Kind::Retroactive).is_some() {}
+        while self.pop(NodeKind::Retroactive).is_some() {}
         let mut lists = Vec::new();
         loop {
             let mut list: Vec<Node> = std::iter::from_fn(|| self.pop_type()).collect();
             list.reverse();
             lists.push(list);
-            if self.pop(Kind::EmptyList).is_some() {
+            if self.pop(NodeKind::EmptyList).is_some() {
                 lists.reverse();
                 return Some(lists);
             }
-            self.pop(Kind::First)?;
+            self.pop(NodeKind::First)?;
         }
     }
 
@@ -170,18 +170,18 @@ impl Reader<'_> {
             b'c' => {
                 let of = self.pop_type()?;
                 let protocols = self.protocols()?;
-                self.node(Kind::Type, format!("{} & {}", of.text, protocols.text))
+                self.node(NodeKind::Type, format!("{} & {}", of.text, protocols.text))
             }
             b'l' => {
                 let protocols = self.protocols()?;
                 let is_any = &*protocols.text == "Any";
                 let text = if is_any { "Swift.AnyObject".to_owned() } else { protocols.text.to_string() };
-                self.node(Kind::Type, text)
+                self.node(NodeKind::Type, text)
             }
             b'P' => {
                 loop {
-                    let is_first = self.pop(Kind::First).is_some();
-                    self.pop(Kind::Requirement)?;
+                    let is_first = self.pop(NodeKind::First).is_some();
+                    self.pop(NodeKind::Requirement)?;
                     if is_first {
                         break;
                     }
@@ -189,24 +189,24 @@ impl Reader<'_> {
                 self.pop_type()
             }
             b'X' => {
-                self.pop(Kind::Signature)?;
+                self.pop(NodeKind::Signature)?;
                 self.pop_types()?;
                 self.pop_types()?;
-                Some(Node::new(Kind::Type, "{ box }".into()))
+                Some(Node::new(NodeKind::Type, "{ box }".into()))
             }
             b'x' => {
                 self.pop_types()?;
-                Some(Node::new(Kind::Type, "{ box }".into()))
+                Some(Node::new(NodeKind::Type, "{ box }".into()))
             }
-            b'Y' => self.nominal(Trait::None),
-            b'e' => Some(Node::new(Kind::Type, "<error type>".into())),
+            b'Y' => self.nominal(NodeTrait::None),
+            b'e' => Some(Node::new(NodeKind::Type, "<error type>".into())),
             b'S' => match self.next()? {
                 b'q' => self.made_of_type("", "?"),
                 b'a' => self.made_of_type("[", "]"),
                 b'p' => self.made_of_type("(", ")"),
                 b'D' => {
                     let (value, key) = (self.pop_type()?, self.pop_type()?);
-                    self.node(Kind::Type, format!("[{} : {}]", key.text, value.text))
+                    self.node(NodeKind::Type, format!("[{} : {}]", key.text, value.text))
                 }
                 _ => None,
             },
@@ -219,7 +219,7 @@ impl Reader<'_> {
         let protocols = self.pop_list(Self::pop_protocol)?;
         let text =
             if protocols.is_empty() { "Any".to_owned() } else { joined_by(protocols.iter(), " & ", "") };
-        self.node(Kind::Type, text)
+        self.node(NodeKind::Type, text)
     }
 
     pub(super) fn pop_protocol(&mut self) -> Option<Node> {
@@ -228,19 +228,19 @@ impl Reader<'_> {
         }
         let name = self.pop_name()?;
         let context = self.pop_context()?;
-        self.node(Kind::Type, format!("{}.{}", context.text, name.text))
+        self.node(NodeKind::Type, format!("{}.{}", context.text, name.text))
     }
 
     /// `I`: the implementation type of a function, of which only the convention is shown.
     pub(super) fn implementation_type(&mut self) -> Option<Node> {
         if self.next_if(b's') {
             self.generic_arguments()?;
-            self.pop(Kind::Signature)?;
+            self.pop(NodeKind::Signature)?;
         }
         if self.next_if(b'I') {
             self.generic_arguments()?;
         }
-        self.pop(Kind::Signature);
+        self.pop(NodeKind::Signature);
         self.next_if(b'P');
         self.next_if(b'e');
         if matches!(self.peek(), b'd' | b'l' | b'f' | b'r') {
@@ -277,7 +277,7 @@ impl Reader<'_> {
         for _ in 0..types {
             self.pop_type()?;
         }
-        Some(Node::new(Kind::Type, convention.into()).with(Trait::Function))
+        Some(Node::new(NodeKind::Type, convention.into()).with(NodeTrait::Function))
     }
 
     fn take_any(&mut self, letters: &[u8]) -> bool {

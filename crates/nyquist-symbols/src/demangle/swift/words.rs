@@ -5,9 +5,9 @@ const MAX_WORDS: usize = 26;
 
 /// The words of the identifiers so far.
 #[derive(Default)]
-pub(super) struct Words<'a>(pub(super) Vec<&'a str>);
+pub(super) struct IdentifierWords<'a>(pub(super) Vec<&'a str>);
 
-impl<'a> Words<'a> {
+impl<'a> IdentifierWords<'a> {
     /// Remembers the words of a name. They begin with capital letters, or after underscores.
     pub(super) fn take(&mut self, name: &'a str) {
         let bytes = name.as_bytes();

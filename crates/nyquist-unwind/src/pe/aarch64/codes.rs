@@ -1,7 +1,7 @@
 //! The operations of a prologue's instructions, and the codes that describe them ("Unwind codes").
 
 /// Why the unwind information of a function is unusable.
-pub(super) type Unusable = &'static str;
+pub(super) type UnusableReason = &'static str;
 
 /// The most codes of a prologue or an epilogue, if it stores all general and vector registers one by one, and
 /// moves the stack pointer at each.
@@ -19,7 +19,7 @@ pub(crate) enum Operation {
     /// Allocates bytes of the stack.
     Allocate(u32),
     /// Stores registers.
-    Save(Save),
+    Save(RegisterSave),
     /// Sets the frame pointer to this many bytes above the stack pointer.
     SetFrame(u16),
     /// Nothing that has to be undone. This includes signing of the return address, because the signature is
@@ -40,7 +40,7 @@ pub(crate) enum Operation {
 /// A store of general registers. Stores of vector registers have no registers here, because no step needs
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Save {
+pub(crate) struct RegisterSave {
     /// The registers' numbers, or [`NONE`].
     pub(super) registers: [u8; 2],
     /// The offset of the first one above the stack pointer after the instruction. The second one is in the
@@ -53,12 +53,12 @@ pub(crate) struct Save {
 impl Operation {
     /// Stores two registers at an offset.
     pub(super) fn pair(first: u8, second: u8, offset: u16) -> Self {
-        Self::Save(Save { registers: [first, second], offset, moved: 0 })
+        Self::Save(RegisterSave { registers: [first, second], offset, moved: 0 })
     }
 
     /// Stores two registers at the stack pointer after moving it.
     pub(super) fn pushed_pair(first: u8, second: u8, moved: u16) -> Self {
-        Self::Save(Save { registers: [first, second], offset: 0, moved })
+        Self::Save(RegisterSave { registers: [first, second], offset: 0, moved })
     }
 
     /// Whether it stands for an instruction. The three operations of interrupts do not.
@@ -73,7 +73,7 @@ impl Operation {
 }
 
 /// The operations of codes, in order, each with the offset of its code. Codes after the last end are padding.
-pub(super) fn decode(codes: &[u8]) -> Result<Vec<(usize, Operation)>, Unusable> {
+pub(super) fn decode(codes: &[u8]) -> Result<Vec<(usize, Operation)>, UnusableReason> {
     let mut operations: Vec<(usize, Operation)> = Vec::new();
     // Operations whose registers depend on the next code, which is that of the previous store.
     let mut next_pairs = Vec::new();
@@ -171,16 +171,16 @@ fn any_register(code: u32) -> Option<Operation> {
         _ => [NONE, NONE],
     };
     if moves {
-        return Some(Operation::Save(Save { registers, offset: 0, moved: (place + 1) * 16 }));
+        return Some(Operation::Save(RegisterSave { registers, offset: 0, moved: (place + 1) * 16 }));
     }
     let unit = if is_pair || kind == 2 { 16 } else { 8 };
-    Some(Operation::Save(Save { registers, offset: place * unit, moved: 0 }))
+    Some(Operation::Save(RegisterSave { registers, offset: place * unit, moved: 0 }))
 }
 
 /// `save_next`: stores the next pair of registers after those of another store.
 fn pair_after(before: Option<Operation>) -> Operation {
     match before {
-        Some(Operation::Save(Save { registers: [_, second @ ..LINK], offset, .. })) => {
+        Some(Operation::Save(RegisterSave { registers: [_, second @ ..LINK], offset, .. })) => {
             Operation::pair(second + 1, (second + 2).min(NONE), offset.saturating_add(16))
         }
         _ => Operation::Nothing,

@@ -5,7 +5,7 @@ use crate::rule::{CfaKind, Rule};
 
 /// The base of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Base {
+enum PlaceBase {
     StackPointer,
     FramePointer,
 }
@@ -13,7 +13,7 @@ enum Base {
 /// A place on the stack, in bytes from its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FrameSlot {
-    base: Base,
+    base: PlaceBase,
     distance: i64,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn rule(operations: &[Operation]) -> Rule {
 }
 
 fn plain_rule(operations: &[Operation]) -> Option<Rule> {
-    let mut sp = FrameSlot { base: Base::StackPointer, distance: 0 };
+    let mut sp = FrameSlot { base: PlaceBase::StackPointer, distance: 0 };
     let (mut frame_pointer, mut link) = (None, None);
     for operation in operations {
         match operation {
@@ -42,7 +42,7 @@ fn plain_rule(operations: &[Operation]) -> Option<Rule> {
             // After the frame pointer has been restored, it is the caller's.
             Operation::SetFrame(_) if frame_pointer.is_some() => return None,
             Operation::SetFrame(above) => {
-                sp = FrameSlot { base: Base::FramePointer, distance: -i64::from(*above) };
+                sp = FrameSlot { base: PlaceBase::FramePointer, distance: -i64::from(*above) };
             }
             Operation::Save(save) => {
                 for (register, word) in save.registers.into_iter().zip([0, 8]) {
@@ -61,8 +61,8 @@ fn plain_rule(operations: &[Operation]) -> Option<Rule> {
         }
     }
     let kind = match sp.base {
-        Base::StackPointer => CfaKind::StackPointer,
-        Base::FramePointer => CfaKind::FramePointer,
+        PlaceBase::StackPointer => CfaKind::StackPointer,
+        PlaceBase::FramePointer => CfaKind::FramePointer,
     };
     // If a rule cannot express where one of the two is stored, there is no rule.
     let from_cfa = |place: Option<FrameSlot>| match place {

@@ -2,11 +2,11 @@
 
 use super::codes::Operation;
 use super::frame::rule;
-use super::record::{Epilogue, Record};
+use super::xdata_record::{Epilogue, XdataRecord};
 use crate::Damage;
-use crate::pe::compiled::{Compiled, extent, table_of_functions};
-use crate::pe::image::Image;
-use crate::table::TableBuilder;
+use crate::pe::compiled_function_table::{CompiledFunctionTable, extent, table_of_functions};
+use crate::pe::image::PeImage;
+use crate::rule_table::TableBuilder;
 use nyquist_object::{ByteSource, Pe};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ struct RuntimeFunction {
 
 /// The operations that have to be undone to leave a function.
 #[derive(Clone, Debug)]
-struct Frame {
+struct FunctionFrame {
     /// Its range among all operations: those of the prologue, the last one first, and then those of
     /// epilogues.
     operations: Range<u32>,
@@ -36,36 +36,36 @@ struct Frame {
 
 /// The functions of an image, kept for steps that need all registers.
 #[derive(Debug, Default)]
-pub(crate) struct Functions {
+pub(crate) struct Arm64Functions {
     /// By address; none overlap.
     ranges: Vec<RuntimeFunction>,
-    frames: Vec<Frame>,
+    frames: Vec<FunctionFrame>,
     operations: Vec<Operation>,
     epilogues: Vec<Epilogue>,
 }
 
 /// How to undo the frame of one function at one place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Undo<'a>(&'a [Operation]);
+pub(crate) struct Arm64FrameUndo<'a>(&'a [Operation]);
 
-impl<'a> Undo<'a> {
+impl<'a> Arm64FrameUndo<'a> {
     /// The operations to be undone, in order.
     pub(super) fn operations(self) -> impl Iterator<Item = Operation> + 'a {
         self.0.iter().copied().take_while(|operation| *operation != Operation::End)
     }
 }
 
-impl Functions {
+impl Arm64Functions {
     /// How to undo the frame at an address. `None` if no described function is there.
-    pub(crate) fn undo(&self, address: u32) -> Option<Undo<'_>> {
+    pub(crate) fn undo(&self, address: u32) -> Option<Arm64FrameUndo<'_>> {
         let after = self.ranges.partition_point(|function| function.start <= address);
         let function = self.ranges.get(after.checked_sub(1)?)?;
         let frame = self.frames.get(function.frame as usize).filter(|_| address < function.end)?;
-        Some(Undo(self.operations_at(frame, (address - function.start) / INSTRUCTION)))
+        Some(Arm64FrameUndo(self.operations_at(frame, (address - function.start) / INSTRUCTION)))
     }
 
     /// The operations to be undone before an instruction of a function.
-    fn operations_at(&self, frame: &Frame, instruction: u32) -> &[Operation] {
+    fn operations_at(&self, frame: &FunctionFrame, instruction: u32) -> &[Operation] {
         let all = self.operations.get(frame.operations.start as usize..frame.operations.end as usize);
         let all = all.unwrap_or_default();
         if instruction < frame.prologue {
@@ -82,7 +82,7 @@ impl Functions {
         }
     }
 
-    fn epilogues_of(&self, frame: &Frame) -> &[Epilogue] {
+    fn epilogues_of(&self, frame: &FunctionFrame) -> &[Epilogue] {
         let range = frame.epilogues.start as usize..frame.epilogues.end as usize;
         self.epilogues.get(range).unwrap_or_default()
     }
@@ -113,12 +113,12 @@ pub(crate) fn compile<S: ByteSource>(
     pe: &Pe<S>,
     code: &[Range<u32>],
     damage: &mut Damage,
-) -> Compiled<Functions> {
+) -> CompiledFunctionTable<Arm64Functions> {
     let mut entries = table_of_functions(pe, damage).as_chunks().0.to_vec();
     entries.sort_by_key(|&[start, _]| start);
-    let mut compiler = Compiler {
-        image: Image::new(pe),
-        functions: Functions::default(),
+    let mut compiler = Arm64Compiler {
+        image: PeImage::new(pe),
+        functions: Arm64Functions::default(),
         known: HashMap::new(),
         builder: TableBuilder::new(4 * entries.len(), extent(code)),
         // Each operation takes at least one byte of the image.
@@ -131,12 +131,12 @@ pub(crate) fn compile<S: ByteSource>(
         }
     }
     let covered = compiler.functions.ranges.iter().map(|function| function.start..function.end).collect();
-    Compiled { table: compiler.builder.finish(), functions: compiler.functions, covered }
+    CompiledFunctionTable { table: compiler.builder.finish(), functions: compiler.functions, covered }
 }
 
-struct Compiler<'a, S> {
-    image: Image<'a, S>,
-    functions: Functions,
+struct Arm64Compiler<'a, S> {
+    image: PeImage<'a, S>,
+    functions: Arm64Functions,
     /// The frames that were read and the lengths of their functions, by their words in the table.
     known: HashMap<u32, Option<(u32, u32)>>,
     builder: TableBuilder,
@@ -144,7 +144,7 @@ struct Compiler<'a, S> {
     budget: u32,
 }
 
-impl<S: ByteSource> Compiler<'_, S> {
+impl<S: ByteSource> Arm64Compiler<'_, S> {
     /// Adds a function and its rows. Code with an unusable record is treated as uncovered.
     fn function(&mut self, start: u32, word: u32, limit: u32) -> Result<(), &'static str> {
         if !self.known.contains_key(&word) {
@@ -183,13 +183,13 @@ impl<S: ByteSource> Compiler<'_, S> {
 
     /// Reads a frame, and returns its number and the number of its function's instructions.
     fn frame(&mut self, word: u32) -> Result<(u32, u32), &'static str> {
-        let record = Record::read(&mut self.image, word, &mut self.budget)?;
-        let Functions { frames, operations, epilogues, .. } = &mut self.functions;
+        let record = XdataRecord::read(&mut self.image, word, &mut self.budget)?;
+        let Arm64Functions { frames, operations, epilogues, .. } = &mut self.functions;
         let (first, number) = (operations.len() as u32, frames.len() as u32);
         let first_epilogue = epilogues.len() as u32;
         operations.extend(record.operations);
         epilogues.extend(record.epilogues);
-        frames.push(Frame {
+        frames.push(FunctionFrame {
             operations: first..operations.len() as u32,
             prologue: record.prologue,
             epilogues: first_epilogue..epilogues.len() as u32,

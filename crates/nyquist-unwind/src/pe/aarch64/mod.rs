@@ -7,8 +7,8 @@
 mod codes;
 mod frame;
 mod functions;
-mod packed;
-mod record;
+mod packed_unwind_data;
 mod step;
+mod xdata_record;
 
-pub(super) use functions::{Functions, Undo, compile};
+pub(super) use functions::{Arm64FrameUndo, Arm64Functions, compile};

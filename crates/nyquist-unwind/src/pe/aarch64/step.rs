@@ -1,7 +1,7 @@
 //! Undoes a prologue with all registers.
 
 use super::codes::{NONE, Operation};
-use super::functions::Undo;
+use super::functions::Arm64FrameUndo;
 use crate::architecture::{Architecture, FullRegisters, unreadable};
 use crate::{Reason, StackMemory};
 use nyquist_object::Avma;
@@ -10,7 +10,7 @@ use nyquist_object::Avma;
 /// `ARM64_NT_CONTEXT`).
 const CONTEXT_REGISTERS: u64 = 8;
 
-impl Undo<'_> {
+impl Arm64FrameUndo<'_> {
     /// The caller's registers, and whether it was interrupted.
     pub(crate) fn step<A: Architecture>(
         self,

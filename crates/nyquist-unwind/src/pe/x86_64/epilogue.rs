@@ -5,7 +5,7 @@
 //! for.
 
 use super::frame::rule;
-use super::info::{Info, Operation};
+use super::info::{Operation, UnwindInfo};
 use crate::rule::Rule;
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub(super) struct Epilogue {
 }
 
 /// The instructions that a function's epilogues consist of.
-pub(super) struct Pattern {
+pub(super) struct EpiloguePattern {
     /// The registers that are popped, by their numbers in instructions.
     pops: Vec<u8>,
     bytes: Vec<u8>,
@@ -42,9 +42,9 @@ pub(super) struct Pattern {
     stated_size: u32,
 }
 
-impl Pattern {
+impl EpiloguePattern {
     /// The pattern of a function's epilogues; `None` if the function never moves the stack pointer.
-    pub(super) fn new(info: &Info) -> Option<Self> {
+    pub(super) fn new(info: &UnwindInfo) -> Option<Self> {
         let pushes = info.steps.iter().rev().map_while(|step| match step.operation {
             Operation::Push(register) => Some(register),
             _ => None,
@@ -181,14 +181,14 @@ fn gives_back(code: &[u8], start: usize, end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pe::x86_64::info::Step;
+    use crate::pe::x86_64::info::UnwindCode;
 
     fn check(pushes: &[u8], allocation: u32, code: &[&[u8]], expected: &[&[(usize, u8)]]) {
         let allocate = Some(Operation::Allocate(allocation)).filter(|_| allocation > 0);
         let operations =
             allocate.into_iter().chain(pushes.iter().rev().map(|&register| Operation::Push(register)));
-        let steps = operations.map(|operation| Step { offset: 0, operation }).collect();
-        let pattern = Pattern::new(&Info { steps, ..Info::default() }).unwrap();
+        let steps = operations.map(|operation| UnwindCode { offset: 0, operation }).collect();
+        let pattern = EpiloguePattern::new(&UnwindInfo { steps, ..UnwindInfo::default() }).unwrap();
         let found: Vec<Vec<_>> = pattern
             .find(&code.concat(), 0)
             .into_iter()
@@ -261,8 +261,10 @@ mod tests {
 
     #[test]
     fn a_frame_register_alone_gives_nothing_back() {
-        let steps = [Operation::SetFrame, Operation::Push(5)].map(|operation| Step { offset: 0, operation });
-        let pattern = Pattern::new(&Info { steps: steps.to_vec(), ..Info::default() }).unwrap();
+        let steps =
+            [Operation::SetFrame, Operation::Push(5)].map(|operation| UnwindCode { offset: 0, operation });
+        let pattern =
+            EpiloguePattern::new(&UnwindInfo { steps: steps.to_vec(), ..UnwindInfo::default() }).unwrap();
         // mov eax, edx; pop rbp; ret
         let found = pattern.find(&[0x89, 0xd0, 0x5d, 0xc3], 0);
         assert_eq!(found.iter().map(|epilogue| epilogue.end).collect::<Vec<_>>(), [4]);
@@ -271,10 +273,15 @@ mod tests {
     #[test]
     fn stated_epilogues_need_no_instruction_before() {
         let steps =
-            [Operation::Allocate(8), Operation::Push(3)].map(|operation| Step { offset: 0, operation });
-        let info = Info { steps: steps.to_vec(), epilogues: vec![2], epilogue_size: 2, ..Info::default() };
+            [Operation::Allocate(8), Operation::Push(3)].map(|operation| UnwindCode { offset: 0, operation });
+        let info = UnwindInfo {
+            steps: steps.to_vec(),
+            epilogues: vec![2],
+            epilogue_size: 2,
+            ..UnwindInfo::default()
+        };
         let code = [0x90, 0x5b, 0xc3, 0x90, 0x5b, 0xc3];
-        let found = Pattern::new(&info).unwrap().find(&code, 0);
+        let found = EpiloguePattern::new(&info).unwrap().find(&code, 0);
         assert_eq!(found.iter().map(|epilogue| epilogue.end).collect::<Vec<_>>(), [6]);
     }
 

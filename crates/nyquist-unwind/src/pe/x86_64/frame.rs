@@ -8,7 +8,7 @@ const RBP: u8 = 5;
 
 /// The base of the canonical frame address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Base {
+enum CfaBase {
     StackPointer,
     /// A register by its number in instructions.
     Register(u8),
@@ -16,7 +16,7 @@ enum Base {
 
 /// Where the caller's frame pointer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Saved {
+enum FramePointerLocation {
     InRegister,
     /// Pushed at a distance from the base of the canonical frame address.
     Pushed(i64),
@@ -33,9 +33,9 @@ pub(super) fn rule(
     register: Option<FrameRegister>,
     operations: impl Iterator<Item = Operation> + Clone,
 ) -> Rule {
-    let mut base = Base::StackPointer;
+    let mut base = CfaBase::StackPointer;
     let mut distance: i64 = 0;
-    let mut saved = Saved::InRegister;
+    let mut saved = FramePointerLocation::InRegister;
     // Registers that were stored are above the frame register once there is one, and above the stack pointer
     // before.
     let has_frame = operations.clone().any(|operation| operation == Operation::SetFrame);
@@ -44,20 +44,22 @@ pub(super) fn rule(
         match operation {
             Operation::Push(pushed) => {
                 if pushed == RBP {
-                    saved = Saved::Pushed(distance);
+                    saved = FramePointerLocation::Pushed(distance);
                 }
                 distance += 8;
             }
             Operation::Allocate(size) => distance += i64::from(size),
             Operation::SetFrame => {
                 let Some(register) = register else { return Rule::SLOW };
-                (base, distance) = (Base::Register(register.number), frame_base);
+                (base, distance) = (CfaBase::Register(register.number), frame_base);
                 // Later pushes are relative to the stack pointer.
-                if matches!(saved, Saved::Pushed(_)) {
-                    saved = Saved::Elsewhere;
+                if matches!(saved, FramePointerLocation::Pushed(_)) {
+                    saved = FramePointerLocation::Elsewhere;
                 }
             }
-            Operation::Save(RBP, offset) => saved = Saved::Stored(frame_base + i64::from(offset)),
+            Operation::Save(RBP, offset) => {
+                saved = FramePointerLocation::Stored(frame_base + i64::from(offset));
+            }
             Operation::Save(..) => {}
             Operation::MachineFrame(_) => return Rule::SLOW,
         }
@@ -65,18 +67,18 @@ pub(super) fn rule(
     to_rule(base, distance + 8, saved).unwrap_or(Rule::SLOW)
 }
 
-fn to_rule(base: Base, cfa: i64, saved: Saved) -> Option<Rule> {
+fn to_rule(base: CfaBase, cfa: i64, saved: FramePointerLocation) -> Option<Rule> {
     let kind = match base {
-        Base::StackPointer => CfaKind::StackPointer,
-        Base::Register(RBP) => CfaKind::FramePointer,
-        Base::Register(_) => return None,
+        CfaBase::StackPointer => CfaKind::StackPointer,
+        CfaBase::Register(RBP) => CfaKind::FramePointer,
+        CfaBase::Register(_) => return None,
     };
     let operand = i32::try_from(cfa).ok()?;
     match saved {
-        Saved::InRegister => Rule::new(kind, operand, SavedFramePointer::InRegister, 0),
-        Saved::Pushed(place) | Saved::Stored(place) => {
+        FramePointerLocation::InRegister => Rule::new(kind, operand, SavedFramePointer::InRegister, 0),
+        FramePointerLocation::Pushed(place) | FramePointerLocation::Stored(place) => {
             Rule::new(kind, operand, SavedFramePointer::FromCfa, place - cfa)
         }
-        Saved::Elsewhere => None,
+        FramePointerLocation::Elsewhere => None,
     }
 }

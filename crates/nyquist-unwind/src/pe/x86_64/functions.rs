@@ -1,13 +1,13 @@
 //! The table of functions, `.pdata`, and the rows of their prologues and epilogues.
 
-use super::epilogue::Pattern;
+use super::epilogue::EpiloguePattern;
 use super::frame::rule;
-use super::info::{FrameRegister, Info, Operation, Step};
+use super::info::{FrameRegister, Operation, UnwindCode, UnwindInfo};
 use crate::Damage;
-use crate::pe::compiled::{Compiled, extent, table_of_functions};
-use crate::pe::image::Image;
+use crate::pe::compiled_function_table::{CompiledFunctionTable, extent, table_of_functions};
+use crate::pe::image::PeImage;
 use crate::rule::{CfaKind, Rule};
-use crate::table::TableBuilder;
+use crate::rule_table::TableBuilder;
 use nyquist_object::{ByteSource, Pe};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,7 +23,7 @@ struct RuntimeFunction {
 
 /// The steps that have to be undone to leave a function.
 #[derive(Clone, Debug)]
-struct Frame {
+struct FunctionFrame {
     /// Its range among all steps, the last one of the prologue first.
     steps: Range<u32>,
     register: Option<FrameRegister>,
@@ -33,24 +33,24 @@ struct Frame {
 
 /// The functions of an image, kept for steps that need all registers.
 #[derive(Debug, Default)]
-pub(crate) struct Functions {
+pub(crate) struct X64Functions {
     /// By address; none overlap.
     ranges: Vec<RuntimeFunction>,
-    frames: Vec<Frame>,
-    steps: Vec<Step>,
+    frames: Vec<FunctionFrame>,
+    steps: Vec<UnwindCode>,
 }
 
 /// How to undo the frame of one function at one place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Undo<'a> {
+pub(crate) struct X64FrameUndo<'a> {
     /// The steps of the prologue, the last one first. Steps later than `offset` have not been done.
-    steps: &'a [Step],
+    steps: &'a [UnwindCode],
     /// The offset of the place in the function.
     offset: u32,
     pub(crate) register: Option<FrameRegister>,
 }
 
-impl<'a> Undo<'a> {
+impl<'a> X64FrameUndo<'a> {
     /// The operations to be undone, in order.
     pub(crate) fn operations(self) -> impl Iterator<Item = Operation> + Clone + 'a {
         let done = self.steps.iter().filter(move |step| u32::from(step.offset) <= self.offset);
@@ -58,9 +58,9 @@ impl<'a> Undo<'a> {
     }
 }
 
-impl Functions {
+impl X64Functions {
     /// How to undo the frame at an address whose rule is `rule`. `None` if no described function is there.
-    pub(crate) fn undo(&self, address: u32, rule: Rule) -> Option<Undo<'_>> {
+    pub(crate) fn undo(&self, address: u32, rule: Rule) -> Option<X64FrameUndo<'_>> {
         let after = self.ranges.partition_point(|function| function.start <= address);
         let function = self.ranges.get(after.checked_sub(1)?)?;
         let frame = self.frames.get(function.frame as usize).filter(|_| address < function.end)?;
@@ -69,7 +69,7 @@ impl Functions {
         let in_prologue = steps.first().is_some_and(|step| u32::from(step.offset) > offset);
         let in_epilogue = !in_prologue && rule != frame.body && rule.kind() == CfaKind::StackPointer;
         let steps = if in_epilogue { popped_later(steps, rule) } else { steps };
-        Some(Undo { steps, offset, register: frame.register })
+        Some(X64FrameUndo { steps, offset, register: frame.register })
     }
 
     /// How many bytes of memory this takes.
@@ -79,7 +79,7 @@ impl Functions {
 }
 
 /// In an epilogue, the pushes that still have to be undone: one for each word below the return address.
-fn popped_later(steps: &[Step], rule: Rule) -> &[Step] {
+fn popped_later(steps: &[UnwindCode], rule: Rule) -> &[UnwindCode] {
     let words = usize::try_from(rule.operand() / 8 - 1).unwrap_or(0);
     &steps[steps.len().saturating_sub(words)..]
 }
@@ -89,11 +89,11 @@ pub(crate) fn compile<S: ByteSource>(
     pe: &Pe<S>,
     code: &[Range<u32>],
     damage: &mut Damage,
-) -> Compiled<Functions> {
+) -> CompiledFunctionTable<X64Functions> {
     let entries = entries(pe, code, damage);
-    let mut compiler = Compiler {
-        image: Image::new(pe),
-        functions: Functions::default(),
+    let mut compiler = X64Compiler {
+        image: PeImage::new(pe),
+        functions: X64Functions::default(),
         known: HashMap::new(),
         builder: TableBuilder::new(4 * entries.len(), extent(code)),
         // Each step takes at least two bytes of the image. Frames that are chained to others repeat the steps
@@ -106,21 +106,21 @@ pub(crate) fn compile<S: ByteSource>(
         }
     }
     let covered = compiler.functions.ranges.iter().map(|function| function.start..function.end).collect();
-    Compiled { table: compiler.builder.finish(), functions: compiler.functions, covered }
+    CompiledFunctionTable { table: compiler.builder.finish(), functions: compiler.functions, covered }
 }
 
 /// An entry of the table ("struct RUNTIME_FUNCTION").
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PdataEntry {
     start: u32,
     end: u32,
     info: u32,
 }
 
 /// The entries by address, without those that overlap a previous one.
-fn entries<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Vec<Entry> {
+fn entries<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Vec<PdataEntry> {
     let words = table_of_functions(pe, damage);
-    let entries = words.as_chunks().0.iter().map(|&[start, end, info]| Entry { start, end, info });
+    let entries = words.as_chunks().0.iter().map(|&[start, end, info]| PdataEntry { start, end, info });
     let mut entries: Vec<_> = entries.filter_map(|entry| within(code, entry)).collect();
     entries.sort_by_key(|entry| entry.start);
     let mut end = 0;
@@ -133,24 +133,24 @@ fn entries<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) 
 }
 
 /// The entry, truncated to the code range in which it begins.
-fn within(code: &[Range<u32>], entry: Entry) -> Option<Entry> {
+fn within(code: &[Range<u32>], entry: PdataEntry) -> Option<PdataEntry> {
     let section = code.iter().find(|section| section.contains(&entry.start))?;
-    Some(Entry { end: entry.end.min(section.end), ..entry }).filter(|entry| entry.start < entry.end)
+    Some(PdataEntry { end: entry.end.min(section.end), ..entry }).filter(|entry| entry.start < entry.end)
 }
 
-struct Compiler<'a, S> {
-    image: Image<'a, S>,
-    functions: Functions,
+struct X64Compiler<'a, S> {
+    image: PeImage<'a, S>,
+    functions: X64Functions,
     /// The frames that were read, by the address of their info.
-    known: HashMap<u32, Option<(u32, Option<Pattern>)>>,
+    known: HashMap<u32, Option<(u32, Option<EpiloguePattern>)>>,
     builder: TableBuilder,
     /// How many more steps may be kept.
     budget: usize,
 }
 
-impl<S: ByteSource> Compiler<'_, S> {
+impl<S: ByteSource> X64Compiler<'_, S> {
     /// Adds a function and its rows. Code with an unusable info is treated as uncovered.
-    fn function(&mut self, entry: &Entry) -> Result<(), &'static str> {
+    fn function(&mut self, entry: &PdataEntry) -> Result<(), &'static str> {
         let info = self.info_address(entry.info).ok_or("its entry is not in the image")?;
         if !self.known.contains_key(&info) {
             let frame = self.frame(info);
@@ -183,8 +183,8 @@ impl<S: ByteSource> Compiler<'_, S> {
         }
     }
 
-    fn frame(&mut self, address: u32) -> Result<(u32, Option<Pattern>), &'static str> {
-        let info = Info::read(&mut self.image, address)?;
+    fn frame(&mut self, address: u32) -> Result<(u32, Option<EpiloguePattern>), &'static str> {
+        let info = UnwindInfo::read(&mut self.image, address)?;
         self.budget = self
             .budget
             .checked_sub(info.steps.len())
@@ -192,17 +192,22 @@ impl<S: ByteSource> Compiler<'_, S> {
         let start = self.functions.steps.len() as u32;
         let number = self.functions.frames.len() as u32;
         let body = rule(info.frame_register, info.steps.iter().map(|step| step.operation));
-        let pattern = Pattern::new(&info);
+        let pattern = EpiloguePattern::new(&info);
         self.functions.steps.extend(info.steps);
         let steps = start..self.functions.steps.len() as u32;
-        self.functions.frames.push(Frame { steps, register: info.frame_register, body });
+        self.functions.frames.push(FunctionFrame { steps, register: info.frame_register, body });
         Ok((number, pattern))
     }
 }
 
 /// Adds the rows from the function's start to the end of its prologue, and returns the length of the
 /// prologue.
-fn prologue_rows(entry: &Entry, frame: &Frame, steps: &[Step], builder: &mut TableBuilder) -> usize {
+fn prologue_rows(
+    entry: &PdataEntry,
+    frame: &FunctionFrame,
+    steps: &[UnwindCode],
+    builder: &mut TableBuilder,
+) -> usize {
     let mut offsets: Vec<u8> = steps.iter().map(|step| step.offset).collect();
     offsets.push(0);
     offsets.sort_unstable();
@@ -218,9 +223,9 @@ fn prologue_rows(entry: &Entry, frame: &Frame, steps: &[Step], builder: &mut Tab
 }
 
 fn epilogue_rows(
-    entry: &Entry,
+    entry: &PdataEntry,
     body: Rule,
-    pattern: &Pattern,
+    pattern: &EpiloguePattern,
     code: &[u8],
     prologue: usize,
     builder: &mut TableBuilder,

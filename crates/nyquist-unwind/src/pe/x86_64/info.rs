@@ -1,6 +1,6 @@
 //! `UNWIND_INFO`: the description of a function's prologue ("struct UNWIND_INFO", "struct UNWIND_CODE").
 
-use crate::pe::image::Image;
+use crate::pe::image::PeImage;
 use nyquist_object::ByteSource;
 
 /// The longest chain of infos that is followed. Compilers chain one or two.
@@ -10,7 +10,7 @@ const MAX_CHAIN: usize = 32;
 /// (`UNW_FLAG_CHAININFO`).
 const CHAINED: u8 = 4;
 
-const OUTSIDE: Unusable = "it is not in the image";
+const OUTSIDE: UnusableReason = "it is not in the image";
 
 /// The operation of a prologue's instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum Operation {
 
 /// An operation, and its offset in the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct UnwindCode {
     /// The offset of the instruction's end. 0 for a step of another function's prologue.
     pub(crate) offset: u8,
     pub(crate) operation: Operation,
@@ -44,9 +44,9 @@ pub(crate) struct FrameRegister {
 
 /// The description of a function's frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Info {
+pub(crate) struct UnwindInfo {
     /// The last step first, as they have to be undone. Those of the infos it is chained to follow its own.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<UnwindCode>,
     pub(crate) frame_register: Option<FrameRegister>,
     /// Where epilogues begin, by their distance from the function's end, and the size of each. Only infos of
     /// version 2 state this.
@@ -55,11 +55,14 @@ pub(crate) struct Info {
 }
 
 /// Why an info is unusable.
-pub(crate) type Unusable = &'static str;
+pub(crate) type UnusableReason = &'static str;
 
-impl Info {
+impl UnwindInfo {
     /// Reads the info at an address, and the infos that it is chained to.
-    pub(crate) fn read<S: ByteSource>(image: &mut Image<'_, S>, mut address: u32) -> Result<Self, Unusable> {
+    pub(crate) fn read<S: ByteSource>(
+        image: &mut PeImage<'_, S>,
+        mut address: u32,
+    ) -> Result<Self, UnusableReason> {
         let mut info = Self::default();
         for depth in 0..MAX_CHAIN {
             let header = image.get(address, 4).and_then(|bytes| bytes.first_chunk().copied());
@@ -88,7 +91,7 @@ impl Info {
     /// Reads an array of codes, each of two bytes: the offset, and the operation in the low half of the
     /// second byte with its argument in the high half. Some operations have one or two more elements for a
     /// number.
-    fn add_codes(&mut self, codes: &[u8], version: u8, is_chained: bool) -> Result<(), Unusable> {
+    fn add_codes(&mut self, codes: &[u8], version: u8, is_chained: bool) -> Result<(), UnusableReason> {
         let mut elements = codes.as_chunks::<2>().0.iter().copied();
         let mut is_first_epilogue = true;
         while let Some([offset, code]) = elements.next() {
@@ -119,7 +122,7 @@ impl Info {
                 10 => Operation::MachineFrame(argument & 1 != 0),
                 _ => return Err("it has an unknown code"),
             };
-            self.steps.push(Step { offset: if is_chained { 0 } else { offset }, operation });
+            self.steps.push(UnwindCode { offset: if is_chained { 0 } else { offset }, operation });
         }
         Ok(())
     }

@@ -6,4 +6,4 @@ mod functions;
 mod info;
 mod step;
 
-pub(super) use functions::{Functions, Undo, compile};
+pub(super) use functions::{X64FrameUndo, X64Functions, compile};

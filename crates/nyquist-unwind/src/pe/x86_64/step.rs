@@ -1,6 +1,6 @@
 //! Undoes a prologue with all registers.
 
-use super::functions::Undo;
+use super::functions::X64FrameUndo;
 use super::info::Operation;
 use crate::architecture::{Architecture, FullRegisters, unreadable};
 use crate::{Reason, StackMemory};
@@ -14,7 +14,7 @@ fn register(number: u8) -> usize {
     DWARF[usize::from(number & 15)]
 }
 
-impl Undo<'_> {
+impl X64FrameUndo<'_> {
     /// The caller's registers, and whether it was interrupted ("Unwind procedure").
     pub(crate) fn step<A: Architecture>(
         self,

@@ -7,20 +7,22 @@ use crate::page;
 use crate::text::{Screen, Style, Text, cut, one_line};
 use nyquist_convert::NamePattern;
 use nyquist_convert::event::Pid;
-use nyquist_record::linux::counting::{Counters, MissingCount, Scope};
-use nyquist_record::linux::event_names::{Event, EventSources, Group, Listed, closest, listed, parse};
+use nyquist_record::linux::counting::{CountedScope, EventCounters, MissingCount};
+use nyquist_record::linux::event_names::{
+    EventGroup, EventSources, ListedEvent, RequestedEvent, closest, listed, parse,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The kinds of events with their headings.
-const GROUPS: [(Group, &str, &str); 6] = [
-    (Group::Software, "software", "Software: counted by the kernel"),
-    (Group::Hardware, "hardware", "Hardware: counted by the CPU"),
-    (Group::Cache, "cache", "Caches: counted by the CPU"),
-    (Group::Unit, "unit", "Counting units of the machine"),
-    (Group::Tracepoint, "tracepoint", "Tracepoints: places in the kernel"),
-    (Group::UserProbe, "probe", "Probes that the program was built with (USDT)"),
+const GROUPS: [(EventGroup, &str, &str); 6] = [
+    (EventGroup::Software, "software", "Software: counted by the kernel"),
+    (EventGroup::Hardware, "hardware", "Hardware: counted by the CPU"),
+    (EventGroup::Cache, "cache", "Caches: counted by the CPU"),
+    (EventGroup::Unit, "unit", "Counting units of the machine"),
+    (EventGroup::Tracepoint, "tracepoint", "Tracepoints: places in the kernel"),
+    (EventGroup::UserProbe, "probe", "Probes that the program was built with (USDT)"),
 ];
 
 /// Runs the subcommand.
@@ -29,7 +31,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     let file = args.word.as_deref().map(Path::new).filter(|path| path.is_file());
     let all = listed(&sources, file);
     let wanted: Vec<_> = match &args.word {
-        Some(_) if file.is_some() => all.iter().filter(|event| event.group == Group::UserProbe).collect(),
+        Some(_) if file.is_some() => {
+            all.iter().filter(|event| event.group == EventGroup::UserProbe).collect()
+        }
         Some(word) => {
             let group = format!("{word}:");
             let of_group: Vec<_> = all.iter().filter(|event| event.name.starts_with(&group)).collect();
@@ -57,7 +61,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
             continue;
         }
         text += Style::Bold.paint(heading, screen) + "\n";
-        if group == Group::Tracepoint && args.word.is_none() {
+        if group == EventGroup::Tracepoint && args.word.is_none() {
             text += tracepoint_groups(&of_group);
         } else {
             text += rows(&of_group, screen);
@@ -93,7 +97,7 @@ impl EventState {
 }
 
 /// Whether a word selects an event: by a pattern, a part of a name, or a kind.
-fn fits(event: &Listed, word: &str) -> bool {
+fn fits(event: &ListedEvent, word: &str) -> bool {
     let word = word.to_lowercase();
     let kind = GROUPS.iter().find(|(group, ..)| *group == event.group).map_or("", |(_, kind, _)| kind);
     let names = || std::iter::once(&event.name).chain(&event.other_names);
@@ -107,7 +111,7 @@ fn fits(event: &Listed, word: &str) -> bool {
         || event.about.to_lowercase().contains(&word)
 }
 
-fn nothing(args: &ListArgs, file: Option<&Path>, all: &[Listed]) -> Failure {
+fn nothing(args: &ListArgs, file: Option<&Path>, all: &[ListedEvent]) -> Failure {
     let word = args.word.as_deref().unwrap_or_default();
     if file.is_some() {
         return Failure::new(format!("{word} was built without probes (USDT)"))
@@ -124,24 +128,26 @@ fn nothing(args: &ListArgs, file: Option<&Path>, all: &[Listed]) -> Failure {
 
 /// Opens each event once on this thread, and returns the outcome. Of the tracepoints only one is tried,
 /// because they all behave alike.
-fn states(events: &[&Listed], sources: &EventSources) -> Vec<EventState> {
+fn states(events: &[&ListedEvent], sources: &EventSources) -> Vec<EventState> {
     let mut tracepoints = None;
-    let mut state = |event: &Listed| match event.group {
-        Group::Tracepoint => *tracepoints.get_or_insert_with(|| state_of(event, sources)),
+    let mut state = |event: &ListedEvent| match event.group {
+        EventGroup::Tracepoint => *tracepoints.get_or_insert_with(|| state_of(event, sources)),
         _ => state_of(event, sources),
     };
     events.iter().map(|event| state(event)).collect()
 }
 
-fn state_of(event: &Listed, sources: &EventSources) -> EventState {
+fn state_of(event: &ListedEvent, sources: &EventSources) -> EventState {
     let Ok(named) = parse(&event.name, sources) else { return EventState::Unknown };
     tried(&named)
 }
 
-fn tried(events: &[Event]) -> EventState {
+fn tried(events: &[RequestedEvent]) -> EventState {
     /// The kernel's value that means the calling thread.
     const THIS_THREAD: Pid = Pid(0);
-    let Ok(counters) = Counters::open(events, Scope::Child(THIS_THREAD)) else { return EventState::Unknown };
+    let Ok(counters) = EventCounters::open(events, CountedScope::Child(THIS_THREAD)) else {
+        return EventState::Unknown;
+    };
     match counters.read().first().map(|reading| (reading.count, reading.user_only)) {
         Some((Ok(_) | Err(MissingCount::NotCounted), false)) => EventState::Usable,
         Some((Ok(_) | Err(MissingCount::NotCounted), true)) => EventState::UserOnly,
@@ -150,7 +156,7 @@ fn tried(events: &[Event]) -> EventState {
     }
 }
 
-fn as_json((event, state): &(&Listed, EventState)) -> Value {
+fn as_json((event, state): &(&ListedEvent, EventState)) -> Value {
     let kind = GROUPS.iter().find(|(group, ..)| *group == event.group).map_or("", |(_, kind, _)| kind);
     json!({
         "name": event.name,
@@ -163,7 +169,7 @@ fn as_json((event, state): &(&Listed, EventState)) -> Value {
 
 /// The groups of tracepoints with their sizes, because a list of all tracepoints would have thousands of
 /// lines.
-fn tracepoint_groups(events: &[&(&Listed, EventState)]) -> Text {
+fn tracepoint_groups(events: &[&(&ListedEvent, EventState)]) -> Text {
     let mut groups: BTreeMap<&str, u64> = BTreeMap::new();
     for (event, _) in events {
         let group = event.name.split(':').next().unwrap_or_default();
@@ -177,14 +183,14 @@ fn tracepoint_groups(events: &[&(&Listed, EventState)]) -> Text {
 /// The maximum number of columns for names, before their descriptions.
 const WIDEST_NAME: usize = 40;
 
-fn rows(events: &[&(&Listed, EventState)], screen: Screen) -> Text {
+fn rows(events: &[&(&ListedEvent, EventState)], screen: Screen) -> Text {
     let state = events.first().map(|(_, state)| *state);
     let is_common = events.iter().all(|(_, other)| Some(*other) == state);
     let mut text = Text::default();
     if let Some(state) = state.filter(|state| is_common && *state != EventState::Usable) {
         text += Style::Dim.paint(&format!("  ({})", state.word()), screen) + "\n";
     }
-    let name = |event: &Listed| match event.other_names.as_slice() {
+    let name = |event: &ListedEvent| match event.other_names.as_slice() {
         [] => one_line(&event.name).into_owned(),
         others => one_line(&format!("{}, {}", event.name, others.join(", "))).into_owned(),
     };
@@ -206,7 +212,7 @@ fn rows(events: &[&(&Listed, EventState)], screen: Screen) -> Text {
 }
 
 /// The events that are not in the list, and why.
-fn notes(sources: &EventSources, events: &[(&Listed, EventState)]) -> Text {
+fn notes(sources: &EventSources, events: &[(&ListedEvent, EventState)]) -> Text {
     let mut text = Text::default();
     if let Err(error) = sources.tracepoint_groups() {
         let reason = io_reason(&error);

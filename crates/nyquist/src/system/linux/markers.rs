@@ -6,7 +6,7 @@ use nyquist_convert::Converter;
 use nyquist_convert::event::Pid;
 use nyquist_perf::Budget;
 use nyquist_record::linux::Credentials;
-use nyquist_record::linux::markers::Markers;
+use nyquist_record::linux::markers::MarkerReader;
 
 /// Listens for the markers of a command, or of a running process. On failure the recording continues without
 /// them.
@@ -15,10 +15,10 @@ pub(crate) fn listen(
     user: Option<&Credentials>,
     budget: &Budget,
     printer: Printer,
-) -> Option<Markers> {
+) -> Option<MarkerReader> {
     let listening = match pid {
-        None => Markers::for_command(user.map(|user| (user.uid, user.gid)), budget).map(Some),
-        Some(pid) => Markers::attach(Pid(pid), budget),
+        None => MarkerReader::for_command(user.map(|user| (user.uid, user.gid)), budget).map(Some),
+        Some(pid) => MarkerReader::attach(Pid(pid), budget),
     };
     listening.unwrap_or_else(|error| {
         printer.detail(format_args!("the program's markers are not recorded: {error}"));
@@ -27,7 +27,7 @@ pub(crate) fn listen(
 }
 
 /// Adds the last markers to the recording, and reports losses.
-pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Printer) {
+pub(crate) fn finish(markers: MarkerReader, converter: &mut Converter, printer: Printer) {
     let mut events = Vec::new();
     let summary = markers.finish(&mut events);
     for event in events {

@@ -3,14 +3,14 @@
 use crate::args::{Backend, CallGraph, StackArgs};
 use crate::failure::Failure;
 use nyquist_record::linux;
-use nyquist_record::linux::backend::Choice;
+use nyquist_record::linux::backend::BackendChoice;
 
 /// The backend, if it is one of Linux.
-pub(crate) fn backend(backend: Backend) -> Result<Choice, Failure> {
+pub(crate) fn backend(backend: Backend) -> Result<BackendChoice, Failure> {
     let other = match backend {
-        Backend::Auto => return Ok(Choice::Auto),
-        Backend::Perf => return Ok(Choice::Perf),
-        Backend::Ptrace => return Ok(Choice::Ptrace),
+        Backend::Auto => return Ok(BackendChoice::Auto),
+        Backend::Perf => return Ok(BackendChoice::Perf),
+        Backend::Ptrace => return Ok(BackendChoice::Ptrace),
         Backend::Suspend => "--backend suspend is for Windows and macOS",
         Backend::Etw => "--backend etw is for Windows",
     };
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn backends_of_other_systems_are_refused() {
-        assert!(matches!(backend(Backend::Ptrace), Ok(Choice::Ptrace)));
+        assert!(matches!(backend(Backend::Ptrace), Ok(BackendChoice::Ptrace)));
         let refused = backend(Backend::Etw).unwrap_err();
         assert_eq!(refused.message, "--backend etw is for Windows");
         assert!(backend(Backend::Suspend).is_err());

@@ -5,12 +5,12 @@ use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_profile::ExtraInfo;
 use nyquist_record::linux::CallGraph;
-use nyquist_record::linux::backend::Outcome;
+use nyquist_record::linux::backend::RecordingOutcome;
 use nyquist_record::linux::perf::{self, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace;
 
 /// Prints which rights the command will lack, before this has any effect.
-pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
+pub(crate) fn print_before_start(printer: Printer, outcome: &RecordingOutcome) {
     if let Some(notice) = outcome.loses_privileges() {
         printer.warn(notice);
     }
@@ -18,14 +18,14 @@ pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
 
 /// Prints a line about the sampled data, a line about how to get more, and a line for each reduction of the
 /// request.
-pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
+pub(crate) fn print_outcome(printer: Printer, outcome: &RecordingOutcome) {
     match outcome {
-        Outcome::Perf(outcome) => print_perf(printer, outcome),
-        Outcome::Ptrace(outcome) => print_ptrace(printer, outcome),
+        RecordingOutcome::Perf(outcome) => print_perf(printer, outcome),
+        RecordingOutcome::Ptrace(outcome) => print_ptrace(printer, outcome),
     }
 }
 
-fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
+fn print_ptrace(printer: Printer, outcome: &ptrace::PtraceOutcome) {
     let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(", as {reason}"));
     printer.say(format_args!(
         "Sampling user code, and where threads wait, at {} Hz by ptrace{}",
@@ -35,7 +35,7 @@ fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
     outcome.notices.iter().for_each(|notice| printer.warn(notice));
 }
 
-fn print_perf(printer: Printer, outcome: &perf::Outcome) {
+fn print_perf(printer: Printer, outcome: &perf::PerfOutcome) {
     printer.say(first_line(outcome));
     if let Some(more) = what_gives_more(outcome) {
         printer.say(format_args!("hint: {more}"));
@@ -61,7 +61,7 @@ fn print_perf(printer: Printer, outcome: &perf::Outcome) {
 }
 
 /// The sampled data, and the missing parts.
-fn first_line(outcome: &perf::Outcome) -> String {
+fn first_line(outcome: &perf::PerfOutcome) -> String {
     let code = if outcome.kernel { "user and kernel code" } else { "user code" };
     let but = if misses_short_processes(outcome) {
         ", but no process that lives for less than a sampling interval"
@@ -72,12 +72,12 @@ fn first_line(outcome: &perf::Outcome) -> String {
 }
 
 /// Whether the command's shortest processes are not sampled, and only a privilege is missing for that.
-fn misses_short_processes(outcome: &perf::Outcome) -> bool {
+fn misses_short_processes(outcome: &perf::PerfOutcome) -> bool {
     outcome.attached.is_none() && outcome.coverage == Coverage::Threads
 }
 
 /// The change that would permit more to be sampled.
-fn what_gives_more(outcome: &perf::Outcome) -> Option<String> {
+fn what_gives_more(outcome: &perf::PerfOutcome) -> Option<String> {
     const PRIVILEGE: &str = "sudo, or `sudo nyquist setup --capabilities` once,";
     let kernel = outcome.notices.iter().find_map(|notice| match notice {
         Notice::KernelNotPermitted { paranoid, is_root } => Some((*paranoid, *is_root)),
@@ -101,7 +101,7 @@ fn what_gives_more(outcome: &perf::Outcome) -> Option<String> {
 }
 
 /// How callers are found, and the cost of that.
-fn copies(outcome: &perf::Outcome) -> String {
+fn copies(outcome: &perf::PerfOutcome) -> String {
     match outcome.call_graph {
         CallGraph::FramePointers => "Following frame pointers, into".to_owned(),
         CallGraph::None => "Sampling functions without their callers, into".to_owned(),
@@ -133,10 +133,10 @@ fn trigger(trigger: Trigger) -> &'static str {
 }
 
 /// The lines of the profile's information panel about the recording.
-pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
+pub(crate) fn outcome_lines(outcome: &RecordingOutcome) -> Vec<ExtraInfo> {
     let mut lines = match outcome {
-        Outcome::Perf(outcome) => perf_lines(outcome),
-        Outcome::Ptrace(outcome) => ptrace_lines(outcome),
+        RecordingOutcome::Perf(outcome) => perf_lines(outcome),
+        RecordingOutcome::Ptrace(outcome) => ptrace_lines(outcome),
     };
     let notices = outcome.loses_privileges().into_iter().chain(outcome.notices());
     lines.extend(notices.map(|notice| line("Note", notice.to_string())));
@@ -147,7 +147,7 @@ fn line(label: &str, value: String) -> ExtraInfo {
     ExtraInfo { section: "Recording".into(), label: label.into(), value }
 }
 
-fn ptrace_lines(outcome: &ptrace::Outcome) -> Vec<ExtraInfo> {
+fn ptrace_lines(outcome: &ptrace::PtraceOutcome) -> Vec<ExtraInfo> {
     vec![
         line("Event", "ptrace".to_owned()),
         line("Rate", format!("{} Hz of the wall clock", outcome.rate_hz)),
@@ -155,7 +155,7 @@ fn ptrace_lines(outcome: &ptrace::Outcome) -> Vec<ExtraInfo> {
     ]
 }
 
-fn perf_lines(outcome: &perf::Outcome) -> Vec<ExtraInfo> {
+fn perf_lines(outcome: &perf::PerfOutcome) -> Vec<ExtraInfo> {
     let event = match outcome.trigger {
         Trigger::Cycles => "cycles",
         Trigger::CpuClock => "cpu-clock",
@@ -181,8 +181,8 @@ mod tests {
     use std::time::Duration;
 
     /// The outcome for an unprivileged user's command at `perf_event_paranoid` 2.
-    fn outcome() -> perf::Outcome {
-        perf::Outcome {
+    fn outcome() -> perf::PerfOutcome {
+        perf::PerfOutcome {
             attached: None,
             coverage: Coverage::Threads,
             trigger: Trigger::Cycles,
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_is_not_sampled_is_reported_with_a_remedy() {
-        let check = |outcome: &perf::Outcome, line: &str, more: &[&str]| {
+        let check = |outcome: &perf::PerfOutcome, line: &str, more: &[&str]| {
             let (line_text, hint) = (first_line(outcome), what_gives_more(outcome).unwrap_or_default());
             assert!(line_text.contains(line), "{line_text}");
             assert_eq!(hint.is_empty(), more.is_empty(), "{hint}");
@@ -210,14 +210,14 @@ mod tests {
         let short = "but no process that lives for less than a sampling interval";
         let both = ["setup --capabilities", "kernel code and such processes", "perf_event_paranoid is 2"];
         check(&outcome(), short, &both);
-        let kernel = perf::Outcome { kernel: true, notices: Vec::new(), ..outcome() };
+        let kernel = perf::PerfOutcome { kernel: true, notices: Vec::new(), ..outcome() };
         check(&kernel, short, &["setup --capabilities", "samples such processes"]);
-        let group = perf::Outcome { coverage: Coverage::Group, ..kernel };
+        let group = perf::PerfOutcome { coverage: Coverage::Group, ..kernel };
         check(&group, "user and kernel code at 1000 Hz by the CPU's cycle counter", &[]);
         let attached = perf::AttachSummary { threads: 1, processes: 1, rounds: 1, took: Duration::ZERO };
-        let attached = perf::Outcome { attached: Some(attached), ..outcome() };
+        let attached = perf::PerfOutcome { attached: Some(attached), ..outcome() };
         check(&attached, "user code at 1000 Hz", &["samples kernel code, too;"]);
         let notices = vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: true }];
-        check(&perf::Outcome { notices, ..outcome() }, short, &["--cap-add=PERFMON"]);
+        check(&perf::PerfOutcome { notices, ..outcome() }, short, &["--cap-add=PERFMON"]);
     }
 }

@@ -2,7 +2,7 @@
 
 pub(crate) use nyquist_record::linux::launch::Signaller;
 pub(crate) use nyquist_record::linux::signals::{
-    EndSignal, KILL, Request, Requests, on_own_stack, outlive_file_size_limit,
+    EndRequest, EndSignal, KILL, Requests, on_own_stack, outlive_file_size_limit,
 };
 pub(crate) use nyquist_record::linux::{StopHandle, now};
 

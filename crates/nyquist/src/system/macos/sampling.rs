@@ -3,7 +3,7 @@
 use super::NAME;
 use crate::args::{Backend, RecordArgs};
 use crate::failure::Failure;
-use nyquist_record::macos::{Options, Target};
+use nyquist_record::macos::{Options, RecordingTarget};
 use std::time::Duration;
 
 /// Whether the kernel's events are recorded.
@@ -23,7 +23,7 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
 }
 
 /// Whether all of the machine is recorded.
-pub(crate) fn whole_machine(_args: &RecordArgs) -> Option<Target> {
+pub(crate) fn whole_machine(_args: &RecordArgs) -> Option<RecordingTarget> {
     None
 }
 

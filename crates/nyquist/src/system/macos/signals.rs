@@ -2,6 +2,6 @@
 
 pub(crate) use nyquist_record::macos::launch::Signaller;
 pub(crate) use nyquist_record::macos::signals::{
-    EndSignal, KILL, Request, Requests, on_own_stack, outlive_file_size_limit,
+    EndRequest, EndSignal, KILL, Requests, on_own_stack, outlive_file_size_limit,
 };
 pub(crate) use nyquist_record::macos::{StopHandle, now};

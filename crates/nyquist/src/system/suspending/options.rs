@@ -3,7 +3,7 @@
 use crate::args::{Backend, CallGraph, RecordArgs};
 use crate::failure::Failure;
 use crate::system::current::{NAME, sampling};
-use crate::system::recorder::{Options, Target};
+use crate::system::recorder::{Options, RecordingTarget};
 use std::time::Duration;
 
 /// Refuses the options that need the kernel of Linux, or another way to sample.
@@ -36,7 +36,7 @@ pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
 }
 
 /// The target if it is all of the machine.
-pub(super) fn whole_machine(args: &RecordArgs) -> Option<Target> {
+pub(super) fn whole_machine(args: &RecordArgs) -> Option<RecordingTarget> {
     sampling::whole_machine(args)
 }
 

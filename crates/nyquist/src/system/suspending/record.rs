@@ -13,9 +13,9 @@ use crate::record::{
     named_processes, program_name, record_runs, total_event,
 };
 use crate::system::drive::drive;
-use crate::system::recorder::backend::{Backend, OpenError, Outcome, Summary};
+use crate::system::recorder::backend::{Backend, OpenError, RecordingOutcome, RecordingSummary};
 use crate::system::recorder::launch::{self, LaunchError, SuspendedChild};
-use crate::system::recorder::{Command, Target, now};
+use crate::system::recorder::{Command, RecordingTarget, now};
 use nyquist_convert::{Converter, Filter, NamePattern, Options, Shape};
 use nyquist_profile::ExtraInfo;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Recorder<'_> {
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let began = now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
-        let is_recorded = matches!(target, Target::Child(_));
+        let is_recorded = matches!(target, RecordingTarget::Child(_));
         let command =
             command.map(|running| LaunchedCommand::new(running, program_name(self.args), is_recorded));
         if is_first {
@@ -97,7 +97,7 @@ impl Recorder<'_> {
     }
 
     /// The command, if there is one, and what is recorded.
-    fn subject(&self) -> Result<(Option<SuspendedChild>, Target), Failure> {
+    fn subject(&self) -> Result<(Option<SuspendedChild>, RecordingTarget), Failure> {
         let args = self.args;
         let running = running_target(args)?;
         let child = match Command::from_words(args.command.iter().cloned()) {
@@ -107,12 +107,12 @@ impl Recorder<'_> {
             }
             None => None,
         };
-        let target = running.or_else(|| child.as_ref().map(|child| Target::Child(child.pid())));
+        let target = running.or_else(|| child.as_ref().map(|child| RecordingTarget::Child(child.pid())));
         let target = target.ok_or_else(|| Failure::new("no command is given"))?;
         Ok((child, target))
     }
 
-    fn converter(&self, outcome: &Outcome) -> Converter {
+    fn converter(&self, outcome: &RecordingOutcome) -> Converter {
         let args = self.args;
         let way =
             ExtraInfo { section: "Recording".to_owned(), label: "Sampled".to_owned(), value: outcome.way() };
@@ -131,7 +131,7 @@ impl Recorder<'_> {
 }
 
 /// How a run went.
-fn report_of(summary: &Summary) -> RunReport {
+fn report_of(summary: &RecordingSummary) -> RunReport {
     RunReport {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
@@ -141,25 +141,25 @@ fn report_of(summary: &Summary) -> RunReport {
 }
 
 /// The running processes that the options name, if they name any.
-fn running_target(args: &RecordArgs) -> Result<Option<Target>, Failure> {
+fn running_target(args: &RecordArgs) -> Result<Option<RecordingTarget>, Failure> {
     if let Some(machine) = options::whole_machine(args) {
         return Ok(Some(machine));
     }
     let pids = named_processes(&args.target, "`*` and `?` stand for other characters")?;
-    Ok((!pids.is_empty()).then_some(Target::Attach(pids)))
+    Ok((!pids.is_empty()).then_some(RecordingTarget::Attach(pids)))
 }
 
-fn ancestors(target: &Target) -> Vec<u32> {
+fn ancestors(target: &RecordingTarget) -> Vec<u32> {
     match target {
-        Target::Child(pid) => vec![pid.0],
-        Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
+        RecordingTarget::Child(pid) => vec![pid.0],
+        RecordingTarget::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
         #[cfg(windows)]
-        Target::Machine => Vec::new(),
+        RecordingTarget::Machine => Vec::new(),
     }
 }
 
 /// Prints how is sampled, and what differs from what was asked for. `notice` is that of launching.
-fn print_outcome(printer: Printer, outcome: &Outcome, notice: Option<&str>) {
+fn print_outcome(printer: Printer, outcome: &RecordingOutcome, notice: Option<&str>) {
     printer.say(format_args!("Sampling {}", outcome.way()));
     if let Some(notice) = notice {
         printer.warn(notice);

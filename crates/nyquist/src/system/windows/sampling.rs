@@ -2,7 +2,7 @@
 
 use crate::args::{Backend, RecordArgs};
 use crate::failure::Failure;
-use nyquist_record::windows::{Options, SamplingMethod, Target};
+use nyquist_record::windows::{Options, RecordingTarget, SamplingMethod};
 use std::time::Duration;
 
 /// Whether the kernel's events are recorded: they are asked for, or only they show what is asked for.
@@ -32,8 +32,8 @@ pub(crate) fn check(args: &RecordArgs) -> Result<(), Failure> {
 }
 
 /// The target if it is all of the machine.
-pub(crate) fn whole_machine(args: &RecordArgs) -> Option<Target> {
-    args.target.all_cpus.then_some(Target::Machine)
+pub(crate) fn whole_machine(args: &RecordArgs) -> Option<RecordingTarget> {
+    args.target.all_cpus.then_some(RecordingTarget::Machine)
 }
 
 /// The options of a recording.

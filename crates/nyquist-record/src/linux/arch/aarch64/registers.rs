@@ -7,7 +7,7 @@ use std::io;
 use nyquist_convert::event::Registers;
 
 use crate::linux::sys::ptrace;
-use crate::linux::thread_state::Call;
+use crate::linux::thread_state::SystemCall;
 
 /// The index of a system call's first argument, and of its result.
 const X0: usize = 0;
@@ -100,11 +100,11 @@ impl TracedRegisters {
 
     /// The system call that the thread is in, or is about to leave. Unknown for a 32-bit program. The first
     /// argument is also unknown, because the result is in the same register.
-    pub(crate) fn call(&self) -> Option<Call> {
+    pub(crate) fn call(&self) -> Option<SystemCall> {
         let number = i64::from(self.words[X8] as i32);
         let mut arguments = std::array::from_fn(|place| self.words[X0 + place]);
         arguments[0] = u64::MAX;
-        (self.len > BYTES_32 && self.code.contains(&SVC)).then_some(Call { number, arguments })
+        (self.len > BYTES_32 && self.code.contains(&SVC)).then_some(SystemCall { number, arguments })
     }
 
     /// The number of the system call that the thread is leaving with `EINTR`.

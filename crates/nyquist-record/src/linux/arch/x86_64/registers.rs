@@ -5,7 +5,7 @@ use std::io;
 use nyquist_convert::event::Registers;
 
 use crate::linux::sys::ptrace;
-use crate::linux::thread_state::Call;
+use crate::linux::thread_state::SystemCall;
 
 /// DWARF's register order (System V ABI for AMD64, figure 3.36), as indices in the kernel's order.
 const DWARF_ORDER: [usize; 17] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
@@ -84,10 +84,10 @@ impl TracedRegisters {
     }
 
     /// The system call that the thread is in, or is about to leave. Unknown for a 32-bit program.
-    pub(crate) fn call(&self) -> Option<Call> {
+    pub(crate) fn call(&self) -> Option<SystemCall> {
         let number = self.words[ORIG_RAX].cast_signed();
         let arguments = ARGUMENTS.map(|place| self.words[place]);
-        (self.len > BYTES_32 && number >= 0).then_some(Call { number, arguments })
+        (self.len > BYTES_32 && number >= 0).then_some(SystemCall { number, arguments })
     }
 
     /// The number of the system call that the thread is leaving with `EINTR`.
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_call_has_its_number_and_arguments() {
         let stopped = TracedRegisters { words: std::array::from_fn(|place| place as u64), len: 27 * 8 };
-        let call = Call { number: 15, arguments: [14, 13, 12, 7, 9, 8] };
+        let call = SystemCall { number: 15, arguments: [14, 13, 12, 7, 9, 8] };
         assert_eq!(stopped.call(), Some(call));
         assert_eq!(TracedRegisters::default().call(), None);
     }

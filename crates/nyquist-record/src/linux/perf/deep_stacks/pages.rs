@@ -22,7 +22,7 @@ const PIECE: usize = 8;
 const POOLED: usize = 512;
 
 /// The buffer that memory is read into, and the pool for the pages that are kept.
-pub(crate) struct Memory {
+pub(crate) struct PageBuffers {
     scratch: Vec<u8>,
     /// The address of the memory in it.
     start: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Memory {
     pool: Pool,
 }
 
-impl Memory {
+impl PageBuffers {
     pub(crate) fn new() -> Self {
         Self { scratch: Vec::new(), start: 0, read: 0, pool: Pool::of(POOLED, PIECE * PAGE_LEN) }
     }
@@ -97,13 +97,13 @@ mod tests {
     use super::*;
 
     /// Memory into which pages were read from an address on.
-    fn filled(memory: Memory, start: u64, pages: &[[u8; PAGE_LEN]]) -> Memory {
+    fn filled(memory: PageBuffers, start: u64, pages: &[[u8; PAGE_LEN]]) -> PageBuffers {
         let scratch = pages.concat();
-        Memory { read: scratch.len(), scratch, start, ..memory }
+        PageBuffers { read: scratch.len(), scratch, start, ..memory }
     }
 
     /// A reading that follows an earlier one.
-    fn next(earlier: Option<&LiveStack>, memory: &Memory) -> LiveStack {
+    fn next(earlier: Option<&LiveStack>, memory: &PageBuffers) -> LiveStack {
         let (start, pages) = memory.pages_since(earlier);
         LiveStack { pid: Pid(1), tid: Tid(1), read_at: Timestamp(0), start, pages }
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn pages_that_have_changed_are_new_and_no_others() {
         let before: Vec<_> = (0..40).map(page).collect();
-        let memory = filled(Memory::new(), 0x10_0000, &before);
+        let memory = filled(PageBuffers::new(), 0x10_0000, &before);
         let first = next(None, &memory);
         // The stack has grown by a page, and every third page of the rest has changed.
         let now: Vec<_> = (0..41_u8).map(|n| page(if n % 3 == 0 { 100 + n } else { n - 1 })).collect();
@@ -132,7 +132,7 @@ mod tests {
     fn memory_is_read_up_to_what_is_unreadable() {
         let own: Vec<u8> = (0..5 * PAGE_LEN).map(|at| (at / PAGE_LEN) as u8).collect();
         let start = (own.as_ptr() as u64).next_multiple_of(PAGE_LEN as u64);
-        let mut memory = Memory::new();
+        let mut memory = PageBuffers::new();
         assert!(memory.read(std::process::id(), start..start + 3 * PAGE));
         let pages = next(None, &memory);
         assert_eq!((pages.start, pages.pages.len()), (Avma(start), 3));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn memory_is_reused_once_no_page_of_it_is_held() {
-        let mut memory = Memory::new();
+        let mut memory = PageBuffers::new();
         let mut seen = std::collections::BTreeSet::new();
         let mut last = None;
         for byte in 0..100 {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn more_than_the_pool_holds_is_kept() {
-        let memory = filled(Memory::new(), 0, &[page(7)]);
+        let memory = filled(PageBuffers::new(), 0, &[page(7)]);
         let kept: Vec<_> = (0..POOLED + 5).map(|_| next(None, &memory)).collect();
         assert!(kept.iter().all(|pages| pages.pages[0][..] == page(7)));
     }

@@ -9,11 +9,11 @@ use nyquist_convert::StackCopyFeedback;
 use nyquist_convert::event::Event;
 
 use super::duty_cycle::DutyCycle;
-use super::pages::Memory;
+use super::pages::PageBuffers;
 use super::read_request::{FRESH_NS, ReadRequest, add};
 use super::ring_scanner::RingScanner;
 use super::stack_bases::StackBases;
-use super::thread::Thread;
+use super::thread::DeepStackThread;
 use super::truncated_stack::TruncatedStack;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
@@ -50,11 +50,11 @@ pub(crate) struct LiveReader {
     /// The CPU time that this thread had used at the start of its last rest.
     used: u64,
     bases: Arc<StackBases>,
-    threads: HashMap<u32, Thread>,
+    threads: HashMap<u32, DeepStackThread>,
     /// What to read after the rest.
     wanted: HashMap<u32, ReadRequest>,
     /// The buffer that stacks are read into.
-    memory: Memory,
+    memory: PageBuffers,
     duty_cycle: DutyCycle,
     random: Random,
 }
@@ -77,7 +77,7 @@ impl LiveReader {
             bases,
             threads: HashMap::new(),
             wanted: HashMap::new(),
-            memory: Memory::new(),
+            memory: PageBuffers::new(),
             duty_cycle: DutyCycle::default(),
             random: Random::new(monotonic_ns()),
         }
@@ -171,7 +171,7 @@ impl LiveReader {
             // Also if all samples are too old, because the next ones will not be.
             self.attentive_until = now + ATTENTIVE_NS;
         }
-        let is_due = |thread: &Thread| {
+        let is_due = |thread: &DeepStackThread| {
             thread.warm_until > now && now.saturating_sub(thread.read_at) >= BETWEEN_READINGS_NS
         };
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
@@ -209,7 +209,7 @@ impl LiveReader {
 /// Notes a truncated copy, unless it was already reported. A copy can be found in a ring first and then be
 /// reported by the ring reader, which comes later.
 fn note_truncated(
-    threads: &mut HashMap<u32, Thread>,
+    threads: &mut HashMap<u32, DeepStackThread>,
     wanted: &mut HashMap<u32, ReadRequest>,
     copy: TruncatedStack,
 ) {
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_copy_is_reported_once() {
         let (mut threads, mut wanted) = (HashMap::new(), HashMap::new());
-        threads.insert(2, Thread::default());
+        threads.insert(2, DeepStackThread::default());
         let mut is_new = |time_ns: u64| {
             note_truncated(&mut threads, &mut wanted, truncated(time_ns, 0x5000));
             wanted.remove(&2).is_some()

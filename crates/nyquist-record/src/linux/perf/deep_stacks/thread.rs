@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 
-use super::pages::{MOST_READ, Memory, PAGE};
+use super::pages::{MOST_READ, PAGE, PageBuffers};
 use super::read_request::ReadRequest;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
@@ -29,7 +29,7 @@ const MOST_READ_UNTRUNCATED: u64 = 64 << 10;
 
 /// What is known of a thread.
 #[derive(Debug, Default)]
-pub(super) struct Thread {
+pub(super) struct DeepStackThread {
     pub(super) pid: u32,
     /// The memory that contains its stack.
     pub(super) stack: Range<u64>,
@@ -51,7 +51,7 @@ pub(super) struct Thread {
     pub(super) last_copy: (u64, u64),
 }
 
-impl Thread {
+impl DeepStackThread {
     /// Returns whether the memory that contains its stack is known, and the copy ends before the stack does.
     pub(super) fn find_stack(&mut self, wanted: ReadRequest) -> bool {
         // A copy that reaches the end of the memory may begin far before it.
@@ -91,7 +91,7 @@ impl Thread {
     }
 
     /// Reads the current content of the outer part of the stack.
-    pub(super) fn read(&mut self, tid: u32, wanted: ReadRequest, memory: &mut Memory) -> Option<Event> {
+    pub(super) fn read(&mut self, tid: u32, wanted: ReadRequest, memory: &mut PageBuffers) -> Option<Event> {
         let is_there = memory.read(wanted.pid, self.outer_part(wanted));
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
         let read_at = self.read_at;
@@ -129,7 +129,11 @@ mod tests {
     fn a_thread_with_whole_copies_is_read_nearby() {
         let copy = 0x10_0000..0x11_0000;
         let read = |rest: u64, was_truncated: bool| {
-            let mut thread = Thread { stack: 0x1000..copy.end + rest, was_truncated, ..Thread::default() };
+            let mut thread = DeepStackThread {
+                stack: 0x1000..copy.end + rest,
+                was_truncated,
+                ..DeepStackThread::default()
+            };
             let wanted = ReadRequest { start: copy.start, ..wanted_up_to(copy.end) };
             let part = thread.outer_part(wanted);
             assert_eq!(part.start, copy.end - OVERLAP);
@@ -146,9 +150,9 @@ mod tests {
         let here = [7_u8; 64];
         let end = here.as_ptr() as u64 + 64;
         let wanted = wanted_up_to(end);
-        let mut thread = Thread::default();
+        let mut thread = DeepStackThread::default();
         assert!(thread.find_stack(wanted));
-        let mut memory = Memory::new();
+        let mut memory = PageBuffers::new();
         let mut read = || {
             let event = thread.read(5, wanted, &mut memory).unwrap();
             assert_eq!(event.time, Timestamp(999));
@@ -176,7 +180,8 @@ mod tests {
             is_reported: true,
         };
         let check = |base: Option<u64>, start: u64, expected: Option<u64>| {
-            let mut thread = Thread { base: base.map_or(0, |base| begin + base), ..Thread::default() };
+            let mut thread =
+                DeepStackThread { base: base.map_or(0, |base| begin + base), ..DeepStackThread::default() };
             let wanted = wanted(start);
             let end = thread.find_stack(wanted).then(|| thread.outer_end(wanted));
             let expected = expected.map(|end| (begin + end).next_multiple_of(LiveStack::PAGE as u64));
@@ -185,7 +190,7 @@ mod tests {
             let Some(end) = end else { return };
             for (was_truncated, most) in [(false, MOST_READ_UNTRUNCATED), (true, MOST_READ)] {
                 thread.was_truncated = was_truncated;
-                let event = thread.read(5, wanted, &mut Memory::new()).unwrap();
+                let event = thread.read(5, wanted, &mut PageBuffers::new()).unwrap();
                 let EventKind::LiveStack(live) = event.kind else { panic!() };
                 let (len, read) = (live.pages.len() * LiveStack::PAGE, live.start.0);
                 let is_less = len == most as usize && (most == MOST_READ || base.is_none());
@@ -202,7 +207,7 @@ mod tests {
     fn a_base_outside_the_copied_stack_is_ignored() {
         let stack = 0x10_0000..0x80_0000;
         let outer_end = |base: u64| {
-            let thread = Thread { base, stack: stack.clone(), ..Thread::default() };
+            let thread = DeepStackThread { base, stack: stack.clone(), ..DeepStackThread::default() };
             thread.outer_end(ReadRequest { start: 0x20_0000, ..wanted_up_to(0x21_0000) })
         };
         assert_eq!([0, 0x1f_fff8, 0x80_0000].map(outer_end), [stack.end; 3]);
@@ -211,7 +216,7 @@ mod tests {
 
     #[test]
     fn readings_reach_as_far_in_as_shortly_before() {
-        let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
+        let mut thread = DeepStackThread { stack: 0..1 << 40, ..DeepStackThread::default() };
         let mut innermost = |ms: u64, end: u64| {
             let (oldest_ns, newest_ns) = (ms * 1_000_000, ms * 1_000_000);
             thread.innermost_end(ReadRequest {
@@ -233,6 +238,6 @@ mod tests {
     #[test]
     fn a_process_that_is_gone_has_no_stack() {
         let wanted = ReadRequest { pid: u32::MAX >> 1, ..wanted_up_to(0x5000) };
-        assert!(!Thread::default().find_stack(wanted));
+        assert!(!DeepStackThread::default().find_stack(wanted));
     }
 }

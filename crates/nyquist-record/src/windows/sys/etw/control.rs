@@ -15,7 +15,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::core::GUID;
 
 use super::{check_code, wide};
-use crate::etw::{BUFFER_KB, Losses, buffer_counts};
+use crate::etw::{BUFFER_KB, SessionLosses, buffer_counts};
 use crate::windows::sys::{memory, text};
 
 /// The longest name of a session, in UTF-16 units with the zero at its end (documentation of `StartTrace`).
@@ -51,9 +51,9 @@ impl Properties {
         all
     }
 
-    fn losses(&self) -> Losses {
+    fn losses(&self) -> SessionLosses {
         let EVENT_TRACE_PROPERTIES { EventsLost, RealTimeBuffersLost, LogBuffersLost, .. } = self.session;
-        Losses {
+        SessionLosses {
             events: EventsLost.into(),
             buffers: u64::from(RealTimeBuffersLost) + u64::from(LogBuffersLost),
         }
@@ -106,16 +106,16 @@ pub(crate) fn start(session: &NewSession<'_>) -> io::Result<SessionHandle> {
 }
 
 /// What a session has lost so far.
-pub(crate) fn losses(session: SessionHandle) -> io::Result<Losses> {
+pub(crate) fn losses(session: SessionHandle) -> io::Result<SessionLosses> {
     control(session, EVENT_TRACE_CONTROL_QUERY)
 }
 
 /// Stops a session, and returns what it has lost.
-pub(crate) fn stop(session: SessionHandle) -> io::Result<Losses> {
+pub(crate) fn stop(session: SessionHandle) -> io::Result<SessionLosses> {
     control(session, EVENT_TRACE_CONTROL_STOP)
 }
 
-fn control(session: SessionHandle, code: u32) -> io::Result<Losses> {
+fn control(session: SessionHandle, code: u32) -> io::Result<SessionLosses> {
     let mut all = Properties::new();
     // SAFETY: the session is named by its handle, so that the name may be null. The properties have the size
     // that they state, with room for both names, and live through the call.

@@ -1,7 +1,7 @@
 //! Findings about a machine for recording: a pure function of the facts.
 
 use super::finding::{Finding, Section};
-use nyquist_record::linux::machine::{Capability, Machine, Perf, Refusal};
+use nyquist_record::linux::machine::{AccessRefusal, Capability, Machine, PerfAccess};
 use nyquist_record::linux::perf::{Coverage, Trigger};
 
 /// The default sampling rate.
@@ -42,10 +42,10 @@ pub(crate) fn can_record(machine: &Machine) -> bool {
 fn recording(machine: &Machine) -> Finding {
     const TOPIC: &str = "recording";
     match (&machine.perf, &machine.ptrace) {
-        (Ok(Perf { kernel: true, .. }), _) => {
+        (Ok(PerfAccess { kernel: true, .. }), _) => {
             Finding::ok(TOPIC, "`nyquist record` samples programs by perf_event_open, user and kernel code")
         }
-        (Ok(Perf { kernel: false, .. }), _) => Finding::better(
+        (Ok(PerfAccess { kernel: false, .. }), _) => Finding::better(
             TOPIC,
             "`nyquist record` samples programs by perf_event_open, user code only: time in the kernel is one share",
         )
@@ -91,7 +91,7 @@ fn ptrace(machine: &Machine) -> Finding {
     }
 }
 
-fn refused(topic: &'static str, backend: &str, refusal: &Refusal) -> Finding {
+fn refused(topic: &'static str, backend: &str, refusal: &AccessRefusal) -> Finding {
     Finding::problem(topic, format!("{backend}: {}", refusal.reason)).hints(refusal.advice.iter().cloned())
 }
 
@@ -159,7 +159,7 @@ fn seccomp(machine: &Machine) -> Option<Finding> {
     })
 }
 
-fn trigger(perf: &Perf) -> Finding {
+fn trigger(perf: &PerfAccess) -> Finding {
     const TOPIC: &str = "cycles";
     match perf.trigger {
         Trigger::Cycles => Finding::ok(TOPIC, "the CPU counts cycles, and samples are triggered by them"),
@@ -172,7 +172,7 @@ fn trigger(perf: &Perf) -> Finding {
 }
 
 /// Processes that end before the next sample.
-fn short_processes(perf: &Perf) -> Finding {
+fn short_processes(perf: &PerfAccess) -> Finding {
     const TOPIC: &str = "short_processes";
     match perf.coverage {
         Coverage::Group => {
@@ -288,9 +288,9 @@ mod tests {
     use nyquist_record::linux::machine::Settings;
 
     /// In these tests, kernel code needs the same rights as a group or whole CPUs.
-    fn events(trigger: Trigger, coverage: Coverage) -> Perf {
+    fn events(trigger: Trigger, coverage: Coverage) -> PerfAccess {
         let kernel = coverage != Coverage::Threads;
-        Perf { trigger, coverage, no_group: None, kernel, stack_bytes: 32 << 10, ring_bytes: 4 << 20 }
+        PerfAccess { trigger, coverage, no_group: None, kernel, stack_bytes: 32 << 10, ring_bytes: 4 << 20 }
     }
 
     /// An unprivileged user of a machine with default settings.
@@ -324,8 +324,8 @@ mod tests {
         Machine { is_root: true, capabilities, shows_kernel_addresses: true, perf: Ok(perf), ..plain() }
     }
 
-    fn refusal(reason: &str) -> Refusal {
-        Refusal { reason: reason.to_owned(), advice: vec!["do this".to_owned()] }
+    fn refusal(reason: &str) -> AccessRefusal {
+        AccessRefusal { reason: reason.to_owned(), advice: vec!["do this".to_owned()] }
     }
 
     fn check(machine: &Machine, topic: &str, level: Level, parts: &[&str]) {
@@ -418,7 +418,8 @@ mod tests {
     #[test]
     fn short_processes_take_a_group() {
         let with = |perf| Machine { perf: Ok(perf), ..root() };
-        let none = Perf { no_group: Some("read-only".to_owned()), ..events(Trigger::Cycles, Coverage::Cpus) };
+        let none =
+            PerfAccess { no_group: Some("read-only".to_owned()), ..events(Trigger::Cycles, Coverage::Cpus) };
         check(&with(none), "short_processes", Level::Better, &["(read-only)", "cgroup2"]);
         check(&plain(), "short_processes", Level::Better, &["[not sampled]", "sudo nyquist record"]);
         check(&root(), "short_processes", Level::Ok, &["a control group"]);

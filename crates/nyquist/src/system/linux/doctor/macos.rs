@@ -4,7 +4,7 @@ use super::finding::{Finding, Section};
 use nyquist_object::FileSource;
 use nyquist_object::elf::Architecture;
 use nyquist_symbols::{
-    Attempt, FileRole, Finder, MachoContents, ModuleRequest, OpenFile, Outcome, SymbolFiles,
+    Attempt, AttemptOutcome, FileRole, Finder, MachoContents, ModuleRequest, OpenFile, SymbolFiles,
 };
 use std::fs::File;
 use std::path::Path;
@@ -75,7 +75,8 @@ fn of_objects(image: &MachoContents, found: &SymbolFiles) -> Finding {
     const TOPIC: &str = "names";
     let count = image.object_files;
     let is_object = |attempt: &&Attempt| attempt.wanted == FileRole::ObjectFile;
-    let missing = found.tried.iter().filter(is_object).find(|attempt| attempt.outcome != Outcome::Used);
+    let missing =
+        found.tried.iter().filter(is_object).find(|attempt| attempt.outcome != AttemptOutcome::Used);
     match missing {
         None => {
             let what = "lines and inlined calls from the object files that it was linked from";
@@ -181,8 +182,11 @@ mod tests {
 
     #[test]
     fn object_files_that_are_gone_are_reported() {
-        let attempt =
-            Attempt { wanted: FileRole::ObjectFile, path: "/build/a.o".into(), outcome: Outcome::Missing };
+        let attempt = Attempt {
+            wanted: FileRole::ObjectFile,
+            path: "/build/a.o".into(),
+            outcome: AttemptOutcome::Missing,
+        };
         let found = SymbolFiles { tried: vec![attempt], ..SymbolFiles::default() };
         let image = MachoContents { symbol_table: true, object_files: 2, ..image() };
         check(&names(&image, &found), Level::Better, "/build/a.o: no such file");

@@ -21,7 +21,7 @@ use module::{Module, unreadable};
 use nyquist_convert::event::Pid;
 use nyquist_object::{Elf, FileSource};
 use nyquist_record::linux::machine::Machine;
-use nyquist_record::linux::process::Process;
+use nyquist_record::linux::process::ProcessFacts;
 use nyquist_symbols::{Finder, missing_loader_of, needed_libraries};
 use std::env;
 use std::fs::File;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
 }
 
 fn inspect_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(), Failure> {
-    let process = Process::read(pid).ok_or_else(|| {
+    let process = ProcessFacts::read(pid).ok_or_else(|| {
         Failure::new(format!("there is no process {}", pid.0)).hint("`ps -e` lists the processes that run")
     })?;
     report.can_record = process::can_record(&process);

@@ -3,13 +3,13 @@
 use super::finding::{Finding, Section};
 use super::module::{Module, unreadable};
 use crate::number::counted;
-use nyquist_record::linux::machine::Refusal;
-use nyquist_record::linux::process::{self, Process};
+use nyquist_record::linux::machine::AccessRefusal;
+use nyquist_record::linux::process::{self, ProcessFacts};
 use nyquist_symbols::Finder;
 use std::path::Path;
 
 /// The findings about the process itself: a pure function of the facts.
-pub(crate) fn section(process: &Process) -> Section {
+pub(crate) fn section(process: &ProcessFacts) -> Section {
     let findings = [
         Some(attaching(process)),
         process.tracer.map(|tracer| {
@@ -39,11 +39,11 @@ pub(crate) fn section(process: &Process) -> Section {
 }
 
 /// Whether it can be recorded by either backend.
-pub(crate) fn can_record(process: &Process) -> bool {
+pub(crate) fn can_record(process: &ProcessFacts) -> bool {
     process.perf.is_ok() || process.ptrace.is_ok()
 }
 
-fn attaching(process: &Process) -> Finding {
+fn attaching(process: &ProcessFacts) -> Finding {
     const TOPIC: &str = "attaching";
     match (&process.perf, &process.ptrace) {
         (Ok(()), _) => Finding::ok(TOPIC, "it can be attached to by perf_event_open"),
@@ -58,7 +58,7 @@ fn attaching(process: &Process) -> Finding {
     }
 }
 
-fn reasons(perf: &Refusal, ptrace: &Refusal) -> String {
+fn reasons(perf: &AccessRefusal, ptrace: &AccessRefusal) -> String {
     if perf.reason == ptrace.reason {
         perf.reason.clone()
     } else {
@@ -67,9 +67,9 @@ fn reasons(perf: &Refusal, ptrace: &Refusal) -> String {
 }
 
 /// The detailed findings about a process's program, and one line for each library.
-pub(crate) fn modules(process: &Process, finder: &Finder) -> Vec<Section> {
+pub(crate) fn modules(process: &ProcessFacts, finder: &Finder) -> Vec<Section> {
     let program = std::fs::read_link(format!("/proc/{}/exe", process.pid.0)).ok();
-    let is_program = |module: &&process::Module| Some(&module.path) == program.as_ref();
+    let is_program = |module: &&process::MappedCodeFile| Some(&module.path) == program.as_ref();
     let modules = process.modules.iter().flatten();
     let program = modules.clone().find(is_program).map(|module| inspect(module, finder));
     let mut sections: Vec<Section> = program
@@ -89,7 +89,7 @@ pub(crate) fn modules(process: &Process, finder: &Finder) -> Vec<Section> {
     sections
 }
 
-fn inspect(module: &process::Module, finder: &Finder) -> Result<Module, Finding> {
+fn inspect(module: &process::MappedCodeFile, finder: &Finder) -> Result<Module, Finding> {
     let opens_at = module.opens_at.as_deref().ok_or_else(|| gone(&module.path))?;
     Module::read(&module.path, Some(opens_at), finder).map_err(|reason| unreadable(&module.path, &reason))
 }
@@ -108,10 +108,10 @@ mod tests {
     use super::super::finding::tests::assert_mendable;
     use super::*;
     use nyquist_convert::event::Pid;
-    use nyquist_record::linux::machine::Refusal;
+    use nyquist_record::linux::machine::AccessRefusal;
 
-    fn process() -> Process {
-        Process {
+    fn process() -> ProcessFacts {
+        ProcessFacts {
             pid: Pid(7),
             name: "app".to_owned(),
             threads: 3,
@@ -124,11 +124,11 @@ mod tests {
         }
     }
 
-    fn refusal(reason: &str) -> Refusal {
-        Refusal { reason: reason.to_owned(), advice: vec!["be root".to_owned()] }
+    fn refusal(reason: &str) -> AccessRefusal {
+        AccessRefusal { reason: reason.to_owned(), advice: vec!["be root".to_owned()] }
     }
 
-    fn check(process: &Process, level: Level, expected: &str) {
+    fn check(process: &ProcessFacts, level: Level, expected: &str) {
         let section = section(process);
         assert_mendable(&section.findings);
         let message: Vec<_> =
@@ -144,21 +144,21 @@ mod tests {
     #[test]
     fn attaching_takes_one_backend() {
         check(&process(), Level::Ok, "can be attached to by perf_event_open ()");
-        let by_ptrace = Process { perf: Err(refusal("a filter")), ..process() };
+        let by_ptrace = ProcessFacts { perf: Err(refusal("a filter")), ..process() };
         check(&by_ptrace, Level::Better, "by ptrace, not by perf: a filter (be root)");
         assert!(can_record(&by_ptrace));
-        let neither = Process { ptrace: Err(refusal("a filter")), ..by_ptrace };
+        let neither = ProcessFacts { ptrace: Err(refusal("a filter")), ..by_ptrace };
         check(&neither, Level::Problem, "cannot be recorded: a filter (be root)");
         assert!(!can_record(&neither));
     }
 
     #[test]
     fn what_is_special_about_a_process_is_said() {
-        check(&Process { tracer: Some(4711), ..process() }, Level::Better, "traced by process 4711");
-        check(&Process { tracer: Some(4711), ..process() }, Level::Better, "(detach the debugger");
-        check(&Process { has_own_root: true, ..process() }, Level::Ok, "/proc/PID/root");
-        check(&Process { inner_pid: Some(1), ..process() }, Level::Ok, "it is process 1");
-        check(&Process { modules: None, ..process() }, Level::Problem, "(run as root)");
+        check(&ProcessFacts { tracer: Some(4711), ..process() }, Level::Better, "traced by process 4711");
+        check(&ProcessFacts { tracer: Some(4711), ..process() }, Level::Better, "(detach the debugger");
+        check(&ProcessFacts { has_own_root: true, ..process() }, Level::Ok, "/proc/PID/root");
+        check(&ProcessFacts { inner_pid: Some(1), ..process() }, Level::Ok, "it is process 1");
+        check(&ProcessFacts { modules: None, ..process() }, Level::Problem, "(run as root)");
         assert_mendable(&[gone(Path::new("/bin/app"))]);
     }
 }

@@ -6,35 +6,35 @@ use crate::printer::Printer;
 use crate::system::linux::markers;
 use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, Pid};
-use nyquist_record::linux::backend::Outcome;
-use nyquist_record::linux::counters::Counters;
-use nyquist_record::linux::markers::Markers;
+use nyquist_record::linux::backend::RecordingOutcome;
+use nyquist_record::linux::counters::ProcessCounters;
+use nyquist_record::linux::markers::MarkerReader;
 use nyquist_record::linux::wait_stacks::WaitStacks;
-use nyquist_record::linux::{Companion, Target};
+use nyquist_record::linux::{Companion, RecordingTarget};
 
 /// The companions of a recording.
 #[derive(Debug)]
 pub(super) struct Companions {
-    markers: Option<Markers>,
-    counters: Option<Counters>,
+    markers: Option<MarkerReader>,
+    counters: Option<ProcessCounters>,
     waits: Option<WaitStacks>,
 }
 
 impl Companions {
     /// The companions that exist before the recording begins.
-    pub(super) fn new(markers: Option<Markers>) -> Self {
+    pub(super) fn new(markers: Option<MarkerReader>) -> Self {
         Self { markers, counters: None, waits: None }
     }
 
     /// Starts counting the resources that the recorded processes use. On failure the recording continues
     /// without them.
-    pub(super) fn count(&mut self, target: &Target, printer: Printer) {
+    pub(super) fn count(&mut self, target: &RecordingTarget, printer: Printer) {
         // For all processes of a machine or a container, each process could be read too rarely.
-        if !matches!(target, Target::Child(_) | Target::Attach(_)) {
+        if !matches!(target, RecordingTarget::Child(_) | RecordingTarget::Attach(_)) {
             return;
         }
         let pids: Vec<_> = ancestors(target).into_iter().map(Pid).collect();
-        match Counters::of(&pids, matches!(target, Target::Child(_))) {
+        match ProcessCounters::of(&pids, matches!(target, RecordingTarget::Child(_))) {
             Ok(counters) => self.counters = Some(counters),
             Err(error) => {
                 printer.detail(format_args!("the resources that the program uses are not counted: {error}"));
@@ -43,8 +43,8 @@ impl Companions {
     }
 
     /// Starts reading where threads wait. The ptrace backend does this itself.
-    pub(super) fn watch_waits(&mut self, outcome: &Outcome, printer: Printer) {
-        if let Outcome::Perf(_) = outcome {
+    pub(super) fn watch_waits(&mut self, outcome: &RecordingOutcome, printer: Printer) {
+        if let RecordingOutcome::Perf(_) = outcome {
             match WaitStacks::start() {
                 Ok(waits) => self.waits = Some(waits),
                 Err(error) => {

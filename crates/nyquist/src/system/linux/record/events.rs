@@ -4,13 +4,13 @@ use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::failure::Failure;
 use crate::system::linux::event_failure::event_failure;
 use nyquist_record::linux::RecordedEvent;
-use nyquist_record::linux::event_names::{EventSources, Interval, parse};
+use nyquist_record::linux::event_names::{EventSources, SampleInterval, parse};
 
 /// Reads the names of the events, each of which is recorded once. Adds the events that show where threads
 /// wait.
 pub(super) fn wanted(args: &RecordArgs) -> Result<Vec<RecordedEvent>, Failure> {
     let sources = EventSources::of_machine();
-    let interval = args.events.count.map(Interval::Period);
+    let interval = args.events.count.map(SampleInterval::Period);
     let mut wanted: Vec<RecordedEvent> = Vec::new();
     for requested in &args.events.requested {
         let events = parse(&requested.text, &sources).map_err(|error| event_failure(&error))?;

@@ -19,10 +19,10 @@ use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape};
-use nyquist_record::linux::backend::{Backend, Outcome, Summary};
+use nyquist_record::linux::backend::{Backend, RecordingOutcome, RecordingSummary};
 use nyquist_record::linux::launch::SuspendedChild;
-use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::{self, Credentials, RecordedEvent, Target};
+use nyquist_record::linux::markers::MarkerReader;
+use nyquist_record::linux::{self, Credentials, RecordedEvent, RecordingTarget};
 use nyquist_symbols::KernelSymbols;
 use std::slice;
 use std::time::Duration;
@@ -55,16 +55,18 @@ pub(super) enum RunTarget {
 struct RunProcesses {
     /// The command, if there is one, suspended before its start.
     child: Option<SuspendedChild>,
-    target: Target,
+    target: RecordingTarget,
 }
 
 /// Passes the kernel's functions to the converter, if they are needed to determine what threads wait for.
-pub(crate) fn with_running_kernel(converter: Converter, outcome: &Outcome) -> Converter {
+pub(crate) fn with_running_kernel(converter: Converter, outcome: &RecordingOutcome) -> Converter {
     match outcome {
-        Outcome::Perf(outcome) if outcome.switch_stacks => match KernelSymbols::running_functions() {
-            Ok(symbols) => converter.with_kernel_symbols(symbols),
-            Err(_) => converter,
-        },
+        RecordingOutcome::Perf(outcome) if outcome.switch_stacks => {
+            match KernelSymbols::running_functions() {
+                Ok(symbols) => converter.with_kernel_symbols(symbols),
+                Err(_) => converter,
+            }
+        }
         _ => converter,
     }
 }
@@ -130,7 +132,7 @@ impl Recorder<'_> {
     }
 
     /// The companions of the run, which take notice from now on.
-    fn companions(&self, mut markers: Option<Markers>, outcome: &Outcome) -> Companions {
+    fn companions(&self, mut markers: Option<MarkerReader>, outcome: &RecordingOutcome) -> Companions {
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
         }
@@ -142,7 +144,7 @@ impl Recorder<'_> {
     }
 
     /// The running processes, if some are recorded, and the one of them that may have markers.
-    fn running(&self, target: RunTarget) -> Result<(Option<Target>, Option<u32>), Failure> {
+    fn running(&self, target: RunTarget) -> Result<(Option<RecordingTarget>, Option<u32>), Failure> {
         match target {
             RunTarget::Requested => {
                 let target = &self.args.target;
@@ -150,35 +152,39 @@ impl Recorder<'_> {
             }
             RunTarget::LeftRunning(pids) => {
                 let first = pids.first().copied();
-                Ok((Some(Target::Attach(pids.into_iter().map(Pid).collect())), first))
+                Ok((Some(RecordingTarget::Attach(pids.into_iter().map(Pid).collect())), first))
             }
         }
     }
 
-    fn start(&self, child: SuspendedChild, target: &Target) -> Result<LaunchedCommand, Failure> {
+    fn start(&self, child: SuspendedChild, target: &RecordingTarget) -> Result<LaunchedCommand, Failure> {
         let running = child.start().map_err(|error| launch_failure(&error))?;
-        Ok(LaunchedCommand::new(running, program_name(self.args), matches!(target, Target::Child(_))))
+        Ok(LaunchedCommand::new(
+            running,
+            program_name(self.args),
+            matches!(target, RecordingTarget::Child(_)),
+        ))
     }
 
     fn subject(
         &self,
-        running: Option<Target>,
+        running: Option<RecordingTarget>,
         launches: bool,
-        markers: Option<&Markers>,
+        markers: Option<&MarkerReader>,
     ) -> Result<RunProcesses, Failure> {
         if !launches && let Some(target) = running {
             return Ok(RunProcesses { child: None, target });
         }
         // The markers of a command that is not recorded have no thread.
-        let markers = markers.filter(|_| matches!(running, None | Some(Target::System)));
+        let markers = markers.filter(|_| matches!(running, None | Some(RecordingTarget::System)));
         let child = prepare(self.args, self.user, markers)?;
-        let target = running.unwrap_or(Target::Child(child.pid()));
+        let target = running.unwrap_or(RecordingTarget::Child(child.pid()));
         Ok(RunProcesses { child: Some(child), target })
     }
 
     fn open(
         &self,
-        target: Target,
+        target: RecordingTarget,
         child: Option<&SuspendedChild>,
         duration: Option<Duration>,
     ) -> Result<Backend, Failure> {
@@ -215,11 +221,11 @@ impl Recorder<'_> {
         }
     }
 
-    fn converter(&self, options: Options, outcome: &Outcome) -> Converter {
+    fn converter(&self, options: Options, outcome: &RecordingOutcome) -> Converter {
         let shape = self.args.shape;
         let converter = Converter::new(options);
         // With ptrace, samples themselves record how long their threads have waited.
-        let waits = self.args.off_cpu && matches!(outcome, Outcome::Perf(_));
+        let waits = self.args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
         let rows = Shape { waits, ..shape.into() };
         let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
         let converter = converter
@@ -228,7 +234,7 @@ impl Recorder<'_> {
         with_running_kernel(converter, outcome)
     }
 
-    fn converter_options(&self, outcome: &Outcome) -> Options {
+    fn converter_options(&self, outcome: &RecordingOutcome) -> Options {
         let interval_ns = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
         let meta = describe(self.args, interval_ns, outcome_messages::outcome_lines(outcome));
         Options { start: linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
@@ -272,7 +278,7 @@ impl ChunkSink for RunSink<'_> {
 }
 
 /// Adds the CPU time of everything that was recorded, if it was counted.
-fn push_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Converter) {
+fn push_total(summary: &RecordingSummary, tee: Option<&mut PerfTee>, converter: &mut Converter) {
     let Some(total) = total_event(summary.total_cpu_time_ns) else { return };
     if let Some(tee) = tee {
         tee.write(None, slice::from_ref(&total), Timestamp(0));
@@ -281,7 +287,7 @@ fn push_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Conv
 }
 
 /// How a run went.
-fn report_of(summary: &Summary) -> RunReport {
+fn report_of(summary: &RecordingSummary) -> RunReport {
     RunReport {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,

@@ -9,8 +9,10 @@ use nyquist_convert::event::Pid;
 use nyquist_convert::{Filter, NamePattern};
 use nyquist_record::linux::backend::{Backend, OpenError};
 use nyquist_record::linux::launch::{self, SuspendedChild};
-use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::{Command, Credentials, Options, Target, invoking_environment, process_of_thread};
+use nyquist_record::linux::markers::MarkerReader;
+use nyquist_record::linux::{
+    Command, Credentials, Options, RecordingTarget, invoking_environment, process_of_thread,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -21,7 +23,7 @@ const LOOKS: usize = 10;
 /// others are attached to. If none is left, the processes are searched again.
 pub(super) fn open_backend(
     args: &RecordArgs,
-    mut target: Target,
+    mut target: RecordingTarget,
     options: &Options,
     loses_privileges: Option<&PathBuf>,
 ) -> Result<Backend, Failure> {
@@ -32,12 +34,12 @@ pub(super) fn open_backend(
             let opened = Backend::open(backend, target.clone(), options, loses_privileges.cloned());
             let ended = opened.as_ref().err().and_then(OpenError::no_such_process);
             match (ended.filter(|pid| was_found(*pid)), &mut target) {
-                (Some(pid), Target::Attach(pids)) if pids.contains(&pid) => {
+                (Some(pid), RecordingTarget::Attach(pids)) if pids.contains(&pid) => {
                     pids.retain(|other| *other != pid);
                 }
                 _ => return opened.map_err(|error| open_failure(&error)),
             }
-            if target == Target::Attach(Vec::new()) {
+            if target == RecordingTarget::Attach(Vec::new()) {
                 break;
             }
         }
@@ -50,12 +52,12 @@ pub(super) fn open_backend(
 }
 
 /// The running target.
-pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failure> {
+pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<RecordingTarget>, Failure> {
     if let Some(path) = &args.cgroup {
-        return Ok(Some(Target::Cgroup(path.clone())));
+        return Ok(Some(RecordingTarget::Cgroup(path.clone())));
     }
     if args.all_cpus {
-        return Ok(Some(Target::System));
+        return Ok(Some(RecordingTarget::System));
     }
     for number in args.pid.iter().copied().map(Pid) {
         if let Some(pid) = process_of_thread(number) {
@@ -65,7 +67,7 @@ pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failur
     }
     let hint = "`*` and `?` stand for other characters; -a records those that start later, too";
     let pids = named_processes(args, hint)?;
-    Ok((!pids.is_empty()).then_some(Target::Attach(pids)))
+    Ok((!pids.is_empty()).then_some(RecordingTarget::Attach(pids)))
 }
 
 /// The filter for the incoming samples.
@@ -81,10 +83,10 @@ pub(super) fn wanted_samples(args: &TargetArgs, backend: &Backend) -> Filter {
 pub(super) fn prepare(
     args: &RecordArgs,
     user: Option<&Credentials>,
-    markers: Option<&Markers>,
+    markers: Option<&MarkerReader>,
 ) -> Result<SuspendedChild, Failure> {
     let mut command = command_of(&args.command, user)?;
-    command.env.extend(markers.and_then(Markers::variable));
+    command.env.extend(markers.and_then(MarkerReader::variable));
     launch::prepare(&command).map_err(|error| launch_failure(&error))
 }
 
@@ -102,10 +104,10 @@ pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Resu
 }
 
 /// The processes whose descendants are recorded with them.
-pub(super) fn ancestors(target: &Target) -> Vec<u32> {
+pub(super) fn ancestors(target: &RecordingTarget) -> Vec<u32> {
     match target {
-        Target::Child(pid) => vec![pid.0],
-        Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
-        Target::System | Target::Cgroup(_) => Vec::new(),
+        RecordingTarget::Child(pid) => vec![pid.0],
+        RecordingTarget::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
+        RecordingTarget::System | RecordingTarget::Cgroup(_) => Vec::new(),
     }
 }

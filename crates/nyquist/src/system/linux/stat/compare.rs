@@ -4,13 +4,13 @@ use super::format::value;
 use super::measured::{CONFIDENCE, MeasuredRow, Summary};
 use crate::number::counted;
 use crate::text::{Cell, Column, Screen, Style, Table, Text, one_line};
-use nyquist_analysis::Change;
+use nyquist_analysis::MeanChange;
 
 /// The rows that both have, in pairs, with their differences.
-pub(super) fn pairs(before: &Summary, after: &Summary) -> Vec<(MeasuredRow, MeasuredRow, Change)> {
+pub(super) fn pairs(before: &Summary, after: &Summary) -> Vec<(MeasuredRow, MeasuredRow, MeanChange)> {
     let (before, after) = (before.all_rows(), after.all_rows());
     let pair = |(one, other): (MeasuredRow, MeasuredRow)| {
-        let change = Change::between(&one.spread.ok()?, &other.spread.ok()?, CONFIDENCE);
+        let change = MeanChange::between(&one.spread.ok()?, &other.spread.ok()?, CONFIDENCE);
         Some((one, other, change))
     };
     before.into_iter().zip(after).filter_map(pair).collect()
@@ -42,7 +42,7 @@ pub(super) fn text(before: &Summary, after: &Summary, names: &[Option<String>; 2
 
 /// A change in per cent with half its interval: `-12.3% ± 1.0`, or with `~` before it if it is not
 /// significant.
-fn format_change(change: &Change) -> String {
+fn format_change(change: &MeanChange) -> String {
     if change.difference == 0.0 {
         return "0.0%".to_owned();
     }
@@ -53,7 +53,7 @@ fn format_change(change: &Change) -> String {
     format!("{mark}{:+.1}%{}", relative * 100.0, margin.unwrap_or_default())
 }
 
-fn style(change: &Change) -> Style {
+fn style(change: &MeanChange) -> Style {
     match change {
         change if !change.is_significant() => Style::Dim,
         change if change.difference > 0.0 => Style::Hot,
@@ -64,13 +64,13 @@ fn style(change: &Change) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nyquist_analysis::Spread;
+    use nyquist_analysis::RunSpread;
 
     #[test]
     fn a_change_says_whether_it_may_be_chance() {
-        let spread = |values: &[f64]| Spread::of(values).unwrap();
+        let spread = |values: &[f64]| RunSpread::of(values).unwrap();
         let between = |one: &[f64], other: &[f64]| {
-            format_change(&Change::between(&spread(one), &spread(other), CONFIDENCE))
+            format_change(&MeanChange::between(&spread(one), &spread(other), CONFIDENCE))
         };
         assert!(between(&[10.0, 10.1, 9.9], &[8.0, 8.1, 7.9]).starts_with("-20.0% ± "));
         assert!(between(&[10.0, 12.0, 9.0], &[10.5, 9.5, 12.5]).starts_with("~ +"));

@@ -5,7 +5,7 @@ use super::measured::{EventCount, Thread};
 use crate::number::counted;
 use crate::printer::Printer;
 use nyquist_convert::event::Pid;
-use nyquist_record::linux::counting::{CommandThreads, CountedThreads, Counters, Reading};
+use nyquist_record::linux::counting::{CommandThreads, CountedThreads, EventCounters, EventReading};
 use nyquist_record::linux::process_of_thread;
 use nyquist_record::linux::ptrace::Notice;
 use std::collections::HashMap;
@@ -15,14 +15,14 @@ use std::fs;
 #[derive(Debug)]
 pub(super) enum Counting {
     /// For all threads together, or for each running thread, with the threads' names.
-    Counters(Counters, HashMap<u32, Thread>),
+    Counters(EventCounters, HashMap<u32, Thread>),
     /// For each thread of a command.
     CommandThreads(CommandThreads),
 }
 
 impl Counting {
     /// From counters. It reads the names of their threads now, because the threads may end.
-    pub(super) fn of(counters: Counters) -> Self {
+    pub(super) fn of(counters: EventCounters) -> Self {
         let tids = counters.read().into_iter().filter_map(|reading| reading.thread);
         let threads = tids.enumerate().map(|(place, tid)| (tid, thread(place, tid)));
         let threads = threads.collect();
@@ -30,7 +30,7 @@ impl Counting {
     }
 
     /// The counters that can be read at any time.
-    pub(super) fn counters(&self) -> Option<&Counters> {
+    pub(super) fn counters(&self) -> Option<&EventCounters> {
         match self {
             Self::Counters(counters, _) => Some(counters),
             Self::CommandThreads(_) => None,
@@ -90,8 +90,8 @@ fn of_threads(found: CountedThreads, printer: Printer) -> Vec<EventCount> {
     counts.collect()
 }
 
-fn of_all(reading: Reading) -> EventCount {
-    let Reading { event, count, user_only, .. } = reading;
+fn of_all(reading: EventReading) -> EventCount {
+    let EventReading { event, count, user_only, .. } = reading;
     EventCount { event, thread: None, account: None, count, user_only }
 }
 

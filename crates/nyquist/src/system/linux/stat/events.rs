@@ -3,7 +3,7 @@
 use crate::args::StatArgs;
 use crate::failure::Failure;
 use crate::system::linux::event_failure::event_failure;
-use nyquist_record::linux::event_names::{Event, EventSources, parse};
+use nyquist_record::linux::event_names::{EventSources, RequestedEvent, parse};
 
 /// The events that are counted by default.
 const USUAL: &str =
@@ -12,7 +12,7 @@ const USUAL: &str =
 /// The events.
 #[derive(Debug)]
 pub(super) struct CountedEvents {
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<RequestedEvent>,
     /// Whether the user named them. Then events that cannot be counted are shown, too.
     pub(super) are_named: bool,
 }

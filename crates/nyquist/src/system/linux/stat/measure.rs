@@ -15,8 +15,10 @@ use crate::system::linux::launch::end_message;
 use crate::system::linux::record::{command_of, launch_failure, running_target};
 use crate::text::Text;
 use nyquist_convert::event::Pid;
-use nyquist_record::linux::Target;
-use nyquist_record::linux::counting::{CommandThreads, CountError, Counters, Scope, WaitEnd, Waiter};
+use nyquist_record::linux::RecordingTarget;
+use nyquist_record::linux::counting::{
+    CommandThreads, CountError, CountedScope, EventCounters, WaitEnd, Waiter,
+};
 use nyquist_record::linux::launch::{self, ChildExit, RunningChild, SuspendedChild};
 use nyquist_record::linux::ptrace::Notice;
 use nyquist_record::linux::signals::EndSignal;
@@ -122,7 +124,7 @@ impl<'a> Meter<'a> {
         let target =
             TargetArgs { pid: self.args.pid.clone(), all_cpus: self.args.all_cpus, ..TargetArgs::default() };
         let pids = match running_target(&target)? {
-            Some(Target::Attach(pids)) => pids,
+            Some(RecordingTarget::Attach(pids)) => pids,
             _ => Vec::new(),
         };
         let is_command = self.args.is_command();
@@ -153,15 +155,15 @@ impl<'a> Meter<'a> {
         &self,
         child: Option<&SuspendedChild>,
         pids: &[Pid],
-    ) -> Result<Result<Counters, CountError>, Failure> {
+    ) -> Result<Result<EventCounters, CountError>, Failure> {
         let scope = match child {
-            _ if self.args.all_cpus => Scope::Everyone,
-            _ if self.args.per_thread => Scope::EachThread(pids),
-            _ if !pids.is_empty() => Scope::Running(pids),
-            Some(child) => Scope::Child(child.pid()),
+            _ if self.args.all_cpus => CountedScope::Everyone,
+            _ if self.args.per_thread => CountedScope::EachThread(pids),
+            _ if !pids.is_empty() => CountedScope::Running(pids),
+            Some(child) => CountedScope::Child(child.pid()),
             None => return Err(Failure::new("no command is given").hint("nyquist stat COMMAND")),
         };
-        Ok(Counters::open(&self.wanted.events, scope))
+        Ok(EventCounters::open(&self.wanted.events, scope))
     }
 
     /// Waits for the end, and prints each interval.

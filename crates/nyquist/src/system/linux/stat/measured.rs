@@ -2,9 +2,9 @@
 
 use super::events::CountedEvents;
 use super::interval::IntervalCount;
-use nyquist_analysis::Spread;
-use nyquist_record::linux::counting::{Count, MissingCount, ThreadAccount};
-use nyquist_record::linux::event_names::Event;
+use nyquist_analysis::RunSpread;
+use nyquist_record::linux::counting::{EventTotal, MissingCount, ThreadAccount};
+use nyquist_record::linux::event_names::RequestedEvent;
 use nyquist_record::linux::launch::Usage;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(super) struct EventCount {
     pub(super) thread: Option<Thread>,
     /// The kernel's own accounting of that thread, if known.
     pub(super) account: Option<ThreadAccount>,
-    pub(super) count: Result<Count, MissingCount>,
+    pub(super) count: Result<EventTotal, MissingCount>,
     pub(super) user_only: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct MeasuredRow {
     pub(super) quantity: Quantity,
     pub(super) unit: Option<String>,
     pub(super) values: Vec<f64>,
-    pub(super) spread: Result<Spread, MissingCount>,
+    pub(super) spread: Result<RunSpread, MissingCount>,
     /// The least share of a run's time during which it was counted.
     pub(super) share: f64,
     pub(super) user_only: bool,
@@ -89,14 +89,14 @@ pub(super) struct MeasuredRow {
 pub(super) struct Summary {
     pub(super) runs: usize,
     pub(super) status: u8,
-    pub(super) wall: Spread,
+    pub(super) wall: RunSpread,
     pub(super) walls: Vec<f64>,
     pub(super) user: Option<MeasuredRow>,
     pub(super) system: Option<MeasuredRow>,
     pub(super) rows: Vec<MeasuredRow>,
 }
 
-const NONE: Spread = Spread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max: 0.0 };
+const NONE: RunSpread = RunSpread { count: 0, mean: 0.0, deviation: 0.0, min: 0.0, max: 0.0 };
 
 impl Summary {
     /// The summary of these runs.
@@ -110,7 +110,7 @@ impl Summary {
         Self {
             runs: runs.len(),
             status: runs.last().map_or(0, |run| run.status),
-            wall: Spread::of(&walls).unwrap_or(NONE),
+            wall: RunSpread::of(&walls).unwrap_or(NONE),
             walls,
             user: seconds("user time", runs, |(user, ..)| *user),
             system: seconds("system time", runs, |(_, system, _)| *system),
@@ -146,7 +146,7 @@ fn time_row(name: &str, values: Vec<f64>) -> MeasuredRow {
         thread: None,
         quantity: Quantity::Seconds,
         unit: Some("s".to_owned()),
-        spread: Spread::of(&values).ok_or(MissingCount::NotCounted),
+        spread: RunSpread::of(&values).ok_or(MissingCount::NotCounted),
         values,
         share: 1.0,
         user_only: false,
@@ -166,7 +166,7 @@ fn seconds(
 }
 
 /// The row of the event at an index of each run's counts.
-fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount) -> MeasuredRow {
+fn row(event: &RequestedEvent, runs: &[RunMeasurements], place: usize, first: &EventCount) -> MeasuredRow {
     let counts: Vec<_> = runs.iter().filter_map(|run| run.counts.get(place)?.count.ok()).collect();
     let mut values: Vec<_> = counts.iter().map(|count| count.value).collect();
     let mut row = MeasuredRow {
@@ -176,7 +176,7 @@ fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount
         unit: event.unit.clone(),
         values: Vec::new(),
         spread: Err(first.count.err().unwrap_or(MissingCount::NotCounted)),
-        share: counts.iter().copied().map(Count::share).fold(1.0, f64::min),
+        share: counts.iter().copied().map(EventTotal::share).fold(1.0, f64::min),
         user_only: first.user_only,
         by_kernel: None,
         is_named: false,
@@ -195,7 +195,7 @@ fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount
         }
     }
     row.name += mark_of_user_code(&row.name, row.user_only);
-    if let Some(spread) = Spread::of(&values) {
+    if let Some(spread) = RunSpread::of(&values) {
         row.spread = Ok(spread);
     }
     row.values = values;
@@ -203,7 +203,7 @@ fn row(event: &Event, runs: &[RunMeasurements], place: usize, first: &EventCount
 }
 
 /// The kernel's own count of each process, if it is the same as an event's.
-fn by_process(event: &Event, run: &RunMeasurements) -> Option<f64> {
+fn by_process(event: &RequestedEvent, run: &RunMeasurements) -> Option<f64> {
     let (user, system, usage) = run.used.as_ref()?;
     by_account(
         event,
@@ -217,11 +217,11 @@ fn by_process(event: &Event, run: &RunMeasurements) -> Option<f64> {
 }
 
 /// The kernel's own count of a thread, if it is the same as an event's.
-fn by_thread(event: &Event, counted: &EventCount) -> Option<f64> {
+fn by_thread(event: &RequestedEvent, counted: &EventCount) -> Option<f64> {
     by_account(event, counted.account.as_ref()?)
 }
 
-fn by_account(event: &Event, account: &ThreadAccount) -> Option<f64> {
+fn by_account(event: &RequestedEvent, account: &ThreadAccount) -> Option<f64> {
     let count = match event.name.as_str() {
         "context-switches" | "cs" => account.context_switches,
         "page-faults" | "faults" => account.minor_faults.saturating_add(account.major_faults),
@@ -233,7 +233,7 @@ fn by_account(event: &Event, account: &ThreadAccount) -> Option<f64> {
     Some(count as f64)
 }
 
-fn quantity(event: &Event) -> Quantity {
+fn quantity(event: &RequestedEvent) -> Quantity {
     let name = plain(&event.name).split('/').next().unwrap_or_default();
     match name {
         "task-clock" | "cpu-clock" => Quantity::Nanoseconds,
@@ -258,7 +258,7 @@ pub(super) fn row_of_interval(change: &IntervalCount<'_>) -> MeasuredRow {
         name: format!("{}{}", event.name, mark_of_user_code(&event.name, change.user_only)),
         quantity: quantity(event),
         unit: event.unit.clone(),
-        spread: change.value.map(|value| Spread { mean: value, ..NONE }),
+        spread: change.value.map(|value| RunSpread { mean: value, ..NONE }),
         user_only: change.user_only,
         ..time_row("", Vec::new())
     }

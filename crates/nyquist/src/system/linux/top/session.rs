@@ -19,12 +19,12 @@ use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
-use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
+use nyquist_record::linux::backend::{Backend, BackendChoice, Recording, RecordingOutcome};
 use nyquist_record::linux::event_names::EventSources;
 use nyquist_record::linux::launch::{self, ExitStatus, RunningChild, Signaller, SuspendedChild};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::wait_stacks::WaitStacks;
-use nyquist_record::linux::{self, EndReason, RecordedEvent, StopHandle, Target, now};
+use nyquist_record::linux::{self, EndReason, RecordedEvent, RecordingTarget, StopHandle, now};
 use nyquist_resources::cpu_count;
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use std::collections::BTreeSet;
@@ -107,7 +107,7 @@ struct RecorderEnd {
 pub(super) struct WatchedTarget {
     pub(super) name: String,
     pub(super) pids: Vec<u32>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RecordingOutcome,
 }
 
 impl WatchedTarget {
@@ -193,7 +193,8 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<SuspendedChild>), Fa
 
 /// Opens the events of the command, or of the processes with these ids.
 fn open_backend(args: &TopArgs, child: Option<&SuspendedChild>, pids: &[Pid]) -> Result<Backend, Failure> {
-    let target = child.map_or_else(|| Target::Attach(pids.to_vec()), |child| Target::Child(child.pid()));
+    let target = child
+        .map_or_else(|| RecordingTarget::Attach(pids.to_vec()), |child| RecordingTarget::Child(child.pid()));
     let waits = || RecordedEvent::of_waits(&EventSources::of_machine());
     let options = linux::Options {
         rate_hz: args.rate,
@@ -205,7 +206,7 @@ fn open_backend(args: &TopArgs, child: Option<&SuspendedChild>, pids: &[Pid]) ->
     };
     let options = with_stacks(args.stacks, options)?;
     let loses_privileges = child.and_then(SuspendedChild::loses_privileges);
-    let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
+    let backend = Backend::open(BackendChoice::Auto, target, &options, loses_privileges);
     backend.map_err(|error| open_failure(&error))
 }
 
@@ -229,15 +230,15 @@ pub(super) fn name(args: &TopArgs) -> String {
 }
 
 /// Starts reading where threads wait, if requested. The ptrace backend does this itself.
-fn watch_waits(args: &TopArgs, outcome: &Outcome) -> Result<Option<WaitStacks>, Failure> {
-    let waits = (args.off_cpu && matches!(outcome, Outcome::Perf(_))).then(WaitStacks::start);
+fn watch_waits(args: &TopArgs, outcome: &RecordingOutcome) -> Result<Option<WaitStacks>, Failure> {
+    let waits = (args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_))).then(WaitStacks::start);
     waits.transpose().map_err(|error| Failure::because("cannot record where threads wait", &error))
 }
 
 fn converter(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> Converter {
     let outcome = &about.outcome;
     // With ptrace, samples themselves record how long their threads have waited.
-    let waits = args.off_cpu && matches!(outcome, Outcome::Perf(_));
+    let waits = args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
     let interval = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
     let meta = Meta { interval, has_cpu_deltas: true, product: about.name.clone(), ..Meta::default() };
     // A program that starts threads repeatedly should have one row for them, and not thousands.

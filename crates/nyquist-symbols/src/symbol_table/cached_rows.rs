@@ -12,7 +12,7 @@
 
 use super::row_table::{RowTable, SymbolRow};
 use crate::cache::block_file::{CHECKSUM_LEN, FileBlocks, FileHead, HEADER, Magic, sealed_file};
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use nyquist_object::{ByteSource as _, Cursor};
 use std::fmt;
 use std::ops::Range;
@@ -36,16 +36,16 @@ const MAX_HEAD: u32 = 4 << 20;
 const MAX_ROWS: u64 = (MAX_HEAD as u64 / 8 - 1) * PER_BLOCK as u64;
 
 /// The rows of a file, which are read when they are needed.
-pub(super) struct KeptRows {
+pub(super) struct CachedRows {
     file: FileBlocks,
     /// How many rows there are.
     len: usize,
     /// Where the first block begins.
     start: u64,
-    blocks: Vec<Block>,
+    blocks: Vec<RowBlock>,
 }
 
-struct Block {
+struct RowBlock {
     /// Where its first row begins.
     first: u64,
     /// Its rows, after they were first needed.
@@ -91,16 +91,16 @@ pub fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u6
     sealed_file(MAGIC, seed, head, blocks)
 }
 
-impl KeptRows {
+impl CachedRows {
     /// Reads the head of a file, whose checksum has this `seed`. `None` if it is damaged.
-    pub(super) fn open(source: &Source, seed: u64) -> Option<Self> {
+    pub(super) fn open(source: &SharedSource, seed: u64) -> Option<Self> {
         let head = FileHead::read(source, MAGIC, seed, MAX_HEAD)?;
         let (len, firsts) = head.contents.split_first_chunk::<8>()?;
         let (len, (firsts, rest)) = (u64::from_le_bytes(*len), firsts.as_chunks::<8>());
         let len = usize::try_from(len).ok()?;
         let is_whole = len > 0 && rest.is_empty() && firsts.len() == len.div_ceil(PER_BLOCK);
         is_whole.then_some(())?;
-        let block = |first: &[u8; 8]| Block { first: u64::from_le_bytes(*first), rows: OnceLock::new() };
+        let block = |first: &[u8; 8]| RowBlock { first: u64::from_le_bytes(*first), rows: OnceLock::new() };
         let blocks: Vec<_> = firsts.iter().map(block).collect();
         let kept = Self { file: head.blocks(source), len, start: head.end(), blocks };
         let is_right = kept.place(kept.blocks.len() - 1).end == source.len()
@@ -161,7 +161,7 @@ fn row(bytes: &[u8; ROW_LEN]) -> Option<SymbolRow> {
     Some(SymbolRow { start, len, name, reach })
 }
 
-impl fmt::Debug for KeptRows {
+impl fmt::Debug for CachedRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeptRows({} of {} blocks)", self.len, self.blocks.len())
     }
@@ -169,13 +169,13 @@ impl fmt::Debug for KeptRows {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{KeptTable, Rows};
+    use super::super::rows::{CachedTable, SymbolRows};
     use super::super::tests::crowded;
     use super::super::{SymbolTable, read_table};
     use super::*;
     use crate::Origin;
-    use crate::section::Section;
-    use crate::section::tests::Counted;
+    use crate::section_contents::SectionContents;
+    use crate::section_contents::tests::CountedBytes;
     use nyquist_object::Svma;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -188,16 +188,16 @@ mod tests {
         RowTable::of(crowded(seed, symbols, SPAN))
     }
 
-    fn table(rows: Rows) -> SymbolTable {
+    fn table(rows: SymbolRows) -> SymbolTable {
         let strings =
-            Section::from((0..5000).map(|at| [b'_', b'f', 0][at * at % 7 % 3]).collect::<Vec<u8>>());
+            SectionContents::from((0..5000).map(|at| [b'_', b'f', 0][at * at % 7 % 3]).collect::<Vec<u8>>());
         SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None }
     }
 
     /// Opens a table from its file. `remake` replaces a damaged block.
     fn opened(file: Vec<u8>, remake: impl Fn() -> RowTable + Send + Sync + 'static) -> Option<SymbolTable> {
-        let kept = KeptRows::open(&(Arc::new(file) as Source), SEED)?;
-        Some(table(Rows::Kept(KeptTable::new(kept, Box::new(remake)))))
+        let kept = CachedRows::open(&(Arc::new(file) as SharedSource), SEED)?;
+        Some(table(SymbolRows::Kept(CachedTable::new(kept, Box::new(remake)))))
     }
 
     /// The answers of a table for all addresses.
@@ -237,7 +237,7 @@ mod tests {
             for index in 0..whole.len() + 3 {
                 assert_eq!(kept.rows.row(index), whole.row(index), "{index} of {symbols}");
             }
-            assert_eq!(answers(&kept), answers(&table(Rows::Read(whole))), "{symbols} symbols, {seed}");
+            assert_eq!(answers(&kept), answers(&table(SymbolRows::Read(whole))), "{symbols} symbols, {seed}");
         }
         let seen = [blocks, same_over_a_border, inside_over_a_border];
         assert!(seen[0] > 100 && seen[1] > 5 && seen[2] > 50, "{seen:?}");
@@ -247,7 +247,7 @@ mod tests {
     fn damage_costs_no_answer_and_one_remake() {
         let (whole, other) = (|| whole(900, 1), whole(900, 2));
         let file = encode(&whole(), SEED);
-        let expected = answers(&table(Rows::Read(whole())));
+        let expected = answers(&table(SymbolRows::Read(whole())));
         let check = |damaged: Vec<u8>| {
             let made = Arc::new(AtomicU64::new(0));
             let count = made.clone();
@@ -275,7 +275,8 @@ mod tests {
     #[test]
     fn a_foreign_or_partial_file_is_not_opened() {
         let file = encode(&whole(300, 3), SEED);
-        let opens = |file: &[u8], seed| KeptRows::open(&(Arc::new(file.to_vec()) as Source), seed).is_some();
+        let opens =
+            |file: &[u8], seed| CachedRows::open(&(Arc::new(file.to_vec()) as SharedSource), seed).is_some();
         assert!(opens(&file, SEED) && !opens(&file, SEED + 1));
         for len in 0..file.len() {
             assert!(!opens(&file[..len], SEED), "{len}");
@@ -294,9 +295,9 @@ mod tests {
         let rows = (0..1000).map(|n| SymbolRow { start: 8 * n, len: 8, name: 1, reach: 8 });
         let bytes = encode(&RowTable::of_rows(rows), SEED);
         let head = head_len(&bytes) as u64;
-        let counted = Arc::new(Counted::new(bytes));
+        let counted = Arc::new(CountedBytes::new(bytes));
         let read = || counted.take_read();
-        let kept = KeptRows::open(&(counted.clone() as Source), SEED).unwrap();
+        let kept = CachedRows::open(&(counted.clone() as SharedSource), SEED).unwrap();
         assert_eq!(read(), head);
         for _ in 0..2 {
             assert_eq!(kept.after(8 * 130), Ok(131));

@@ -2,7 +2,7 @@
 
 /// A value, and the instructions that it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Value {
+pub struct PcValue {
     /// The offset in bytes from the function's start where it begins to apply.
     pub start: u64,
     /// The offset in bytes where it ends.
@@ -16,7 +16,7 @@ pub struct Value {
 ///
 /// It ends with the list or, if the list has no end, with the bytes.
 #[derive(Clone, Debug)]
-pub struct Values<'a> {
+pub struct PcValueReader<'a> {
     bytes: &'a [u8],
     quantum: u8,
     end: u64,
@@ -24,8 +24,8 @@ pub struct Values<'a> {
     is_whole: bool,
 }
 
-impl<'a> Values<'a> {
-    /// The values of a list. `quantum` is [`super::Header::quantum`].
+impl<'a> PcValueReader<'a> {
+    /// The values of a list. `quantum` is [`super::TableHeader::quantum`].
     pub fn new(bytes: &'a [u8], quantum: u8) -> Self {
         Self { bytes, quantum, end: 0, value: -1, is_whole: false }
     }
@@ -51,10 +51,10 @@ impl<'a> Values<'a> {
     }
 }
 
-impl Iterator for Values<'_> {
-    type Item = Value;
+impl Iterator for PcValueReader<'_> {
+    type Item = PcValue;
 
-    fn next(&mut self) -> Option<Value> {
+    fn next(&mut self) -> Option<PcValue> {
         if self.is_whole {
             return None;
         }
@@ -69,6 +69,6 @@ impl Iterator for Values<'_> {
         self.value = self.value.wrapping_add((difference >> 1) as i32 ^ sign);
         let start = self.end;
         self.end += u64::from(advance) * u64::from(self.quantum);
-        Some(Value { start, end: self.end, value: self.value })
+        Some(PcValue { start, end: self.end, value: self.value })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use nyquist_object::{ByteSource, Elf, FileOffset};
 
 use crate::code::{CodeRange, UncoveredCode, code_ranges, linkage_tables, live_code, part_at, read_gap};
-use crate::followed::Followed;
+use crate::inferred_rules::InferredRules;
 
 /// How many small gaps are read one by one before all uncovered code is read. Reading all of it takes about
 /// as long as reading some thousands of gaps.
@@ -17,7 +17,7 @@ const MOST_SMALL_GAPS: u32 = 1000;
 /// Uncovered code, which may be read when a walk first needs some. A large library has gaps everywhere, and
 /// most of them are never needed.
 #[derive(Default)]
-pub(crate) struct Uncovered {
+pub(crate) struct LazyUncoveredCode {
     known: OnceLock<UncoveredCache>,
     later: Option<Box<dyn DeferredReader + Send + Sync>>,
     /// The ranges of code that is read later, by address.
@@ -41,7 +41,7 @@ pub(crate) struct ReadAll;
 #[derive(Debug, Default)]
 pub(crate) struct UncoveredCache {
     pub(crate) code: UncoveredCode,
-    pub(crate) followed: Followed,
+    pub(crate) inferred: InferredRules,
 }
 
 /// Reads uncovered code later.
@@ -79,8 +79,8 @@ impl UncoveredCache {
     ) -> Self {
         let ranges = code_ranges(elf);
         let code = UncoveredCode::read(elf, &ranges, covered);
-        let followed = Followed::new(elf, debug, (&ranges, covered), &code);
-        Self { code, followed }
+        let inferred = InferredRules::new(elf, debug, (&ranges, covered), &code);
+        Self { code, inferred }
     }
 }
 
@@ -88,10 +88,10 @@ fn read_linkage<S: ByteSource>(elf: &Elf<S>) -> UncoveredCode {
     UncoveredCode::read_whole(elf.source(), &linkage_tables(elf))
 }
 
-impl Uncovered {
+impl LazyUncoveredCode {
     /// Code whose instructions are known, but are not followed.
     pub(crate) fn of(code: UncoveredCode) -> Self {
-        let known = UncoveredCache { code, followed: Followed::default() };
+        let known = UncoveredCache { code, inferred: InferredRules::default() };
         Self { known: known.into(), ..Self::default() }
     }
 
@@ -170,7 +170,7 @@ impl Uncovered {
 
     /// How many bytes of memory it takes.
     pub(crate) fn size(&self) -> usize {
-        let known = self.cache().map_or(0, |known| known.code.size() + known.followed.size());
+        let known = self.cache().map_or(0, |known| known.code.size() + known.inferred.size());
         known + self.linkage_code.get().map_or(0, UncoveredCode::size)
     }
 }
@@ -179,7 +179,7 @@ fn ranges_of(code: &[CodeRange]) -> Vec<Range<u32>> {
     code.iter().map(|code| code.range.clone()).collect()
 }
 
-impl fmt::Debug for Uncovered {
+impl fmt::Debug for LazyUncoveredCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Uncovered").field("known", &self.known).finish_non_exhaustive()
     }

@@ -1,6 +1,6 @@
 //! The head of a file of the kernel's functions.
 
-use super::block_index::Index;
+use super::block_index::BlockIndex;
 use crate::cache::block_file::{FileHead, Magic};
 use nyquist_object::{ByteSource, Cursor};
 
@@ -14,33 +14,34 @@ pub(super) const MAGIC: Magic = *b"\x00nyqker\x01";
 pub(super) const MAX_HEAD: u32 = 1 << 20;
 
 /// The contents of the head.
-pub(super) struct Head<'a> {
+pub(super) struct CacheHead<'a> {
     pub(super) identity: &'a str,
-    pub(super) modules: Vec<Module<'a>>,
-    pub(super) index: Index<'a>,
+    pub(super) modules: Vec<CachedKernelModule<'a>>,
+    pub(super) index: BlockIndex<'a>,
 }
 
 /// A module and its range. It has no name if it had no place.
-pub(super) struct Module<'a> {
+pub(super) struct CachedKernelModule<'a> {
     pub(super) name: &'a str,
     pub(super) offsets: [u64; 2],
 }
 
-impl<'a> Head<'a> {
+impl<'a> CacheHead<'a> {
     /// Parses the head of a file of `file_len` bytes, all of which belong to the head or to a block.
     pub(super) fn parse(file: &'a FileHead, file_len: u64) -> Option<Self> {
         let bytes = file.contents.as_slice();
         let mut cursor = Cursor::new(bytes, 0, true);
         let [identity_len, modules, functions] = [cursor.u32()?, cursor.u32()?, cursor.u32()?];
         let identity = text(bytes, &mut cursor, identity_len)?;
-        let modules = (0..modules).map(|_| Module::parse(bytes, &mut cursor)).collect::<Option<_>>()?;
+        let modules =
+            (0..modules).map(|_| CachedKernelModule::parse(bytes, &mut cursor)).collect::<Option<_>>()?;
         let index = bytes.get(cursor.position()..)?;
         let blocks = file.end()..file_len;
-        Some(Self { identity, modules, index: Index::new(index, functions as usize, blocks)? })
+        Some(Self { identity, modules, index: BlockIndex::new(index, functions as usize, blocks)? })
     }
 }
 
-impl<'a> Module<'a> {
+impl<'a> CachedKernelModule<'a> {
     fn parse(bytes: &'a [u8], cursor: &mut Cursor<'a>) -> Option<Self> {
         let offsets = [cursor.u64()?, cursor.u64()?];
         let len = cursor.u16()?;
@@ -59,5 +60,5 @@ fn text<'a>(bytes: &'a [u8], cursor: &mut Cursor<'a>, len: u32) -> Option<&'a st
 /// damaged.
 pub(crate) fn count_functions(source: &impl ByteSource) -> Option<usize> {
     let head = FileHead::read(source, MAGIC, 0, MAX_HEAD)?;
-    Some(Head::parse(&head, source.len())?.index.functions())
+    Some(CacheHead::parse(&head, source.len())?.index.functions())
 }

@@ -1,7 +1,7 @@
 //! The blocks of a file of cached functions. A block is read, and its checksum is checked, when one of its
 //! functions is first needed.
 
-use super::block_index::{FUNCTION_LEN, Index, PER_BLOCK, entry_parts};
+use super::block_index::{BlockIndex, FUNCTION_LEN, PER_BLOCK, entry_parts};
 use super::function_table::{FunctionTable, KernelFunction, NearestFunction};
 use crate::cache::block_file::{CHECKSUM_LEN, FileBlocks};
 use nyquist_object::Cursor;
@@ -17,16 +17,16 @@ pub(crate) struct PlacedFunction<'a> {
 }
 
 /// The functions of a file, which are read when they are needed.
-pub(crate) struct KeptFunctions {
+pub(crate) struct CachedFunctions {
     file: FileBlocks,
     /// The start of each module in memory.
     bases: Vec<u64>,
     /// By address.
-    blocks: Vec<Block>,
+    blocks: Vec<FunctionBlock>,
 }
 
 /// A block, as the index describes it.
-struct Block {
+struct FunctionBlock {
     /// Where its first function begins in memory, and the number of that function's module.
     first: (u64, u16),
     /// Its offset in the file, and its length.
@@ -36,16 +36,16 @@ struct Block {
     table: OnceLock<Option<Box<FunctionTable>>>,
 }
 
-impl KeptFunctions {
+impl CachedFunctions {
     /// Opens the blocks of an index. `None` if they are not in order.
-    pub(crate) fn open(file: FileBlocks, index: &Index<'_>, bases: Vec<u64>) -> Option<Self> {
+    pub(crate) fn open(file: FileBlocks, index: &BlockIndex<'_>, bases: Vec<u64>) -> Option<Self> {
         let (mut at, mut unseen) = (index.start, index.functions);
         let mut blocks = Vec::with_capacity(index.entries.len());
         for entry in index.entries {
             let (offset, module, len) = entry_parts(entry)?;
             let first = (bases.get(usize::from(module))?.checked_add(offset.into())?, module);
             let functions = unseen.min(PER_BLOCK);
-            blocks.push(Block { first, place: (at, len), functions, table: OnceLock::new() });
+            blocks.push(FunctionBlock { first, place: (at, len), functions, table: OnceLock::new() });
             at += len as u64;
             unseen -= functions;
         }
@@ -67,7 +67,7 @@ impl KeptFunctions {
         block.table.get_or_init(|| self.read(number, block).map(Box::new)).as_deref()
     }
 
-    fn read(&self, number: usize, block: &Block) -> Option<FunctionTable> {
+    fn read(&self, number: usize, block: &FunctionBlock) -> Option<FunctionTable> {
         let bytes = self.file.read(number, block.place)?;
         let table = self.decode(bytes, block.functions)?;
         let end = self.blocks.get(number + 1).map_or(u64::MAX, |next| next.first.0);
@@ -90,7 +90,7 @@ impl KeptFunctions {
     }
 }
 
-impl fmt::Debug for KeptFunctions {
+impl fmt::Debug for CachedFunctions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeptFunctions({} blocks)", self.blocks.len())
     }

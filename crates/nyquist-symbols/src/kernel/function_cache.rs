@@ -13,31 +13,32 @@
 //! thousand functions are needed, so only the head is read first. A file is never modified.
 
 use super::block_index::PER_BLOCK;
-use super::blocks::{self, KeptFunctions, PlacedFunction};
+use super::cache_head::{CacheHead, CachedKernelModule, MAGIC, MAX_HEAD};
+use super::cached_functions::{self, CachedFunctions, PlacedFunction};
 use super::function_table::FunctionTable;
-use super::functions::Functions;
+use super::functions::KernelFunctions;
 use super::kallsyms::{KERNEL, KernelModule};
-use super::kept_head::{Head, MAGIC, MAX_HEAD, Module};
 use super::symbols::KernelSymbols;
 use crate::cache::block_file::{FileBlocks, FileHead, sealed_file};
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use nyquist_object::{Avma, ByteSource as _};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The ranges of modules in memory. `vmlinux` begins at its first code.
-pub(crate) type Places = FxHashMap<String, Range<Avma>>;
+pub(crate) type ModuleRanges = FxHashMap<String, Range<Avma>>;
 
 /// A file of the functions of the modules that have a place.
-pub(crate) fn encode(symbols: &KernelSymbols, places: &Places, identity: &str) -> Option<Vec<u8>> {
-    let Functions::Read(table) = &symbols.functions else { return None };
+pub(crate) fn encode(symbols: &KernelSymbols, places: &ModuleRanges, identity: &str) -> Option<Vec<u8>> {
+    let KernelFunctions::Read(table) = &symbols.functions else { return None };
     let mut modules = Vec::new();
     let bases: Vec<_> =
         symbols.module_names.iter().map(|name| add_module(&mut modules, symbols, places, name)).collect();
     let functions = placed(table, &bases)?;
     let mut index = Vec::new();
-    let blocks = functions.chunks(PER_BLOCK).map(|functions| blocks::contents(functions, &mut index));
+    let blocks =
+        functions.chunks(PER_BLOCK).map(|functions| cached_functions::contents(functions, &mut index));
     let blocks = blocks.collect::<Option<Vec<_>>>()?;
     let mut head = Vec::new();
     for count in [identity.len(), bases.len(), functions.len()] {
@@ -50,7 +51,12 @@ pub(crate) fn encode(symbols: &KernelSymbols, places: &Places, identity: &str) -
 }
 
 /// Adds a module, which is empty if it has no place. Returns its start.
-fn add_module(bytes: &mut Vec<u8>, symbols: &KernelSymbols, places: &Places, name: &str) -> Option<Avma> {
+fn add_module(
+    bytes: &mut Vec<u8>,
+    symbols: &KernelSymbols,
+    places: &ModuleRanges,
+    name: &str,
+) -> Option<Avma> {
     let place = places.get(name);
     let range = symbols.modules.iter().find(|module| *module.name == *name).map(|module| &module.range);
     let offsets = place
@@ -83,9 +89,9 @@ pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
 
 /// The functions that were stored with this identity, at the current places of their modules, without the
 /// build id.
-pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<KernelSymbols> {
+pub(crate) fn open(source: &SharedSource, places: &ModuleRanges, identity: &str) -> Option<KernelSymbols> {
     let file = FileHead::read(source, MAGIC, 0, MAX_HEAD)?;
-    let head = Head::parse(&file, source.len())?;
+    let head = CacheHead::parse(&file, source.len())?;
     if head.identity != identity {
         return None;
     }
@@ -95,20 +101,20 @@ pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<K
 /// The kernel's functions in the bytes of a cache file, as if each module were at address zero. `None` if it
 /// is another file or its head is damaged. Functions in damaged blocks are not found.
 pub fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
-    let source: Source = Arc::new(bytes);
+    let source: SharedSource = Arc::new(bytes);
     let file = FileHead::read(&source, MAGIC, 0, MAX_HEAD)?;
-    let head = Head::parse(&file, source.len())?;
+    let head = CacheHead::parse(&file, source.len())?;
     let names = head.modules.iter().map(|module| module.name).chain([KERNEL]);
     let places = names.map(|name| (name.to_owned(), Avma(0)..Avma(0))).collect();
     head.at(&places, file.blocks(&source))
 }
 
-impl Head<'_> {
+impl CacheHead<'_> {
     /// The functions, in the blocks of the file with this head, at the current places of their modules.
-    fn at(&self, places: &Places, blocks: FileBlocks) -> Option<KernelSymbols> {
+    fn at(&self, places: &ModuleRanges, blocks: FileBlocks) -> Option<KernelSymbols> {
         let mut modules = self.modules.iter().map(|module| module.at(places)).collect::<Option<Vec<_>>>()?;
         let bases = modules.iter().map(|module| module.range.start.0).collect();
-        let functions = Functions::Kept(KeptFunctions::open(blocks, &self.index, bases)?);
+        let functions = KernelFunctions::Kept(CachedFunctions::open(blocks, &self.index, bases)?);
         modules.retain(|module| !module.name.is_empty());
         modules.sort_by_key(|module| module.range.start);
         let mut symbols = KernelSymbols { functions, modules, ..KernelSymbols::default() };
@@ -117,8 +123,8 @@ impl Head<'_> {
     }
 }
 
-impl Module<'_> {
-    fn at(&self, places: &Places) -> Option<KernelModule> {
+impl CachedKernelModule<'_> {
+    fn at(&self, places: &ModuleRanges) -> Option<KernelModule> {
         let place = if self.name.is_empty() { 0 } else { places.get(self.name)?.start.0 };
         let [start, end] = self.offsets.map(|offset| Avma(place.wrapping_add(offset)));
         Some(KernelModule { name: self.name.into(), range: start..end })
@@ -129,8 +135,8 @@ impl Module<'_> {
 mod tests {
     use super::*;
     use crate::cache::block_file::HEADER;
-    use crate::kernel::kept_head::count_functions;
-    use crate::section::tests::Counted;
+    use crate::kernel::cache_head::count_functions;
+    use crate::section_contents::tests::CountedBytes;
     use std::fmt::Write as _;
 
     const TEXT: u64 = 0xffff_ffff_8100_0000;
@@ -151,7 +157,7 @@ mod tests {
         KernelSymbols::parse(text.as_bytes(), MODULES.as_bytes(), &[]).unwrap()
     }
 
-    fn places(symbols: &KernelSymbols) -> Places {
+    fn places(symbols: &KernelSymbols) -> ModuleRanges {
         let lasting = symbols.modules.iter().filter(|module| *module.name != *"bpf");
         lasting.map(|module| (module.name.to_string(), module.range.clone())).collect()
     }
@@ -161,7 +167,7 @@ mod tests {
     }
 
     fn opened(bytes: Vec<u8>, like: &KernelSymbols) -> Option<KernelSymbols> {
-        open(&(Arc::new(bytes) as Source), &places(like), "this kernel")
+        open(&(Arc::new(bytes) as SharedSource), &places(like), "this kernel")
     }
 
     fn head_len(file: &[u8]) -> usize {
@@ -183,7 +189,7 @@ mod tests {
 
     /// The addresses of all functions, the addresses next to them, and some that are in no function.
     fn addresses(symbols: &KernelSymbols) -> Vec<u64> {
-        let Functions::Read(table) = &symbols.functions else { panic!("they were listed") };
+        let KernelFunctions::Read(table) = &symbols.functions else { panic!("they were listed") };
         let beside = |function: &u64| [function - 1, *function, function + 1, function + 0x900];
         let starts: Vec<_> = table.functions.iter().map(|function| function.start).collect();
         starts.iter().flat_map(beside).chain([0, u64::MAX]).collect()
@@ -193,7 +199,7 @@ mod tests {
     fn kept_functions_are_those_that_were_listed() {
         for functions in [1, 2, 127, 128, 129, 256, 257, 1000] {
             let listed = listed(functions);
-            let Functions::Read(mut table) = self::listed(functions).functions else {
+            let KernelFunctions::Read(mut table) = self::listed(functions).functions else {
                 panic!("they were listed");
             };
             table.functions.retain(|function| table.names[function.name.0 as usize..][..4] != *b"bpf_");
@@ -212,9 +218,9 @@ mod tests {
         let listed = listed(1000);
         let bytes = file(&listed);
         let head = head_len(&bytes) as u64;
-        let counted = Arc::new(Counted::new(bytes));
+        let counted = Arc::new(CountedBytes::new(bytes));
         let read = || counted.take_read();
-        let kept = open(&(counted.clone() as Source), &places(&listed), "this kernel").unwrap();
+        let kept = open(&(counted.clone() as SharedSource), &places(&listed), "this kernel").unwrap();
         assert_eq!(read(), head);
         let lookup = |n: u64| kept.lookup(Avma(TEXT + 0x11 * n + 2)).symbol.map(|symbol| symbol.name);
         // The last function of a block, whose next function is in another block, and the other functions of
@@ -233,7 +239,7 @@ mod tests {
         let listed = listed(300);
         let whole = file(&listed);
         let other = encode(&listed, &places(&listed), "that kernel").unwrap();
-        let Functions::Read(table) = &listed.functions else { panic!("they were listed") };
+        let KernelFunctions::Read(table) = &listed.functions else { panic!("they were listed") };
         let second = blocks_of(&whole)[1].clone();
         let check = |bytes: Vec<u8>| {
             let kept = opened(bytes, &listed).unwrap();
@@ -258,7 +264,7 @@ mod tests {
         let listed = listed(300);
         let whole = file(&listed);
         assert!(opened(whole.clone(), &listed).is_some());
-        assert!(open(&(Arc::new(whole.clone()) as Source), &places(&listed), "another").is_none());
+        assert!(open(&(Arc::new(whole.clone()) as SharedSource), &places(&listed), "another").is_none());
         for len in 0..whole.len() {
             assert!(opened(whole[..len].to_vec(), &listed).is_none(), "{len}");
         }

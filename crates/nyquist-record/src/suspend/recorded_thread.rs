@@ -8,7 +8,7 @@ use super::cpu_clock::CpuClock;
 
 /// A recorded thread.
 #[derive(Debug)]
-pub(crate) struct Task<T> {
+pub(crate) struct RecordedThread<T> {
     pub(crate) pid: u32,
     /// The number of the thread by which the system knows it.
     pub(crate) tid: u32,
@@ -65,7 +65,7 @@ const COST_OF_LOOK_NS: u64 = 30_000;
 /// The longest time between two looks at a waiting thread whose clock is coarse, in nanoseconds.
 const LONGEST_PAUSE_NS: u64 = 32_000_000;
 
-impl<T> Task<T> {
+impl<T> RecordedThread<T> {
     /// A thread that is recorded from now on.
     pub(crate) fn new((pid, tid): (u32, u32), thread: T, clock: CpuClock, now: u64) -> Self {
         Self {
@@ -135,33 +135,33 @@ impl<T> Task<T> {
 
 /// All recorded threads.
 #[derive(Debug)]
-pub(crate) struct Tasks<T> {
-    list: Vec<Task<T>>,
+pub(crate) struct RecordedThreads<T> {
+    list: Vec<RecordedThread<T>>,
     /// Where the next pass begins.
     turn: usize,
 }
 
-impl<T> Default for Tasks<T> {
+impl<T> Default for RecordedThreads<T> {
     fn default() -> Self {
         Self { list: Vec::new(), turn: 0 }
     }
 }
 
-impl<T> Tasks<T> {
-    pub(crate) fn add(&mut self, task: Task<T>) {
+impl<T> RecordedThreads<T> {
+    pub(crate) fn add(&mut self, task: RecordedThread<T>) {
         self.list.push(task);
     }
 
     /// Removes the threads that fit, and returns them.
-    pub(crate) fn remove(&mut self, fits: impl Fn(&Task<T>) -> bool) -> Vec<Task<T>> {
+    pub(crate) fn remove(&mut self, fits: impl Fn(&RecordedThread<T>) -> bool) -> Vec<RecordedThread<T>> {
         self.list.extract_if(.., |task| fits(task)).collect()
     }
 
-    pub(crate) fn all(&self) -> &[Task<T>] {
+    pub(crate) fn all(&self) -> &[RecordedThread<T>] {
         &self.list
     }
 
-    pub(crate) fn all_mut(&mut self) -> &mut [Task<T>] {
+    pub(crate) fn all_mut(&mut self) -> &mut [RecordedThread<T>] {
         &mut self.list
     }
 
@@ -186,8 +186,8 @@ impl<T> Tasks<T> {
 mod tests {
     use super::*;
 
-    fn task(step_ns: u64) -> Task<()> {
-        Task::new((1, 2), (), CpuClock::new(step_ns, 0), 0)
+    fn task(step_ns: u64) -> RecordedThread<()> {
+        RecordedThread::new((1, 2), (), CpuClock::new(step_ns, 0), 0)
     }
 
     fn counted(counted_ns: u64) -> CpuReading {
@@ -244,9 +244,9 @@ mod tests {
 
     #[test]
     fn every_thread_gets_its_turn() {
-        let mut tasks = Tasks::default();
+        let mut tasks = RecordedThreads::default();
         for tid in 0..4 {
-            tasks.add(Task { tid, ..task(0) });
+            tasks.add(RecordedThread { tid, ..task(0) });
         }
         tasks.continue_with(2);
         assert_eq!(tasks.places().collect::<Vec<_>>(), [2, 3, 0, 1]);

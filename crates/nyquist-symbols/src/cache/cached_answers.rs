@@ -1,10 +1,10 @@
 //! The cached answers of one module, to which several processes can add more.
 
 use super::answer_cache::AnswerCache;
+use super::cache_key::CacheKey;
 use super::disk::{read_open, renew, replace};
 use super::extent::Extent;
 use super::file::{AnswerFile, MAX_FILE, block};
-use super::key::Key;
 use crate::{AddressInfo, SymbolFiles};
 use nyquist_object::RelativeAddress;
 use nyquist_system::{
@@ -24,8 +24,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 impl AnswerCache {
     /// The cached answers for the files that were found.
-    pub(crate) fn open(self: &Arc<Self>, found: &SymbolFiles) -> Option<KeptAnswers> {
-        let key = Key::of(found)?;
+    pub(crate) fn open(self: &Arc<Self>, found: &SymbolFiles) -> Option<CachedAnswers> {
+        let key = CacheKey::of(found)?;
         let path = self.folder.join(key.file_name());
         let open = open_regular(&path).ok();
         let read = open.as_ref().and_then(|open| Some((read_open(open).ok()?, file_id(open).ok()?)));
@@ -34,22 +34,22 @@ impl AnswerCache {
         if file.len() > 0 {
             renew(&path);
         }
-        Some(KeptAnswers { cache: self.clone(), path, key, file, read_from })
+        Some(CachedAnswers { cache: self.clone(), path, key, file, read_from })
     }
 }
 
 /// The cached answers of one module, and the way to store more.
 #[derive(Debug)]
-pub(crate) struct KeptAnswers {
+pub(crate) struct CachedAnswers {
     pub(super) cache: Arc<AnswerCache>,
     path: PathBuf,
-    pub(super) key: Key,
+    pub(super) key: CacheKey,
     file: AnswerFile,
     /// Which file that was; `None` where there was none.
     read_from: Option<FileId>,
 }
 
-impl KeptAnswers {
+impl CachedAnswers {
     /// The cache that they are in.
     pub(crate) fn cache(&self) -> &AnswerCache {
         &self.cache

@@ -1,12 +1,12 @@
 //! The description of a function: its length, its codes, and where its epilogues are (".xdata records",
 //! "Packed unwind data").
 
-use super::codes::{Operation, Unusable, decode};
-use super::packed::Packed;
-use crate::pe::image::Image;
+use super::codes::{Operation, UnusableReason, decode};
+use super::packed_unwind_data::PackedUnwindData;
+use crate::pe::image::PeImage;
 use nyquist_object::ByteSource;
 
-const OUTSIDE: Unusable = "its unwind information is not in the image";
+const OUTSIDE: UnusableReason = "its unwind information is not in the image";
 
 /// An epilogue, in instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) struct Epilogue {
 
 /// The description of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct XdataRecord {
     /// How many instructions it has.
     pub(super) len: u32,
     /// The prologue's operations, the last one first, up to an end, and then those of epilogues.
@@ -33,23 +33,23 @@ pub(super) struct Record {
     pub(super) epilogues: Vec<Epilogue>,
 }
 
-impl Record {
+impl XdataRecord {
     /// Reads the description that is in the second word of a table entry, or that the word refers to. The
     /// cost is subtracted from `budget`, because overlapping records could cost any amount.
     pub(super) fn read<S: ByteSource>(
-        image: &mut Image<'_, S>,
+        image: &mut PeImage<'_, S>,
         word: u32,
         budget: &mut u32,
-    ) -> Result<Self, Unusable> {
+    ) -> Result<Self, UnusableReason> {
         if word & 3 != 0 {
-            let record = Self::packed(Packed::new(word)?)?;
+            let record = Self::packed(PackedUnwindData::new(word)?)?;
             spend(budget, record.operations.len() as u32)?;
             return Ok(record);
         }
         Self::full(image, word, budget)
     }
 
-    fn packed(packed: Packed) -> Result<Self, Unusable> {
+    fn packed(packed: PackedUnwindData) -> Result<Self, UnusableReason> {
         let mut record = Self { len: packed.len, operations: packed.prologue()?, ..Self::default() };
         if packed.has_prologue {
             record.prologue = instructions(&record.operations);
@@ -62,10 +62,10 @@ impl Record {
     }
 
     fn full<S: ByteSource>(
-        image: &mut Image<'_, S>,
+        image: &mut PeImage<'_, S>,
         address: u32,
         budget: &mut u32,
-    ) -> Result<Self, Unusable> {
+    ) -> Result<Self, UnusableReason> {
         let header = image.u32(address).ok_or(OUTSIDE)?;
         let field = |low: u32, bits: u32| header >> low & ((1 << bits) - 1);
         if field(18, 2) != 0 {
@@ -120,7 +120,7 @@ impl Record {
     }
 }
 
-fn spend(budget: &mut u32, cost: u32) -> Result<(), Unusable> {
+fn spend(budget: &mut u32, cost: u32) -> Result<(), UnusableReason> {
     *budget = budget.checked_sub(cost).ok_or("there are more codes than the file has room for")?;
     Ok(())
 }

@@ -2,14 +2,14 @@
 
 /// A call, as its instruction encodes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum CallInstruction {
     /// To an address at this distance from the return address.
     Direct(i32),
     /// To an address that is in a register or in memory.
     Indirect,
 }
 
-impl Call {
+impl CallInstruction {
     /// The length of the longest call instruction, in bytes.
     pub const LONGEST: usize = 7;
 }

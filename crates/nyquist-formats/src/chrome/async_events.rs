@@ -8,15 +8,15 @@ use super::markers::TraceMarker;
 use super::slices::Args;
 
 /// An end belongs to the begin with the same process, category, id and name.
-type Key = (String, String, String, String);
+type EventKey = (String, String, String, String);
 
 /// The events that have begun.
 #[derive(Default)]
-pub(super) struct Asynchronous<'a> {
-    open: FxHashMap<Key, Vec<TraceMarker<'a>>>,
+pub(super) struct AsyncEvents<'a> {
+    open: FxHashMap<EventKey, Vec<TraceMarker<'a>>>,
 }
 
-impl<'a> Asynchronous<'a> {
+impl<'a> AsyncEvents<'a> {
     /// Whether this phase is handled here. `S` and `F` occur in old traces.
     pub(super) fn takes(phase: &str) -> bool {
         matches!(phase, "b" | "e" | "n" | "S" | "F")

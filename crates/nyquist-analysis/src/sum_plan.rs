@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::parallel;
 use crate::selected_samples::SelectedSamples;
 use crate::selection::SampleState;
-use crate::sums::Sums;
+use crate::sums::SampleSums;
 
 /// Fewer samples than this are processed by one CPU.
 const SAMPLES_WORTH_SHARING: usize = 200_000;
@@ -19,7 +19,7 @@ type SampleRange = (ThreadIndex, Range<usize>);
 
 /// The parts that a selection's sums are computed from. It reuses sums of the index, so that as few samples
 /// as possible are read.
-pub(crate) struct Plan<'i> {
+pub(crate) struct SumPlan<'i> {
     index: &'i Index<'i>,
     state: SampleState,
     /// Whether the sums are those of all usual threads.
@@ -34,7 +34,7 @@ pub(crate) struct Plan<'i> {
     removed: Vec<SampleRange>,
 }
 
-impl<'i> Plan<'i> {
+impl<'i> SumPlan<'i> {
     /// Plans for samples in one state. O(threads × log samples).
     pub(crate) fn new(index: &'i Index<'i>, chosen: &SelectedSamples<'_>, state: SampleState) -> Self {
         let parts: Vec<_> = chosen.threads.iter().map(|&thread| (thread, chosen.range_of(thread))).collect();
@@ -87,14 +87,14 @@ impl<'i> Plan<'i> {
     }
 
     /// The sums. O(nodes + nodes of whole threads + samples read).
-    pub(crate) fn sums(&self) -> Sums {
+    pub(crate) fn sums(&self) -> SampleSums {
         let nodes = self.index.forest.len();
         if self.is_all {
             return self.index.sums.all.clone();
         }
         let mut sums = match self.between {
             Some((first, last)) => self.index.checkpoints().between(first, last),
-            None => Sums::new(nodes),
+            None => SampleSums::new(nodes),
         };
         for &thread in &self.whole {
             self.index.by_thread()[thread.index()].of(self.state).for_each(|thread| sums.add_thread(thread));
@@ -104,7 +104,7 @@ impl<'i> Plan<'i> {
         sums
     }
 
-    fn add_parts(&self, sums: &mut Sums) {
+    fn add_parts(&self, sums: &mut SampleSums) {
         let nodes = self.index.forest.len();
         let samples: usize = self.added.iter().map(|(_, range)| range.len()).sum();
         // Several CPUs would each need their own sums of all nodes.
@@ -113,7 +113,7 @@ impl<'i> Plan<'i> {
             return;
         }
         let pieces = parallel::pieces(self.added.len(), 1, |range| {
-            let mut piece = Sums::new(nodes);
+            let mut piece = SampleSums::new(nodes);
             self.go_through(&self.added[range], |node, amount| piece.add(node, amount));
             piece
         });

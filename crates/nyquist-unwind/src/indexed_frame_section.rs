@@ -5,8 +5,8 @@
 use crate::Damage;
 use crate::cfi::{FrameSection, HeaderTable, SectionKind};
 use crate::code::code_ranges;
-use crate::compile::{Compiler, Piece};
-use crate::uncovered::ReadAll;
+use crate::compile::{CodePiece, FdeCompiler};
+use crate::lazy_uncovered_code::ReadAll;
 use nyquist_object::{ByteSource, Elf};
 use std::fmt;
 use std::io;
@@ -32,15 +32,15 @@ const LONGEST_HEADER: usize = 20;
 
 /// Entries by the addresses at which they begin to hold, and the part of their section that was read.
 #[derive(Debug)]
-pub(crate) struct Indexed {
+pub(crate) struct IndexedFrameSection {
     image_base: u64,
     /// Relative addresses of the module's code.
     code: Vec<Range<u32>>,
     /// By address.
     entries: Vec<IndexEntry>,
-    excerpt: Mutex<Excerpt>,
+    excerpt: Mutex<SectionExcerpt>,
     /// The pieces of the whole section, if it was read.
-    all: OnceLock<Vec<Piece>>,
+    all: OnceLock<Vec<CodePiece>>,
 }
 
 /// The place of an entry.
@@ -53,17 +53,17 @@ struct IndexEntry {
 }
 
 /// A section whose blocks are read when they are needed. Unread blocks are zero.
-struct Excerpt {
+struct SectionExcerpt {
     section: FrameSection,
     /// Whether a block was read.
     is_read: Vec<bool>,
-    read: Box<Read>,
+    read: Box<ReadSection>,
 }
 
 /// Reads bytes of the section, from an offset in it on.
-type Read = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Send + Sync;
+type ReadSection = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Send + Sync;
 
-impl Indexed {
+impl IndexedFrameSection {
     /// The entries of an ELF file's `.eh_frame`. `None` if it has to be read as a whole. This is so if it is
     /// small or in no file, if other unwind information exists, or if its header has no table of the common
     /// form.
@@ -95,7 +95,7 @@ impl Indexed {
         let table = HeaderTable::parse(&bytes, header.address)?;
         let code = code_ranges(elf).into_iter().map(|code| code.range).collect();
         let entries = index(&table, &section, elf.image_base().0)?;
-        let excerpt = Mutex::new(Excerpt::new(section, Box::new(read)));
+        let excerpt = Mutex::new(SectionExcerpt::new(section, Box::new(read)));
         Some(Self { image_base: elf.image_base().0, code, entries, excerpt, all: OnceLock::new() })
     }
 
@@ -110,7 +110,7 @@ impl Indexed {
         &self,
         starts: RangeInclusive<u32>,
         damage: &mut Damage,
-        take: impl FnOnce(&[Piece], &[FrameSection], &mut Damage) -> T,
+        take: impl FnOnce(&[CodePiece], &[FrameSection], &mut Damage) -> T,
     ) -> T {
         let begin = self.entries.partition_point(|entry| entry.start < *starts.start());
         let end = self.entries.partition_point(|entry| entry.start <= *starts.end());
@@ -125,7 +125,7 @@ impl Indexed {
     }
 
     /// The last piece that begins at or before a relative address.
-    pub(crate) fn piece_before(&self, address: u32) -> Option<Piece> {
+    pub(crate) fn piece_before(&self, address: u32) -> Option<CodePiece> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
         let (mut excerpt, mut damage) = (self.excerpt(), Damage::default());
         let pieces = self.pieces(after.checked_sub(1)?..after, &mut excerpt, &mut damage);
@@ -160,7 +160,7 @@ impl Indexed {
     }
 
     /// All pieces, by address. Reads the whole section.
-    pub(crate) fn all_pieces(&self) -> &[Piece] {
+    pub(crate) fn all_pieces(&self) -> &[CodePiece] {
         self.all_of(&mut self.excerpt(), &mut Damage::default())
     }
 
@@ -171,16 +171,16 @@ impl Indexed {
         size_of_val(&*self.entries) + all + read * BLOCK
     }
 
-    fn excerpt(&self) -> MutexGuard<'_, Excerpt> {
+    fn excerpt(&self) -> MutexGuard<'_, SectionExcerpt> {
         self.excerpt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn compiler<'a>(&'a self, damage: &'a mut Damage) -> Compiler<'a> {
-        Compiler { image_base: self.image_base, code: &self.code, damage }
+    fn compiler<'a>(&'a self, damage: &'a mut Damage) -> FdeCompiler<'a> {
+        FdeCompiler { image_base: self.image_base, code: &self.code, damage }
     }
 
     /// The pieces of the whole section. If it was not read before, its damage is added to `damage`.
-    fn all_of(&self, excerpt: &mut Excerpt, damage: &mut Damage) -> &[Piece] {
+    fn all_of(&self, excerpt: &mut SectionExcerpt, damage: &mut Damage) -> &[CodePiece] {
         self.all.get_or_init(|| {
             excerpt.fetch(0..excerpt.section.bytes.len());
             self.compiler(damage).section_pieces(&excerpt.section)
@@ -191,7 +191,12 @@ impl Indexed {
     /// because the table is not as expected. For example, the table has one entry for each address, and BOLT
     /// lists an entry without code in place of one that describes a function. If descriptions overlap or are
     /// huge, reading them one by one could take very long.
-    fn pieces(&self, places: Range<usize>, excerpt: &mut Excerpt, damage: &mut Damage) -> Option<Vec<Piece>> {
+    fn pieces(
+        &self,
+        places: Range<usize>,
+        excerpt: &mut SectionExcerpt,
+        damage: &mut Damage,
+    ) -> Option<Vec<CodePiece>> {
         if self.all.get().is_some() {
             return None;
         }
@@ -226,8 +231,8 @@ fn index(table: &HeaderTable<'_>, section: &FrameSection, image_base: u64) -> Op
     (is_in_order && !entries.is_empty()).then_some(entries)
 }
 
-impl Excerpt {
-    fn new(section: FrameSection, read: Box<Read>) -> Self {
+impl SectionExcerpt {
+    fn new(section: FrameSection, read: Box<ReadSection>) -> Self {
         let is_read = vec![false; section.bytes.len().div_ceil(BLOCK)];
         Self { section, is_read, read }
     }
@@ -299,7 +304,7 @@ impl Excerpt {
     }
 }
 
-impl fmt::Debug for Excerpt {
+impl fmt::Debug for SectionExcerpt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let read = self.is_read.iter().filter(|is_read| **is_read).count();
         write!(f, "Excerpt({read} of {} blocks)", self.is_read.len())
@@ -310,7 +315,7 @@ impl fmt::Debug for Excerpt {
 mod tests {
     use super::*;
     use crate::Module;
-    use crate::frames::{Frames, ReadFrames};
+    use crate::call_frame_info::{CallFrameInfo, ReadFrames};
     use nyquist_object::FileSource;
     use std::fs::File;
 
@@ -321,12 +326,13 @@ mod tests {
     #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn reading_piece_by_piece_gives_the_same() {
-        let Frames::Read(ReadFrames { pieces, sections }) = Module::from_elf(&this_program()).unwrap().frames
+        let CallFrameInfo::Read(ReadFrames { pieces, sections }) =
+            Module::from_elf(&this_program()).unwrap().frames
         else {
             panic!("it is read at once")
         };
-        let indexed = Indexed::open(&Arc::new(this_program())).unwrap();
-        let is_unread = |indexed: &Indexed| indexed.excerpt().is_read.contains(&false);
+        let indexed = IndexedFrameSection::open(&Arc::new(this_program())).unwrap();
+        let is_unread = |indexed: &IndexedFrameSection| indexed.excerpt().is_read.contains(&false);
         for piece in pieces.iter().rev().step_by(pieces.len() / 3) {
             for address in [piece.start, piece.end - 1] {
                 assert_eq!(indexed.piece_before(address), Some(*piece), "{address:#x}");
@@ -350,7 +356,7 @@ mod tests {
     #[test]
     fn an_index_that_is_wrong_is_not_believed() {
         let check = |change: &dyn Fn(&mut Vec<IndexEntry>), expected: Option<u32>| {
-            let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
+            let mut indexed = IndexedFrameSection::open(&Arc::new(this_program())).unwrap();
             let requested = indexed.entries[7].start;
             change(&mut indexed.entries);
             assert_eq!(
@@ -390,7 +396,11 @@ mod tests {
     /// A section whose entries have the given code and number of bytes of instructions, and its table, which
     /// lists some of them. The entry `goes_on` extends to the end of the section, and contains the entries
     /// after it.
-    fn made(functions: &[(u64, u64, usize)], listed: &[usize], goes_on: Option<usize>) -> (Vec<u8>, Indexed) {
+    fn made(
+        functions: &[(u64, u64, usize)],
+        listed: &[usize],
+        goes_on: Option<usize>,
+    ) -> (Vec<u8>, IndexedFrameSection) {
         let entry = |body: &[u8]| [&(body.len() as u32).to_le_bytes()[..], body].concat();
         let common = [&[0; 4][..], &[1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0]].concat();
         let (mut bytes, mut offsets) = (entry(&common), Vec::new());
@@ -413,9 +423,9 @@ mod tests {
             buffer.copy_from_slice(&file[at as usize..][..buffer.len()]);
             Ok(())
         };
-        let excerpt = Mutex::new(Excerpt::new(section, Box::new(read)));
+        let excerpt = Mutex::new(SectionExcerpt::new(section, Box::new(read)));
         let code = std::iter::once(0..0x10000).collect();
-        (bytes, Indexed { image_base: 0, code, entries, excerpt, all: OnceLock::new() })
+        (bytes, IndexedFrameSection { image_base: 0, code, entries, excerpt, all: OnceLock::new() })
     }
 
     fn section_of(bytes: Vec<u8>) -> FrameSection {
@@ -470,7 +480,7 @@ mod tests {
             };
             let file = this_program();
             let (offset, rarity) = (file.section(".eh_frame").unwrap().offset.0, 1 + below(1 << (seed % 10)));
-            let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
+            let mut indexed = IndexedFrameSection::open(&Arc::new(this_program())).unwrap();
             let change = Mutex::new(below);
             indexed.excerpt.get_mut().unwrap().read = Box::new(move |at, buffer: &mut [u8]| {
                 file.source().read_exact_at(offset + at, buffer)?;
@@ -484,7 +494,7 @@ mod tests {
             });
             let starts: Vec<u32> = indexed.starts().step_by(97).collect();
             for pair in starts.windows(2) {
-                let take = |pieces: &[Piece], _: &[FrameSection], _: &mut Damage| {
+                let take = |pieces: &[CodePiece], _: &[FrameSection], _: &mut Damage| {
                     assert!(pieces.is_sorted_by(|a, b| a.end <= b.start && a.start < a.end));
                 };
                 indexed.beginning_in(pair[0]..=pair[1], &mut Damage::default(), take);
@@ -499,7 +509,7 @@ mod tests {
     #[cfg_attr(not(target_os = "linux"), ignore = "the test program is not an ELF file")]
     #[test]
     fn bytes_that_cannot_be_read_are_no_entries() {
-        let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
+        let mut indexed = IndexedFrameSection::open(&Arc::new(this_program())).unwrap();
         let requested = indexed.entries[7].start;
         indexed.excerpt.get_mut().unwrap().read = Box::new(|_, buffer: &mut [u8]| {
             buffer.fill(1);

@@ -1,7 +1,7 @@
 //! The key of cached answers: the files that they were made from, and the code that made them.
 
 use super::folder::{self, ANSWERS};
-use crate::section::Source;
+use crate::section_contents::SharedSource;
 use crate::{OpenFile, SymbolFiles};
 use nyquist_object::{BuildId, ByteSource, Elf, FileSource};
 use nyquist_system::{file_id, modified};
@@ -16,7 +16,7 @@ pub(crate) const MAKER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NYQ
 /// The identity of the answers of one module. It consists of its binary and of all files that its names and
 /// lines come from. Installing debug info changes it, as does any change of one of the files.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
+pub(crate) struct CacheKey {
     /// The identity as text, with a line for each file.
     pub(crate) text: String,
     /// The module's path, for display.
@@ -33,7 +33,7 @@ pub(super) struct FileVersion {
     nanoseconds: u32,
 }
 
-impl Key {
+impl CacheKey {
     /// The key of the files that were found. `None` if the state of a file cannot be read.
     pub(crate) fn of(found: &SymbolFiles) -> Option<Self> {
         let files = [&found.binary, &found.debug_file, &found.supplementary, &found.package];
@@ -59,7 +59,7 @@ impl Key {
     }
 
     /// The identity of one of the files. `None` for any other file.
-    pub(super) fn identity_of(&self, elf: &Elf<Source>) -> Option<String> {
+    pub(super) fn identity_of(&self, elf: &Elf<SharedSource>) -> Option<String> {
         let file = elf.source().as_file()?;
         let (source, version) =
             self.files.iter().find(|(source, _)| std::ptr::eq(&raw const **source, file))?;

@@ -1,20 +1,20 @@
 //! The record of a function.
 
-use super::header::{Header, Version};
+use super::header::{TableHeader, Version};
 use crate::Cursor;
 
 /// The part of a function's record that has the same size for all functions (`_func`). Positions are
 /// relative to the start of their part, and 0 means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// The position of the function's name, relative to [`Header::names`].
+pub struct FuncHeader {
+    /// The position of the function's name, relative to [`TableHeader::names`].
     pub name: u32,
     /// The position of the list of distances from the stack pointer to the return address, relative to
-    /// [`Header::values`].
+    /// [`TableHeader::values`].
     pub depths: u32,
-    /// The position of the list of files, relative to [`Header::values`].
+    /// The position of the list of files, relative to [`TableHeader::values`].
     pub files: u32,
-    /// The position of the list of lines, relative to [`Header::values`].
+    /// The position of the list of lines, relative to [`TableHeader::values`].
     pub lines: u32,
     /// Further data of Go 1.16 and later. Before, versions differ without any mark.
     pub details: Option<FunctionDetails>,
@@ -23,7 +23,7 @@ pub struct Record {
 /// Further data of a function since Go 1.16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionDetails {
-    /// The index of its compilation unit's first file, in [`Header::units`].
+    /// The index of its compilation unit's first file, in [`TableHeader::units`].
     pub unit: u32,
     /// Whether it is a function without a caller (`funcFlagTopFrame`). Always false in programs of Go 1.16.
     pub is_top: bool,
@@ -37,12 +37,12 @@ pub struct FunctionDetails {
     pub size: u64,
 }
 
-impl Record {
+impl FuncHeader {
     /// The maximum size of a record in bytes.
     pub const MAX_SIZE: u64 = 8 + 10 * 4;
 
-    /// Parses the record at the start of `bytes`, which need not be longer than [`Record::MAX_SIZE`].
-    pub fn parse(bytes: &[u8], header: &Header) -> Option<Self> {
+    /// Parses the record at the start of `bytes`, which need not be longer than [`FuncHeader::MAX_SIZE`].
+    pub fn parse(bytes: &[u8], header: &TableHeader) -> Option<Self> {
         let start = if header.version >= Version::Eighteen { 4 } else { header.pointer_size };
         let mut fields = Cursor::new(bytes, start.into(), header.little_endian);
         let name = fields.u32()?;

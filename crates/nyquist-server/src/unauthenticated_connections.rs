@@ -20,20 +20,20 @@ pub(crate) enum Owner {
 }
 
 /// All unauthenticated connections of a server.
-pub(crate) struct Unauthenticated {
+pub(crate) struct UnauthenticatedConnections {
     limit: usize,
     timeout_after: Duration,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionState {
     served: Evictions,
     others: Evictions,
     next: u64,
 }
 
-impl State {
+impl ConnectionState {
     fn of(&mut self, owner: Owner) -> &mut Evictions {
         match owner {
             Owner::Served => &mut self.served,
@@ -60,7 +60,7 @@ impl Evictions {
     }
 }
 
-impl Unauthenticated {
+impl UnauthenticatedConnections {
     /// `limit` applies to each owner.
     pub(crate) fn new(limit: u16, timeout_after: Duration) -> Arc<Self> {
         Arc::new(Self { limit: usize::from(limit).max(1), timeout_after, state: Mutex::default() })
@@ -91,7 +91,7 @@ impl Unauthenticated {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,7 +113,7 @@ impl Admission {
 pub(crate) struct ClientAuthentication {
     number: u64,
     owner: Owner,
-    all: Arc<Unauthenticated>,
+    all: Arc<UnauthenticatedConnections>,
 }
 
 impl ClientAuthentication {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_others_evicts_no_served_one() {
-        let all = Unauthenticated::new(4, Duration::MAX);
+        let all = UnauthenticatedConnections::new(4, Duration::MAX);
         let mut served = all.admit(Owner::Served);
         let mut others: Vec<_> = (0..100).map(|_| all.admit(Owner::Other)).collect();
         assert!(!is_evicted(&mut served));
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn each_owner_has_the_whole_limit() {
-        let all = Unauthenticated::new(2, Duration::MAX);
+        let all = UnauthenticatedConnections::new(2, Duration::MAX);
         for owner in [Owner::Served, Owner::Other] {
             let mut three: Vec<_> = (0..3).map(|_| all.admit(owner)).collect();
             let evicted: Vec<_> = three.iter_mut().map(is_evicted).collect();
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn room_is_made_by_others_first() {
-        let all = Unauthenticated::new(9, Duration::MAX);
+        let all = UnauthenticatedConnections::new(9, Duration::MAX);
         let mut older = all.admit(Owner::Served);
         let mut other = all.admit(Owner::Other);
         let mut newest = all.admit(Owner::Served);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn no_served_one_goes_for_another_users() {
-        let all = Unauthenticated::new(9, Duration::MAX);
+        let all = UnauthenticatedConnections::new(9, Duration::MAX);
         let mut served = [all.admit(Owner::Served), all.admit(Owner::Served)];
         let mut newest = all.admit(Owner::Other);
         all.evict_for(Owner::Other);

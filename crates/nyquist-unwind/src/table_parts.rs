@@ -9,11 +9,11 @@ use nyquist_object::{Architecture, RelativeAddress};
 
 use crate::Damage;
 use crate::aarch64::Aarch64;
+use crate::call_frame_info::CallFrameInfo;
 use crate::code::AllCode;
-use crate::compile::Compiler;
-use crate::frames::Frames;
+use crate::compile::FdeCompiler;
 use crate::rule::Rule;
-use crate::table::Table;
+use crate::rule_table::RuleTable;
 use crate::x86_64::X86_64;
 
 /// The bytes of code in a part, as a power of two.
@@ -21,13 +21,13 @@ const PART_BITS: u32 = 15;
 
 /// The tables of a module that has only call frame information.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct TableParts {
     architecture: Architecture,
     /// As stated in the file.
     image_base: u64,
     /// The number of the first part, counted from the image base.
     first: u32,
-    by_address: Vec<Part>,
+    by_address: Vec<TablePart>,
     /// The damage that was found so far.
     damage: Mutex<Damage>,
 }
@@ -35,16 +35,16 @@ pub(crate) struct Parts {
 /// The pieces that begin in a range of code. Each piece is in only one part, so that no FDE is evaluated
 /// twice, however large it is.
 #[derive(Debug)]
-struct Part {
+struct TablePart {
     /// Where the first piece begins. Without pieces, this is the highest address. Code before it belongs to
     /// the last piece of an earlier part.
     start: u32,
     /// The last part before this one that has pieces. If there is none, this part.
     before: u32,
-    table: OnceLock<Box<Table>>,
+    table: OnceLock<Box<RuleTable>>,
 }
 
-impl Parts {
+impl TableParts {
     /// The parts of pieces that begin at these addresses, which ascend. If a piece continues after another
     /// piece within it, the rest is found if it is in the part where one of them begins.
     pub(crate) fn new(
@@ -60,15 +60,15 @@ impl Parts {
                 continue;
             }
             let before = parts.len().saturating_sub(1) as u32;
-            parts.resize_with(place, || Part { start: u32::MAX, before, table: OnceLock::new() });
-            parts.push(Part { start, before, table: OnceLock::new() });
+            parts.resize_with(place, || TablePart { start: u32::MAX, before, table: OnceLock::new() });
+            parts.push(TablePart { start, before, table: OnceLock::new() });
         }
         let first = first.unwrap_or_default();
         Self { architecture, image_base, first, by_address: parts, damage: Mutex::default() }
     }
 
     /// The rule for the code at the address.
-    pub(crate) fn rule(&self, address: RelativeAddress, frames: &Frames) -> Rule {
+    pub(crate) fn rule(&self, address: RelativeAddress, frames: &CallFrameInfo) -> Rule {
         self.number(address).map_or(Rule::UNCOVERED, |number| self.table(number, frames).rule(address))
     }
 
@@ -81,7 +81,7 @@ impl Parts {
     }
 
     /// All tables, by address. Compiles those that were not needed yet.
-    pub(crate) fn all<'a>(&'a self, frames: &'a Frames) -> impl Iterator<Item = &'a Table> {
+    pub(crate) fn all<'a>(&'a self, frames: &'a CallFrameInfo) -> impl Iterator<Item = &'a RuleTable> {
         let numbers = (0..self.by_address.len()).filter(|&number| self.by_address[number].start != u32::MAX);
         numbers.map(move |number| self.table(number, frames))
     }
@@ -98,18 +98,18 @@ impl Parts {
             + tables.map(|table| size_of_val(&**table) + table.size()).sum::<usize>()
     }
 
-    fn table(&self, number: usize, frames: &Frames) -> &Table {
+    fn table(&self, number: usize, frames: &CallFrameInfo) -> &RuleTable {
         self.by_address[number].table.get_or_init(|| Box::new(self.compiled(number, frames)))
     }
 
     #[cold]
-    fn compiled(&self, number: usize, frames: &Frames) -> Table {
+    fn compiled(&self, number: usize, frames: &CallFrameInfo) -> RuleTable {
         let number = self.first + number as u32;
         let first = number << PART_BITS;
         let starts = first..=first | ((1 << PART_BITS) - 1);
         let mut damage = Damage::default();
         let table = frames.beginning_in(starts, &mut damage, |pieces, sections, damage| {
-            let mut compiler = Compiler { image_base: self.image_base, code: &[], damage };
+            let mut compiler = FdeCompiler { image_base: self.image_base, code: &[], damage };
             let nothing_else = (&[][..], &AllCode::default());
             match self.architecture {
                 Architecture::Aarch64 => compiler.table::<Aarch64>(pieces, sections, nothing_else),
@@ -125,20 +125,20 @@ impl Parts {
 #[derive(Debug)]
 pub(crate) enum Tables {
     /// Compiled together.
-    Whole(Table),
+    Whole(RuleTable),
     /// Compiled when walks need them.
-    Parts(Parts),
+    Parts(TableParts),
 }
 
 impl Default for Tables {
     fn default() -> Self {
-        Self::Whole(Table::default())
+        Self::Whole(RuleTable::default())
     }
 }
 
 impl Tables {
     /// The rule for the code at the address.
-    pub(crate) fn rule(&self, address: RelativeAddress, frames: &Frames) -> Rule {
+    pub(crate) fn rule(&self, address: RelativeAddress, frames: &CallFrameInfo) -> Rule {
         match self {
             Self::Whole(table) => table.rule(address),
             Self::Parts(parts) => parts.rule(address, frames),
@@ -146,7 +146,10 @@ impl Tables {
     }
 
     /// All of them, by address.
-    pub(crate) fn all<'a>(&'a self, frames: &'a Frames) -> Box<dyn Iterator<Item = &'a Table> + 'a> {
+    pub(crate) fn all<'a>(
+        &'a self,
+        frames: &'a CallFrameInfo,
+    ) -> Box<dyn Iterator<Item = &'a RuleTable> + 'a> {
         match self {
             Self::Whole(table) => Box::new(slice::from_ref(table).iter()),
             Self::Parts(parts) => Box::new(parts.all(frames)),
@@ -178,7 +181,7 @@ mod tests {
     fn an_address_is_in_the_part_of_the_piece_before() {
         const PART: u32 = 1 << PART_BITS;
         let check = |starts: &[u32], address: u32, expected: Option<u32>| {
-            let parts = Parts::new(Architecture::X86_64, 0, starts.iter().copied());
+            let parts = TableParts::new(Architecture::X86_64, 0, starts.iter().copied());
             let found = parts.number(RelativeAddress(address)).map(|number| {
                 *starts.iter().rfind(|&start| start >> PART_BITS == parts.first + number as u32).unwrap()
             });

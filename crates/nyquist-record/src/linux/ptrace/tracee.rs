@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use nyquist_convert::event::{UserStack, WaitReason};
 
-use crate::linux::thread_state::{Files, Schedule};
+use crate::linux::thread_state::{ScheduleStatistics, ThreadFiles};
 
 /// A traced thread.
 #[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct Tracee {
     pub(crate) tid: u32,
     pub(crate) pid: u32,
-    pub(crate) files: Files,
+    pub(crate) files: ThreadFiles,
     pub(crate) activity: Activity,
     /// The scheduler's statistics at the last sample.
-    pub(crate) schedule: Schedule,
+    pub(crate) schedule: ScheduleStatistics,
     /// When it was last stopped for a sample.
     pub(crate) held: Option<SampleStop>,
     /// The scheduler's count of CPU time when the thread was first traced, and the CPU time that it had used
@@ -44,7 +44,7 @@ pub(crate) struct RestartedCall {
     /// The time of the restart. A part of a millisecond of the earlier wait may be included.
     pub(crate) at: u64,
     /// The scheduler's statistics at that time.
-    pub(crate) schedule: Schedule,
+    pub(crate) schedule: ScheduleStatistics,
     /// The timeout of the restarted call.
     pub(crate) timeout: u64,
     /// Whether that differs from the timeout that the thread has requested.
@@ -62,13 +62,13 @@ pub(crate) struct StopRequest {
     /// that it samples.
     pub(crate) turn: Option<u64>,
     /// The scheduler's statistics just before.
-    pub(crate) schedule: Schedule,
+    pub(crate) schedule: ScheduleStatistics,
 }
 
 impl StopRequest {
     /// The maximum time until `now` for which the request kept the thread from running. Excludes the time
     /// that it waited for a CPU meanwhile, according to the scheduler's statistics during the stop.
-    pub(crate) fn held_at_most_ns(&self, stopped: Schedule, noticed: u64, now: u64) -> u64 {
+    pub(crate) fn held_at_most_ns(&self, stopped: ScheduleStatistics, noticed: u64, now: u64) -> u64 {
         let until_noticed = noticed.saturating_sub(self.at);
         let queued = stopped.waited_for_cpu_since(&self.schedule).min(until_noticed);
         now.saturating_sub(self.at) - queued
@@ -76,7 +76,7 @@ impl StopRequest {
 
     /// Whether the thread ran when the turn began. A thread that waited for a CPU at that time is found where
     /// it was preempted, and system calls are preempted more often than other code.
-    pub(crate) fn ran(&self, stopped: Schedule, noticed: u64) -> bool {
+    pub(crate) fn ran(&self, stopped: ScheduleStatistics, noticed: u64) -> bool {
         let queued = stopped.waited_for_cpu_since(&self.schedule);
         let lost_cpu_to_turn = |turn: u64| noticed.saturating_sub(queued) + WAKING_NS >= turn;
         queued == 0 || self.turn.is_some_and(lost_cpu_to_turn)
@@ -89,7 +89,7 @@ pub(crate) struct SampleStop {
     /// When the stop was noticed.
     pub(crate) noticed: u64,
     /// The scheduler's statistics during the stop.
-    pub(crate) schedule: Schedule,
+    pub(crate) schedule: ScheduleStatistics,
     /// The time from the stop request until the resume. The thread has run for a part of it.
     pub(crate) at_most_ns: u64,
     /// The stack pointer.
@@ -100,8 +100,8 @@ impl SampleStop {
     /// How long the thread was kept from running, given the time when its next stop was noticed and the
     /// scheduler's statistics then. If it got a CPU only once in between, all time in which it neither ran
     /// nor waited for a CPU was the stop.
-    pub(crate) fn length_ns(&self, noticed: u64, stopped: Schedule) -> u64 {
-        let Schedule { cpu_ns, delay_ns, turns } = self.schedule;
+    pub(crate) fn length_ns(&self, noticed: u64, stopped: ScheduleStatistics) -> u64 {
+        let ScheduleStatistics { cpu_ns, delay_ns, turns } = self.schedule;
         if stopped.turns != turns + 1 {
             return self.at_most_ns;
         }
@@ -132,15 +132,15 @@ pub(crate) struct WaitState {
     pub(crate) reason: Option<WaitReason>,
 }
 
-impl Task {
+impl Tracee {
     /// A thread that is traced from now on.
     pub(crate) fn new(pid: u32, tid: u32, now: u64) -> Self {
         Self {
             tid,
             pid,
-            files: Files::open(pid, tid),
+            files: ThreadFiles::open(pid, tid),
             activity: Activity::Running,
-            schedule: Schedule::default(),
+            schedule: ScheduleStatistics::default(),
             held: None,
             base_ns: 0,
             carried_ns: 0,
@@ -171,7 +171,7 @@ impl Task {
     }
 
     /// Whether it has waited for a CPU ever since its stop, given the scheduler's current statistics.
-    pub(crate) fn awaits_cpu(&self, schedule: Schedule) -> bool {
+    pub(crate) fn awaits_cpu(&self, schedule: ScheduleStatistics) -> bool {
         self.held.is_some_and(|held| held.schedule.turns == schedule.turns)
     }
 
@@ -192,7 +192,7 @@ impl Task {
 
     /// Updates the statistics. The part of the time since the last check that the thread has not used counts
     /// as waiting.
-    pub(crate) fn account(&mut self, schedule: Schedule, now: u64) {
+    pub(crate) fn account(&mut self, schedule: ScheduleStatistics, now: u64) {
         let used = schedule.cpu_ns.saturating_sub(self.schedule.cpu_ns);
         let passed = now.saturating_sub(self.looked_at);
         self.waited_ns += passed.saturating_sub(used);
@@ -202,7 +202,7 @@ impl Task {
 
     /// The minimum time for which it has waited in the system call that a stop has ended, given the
     /// scheduler's current statistics and the timeout of the call.
-    pub(crate) fn waited_in_call(&self, schedule: Schedule, timeout: u64, now: u64) -> u64 {
+    pub(crate) fn waited_in_call(&self, schedule: ScheduleStatistics, timeout: u64, now: u64) -> u64 {
         let seen = match &self.activity {
             Activity::Waiting(waited) => waited.since,
             Activity::Running | Activity::Aside => self.looked_at,
@@ -232,20 +232,20 @@ impl Task {
 
 /// All traced threads.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks {
-    list: Vec<Task>,
+pub(crate) struct Tracees {
+    list: Vec<Tracee>,
     places: HashMap<u32, usize>,
     /// Where the next pass over running threads begins, and the next one over waiting threads.
     turns: [usize; 2],
 }
 
-impl Tasks {
-    pub(crate) fn add(&mut self, task: Task) {
+impl Tracees {
+    pub(crate) fn add(&mut self, task: Tracee) {
         self.places.insert(task.tid, self.list.len());
         self.list.push(task);
     }
 
-    pub(crate) fn remove(&mut self, tid: u32) -> Option<Task> {
+    pub(crate) fn remove(&mut self, tid: u32) -> Option<Tracee> {
         let place = self.places.remove(&tid)?;
         let task = self.list.swap_remove(place);
         if let Some(moved) = self.list.get(place) {
@@ -254,19 +254,19 @@ impl Tasks {
         Some(task)
     }
 
-    pub(crate) fn get(&self, tid: u32) -> Option<&Task> {
+    pub(crate) fn get(&self, tid: u32) -> Option<&Tracee> {
         self.list.get(*self.places.get(&tid)?)
     }
 
-    pub(crate) fn get_mut(&mut self, tid: u32) -> Option<&mut Task> {
+    pub(crate) fn get_mut(&mut self, tid: u32) -> Option<&mut Tracee> {
         self.list.get_mut(*self.places.get(&tid)?)
     }
 
-    pub(crate) fn all(&self) -> &[Task] {
+    pub(crate) fn all(&self) -> &[Tracee] {
         &self.list
     }
 
-    pub(crate) fn all_mut(&mut self) -> &mut [Task] {
+    pub(crate) fn all_mut(&mut self) -> &mut [Tracee] {
         &mut self.list
     }
 
@@ -282,7 +282,7 @@ impl Tasks {
 
     /// Puts the threads that ran into `out`, beginning with those that were skipped at the last call.
     pub(crate) fn running_in_turn(&self, out: &mut Vec<u32>) {
-        self.in_turn(self.turns[0], Task::is_running, usize::MAX, out);
+        self.in_turn(self.turns[0], Tracee::is_running, usize::MAX, out);
     }
 
     /// Begins the next pass over running threads with this one.
@@ -292,12 +292,12 @@ impl Tasks {
 
     /// Puts some of the waiting threads into `out`, different ones at each call.
     pub(crate) fn waiting_in_turn(&mut self, most: usize, out: &mut Vec<u32>) {
-        self.in_turn(self.turns[1], Task::is_waiting, most, out);
+        self.in_turn(self.turns[1], Tracee::is_waiting, most, out);
         let last = out.last().and_then(|tid| self.places.get(tid).copied());
         self.turns[1] = last.map_or(0, |place| place + 1);
     }
 
-    fn in_turn(&self, turn: usize, fits: impl Fn(&Task) -> bool, most: usize, out: &mut Vec<u32>) {
+    fn in_turn(&self, turn: usize, fits: impl Fn(&Tracee) -> bool, most: usize, out: &mut Vec<u32>) {
         out.clear();
         let (before, after) = self.list.split_at(turn.min(self.list.len()));
         let fitting = after.iter().chain(before).filter(|task| fits(task));
@@ -309,14 +309,14 @@ impl Tasks {
 mod tests {
     use super::*;
 
-    fn of(cpu_ns: u64, delay_ns: u64, turns: u64) -> Schedule {
-        Schedule { cpu_ns, delay_ns, turns }
+    fn of(cpu_ns: u64, delay_ns: u64, turns: u64) -> ScheduleStatistics {
+        ScheduleStatistics { cpu_ns, delay_ns, turns }
     }
 
-    fn tasks(count: u32) -> Tasks {
-        let mut tasks = Tasks::default();
+    fn tasks(count: u32) -> Tracees {
+        let mut tasks = Tracees::default();
         for tid in 1..=count {
-            tasks.add(Task::new(0, tid, 0));
+            tasks.add(Tracee::new(0, tid, 0));
         }
         tasks
     }
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_repeated_call_has_waited_since_the_last_one() {
-        let mut task = Task::new(0, 1, 7_000);
+        let mut task = Tracee::new(0, 1, 7_000);
         task.schedule = of(100, 0, 11);
         assert_eq!(task.waited_in_call(of(100, 0, 9), 5, 9_000), 2_000, "since it was looked at");
         task.repeated =
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_held_thread_awaits_a_cpu_until_it_gets_one() {
-        let mut task = Task::new(0, 1, 0);
+        let mut task = Tracee::new(0, 1, 0);
         assert!(!task.awaits_cpu(of(10, 500, 0)), "it was never held");
         task.held =
             Some(SampleStop { noticed: 0, schedule: of(10, 500, 3), at_most_ns: 0, stack_pointer: 0 });
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn unseen_use_begins_when_it_is_seen_to_run() {
-        let mut task = Task::new(0, 1, 0);
+        let mut task = Tracee::new(0, 1, 0);
         task.account(of(300, 0, 1), 1_000);
         assert_eq!(task.unseen_ns(), 300);
         task.note_seen();
@@ -429,22 +429,22 @@ mod tests {
 
     #[test]
     fn exec_by_another_thread_continues_the_count() {
-        let mut task = Task::new(0, 1, 0);
-        task.account(Schedule { cpu_ns: 300, ..Schedule::default() }, 1_000);
+        let mut task = Tracee::new(0, 1, 0);
+        task.account(ScheduleStatistics { cpu_ns: 300, ..ScheduleStatistics::default() }, 1_000);
         task.become_thread(5_000);
         assert_eq!(task.used_ns(), 300);
-        task.account(Schedule { cpu_ns: 5_200, ..Schedule::default() }, 2_000);
+        task.account(ScheduleStatistics { cpu_ns: 5_200, ..ScheduleStatistics::default() }, 2_000);
         assert_eq!(task.used_ns(), 500);
     }
 
     #[test]
     fn what_is_not_used_is_waited() {
-        let mut task = Task::new(0, 1, 1_000);
-        task.account(Schedule { cpu_ns: 300, ..Schedule::default() }, 2_000);
+        let mut task = Tracee::new(0, 1, 1_000);
+        task.account(ScheduleStatistics { cpu_ns: 300, ..ScheduleStatistics::default() }, 2_000);
         assert_eq!((task.used_ns(), task.waited_ns, task.looked_at), (300, 700, 2_000));
         // The scheduler updates its count late, so the thread seems to have used more than the time that has
         // passed.
-        task.account(Schedule { cpu_ns: 2_300, ..Schedule::default() }, 3_000);
+        task.account(ScheduleStatistics { cpu_ns: 2_300, ..ScheduleStatistics::default() }, 3_000);
         assert_eq!((task.used_ns(), task.waited_ns), (2_300, 700));
     }
 }

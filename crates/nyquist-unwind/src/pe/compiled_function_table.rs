@@ -1,30 +1,30 @@
 //! What the compilers of both architectures share: the place of the table of functions, and the result.
 
 use crate::Damage;
-use crate::table::Table;
-use nyquist_object::pe::Directory;
+use crate::rule_table::RuleTable;
+use nyquist_object::pe::DataDirectory;
 use nyquist_object::{ByteSource, Pe};
 use std::ops::Range;
 
 /// The compiled table of functions of an image.
 #[derive(Debug)]
-pub(crate) struct Compiled<F> {
-    pub(crate) table: Table,
+pub(crate) struct CompiledFunctionTable<F> {
+    pub(crate) table: RuleTable,
     pub(crate) functions: F,
     /// The described ranges by address.
     pub(crate) covered: Vec<Range<u32>>,
 }
 
-impl<F> Compiled<F> {
+impl<F> CompiledFunctionTable<F> {
     /// The same with other functions, which `change` makes of these.
-    pub(super) fn map<T>(self, change: impl FnOnce(F) -> T) -> Compiled<T> {
-        Compiled { table: self.table, functions: change(self.functions), covered: self.covered }
+    pub(super) fn map<T>(self, change: impl FnOnce(F) -> T) -> CompiledFunctionTable<T> {
+        CompiledFunctionTable { table: self.table, functions: change(self.functions), covered: self.covered }
     }
 }
 
 /// The words of the table of functions.
 pub(super) fn table_of_functions<S: ByteSource>(pe: &Pe<S>, damage: &mut Damage) -> Vec<u32> {
-    let Some((address, size)) = pe.directory(Directory::Exceptions) else { return Vec::new() };
+    let Some((address, size)) = pe.directory(DataDirectory::Exceptions) else { return Vec::new() };
     let room = pe.file_range(address).map_or(0, |(_, room)| room);
     let bytes = pe.read_at(address, size.min(room)).unwrap_or_else(|error| {
         damage.add(|| format!("the table of functions is unreadable: {error}"));

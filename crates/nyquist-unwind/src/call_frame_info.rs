@@ -2,28 +2,28 @@
 
 use crate::Damage;
 use crate::cfi::FrameSection;
-use crate::compile::{Piece, merge};
-use crate::indexed::Indexed;
+use crate::compile::{CodePiece, merge};
+use crate::indexed_frame_section::IndexedFrameSection;
 use std::ops::{Range, RangeInclusive};
 
 /// Where call frame information is.
 #[derive(Debug)]
-pub(crate) enum Frames {
+pub(crate) enum CallFrameInfo {
     /// All of it is in memory.
     Read(ReadFrames),
     /// It is in the file, of which parts are read when walks need them.
-    Indexed(Indexed),
+    Indexed(IndexedFrameSection),
 }
 
 /// Call frame information that is in memory.
 #[derive(Debug, Default)]
 pub(crate) struct ReadFrames {
     /// By address; none overlap.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<CodePiece>,
     pub(crate) sections: Vec<FrameSection>,
 }
 
-impl Frames {
+impl CallFrameInfo {
     /// The addresses at which entries begin to hold, ascending.
     pub(crate) fn starts(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match self {
@@ -38,7 +38,7 @@ impl Frames {
         &self,
         starts: RangeInclusive<u32>,
         damage: &mut Damage,
-        take: impl FnOnce(&[Piece], &[FrameSection], &mut Damage) -> T,
+        take: impl FnOnce(&[CodePiece], &[FrameSection], &mut Damage) -> T,
     ) -> T {
         match self {
             Self::Read(ReadFrames { pieces, sections }) => {
@@ -51,7 +51,7 @@ impl Frames {
     }
 
     /// The last piece that begins at or before a relative address.
-    pub(crate) fn piece_before(&self, address: u32) -> Option<Piece> {
+    pub(crate) fn piece_before(&self, address: u32) -> Option<CodePiece> {
         match self {
             Self::Read(ReadFrames { pieces, .. }) => {
                 let after = pieces.partition_point(|piece| piece.start <= address);
@@ -97,7 +97,7 @@ impl Frames {
     }
 }
 
-impl Default for Frames {
+impl Default for CallFrameInfo {
     fn default() -> Self {
         Self::Read(ReadFrames::default())
     }

@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 
 /// The address of each section of a module, by its name.
-pub(super) type Sections = FxHashMap<String, Svma>;
+pub(super) type SectionAddresses = FxHashMap<String, Svma>;
 
 /// The addresses at which the kernel has loaded each section with `part` in its name. Each section has a file
 /// with its address. It is zero for users without the permission.
-pub(super) fn sections(folder: &Path, part: &str) -> Sections {
+pub(super) fn sections(folder: &Path, part: &str) -> SectionAddresses {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let section = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok().filter(|name| name.contains(part))?;

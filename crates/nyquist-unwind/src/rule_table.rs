@@ -20,7 +20,7 @@ const MAX_GAP: u32 = 1 << 20;
 /// Where a rule begins to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Row {
+pub struct RuleRow {
     /// The low 16 bits of the address relative to the region's start.
     pub low: u16,
     /// The number of the rule.
@@ -41,14 +41,14 @@ pub struct Region {
 
 /// From addresses of one module to rules.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct RuleTable {
     regions: Vec<Region>,
     index: Vec<u32>,
-    rows: Vec<Row>,
+    rows: Vec<RuleRow>,
     rules: Vec<Rule>,
 }
 
-impl Table {
+impl RuleTable {
     /// The rule for the code at the address.
     #[inline]
     pub fn rule(&self, address: RelativeAddress) -> Rule {
@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// The rows by address.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[RuleRow] {
         &self.rows
     }
 
@@ -168,7 +168,7 @@ impl RuleSet {
 /// Builds a table from rows in the order of their addresses.
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
-    table: Table,
+    table: RuleTable,
     rules: RuleSet,
     /// The number of the last row's rule.
     last_rule: u16,
@@ -183,10 +183,10 @@ pub(crate) struct TableBuilder {
 impl TableBuilder {
     /// A builder with room for `rows` rows over `code` bytes of code.
     pub(crate) fn new(rows: usize, code: usize) -> Self {
-        let table = Table {
+        let table = RuleTable {
             rows: Vec::with_capacity(rows),
             index: Vec::with_capacity(code / BUCKET as usize + 2),
-            ..Table::default()
+            ..RuleTable::default()
         };
         Self { table, rules: RuleSet::new(), last_rule: UNCOVERED, start: 0, indexed: 0, end: 0 }
     }
@@ -219,7 +219,7 @@ impl TableBuilder {
         if rule == self.last_rule {
             return true;
         }
-        let Table { rows, index, .. } = &mut self.table;
+        let RuleTable { rows, index, .. } = &mut self.table;
         if rows.len() >= rows.capacity() {
             return false;
         }
@@ -231,7 +231,7 @@ impl TableBuilder {
             self.indexed += u64::from(BUCKET);
         }
         self.last_rule = rule;
-        rows.push(Row { low: address.wrapping_sub(self.start) as u16, rule });
+        rows.push(RuleRow { low: address.wrapping_sub(self.start) as u16, rule });
         true
     }
 
@@ -246,7 +246,7 @@ impl TableBuilder {
             self.indexed += u64::from(BUCKET);
         }
         self.last_rule = rule;
-        self.table.rows.push(Row { low: address.wrapping_sub(self.start) as u16, rule });
+        self.table.rows.push(RuleRow { low: address.wrapping_sub(self.start) as u16, rule });
     }
 
     fn begin_region(&mut self, address: u32) {
@@ -272,7 +272,7 @@ impl TableBuilder {
     }
 
     /// The table.
-    pub(crate) fn finish(mut self) -> Table {
+    pub(crate) fn finish(mut self) -> RuleTable {
         self.end_region();
         self.table.rules = self.rules.rules;
         self.table.rules.shrink_to_fit();
@@ -292,11 +292,11 @@ mod tests {
     }
 
     /// The start and the end of covered code, and its rows: addresses and operands.
-    type Covered = (u32, u32, &'static [(u32, i32)]);
+    type CoveredCode = (u32, u32, &'static [(u32, i32)]);
 
     /// Builds a table of the ranges, and compares it at every address near a row with
     /// a search of the list.
-    fn check(ranges: &[Covered]) -> Table {
+    fn check(ranges: &[CoveredCode]) -> RuleTable {
         let mut builder = TableBuilder::new(0, 0);
         for &(start, end, rows) in ranges {
             builder.begin(start);

@@ -1,6 +1,6 @@
 //! The bytes of a section, which are read from the file when they are needed.
 
-use nyquist_object::elf::Section as Header;
+use nyquist_object::elf::ElfSection as Header;
 use nyquist_object::macho::FileRange;
 use nyquist_object::{ByteSource, Elf, MachO, ObjectError, Pe};
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use nyquist_resources::{Budget, Charge};
 
 /// Any source of bytes that threads can share.
-pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
+pub(crate) type SharedSource = Arc<dyn ByteSource + Send + Sync>;
 
 /// The bytes of a file that are read in one call for strings and lists.
 const BLOCK: u64 = 64 << 10;
@@ -38,12 +38,12 @@ const LONG_STRING: usize = 4 << 10;
 
 /// A section's contents. If it is uncompressed in a file, only the needed blocks are in memory. Reading a
 /// block takes no lock after it was loaded.
-pub(crate) enum Section {
+pub(crate) enum SectionContents {
     /// Decompressed bytes, or an image that is in memory anyway.
     Memory { bytes: Vec<u8>, _charge: Option<Charge> },
     /// In a file.
     File {
-        source: Source,
+        source: SharedSource,
         offset: u64,
         len: u64,
         blocks: Vec<OnceLock<Option<Box<[u8]>>>>,
@@ -54,22 +54,22 @@ pub(crate) enum Section {
     },
 }
 
-impl Default for Section {
+impl Default for SectionContents {
     fn default() -> Self {
         Self::from(Vec::new())
     }
 }
 
-impl From<Vec<u8>> for Section {
+impl From<Vec<u8>> for SectionContents {
     /// Bytes that are in memory anyway.
     fn from(bytes: Vec<u8>) -> Self {
         Self::Memory { bytes, _charge: None }
     }
 }
 
-impl Section {
+impl SectionContents {
     /// The section with this name. It is empty if the file does not have it.
-    pub(crate) fn open(elf: &Elf<Source>, name: &str) -> Result<Self, ObjectError> {
+    pub(crate) fn open(elf: &Elf<SharedSource>, name: &str) -> Result<Self, ObjectError> {
         match elf.section(name) {
             Some(header) if header.has_bytes() && !elf.is_compressed(header) => {
                 Ok(Self::in_file(elf.source(), header))
@@ -79,13 +79,13 @@ impl Section {
     }
 
     /// The section with this name in a PE image.
-    pub(crate) fn open_pe(pe: &Pe<Source>, name: &str) -> Option<Self> {
+    pub(crate) fn open_pe(pe: &Pe<SharedSource>, name: &str) -> Option<Self> {
         let header = pe.section(name)?;
         Some(Self::at(pe.source(), header.offset.0, header.size().into()))
     }
 
     /// The section of debug information with this name in a Mach-O file.
-    pub(crate) fn open_macho(file: &MachO<Source>, name: &str) -> Option<Self> {
+    pub(crate) fn open_macho(file: &MachO<SharedSource>, name: &str) -> Option<Self> {
         match file.debug_section(name) {
             Some(section) => Some(Self::at(file.source(), section.offset?.0, section.size)),
             None => Self::charged(file.debug_data(name).ok()??, file.source()).ok(),
@@ -93,12 +93,12 @@ impl Section {
     }
 
     /// A range of a file.
-    pub(crate) fn of_range(source: &Source, range: FileRange) -> Self {
+    pub(crate) fn of_range(source: &SharedSource, range: FileRange) -> Self {
         Self::at(source, range.offset.0, range.size)
     }
 
     /// Bytes that were decompressed.
-    fn charged(bytes: Vec<u8>, source: &Source) -> Result<Self, ObjectError> {
+    fn charged(bytes: Vec<u8>, source: &SharedSource) -> Result<Self, ObjectError> {
         let charge = source.budget().map(Budget::charge);
         match source.budget().zip(charge.as_ref()) {
             Some((budget, charge)) if !charge.take(bytes.len() as u64) => {
@@ -108,12 +108,12 @@ impl Section {
         }
     }
 
-    fn in_file(source: &Source, header: &Header) -> Self {
+    fn in_file(source: &SharedSource, header: &Header) -> Self {
         Self::at(source, header.offset.0, header.size)
     }
 
     /// A part of a file.
-    pub(crate) fn at(source: &Source, offset: u64, size: u64) -> Self {
+    pub(crate) fn at(source: &SharedSource, offset: u64, size: u64) -> Self {
         let len = size.min(source.len().saturating_sub(offset)).min(MAX_SECTION);
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
         let charge = source.budget().map(Budget::charge);
@@ -166,7 +166,7 @@ impl Section {
         }
     }
 
-    /// As [`Section::slice`]: the bytes from `offset` on, `want` of them, or fewer if the section ends
+    /// As [`SectionContents::slice`]: the bytes from `offset` on, `want` of them, or fewer if the section ends
     /// earlier.
     pub(crate) fn head<'a>(&'a self, offset: u64, want: u64, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         self.slice(offset..offset.checked_add(want)?.min(self.len()), scratch)
@@ -260,14 +260,14 @@ impl Section {
 
 /// The last bytes that were read of a section, for readers that continue nearby. Nothing else is kept.
 #[derive(Debug)]
-pub(crate) struct Window<'b> {
+pub(crate) struct SectionWindow<'b> {
     buffer: &'b mut Vec<u8>,
     covered: Range<u64>,
     /// The minimum number of bytes that are read in one call.
     ahead: u64,
 }
 
-impl<'b> Window<'b> {
+impl<'b> SectionWindow<'b> {
     /// A window that reads `ahead` bytes into `buffer` when it has to read.
     pub(crate) fn new(buffer: &'b mut Vec<u8>, ahead: u64) -> Self {
         Self { buffer, covered: 0..0, ahead }
@@ -275,9 +275,14 @@ impl<'b> Window<'b> {
 
     /// The bytes from `offset` on: `want` of them, or fewer if the section ends earlier. A window must be
     /// used with the same section at every call.
-    pub(crate) fn read<'a>(&'a mut self, section: &'a Section, offset: u64, want: u64) -> Option<&'a [u8]> {
+    pub(crate) fn read<'a>(
+        &'a mut self,
+        section: &'a SectionContents,
+        offset: u64,
+        want: u64,
+    ) -> Option<&'a [u8]> {
         let end = offset.checked_add(want)?.min(section.len());
-        if let Section::Memory { .. } = section {
+        if let SectionContents::Memory { .. } = section {
             return section.slice(offset..end, self.buffer);
         }
         if offset < self.covered.start || end > self.covered.end {
@@ -296,7 +301,7 @@ fn up_to_zero(bytes: &[u8]) -> Option<&[u8]> {
     CStr::from_bytes_until_nul(bytes).ok().map(CStr::to_bytes)
 }
 
-impl ByteSource for Section {
+impl ByteSource for SectionContents {
     fn len(&self) -> u64 {
         self.len()
     }
@@ -309,7 +314,7 @@ impl ByteSource for Section {
     }
 }
 
-impl std::fmt::Debug for Section {
+impl std::fmt::Debug for SectionContents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Section({} bytes)", self.len())
     }
@@ -321,12 +326,12 @@ pub(crate) mod tests {
     use std::sync::atomic::AtomicU64;
 
     /// Bytes, and how many of them were read.
-    pub(crate) struct Counted {
+    pub(crate) struct CountedBytes {
         bytes: Vec<u8>,
         read: AtomicU64,
     }
 
-    impl Counted {
+    impl CountedBytes {
         pub(crate) fn new(bytes: Vec<u8>) -> Self {
             Self { bytes, read: AtomicU64::new(0) }
         }
@@ -337,7 +342,7 @@ pub(crate) mod tests {
         }
     }
 
-    impl ByteSource for Counted {
+    impl ByteSource for CountedBytes {
         fn len(&self) -> u64 {
             self.bytes.len() as u64
         }
@@ -351,10 +356,10 @@ pub(crate) mod tests {
     #[test]
     fn a_window_shows_the_section_after_any_move() {
         let bytes: Vec<u8> = (0..=255).cycle().take(1000).collect();
-        let source: Source = Arc::new(bytes.clone());
-        for section in [Section::at(&source, 0, 1000), Section::from(bytes.clone())] {
+        let source: SharedSource = Arc::new(bytes.clone());
+        for section in [SectionContents::at(&source, 0, 1000), SectionContents::from(bytes.clone())] {
             let mut buffer = Vec::new();
-            let mut window = Window::new(&mut buffer, 100);
+            let mut window = SectionWindow::new(&mut buffer, 100);
             for (offset, want) in [
                 (0, 10),
                 (90, 10),
@@ -384,8 +389,8 @@ pub(crate) mod tests {
         bytes[block - 301] = 0;
         bytes[block + 5] = 0;
         bytes[2 * block] = 0;
-        let source: Source = Arc::new(bytes);
-        let section = Section::at(&source, 0, 3 * BLOCK);
+        let source: SharedSource = Arc::new(bytes);
+        let section = SectionContents::at(&source, 0, 3 * BLOCK);
         for (offset, expected) in [
             (block - 300, Some(305)),
             (block + 5, Some(0)),

@@ -1,10 +1,10 @@
 //! Entries that describe a function completely ("Packed unwind data").
 
-use super::codes::{LINK, NONE, Operation, Unusable};
+use super::codes::{LINK, NONE, Operation, UnusableReason};
 
 /// How a function treats its frame record and the return address (`CR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Record {
+enum FrameChain {
     /// No frame record, and the return address is not stored.
     None,
     /// No frame record; the return address is stored with the other registers.
@@ -17,13 +17,13 @@ enum Record {
 
 /// The fields of an entry's word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packed {
+pub(super) struct PackedUnwindData {
     /// How many instructions the function has.
     pub(super) len: u32,
     /// Whether it has a prologue and, at its end, an epilogue: other parts of functions have run theirs
     /// elsewhere.
     pub(super) has_prologue: bool,
-    record: Record,
+    record: FrameChain,
     /// How many of x19 to x28 are stored.
     registers: u8,
     /// How many of d8 to d15 are stored.
@@ -34,15 +34,15 @@ pub(super) struct Packed {
     frame: u32,
 }
 
-impl Packed {
+impl PackedUnwindData {
     /// The fields of a word whose two lowest bits are 1 or 2.
-    pub(super) fn new(word: u32) -> Result<Self, Unusable> {
+    pub(super) fn new(word: u32) -> Result<Self, UnusableReason> {
         let field = |low: u32, bits: u32| word >> low & ((1 << bits) - 1);
         let record = match field(21, 2) {
-            0 => Record::None,
-            1 => Record::ReturnAddress,
-            2 => Record::Signed,
-            _ => Record::Plain,
+            0 => FrameChain::None,
+            1 => FrameChain::ReturnAddress,
+            2 => FrameChain::Signed,
+            _ => FrameChain::Plain,
         };
         let registers = field(16, 4) as u8;
         if registers > 10 || field(0, 2) == 3 {
@@ -58,13 +58,13 @@ impl Packed {
     }
 
     fn has_record(self) -> bool {
-        matches!(self.record, Record::Signed | Record::Plain)
+        matches!(self.record, FrameChain::Signed | FrameChain::Plain)
     }
 
     /// The size of the stored general registers in bytes, including the return address if it is stored with
     /// them.
     fn general(self) -> u16 {
-        u16::from(self.registers + u8::from(self.record == Record::ReturnAddress)) * 8
+        u16::from(self.registers + u8::from(self.record == FrameChain::ReturnAddress)) * 8
     }
 
     /// The size of all stored registers in bytes, without the frame record.
@@ -74,7 +74,7 @@ impl Packed {
     }
 
     /// The operations of the prologue, the last one first, and an end ("Canonical prologs").
-    pub(super) fn prologue(self) -> Result<Vec<Operation>, Unusable> {
+    pub(super) fn prologue(self) -> Result<Vec<Operation>, UnusableReason> {
         let mut operations = self.locals()?;
         if self.has_record() {
             operations.insert(0, Operation::SetFrame(0));
@@ -85,14 +85,14 @@ impl Packed {
 
     /// The operations of the epilogue, in order. Unlike the prologue, it does not set the frame pointer, and
     /// does not touch the argument registers.
-    pub(super) fn epilogue(self) -> Result<Vec<Operation>, Unusable> {
+    pub(super) fn epilogue(self) -> Result<Vec<Operation>, UnusableReason> {
         let mut operations = self.locals()?;
         operations.extend(self.stores(false));
         Ok(operations)
     }
 
     /// Undoes the allocation of local variables, and the frame record at its bottom.
-    fn locals(self) -> Result<Vec<Operation>, Unusable> {
+    fn locals(self) -> Result<Vec<Operation>, UnusableReason> {
         let locals =
             self.frame.checked_sub(self.saved().into()).ok_or("its frame has no room for its registers")?;
         let mut operations = Vec::new();
@@ -115,7 +115,7 @@ impl Packed {
     /// Undoes the stores of registers. The first store allocates the bytes of all of them.
     fn stores(self, is_prologue: bool) -> Vec<Operation> {
         let mut stores: Vec<([u8; 2], u16)> = Vec::new();
-        let with_link = self.record == Record::ReturnAddress;
+        let with_link = self.record == FrameChain::ReturnAddress;
         for number in (0..self.registers).step_by(2) {
             let (first, is_last) = (19 + number, number + 1 == self.registers);
             let second = match (is_last, with_link) {
@@ -143,7 +143,7 @@ impl Packed {
         if let (Some(operation), Some(([first, second], _))) = (operations.first_mut(), stores.first()) {
             *operation = Operation::pushed_pair(*first, *second, self.saved());
         }
-        if self.record == Record::Signed {
+        if self.record == FrameChain::Signed {
             operations.insert(0, Operation::Nothing);
         }
         operations.reverse();
@@ -164,7 +164,7 @@ mod tests {
 
     #[track_caller]
     fn check(word: u32, prologue: &[Operation], epilogue: &[Operation]) {
-        let packed = Packed::new(word).unwrap();
+        let packed = PackedUnwindData::new(word).unwrap();
         assert_eq!((packed.len, packed.has_prologue), (64, true));
         assert_eq!(packed.prologue().unwrap(), prologue);
         assert_eq!(packed.epilogue().unwrap(), epilogue);
@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        assert!(Packed::new(word(0, 11, 0, 0, 96)).is_err());
-        assert!(Packed::new(word(0, 0, 0, 0, 0) | 3).is_err());
-        assert!(Packed::new(word(0, 10, 0, 0, 64)).unwrap().prologue().is_err());
+        assert!(PackedUnwindData::new(word(0, 11, 0, 0, 96)).is_err());
+        assert!(PackedUnwindData::new(word(0, 0, 0, 0, 0) | 3).is_err());
+        assert!(PackedUnwindData::new(word(0, 10, 0, 0, 64)).unwrap().prologue().is_err());
     }
 }

@@ -14,9 +14,9 @@ pub(super) type ThreadId = (String, String);
 /// An unparsed value of the document. A missing value is null.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Raw<'a>(#[serde(borrow)] Option<&'a RawValue>);
+pub(crate) struct UnparsedValue<'a>(#[serde(borrow)] Option<&'a RawValue>);
 
-impl<'a> Raw<'a> {
+impl<'a> UnparsedValue<'a> {
     /// The JSON text. Empty for null.
     pub(crate) fn json(self) -> &'a str {
         self.0.map_or("", RawValue::get)

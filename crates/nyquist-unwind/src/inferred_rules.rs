@@ -3,10 +3,10 @@
 
 use crate::code::{AllCode, CodeRange, UncoveredCode};
 use crate::rule::Rule;
-use crate::table::{Table, TableBuilder};
-use crate::x86_64::flow::{Flow, FrameState};
+use crate::rule_table::{RuleTable, TableBuilder};
+use crate::x86_64::flow::{CodeFlow, FrameState};
 use crate::x86_64::instructions;
-use nyquist_object::elf::Section;
+use nyquist_object::elf::ElfSection;
 use nyquist_object::{Architecture, ByteSource, Elf, RelativeAddress};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -33,14 +33,14 @@ const SYMBOLS: [(&str, bool); 2] = [(".symtab", true), (".dynsym", false)];
 /// The rules of a module's uncovered functions. They are only guesses, because the starts of functions are.
 /// So a step by such a rule should lead to a return address after a call.
 #[derive(Debug, Default)]
-pub(crate) struct Followed {
-    table: Table,
+pub(crate) struct InferredRules {
+    table: RuleTable,
     /// The instructions of the program's first function up to its first call, at relative addresses: it has
     /// no caller.
     first: Range<u32>,
 }
 
-impl Followed {
+impl InferredRules {
     /// Follows the uncovered functions of a file for 64-bit x86. Functions are found by symbols, in the file
     /// or its debug file. If there are few symbols, they are found by instructions that call functions or
     /// take their addresses.
@@ -57,10 +57,14 @@ impl Followed {
         let entry = elf.entry_point().and_then(|entry| relative(entry.0, base));
         let first = entry.and_then(|entry| to_first_call(uncovered, entry)).unwrap_or_default();
         if !(LEAST_CODE..=MOST_CODE).contains(&uncovered.size()) {
-            return Self { table: Table::default(), first };
+            return Self { table: RuleTable::default(), first };
         }
-        let mut starts =
-            Starts { code: uncovered, has_all: false, functions: BTreeSet::new(), local: BTreeSet::new() };
+        let mut starts = FunctionStarts {
+            code: uncovered,
+            has_all: false,
+            functions: BTreeSet::new(),
+            local: BTreeSet::new(),
+        };
         starts.add_symbols(elf, base);
         if let Some(debug) = debug {
             starts.add_symbols(debug, base);
@@ -86,7 +90,7 @@ impl Followed {
 }
 
 /// Where uncovered functions begin.
-struct Starts<'a> {
+struct FunctionStarts<'a> {
     code: &'a UncoveredCode,
     /// Whether all functions have symbols.
     has_all: bool,
@@ -95,11 +99,12 @@ struct Starts<'a> {
     local: BTreeSet<u32>,
 }
 
-impl Starts<'_> {
+impl FunctionStarts<'_> {
     /// Adds a file's symbols of functions.
     fn add_symbols<S: ByteSource>(&mut self, elf: &Elf<S>, base: u64) {
         for (name, has_all) in SYMBOLS {
-            let are_few = |section: &&Section| section.size / MOST_SYMBOLS as u64 <= self.code.size() as u64;
+            let are_few =
+                |section: &&ElfSection| section.size / MOST_SYMBOLS as u64 <= self.code.size() as u64;
             let section = elf.section(name).filter(are_few);
             if let Some(Ok(data)) = section.map(|section| elf.data(section)) {
                 data.chunks_exact(SYMBOL).for_each(|symbol| self.add_symbol(symbol, base));
@@ -127,7 +132,7 @@ impl Starts<'_> {
     /// Adds the addresses that covered code calls or takes.
     fn add_places(&mut self, code: &AllCode, covered: &[Range<u32>]) {
         for range in covered {
-            let places = Flow::places(code.of(range).unwrap_or_default());
+            let places = CodeFlow::places(code.of(range).unwrap_or_default());
             let places = places.filter_map(|to| at_offset(range.start, to));
             self.functions.extend(places.filter(|start| self.code.holds(*start)));
         }
@@ -140,12 +145,12 @@ struct CodeStretch<'a> {
     code: &'a [u8],
     has_all_symbols: bool,
     /// `None` until something leads to the part, which is rare.
-    flow: Option<Flow<'a>>,
+    flow: Option<CodeFlow<'a>>,
 }
 
 impl<'a> CodeStretch<'a> {
-    fn flow(&mut self) -> &mut Flow<'a> {
-        self.flow.get_or_insert_with(|| Flow::new(self.code, !self.has_all_symbols))
+    fn flow(&mut self) -> &mut CodeFlow<'a> {
+        self.flow.get_or_insert_with(|| CodeFlow::new(self.code, !self.has_all_symbols))
     }
 
     fn offset(&self, address: u32) -> usize {
@@ -156,7 +161,7 @@ impl<'a> CodeStretch<'a> {
     /// addresses.
     fn go_on(
         &mut self,
-        how: fn(&mut Flow<'a>) -> Vec<(i64, FrameState)>,
+        how: fn(&mut CodeFlow<'a>) -> Vec<(i64, FrameState)>,
     ) -> impl Iterator<Item = (u32, FrameState)> {
         let start = self.range.start;
         let outside = self.flow.as_mut().map(how).unwrap_or_default();
@@ -165,9 +170,9 @@ impl<'a> CodeStretch<'a> {
 }
 
 /// The stretches of uncovered code.
-struct Parts<'a>(Vec<CodeStretch<'a>>);
+struct CodeStretches<'a>(Vec<CodeStretch<'a>>);
 
-impl<'a> Parts<'a> {
+impl<'a> CodeStretches<'a> {
     /// The part that an address is in.
     fn at(&mut self, address: u32) -> Option<&mut CodeStretch<'a>> {
         let index = self.0.partition_point(|part| part.range.end <= address);
@@ -183,7 +188,7 @@ impl<'a> Parts<'a> {
                     part.flow().add(offset, state);
                 }
             }
-            places.extend(self.0.iter_mut().flat_map(|part| part.go_on(Flow::follow)));
+            places.extend(self.0.iter_mut().flat_map(|part| part.go_on(CodeFlow::follow)));
             if places.is_empty() {
                 return;
             }
@@ -192,9 +197,9 @@ impl<'a> Parts<'a> {
 }
 
 /// Follows all functions that begin at these places, and all code that they lead to.
-fn follow_all(starts: &Starts<'_>) -> Table {
+fn follow_all(starts: &FunctionStarts<'_>) -> RuleTable {
     let part = |(range, code)| CodeStretch { range, code, has_all_symbols: starts.has_all, flow: None };
-    let mut parts = Parts(starts.code.parts().map(part).collect());
+    let mut parts = CodeStretches(starts.code.parts().map(part).collect());
     for start in starts.functions.iter().chain(&starts.local) {
         if let Some(part) = parts.at(*start) {
             let offset = part.offset(*start);
@@ -206,7 +211,7 @@ fn follow_all(starts: &Starts<'_>) -> Table {
         flow.add_rest();
     }
     parts.follow(Vec::new());
-    let places = parts.0.iter_mut().flat_map(|part| part.go_on(Flow::follow_tables)).collect();
+    let places = parts.0.iter_mut().flat_map(|part| part.go_on(CodeFlow::follow_tables)).collect();
     parts.follow(places);
     let mut builder = TableBuilder::new(starts.functions.len() * 8, starts.code.size());
     for CodeStretch { range, flow, .. } in parts.0 {
@@ -247,7 +252,7 @@ mod tests {
     /// The rules that begin in code whose functions begin at these places.
     fn check(code: &[&[u8]], has_all: bool, starts: &[u32], expected: &[(u32, Option<i64>)]) {
         let code = UncoveredCode::all(code.concat());
-        let starts = Starts {
+        let starts = FunctionStarts {
             code: &code,
             has_all,
             functions: starts.iter().copied().collect(),
@@ -285,7 +290,8 @@ mod tests {
         // push rbx; je 8; pop rbx; ret; 8: call 0, which has no end; 13: a function that nothing leads to
         let bytes = [0x53, 0x0f, 0x84, 1, 0, 0, 0, 0x5b, 0xe8, 0xf3, 0xff, 0xff, 0xff, 0x55, 0xc3].to_vec();
         let code = UncoveredCode::all(bytes);
-        let starts = Starts { code: &code, has_all: true, functions: [0].into(), local: [8, 13].into() };
+        let starts =
+            FunctionStarts { code: &code, has_all: true, functions: [0].into(), local: [8, 13].into() };
         let table = follow_all(&starts);
         assert_eq!([8, 13, 14].map(|at| table.rule(RelativeAddress(at)).operand()), [16, 8, 16]);
     }
@@ -297,7 +303,8 @@ mod tests {
             (bytes.repeat(3), CodeRange { range: 0..24, offset: nyquist_object::FileOffset(0) });
         let covered = 8..16;
         let code = UncoveredCode::read_source(&file, &[code], std::slice::from_ref(&covered));
-        let starts = Starts { code: &code, has_all: true, functions: [0].into(), local: BTreeSet::new() };
+        let starts =
+            FunctionStarts { code: &code, has_all: true, functions: [0].into(), local: BTreeSet::new() };
         let table = follow_all(&starts);
         assert_eq!([1, 17].map(|at| table.rule(RelativeAddress(at)).operand()), [16, 16]);
     }
@@ -310,7 +317,7 @@ mod tests {
         assert_eq!(to_first_call(&code, 0), Some(0..10));
         assert_eq!(to_first_call(&code, 10), None, "nothing is called");
         assert_eq!(to_first_call(&code, 11), None);
-        let followed = Followed { table: Table::default(), first: 0..10 };
-        assert_eq!([9, 10].map(|at| followed.rule(RelativeAddress(at))), [Rule::END, Rule::UNCOVERED]);
+        let inferred = InferredRules { table: RuleTable::default(), first: 0..10 };
+        assert_eq!([9, 10].map(|at| inferred.rule(RelativeAddress(at))), [Rule::END, Rule::UNCOVERED]);
     }
 }
