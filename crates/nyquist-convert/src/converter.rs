@@ -3,8 +3,8 @@
 use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::build::seen_addresses::AddressSender;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
-use crate::event_selection::EventSelection;
-use crate::filter::Filter;
+use crate::selection::event_selection::EventSelection;
+use crate::selection::process_filter::ProcessFilter;
 use crate::modules::lib_source::LibSource;
 use crate::modules::recorded_files::{Files, RecordedFiles};
 use crate::modules::store::ModuleStore;
@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::order::Order;
 use crate::pipeline::Pipeline;
 use crate::recycler::SampleRecycler;
-use crate::selection::Selection;
+use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
 use crate::statistics::Statistics;
 use crate::unwind::active_completion::StackCopyFeedback;
@@ -39,7 +39,7 @@ impl Converter {
     }
 
     /// Keeps only the samples that pass a filter, of those that are pushed later.
-    pub fn keep_only(&mut self, filter: Filter) {
+    pub fn keep_only(&mut self, filter: ProcessFilter) {
         self.pipeline.wanted.filter = filter;
     }
 
@@ -93,7 +93,7 @@ impl Converter {
 
     /// Converts only the samples that are wanted.
     #[must_use]
-    pub fn with_selection(mut self, selection: Selection) -> Self {
+    pub fn with_selection(mut self, selection: SampleSelection) -> Self {
         self.pipeline.wanted.selection = selection;
         self
     }
@@ -109,8 +109,8 @@ impl Converter {
     pub(crate) fn converts_most(&self) -> bool {
         let EventSelection { selection, filter, .. } = &self.pipeline.wanted;
         let shape = &self.pipeline.sink.shape;
-        *selection == Selection::default()
-            && matches!(filter, Filter::All | Filter::FromExec(_))
+        *selection == SampleSelection::default()
+            && matches!(filter, ProcessFilter::All | ProcessFilter::FromExec(_))
             && !shape.main_threads_only
             && !shape.switch_markers
     }

@@ -502,7 +502,7 @@ fn without_main_thread_the_first_row_stands_in() {
 
 #[test]
 fn only_samples_that_are_wanted_are_converted() {
-    let check = |selection: Selection, expected: &[&str]| {
+    let check = |selection: SampleSelection, expected: &[&str]| {
         let mut converter = converter(true).with_selection(selection);
         let name = |pid, tid, name: &str| EventKind::Name {
             pid: Pid(pid),
@@ -518,15 +518,15 @@ fn only_samples_that_are_wanted_are_converted() {
         converter.push(Event { cpu: Some(4), ..at(3, sample(3, 3, None, &[3])) });
         assert_eq!(folded(&converter.finish().profile), expected);
     };
-    check(Selection::default(), &["0x1 1", "0x2 1", "0x3 1"]);
-    check(Selection { pids: vec![Pid(1)], ..Selection::default() }, &["0x1 1", "0x2 1"]);
-    check(Selection { tids: vec![Tid(2), Tid(3)], ..Selection::default() }, &["0x2 1", "0x3 1"]);
-    check(Selection { cpus: vec![4], ..Selection::default() }, &["0x3 1"]);
-    check(Selection { names: vec!["worker".into()], ..Selection::default() }, &["0x2 1"]);
-    check(Selection { names: vec!["server".into()], ..Selection::default() }, &["0x1 1", "0x2 1"]);
+    check(SampleSelection::default(), &["0x1 1", "0x2 1", "0x3 1"]);
+    check(SampleSelection { pids: vec![Pid(1)], ..SampleSelection::default() }, &["0x1 1", "0x2 1"]);
+    check(SampleSelection { tids: vec![Tid(2), Tid(3)], ..SampleSelection::default() }, &["0x2 1", "0x3 1"]);
+    check(SampleSelection { cpus: vec![4], ..SampleSelection::default() }, &["0x3 1"]);
+    check(SampleSelection { names: vec!["worker".into()], ..SampleSelection::default() }, &["0x2 1"]);
+    check(SampleSelection { names: vec!["server".into()], ..SampleSelection::default() }, &["0x1 1", "0x2 1"]);
     let time = Some(2 * MS..3 * MS);
-    check(Selection { time, ..Selection::default() }, &["0x2 1"]);
-    check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
+    check(SampleSelection { time, ..SampleSelection::default() }, &["0x2 1"]);
+    check(SampleSelection { pids: vec![Pid(1)], cpus: vec![4], ..SampleSelection::default() }, &[]);
 }
 
 pub(crate) fn exec(time: u64, pid: u32, name: &str) -> Event {
@@ -540,7 +540,7 @@ pub(crate) fn born(time: u64, pid: u32, parent: u32) -> Event {
 }
 
 /// The samples that a filter keeps, each by its address.
-pub(crate) fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
+pub(crate) fn kept(filter: ProcessFilter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
     let mut converter = converter(true);
     converter.keep_only(filter);
     for event in events {
@@ -551,7 +551,7 @@ pub(crate) fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> V
 
 #[test]
 fn an_idle_cpu_is_nobodys_doing() {
-    assert_eq!(kept(Filter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
+    assert_eq!(kept(ProcessFilter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
 }
 
 #[test]
@@ -562,7 +562,7 @@ fn what_runs_before_exec_is_not_the_commands() {
         exec(2, 7, "x"),
         at(3, sample(7, 7, None, &[3])),
     ];
-    assert_eq!(kept(Filter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
+    assert_eq!(kept(ProcessFilter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
 }
 
 #[test]
@@ -580,7 +580,7 @@ fn a_family_is_what_descends_from_a_process() {
         exec(8, 7, "another"),
         at(9, sample(7, 7, None, &[11])),
     ];
-    assert_eq!(kept(Filter::Family([Pid(7)].into()), events), ["0x7 1", "0x9 1"]);
+    assert_eq!(kept(ProcessFilter::Family([Pid(7)].into()), events), ["0x7 1", "0x9 1"]);
 }
 
 #[test]
@@ -591,7 +591,7 @@ fn processes_are_kept_by_their_names_at_the_time() {
         exec(3, 7, "ld"),
         at(4, sample(7, 7, None, &[2])),
     ];
-    let filter = Filter::Named(vec![crate::NamePattern::new("cc1*")]);
+    let filter = ProcessFilter::Named(vec![crate::NamePattern::new("cc1*")]);
     assert_eq!(kept(filter, events), ["0x1 1"]);
 }
 

@@ -8,7 +8,7 @@ use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;
 use crate::options::Options;
-use crate::selection::Selection;
+use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
 use nyquist_etw::PointerSize;
 use nyquist_etw::file::{FileError, FileReader};
@@ -24,7 +24,7 @@ pub struct EtwOptions {
     /// Finds images and their debug information.
     pub finder: Finder,
     /// Which samples are wanted.
-    pub selection: Selection,
+    pub selection: SampleSelection,
     /// The title of the profile.
     pub name: String,
     /// Which threads the profile has.

@@ -20,7 +20,7 @@ use crate::decode::perf::{
     user_part,
 };
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
-use crate::filter::Filter;
+use crate::selection::process_filter::ProcessFilter;
 use crate::jit::aux_files::AuxFiles;
 
 /// The events of our own recording that have taken over from its first event.
@@ -328,7 +328,7 @@ impl Import {
         let sender = self.options.sender.take();
         let mut converter =
             describe::new_converter(reader, &self.options, &self.events, first).with_address_sender(sender);
-        converter.keep_only(Filter::from_words(&reader.features().wanted));
+        converter.keep_only(ProcessFilter::from_words(&reader.features().wanted));
         let walks_early = self.walks_early(&converter);
         Conversion::start(converter, walks_early)
     }

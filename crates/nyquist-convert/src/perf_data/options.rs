@@ -10,7 +10,7 @@ use nyquist_symbols::Finder;
 use super::choose::EventUse;
 use crate::build::seen_addresses::AddressSender;
 use crate::converter::ConversionResult;
-use crate::selection::Selection;
+use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
 
 /// How to convert a recording.
@@ -19,7 +19,7 @@ pub struct ImportOptions {
     /// Finds binaries.
     pub finder: Finder,
     /// Which samples are wanted.
-    pub selection: Selection,
+    pub selection: SampleSelection,
     /// The names of the wanted events. Without names, the first clock or cycle counter is used, and events of
     /// waiting.
     pub events: Vec<String>,

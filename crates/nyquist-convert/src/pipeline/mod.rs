@@ -19,7 +19,7 @@ use crate::account::wait_functions::WaitFunctions;
 use crate::build::seen_addresses::AddressSender;
 use crate::build::sink::ProfileSink;
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
-use crate::event_selection::EventSelection;
+use crate::selection::event_selection::EventSelection;
 use crate::modules::lib_source::LibSource;
 use crate::options::Options;
 use crate::processes::state::ProcessState;

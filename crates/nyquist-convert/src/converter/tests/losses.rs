@@ -117,8 +117,8 @@ fn losses_summed_at_the_end_are_counted_once() {
 #[test]
 fn unwanted_losses_are_counted_and_not_shown() {
     for selection in [
-        Selection { cpus: vec![4], ..Selection::default() },
-        Selection { time: Some(0..2 * MS), ..Selection::default() },
+        SampleSelection { cpus: vec![4], ..SampleSelection::default() },
+        SampleSelection { time: Some(0..2 * MS), ..SampleSelection::default() },
     ] {
         let mut converter = converter(true).with_selection(selection);
         converter.push(on(4, at(1, sample(1, 1, None, &[1]))));
@@ -217,7 +217,7 @@ fn leftover_cpu_time_is_not_sampled_after_losses() {
     // Unwanted threads are included.
     let main_threads = Shape { main_threads_only: true, ..Shape::default() };
     check(all().shaped(main_threads), true, 9, &["0x1 1"]);
-    let of_first = Selection { tids: vec![Tid(1)], ..Selection::default() };
+    let of_first = SampleSelection { tids: vec![Tid(1)], ..SampleSelection::default() };
     check(all().with_selection(of_first), true, 9, &["0x1 1"]);
 }
 

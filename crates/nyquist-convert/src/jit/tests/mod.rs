@@ -4,7 +4,7 @@ pub(crate) mod test_dump;
 
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
-use crate::filter::Filter;
+use crate::selection::process_filter::ProcessFilter;
 use crate::jit::tests::test_dump::TestDump;
 use crate::options::Options;
 use crate::shape::Shape;
@@ -139,7 +139,7 @@ fn functions_read_before_their_exec_are_markers() {
     let dump = TestDump::new(0);
     dump.load(5, 0x7000_0000, 16, 1, "first");
     let mut converter = converter().shaped(Shape { jit_markers: true, ..Shape::default() });
-    converter.keep_only(Filter::FromExec(Pid(own)));
+    converter.keep_only(ProcessFilter::FromExec(Pid(own)));
     let name = EventKind::Name { pid: Pid(own), tid: Tid(own), name: "app".to_owned(), exec: true };
     converter.push(event(2, name));
     converter.push(event(3, EventKind::Map(dump.mapping(Pid(own)))));

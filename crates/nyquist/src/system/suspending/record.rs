@@ -16,7 +16,7 @@ use crate::system::drive::drive;
 use crate::system::recorder::backend::{Backend, OpenError, Outcome, Summary};
 use crate::system::recorder::launch::{self, LaunchError, SuspendedChild};
 use crate::system::recorder::{Command, Target, now};
-use nyquist_convert::{Converter, Filter, NamePattern, Options, Shape};
+use nyquist_convert::{Converter, ProcessFilter, NamePattern, Options, Shape};
 use nyquist_profile::ExtraInfo;
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ impl Recorder<'_> {
             .limiting_side_files(memory::side_files(args.presentation.symbols.max_memory));
         if args.target.all_cpus && !args.target.name.is_empty() {
             let names = args.target.name.iter().map(|name| NamePattern::new(name));
-            converter.keep_only(Filter::Named(names.collect()));
+            converter.keep_only(ProcessFilter::Named(names.collect()));
         }
         converter
     }

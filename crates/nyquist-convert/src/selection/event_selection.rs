@@ -1,15 +1,15 @@
-//! Which events are wanted in the profile, by the source's filter and by the converter's selection.
+//! Which events are wanted in the profile, by the source's filter and by the user's selection.
 
+use super::process_filter::ProcessFilter;
+use super::sample_selection::SampleSelection;
 use crate::event::{Pid, Tid, Timestamp};
-use crate::filter::Filter;
 use crate::processes::tracker::Tracker;
-use crate::selection::Selection;
 
 /// Which events are wanted.
 #[derive(Debug)]
 pub(crate) struct EventSelection {
-    pub(crate) filter: Filter,
-    pub(crate) selection: Selection,
+    pub(crate) filter: ProcessFilter,
+    pub(crate) selection: SampleSelection,
     /// The profile's zero.
     start: Timestamp,
 }
@@ -17,17 +17,17 @@ pub(crate) struct EventSelection {
 impl EventSelection {
     /// All events, in a profile with this zero.
     pub(crate) fn all(start: Timestamp) -> Self {
-        Self { filter: Filter::All, selection: Selection::default(), start }
+        Self { filter: ProcessFilter::All, selection: SampleSelection::default(), start }
     }
 
     /// Whether samples of a process are wanted. Process number 0 is that of idle CPUs.
     pub(crate) fn is_kept(&self, pid: Pid, now: Timestamp, tracker: &mut Tracker) -> bool {
         pid.0 != 0
             && match &self.filter {
-                Filter::All => true,
-                Filter::FromExec(waiting) => *waiting != pid,
-                Filter::Family(_) => tracker.process(pid, now).in_family,
-                Filter::Named(names) => {
+                ProcessFilter::All => true,
+                ProcessFilter::FromExec(waiting) => *waiting != pid,
+                ProcessFilter::Family(_) => tracker.process(pid, now).in_family,
+                ProcessFilter::Named(names) => {
                     let process = tracker.process(pid, now);
                     let main = process.threads.get(&Tid(pid.0)).map(|thread| &thread.name);
                     let mut names_of = [Some(&process.name), main].into_iter().flatten();
@@ -39,8 +39,8 @@ impl EventSelection {
     /// Notes that a process has a name, by `exec` or from its discovery.
     pub(crate) fn note_name(&mut self, pid: Pid, exec: bool, now: Timestamp, tracker: &mut Tracker) {
         match &mut self.filter {
-            Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
-            Filter::Family(pids) => {
+            ProcessFilter::FromExec(waiting) if exec && *waiting == pid => self.filter = ProcessFilter::All,
+            ProcessFilter::Family(pids) => {
                 // The number is removed, because a later process with it is another one.
                 let is_asked_for = pids.remove(&pid);
                 tracker.process(pid, now).in_family |= is_asked_for;
@@ -71,6 +71,6 @@ impl EventSelection {
 
     /// Whether all events are wanted.
     pub(crate) fn is_all(&self) -> bool {
-        self.filter == Filter::All && self.selection == Selection::default()
+        self.filter == ProcessFilter::All && self.selection == SampleSelection::default()
     }
 }
