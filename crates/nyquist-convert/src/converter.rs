@@ -3,24 +3,18 @@
 use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::build::seen_addresses::AddressSender;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
-use crate::selection::event_selection::EventSelection;
-use crate::selection::process_filter::ProcessFilter;
 use crate::modules::lib_source::LibSource;
-use crate::modules::recorded_files::{Files, RecordedFiles};
 use crate::modules::store::ModuleStore;
 use crate::options::Options;
 use crate::order::Order;
 use crate::pipeline::Pipeline;
 use crate::recycler::SampleRecycler;
-use crate::selection::sample_selection::SampleSelection;
-use crate::shape::Shape;
+use crate::selection::process_filter::ProcessFilter;
 use crate::statistics::Statistics;
 use crate::unwind::active_completion::StackCopyFeedback;
 use nyquist_object::BuildId;
-use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
-use nyquist_symbols::KernelSymbols;
 
 /// Turns events into a profile, incrementally: [`push`](Self::push) adds events, and
 /// [`advance`](Self::advance) states how far they are complete. [`snapshot`](Self::snapshot) returns the
@@ -35,84 +29,23 @@ pub struct Converter {
 impl Converter {
     /// A converter without events.
     pub fn new(options: Options) -> Self {
-        Self { order: Order::default(), pipeline: Pipeline::new(options), sender: None }
+        Self::with_recycler(options, PlacedFiles::default(), None)
     }
 
-    /// Keeps only the samples that pass a filter, of those that are pushed later.
+    /// A converter of a file that other threads read. Stack copies that they have walked are read again from
+    /// `copies_in` if more is known at their turn. Converted samples are returned by `recycler`.
+    pub(crate) fn of_file(options: Options, copies_in: PlacedFiles, recycler: SampleRecycler) -> Self {
+        Self::with_recycler(options, copies_in, Some(recycler))
+    }
+
+    fn with_recycler(mut options: Options, copies_in: PlacedFiles, recycler: Option<SampleRecycler>) -> Self {
+        let sender = options.address_sender.take();
+        Self { order: Order::default(), pipeline: Pipeline::new(options, copies_in, recycler), sender }
+    }
+
+    /// Keeps only the samples that pass a filter, of those that are converted later.
     pub fn keep_only(&mut self, filter: ProcessFilter) {
-        self.pipeline.wanted.filter = filter;
-    }
-
-    /// Changes the shape of the profile from one thread for each thread. To be called before any event is
-    /// pushed.
-    #[must_use]
-    pub fn shaped(mut self, shape: Shape) -> Self {
-        self.pipeline.processes.program_arguments.count = shape.program_arguments;
-        self.pipeline.sink.shape = shape;
-        self
-    }
-
-    /// Removes each jitdump from its folder when it has been opened. To be called before anything is pushed.
-    #[must_use]
-    pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
-        self.pipeline.processes.dumps.unlink = unlink;
-        self
-    }
-
-    /// Names the rows of processes of one name by the words in which their command lines differ. The command
-    /// lines are read while the processes live. To be called before anything is pushed.
-    #[must_use]
-    pub fn with_distinctive_words(mut self) -> Self {
-        self.pipeline.processes.program_arguments.wants_distinctive_words = true;
-        self
-    }
-
-    /// Looks for mapped files as those of a recording that is read later, and not in living processes. To be
-    /// called before the first event.
-    #[must_use]
-    pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.pipeline.processes.modules.set_files(Files::Recorded(Box::new(files)));
-        self
-    }
-
-    /// Limits the memory for names in perf maps and jitdumps. Code beyond the limit has no names, and a
-    /// message reports this.
-    #[must_use]
-    pub fn limiting_side_files(mut self, budget: Budget) -> Self {
-        self.pipeline.processes.modules.limit(budget);
-        self
-    }
-
-    /// Finds what threads wait for by the functions of the kernel that they wait in
-    /// ([`EventKind::SwitchStack`]). These are the symbols of the kernel that is recorded.
-    #[must_use]
-    pub fn with_kernel_symbols(mut self, symbols: KernelSymbols) -> Self {
-        self.pipeline.know_kernel(symbols);
-        self
-    }
-
-    /// Converts only the samples that are wanted.
-    #[must_use]
-    pub fn with_selection(mut self, selection: SampleSelection) -> Self {
-        self.pipeline.wanted.selection = selection;
-        self
-    }
-
-    /// Sends each address when it first occurs, so that its name can be looked up meanwhile.
-    #[must_use]
-    pub fn with_address_sender(self, sender: Option<AddressSender>) -> Self {
-        Self { sender, ..self }
-    }
-
-    /// Whether most samples with copied stacks are converted, and threads appear only in events that other
-    /// trackers can follow.
-    pub(crate) fn converts_most(&self) -> bool {
-        let EventSelection { selection, filter, .. } = &self.pipeline.wanted;
-        let shape = &self.pipeline.sink.shape;
-        *selection == SampleSelection::default()
-            && matches!(filter, ProcessFilter::All | ProcessFilter::FromExec(_))
-            && !shape.main_threads_only
-            && !shape.switch_markers
+        self.pipeline.wanted.keep_only(filter);
     }
 
     /// Adds an event.
@@ -131,20 +64,6 @@ impl Converter {
         if mapping.pid.is_some() {
             self.pipeline.processes.modules.prepare(mapping);
         }
-    }
-
-    /// Reads stack copies again from these files if they were walked ahead of their turn, and more is known
-    /// by now.
-    #[must_use]
-    pub(crate) fn with_copies_in(mut self, files: PlacedFiles) -> Self {
-        self.pipeline.walker.copies_in = files;
-        self
-    }
-
-    /// Returns samples to their source when they are converted.
-    pub(crate) fn with_sample_recycler(mut self, recycler: SampleRecycler) -> Self {
-        self.pipeline.recycler = Some(recycler);
-        self
     }
 
     /// The build ids of the files that were mapped and opened so far, by their paths. Paths that several

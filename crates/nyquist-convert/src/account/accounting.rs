@@ -6,11 +6,11 @@ use super::on_cpu::OnCpu;
 use super::share::{Activity, Share};
 use super::wait_functions::WaitFunctions;
 use crate::event::{Sample, SampleState, Tid, Timestamp};
-use crate::options::Options;
 use crate::processes::process::Process;
 use crate::processes::remainder::{CpuTimeRemainder, ProgramRemainders};
 use crate::processes::thread::{Thread, UsedCpuTime};
 use crate::statistics::Statistics;
+use nyquist_symbols::KernelSymbols;
 
 /// The time of threads, and of the recording, that samples stand for.
 #[derive(Debug)]
@@ -29,16 +29,17 @@ pub(crate) struct Accounting {
 }
 
 impl Accounting {
-    /// The accounting of a recording that has no events yet.
-    pub(crate) fn new(options: &Options) -> Self {
+    /// The accounting of a recording that has no events yet. Samples of weight 1 stand for `interval`
+    /// nanoseconds. The reasons of waits are found by the functions of this kernel.
+    pub(crate) fn new(interval: u64, kernel_permitted: bool, kernel: Option<KernelSymbols>) -> Self {
         Self {
-            interval: options.interval(),
-            kernel_permitted: options.kernel_permitted,
+            interval,
+            kernel_permitted,
             statistics: Statistics::default(),
             losses: Losses::default(),
             remainders: ProgramRemainders::default(),
             off_cpu: OffCpuIntervals::default(),
-            wait_functions: WaitFunctions::default(),
+            wait_functions: WaitFunctions::new(kernel),
             on_cpu: OnCpu::default(),
         }
     }

@@ -14,7 +14,6 @@ use crate::build::seen_addresses::AddressSender;
 use crate::event::{Pid, Tid, Timestamp};
 use crate::modules::lib_source::LibSource;
 use crate::modules::store::ModuleStore;
-use crate::options::Options;
 use crate::processes::state::ProcessState;
 use crate::shape::Shape;
 use nyquist_profile::{CategoryColor, LibId, Meta, ProfileBuilder, Sample, StackId, ThreadIndex, well_known};
@@ -41,14 +40,14 @@ pub(crate) struct ProfileSink {
 }
 
 impl ProfileSink {
-    /// An empty profile.
-    pub(crate) fn new(options: Options) -> Self {
-        let (start, interval) = (options.start, options.interval());
-        let mut builder = ProfileBuilder::new(options.meta);
+    /// An empty profile of this shape, with this zero. A sample of weight 1 stands for `interval`
+    /// nanoseconds.
+    pub(crate) fn new(meta: Meta, shape: Shape, (start, interval): (Timestamp, u64)) -> Self {
+        let mut builder = ProfileBuilder::new(meta);
         Self {
             stacks: StackTable::new(&mut builder),
             builder,
-            shape: Shape::default(),
+            shape,
             markers: Markers::default(),
             counters: Counters::default(),
             pool: RowPool::default(),

@@ -114,11 +114,13 @@ fn converter(options: EtwOptions, meta: Meta, start: Timestamp) -> Converter {
         // Files at the paths of images are compared with what the trace states of them.
         aux: AuxFiles { folders: Vec::new(), made_here: cfg!(windows), owner: None },
     };
-    Converter::new(Options { start, kernel_permitted: true, meta })
-        .with_recorded_files(files)
-        .with_selection(options.selection)
-        .shaped(options.shape)
-        .with_address_sender(options.sender)
+    Converter::new(Options {
+        shape: options.shape,
+        selection: options.selection,
+        recorded_files: Some(files),
+        address_sender: options.sender,
+        ..Options::new(start, meta)
+    })
 }
 
 fn meta(

@@ -107,7 +107,7 @@ mod tests {
     use crate::options::Options;
 
     fn converting() -> Converting {
-        let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };
+        let options = Options::new(Timestamp(0), Meta::default());
         Converting::new(Converter::new(options))
     }
 

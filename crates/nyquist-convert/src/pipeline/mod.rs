@@ -15,19 +15,21 @@ use crate::account::accounting::Accounting;
 use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::account::off_cpu::Cause;
 use crate::account::switch_reason::SwitchReason;
-use crate::account::wait_functions::WaitFunctions;
 use crate::build::seen_addresses::AddressSender;
 use crate::build::sink::ProfileSink;
 use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
-use crate::selection::event_selection::EventSelection;
+use crate::jit::dumps::JitDumps;
 use crate::modules::lib_source::LibSource;
+use crate::modules::store::ModuleStore;
 use crate::options::Options;
+use crate::processes::program_arguments::ProgramArguments;
 use crate::processes::state::ProcessState;
 use crate::recycler::SampleRecycler;
+use crate::selection::event_selection::EventSelection;
 use crate::statistics::Statistics;
 use crate::unwind::stack_walker::StackWalker;
+use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, ProfileBuilder};
-use nyquist_symbols::KernelSymbols;
 
 /// The stages after the order stage.
 #[derive(Debug)]
@@ -39,32 +41,31 @@ pub(crate) struct Pipeline {
     pub(crate) occurrences: OccurrenceCounts,
     pub(crate) sink: ProfileSink,
     /// The recycler of converted samples, if their source reuses them.
-    pub(crate) recycler: Option<SampleRecycler>,
+    recycler: Option<SampleRecycler>,
     /// The profile's zero.
     start: Timestamp,
     last_time: Timestamp,
 }
 
 impl Pipeline {
-    /// A pipeline without events.
-    pub(crate) fn new(options: Options) -> Self {
-        let start = options.start;
+    /// A pipeline without events. Stack copies that were walked ahead of their turn are read again from
+    /// `copies_in`.
+    pub(crate) fn new(options: Options, copies_in: PlacedFiles, recycler: Option<SampleRecycler>) -> Self {
+        let (start, interval, shape) = (options.start, options.interval(), options.shape);
+        let modules = ModuleStore::new(options.recorded_files, options.side_files);
+        let dumps = JitDumps::new(options.unlink_jitdumps);
+        let arguments = ProgramArguments::new(shape.program_arguments, options.distinctive_words);
         Self {
-            processes: ProcessState::default(),
-            wanted: EventSelection::all(start),
-            walker: StackWalker::new(options.interval()),
-            account: Accounting::new(&options),
+            processes: ProcessState::new(modules, dumps, arguments),
+            wanted: EventSelection::new(options.filter, options.selection, start),
+            walker: StackWalker::new(interval, copies_in),
+            account: Accounting::new(interval, options.kernel_permitted, options.kernel_symbols),
             occurrences: OccurrenceCounts::default(),
-            sink: ProfileSink::new(options),
-            recycler: None,
+            sink: ProfileSink::new(options.meta, shape, (start, interval)),
+            recycler,
             start,
             last_time: start,
         }
-    }
-
-    /// Finds the reasons of waits by the functions of this kernel.
-    pub(crate) fn know_kernel(&mut self, symbols: KernelSymbols) {
-        self.account.wait_functions = WaitFunctions::new(symbols);
     }
 
     /// Notes that nothing has happened between the last event and `time`.

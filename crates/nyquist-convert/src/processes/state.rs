@@ -14,7 +14,7 @@ use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
 
 /// The state of processes, and of the files and the generated code that are mapped in them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ProcessState {
     pub(crate) tracker: Tracker,
     pub(crate) modules: ModuleStore,
@@ -27,6 +27,19 @@ pub(crate) struct ProcessState {
 }
 
 impl ProcessState {
+    /// No processes. What is mapped in them becomes part of these modules and jitdumps, and their programs'
+    /// arguments are read by `program_arguments`.
+    pub(crate) fn new(modules: ModuleStore, dumps: JitDumps, program_arguments: ProgramArguments) -> Self {
+        Self {
+            tracker: Tracker::default(),
+            modules,
+            dumps,
+            program_arguments,
+            users: FxHashMap::default(),
+            last_exits: FxHashMap::default(),
+        }
+    }
+
     /// A process, which begins now if it was not known.
     pub(crate) fn process(&mut self, pid: Pid, now: Timestamp) -> &mut Process {
         self.tracker.process(pid, now)

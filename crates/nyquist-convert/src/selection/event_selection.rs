@@ -8,16 +8,21 @@ use crate::processes::tracker::Tracker;
 /// Which events are wanted.
 #[derive(Debug)]
 pub(crate) struct EventSelection {
-    pub(crate) filter: ProcessFilter,
+    filter: ProcessFilter,
     pub(crate) selection: SampleSelection,
     /// The profile's zero.
     start: Timestamp,
 }
 
 impl EventSelection {
-    /// All events, in a profile with this zero.
-    pub(crate) fn all(start: Timestamp) -> Self {
-        Self { filter: ProcessFilter::All, selection: SampleSelection::default(), start }
+    /// The events that a filter and a selection leave, in a profile with this zero.
+    pub(crate) fn new(filter: ProcessFilter, selection: SampleSelection, start: Timestamp) -> Self {
+        Self { filter, selection, start }
+    }
+
+    /// Keeps only the samples that pass a filter from now on.
+    pub(crate) fn keep_only(&mut self, filter: ProcessFilter) {
+        self.filter = filter;
     }
 
     /// Whether samples of a process are wanted. Process number 0 is that of idle CPUs.

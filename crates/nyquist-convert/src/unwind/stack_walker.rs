@@ -22,7 +22,7 @@ pub(crate) struct StackWalker {
     /// Completes stacks beyond the ends of their copies.
     completion: ActiveCompletion,
     /// The files from which stack copies are read again if they were walked ahead of their turn.
-    pub(crate) copies_in: PlacedFiles,
+    copies_in: PlacedFiles,
     /// The frames of the current sample, innermost first. Kept to reuse its memory.
     frames: Vec<FrameAddress>,
     /// The most of these frames that the stack copy contains. The others were read from the running program.
@@ -34,12 +34,13 @@ pub(crate) struct StackWalker {
 }
 
 impl StackWalker {
-    /// A walker for a recording with this interval between samples, in nanoseconds.
-    pub(crate) fn new(interval: u64) -> Self {
+    /// A walker for a recording with this interval between samples, in nanoseconds. Stack copies that were
+    /// walked ahead of their turn are read again from these files if more is known by now.
+    pub(crate) fn new(interval: u64, copies_in: PlacedFiles) -> Self {
         Self {
             unwinder: Unwinder::new(),
             completion: ActiveCompletion::with_interval(interval),
-            copies_in: PlacedFiles::default(),
+            copies_in,
             frames: Vec::new(),
             found_in_copy: 0,
             walked_again: 0,

@@ -43,8 +43,7 @@ fn markers(profile: &Profile) -> Vec<String> {
 }
 
 fn finished(filter: ProcessFilter, events: impl IntoIterator<Item = EventKind>) -> ConversionResult {
-    let mut converter = converter(true);
-    converter.keep_only(filter);
+    let mut converter = Converter::new(Options { filter, ..options() });
     converter.push(at(0, name(1, 1, "app", true)));
     for (time, event) in (1..).zip(events) {
         converter.push(at(time, event));
