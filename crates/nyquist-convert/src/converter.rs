@@ -1,8 +1,8 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
-use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::build::seen_addresses::AddressSender;
-use crate::event::{Event, EventKind, Mapping, Timestamp};
+use crate::conversion_result::ConversionResult;
+use crate::event::{Event, Mapping, Timestamp};
 use crate::modules::lib_source::LibSource;
 use crate::modules::store::ModuleStore;
 use crate::options::Options;
@@ -14,7 +14,7 @@ use crate::statistics::Statistics;
 use crate::unwind::active_completion::StackCopyFeedback;
 use nyquist_object::BuildId;
 use nyquist_perf::file::PlacedFiles;
-use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
+use nyquist_profile::{LibId, Profile};
 
 /// Turns events into a profile, incrementally: [`push`](Self::push) adds events, and
 /// [`advance`](Self::advance) states how far they are complete. [`snapshot`](Self::snapshot) returns the
@@ -45,46 +45,38 @@ impl Converter {
 
     /// Keeps only the samples that pass a filter, of those that are converted later.
     pub fn keep_only(&mut self, filter: ProcessFilter) {
-        self.pipeline.wanted.keep_only(filter);
+        self.pipeline.keep_only(filter);
     }
 
     /// Adds an event.
     pub fn push(&mut self, event: Event) {
-        if let EventKind::Map(mapping) = &event.kind {
-            self.pipeline.processes.note_mapping(mapping);
-        }
-        self.pipeline.processes.program_arguments.note(&event);
+        self.pipeline.look_ahead(&event);
         self.order.push(event);
     }
 
     /// Opens the file of a mapping whose event comes later, and compiles its unwind information, because
     /// another thread will need it soon.
     pub(crate) fn prepare_mapping(&mut self, mapping: &Mapping) {
-        self.pipeline.processes.note_mapping(mapping);
-        if mapping.pid.is_some() {
-            self.pipeline.processes.modules.prepare(mapping);
-        }
+        self.pipeline.prepare_mapping(mapping);
     }
 
     /// The build ids of the files that were mapped and opened so far, by their paths. Paths that several
     /// files had are left out.
     pub fn build_ids(&self) -> Vec<(String, BuildId)> {
-        self.pipeline.processes.modules.build_ids()
+        self.pipeline.build_ids()
     }
 
     /// A store of modules that shares opened files with the converter's own.
     pub(crate) fn shared_module_store(&self) -> ModuleStore {
-        self.pipeline.processes.modules.sharing_files()
+        self.pipeline.shared_module_store()
     }
 
     /// Converts all events older than `complete_before`. The caller guarantees that all of them have been
     /// pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
-        self.pipeline.processes.dumps.read_on();
+        self.pipeline.read_jitdumps();
         self.order.release(complete_before, |event| self.pipeline.convert(event));
-        self.pipeline.release_waiting(false);
-        self.pipeline.mark_jit_functions(complete_before);
-        self.pipeline.sink.place_gaps();
+        self.pipeline.catch_up(complete_before);
         if let Some(sender) = &mut self.sender {
             self.pipeline.send_seen_addresses(sender);
         }
@@ -105,28 +97,17 @@ impl Converter {
     /// The profile of all events that were converted so far. Its addresses have no names, like those of
     /// [`ConversionResult::profile`]. Copies the whole profile.
     pub fn snapshot(&self) -> Profile {
-        self.pipeline.named_builder(self.pipeline.sink.builder.clone()).finish()
+        self.pipeline.snapshot()
     }
 
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> ConversionResult {
         self.advance(Timestamp(u64::MAX));
+        // The receiver waits for no more addresses.
         self.sender = None;
-        self.pipeline.end_all_waits();
-        self.pipeline.end_all_on_cpu();
-        self.pipeline.release_waiting(true);
-        self.pipeline.end_gaps();
-        // Only now all samples are in the profile.
-        self.pipeline.show_rest();
-        let statistics = self.statistics();
-        let occurrences = std::mem::take(&mut self.pipeline.occurrences);
-        let lib_sources = self.pipeline.lib_sources();
-        let side_file_notes = self.pipeline.processes.side_file_notes();
-        let builder =
-            std::mem::replace(&mut self.pipeline.sink.builder, ProfileBuilder::new(Meta::default()));
-        let profile = self.pipeline.named_builder(builder).finish();
-        let libs = Libs { sources: lib_sources, _modules: self.pipeline.processes.modules };
-        ConversionResult { profile, statistics, occurrences, libs, side_file_notes }
+        let late = self.order.late();
+        let result = self.pipeline.finish();
+        ConversionResult { statistics: Statistics { late, ..result.statistics }, ..result }
     }
 
     /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had.
@@ -139,12 +120,12 @@ impl Converter {
     /// no markers. The size of the past then grows with the variety of stacks, and not with time. Reads every
     /// sample.
     pub fn condense(&mut self, before: Timestamp) {
-        self.pipeline.sink.condense(before);
+        self.pipeline.condense(before);
     }
 
     /// How many stacks a [`snapshot`](Self::snapshot) has. Its size grows with them.
     pub fn stack_count(&self) -> usize {
-        self.pipeline.sink.builder.profile().stacks().len()
+        self.pipeline.stack_count()
     }
 
     /// Where the symbols of the libs of a [`snapshot`](Self::snapshot) come from. Libs keep their ids from
@@ -155,43 +136,12 @@ impl Converter {
 
     /// The feedback on stack copies since the last call, for the source that made them.
     pub fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
-        self.pipeline.walker.take_feedback()
+        self.pipeline.take_stack_copy_feedback()
     }
 
     /// The counters so far.
     pub fn statistics(&self) -> Statistics {
         Statistics { late: self.order.late(), ..self.pipeline.statistics() }
-    }
-}
-
-/// A profile whose frames are addresses, and the sources of their names.
-#[derive(Debug)]
-pub struct ConversionResult {
-    /// The profile. Addresses in libs have no names: [`symbolicate()`](crate::symbolicate) looks these up,
-    /// and [`name_by_address()`](crate::name_by_address) uses the addresses as names.
-    pub profile: Profile,
-    /// The counters.
-    pub statistics: Statistics,
-    /// The counts of recorded additional events.
-    pub occurrences: OccurrenceCounts,
-    /// Where each lib's symbols come from.
-    pub libs: Libs,
-    /// Messages to the user about perf maps and jitdumps that were not used, or only in part. A sentence
-    /// each.
-    pub side_file_notes: Vec<String>,
-}
-
-/// Where the symbols of the libs of a profile come from. The files are held open until this is dropped.
-#[derive(Debug)]
-pub struct Libs {
-    sources: Vec<(LibId, LibSource)>,
-    _modules: ModuleStore,
-}
-
-impl Libs {
-    /// Each lib and its source.
-    pub fn sources(&self) -> &[(LibId, LibSource)] {
-        &self.sources
     }
 }
 

@@ -1,17 +1,18 @@
 //! Event records to a profile: order, track, unwind, intern, symbolicate.
 //!
 //! A source of events (a recording backend, a file reader) pushes [`event::Event`]s into a [`Converter`], and
-//! needs nothing else of this crate. The converter returns a profile of addresses, to which [`symbolicate()`]
-//! gives names.
+//! needs nothing else of this crate. What is known before the first event is in the converter's [`Options`].
+//! The converter returns a profile of addresses, to which [`symbolicate()`] gives names.
 //!
 //! Each stage has a folder. `decode` makes events, `order` sorts them by time, and `pipeline` takes each
-//! through the others: `processes` (with their mappings in `modules` and `jit`), `unwind`, `account` and
-//! `build`, which holds the profile. `symbolicate` comes last.
+//! that is wanted (`selection`) through the others: `processes` (with their mappings in `modules` and `jit`),
+//! `unwind`, `account` and `build`, which holds the profile. `symbolicate` comes last.
 
 #![forbid(unsafe_code)]
 
 mod account;
 mod build;
+mod conversion_result;
 mod converter;
 mod decode;
 pub mod etw;
@@ -36,7 +37,8 @@ mod unwind;
 
 pub use account::occurrence_counts::{OccurrenceCount, OccurrenceCounts};
 pub use build::seen_addresses::{AddressReceiver, AddressSender};
-pub use converter::{ConversionResult, Converter, Libs};
+pub use conversion_result::{ConversionResult, Libs};
+pub use converter::Converter;
 pub use decode::{marker_file, marker_text, perf};
 pub use jit::aux_files::AuxFiles;
 pub use jit::saved::{RefusedSideFile, SavedCode, SavedCodeError};

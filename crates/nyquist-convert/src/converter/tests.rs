@@ -13,7 +13,7 @@ use crate::event::{EventKind, MappedFile, Mapping, Pid, Registers, Sample, Sampl
 use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
 use nyquist_object::{Avma, FileOffset};
-use nyquist_profile as profile;
+use nyquist_profile::{self as profile, Meta};
 
 pub(crate) const MS: u64 = 1_000_000;
 

@@ -3,7 +3,8 @@
 use super::events::{EtwCounts, EtwEvents};
 use super::survey::Survey;
 use crate::build::seen_addresses::AddressSender;
-use crate::converter::{ConversionResult, Converter};
+use crate::conversion_result::ConversionResult;
+use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;

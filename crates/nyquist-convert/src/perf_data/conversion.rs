@@ -6,7 +6,8 @@ use std::sync::Arc;
 use nyquist_perf::file::{Place, PlacedFiles};
 
 use super::converting::Converting;
-use crate::converter::{ConversionResult, Converter};
+use crate::conversion_result::ConversionResult;
+use crate::converter::Converter;
 use crate::event::{Event, EventKind, Sample, Timestamp};
 use crate::options::Options;
 use crate::recycler::{RecycledSamples, recycler};

@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::converter::{ConversionResult, Converter};
+use crate::conversion_result::ConversionResult;
+use crate::converter::Converter;
 use crate::unwind::ahead::batch::Step;
 
 /// How many batches may wait. It is enough for the batches of a large round of a recording with stack copies.

@@ -9,7 +9,7 @@ use nyquist_symbols::Finder;
 
 use super::choose::EventUse;
 use crate::build::seen_addresses::AddressSender;
-use crate::converter::ConversionResult;
+use crate::conversion_result::ConversionResult;
 use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
 
