@@ -326,7 +326,10 @@ mod tests {
         let symbols: Vec<_> = (0..4).map(NativeSymbolId::from_index).collect();
         let weights = [weight(1, 9), weight(5, 5), weight(1, 10), weight(0, 30)];
         let symbols_of = |order: [usize; 4]| order.map(|index| symbols[index]);
-        let found = PlaceWeights { symbols: symbols.iter().copied().zip(weights).collect(), ..PlaceWeights::default() };
+        let found = PlaceWeights {
+            symbols: symbols.iter().copied().zip(weights).collect(),
+            ..PlaceWeights::default()
+        };
         assert_eq!(found.hottest_symbols(), symbols_of([1, 2, 0, 3]));
     }
 

@@ -1,26 +1,20 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
-use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::build::seen_addresses::AddressSender;
-use crate::event::{Event, EventKind, Mapping, Timestamp};
-use crate::event_selection::EventSelection;
-use crate::filter::Filter;
+use crate::conversion_result::ConversionResult;
+use crate::event::{Event, Mapping, Timestamp};
 use crate::modules::lib_source::LibSource;
-use crate::modules::recorded_files::{Files, RecordedFiles};
 use crate::modules::store::ModuleStore;
 use crate::options::Options;
 use crate::order::Order;
 use crate::pipeline::Pipeline;
 use crate::recycler::SampleRecycler;
-use crate::selection::Selection;
-use crate::shape::Shape;
+use crate::selection::process_filter::ProcessFilter;
 use crate::statistics::Statistics;
 use crate::unwind::active_completion::StackCopyFeedback;
 use nyquist_object::BuildId;
-use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
-use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
-use nyquist_symbols::KernelSymbols;
+use nyquist_profile::{LibId, Profile};
 
 /// Turns events into a profile, incrementally: [`push`](Self::push) adds events, and
 /// [`advance`](Self::advance) states how far they are complete. [`snapshot`](Self::snapshot) returns the
@@ -35,137 +29,54 @@ pub struct Converter {
 impl Converter {
     /// A converter without events.
     pub fn new(options: Options) -> Self {
-        Self { order: Order::default(), pipeline: Pipeline::new(options), sender: None }
+        Self::with_recycler(options, PlacedFiles::default(), None)
     }
 
-    /// Keeps only the samples that pass a filter, of those that are pushed later.
-    pub fn keep_only(&mut self, filter: Filter) {
-        self.pipeline.wanted.filter = filter;
+    /// A converter of a file that other threads read. Stack copies that they have walked are read again from
+    /// `copies_in` if more is known at their turn. Converted samples are returned by `recycler`.
+    pub(crate) fn of_file(options: Options, copies_in: PlacedFiles, recycler: SampleRecycler) -> Self {
+        Self::with_recycler(options, copies_in, Some(recycler))
     }
 
-    /// Changes the shape of the profile from one thread for each thread. To be called before any event is
-    /// pushed.
-    #[must_use]
-    pub fn shaped(mut self, shape: Shape) -> Self {
-        self.pipeline.processes.program_arguments.count = shape.program_arguments;
-        self.pipeline.sink.shape = shape;
-        self
+    fn with_recycler(mut options: Options, copies_in: PlacedFiles, recycler: Option<SampleRecycler>) -> Self {
+        let sender = options.address_sender.take();
+        Self { order: Order::default(), pipeline: Pipeline::new(options, copies_in, recycler), sender }
     }
 
-    /// Removes each jitdump from its folder when it has been opened. To be called before anything is pushed.
-    #[must_use]
-    pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
-        self.pipeline.processes.dumps.unlink = unlink;
-        self
-    }
-
-    /// Names the rows of processes of one name by the words in which their command lines differ. The command
-    /// lines are read while the processes live. To be called before anything is pushed.
-    #[must_use]
-    pub fn with_distinctive_words(mut self) -> Self {
-        self.pipeline.processes.program_arguments.wants_distinctive_words = true;
-        self
-    }
-
-    /// Looks for mapped files as those of a recording that is read later, and not in living processes. To be
-    /// called before the first event.
-    #[must_use]
-    pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.pipeline.processes.modules.set_files(Files::Recorded(Box::new(files)));
-        self
-    }
-
-    /// Limits the memory for names in perf maps and jitdumps. Code beyond the limit has no names, and a
-    /// message reports this.
-    #[must_use]
-    pub fn limiting_side_files(mut self, budget: Budget) -> Self {
-        self.pipeline.processes.modules.limit(budget);
-        self
-    }
-
-    /// Finds what threads wait for by the functions of the kernel that they wait in
-    /// ([`EventKind::SwitchStack`]). These are the symbols of the kernel that is recorded.
-    #[must_use]
-    pub fn with_kernel_symbols(mut self, symbols: KernelSymbols) -> Self {
-        self.pipeline.know_kernel(symbols);
-        self
-    }
-
-    /// Converts only the samples that are wanted.
-    #[must_use]
-    pub fn with_selection(mut self, selection: Selection) -> Self {
-        self.pipeline.wanted.selection = selection;
-        self
-    }
-
-    /// Sends each address when it first occurs, so that its name can be looked up meanwhile.
-    #[must_use]
-    pub fn with_address_sender(self, sender: Option<AddressSender>) -> Self {
-        Self { sender, ..self }
-    }
-
-    /// Whether most samples with copied stacks are converted, and threads appear only in events that other
-    /// trackers can follow.
-    pub(crate) fn converts_most(&self) -> bool {
-        let EventSelection { selection, filter, .. } = &self.pipeline.wanted;
-        let shape = &self.pipeline.sink.shape;
-        *selection == Selection::default()
-            && matches!(filter, Filter::All | Filter::FromExec(_))
-            && !shape.main_threads_only
-            && !shape.switch_markers
+    /// Keeps only the samples that pass a filter, of those that are converted later.
+    pub fn keep_only(&mut self, filter: ProcessFilter) {
+        self.pipeline.keep_only(filter);
     }
 
     /// Adds an event.
     pub fn push(&mut self, event: Event) {
-        if let EventKind::Map(mapping) = &event.kind {
-            self.pipeline.processes.note_mapping(mapping);
-        }
-        self.pipeline.processes.program_arguments.note(&event);
+        self.pipeline.look_ahead(&event);
         self.order.push(event);
     }
 
     /// Opens the file of a mapping whose event comes later, and compiles its unwind information, because
     /// another thread will need it soon.
     pub(crate) fn prepare_mapping(&mut self, mapping: &Mapping) {
-        self.pipeline.processes.note_mapping(mapping);
-        if mapping.pid.is_some() {
-            self.pipeline.processes.modules.prepare(mapping);
-        }
-    }
-
-    /// Reads stack copies again from these files if they were walked ahead of their turn, and more is known
-    /// by now.
-    #[must_use]
-    pub(crate) fn with_copies_in(mut self, files: PlacedFiles) -> Self {
-        self.pipeline.walker.copies_in = files;
-        self
-    }
-
-    /// Returns samples to their source when they are converted.
-    pub(crate) fn with_sample_recycler(mut self, recycler: SampleRecycler) -> Self {
-        self.pipeline.recycler = Some(recycler);
-        self
+        self.pipeline.prepare_mapping(mapping);
     }
 
     /// The build ids of the files that were mapped and opened so far, by their paths. Paths that several
     /// files had are left out.
     pub fn build_ids(&self) -> Vec<(String, BuildId)> {
-        self.pipeline.processes.modules.build_ids()
+        self.pipeline.build_ids()
     }
 
     /// A store of modules that shares opened files with the converter's own.
     pub(crate) fn shared_module_store(&self) -> ModuleStore {
-        self.pipeline.processes.modules.sharing_files()
+        self.pipeline.shared_module_store()
     }
 
     /// Converts all events older than `complete_before`. The caller guarantees that all of them have been
     /// pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
-        self.pipeline.processes.dumps.read_on();
+        self.pipeline.read_jitdumps();
         self.order.release(complete_before, |event| self.pipeline.convert(event));
-        self.pipeline.release_waiting(false);
-        self.pipeline.mark_jit_functions(complete_before);
-        self.pipeline.sink.place_gaps();
+        self.pipeline.catch_up(complete_before);
         if let Some(sender) = &mut self.sender {
             self.pipeline.send_seen_addresses(sender);
         }
@@ -186,28 +97,17 @@ impl Converter {
     /// The profile of all events that were converted so far. Its addresses have no names, like those of
     /// [`ConversionResult::profile`]. Copies the whole profile.
     pub fn snapshot(&self) -> Profile {
-        self.pipeline.named_builder(self.pipeline.sink.builder.clone()).finish()
+        self.pipeline.snapshot()
     }
 
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> ConversionResult {
         self.advance(Timestamp(u64::MAX));
+        // The receiver waits for no more addresses.
         self.sender = None;
-        self.pipeline.end_all_waits();
-        self.pipeline.end_all_on_cpu();
-        self.pipeline.release_waiting(true);
-        self.pipeline.end_gaps();
-        // Only now all samples are in the profile.
-        self.pipeline.show_rest();
-        let statistics = self.statistics();
-        let occurrences = std::mem::take(&mut self.pipeline.occurrences);
-        let lib_sources = self.pipeline.lib_sources();
-        let side_file_notes = self.pipeline.processes.side_file_notes();
-        let builder =
-            std::mem::replace(&mut self.pipeline.sink.builder, ProfileBuilder::new(Meta::default()));
-        let profile = self.pipeline.named_builder(builder).finish();
-        let libs = Libs { sources: lib_sources, _modules: self.pipeline.processes.modules };
-        ConversionResult { profile, statistics, occurrences, libs, side_file_notes }
+        let late = self.order.late();
+        let result = self.pipeline.finish();
+        ConversionResult { statistics: Statistics { late, ..result.statistics }, ..result }
     }
 
     /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had.
@@ -220,12 +120,12 @@ impl Converter {
     /// no markers. The size of the past then grows with the variety of stacks, and not with time. Reads every
     /// sample.
     pub fn condense(&mut self, before: Timestamp) {
-        self.pipeline.sink.condense(before);
+        self.pipeline.condense(before);
     }
 
     /// How many stacks a [`snapshot`](Self::snapshot) has. Its size grows with them.
     pub fn stack_count(&self) -> usize {
-        self.pipeline.sink.builder.profile().stacks().len()
+        self.pipeline.stack_count()
     }
 
     /// Where the symbols of the libs of a [`snapshot`](Self::snapshot) come from. Libs keep their ids from
@@ -236,43 +136,12 @@ impl Converter {
 
     /// The feedback on stack copies since the last call, for the source that made them.
     pub fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
-        self.pipeline.walker.take_feedback()
+        self.pipeline.take_stack_copy_feedback()
     }
 
     /// The counters so far.
     pub fn statistics(&self) -> Statistics {
         Statistics { late: self.order.late(), ..self.pipeline.statistics() }
-    }
-}
-
-/// A profile whose frames are addresses, and the sources of their names.
-#[derive(Debug)]
-pub struct ConversionResult {
-    /// The profile. Addresses in libs have no names: [`symbolicate()`](crate::symbolicate) looks these up,
-    /// and [`name_by_address()`](crate::name_by_address) uses the addresses as names.
-    pub profile: Profile,
-    /// The counters.
-    pub statistics: Statistics,
-    /// The counts of recorded additional events.
-    pub occurrences: OccurrenceCounts,
-    /// Where each lib's symbols come from.
-    pub libs: Libs,
-    /// Messages to the user about perf maps and jitdumps that were not used, or only in part. A sentence
-    /// each.
-    pub side_file_notes: Vec<String>,
-}
-
-/// Where the symbols of the libs of a profile come from. The files are held open until this is dropped.
-#[derive(Debug)]
-pub struct Libs {
-    sources: Vec<(LibId, LibSource)>,
-    _modules: ModuleStore,
-}
-
-impl Libs {
-    /// Each lib and its source.
-    pub fn sources(&self) -> &[(LibId, LibSource)] {
-        &self.sources
     }
 }
 

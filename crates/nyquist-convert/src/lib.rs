@@ -1,24 +1,23 @@
 //! Event records to a profile: order, track, unwind, intern, symbolicate.
 //!
 //! A source of events (a recording backend, a file reader) pushes [`event::Event`]s into a [`Converter`], and
-//! needs nothing else of this crate. The converter returns a profile of addresses, to which [`symbolicate()`]
-//! gives names.
+//! needs nothing else of this crate. What is known before the first event is in the converter's [`Options`].
+//! The converter returns a profile of addresses, to which [`symbolicate()`] gives names.
 //!
 //! Each stage has a folder. `decode` makes events, `order` sorts them by time, and `pipeline` takes each
-//! through the others: `processes` (with their mappings in `modules` and `jit`), `unwind`, `account` and
-//! `build`, which holds the profile. `symbolicate` comes last.
+//! that is wanted (`selection`) through the others: `processes` (with their mappings in `modules` and `jit`),
+//! `unwind`, `account` and `build`, which holds the profile. `symbolicate` comes last.
 
 #![forbid(unsafe_code)]
 
 mod account;
 mod build;
+mod conversion_result;
 mod converter;
 mod decode;
 pub mod etw;
 pub mod event;
-mod event_selection;
 mod files;
-mod filter;
 mod jit;
 mod mappings;
 mod module_index;
@@ -38,9 +37,9 @@ mod unwind;
 
 pub use account::occurrence_counts::{OccurrenceCount, OccurrenceCounts};
 pub use build::seen_addresses::{AddressReceiver, AddressSender};
-pub use converter::{ConversionResult, Converter, Libs};
+pub use conversion_result::{ConversionResult, Libs};
+pub use converter::Converter;
 pub use decode::{marker_file, marker_text, perf};
-pub use filter::{Filter, NamePattern};
 pub use jit::aux_files::AuxFiles;
 pub use jit::saved::{RefusedSideFile, SavedCode, SavedCodeError};
 pub use jit::symbols::JitSymbols;
@@ -48,7 +47,9 @@ pub use modules::lib_source::LibSource;
 pub use modules::recorded_files::RecordedFiles;
 pub use modules::stated_symbols::StatedSymbols;
 pub use options::Options;
-pub use selection::Selection;
+pub use selection::name_pattern::NamePattern;
+pub use selection::process_filter::ProcessFilter;
+pub use selection::sample_selection::SampleSelection;
 pub use shape::Shape;
 pub use statistics::Statistics;
 pub use symbolicate::lib_symbols::LibSymbols;

@@ -1,7 +1,7 @@
 //! What of a file is read, and how names are found.
 
 use crate::observer::ReadObserver;
-use nyquist_convert::{Progress, Selection, Shape};
+use nyquist_convert::{Progress, SampleSelection, Shape};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::Budget;
 use nyquist_symbols::Finder;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// What of a file is read, and how names are found. Formats that lack the data for an option ignore it.
 pub struct ReadOptions<'a> {
     /// Which samples of a recording or a trace are wanted.
-    pub selection: Selection,
+    pub selection: SampleSelection,
     /// The names of the wanted events of a recording, or one value of another profiler's file. Without names, the
     /// first clock or cycle counter is used, or the first value.
     pub events: Vec<String>,
@@ -46,7 +46,7 @@ impl<'a> ReadOptions<'a> {
     /// Options for reading all of a file, with its names.
     pub fn new(finders: &'a dyn Finders, observer: &'a dyn ReadObserver) -> Self {
         Self {
-            selection: Selection::default(),
+            selection: SampleSelection::default(),
             events: Vec::new(),
             labels: Vec::new(),
             name: None,

@@ -145,7 +145,7 @@ mod tests {
 
     fn take(mut recording: Recording) -> TestRecording {
         let meta = Meta { interval: INTERVAL_NS, has_cpu_deltas: true, ..Meta::default() };
-        let mut converter = Converter::new(Converted { start: windows::now(), kernel_permitted: true, meta });
+        let mut converter = Converter::new(Converted::new(windows::now(), meta));
         let mut events = Vec::new();
         for chunk in &mut recording {
             let complete_before = chunk.complete_before();

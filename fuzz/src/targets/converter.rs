@@ -33,8 +33,8 @@ pub fn run(bytes: &[u8]) {
     let meta = Meta { interval, ..Meta::default() };
     let kernel_permitted = input.arbitrary().unwrap_or(true);
     let shape = Shape { waits: input.arbitrary().unwrap_or(true), ..Shape::default() };
-    let options = Options { start: Timestamp(1000), kernel_permitted, meta };
-    let mut converter = Converter::new(options).shaped(shape);
+    let options = Options { kernel_permitted, shape, ..Options::new(Timestamp(1000), meta) };
+    let mut converter = Converter::new(options);
     while !input.is_empty() {
         if step(&mut converter, input).is_err() {
             break;

@@ -23,7 +23,7 @@ pub fn run(bytes: &[u8]) {
     marker_text::decode(bytes, (Pid(7), Tid(7)), period, &mut events);
     open.finish(&mut events);
     let meta = Meta { interval: 1_000_000, ..Meta::default() };
-    let mut converter = Converter::new(Options { start: period.since, kernel_permitted: true, meta });
+    let mut converter = Converter::new(Options::new(period.since, meta));
     events.into_iter().for_each(|event| converter.push(event));
     check_rewritten(&converter.finish().profile);
 }

@@ -95,8 +95,8 @@ impl Recording {
             aux: AuxFiles { made_here: true, ..AuxFiles::default() },
         };
         let meta = Meta { interval: 1_000_000, ..Meta::default() };
-        let converter = Converter::new(Options { start: self.start, kernel_permitted: true, meta });
-        let mut converter = converter.with_recorded_files(files);
+        let options = Options::new(self.start, meta);
+        let mut converter = Converter::new(Options { recorded_files: Some(files), ..options });
         let mut events = Vec::new();
         for (bytes, complete_before) in &self.chunks {
             let chunk = Chunk::records(bytes.clone(), self.format.clone(), *complete_before);

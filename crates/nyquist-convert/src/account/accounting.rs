@@ -1,12 +1,9 @@
 //! The account stage: how much time each sample stands for, and how much time has no sample.
 
+use super::gap::Gap;
 use super::losses::Losses;
-use super::off_cpu::OffCpuIntervals;
-use super::on_cpu::OnCpu;
 use super::share::{Activity, Share};
-use super::wait_functions::WaitFunctions;
 use crate::event::{Sample, SampleState, Tid, Timestamp};
-use crate::options::Options;
 use crate::processes::process::Process;
 use crate::processes::remainder::{CpuTimeRemainder, ProgramRemainders};
 use crate::processes::thread::{Thread, UsedCpuTime};
@@ -15,32 +12,112 @@ use crate::statistics::Statistics;
 /// The time of threads, and of the recording, that samples stand for.
 #[derive(Debug)]
 pub(crate) struct Accounting {
-    /// The time that a sample of weight 1 stands for, in nanoseconds.
-    interval: u64,
-    /// Whether the source may sample the kernel.
-    kernel_permitted: bool,
-    pub(crate) statistics: Statistics,
-    pub(crate) losses: Losses,
+    rules: TimeRules,
+    statistics: Statistics,
+    losses: Losses,
     /// The remainders of threads that have ended.
     remainders: ProgramRemainders,
-    pub(crate) off_cpu: OffCpuIntervals,
-    pub(crate) wait_functions: WaitFunctions,
-    pub(crate) on_cpu: OnCpu,
+}
+
+/// How time becomes samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeRules {
+    /// The time that a sample of weight 1 stands for, in nanoseconds.
+    pub(crate) interval: u64,
+    /// Whether the source may sample the kernel.
+    pub(crate) kernel_permitted: bool,
+    /// Whether time off the CPU is shown.
+    pub(crate) shows_waits: bool,
+}
+
+/// Intervals of a thread that has ended for which it has no sample.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unsampled {
+    /// Their records were lost.
+    pub(crate) lost: u32,
+    /// The thread spent them in the kernel, which may not be sampled.
+    pub(crate) not_permitted: u32,
+    /// What it and other ended threads of its program have left over.
+    pub(crate) left: u32,
 }
 
 impl Accounting {
     /// The accounting of a recording that has no events yet.
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(rules: TimeRules) -> Self {
         Self {
-            interval: options.interval(),
-            kernel_permitted: options.kernel_permitted,
+            rules,
             statistics: Statistics::default(),
             losses: Losses::default(),
             remainders: ProgramRemainders::default(),
-            off_cpu: OffCpuIntervals::default(),
-            wait_functions: WaitFunctions::default(),
-            on_cpu: OnCpu::default(),
         }
+    }
+
+    /// The counters so far.
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.statistics.clone()
+    }
+
+    /// Counts a sample of the profile.
+    pub(crate) fn count_sample(&mut self, is_truncated: bool) {
+        self.statistics.truncated += u64::from(is_truncated);
+        self.statistics.samples += 1;
+    }
+
+    /// Notes that a CPU has a sample, of any thread.
+    pub(crate) fn note_sampled(&mut self, now: Timestamp, cpu: Option<u32>) {
+        self.losses.note_sampled(now, cpu);
+    }
+
+    /// Records were dropped since the CPU's last sample. Returns the time in which samples may be missing.
+    pub(crate) fn lose(&mut self, now: Timestamp, cpu: Option<u32>, records: u64) -> Gap {
+        let gap = self.losses.lose(now, cpu, records);
+        self.count_lost(&gap);
+        gap
+    }
+
+    /// Notes a total of dropped records from one of the source's counters.
+    pub(crate) fn count_lost_in_all(&mut self, cpu: Option<u32>, records: u64) {
+        self.losses.count(cpu, records);
+    }
+
+    /// Adds CPU time that the source's counters have measured for everything that was recorded.
+    pub(crate) fn count_cpu_time(&mut self, used_ns: u64) {
+        self.losses.count_cpu_time(used_ns);
+    }
+
+    /// A CPU takes no samples from now on.
+    pub(crate) fn pause(&mut self, now: Timestamp, cpu: Option<u32>) {
+        self.statistics.throttled += 1;
+        self.losses.pause(now, cpu);
+    }
+
+    /// A CPU takes samples again. Returns the time in which it took none.
+    pub(crate) fn resume(&mut self, now: Timestamp, cpu: Option<u32>) -> Option<Gap> {
+        self.losses.resume(now, cpu)
+    }
+
+    /// Ends all pauses at the end of the recording. Returns them, and the losses without a loss record.
+    pub(crate) fn end_gaps(&mut self, end: Timestamp) -> Vec<Gap> {
+        let gaps = self.losses.end(end);
+        for gap in &gaps {
+            self.count_lost(gap);
+        }
+        gaps
+    }
+
+    fn count_lost(&mut self, gap: &Gap) {
+        let lost = &mut self.statistics.lost;
+        *lost = lost.saturating_add(gap.records.unwrap_or(0));
+    }
+
+    /// How many records were dropped so far.
+    pub(crate) fn lost(&self) -> u64 {
+        self.statistics.lost
+    }
+
+    /// The time of the last loss record.
+    pub(crate) fn last_loss(&self) -> Option<Timestamp> {
+        self.losses.last()
     }
 
     /// The CPU time that a thread has used since its last sample. Returns that time less the time of lost
@@ -64,8 +141,8 @@ impl Accounting {
 
     /// The part of a thread's CPU time whose samples were lost, in nanoseconds and in intervals.
     fn take_lost(&mut self, cpu: Option<u32>, used: UsedCpuTime) -> (u64, u32) {
-        let intervals = self.losses.take_intervals(cpu, used, self.interval);
-        ((u64::from(intervals) * self.interval).min(used.ns), intervals)
+        let intervals = self.losses.take_intervals(cpu, used, self.rules.interval);
+        ((u64::from(intervals) * self.rules.interval).min(used.ns), intervals)
     }
 
     /// The share of a sample after `used` nanoseconds of CPU time. `None` if its weight would be zero.
@@ -80,11 +157,11 @@ impl Accounting {
         thread.waited.add(waited);
         thread.unshown_ns = thread.unshown_ns.saturating_add(used);
         let on_cpu = match sample.state {
-            SampleState::Running { .. } => thread.unsampled.take_nearest(self.interval),
+            SampleState::Running { .. } => thread.unsampled.take_nearest(self.rules.interval),
             _ => 0,
         };
         // The thread has hardly run, so it waits for a CPU, even if it seemed to run.
-        let weight = if on_cpu > 0 { on_cpu } else { thread.waited.take_nearest(self.interval) };
+        let weight = if on_cpu > 0 { on_cpu } else { thread.waited.take_nearest(self.rules.interval) };
         (weight > 0).then(|| Share {
             weight,
             cpu_delta: std::mem::take(&mut thread.unshown_ns),
@@ -99,9 +176,9 @@ impl Accounting {
 
     /// The share of a sample that the clock of its own thread has triggered.
     fn clocked_share(&self, thread: &mut Thread, sample: &Sample, used: u64) -> Share {
-        let (interval, period) = (self.interval, sample.period_ns.max(1));
+        let (interval, period) = (self.rules.interval, sample.period_ns.max(1));
         let activity = Activity::Ran;
-        if self.kernel_permitted {
+        if self.rules.kernel_permitted {
             let weight = thread.unsampled.weigh(used, interval);
             return Share { weight, cpu_delta: used, activity, not_permitted: 0 };
         }
@@ -115,44 +192,59 @@ impl Accounting {
 
     /// The thread's whole intervals without a sample. It spent them in the kernel, if the kernel may not be
     /// sampled.
-    pub(crate) fn take_not_permitted(&self, thread: &mut Thread) -> u32 {
-        if self.kernel_permitted { 0 } else { thread.unsampled.take_intervals(self.interval) }
+    fn take_not_permitted(&self, thread: &mut Thread) -> u32 {
+        if self.rules.kernel_permitted { 0 } else { thread.unsampled.take_intervals(self.rules.interval) }
+    }
+
+    /// Adds nanoseconds off the CPU that end now. Returns the intervals of the thread's time off the CPU that
+    /// no sample stands for.
+    pub(crate) fn waited(&self, thread: &mut Thread, waited_ns: u64, end: Timestamp) -> u32 {
+        let waited_ns = if self.rules.shows_waits { thread.waited_apart(waited_ns, end) } else { waited_ns };
+        thread.waited.add(waited_ns);
+        thread.waited.take_nearest(self.rules.interval)
     }
 
     /// Accounts for the end of a thread, given the CPU time that it used in all. Its time since its last
-    /// sample was never sampled. Returns the number of intervals of that time whose records were lost.
-    pub(crate) fn used_at_end(
+    /// sample was never sampled.
+    pub(crate) fn end_thread(
         &mut self,
-        thread: &mut Thread,
+        process: &mut Process,
+        tid: Tid,
         (total, now): (u64, Timestamp),
         cpu: Option<u32>,
-    ) -> u32 {
+    ) -> Unsampled {
+        let thread = process.thread(tid, now);
         let used = thread.cpu_delta(cpu, total, now);
         let (lost_ns, lost) = self.take_lost(cpu, used);
         thread.unsampled.add(used.ns - lost_ns);
-        lost
+        if self.rules.shows_waits {
+            let counted = thread.newly_counted_as_wait(now);
+            thread.unsampled.take_out(counted);
+        }
+        let not_permitted = self.take_not_permitted(thread);
+        Unsampled { lost, not_permitted, left: self.settle(process, tid, now) }
     }
 
-    /// Accounts for the end of a thread. Returns the whole intervals that it and other ended threads of its
-    /// program have left over.
-    pub(crate) fn settle(&mut self, process: &mut Process, tid: Tid, now: Timestamp) -> u32 {
+    /// Takes the whole intervals that a thread which has ended, and other ended threads of its program, have
+    /// left over.
+    fn settle(&mut self, process: &mut Process, tid: Tid, now: Timestamp) -> u32 {
         let program = std::mem::take(&mut process.name);
         let left = &mut process.thread(tid, now).unsampled;
-        let intervals = self.remainders.settle(&program, left, self.interval);
+        let intervals = self.remainders.settle(&program, left, self.rules.interval);
         process.name = program;
         intervals
     }
 
-    /// Adds nanoseconds of waiting. Returns the intervals of the thread's waiting that no sample stands for.
-    pub(crate) fn waited(&self, thread: &mut Thread, waited_ns: u64) -> u32 {
-        thread.waited.add(waited_ns);
-        thread.waited.take_nearest(self.interval)
+    /// Whether some CPU time that the source has counted may have no samples, because records were lost. The
+    /// lost records may include those of threads' total CPU time, so the thread of that time is not known.
+    pub(crate) fn may_have_rest(&self) -> bool {
+        self.losses.cpu_time_ns() > 0 && self.statistics.lost > 0
     }
 
     /// The intervals of all CPU time that the source has counted, less those that have samples in the
     /// profile.
     pub(crate) fn rest(&self, shown: u64) -> Option<u32> {
-        let rest = (self.losses.cpu_time_ns() / self.interval).saturating_sub(shown);
+        let rest = (self.losses.cpu_time_ns() / self.rules.interval).saturating_sub(shown);
         u32::try_from(rest).ok().filter(|rest| *rest > 0)
     }
 }

@@ -39,6 +39,11 @@ impl OccurrenceCounts {
         value.saturating_sub(before).max(1)
     }
 
+    /// Counts records that the source has dropped.
+    pub(crate) fn lose(&mut self, records: u64) {
+        self.lost = self.lost.saturating_add(records);
+    }
+
     /// Counts an occurrence, and returns whether it becomes a marker.
     pub(crate) fn note(&mut self, occurrence: &Occurrence) -> bool {
         let Occurrence { kind, count, .. } = occurrence;

@@ -13,9 +13,9 @@ pub(crate) struct WaitFunctions {
 }
 
 impl WaitFunctions {
-    /// Finds functions by the symbols of the recorded kernel.
-    pub(crate) fn new(symbols: KernelSymbols) -> Self {
-        Self { symbols: Some(Box::new(symbols)), known: FxHashMap::default() }
+    /// Finds functions by the symbols of the recorded kernel, if they are known.
+    pub(crate) fn new(symbols: Option<KernelSymbols>) -> Self {
+        Self { symbols: symbols.map(Box::new), known: FxHashMap::default() }
     }
 
     /// The reason of a wait with this kernel stack, innermost first. If the stack has a page fault, that is
@@ -153,7 +153,7 @@ mod tests {
     fn reason(stack: &[u64]) -> WaitReason {
         let symbols = KernelSymbols::parse(KALLSYMS.as_bytes(), std::io::empty(), &[]).unwrap();
         let stack: Vec<_> = stack.iter().map(|offset| Avma(0xffff_ffff_8100_0000 + offset)).collect();
-        WaitFunctions::new(symbols).reason(&stack)
+        WaitFunctions::new(Some(symbols)).reason(&stack)
     }
 
     #[test]

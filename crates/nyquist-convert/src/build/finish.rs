@@ -4,24 +4,45 @@ use super::markers;
 use super::row_names::{name_main_threads, name_process};
 use super::sink::ProfileSink;
 use crate::event::Timestamp;
-use crate::processes::tracker::Tracker;
+use crate::processes::state::ProcessState;
 use crate::statistics::Statistics;
-use nyquist_profile::{ExtraInfo, ProfileBuilder};
+use nyquist_profile::{ExtraInfo, Meta, Profile, ProfileBuilder};
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out samples at the end
 /// itself. It must also exceed the rounding error of sums of times in milliseconds.
 const BEYOND_LAST: u64 = 1_000;
 
 impl ProfileSink {
+    /// The profile so far.
+    pub(crate) fn snapshot(
+        &self,
+        processes: &ProcessState,
+        statistics: &Statistics,
+        last_time: Timestamp,
+    ) -> Profile {
+        self.named_builder(self.builder.clone(), processes, statistics, last_time).finish()
+    }
+
+    /// The profile, which gets nothing more.
+    pub(crate) fn finish(
+        mut self,
+        processes: &ProcessState,
+        statistics: &Statistics,
+        last_time: Timestamp,
+    ) -> Profile {
+        let builder = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
+        self.named_builder(builder, processes, statistics, last_time).finish()
+    }
+
     /// Gives the processes and threads of a profile the names and lifetimes that are known by now.
-    pub(crate) fn named_builder(
+    fn named_builder(
         &self,
         mut builder: ProfileBuilder,
-        tracker: &Tracker,
+        processes: &ProcessState,
         statistics: &Statistics,
         last_time: Timestamp,
     ) -> ProfileBuilder {
-        let mut processes: Vec<_> = tracker.processes().map(|(_, process)| process).collect();
+        let mut processes: Vec<_> = processes.all().collect();
         // If several processes share a row, the last one determines the row's end.
         processes.sort_unstable_by_key(|process| process.start);
         for process in &processes {

@@ -11,21 +11,23 @@ use super::sample_row::{SampleRow, WaitingSample};
 use super::stack_table::StackTable;
 use super::{condense, evict};
 use crate::build::seen_addresses::AddressSender;
-use crate::event::{Pid, Tid, Timestamp};
+use crate::event::{Pid, Sample, Tid, Timestamp};
 use crate::modules::lib_source::LibSource;
-use crate::modules::store::ModuleStore;
-use crate::options::Options;
 use crate::processes::state::ProcessState;
 use crate::shape::Shape;
-use nyquist_profile::{CategoryColor, LibId, Meta, ProfileBuilder, Sample, StackId, ThreadIndex, well_known};
+use crate::unwind::truncation::Truncation;
+use nyquist_profile::{
+    self as profile, CategoryColor, LibId, Meta, ProfileBuilder, StackId, ThreadIndex, well_known,
+};
+use nyquist_unwind::FrameAddress;
 use std::collections::VecDeque;
 
 /// Receives everything that goes into the profile.
 #[derive(Debug)]
 pub(crate) struct ProfileSink {
-    pub(crate) builder: ProfileBuilder,
-    pub(crate) stacks: StackTable,
-    pub(crate) shape: Shape,
+    pub(super) builder: ProfileBuilder,
+    stacks: StackTable,
+    pub(super) shape: Shape,
     pub(super) markers: Markers,
     pub(super) counters: Counters,
     /// Rows of threads that have ended. Empty unless the shape reuses rows.
@@ -41,14 +43,14 @@ pub(crate) struct ProfileSink {
 }
 
 impl ProfileSink {
-    /// An empty profile.
-    pub(crate) fn new(options: Options) -> Self {
-        let (start, interval) = (options.start, options.interval());
-        let mut builder = ProfileBuilder::new(options.meta);
+    /// An empty profile of this shape, with this zero. A sample of weight 1 stands for `interval`
+    /// nanoseconds.
+    pub(crate) fn new(meta: Meta, shape: Shape, (start, interval): (Timestamp, u64)) -> Self {
+        let mut builder = ProfileBuilder::new(meta);
         Self {
             stacks: StackTable::new(&mut builder),
             builder,
-            shape: Shape::default(),
+            shape,
             markers: Markers::default(),
             counters: Counters::default(),
             pool: RowPool::default(),
@@ -91,43 +93,56 @@ impl ProfileSink {
         now: Timestamp,
         processes: &mut ProcessState,
     ) {
-        let dumps = &processes.tracker.process(pid, now).jit.dumps;
-        if self.stacks.has_unknown() && !processes.dumps.are_read_up_to(dumps, now) {
-            let (dumps, places) = (dumps.clone(), self.stacks.places());
+        if self.stacks.has_unknown()
+            && let Some(dumps) = processes.unwritten_jitdumps(pid, now)
+        {
+            let places = self.stacks.places();
             self.waiting.push_back(WaitingSample { time: now, row, places, dumps });
         } else {
-            self.add_row(row, &processes.modules);
+            self.add_row(row, processes);
         }
     }
 
     /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.
     pub(crate) fn release_waiting(&mut self, is_end: bool, processes: &mut ProcessState) {
-        let dumps = &mut processes.dumps;
-        while let Some(waiting) =
-            self.waiting.pop_front_if(|waiting| is_end || dumps.are_read_up_to(&waiting.dumps, waiting.time))
+        while let Some(waiting) = self
+            .waiting
+            .pop_front_if(|waiting| is_end || processes.are_written_up_to(&waiting.dumps, waiting.time))
         {
-            let WaitingSample { time, row, places, dumps: index } = waiting;
-            self.stacks.take_up(places, time, (&index, dumps));
-            self.add_row(row, &processes.modules);
+            let WaitingSample { time, row, places, dumps } = waiting;
+            self.stacks.take_up(places, |address| processes.find_in_jitdumps(&dumps, address, time));
+            self.add_row(row, processes);
         }
     }
 
-    fn add_row(&mut self, row: SampleRow, modules: &ModuleStore) {
-        let mut stack = self.stacks.intern(row.thread.index(), &mut self.builder, modules);
+    fn add_row(&mut self, row: SampleRow, processes: &ProcessState) {
+        let mut stack = self.stacks.intern(row.thread.index(), &mut self.builder, processes.modules());
         if let Some(label) = &row.waits_for {
             let other = self.builder.add_category(well_known::OTHER, CategoryColor::Grey);
             stack = Some(self.builder.intern_label(stack, label, Some(other)));
         }
-        let sample = Sample { stack, ..row.sample };
+        let sample = profile::Sample { stack, ..row.sample };
         self.builder.add_sample(row.thread, sample);
         if let Some((cpu, label)) = row.on_cpu {
             self.cpus.add_sample(&mut self.builder, cpu, &label, sample);
         }
     }
 
+    /// Looks up a sample's whole stack. `frames` is the user's part, outermost first. Each frame has a flag
+    /// that it was found beyond the end of the stack copy.
+    pub(crate) fn place_stack(
+        &mut self,
+        sample: (&Sample, Timestamp),
+        truncated: Option<Truncation>,
+        frames: impl Iterator<Item = (FrameAddress, bool)>,
+        processes: &mut ProcessState,
+    ) {
+        self.stacks.place(sample, truncated, frames, processes);
+    }
+
     /// Interns the stack that was looked up last, which is of this thread.
-    pub(crate) fn intern_stack(&mut self, tid: Tid, modules: &ModuleStore) -> Option<StackId> {
-        self.stacks.intern(tid.0 as usize, &mut self.builder, modules)
+    pub(crate) fn intern_stack(&mut self, tid: Tid, processes: &ProcessState) -> Option<StackId> {
+        self.stacks.intern(tid.0 as usize, &mut self.builder, processes.modules())
     }
 
     /// Adds a sample whose stack is only a name.
@@ -160,13 +175,14 @@ impl ProfileSink {
         let stack = Some(self.builder.intern_label(None, label, Some(category)));
         let cpu_delta = u64::from(weight) * self.interval;
         let time = self.time(now);
-        self.builder.add_sample(row, Sample { time, cpu_delta, stack, weight, off_cpu: false });
+        let sample = profile::Sample { time, cpu_delta, stack, weight, off_cpu: false };
+        self.builder.add_sample(row, sample);
     }
 
     /// The libs of the profile, and where their symbols come from.
     pub(crate) fn lib_sources(&self, processes: &ProcessState) -> Vec<(LibId, LibSource)> {
-        let source = |module| processes.modules.source(module, &processes.dumps);
-        let mut sources: Vec<_> = self.stacks.libs().map(|(lib, module)| (lib, source(module))).collect();
+        let libs = self.stacks.libs();
+        let mut sources: Vec<_> = libs.map(|(lib, module)| (lib, processes.lib_source(module))).collect();
         sources.sort_by_key(|(lib, _)| *lib);
         sources
     }
@@ -175,8 +191,23 @@ impl ProfileSink {
     pub(crate) fn send_seen_addresses(&self, sender: &mut AddressSender, processes: &ProcessState) {
         sender.send(self.builder.profile(), |lib| {
             let (_, module) = self.stacks.libs().find(|(known, _)| *known == lib)?;
-            processes.modules.early_source(module, &processes.dumps)
+            processes.early_lib_source(module)
         });
+    }
+
+    /// Notes that a thread has no more samples.
+    pub(crate) fn end_samples(&mut self, row: ThreadIndex) {
+        self.builder.end_samples(row);
+    }
+
+    /// Notes how many records the source has dropped so far.
+    pub(crate) fn note_lost(&mut self, records: u64) {
+        self.builder.meta_mut().lost_samples = records;
+    }
+
+    /// How many stacks the profile has so far.
+    pub(crate) fn stack_count(&self) -> usize {
+        self.builder.profile().stacks().len()
     }
 
     /// Merges all samples before a time that have the same stack into one.

@@ -3,12 +3,10 @@
 
 use super::intern::{CodePlace, Interner, Mode};
 use super::sample_frame::SampleFrame;
-use crate::event::{Pid, Sample, Timestamp, UserStack};
-use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::event::{Sample, Timestamp, UserStack};
 use crate::mappings::Range;
 use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
-use crate::processes::process::Process;
 use crate::processes::state::ProcessState;
 use crate::unwind::truncation::Truncation;
 use nyquist_object::Avma;
@@ -61,28 +59,16 @@ impl StackTable {
         if let UserStack::Named(name) = sample.user {
             self.places.push(SampleFrame::Named(name));
         }
-        let process = processes.tracker.process(sample.pid, now);
-        let mut last: Option<Range> = None;
+        let mut code = processes.code_finder(sample.pid, now);
         for (frame, is_completed) in frames {
             let mode = if is_completed { Mode::Completed } else { Mode::User };
             let address = frame.lookup_address();
-            // Callers are mostly in the same file.
-            if !last.as_ref().is_some_and(|range| range.contains(address)) {
-                last = process.find(address).copied();
-            }
-            let place = match &last {
-                Some(range) if range.module.is_some() => CodePlace::of(Some(range), address),
-                _ => {
-                    let at = (sample.pid, address, now);
-                    let made = find_made_code(process, &mut processes.dumps, &mut processes.modules, at);
-                    CodePlace::of(made.as_ref(), address)
-                }
-            };
+            let place = CodePlace::of(code.find(address).as_ref(), address);
             self.places.push(SampleFrame::Code(place, mode));
         }
         for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
             let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
-            let place = CodePlace::of(processes.tracker.find_kernel(address), address);
+            let place = CodePlace::of(processes.find_kernel_code(address), address);
             self.places.push(SampleFrame::Code(place, Mode::Kernel));
         }
     }
@@ -97,13 +83,8 @@ impl StackTable {
         self.places.clone()
     }
 
-    /// Restores a stack, and looks up the places that were not known before, as of its time.
-    pub(crate) fn take_up(
-        &mut self,
-        places: Vec<SampleFrame>,
-        time: Timestamp,
-        (index, dumps): (&[DumpIndex], &mut JitDumps),
-    ) {
+    /// Restores a stack, and looks up the places again whose code was not known before.
+    pub(crate) fn take_up(&mut self, places: Vec<SampleFrame>, mut find: impl FnMut(Avma) -> Option<Range>) {
         self.places = places;
         for place in &mut self.places {
             if let SampleFrame::Code(
@@ -111,8 +92,7 @@ impl StackTable {
                 mode @ (Mode::User | Mode::Completed),
             ) = *place
             {
-                let range = dumps.find(index, address, time);
-                *place = SampleFrame::Code(CodePlace::of(range.as_ref(), address), mode);
+                *place = SampleFrame::Code(CodePlace::of(find(address).as_ref(), address), mode);
             }
         }
     }
@@ -163,20 +143,4 @@ impl StackTable {
     pub(crate) fn libs(&self) -> impl Iterator<Item = (LibId, ModuleIndex)> {
         self.interner.libs()
     }
-}
-
-/// The range of code that was generated while the program ran, and that no file holds.
-fn find_made_code(
-    process: &mut Process,
-    dumps: &mut JitDumps,
-    modules: &mut ModuleStore,
-    (pid, address, now): (Pid, Avma, Timestamp),
-) -> Option<Range> {
-    if process.jit.dumps.is_empty() {
-        if !modules.knows_processes() {
-            return None;
-        }
-        return process.jit.find_in_map(pid, address, now, modules);
-    }
-    dumps.find(&process.jit.dumps, address, now)
 }

@@ -10,7 +10,7 @@ pub(super) const MS: u64 = 1_000_000;
 
 pub(super) fn converter() -> Converter {
     let meta = Meta { interval: MS, ..Meta::default() };
-    Converter::new(Options { start: Timestamp(0), kernel_permitted: true, meta })
+    Converter::new(Options::new(Timestamp(0), meta))
 }
 
 pub(super) fn at(time_ms: u64, kind: EventKind) -> Event {

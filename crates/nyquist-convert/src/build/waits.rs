@@ -3,7 +3,7 @@
 use super::marker_kinds::{WAIT, WAKE};
 use super::markers::Content;
 use super::sink::ProfileSink;
-use crate::account::off_cpu::OffCpuInterval;
+use crate::account::off_cpu_interval::OffCpuInterval;
 use crate::event::{FieldValue, Timestamp};
 use nyquist_profile::{CategoryColor, MarkerTiming, Sample, StackId, ThreadIndex, well_known};
 use std::sync::Arc;

@@ -10,14 +10,29 @@ mod waits;
 
 use super::*;
 use crate::event::{EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, UserStack};
+use crate::selection::sample_selection::SampleSelection;
+use crate::shape::Shape;
 use nyquist_object::{Avma, FileOffset};
-use nyquist_profile as profile;
+use nyquist_profile::{self as profile, Meta};
 
 pub(crate) const MS: u64 = 1_000_000;
 
+pub(crate) fn options() -> Options {
+    Options::new(Timestamp(0), Meta { interval: MS, ..Meta::default() })
+}
+
 pub(crate) fn converter(kernel_permitted: bool) -> Converter {
-    let meta = Meta { interval: MS, ..Meta::default() };
-    Converter::new(Options { start: Timestamp(0), kernel_permitted, meta })
+    Converter::new(Options { kernel_permitted, ..options() })
+}
+
+/// A converter to a profile of this shape.
+pub(crate) fn shaped(shape: Shape) -> Converter {
+    Converter::new(Options { shape, ..options() })
+}
+
+/// A converter of the samples that are selected.
+pub(crate) fn selecting(selection: SampleSelection) -> Converter {
+    Converter::new(Options { selection, ..options() })
 }
 
 pub(crate) fn at(time_ms: u64, kind: EventKind) -> Event {
@@ -64,7 +79,7 @@ pub(crate) fn exit(pid: u32, tid: u32) -> EventKind {
 
 /// The profile of these events, one each millisecond: each row as "process.thread samples start-end".
 pub(crate) fn rows(shape: Shape, events: Vec<EventKind>) -> Vec<String> {
-    let mut converter = converter(true).shaped(shape);
+    let mut converter = shaped(shape);
     for (time, event) in (1..).zip(events) {
         converter.push(at(time, event));
     }
@@ -161,7 +176,7 @@ fn only_main_threads_where_they_alone_are_wanted() {
 #[test]
 fn the_base_of_a_recursion_is_folded() {
     let check = |stack: &[u64], expected: &str| {
-        let mut converter = converter(true).shaped(Shape { fold_recursive_prefix: true, ..Shape::default() });
+        let mut converter = shaped(Shape { fold_recursive_prefix: true, ..Shape::default() });
         converter.push(at(1, sample(1, 1, None, stack)));
         assert_eq!(folded(&converter.finish().profile), [expected]);
     };
@@ -172,7 +187,7 @@ fn the_base_of_a_recursion_is_folded() {
 
 #[test]
 fn a_cpu_has_what_ran_on_it() {
-    let mut converter = converter(true).shaped(Shape { cpu_threads: true, ..Shape::default() });
+    let mut converter = shaped(Shape { cpu_threads: true, ..Shape::default() });
     converter.push(at(0, name(1, 1, "app", true)));
     for (time, cpu) in [(1, 0), (2, 3), (3, 0)] {
         converter.push(Event { cpu: Some(cpu), ..at(time, sample(1, 1, None, &[0x10])) });
@@ -502,8 +517,8 @@ fn without_main_thread_the_first_row_stands_in() {
 
 #[test]
 fn only_samples_that_are_wanted_are_converted() {
-    let check = |selection: Selection, expected: &[&str]| {
-        let mut converter = converter(true).with_selection(selection);
+    let check = |selection: SampleSelection, expected: &[&str]| {
+        let mut converter = selecting(selection);
         let name = |pid, tid, name: &str| EventKind::Name {
             pid: Pid(pid),
             tid: Tid(tid),
@@ -518,15 +533,18 @@ fn only_samples_that_are_wanted_are_converted() {
         converter.push(Event { cpu: Some(4), ..at(3, sample(3, 3, None, &[3])) });
         assert_eq!(folded(&converter.finish().profile), expected);
     };
-    check(Selection::default(), &["0x1 1", "0x2 1", "0x3 1"]);
-    check(Selection { pids: vec![Pid(1)], ..Selection::default() }, &["0x1 1", "0x2 1"]);
-    check(Selection { tids: vec![Tid(2), Tid(3)], ..Selection::default() }, &["0x2 1", "0x3 1"]);
-    check(Selection { cpus: vec![4], ..Selection::default() }, &["0x3 1"]);
-    check(Selection { names: vec!["worker".into()], ..Selection::default() }, &["0x2 1"]);
-    check(Selection { names: vec!["server".into()], ..Selection::default() }, &["0x1 1", "0x2 1"]);
+    check(SampleSelection::default(), &["0x1 1", "0x2 1", "0x3 1"]);
+    check(SampleSelection { pids: vec![Pid(1)], ..SampleSelection::default() }, &["0x1 1", "0x2 1"]);
+    check(SampleSelection { tids: vec![Tid(2), Tid(3)], ..SampleSelection::default() }, &["0x2 1", "0x3 1"]);
+    check(SampleSelection { cpus: vec![4], ..SampleSelection::default() }, &["0x3 1"]);
+    check(SampleSelection { names: vec!["worker".into()], ..SampleSelection::default() }, &["0x2 1"]);
+    check(
+        SampleSelection { names: vec!["server".into()], ..SampleSelection::default() },
+        &["0x1 1", "0x2 1"],
+    );
     let time = Some(2 * MS..3 * MS);
-    check(Selection { time, ..Selection::default() }, &["0x2 1"]);
-    check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
+    check(SampleSelection { time, ..SampleSelection::default() }, &["0x2 1"]);
+    check(SampleSelection { pids: vec![Pid(1)], cpus: vec![4], ..SampleSelection::default() }, &[]);
 }
 
 pub(crate) fn exec(time: u64, pid: u32, name: &str) -> Event {
@@ -540,9 +558,8 @@ pub(crate) fn born(time: u64, pid: u32, parent: u32) -> Event {
 }
 
 /// The samples that a filter keeps, each by its address.
-pub(crate) fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
-    let mut converter = converter(true);
-    converter.keep_only(filter);
+pub(crate) fn kept(filter: ProcessFilter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
+    let mut converter = Converter::new(Options { filter, ..options() });
     for event in events {
         converter.push(event);
     }
@@ -551,7 +568,7 @@ pub(crate) fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> V
 
 #[test]
 fn an_idle_cpu_is_nobodys_doing() {
-    assert_eq!(kept(Filter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
+    assert_eq!(kept(ProcessFilter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
 }
 
 #[test]
@@ -562,7 +579,7 @@ fn what_runs_before_exec_is_not_the_commands() {
         exec(2, 7, "x"),
         at(3, sample(7, 7, None, &[3])),
     ];
-    assert_eq!(kept(Filter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
+    assert_eq!(kept(ProcessFilter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
 }
 
 #[test]
@@ -580,7 +597,7 @@ fn a_family_is_what_descends_from_a_process() {
         exec(8, 7, "another"),
         at(9, sample(7, 7, None, &[11])),
     ];
-    assert_eq!(kept(Filter::Family([Pid(7)].into()), events), ["0x7 1", "0x9 1"]);
+    assert_eq!(kept(ProcessFilter::Family([Pid(7)].into()), events), ["0x7 1", "0x9 1"]);
 }
 
 #[test]
@@ -591,7 +608,7 @@ fn processes_are_kept_by_their_names_at_the_time() {
         exec(3, 7, "ld"),
         at(4, sample(7, 7, None, &[2])),
     ];
-    let filter = Filter::Named(vec![crate::NamePattern::new("cc1*")]);
+    let filter = ProcessFilter::Named(vec![crate::NamePattern::new("cc1*")]);
     assert_eq!(kept(filter, events), ["0x1 1"]);
 }
 
@@ -624,7 +641,7 @@ pub(crate) fn marker_lines(profile: &Profile) -> Vec<String> {
 
 /// Two threads that alternate on one CPU.
 pub(crate) fn switches(shape: Shape) -> Profile {
-    let mut converter = converter(true).shaped(shape);
+    let mut converter = shaped(shape);
     converter.push(at(1, name(1, 1, "app", true)));
     converter.push(at(2, fork(1, 2, 1)));
     let come = |tid| EventKind::SwitchIn { tid: Tid(tid) };

@@ -3,12 +3,13 @@
 use super::events::{EtwCounts, EtwEvents};
 use super::survey::Survey;
 use crate::build::seen_addresses::AddressSender;
-use crate::converter::{ConversionResult, Converter};
+use crate::conversion_result::ConversionResult;
+use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;
 use crate::options::Options;
-use crate::selection::Selection;
+use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
 use nyquist_etw::PointerSize;
 use nyquist_etw::file::{FileError, FileReader};
@@ -24,7 +25,7 @@ pub struct EtwOptions {
     /// Finds images and their debug information.
     pub finder: Finder,
     /// Which samples are wanted.
-    pub selection: Selection,
+    pub selection: SampleSelection,
     /// The title of the profile.
     pub name: String,
     /// Which threads the profile has.
@@ -114,11 +115,13 @@ fn converter(options: EtwOptions, meta: Meta, start: Timestamp) -> Converter {
         // Files at the paths of images are compared with what the trace states of them.
         aux: AuxFiles { folders: Vec::new(), made_here: cfg!(windows), owner: None },
     };
-    Converter::new(Options { start, kernel_permitted: true, meta })
-        .with_recorded_files(files)
-        .with_selection(options.selection)
-        .shaped(options.shape)
-        .with_address_sender(options.sender)
+    Converter::new(Options {
+        shape: options.shape,
+        selection: options.selection,
+        recorded_files: Some(files),
+        address_sender: options.sender,
+        ..Options::new(start, meta)
+    })
 }
 
 fn meta(

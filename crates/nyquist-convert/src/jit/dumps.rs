@@ -16,10 +16,20 @@ pub(crate) struct DumpIndex(pub(super) usize);
 pub(crate) struct JitDumps {
     dumps: Vec<Dump>,
     /// Whether each jitdump is removed from its folder when it has been opened.
-    pub(crate) unlink: bool,
+    unlink: bool,
 }
 
 impl JitDumps {
+    /// No jitdumps. Each is removed from its folder when it has been opened, if `unlink`.
+    pub(crate) fn new(unlink: bool) -> Self {
+        Self { dumps: Vec::new(), unlink }
+    }
+
+    /// Whether each jitdump is removed from its folder when it has been opened.
+    pub(crate) fn are_unlinked(&self) -> bool {
+        self.unlink
+    }
+
     /// The jitdump of a module.
     pub(crate) fn of_module(&self, module: ModuleIndex) -> Option<DumpIndex> {
         self.dumps.iter().position(|dump| dump.module() == module).map(DumpIndex)

@@ -154,7 +154,7 @@ mod tests {
     /// The lib of a jitdump, and the address in it of a sample at an address.
     fn recorded(dump: &TestDump, address: u64) -> (Lib, RelativeAddress) {
         let own = Pid(std::process::id());
-        let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };
+        let options = Options::new(Timestamp(0), Meta::default());
         let mut converter = Converter::new(options);
         let sample = Sample::in_user_code(own, UserStack::Walked(vec![Avma(address)]));
         for (time, kind) in [(1, EventKind::Map(dump.mapping(own))), (100, EventKind::Sample(sample))] {

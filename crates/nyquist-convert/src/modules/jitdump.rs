@@ -27,7 +27,7 @@ pub(crate) fn open(
     let index = dumps.next_index();
     let id = DumpId::default();
     let (module, found) = modules.add_jitdump(mapping, user, (index, Arc::clone(&id)))?;
-    if let (true, Some(pid)) = (dumps.unlink && modules.are_live(), mapping.pid) {
+    if let (true, Some(pid)) = (dumps.are_unlinked() && modules.are_live(), mapping.pid) {
         // A file that cannot be removed is only left behind.
         let _ = user_of(pid).or(user).map(|user| found.remove(user));
     }

@@ -3,7 +3,7 @@
 use super::lib_source::LibSource;
 use super::mapping_kind::{is_dump, is_file};
 use super::module::{Bytes, Module};
-use super::recorded_files::Files;
+use super::recorded_files::{Files, RecordedFiles};
 use super::shared::{Key, SharedModules, Users, key_of};
 use super::{memfd, memory_image, vdso};
 use crate::event::{Mapping, Pid};
@@ -45,19 +45,16 @@ pub(crate) struct ModuleStore {
 }
 
 impl ModuleStore {
-    /// Sets where files are looked for.
-    pub(crate) fn set_files(&mut self, files: Files) {
-        self.files = Arc::new(files);
+    /// A store without modules. Files are those of living processes, or of a recording that is read later.
+    /// The names in perf maps and jitdumps take at most this much memory.
+    pub(crate) fn new(recorded: Option<RecordedFiles>, budget: Budget) -> Self {
+        let files = recorded.map_or(Files::Live, |files| Files::Recorded(Box::new(files)));
+        Self { files: Arc::new(files), budget, ..Self::default() }
     }
 
     /// How much memory the names in perf maps and jitdumps may take.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
-    }
-
-    /// Limits the memory for names in perf maps and jitdumps.
-    pub(crate) fn limit(&mut self, budget: Budget) {
-        self.budget = budget;
     }
 
     /// An empty store that shares the finder and the opened files with this one. Each file is read once for

@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use nyquist_perf::file::Place;
+use nyquist_perf::file::{Place, PlacedFiles};
 
 use super::converting::Converting;
-use crate::converter::{ConversionResult, Converter};
+use crate::conversion_result::ConversionResult;
+use crate::converter::Converter;
 use crate::event::{Event, EventKind, Sample, Timestamp};
+use crate::options::Options;
 use crate::recycler::{RecycledSamples, recycler};
 use crate::unwind::ahead::batch::{Batch, Step};
 use crate::unwind::ahead::speculative_tracker::SpeculativeTracker;
@@ -49,12 +51,13 @@ impl WalkBatch {
 }
 
 impl Conversion {
-    /// Starts a conversion by a new converter. If `walk_early`, stacks are walked before the converter gets
-    /// them.
-    pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
-        let tracker = walk_early.then(|| SpeculativeTracker::new(converter.shared_module_store()));
+    /// Starts a conversion of events whose stack copies are in these files. If `walk_early`, stacks are
+    /// walked before the converter gets them.
+    pub(super) fn start(options: Options, copies_in: PlacedFiles, walk_early: bool) -> Self {
         let (sender, recycled) = recycler();
-        let converting = Arc::new(Converting::new(converter.with_sample_recycler(sender)));
+        let converter = Converter::of_file(options, copies_in, sender);
+        let tracker = walk_early.then(|| SpeculativeTracker::new(converter.shared_module_store()));
+        let converting = Arc::new(Converting::new(converter));
         Self { tracker, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }
 

@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::converter::{ConversionResult, Converter};
+use crate::conversion_result::ConversionResult;
+use crate::converter::Converter;
 use crate::unwind::ahead::batch::Step;
 
 /// How many batches may wait. It is enough for the batches of a large round of a recording with stack copies.
@@ -107,7 +108,7 @@ mod tests {
     use crate::options::Options;
 
     fn converting() -> Converting {
-        let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };
+        let options = Options::new(Timestamp(0), Meta::default());
         Converting::new(Converter::new(options))
     }
 

@@ -12,12 +12,12 @@ use rustc_hash::FxHashMap;
 
 use super::choose::{ImportedEvent, Meaning};
 use super::options::ImportOptions;
-use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;
 use crate::modules::stated_symbols::StatedSymbols;
 use crate::options::Options;
+use crate::selection::process_filter::ProcessFilter;
 
 /// The prefix of this program's version as a recorder.
 const NYQUIST: &str = "nyquist ";
@@ -63,13 +63,13 @@ fn stated_architecture(features: &Features) -> Architecture {
     }
 }
 
-/// The converter of a recording whose first events are these.
-pub(crate) fn new_converter(
+/// How to convert a recording whose first events are these.
+pub(crate) fn converter_options(
     reader: &FileReader,
     options: &ImportOptions,
     events: &[ImportedEvent],
     first: &[(Event, Option<Place>)],
-) -> Converter {
+) -> Options {
     let features = reader.features();
     let start = Timestamp(zero(features, first));
     let mut used: Vec<&ImportedEvent> = events.iter().filter(|imported| imported.is_used()).collect();
@@ -84,12 +84,15 @@ pub(crate) fn new_converter(
         symbols: stated_symbols(features),
         aux: aux_files(features, options),
     };
-    Converter::new(Options { start, kernel_permitted, meta })
-        .with_recorded_files(files)
-        .limiting_side_files(options.side_files.clone())
-        .with_copies_in(reader.files())
-        .with_selection(options.selection.clone())
-        .shaped(options.shape)
+    Options {
+        kernel_permitted,
+        shape: options.shape,
+        selection: options.selection.clone(),
+        filter: ProcessFilter::from_words(&features.wanted),
+        side_files: options.side_files.clone(),
+        recorded_files: Some(files),
+        ..Options::new(start, meta)
+    }
 }
 
 /// The functions that the recording states of files, by their paths.

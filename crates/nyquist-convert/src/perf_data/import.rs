@@ -14,14 +14,13 @@ use super::live::LiveStackRecords;
 use super::marks::Marks;
 use super::options::{ImportOptions, ImportedProfile};
 use super::{marker_files, simpleperf};
-use crate::converter::Converter;
 use crate::decode::perf::{
     AdditionalEvents, CounterMeaning, EventCpus, PerfDecoder, Successors, any_mapping, deferred_cookie,
     user_part,
 };
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
-use crate::filter::Filter;
 use crate::jit::aux_files::AuxFiles;
+use crate::options::Options;
 
 /// The events of our own recording that have taken over from its first event.
 fn successors(events: &[FileEvent]) -> Successors {
@@ -326,20 +325,18 @@ impl Import {
 
     fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion {
         let sender = self.options.sender.take();
-        let mut converter =
-            describe::new_converter(reader, &self.options, &self.events, first).with_address_sender(sender);
-        converter.keep_only(Filter::from_words(&reader.features().wanted));
-        let walks_early = self.walks_early(&converter);
-        Conversion::start(converter, walks_early)
+        let options = describe::converter_options(reader, &self.options, &self.events, first);
+        let walks_early = self.walks_early(&options);
+        Conversion::start(Options { address_sender: sender, ..options }, reader.files(), walks_early)
     }
 
     /// Whether stacks are walked ahead of the converter. They are not if the converter would drop most of
     /// them, or if threads first appear in events that only the converter follows.
-    fn walks_early(&self, converter: &Converter) -> bool {
+    fn walks_early(&self, options: &Options) -> bool {
         let has_copies = |imported: &ImportedEvent| {
             imported.is_used() && imported.attr().sample_type.contains(SampleType::STACK_USER)
         };
-        converter.converts_most()
+        options.convert_most()
             && self.events.iter().any(has_copies)
             && self.events.iter().all(|imported| imported.meaning() != Some(Meaning::OffCpuIntervals))
     }

@@ -9,8 +9,8 @@ use nyquist_symbols::Finder;
 
 use super::choose::EventUse;
 use crate::build::seen_addresses::AddressSender;
-use crate::converter::ConversionResult;
-use crate::selection::Selection;
+use crate::conversion_result::ConversionResult;
+use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
 
 /// How to convert a recording.
@@ -19,7 +19,7 @@ pub struct ImportOptions {
     /// Finds binaries.
     pub finder: Finder,
     /// Which samples are wanted.
-    pub selection: Selection,
+    pub selection: SampleSelection,
     /// The names of the wanted events. Without names, the first clock or cycle counter is used, and events of
     /// waiting.
     pub events: Vec<String>,

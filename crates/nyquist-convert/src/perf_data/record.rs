@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::live::LiveStackRecords;
 use crate::event::{Event, EventKind, MappedFile, Mapping, Timestamp};
-use crate::filter::Filter;
+use crate::selection::process_filter::ProcessFilter;
 
 /// Writes the records of a live recording. Importing the file gives the same profile as the live conversion.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct RecordingWriter<W> {
     samples: Option<(u64, u64)>,
     build_ids: Vec<FileBuildId>,
     live_stacks: LiveStackRecords,
-    filter: Filter,
+    filter: ProcessFilter,
 }
 
 impl<W: Write + Seek> RecordingWriter<W> {
@@ -47,13 +47,13 @@ impl<W: Write + Seek> RecordingWriter<W> {
             samples: None,
             build_ids: Vec::new(),
             live_stacks: LiveStackRecords::default(),
-            filter: Filter::All,
+            filter: ProcessFilter::All,
         })
     }
 
     /// Writes into the file which of the samples are wanted. All samples are written.
     #[must_use]
-    pub fn keeping_only(self, filter: Filter) -> Self {
+    pub fn keeping_only(self, filter: ProcessFilter) -> Self {
         Self { filter, ..self }
     }
 

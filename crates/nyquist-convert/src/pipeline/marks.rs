@@ -5,7 +5,6 @@ use crate::account::on_cpu::IntervalStart;
 use crate::account::switch_reason::SwitchReason;
 use crate::build::marker_kinds::{CONTEXT_SWITCH, JIT_FUNCTION, ON_CPU};
 use crate::event::{FieldValue, Marker, MarkerTiming, Pid, RELEASED_TID, Tid, Timestamp, Track};
-use crate::processes::process::Process;
 use std::sync::Arc;
 
 /// The idle task of every CPU.
@@ -15,9 +14,9 @@ impl Pipeline {
     /// A thread came to a CPU.
     pub(super) fn switch_in(&mut self, now: Timestamp, cpu: Option<u32>, tid: Tid) {
         self.end_wait(tid, now);
-        self.account.off_cpu.arrive(tid);
-        if let (true, Some(cpu)) = (self.sink.shape.switch_markers, cpu) {
-            self.account.on_cpu.arrive(cpu, tid, now);
+        self.off_cpu.arrive(tid);
+        if let (true, Some(cpu)) = (self.shape.switch_markers, cpu) {
+            self.on_cpu.arrive(cpu, tid, now);
         }
     }
 
@@ -29,8 +28,8 @@ impl Pipeline {
         id: (Pid, Tid),
         why: SwitchReason,
     ) {
-        let (true, Some(cpu)) = (self.sink.shape.switch_markers, cpu) else { return };
-        let began = self.account.on_cpu.leave(cpu, id.1);
+        let (true, Some(cpu)) = (self.shape.switch_markers, cpu) else { return };
+        let began = self.on_cpu.leave(cpu, id.1);
         // A thread that has ended, and may have released its number, leaves its CPU shortly afterwards.
         if id.1 == RELEASED_TID || id.1 == IDLE {
             return;
@@ -44,19 +43,11 @@ impl Pipeline {
     }
 
     /// Ends all intervals on CPUs at the end of the recording.
-    pub(crate) fn end_all_on_cpu(&mut self) {
-        for (cpu, tid, start) in self.account.on_cpu.leave_all() {
-            let lives = |process: &Process| process.threads.get(&tid).is_some_and(|it| it.end.is_none());
-            let mut processes = self.processes.tracker.processes();
-            let process = processes.find(|(_, process)| lives(process)).map(|(pid, _)| *pid);
-            drop(processes);
-            if let Some(pid) = process.filter(|_| tid != IDLE) {
-                self.add_on_cpu_interval(
-                    (start, self.last_time),
-                    cpu,
-                    (pid, tid),
-                    SwitchReason::RecordingEnded,
-                );
+    pub(super) fn end_all_on_cpu(&mut self) {
+        let why = SwitchReason::RecordingEnded;
+        for (cpu, tid, start) in self.on_cpu.leave_all() {
+            if let Some(pid) = self.processes.process_of(tid).filter(|_| tid != IDLE) {
+                self.add_on_cpu_interval((start, self.last_time), cpu, (pid, tid), why);
             }
         }
     }
@@ -94,11 +85,11 @@ impl Pipeline {
     /// Makes markers of the functions that were made before a time up to which all events were converted.
     /// Later functions are left for the next call, because it is not known yet whether their processes are
     /// wanted.
-    pub(crate) fn mark_jit_functions(&mut self, before: Timestamp) {
-        if !self.sink.shape.jit_markers {
+    pub(super) fn mark_jit_functions(&mut self, before: Timestamp) {
+        if !self.shape.jit_markers {
             return;
         }
-        for (pid, time, name) in self.processes.dumps.take_new_functions(before) {
+        for (pid, time, name) in self.processes.take_new_functions(before) {
             if time >= self.start && self.is_kept(pid, time) && self.selects((pid, Tid(pid.0)), None, time) {
                 let marker = Marker {
                     pid,

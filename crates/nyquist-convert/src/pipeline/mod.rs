@@ -11,60 +11,108 @@ mod samples;
 mod threads;
 mod waits;
 
-use crate::account::accounting::Accounting;
+use crate::account::accounting::{Accounting, TimeRules};
 use crate::account::occurrence_counts::OccurrenceCounts;
-use crate::account::off_cpu::Cause;
+use crate::account::off_cpu::OffCpuIntervals;
+use crate::account::off_cpu_interval::Cause;
+use crate::account::on_cpu::OnCpu;
 use crate::account::switch_reason::SwitchReason;
-use crate::account::wait_functions::WaitFunctions;
 use crate::build::seen_addresses::AddressSender;
 use crate::build::sink::ProfileSink;
-use crate::event::{Event, EventKind, Pid, Tid, Timestamp};
-use crate::event_selection::EventSelection;
+use crate::conversion_result::{ConversionResult, Libs};
+use crate::event::{Event, EventKind, Mapping, Pid, Tid, Timestamp};
+use crate::jit::dumps::JitDumps;
 use crate::modules::lib_source::LibSource;
+use crate::modules::store::ModuleStore;
 use crate::options::Options;
+use crate::processes::program_arguments::ProgramArguments;
 use crate::processes::state::ProcessState;
 use crate::recycler::SampleRecycler;
+use crate::selection::event_selection::EventSelection;
+use crate::selection::process_filter::ProcessFilter;
+use crate::shape::Shape;
 use crate::statistics::Statistics;
+use crate::unwind::active_completion::StackCopyFeedback;
 use crate::unwind::stack_walker::StackWalker;
-use nyquist_profile::{LibId, ProfileBuilder};
-use nyquist_symbols::KernelSymbols;
+use nyquist_object::BuildId;
+use nyquist_perf::file::PlacedFiles;
+use nyquist_profile::{LibId, Profile};
 
 /// The stages after the order stage.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    pub(crate) processes: ProcessState,
-    pub(crate) wanted: EventSelection,
-    pub(crate) walker: StackWalker,
+    processes: ProcessState,
+    wanted: EventSelection,
+    walker: StackWalker,
     account: Accounting,
-    pub(crate) occurrences: OccurrenceCounts,
-    pub(crate) sink: ProfileSink,
+    off_cpu: OffCpuIntervals,
+    on_cpu: OnCpu,
+    occurrences: OccurrenceCounts,
+    sink: ProfileSink,
+    /// Which rows and markers the profile has.
+    shape: Shape,
     /// The recycler of converted samples, if their source reuses them.
-    pub(crate) recycler: Option<SampleRecycler>,
+    recycler: Option<SampleRecycler>,
     /// The profile's zero.
     start: Timestamp,
     last_time: Timestamp,
 }
 
 impl Pipeline {
-    /// A pipeline without events.
-    pub(crate) fn new(options: Options) -> Self {
-        let start = options.start;
+    /// A pipeline without events. Stack copies that were walked ahead of their turn are read again from
+    /// `copies_in`.
+    pub(crate) fn new(options: Options, copies_in: PlacedFiles, recycler: Option<SampleRecycler>) -> Self {
+        let (start, interval, shape) = (options.start, options.interval(), options.shape);
+        let kernel_permitted = options.kernel_permitted;
+        let rules = TimeRules { interval, kernel_permitted, shows_waits: shape.waits };
+        let modules = ModuleStore::new(options.recorded_files, options.side_files);
+        let dumps = JitDumps::new(options.unlink_jitdumps);
+        let arguments = ProgramArguments::new(shape.program_arguments, options.distinctive_words);
         Self {
-            processes: ProcessState::default(),
-            wanted: EventSelection::all(start),
-            walker: StackWalker::new(options.interval()),
-            account: Accounting::new(&options),
+            processes: ProcessState::new(modules, dumps, arguments),
+            wanted: EventSelection::new(options.filter, options.selection, start),
+            walker: StackWalker::new(interval, copies_in),
+            account: Accounting::new(rules),
+            off_cpu: OffCpuIntervals::new(options.kernel_symbols),
+            on_cpu: OnCpu::default(),
             occurrences: OccurrenceCounts::default(),
-            sink: ProfileSink::new(options),
-            recycler: None,
+            sink: ProfileSink::new(options.meta, shape, (start, interval)),
+            shape,
+            recycler,
             start,
             last_time: start,
         }
     }
 
-    /// Finds the reasons of waits by the functions of this kernel.
-    pub(crate) fn know_kernel(&mut self, symbols: KernelSymbols) {
-        self.account.wait_functions = WaitFunctions::new(symbols);
+    /// Keeps only the samples that pass a filter, of those that are converted later.
+    pub(crate) fn keep_only(&mut self, filter: ProcessFilter) {
+        self.wanted.keep_only(filter);
+    }
+
+    /// Reads what may be gone when the turn of an event comes.
+    pub(crate) fn look_ahead(&mut self, event: &Event) {
+        self.processes.look_ahead(event);
+    }
+
+    /// Opens the file of a mapping whose event comes later, and compiles its unwind information, because
+    /// another thread will need it soon.
+    pub(crate) fn prepare_mapping(&mut self, mapping: &Mapping) {
+        self.processes.prepare_mapping(mapping);
+    }
+
+    /// The build ids of the files that were mapped and opened so far, by their paths.
+    pub(crate) fn build_ids(&self) -> Vec<(String, BuildId)> {
+        self.processes.modules().build_ids()
+    }
+
+    /// A store of modules that shares opened files with this one.
+    pub(crate) fn shared_module_store(&self) -> ModuleStore {
+        self.processes.modules().sharing_files()
+    }
+
+    /// The feedback on stack copies since the last call.
+    pub(crate) fn take_stack_copy_feedback(&mut self) -> StackCopyFeedback {
+        self.walker.take_feedback()
     }
 
     /// Notes that nothing has happened between the last event and `time`.
@@ -90,7 +138,7 @@ impl Pipeline {
             EventKind::SwitchStack(sample) => self.leave(now, cpu, sample),
             EventKind::Wakeup(wakeup) => self.wake(now, *wakeup),
             EventKind::Map(mapping) => self.processes.map(&mapping, now),
-            EventKind::Unmap { pid, start, len } => self.processes.tracker.unmap(pid, start, len),
+            EventKind::Unmap { pid, start, len } => self.processes.unmap(pid, start, len),
             EventKind::KernelCode { start, len, name } => self.processes.map_kernel_code(start, len, &name),
             EventKind::KernelCodeGone { start, len, name } => {
                 self.processes.unmap_kernel_code(start, len, &name);
@@ -101,9 +149,9 @@ impl Pipeline {
             EventKind::Name { pid, tid, name, exec } => self.name(now, (pid, tid), &name, exec),
             EventKind::Exit { pid, tid } => self.exit(now, cpu, (pid, tid)),
             EventKind::Total { pid, tid, cpu_time_ns } => self.total(now, cpu, (pid, tid), cpu_time_ns),
-            EventKind::TotalInAll { cpu_time_ns } => self.account.losses.count_cpu_time(cpu_time_ns),
+            EventKind::TotalInAll { cpu_time_ns } => self.account.count_cpu_time(cpu_time_ns),
             EventKind::Lost { records } => self.lose(now, cpu, records),
-            EventKind::LostInAll { records } => self.account.losses.count(cpu, records),
+            EventKind::LostInAll { records } => self.account.count_lost_in_all(cpu, records),
             EventKind::Throttled => self.pause(now, cpu),
             EventKind::Unthrottled => self.resume(now, cpu),
             EventKind::Marker(marker) => {
@@ -112,9 +160,7 @@ impl Pipeline {
                 }
             }
             EventKind::Occurrence(occurrence) => self.occurrence(now, cpu, *occurrence),
-            EventKind::OccurrencesLost { records } => {
-                self.occurrences.lost = self.occurrences.lost.saturating_add(records);
-            }
+            EventKind::OccurrencesLost { records } => self.occurrences.lose(records),
             EventKind::LiveStack(live) => self.walker.add_reading(live),
             EventKind::Counter(counter) => {
                 if self.selects((counter.pid, Tid(counter.pid.0)), cpu, now) {
@@ -126,24 +172,31 @@ impl Pipeline {
 
     /// Whether events of a thread are selected, on this CPU at this time.
     fn selects(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
-        self.wanted.selects(id, cpu, now, &mut self.processes.tracker)
+        self.wanted.selects(id, cpu, now, &mut self.processes)
     }
 
     /// Whether samples of a process are wanted.
     fn is_kept(&mut self, pid: Pid, now: Timestamp) -> bool {
-        self.wanted.is_kept(pid, now, &mut self.processes.tracker)
+        self.wanted.is_kept(pid, now, &mut self.processes)
+    }
+
+    /// Reads what compilers have written since the last call. Comes before the events up to now.
+    pub(crate) fn read_jitdumps(&mut self) {
+        self.processes.read_jitdumps();
+    }
+
+    /// Adds what had to wait until all events before a time were converted.
+    pub(crate) fn catch_up(&mut self, complete_before: Timestamp) {
+        self.sink.release_waiting(false, &mut self.processes);
+        self.mark_jit_functions(complete_before);
+        self.sink.place_gaps();
     }
 
     /// The counters so far.
     pub(crate) fn statistics(&self) -> Statistics {
-        let mut statistics = self.account.statistics.clone();
+        let mut statistics = self.account.statistics();
         self.walker.count_in(&mut statistics);
         statistics
-    }
-
-    /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.
-    pub(crate) fn release_waiting(&mut self, is_end: bool) {
-        self.sink.release_waiting(is_end, &mut self.processes);
     }
 
     /// The libs of the profile, and where their symbols come from.
@@ -156,14 +209,43 @@ impl Pipeline {
         self.sink.send_seen_addresses(sender, &self.processes);
     }
 
-    /// Gives the processes and threads of a profile the names and lifetimes that are known by now.
-    pub(crate) fn named_builder(&self, builder: ProfileBuilder) -> ProfileBuilder {
-        self.sink.named_builder(builder, &self.processes.tracker, &self.statistics(), self.last_time)
+    /// The profile so far.
+    pub(crate) fn snapshot(&self) -> Profile {
+        self.sink.snapshot(&self.processes, &self.statistics(), self.last_time)
+    }
+
+    /// How many stacks the profile has so far.
+    pub(crate) fn stack_count(&self) -> usize {
+        self.sink.stack_count()
     }
 
     /// Forgets all samples and markers before a time.
     pub(crate) fn evict(&mut self, before: Timestamp) {
         self.restart_waits(before);
         self.sink.evict(before);
+    }
+
+    /// Keeps only the sums of all samples before a time.
+    pub(crate) fn condense(&mut self, before: Timestamp) {
+        self.sink.condense(before);
+    }
+
+    /// The profile of all events, which have been converted.
+    pub(crate) fn finish(mut self) -> ConversionResult {
+        self.end_all_waits();
+        self.end_all_on_cpu();
+        self.sink.release_waiting(true, &mut self.processes);
+        self.end_gaps();
+        // Only now all samples are in the profile.
+        self.show_rest();
+        let statistics = self.statistics();
+        let lib_sources = self.lib_sources();
+        ConversionResult {
+            profile: self.sink.finish(&self.processes, &statistics, self.last_time),
+            statistics,
+            occurrences: self.occurrences,
+            side_file_notes: self.processes.side_file_notes(),
+            libs: Libs::new(lib_sources, self.processes.into_modules()),
+        }
     }
 }

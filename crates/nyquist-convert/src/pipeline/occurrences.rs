@@ -18,7 +18,7 @@ impl Pipeline {
             let sample = &occurrence.sample;
             let truncated = self.walker.walk_uncounted((sample, now), &mut self.processes);
             self.place_frames(now, sample, truncated);
-            let stack = self.sink.intern_stack(id.1, &self.processes.modules);
+            let stack = self.sink.intern_stack(id.1, &self.processes);
             let row = self.sink.thread_row(now, id, &mut self.processes);
             self.sink.add_occurrence(row, now, &occurrence, stack);
         }

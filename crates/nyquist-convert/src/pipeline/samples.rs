@@ -1,6 +1,7 @@
 //! Samples, and the time of threads without one.
 
 use super::Pipeline;
+use crate::account::accounting::Unsampled;
 use crate::account::share::Activity;
 use crate::build::sample_row::SampleRow;
 use crate::event::{Pid, Sample, Tid, Timestamp};
@@ -10,7 +11,7 @@ use nyquist_profile::{self as profile, well_known};
 impl Pipeline {
     /// A thread was observed.
     pub(super) fn sample(&mut self, now: Timestamp, cpu: Option<u32>, mut sample: Sample) {
-        self.account.losses.note_sampled(now, cpu);
+        self.account.note_sampled(now, cpu);
         if self.processes.replace_released_tid(&mut sample, cpu)
             && self.is_kept(sample.pid, now)
             && self.selects((sample.pid, sample.tid), cpu, now)
@@ -24,8 +25,8 @@ impl Pipeline {
 
     fn wanted_sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
-        if self.sink.shape.waits {
-            self.account.off_cpu.arrive(sample.tid);
+        if self.shape.waits {
+            self.off_cpu.arrive(sample.tid);
         }
         let id = (sample.pid, sample.tid);
         if self.sink.is_left_out(id) {
@@ -39,8 +40,7 @@ impl Pipeline {
         self.walker.note_sample(sample.tid, now);
         let truncated = self.walker.walk((sample, now), &mut self.processes);
         self.place_frames(now, sample, truncated);
-        self.account.statistics.truncated += u64::from(truncated.is_some());
-        self.account.statistics.samples += 1;
+        self.account.count_sample(truncated.is_some());
         let row = SampleRow {
             thread: self.sink.thread_row(now, id, &mut self.processes),
             on_cpu: self.sink.cpu_track(now, cpu, id, &mut self.processes),
@@ -68,10 +68,10 @@ impl Pipeline {
 
     /// Looks up the stack whose frames the walker has found.
     pub(super) fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<Truncation>) {
-        if self.sink.shape.fold_recursive_prefix {
+        if self.shape.fold_recursive_prefix {
             self.walker.fold_recursive_prefix();
         }
-        self.sink.stacks.place((sample, now), truncated, self.walker.frames(), &mut self.processes);
+        self.sink.place_stack((sample, now), truncated, self.walker.frames(), &mut self.processes);
     }
 
     /// Adds a sample whose stack is only a name.
@@ -84,14 +84,9 @@ impl Pipeline {
         if !self.selects(id, cpu, now) || self.sink.is_left_out(id) {
             return;
         }
-        let lost = self.account.used_at_end(self.processes.thread(now, id), (total, now), cpu);
-        if self.sink.shape.waits {
-            let thread = self.processes.thread(now, id);
-            let counted = thread.newly_counted_as_wait(now);
-            thread.unsampled.take_out(counted);
-        }
-        let not_permitted = self.account.take_not_permitted(self.processes.thread(now, id));
-        let left = self.account.settle(self.processes.process(id.0, now), id.1, now);
+        let process = self.processes.process(id.0, now);
+        let Unsampled { lost, not_permitted, left } =
+            self.account.end_thread(process, id.1, (total, now), cpu);
         self.add_sample_without_stack(now, id, well_known::NOT_SAMPLED, lost);
         self.add_sample_without_stack(now, id, well_known::KERNEL_NOT_PERMITTED, not_permitted);
         self.add_sample_without_stack(now, id, well_known::NOT_SAMPLED, left);

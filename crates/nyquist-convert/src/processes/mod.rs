@@ -1,5 +1,6 @@
 //! The known processes and threads, and the state of each.
 
+pub(crate) mod code_finder;
 pub(crate) mod jit_state;
 pub(crate) mod process;
 pub(crate) mod program_arguments;

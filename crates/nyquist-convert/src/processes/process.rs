@@ -157,6 +157,11 @@ impl Process {
         })
     }
 
+    /// Whether a thread of the process lives.
+    pub(crate) fn has_living(&self, tid: Tid) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| thread.end.is_none())
+    }
+
     /// Adds a new thread. If the tid is reused, its former thread is forgotten.
     pub(super) fn add_thread(&mut self, tid: Tid, name: &str, now: Timestamp) {
         let before = self.threads.insert(tid, Thread::new(name, now));

@@ -13,9 +13,9 @@ const LOOKED_AT: u64 = 8192;
 #[derive(Debug, Default)]
 pub(crate) struct ProgramArguments {
     /// How many arguments are wanted in names.
-    pub(crate) count: usize,
+    count: usize,
     /// Whether the words that distinguish processes of one name are wanted.
-    pub(crate) wants_distinctive_words: bool,
+    wants_distinctive_words: bool,
     /// The arguments of each process, by the times of its names. A program can rename itself before its first
     /// name event is converted.
     read: FxHashMap<Pid, Vec<(Timestamp, CommandLine)>>,
@@ -50,6 +50,12 @@ impl CommandLine {
 }
 
 impl ProgramArguments {
+    /// Reads this many arguments of each program, and if wanted, the words that distinguish processes of one
+    /// name.
+    pub(crate) fn new(count: usize, wants_distinctive_words: bool) -> Self {
+        Self { count, wants_distinctive_words, ..Self::default() }
+    }
+
     /// Reads the arguments of a program that has just begun.
     pub(crate) fn note(&mut self, event: &Event) {
         if self.count == 0 && !self.wants_distinctive_words {
@@ -149,7 +155,7 @@ mod tests {
     #[test]
     fn an_early_second_name_takes_no_arguments_away() {
         let pid = Pid(std::process::id());
-        let mut arguments = ProgramArguments { count: 2, ..ProgramArguments::default() };
+        let mut arguments = ProgramArguments::new(2, false);
         let name = |time| Event {
             time: Timestamp(time),
             cpu: None,
@@ -167,7 +173,7 @@ mod tests {
     #[cfg_attr(not(target_os = "linux"), ignore = "the words of other processes are read in /proc")]
     fn a_program_is_looked_at_again_after_exec() {
         let pid = Pid(std::process::id());
-        let mut arguments = ProgramArguments { wants_distinctive_words: true, ..ProgramArguments::default() };
+        let mut arguments = ProgramArguments::new(0, true);
         let name = |time, exec| Event {
             time: Timestamp(time),
             cpu: None,

@@ -1,25 +1,29 @@
 //! The state of processes: their names, their mappings, and the code that they generate.
 
+use super::code_finder::CodeFinder;
 use super::process::Process;
-use super::program_arguments::ProgramArguments;
+use super::program_arguments::{CommandLine, ProgramArguments};
 use super::thread::Thread;
 use super::tracker::Tracker;
-use crate::event::{Mapping, Pid, RELEASED_TID, Sample, Tid, Timestamp};
+use crate::event::{Event, EventKind, Mapping, Pid, RELEASED_TID, Sample, Tid, Timestamp};
 use crate::files::opened::user_of;
-use crate::jit::dumps::JitDumps;
+use crate::jit::dumps::{DumpIndex, JitDumps};
+use crate::mappings::Range;
+use crate::module_index::ModuleIndex;
 use crate::modules::jitdump;
+use crate::modules::lib_source::LibSource;
 use crate::modules::mapping_kind::may_be_made_code;
 use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
 
 /// The state of processes, and of the files and the generated code that are mapped in them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ProcessState {
-    pub(crate) tracker: Tracker,
-    pub(crate) modules: ModuleStore,
-    pub(crate) dumps: JitDumps,
-    pub(crate) program_arguments: ProgramArguments,
+    tracker: Tracker,
+    modules: ModuleStore,
+    dumps: JitDumps,
+    program_arguments: ProgramArguments,
     /// The users of processes that may generate code.
     users: FxHashMap<Pid, u32>,
     /// The thread that has ended last on each CPU.
@@ -27,6 +31,19 @@ pub(crate) struct ProcessState {
 }
 
 impl ProcessState {
+    /// No processes. What is mapped in them becomes part of these modules and jitdumps, and their programs'
+    /// arguments are read by `program_arguments`.
+    pub(crate) fn new(modules: ModuleStore, dumps: JitDumps, program_arguments: ProgramArguments) -> Self {
+        Self {
+            tracker: Tracker::default(),
+            modules,
+            dumps,
+            program_arguments,
+            users: FxHashMap::default(),
+            last_exits: FxHashMap::default(),
+        }
+    }
+
     /// A process, which begins now if it was not known.
     pub(crate) fn process(&mut self, pid: Pid, now: Timestamp) -> &mut Process {
         self.tracker.process(pid, now)
@@ -37,12 +54,56 @@ impl ProcessState {
         self.process(pid, now).thread(tid, now)
     }
 
+    /// A known thread that has not ended.
+    pub(crate) fn living_thread(&self, (pid, tid): (Pid, Tid)) -> Option<&Thread> {
+        self.tracker.living_thread(pid, tid)
+    }
+
+    /// The process of a living thread.
+    pub(crate) fn process_of(&self, tid: Tid) -> Option<Pid> {
+        self.tracker.process_of(tid)
+    }
+
+    /// A thread by its name and number. It may have ended, because the end of a thread wakes others.
+    pub(crate) fn thread_label(&self, (pid, tid): (Pid, Tid)) -> String {
+        let name = self.tracker.known_thread(pid, tid).map_or("", |thread| &thread.name);
+        format!("{name} ({})", tid.0).trim_start().to_owned()
+    }
+
+    /// All processes.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Process> {
+        self.tracker.processes().map(|(_, process)| process)
+    }
+
+    /// The threads with unobserved waits, in order.
+    pub(crate) fn threads_with_unseen_waits(&self) -> Vec<(Pid, Tid)> {
+        self.tracker.threads_with_unseen_waits()
+    }
+
+    /// Reads what may be gone when the turn of an event comes: the file of a mapping, and the arguments of a
+    /// program.
+    pub(crate) fn look_ahead(&mut self, event: &Event) {
+        if let EventKind::Map(mapping) = &event.kind {
+            self.open_mapped(mapping);
+        }
+        self.program_arguments.note(event);
+    }
+
     /// Opens a mapped file as soon as the mapping is reported, long before its event is converted. Until then
     /// the process may end, or the file may be removed.
-    pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
+    fn open_mapped(&mut self, mapping: &Mapping) {
         let user = self.user_of(mapping);
         jitdump::open(&mut self.dumps, mapping, user, &mut self.modules);
         self.modules.of_new_mapping(mapping);
+    }
+
+    /// Opens the file of a mapping whose event comes later, and compiles its unwind information, because
+    /// another thread will need it soon.
+    pub(crate) fn prepare_mapping(&mut self, mapping: &Mapping) {
+        self.open_mapped(mapping);
+        if mapping.pid.is_some() {
+            self.modules.prepare(mapping);
+        }
     }
 
     /// The user whose rights a process has that may generate code in its mappings. It is read at the first
@@ -69,6 +130,11 @@ impl ProcessState {
         if let Some(dump) = jitdump::open(&mut self.dumps, mapping, user, &mut self.modules) {
             self.process(pid, now).jit.dumps.push(dump);
         }
+    }
+
+    /// Part of an address space was unmapped.
+    pub(crate) fn unmap(&mut self, pid: Pid, start: Avma, len: u64) {
+        self.tracker.unmap(pid, start, len);
     }
 
     /// Code of the kernel appeared.
@@ -102,15 +168,117 @@ impl ProcessState {
         sample.tid != RELEASED_TID
     }
 
+    /// Notes that records were lost, some of which may have been of mappings.
+    pub(crate) fn lose_records(&mut self) {
+        self.tracker.lose_records();
+    }
+
+    /// A thread was born. If the pid is reused, returns its former process.
+    pub(crate) fn fork(&mut self, id: (Pid, Tid), parent: (Pid, Tid), now: Timestamp) -> Option<Process> {
+        self.tracker.fork(id.0, id.1, parent, now)
+    }
+
+    /// The command line of a program that takes a name now, if it is wanted.
+    pub(crate) fn take_command_line(&mut self, pid: Pid, now: Timestamp) -> Option<CommandLine> {
+        self.program_arguments.take(pid, now)
+    }
+
+    /// A thread took a name, or its process became another program. The process's command line may be known.
+    pub(crate) fn name(
+        &mut self,
+        (pid, tid): (Pid, Tid),
+        (name, exec): (&str, bool),
+        line: Option<CommandLine>,
+        now: Timestamp,
+    ) {
+        self.tracker.name(pid, tid, name, exec, now);
+        if let Some(line) = line {
+            self.process(pid, now).set_command_line(line, name);
+        }
+    }
+
     /// A thread has ended. The files of its process's mappings are not opened any more, and samples without a
     /// number may be the thread's.
-    pub(crate) fn note_exit(&mut self, (pid, tid): (Pid, Tid), cpu: Option<u32>) {
+    pub(crate) fn exit(&mut self, (pid, tid): (Pid, Tid), cpu: Option<u32>, now: Timestamp) {
+        self.tracker.exit(pid, tid, now);
         if pid.0 == tid.0 {
             self.modules.forget(pid);
         }
         if let Some(cpu) = cpu {
             self.last_exits.insert(cpu, (pid, tid));
         }
+    }
+
+    /// A process, and what its code is unwound with.
+    pub(crate) fn for_unwinding(
+        &mut self,
+        pid: Pid,
+        now: Timestamp,
+    ) -> (&mut Process, &ModuleStore, &JitDumps) {
+        (self.tracker.process(pid, now), &self.modules, &self.dumps)
+    }
+
+    /// Finds the code of a process at a time. Times must not go back.
+    pub(crate) fn code_finder(&mut self, pid: Pid, now: Timestamp) -> CodeFinder<'_> {
+        let process = self.tracker.process(pid, now);
+        CodeFinder::new(process, (&mut self.modules, &mut self.dumps), (pid, now))
+    }
+
+    /// The range of the kernel's code at an address.
+    pub(crate) fn find_kernel_code(&self, address: Avma) -> Option<&Range> {
+        self.tracker.find_kernel(address)
+    }
+
+    /// Reads what compilers have written to jitdumps since the last call.
+    pub(crate) fn read_jitdumps(&mut self) {
+        self.dumps.read_on();
+    }
+
+    /// The jitdumps of a process, if they are not yet written up to a time.
+    pub(crate) fn unwritten_jitdumps(&mut self, pid: Pid, now: Timestamp) -> Option<Vec<DumpIndex>> {
+        let dumps = &self.tracker.process(pid, now).jit.dumps;
+        (!self.dumps.are_read_up_to(dumps, now)).then(|| dumps.clone())
+    }
+
+    /// Whether all code of these jitdumps that was made by `time` has been read.
+    pub(crate) fn are_written_up_to(&self, dumps: &[DumpIndex], time: Timestamp) -> bool {
+        self.dumps.are_read_up_to(dumps, time)
+    }
+
+    /// The code in these jitdumps that is at an address at a time. Times must not go back.
+    pub(crate) fn find_in_jitdumps(
+        &mut self,
+        dumps: &[DumpIndex],
+        address: Avma,
+        time: Timestamp,
+    ) -> Option<Range> {
+        self.dumps.find(dumps, address, time)
+    }
+
+    /// The functions in jitdumps that were made before a time and were not returned yet: the process, the
+    /// time, and the name as the compiler wrote it.
+    pub(crate) fn take_new_functions(&mut self, before: Timestamp) -> Vec<(Pid, Timestamp, String)> {
+        self.dumps.take_new_functions(before)
+    }
+
+    /// All files that were mapped.
+    pub(crate) fn modules(&self) -> &ModuleStore {
+        &self.modules
+    }
+
+    /// The same, when the processes are not needed any more.
+    pub(crate) fn into_modules(self) -> ModuleStore {
+        self.modules
+    }
+
+    /// Where the code and the symbols of a module come from.
+    pub(crate) fn lib_source(&self, module: ModuleIndex) -> LibSource {
+        self.modules.source(module, &self.dumps)
+    }
+
+    /// The same before the recording ends: only for opened files and for the kernel.
+    pub(crate) fn early_lib_source(&self, module: ModuleIndex) -> Option<LibSource> {
+        self.modules.early_source(module, &self.dumps)
     }
 
     /// Messages to the user about perf maps and jitdumps.

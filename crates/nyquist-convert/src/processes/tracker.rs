@@ -44,6 +44,11 @@ impl Tracker {
         self.kernel.find(address)
     }
 
+    /// The process of a living thread.
+    pub(crate) fn process_of(&self, tid: Tid) -> Option<Pid> {
+        self.processes.iter().find(|(_, process)| process.has_living(tid)).map(|(pid, _)| *pid)
+    }
+
     /// All processes.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (&Pid, &Process)> {
         self.processes.iter()

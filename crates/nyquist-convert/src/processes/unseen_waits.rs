@@ -19,7 +19,15 @@ pub(crate) struct UnseenWaits {
     count: u64,
 }
 
+/// When a thread's unobserved waits sum to this many nanoseconds, they become a sample of their own.
+const LONGEST_UNSEEN_NS: u64 = 1_000_000_000;
+
 impl UnseenWaits {
+    /// Whether they are so long that they become a sample of their own.
+    pub(crate) fn are_long(self) -> bool {
+        self.ns >= LONGEST_UNSEEN_NS
+    }
+
     /// Adds a wait of that length.
     pub(crate) fn add(&mut self, length_ns: u64) {
         self.ns = self.ns.saturating_add(length_ns);

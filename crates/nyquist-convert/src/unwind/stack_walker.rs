@@ -22,7 +22,7 @@ pub(crate) struct StackWalker {
     /// Completes stacks beyond the ends of their copies.
     completion: ActiveCompletion,
     /// The files from which stack copies are read again if they were walked ahead of their turn.
-    pub(crate) copies_in: PlacedFiles,
+    copies_in: PlacedFiles,
     /// The frames of the current sample, innermost first. Kept to reuse its memory.
     frames: Vec<FrameAddress>,
     /// The most of these frames that the stack copy contains. The others were read from the running program.
@@ -34,12 +34,13 @@ pub(crate) struct StackWalker {
 }
 
 impl StackWalker {
-    /// A walker for a recording with this interval between samples, in nanoseconds.
-    pub(crate) fn new(interval: u64) -> Self {
+    /// A walker for a recording with this interval between samples, in nanoseconds. Stack copies that were
+    /// walked ahead of their turn are read again from these files if more is known by now.
+    pub(crate) fn new(interval: u64, copies_in: PlacedFiles) -> Self {
         Self {
             unwinder: Unwinder::new(),
             completion: ActiveCompletion::with_interval(interval),
-            copies_in: PlacedFiles::default(),
+            copies_in,
             frames: Vec::new(),
             found_in_copy: 0,
             walked_again: 0,
@@ -99,8 +100,8 @@ impl StackWalker {
     ) -> Option<Truncation> {
         self.frames.clear();
         self.found_in_copy = usize::MAX;
-        let process = processes.tracker.process(sample.pid, now);
-        process.find_replaced_text(sample.pid, &processes.modules);
+        let (process, modules, _) = processes.for_unwinding(sample.pid, now);
+        process.find_replaced_text(sample.pid, modules);
         let lacks_mappings = process.lacks_mappings();
         let truncated = self.frames_of_user_stack((sample, now), processes);
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
@@ -141,10 +142,10 @@ impl StackWalker {
                 None
             }
             UserStack::FramePointers(addresses) => {
-                let process = processes.tracker.process(sample.pid, now);
+                let (process, modules, _) = processes.for_unwinding(sample.pid, now);
                 let in_code = process.part_in_code(addresses, sample.in_kernel);
                 self.take_walked(in_code);
-                let reaches_root = mark_uncalled_frames(&mut self.frames, process, &processes.modules);
+                let reaches_root = mark_uncalled_frames(&mut self.frames, process, modules);
                 (!reaches_root && in_code.len() < addresses.len())
                     .then_some(Truncation::Walk(unwind::Reason::NotCode))
             }
@@ -192,12 +193,8 @@ impl StackWalker {
         (stack, limited): (&[u8], bool),
         processes: &mut ProcessState,
     ) -> Option<Truncation> {
-        let walker = ProcessWalker {
-            unwinder: &mut self.unwinder,
-            process: processes.tracker.process(sample.pid, now),
-            modules: &processes.modules,
-            dumps: &processes.dumps,
-        };
+        let (process, modules, dumps) = processes.for_unwinding(sample.pid, now);
+        let walker = ProcessWalker { unwinder: &mut self.unwinder, process, modules, dumps };
         let (walked, outermost) = walker.walk((sample, now), registers, stack, &mut self.frames);
         let walk = WalkedCopy {
             id: (sample.pid, sample.tid),
@@ -227,9 +224,9 @@ impl StackWalker {
 /// Whether a walk ahead of its turn has the same result as a walk now. The mappings must be the same, nothing
 /// more may be known of the code, and nothing may be read from the living process.
 fn still_holds(unwound: &PreUnwound, (pid, now): (Pid, Timestamp), processes: &mut ProcessState) -> bool {
-    let process = processes.tracker.process(pid, now);
+    let (process, modules, _) = processes.for_unwinding(pid, now);
     let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));
     !process.jit.knows_code()
-        && process.code_state(&processes.modules) == unwound.code
-        && !(lacks_rule && processes.modules.are_live())
+        && process.code_state(modules) == unwound.code
+        && !(lacks_rule && modules.are_live())
 }

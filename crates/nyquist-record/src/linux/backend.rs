@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use nyquist_convert::event::Pid;
-use nyquist_convert::{Filter, StackCopyFeedback};
+use nyquist_convert::{ProcessFilter, StackCopyFeedback};
 use thiserror::Error;
 
 use super::options::{Options, RecordingTarget};
@@ -218,10 +218,10 @@ impl Backend {
     }
 
     /// Selects the samples of the target; to be passed to the converter.
-    pub fn filter(&self) -> Filter {
+    pub fn filter(&self) -> ProcessFilter {
         match self {
             Self::Perf(perf) => perf.filter(),
-            Self::Ptrace(_) => Filter::default(),
+            Self::Ptrace(_) => ProcessFilter::default(),
         }
     }
 

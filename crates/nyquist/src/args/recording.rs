@@ -2,7 +2,7 @@
 
 use crate::args::{RowArgs, TimeRange};
 use clap::Args;
-use nyquist_convert::Selection;
+use nyquist_convert::SampleSelection;
 use nyquist_convert::event::{Pid, Tid};
 use nyquist_object::elf::Architecture;
 use std::path::PathBuf;
@@ -51,8 +51,8 @@ pub(crate) struct RecordingArgs {
 
 impl RecordingArgs {
     /// Which samples are wanted.
-    pub(crate) fn selection(&self) -> Selection {
-        Selection {
+    pub(crate) fn selection(&self) -> SampleSelection {
+        SampleSelection {
             pids: self.pid.iter().copied().map(Pid).collect(),
             tids: self.tid.iter().copied().map(Tid).collect(),
             names: self.name.clone(),

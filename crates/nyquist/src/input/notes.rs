@@ -43,7 +43,9 @@ pub(super) fn print(note: &Note, printer: Printer) {
             archive.display(),
             io_reason(error)
         )),
-        Note::LookupEnded => printer.warn("the lookup of names was stopped early, so some functions have no name"),
+        Note::LookupEnded => {
+            printer.warn("the lookup of names was stopped early, so some functions have no name")
+        }
         Note::NoKernelNames(error) => {
             printer.warn(format_args!("kernel functions have no names: {error}"));
         }

@@ -75,7 +75,7 @@ fn losses_are_shown_with_a_main_thread() {
 
 #[test]
 fn losses_are_shown_with_their_cpus_row() {
-    let mut converter = converter(true).shaped(Shape { cpu_threads: true, ..Shape::default() });
+    let mut converter = shaped(Shape { cpu_threads: true, ..Shape::default() });
     converter.push(on(3, at(1, sample(1, 1, None, &[1]))));
     converter.push(on(3, lost_at(2, 7)));
     let profile = converter.finish().profile;
@@ -117,10 +117,10 @@ fn losses_summed_at_the_end_are_counted_once() {
 #[test]
 fn unwanted_losses_are_counted_and_not_shown() {
     for selection in [
-        Selection { cpus: vec![4], ..Selection::default() },
-        Selection { time: Some(0..2 * MS), ..Selection::default() },
+        SampleSelection { cpus: vec![4], ..SampleSelection::default() },
+        SampleSelection { time: Some(0..2 * MS), ..SampleSelection::default() },
     ] {
-        let mut converter = converter(true).with_selection(selection);
+        let mut converter = selecting(selection);
         converter.push(on(4, at(1, sample(1, 1, None, &[1]))));
         converter.push(on(3, lost_at(3, 7)));
         assert_eq!(shown(converter), (Vec::new(), 7));
@@ -199,7 +199,7 @@ fn leftover_cpu_time_is_not_sampled_after_losses() {
     check(all(), false, 9, &["0x1 1", "0x2 2"]);
     // The rows of CPUs have all samples of the CPU a second time.
     let by_cpu = |(lost, used_ms)| {
-        let mut converter = all().shaped(Shape { cpu_threads: true, ..Shape::default() });
+        let mut converter = shaped(Shape { cpu_threads: true, ..Shape::default() });
         converter.push(on(3, at(1, sample(1, 2, Some(1), &[1]))));
         if lost {
             converter.push(on(3, lost_at(8, 7)));
@@ -216,9 +216,9 @@ fn leftover_cpu_time_is_not_sampled_after_losses() {
     assert_eq!([by_cpu((false, 9)), by_cpu((true, 9))], [rows(1), rows(9)]);
     // Unwanted threads are included.
     let main_threads = Shape { main_threads_only: true, ..Shape::default() };
-    check(all().shaped(main_threads), true, 9, &["0x1 1"]);
-    let of_first = Selection { tids: vec![Tid(1)], ..Selection::default() };
-    check(all().with_selection(of_first), true, 9, &["0x1 1"]);
+    check(shaped(main_threads), true, 9, &["0x1 1"]);
+    let of_first = SampleSelection { tids: vec![Tid(1)], ..SampleSelection::default() };
+    check(selecting(of_first), true, 9, &["0x1 1"]);
 }
 
 #[test]

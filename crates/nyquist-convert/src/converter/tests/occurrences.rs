@@ -42,9 +42,8 @@ fn markers(profile: &Profile) -> Vec<String> {
     lines
 }
 
-fn finished(filter: Filter, events: impl IntoIterator<Item = EventKind>) -> ConversionResult {
-    let mut converter = converter(true);
-    converter.keep_only(filter);
+fn finished(filter: ProcessFilter, events: impl IntoIterator<Item = EventKind>) -> ConversionResult {
+    let mut converter = Converter::new(Options { filter, ..options() });
     converter.push(at(0, name(1, 1, "app", true)));
     for (time, event) in (1..).zip(events) {
         converter.push(at(time, event));
@@ -56,7 +55,7 @@ fn finished(filter: Filter, events: impl IntoIterator<Item = EventKind>) -> Conv
 fn occurrences_are_markers_and_not_samples() {
     let kind = event(10);
     let finished = finished(
-        Filter::All,
+        ProcessFilter::All,
         [
             sample(1, 1, None, &[0x10]),
             occurs(&kind, (1, 1), 0x20, 1),
@@ -79,7 +78,7 @@ fn occurrences_are_markers_and_not_samples() {
 #[test]
 fn too_many_are_counted_and_left_out() {
     let kind = event(2);
-    let finished = finished(Filter::All, (0..5).map(|_| occurs(&kind, (1, 1), 0x20, 3)));
+    let finished = finished(ProcessFilter::All, (0..5).map(|_| occurs(&kind, (1, 1), 0x20, 3)));
     assert_eq!(markers(&finished.profile).len(), 2);
     assert_eq!(finished.occurrences.of("a:b"), OccurrenceCount { count: 15, records: 5, left_out: 3 });
 }
@@ -87,7 +86,7 @@ fn too_many_are_counted_and_left_out() {
 #[test]
 fn occurrences_of_others_are_left_out() {
     let kind = event(10);
-    let family = Filter::Family([Pid(1)].into());
+    let family = ProcessFilter::Family([Pid(1)].into());
     let events = [
         occurs(&kind, (1, 1), 0x20, 1),
         fork(2, 2, 1),

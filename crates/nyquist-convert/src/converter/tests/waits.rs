@@ -44,7 +44,7 @@ fn wakes(tid: u32, address: u64, woken: u32, in_interrupt: bool) -> EventKind {
 /// The profile of some events at times in ms, after those that start a program.
 fn profile_of(events: impl IntoIterator<Item = (u64, EventKind)>) -> Profile {
     let symbols = KernelSymbols::parse(KALLSYMS.as_bytes(), std::io::empty(), &[]).unwrap();
-    let mut converter = converter(true).shaped(WAITS).with_kernel_symbols(symbols);
+    let mut converter = Converter::new(Options { shape: WAITS, kernel_symbols: Some(symbols), ..options() });
     converter.push(at(0, name(1, 1, "app", true)));
     for (time, event) in events {
         converter.push(at(time, event));
@@ -263,7 +263,7 @@ fn a_look_by_the_wall_clock_has_its_reason() {
 /// Its clock also runs during the switches, and is known only when the thread ends.
 #[test]
 fn a_thread_without_samples_adds_up() {
-    let mut converter = converter(false).shaped(WAITS);
+    let mut converter = Converter::new(Options { kernel_permitted: false, shape: WAITS, ..options() });
     converter.push(at(0, name(1, 1, "app", true)));
     converter.push(at(0, fork(1, 2, 1)));
     for round in 0..50 {
@@ -295,7 +295,7 @@ fn without_being_asked_for_waits_are_no_samples() {
 
 #[test]
 fn a_wait_that_lasts_counts_until_now() {
-    let mut converter = converter(true).shaped(WAITS);
+    let mut converter = shaped(WAITS);
     converter.push(at(0, name(1, 1, "app", true)));
     converter.push(at(2, descheduled(1, false)));
     converter.push(at(5, seen(1, 0x20, WaitReason::Lock, 3)));
@@ -317,7 +317,7 @@ fn a_wait_that_lasts_counts_until_now() {
 
 #[test]
 fn a_wait_that_may_be_seen_is_not_counted_yet() {
-    let mut converter = converter(true).shaped(WAITS);
+    let mut converter = shaped(WAITS);
     converter.push(at(0, name(1, 1, "app", true)));
     converter.push(at(2, descheduled(1, false)));
     converter.advance(Timestamp(3 * MS));
@@ -337,7 +337,7 @@ fn a_wait_that_may_be_seen_is_not_counted_yet() {
 
 #[test]
 fn a_wait_goes_on_when_the_past_is_forgotten() {
-    let mut converter = converter(true).shaped(WAITS);
+    let mut converter = shaped(WAITS);
     converter.push(at(0, name(1, 1, "app", true)));
     converter.push(at(2, descheduled(1, false)));
     converter.push(at(5, seen(1, 0x20, WaitReason::Lock, 3)));

@@ -4,9 +4,9 @@ pub(crate) mod test_dump;
 
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
-use crate::filter::Filter;
 use crate::jit::tests::test_dump::TestDump;
 use crate::options::Options;
+use crate::selection::process_filter::ProcessFilter;
 use crate::shape::Shape;
 use crate::{Progress, Symbols, symbolicate};
 use nyquist_object::Avma;
@@ -16,9 +16,18 @@ use std::num::NonZeroUsize;
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
+fn options() -> Options {
+    Options::new(Timestamp(0), Meta { interval: 1_000_000, ..Meta::default() })
+}
+
 fn converter() -> Converter {
-    let meta = Meta { interval: 1_000_000, ..Meta::default() };
-    Converter::new(Options { start: Timestamp(0), kernel_permitted: true, meta })
+    Converter::new(options())
+}
+
+/// A converter that marks the functions that compilers have made, of these processes.
+fn marking(filter: ProcessFilter) -> Converter {
+    let shape = Shape { jit_markers: true, ..Shape::default() };
+    Converter::new(Options { shape, filter, ..options() })
 }
 
 fn event(time: u64, kind: EventKind) -> Event {
@@ -99,7 +108,7 @@ fn a_jitdump_removed_from_its_folder_is_read_on() {
     let own = std::process::id();
     let dump = TestDump::new(0);
     dump.load(1, 0x7000_0000, 16, 1, "JS:~first /x.js:1:2");
-    let mut converter = converter().unlinking_jitdumps(true);
+    let mut converter = Converter::new(Options { unlink_jitdumps: true, ..options() });
     converter.push(event(2, EventKind::Map(dump.mapping(Pid(own)))));
     assert!(!dump.is_there());
     converter.push(event(100, sample(own, 0x7000_0004)));
@@ -111,7 +120,7 @@ fn jitdump_functions_are_markers_when_made() {
     let own = std::process::id();
     let check = |clock, expected: &[(u64, &str)]| {
         let dump = TestDump::new(clock);
-        let mut converter = converter().shaped(Shape { jit_markers: true, ..Shape::default() });
+        let mut converter = marking(ProcessFilter::All);
         converter.push(event(2, EventKind::Map(dump.mapping(Pid(own)))));
         dump.load(5, 0x7000_0000, 16, 1, "JS:~first /x.js:1:2");
         converter.advance(Timestamp(6));
@@ -138,8 +147,7 @@ fn functions_read_before_their_exec_are_markers() {
     let own = std::process::id();
     let dump = TestDump::new(0);
     dump.load(5, 0x7000_0000, 16, 1, "first");
-    let mut converter = converter().shaped(Shape { jit_markers: true, ..Shape::default() });
-    converter.keep_only(Filter::FromExec(Pid(own)));
+    let mut converter = marking(ProcessFilter::FromExec(Pid(own)));
     let name = EventKind::Name { pid: Pid(own), tid: Tid(own), name: "app".to_owned(), exec: true };
     converter.push(event(2, name));
     converter.push(event(3, EventKind::Map(dump.mapping(Pid(own)))));

@@ -139,11 +139,11 @@ impl StackCompleter {
         if self.live_stacks.is_distrusted(tid, time) {
             return Err(Incomplete::Distrusted);
         }
-        let process = processes.tracker.process(pid, time);
+        let (process, modules, dumps) = processes.for_unwinding(pid, time);
         let mut walker = LiveWalker {
-            space: process.address_space(&processes.modules, &processes.dumps).clone(),
+            space: process.address_space(modules, dumps).clone(),
             process,
-            modules: &processes.modules,
+            modules,
             unwinder,
             calls: &mut self.calls,
         };

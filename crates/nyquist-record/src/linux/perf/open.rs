@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
-use nyquist_convert::Filter;
+use nyquist_convert::ProcessFilter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
 use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfDecoder, Period, Successors};
 
@@ -54,7 +54,7 @@ pub struct Perf {
     options: Options,
     outcome: PerfOutcome,
     opened: OpenEvents,
-    filter: Filter,
+    filter: ProcessFilter,
     group: Option<RecordedGroup>,
     /// Hundreds of busy threads would leave this one little time to attach to them, and their work until then
     /// would not be recorded.
@@ -123,7 +123,7 @@ impl Perf {
     }
 
     /// Selects the samples of the target; to be passed to the converter.
-    pub fn filter(&self) -> Filter {
+    pub fn filter(&self) -> ProcessFilter {
         self.filter.clone()
     }
 
@@ -298,7 +298,7 @@ fn describe(pids: &[u32]) -> Vec<EventKind> {
 /// The open events of a target, and how the target's samples are selected.
 struct OpenTarget {
     opened: OpenEvents,
-    filter: Filter,
+    filter: ProcessFilter,
     group: Option<RecordedGroup>,
     coverage: Coverage,
 }
@@ -338,7 +338,7 @@ impl TargetOpener {
             RecordingTarget::Attach(pids) => self.open_running(pids, notices),
             RecordingTarget::System => Ok(OpenTarget {
                 opened: self.open_events(RecordedScope::Everyone)?,
-                filter: Filter::All,
+                filter: ProcessFilter::All,
                 group: None,
                 coverage: Coverage::Cpus,
             }),
@@ -363,19 +363,19 @@ impl TargetOpener {
                 && let Ok(opened) = self.open_events(RecordedScope::Everyone)
             {
                 notices.push(Notice::NoGroup { reason });
-                let filter = Filter::Family([pid].into());
+                let filter = ProcessFilter::Family([pid].into());
                 return Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus });
             }
         }
         let opened = self.open_events(RecordedScope::Child(pid))?;
-        Ok(OpenTarget { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
+        Ok(OpenTarget { opened, filter: ProcessFilter::All, group: None, coverage: Coverage::Threads })
     }
 
     fn open_leaf(&self, pid: Pid) -> Result<OpenTarget, OpenError> {
         let made = LeafGroup::create().and_then(|leaf| leaf.admit(pid.0).map(|()| leaf));
         let leaf = made.map_err(system_error("no control group can be made"))?;
         let opened = self.open_events(RecordedScope::Group(leaf.file().as_fd()))?;
-        let filter = Filter::FromExec(pid);
+        let filter = ProcessFilter::FromExec(pid);
         Ok(OpenTarget { opened, filter, group: Some(RecordedGroup::Leaf(leaf)), coverage: Coverage::Group })
     }
 
@@ -401,14 +401,14 @@ impl TargetOpener {
                 let opened = opener.open_all(&self.limits)?;
                 // Probes exist for all processes.
                 let has_probes = self.additional_events.iter().any(|recorded| recorded.event.is_probe());
-                let family = || Filter::Family(family.iter().copied().map(Pid).collect());
-                let filter = if has_probes { family() } else { Filter::All };
+                let family = || ProcessFilter::Family(family.iter().copied().map(Pid).collect());
+                let filter = if has_probes { family() } else { ProcessFilter::All };
                 Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Threads })
             }
             Some(AttachMethod::Cpus) => {
                 notices.push(Notice::ManyThreads { threads, events: cost.events() });
                 let opened = self.open_events(RecordedScope::Everyone)?;
-                let filter = Filter::Family(family.into_iter().map(Pid).collect());
+                let filter = ProcessFilter::Family(family.into_iter().map(Pid).collect());
                 Ok(OpenTarget { opened, filter, group: None, coverage: Coverage::Cpus })
             }
             None => Err(OpenError::TooFewDescriptors { threads, needed: cost.descriptors() }),
@@ -420,7 +420,7 @@ impl TargetOpener {
         let (folder, file): (PathBuf, File) = cgroup::open(path).map_err(no_group)?;
         let opened = self.open_events(RecordedScope::Group(file.as_fd()))?;
         let group = Some(RecordedGroup::Named(folder));
-        Ok(OpenTarget { opened, filter: Filter::All, group, coverage: Coverage::Group })
+        Ok(OpenTarget { opened, filter: ProcessFilter::All, group, coverage: Coverage::Group })
     }
 
     fn open_events(&self, scope: RecordedScope<'_>) -> Result<OpenEvents, OpenError> {

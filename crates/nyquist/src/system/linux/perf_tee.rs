@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::{Destination, Output};
 use crate::printer::Printer;
-use nyquist_convert::Filter;
+use nyquist_convert::ProcessFilter;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf_data::RecordingWriter;
 use nyquist_object::BuildId;
@@ -38,7 +38,11 @@ impl PerfTee {
 
     /// Writes the file's header with the events of a recording; only wanted samples are kept. Fails if the
     /// records do not come from the kernel.
-    pub(crate) fn begin(output: Output, recording: &Recording, wanted: Filter) -> Result<Self, Failure> {
+    pub(crate) fn begin(
+        output: Output,
+        recording: &Recording,
+        wanted: ProcessFilter,
+    ) -> Result<Self, Failure> {
         let Recording::Perf(recording) = recording else {
             return Err(Failure::new("a recording by ptrace cannot be saved as perf.data")
                 .hint("leave out --perf-data, or permit perf_event_open"));

@@ -16,7 +16,7 @@ use crate::system::drive::drive;
 use crate::system::recorder::backend::{Backend, OpenError, RecordingOutcome, RecordingSummary};
 use crate::system::recorder::launch::{self, LaunchError, SuspendedChild};
 use crate::system::recorder::{Command, RecordingTarget, now};
-use nyquist_convert::{Converter, Filter, NamePattern, Options, Shape};
+use nyquist_convert::{Converter, NamePattern, Options, ProcessFilter, Shape};
 use nyquist_profile::ExtraInfo;
 use std::time::Duration;
 
@@ -117,16 +117,18 @@ impl Recorder<'_> {
         let way =
             ExtraInfo { section: "Recording".to_owned(), label: "Sampled".to_owned(), value: outcome.way() };
         let meta = describe(args, outcome.interval_ns, vec![way]);
-        let options = Options { start: now(), kernel_permitted: true, meta };
-        let mut converter = Converter::new(options)
-            .shaped(Shape { waits: args.off_cpu, ..Shape::from(args.shape) })
-            .with_distinctive_words()
-            .limiting_side_files(memory::side_files(args.presentation.symbols.max_memory));
-        if args.target.all_cpus && !args.target.name.is_empty() {
-            let names = args.target.name.iter().map(|name| NamePattern::new(name));
-            converter.keep_only(Filter::Named(names.collect()));
-        }
-        converter
+        let filter = if args.target.all_cpus && !args.target.name.is_empty() {
+            ProcessFilter::Named(args.target.name.iter().map(|name| NamePattern::new(name)).collect())
+        } else {
+            ProcessFilter::All
+        };
+        Converter::new(Options {
+            shape: Shape { waits: args.off_cpu, ..Shape::from(args.shape) },
+            filter,
+            distinctive_words: true,
+            side_files: memory::side_files(args.presentation.symbols.max_memory),
+            ..Options::new(now(), meta)
+        })
     }
 }
 

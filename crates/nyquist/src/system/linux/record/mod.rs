@@ -9,7 +9,7 @@ mod subject;
 
 pub(crate) use companions::unread_waits;
 pub(crate) use failures::{launch_failure, open_failure};
-pub(crate) use run::with_running_kernel;
+pub(crate) use run::functions_of_waits;
 pub(crate) use subject::{command_of, running_target};
 
 use crate::args::RecordArgs;

@@ -19,6 +19,7 @@ use crate::system::linux::{markers, outcome_messages};
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape};
+use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, RecordingOutcome, RecordingSummary};
 use nyquist_record::linux::launch::SuspendedChild;
 use nyquist_record::linux::markers::MarkerReader;
@@ -58,16 +59,11 @@ struct RunProcesses {
     target: RecordingTarget,
 }
 
-/// Passes the kernel's functions to the converter, if they are needed to determine what threads wait for.
-pub(crate) fn with_running_kernel(converter: Converter, outcome: &RecordingOutcome) -> Converter {
+/// The kernel's functions, if they are needed to determine what threads wait for.
+pub(crate) fn functions_of_waits(outcome: &RecordingOutcome) -> Option<KernelSymbols> {
     match outcome {
-        RecordingOutcome::Perf(outcome) if outcome.switch_stacks => {
-            match KernelSymbols::running_functions() {
-                Ok(symbols) => converter.with_kernel_symbols(symbols),
-                Err(_) => converter,
-            }
-        }
-        _ => converter,
+        RecordingOutcome::Perf(outcome) if outcome.switch_stacks => KernelSymbols::running_functions().ok(),
+        _ => None,
     }
 }
 
@@ -88,10 +84,12 @@ impl Recorder<'_> {
         let backend = self.open(target.clone(), child.as_ref(), duration)?;
         let outcome = backend.outcome();
         let is_first = converter.is_none();
-        let options = self.converter_options(&outcome);
-        let (meta, start) = (options.meta.clone(), options.start);
+        let (meta, start) = (self.meta(&outcome), linux::now());
         let wanted = wanted_samples(&self.args.target, &backend);
-        let converter = converter.get_or_insert_with(|| self.converter(options, &outcome));
+        let converter = converter.get_or_insert_with(|| {
+            let meta = meta.clone();
+            Converter::new(self.converter_options(meta, start, &outcome))
+        });
         converter.keep_only(wanted.clone());
         let mut companions = self.companions(markers, &outcome);
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
@@ -221,23 +219,23 @@ impl Recorder<'_> {
         }
     }
 
-    fn converter(&self, options: Options, outcome: &RecordingOutcome) -> Converter {
-        let shape = self.args.shape;
-        let converter = Converter::new(options);
+    fn converter_options(&self, meta: Meta, start: Timestamp, outcome: &RecordingOutcome) -> Options {
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = self.args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
-        let rows = Shape { waits, ..shape.into() };
-        let converter = converter.shaped(rows).unlinking_jitdumps(shape.unlink_aux_files);
-        let converter = converter
-            .with_distinctive_words()
-            .limiting_side_files(memory::side_files(self.args.presentation.symbols.max_memory));
-        with_running_kernel(converter, outcome)
+        Options {
+            kernel_permitted: outcome.samples_all_cpu_time(),
+            shape: Shape { waits, ..self.args.shape.into() },
+            distinctive_words: true,
+            unlink_jitdumps: self.args.shape.unlink_aux_files,
+            side_files: memory::side_files(self.args.presentation.symbols.max_memory),
+            kernel_symbols: functions_of_waits(outcome),
+            ..Options::new(start, meta)
+        }
     }
 
-    fn converter_options(&self, outcome: &RecordingOutcome) -> Options {
+    fn meta(&self, outcome: &RecordingOutcome) -> Meta {
         let interval_ns = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
-        let meta = describe(self.args, interval_ns, outcome_messages::outcome_lines(outcome));
-        Options { start: linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
+        describe(self.args, interval_ns, outcome_messages::outcome_lines(outcome))
     }
 }
 

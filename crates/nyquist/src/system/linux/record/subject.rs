@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::record::named_processes;
 use crate::system::linux::options::backend as backend_of;
 use nyquist_convert::event::Pid;
-use nyquist_convert::{Filter, NamePattern};
+use nyquist_convert::{NamePattern, ProcessFilter};
 use nyquist_record::linux::backend::{Backend, OpenError};
 use nyquist_record::linux::launch::{self, SuspendedChild};
 use nyquist_record::linux::markers::MarkerReader;
@@ -71,9 +71,9 @@ pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<RecordingTarget
 }
 
 /// The filter for the incoming samples.
-pub(super) fn wanted_samples(args: &TargetArgs, backend: &Backend) -> Filter {
+pub(super) fn wanted_samples(args: &TargetArgs, backend: &Backend) -> ProcessFilter {
     if args.all_cpus && !args.name.is_empty() {
-        Filter::Named(args.name.iter().map(|name| NamePattern::new(name)).collect())
+        ProcessFilter::Named(args.name.iter().map(|name| NamePattern::new(name)).collect())
     } else {
         backend.filter()
     }

@@ -215,7 +215,7 @@ mod tests {
 
     fn live() -> Live {
         let meta = Meta { interval: MS, ..Meta::default() };
-        let options = Options { start: Timestamp(0), kernel_permitted: true, meta };
+        let options = Options::new(Timestamp(0), meta);
         Live::new(Converter::new(options), Timestamp(0))
     }
 

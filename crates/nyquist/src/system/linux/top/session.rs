@@ -12,7 +12,7 @@ use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::outcome_messages;
 use crate::system::linux::record::{
-    command_of, launch_failure, open_failure, unread_waits, with_running_kernel,
+    command_of, functions_of_waits, launch_failure, open_failure, unread_waits,
 };
 use crate::{finder, identity};
 use bytes::Bytes;
@@ -137,8 +137,8 @@ impl Session {
         let pids = pids.into_iter().map(|pid| pid.0).collect();
         let about = WatchedTarget { name: name(args), pids, outcome: backend.outcome() };
         let zero = now();
-        let mut converter = converter(args, &about, zero);
-        converter.keep_only(backend.filter());
+        let options = converter_options(args, &about, zero);
+        let converter = Converter::new(Options { filter: backend.filter(), ..options });
         // A page shows markers, and each wait should have one.
         let live = Live::new(converter, zero).counting_waits(args.off_cpu && page.is_none());
         let live = live.watching(watch_waits(args, &about.outcome)?);
@@ -235,7 +235,7 @@ fn watch_waits(args: &TopArgs, outcome: &RecordingOutcome) -> Result<Option<Wait
     waits.transpose().map_err(|error| Failure::because("cannot record where threads wait", &error))
 }
 
-fn converter(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> Converter {
+fn converter_options(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> Options {
     let outcome = &about.outcome;
     // With ptrace, samples themselves record how long their threads have waited.
     let waits = args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
@@ -243,11 +243,13 @@ fn converter(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> Converte
     let meta = Meta { interval, has_cpu_deltas: true, product: about.name.clone(), ..Meta::default() };
     // A program that starts threads repeatedly should have one row for them, and not thousands.
     let shape = Shape { reuse_threads: true, waits, ..Shape::default() };
-    let converter =
-        Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
-            .shaped(shape)
-            .limiting_side_files(memory::side_files(args.symbols.max_memory));
-    with_running_kernel(converter, outcome)
+    Options {
+        kernel_permitted: outcome.samples_all_cpu_time(),
+        shape,
+        side_files: memory::side_files(args.symbols.max_memory),
+        kernel_symbols: functions_of_waits(outcome),
+        ..Options::new(zero, meta)
+    }
 }
 
 fn spawn<T: Send + 'static>(

@@ -1,5 +1,5 @@
-//! Which samples of a recording are wanted: those of some processes, threads, CPUs, names or a stretch of
-//! time.
+//! The samples that the user wants of a recording: those of some processes, threads, CPUs, names or a
+//! stretch of time.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::event::{Pid, Tid};
 /// Only samples are left out. The names and mappings of all processes are still tracked, because wanted
 /// processes inherit them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct SampleSelection {
     /// Of these processes.
     pub pids: Vec<Pid>,
     /// Of these threads.
@@ -24,7 +24,7 @@ pub struct Selection {
     pub time: Option<Range<u64>>,
 }
 
-impl Selection {
+impl SampleSelection {
     /// Whether a sample of this thread, on this CPU at this time, may be wanted. Everything except names is
     /// checked.
     pub(crate) fn wants(&self, (pid, tid): (Pid, Tid), cpu: Option<u32>, time: u64) -> bool {

@@ -1,0 +1,53 @@
+//! Finds the code at addresses of a process: that of mapped files, and that which was made at run time.
+
+use super::process::Process;
+use crate::event::{Pid, Timestamp};
+use crate::jit::dumps::JitDumps;
+use crate::mappings::Range;
+use crate::modules::store::ModuleStore;
+use nyquist_object::Avma;
+
+/// Finds the code of one process at one time.
+pub(crate) struct CodeFinder<'a> {
+    process: &'a mut Process,
+    modules: &'a mut ModuleStore,
+    dumps: &'a mut JitDumps,
+    pid: Pid,
+    now: Timestamp,
+    /// The mapping that was found last. Callers are mostly in the same file.
+    last: Option<Range>,
+}
+
+impl<'a> CodeFinder<'a> {
+    /// Finds the code of this process as of a time. Times must not go back.
+    pub(super) fn new(
+        process: &'a mut Process,
+        (modules, dumps): (&'a mut ModuleStore, &'a mut JitDumps),
+        (pid, now): (Pid, Timestamp),
+    ) -> Self {
+        Self { process, modules, dumps, pid, now, last: None }
+    }
+
+    /// The range of the code at an address. It has no module if nothing is known of the code there.
+    pub(crate) fn find(&mut self, address: Avma) -> Option<Range> {
+        if !self.last.as_ref().is_some_and(|range| range.contains(address)) {
+            self.last = self.process.find(address).copied();
+        }
+        match self.last {
+            Some(range) if range.module.is_some() => Some(range),
+            _ => self.find_made_code(address),
+        }
+    }
+
+    /// The range of code that was generated while the program ran, and that no file holds.
+    fn find_made_code(&mut self, address: Avma) -> Option<Range> {
+        let jit = &mut self.process.jit;
+        if jit.dumps.is_empty() {
+            if !self.modules.knows_processes() {
+                return None;
+            }
+            return jit.find_in_map(self.pid, address, self.now, self.modules);
+        }
+        self.dumps.find(&jit.dumps, address, self.now)
+    }
+}

@@ -1,0 +1,7 @@
+//! What is wanted of a recording: the processes that the source was asked for, and the samples that the user
+//! selects.
+
+pub(crate) mod event_selection;
+pub(crate) mod name_pattern;
+pub(crate) mod process_filter;
+pub(crate) mod sample_selection;
