@@ -63,7 +63,7 @@ impl StackTable {
         for (frame, is_completed) in frames {
             let mode = if is_completed { Mode::Completed } else { Mode::User };
             let address = frame.lookup_address();
-            let place = CodePlace::of(code.find(address).as_ref(), address);
+            let place = CodePlace::of(code.find(address), address);
             self.places.push(SampleFrame::Code(place, mode));
         }
         for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {

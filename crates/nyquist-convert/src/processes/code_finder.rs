@@ -16,6 +16,8 @@ pub(crate) struct CodeFinder<'a> {
     now: Timestamp,
     /// The mapping that was found last. Callers are mostly in the same file.
     last: Option<Range>,
+    /// The code made at run time that was found last.
+    made: Option<Range>,
 }
 
 impl<'a> CodeFinder<'a> {
@@ -25,18 +27,20 @@ impl<'a> CodeFinder<'a> {
         (modules, dumps): (&'a mut ModuleStore, &'a mut JitDumps),
         (pid, now): (Pid, Timestamp),
     ) -> Self {
-        Self { process, modules, dumps, pid, now, last: None }
+        Self { process, modules, dumps, pid, now, last: None, made: None }
     }
 
     /// The range of the code at an address. It has no module if nothing is known of the code there.
-    pub(crate) fn find(&mut self, address: Avma) -> Option<Range> {
+    #[inline]
+    pub(crate) fn find(&mut self, address: Avma) -> Option<&Range> {
         if !self.last.as_ref().is_some_and(|range| range.contains(address)) {
             self.last = self.process.find(address).copied();
         }
-        match self.last {
-            Some(range) if range.module.is_some() => Some(range),
-            _ => self.find_made_code(address),
+        if self.last.as_ref().is_none_or(|range| range.module.is_none()) {
+            self.made = self.find_made_code(address);
+            return self.made.as_ref();
         }
+        self.last.as_ref()
     }
 
     /// The range of code that was generated while the program ran, and that no file holds.

@@ -2,11 +2,11 @@
 //!
 //! ```no_run
 //! use nyquist_record::linux::perf::Perf;
-//! use nyquist_record::linux::{Command, Options, Target, launch};
+//! use nyquist_record::linux::{Command, Options, RecordingTarget, launch};
 //!
 //! let command = Command::from_words(["ls".into()]).ok_or("no command")?;
 //! let child = launch::prepare(&command)?;
-//! let perf = Perf::open(Target::Child(child.pid()), &Options::default())?;
+//! let perf = Perf::open(RecordingTarget::Child(child.pid()), &Options::default())?;
 //! let mut recording = perf.record()?;
 //! let running = child.start()?;
 //! let mut events = Vec::new();
