@@ -8,7 +8,7 @@ use crate::code::{
 };
 use crate::compile::{CodePiece, CompiledFdes, FdeCompiler, FunctionRange, merge};
 use crate::indexed_frame_section::IndexedFrameSection;
-use crate::inferred_rules::LEAST_CODE;
+use crate::inferred_rules::MIN_CODE_BYTES;
 use crate::lazy_uncovered_code::{LazyUncoveredCode, ReadAll, UncoveredCache};
 use crate::macho;
 use crate::rule::Rule;
@@ -357,7 +357,7 @@ impl Module {
 
     /// The extent of a range of uncovered code.
     fn extent(&self, range: &Range<u32>) -> UncoveredExtent {
-        if self.may_change || range.len() >= LEAST_CODE {
+        if self.may_change || range.len() >= MIN_CODE_BYTES {
             return UncoveredExtent::Any;
         }
         let begins_program = self.uncovered.entry().is_some_and(|entry| range.contains(&entry));

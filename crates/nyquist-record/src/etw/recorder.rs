@@ -22,14 +22,14 @@ use crate::end_reason::EndReason;
 use crate::recording_thread::RecordingThread;
 
 /// How often the recorder looks whether the recording ends.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often it asks for losses, in nanoseconds.
 const BETWEEN_LOSSES_NS: u64 = 1_000_000_000;
 /// How much later than others the buffer of a CPU can be delivered. The kernel delivers buffers that are not
 /// full once a second. Within a buffer, events are in the order of their times.
-const LATEST_NS: u64 = 2_000_000_000;
+const MAX_DELIVERY_DELAY_NS: u64 = 2_000_000_000;
 /// How long the recorder waits for the events of a session that has stopped.
-const LONGEST_DELIVERY_NS: u64 = 10_000_000_000;
+const MAX_DELIVERY_WAIT_NS: u64 = 10_000_000_000;
 
 /// Converts the kernel's events to those of the event model.
 pub(crate) trait EventDecoder: Send + 'static {
@@ -195,7 +195,7 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
         };
         self.ended = self.machine.now();
         let losses = self.session.stop();
-        let deadline = self.ended.saturating_add(LONGEST_DELIVERY_NS);
+        let deadline = self.ended.saturating_add(MAX_DELIVERY_WAIT_NS);
         let mut delivered = if was_cut { DeliveryState::All } else { DeliveryState::Part };
         while delivered == DeliveryState::Part && self.machine.now() < deadline {
             delivered = self.take_events();
@@ -210,7 +210,7 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
 
     /// Waits for events for a while, and sends them on.
     fn take_events(&mut self) -> DeliveryState {
-        match self.events.buffers.recv_timeout(LOOK) {
+        match self.events.buffers.recv_timeout(POLL_INTERVAL) {
             Ok(buffer) => {
                 self.decode(&buffer);
                 DeliveryState::Part
@@ -234,7 +234,7 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
 
     /// Every event that is older than this has been delivered.
     fn complete_before(&self) -> u64 {
-        let delivered = self.latest.saturating_sub(LATEST_NS);
+        let delivered = self.latest.saturating_sub(MAX_DELIVERY_DELAY_NS);
         delivered.min(self.decoder.complete_before().0).max(self.began)
     }
 

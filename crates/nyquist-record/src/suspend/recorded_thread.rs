@@ -63,7 +63,7 @@ pub(crate) enum Activity {
 /// The CPU time that a suspension costs the suspended thread at most: it enters and leaves the kernel.
 const COST_OF_LOOK_NS: u64 = 30_000;
 /// The longest time between two looks at a waiting thread whose clock is coarse, in nanoseconds.
-const LONGEST_PAUSE_NS: u64 = 32_000_000;
+const MAX_PAUSE_NS: u64 = 32_000_000;
 
 impl<T> RecordedThread<T> {
     /// A thread that is recorded from now on.
@@ -123,7 +123,7 @@ impl<T> RecordedThread<T> {
     pub(crate) fn note_place(&mut self, is_same: bool, interval_ns: u64, now: u64) {
         self.unchanged_checks = if is_same { self.unchanged_checks.saturating_add(1) } else { 0 };
         let doubled = 1_u64 << self.unchanged_checks.min(16);
-        let pause = interval_ns.saturating_mul(doubled).min(LONGEST_PAUSE_NS.max(interval_ns));
+        let pause = interval_ns.saturating_mul(doubled).min(MAX_PAUSE_NS.max(interval_ns));
         self.next_check = if self.unchanged_checks == 0 { now } else { now + pause };
     }
 

@@ -278,5 +278,5 @@ fn a_hostile_process_costs_no_more_than_others() {
         UserStack::Copied { stack, .. } => stack.len(),
         _ => 0,
     });
-    assert_eq!(longest.max(), Some(super::sampling::LARGEST_COPY));
+    assert_eq!(longest.max(), Some(super::sampling::MAX_COPY_BYTES));
 }

@@ -205,8 +205,8 @@ impl System for WindowsSystem {
     }
 
     fn is_at_call(&mut self, process: &OwnedHandle, instruction_pointer: u64) -> bool {
-        let mut before = [0; LONGEST_CALL];
-        let Some(at) = instruction_pointer.checked_sub(LONGEST_CALL as u64) else { return false };
+        let mut before = [0; MAX_CALL_LEN];
+        let Some(at) = instruction_pointer.checked_sub(MAX_CALL_LEN as u64) else { return false };
         memory::read(process, at, &mut before) == before.len() && ends_with_call(&before)
     }
 }
@@ -226,7 +226,7 @@ impl StoppedRegisters for ThreadRegisters {
 }
 
 /// The longest instruction sequence that makes a system call.
-const LONGEST_CALL: usize = 8;
+const MAX_CALL_LEN: usize = 8;
 
 /// Whether code ends with an instruction that makes a system call: `syscall`, `int 2eh`, or a call through the
 /// shared page by which Wine makes them.

@@ -32,7 +32,7 @@ pub(crate) struct FilledBuffer {
 const HANDED_OVER_AT_ONCE: usize = 16;
 
 /// The longest record: its size is a `u16`.
-const LONGEST_RECORD: usize = 1 << 16;
+const MAX_RECORD_BYTES: usize = 1 << 16;
 
 /// The parameters for draining that are the same for all rings.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl RecordCopier {
     /// Makes sure that the current buffer has room for a record of any length, if memory is available.
     fn make_room(&mut self, need: Need) {
         let is_full =
-            |writer: &mut BufferWriter| writer.is_kept_from(need) || writer.room().len() < LONGEST_RECORD;
+            |writer: &mut BufferWriter| writer.is_kept_from(need) || writer.room().len() < MAX_RECORD_BYTES;
         if self.writer.as_mut().is_some_and(is_full) {
             self.end_buffer();
         }

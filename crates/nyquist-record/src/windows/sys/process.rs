@@ -23,7 +23,7 @@ use super::privilege::as_debugger;
 use super::{check, optional_function, owned, text};
 
 /// The longest path, in UTF-16 units, that the system has.
-const LONGEST_PATH: usize = 1 << 15;
+const MAX_PATH_LEN: usize = 1 << 15;
 /// What `GetThreadPriority` returns if it fails (`THREAD_PRIORITY_ERROR_RETURN`).
 const NO_PRIORITY: i32 = i32::MAX;
 
@@ -151,7 +151,7 @@ fn is_known(machine: IMAGE_FILE_MACHINE) -> Option<IMAGE_FILE_MACHINE> {
 
 /// The path of the program's file.
 pub(crate) fn program(process: &OwnedHandle) -> Option<String> {
-    let mut units = vec![0; LONGEST_PATH];
+    let mut units = vec![0; MAX_PATH_LEN];
     let mut len = units.len() as u32;
     // SAFETY: the handle is open; `units` has `len` units, and both live through the call.
     let found =

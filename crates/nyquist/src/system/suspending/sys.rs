@@ -17,7 +17,7 @@ pub(crate) struct DataLimit {
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 
 /// The most bytes that may be allocated.
-static MOST: AtomicU64 = AtomicU64::new(u64::MAX);
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// The message if memory is exhausted. It is null while that must not end the process.
 static SAID: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
@@ -29,12 +29,12 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 pub(crate) fn hold(limit: DataLimit) {
     // Never freed, because another thread may be about to print it.
     SAID.store(Box::into_raw(Box::new(limit.said)), Ordering::Release);
-    MOST.store(limit.bytes, Ordering::Release);
+    LIMIT.store(limit.bytes, Ordering::Release);
 }
 
 /// Removes the limit.
 pub(crate) fn lift() {
-    MOST.store(u64::MAX, Ordering::Release);
+    LIMIT.store(u64::MAX, Ordering::Release);
     SAID.store(ptr::null_mut(), Ordering::Release);
 }
 
@@ -74,7 +74,7 @@ unsafe impl GlobalAlloc for LimitedAllocator {
 fn within_limit(size: usize, before: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
     let more = size as u64;
     let allocated = ALLOCATED.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-    let is_within = allocated.saturating_sub(before as u64) <= MOST.load(Ordering::Relaxed);
+    let is_within = allocated.saturating_sub(before as u64) <= LIMIT.load(Ordering::Relaxed);
     let block = if is_within { allocate() } else { ptr::null_mut() };
     let unused = if block.is_null() { size } else { before };
     ALLOCATED.fetch_sub(unused as u64, Ordering::Relaxed);
@@ -89,7 +89,7 @@ fn end_if_held() {
     // SAFETY: it is null, or comes from a box that is never freed, and whose text is not changed.
     let Some(said) = (unsafe { SAID.load(Ordering::Acquire).as_ref() }) else { return };
     // The message may need memory.
-    MOST.store(u64::MAX, Ordering::Release);
+    LIMIT.store(u64::MAX, Ordering::Release);
     if ENDS.swap(true, Ordering::AcqRel) {
         // Another thread is about to end the process.
         loop {
