@@ -32,9 +32,9 @@ struct Checkpoint {
 }
 
 impl Checkpoints {
-    /// Sums up the samples of the usual threads. O(samples).
+    /// Sums up the samples of the default threads. O(samples).
     pub(crate) fn new(profile: &Profile, sums: &IndexedSums, columns: &[Column]) -> Self {
-        let (threads, all) = (&sums.usual, &sums.all);
+        let (threads, all) = (&sums.default_threads, &sums.all);
         let nodes = all.own.len() - 1;
         let positions = |time: u64| {
             let samples = threads.iter().map(|&thread| &profile.thread(thread).samples);

@@ -82,12 +82,12 @@ pub(crate) struct MemoryLimit(());
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        process_memory::lift();
+        process_memory::clear_limit();
     }
 }
 
 /// Sets the limit of the process. If it is exceeded, the process ends with a message that names the file.
-pub(crate) fn hold(path: &Path, requested: Option<Bytes>) -> MemoryLimit {
+pub(crate) fn set_limit(path: &Path, requested: Option<Bytes>) -> MemoryLimit {
     let limit = limit(requested);
     let failure = Failure::new(format!(
         "cannot load {}: it needs more than {limit} of memory to be read",
@@ -95,7 +95,7 @@ pub(crate) fn hold(path: &Path, requested: Option<Bytes>) -> MemoryLimit {
     ));
     let failure =
         failure.hint("--max-memory SIZE, or NYQUIST_MAX_MEMORY, allows more, as in --max-memory 8G");
-    process_memory::hold(DataLimit { bytes: limit.0, said: printer::failure_text(&failure) });
+    process_memory::set_limit(DataLimit { bytes: limit.0, message: printer::failure_text(&failure) });
     MemoryLimit(())
 }
 

@@ -67,7 +67,8 @@ impl<S: System> Sampler<S> {
             self.wants_listing = true;
             return;
         };
-        let read = CpuReading { counted_ns: read, about_ran_ns: self.system.about_ran_ns(&task.thread) };
+        let read =
+            CpuReading { counted_ns: read, estimated_run_ns: self.system.estimated_run_ns(&task.thread) };
         task.is_due |= self.system.was_active(&task.thread);
         if task.may_have_run(read, now) {
             return self.suspend(place, read);
@@ -248,7 +249,7 @@ impl<T> RecordedThread<T> {
         // On average, a thread that waited at the last look has run for half of the time since.
         let most = if was_running { interval_ns.saturating_mul(2) } else { interval_ns / 2 };
         let guessed_ns = if ran { passed.min(most) } else { 0 };
-        let about_ns = read.about_ran_ns.map(|ran| ran.min(passed));
+        let about_ns = read.estimated_run_ns.map(|ran| ran.min(passed));
         let used = self.account(read.counted_ns, about_ns.unwrap_or(guessed_ns), now);
         (self.is_due, self.is_disturbed, self.has_run) = (false, true, true);
         // It has run nearly all the time, so it works in the kernel.

@@ -115,7 +115,7 @@ pub(crate) trait System {
     }
     /// How long a thread has run, in nanoseconds, between the last two readings of its CPU time. `None` unless a
     /// finer clock shows each run and its rate is about known. The CPU time is the exact sum.
-    fn about_ran_ns(&self, _thread: &Self::Thread) -> Option<u64> {
+    fn estimated_run_ns(&self, _thread: &Self::Thread) -> Option<u64> {
         None
     }
     /// The steps in nanoseconds in which that time advances; 0 if it is exact.

@@ -53,7 +53,7 @@ pub(crate) struct SampledThread {
     handle: OwnedHandle,
     /// Its cycles when its CPU time was last read, and about how long it had run since the reading before.
     cycles: Cell<u64>,
-    about_ran_ns: Cell<u64>,
+    estimated_run_ns: Cell<u64>,
 }
 
 impl WindowsSystem {
@@ -153,7 +153,7 @@ impl System for WindowsSystem {
 
     fn open_thread(&mut self, process: &OwnedHandle, tid: u32) -> Option<SampledThread> {
         let handle = thread::open(tid).ok().filter(|thread| thread::is_of(thread, process))?;
-        Some(SampledThread { handle, cycles: Cell::new(0), about_ran_ns: Cell::new(0) })
+        Some(SampledThread { handle, cycles: Cell::new(0), estimated_run_ns: Cell::new(0) })
     }
 
     fn thread_name(&mut self, thread: &SampledThread) -> Option<String> {
@@ -165,13 +165,13 @@ impl System for WindowsSystem {
             // A thread that has not run yet has no cycles.
             let cycles = thread::cycles(&thread.handle).unwrap_or_default();
             let used = cycles.saturating_sub(thread.cycles.replace(cycles));
-            thread.about_ran_ns.set((used as f64 * 1000.0 / rate) as u64);
+            thread.estimated_run_ns.set((used as f64 * 1000.0 / rate) as u64);
         }
         thread::coarse_cpu_ns(&thread.handle)
     }
 
-    fn about_ran_ns(&self, thread: &SampledThread) -> Option<u64> {
-        self.cycles_per_us.map(|_| thread.about_ran_ns.get())
+    fn estimated_run_ns(&self, thread: &SampledThread) -> Option<u64> {
+        self.cycles_per_us.map(|_| thread.estimated_run_ns.get())
     }
 
     fn cpu_clock_step_ns(&self) -> u64 {

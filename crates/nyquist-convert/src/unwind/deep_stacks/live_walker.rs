@@ -7,7 +7,7 @@ use crate::event::{LiveStack, Pid, Tid, Timestamp};
 use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
 use crate::processes::process::Process;
-use crate::unwind::walk::settled;
+use crate::unwind::walk::resolve_bottom;
 use nyquist_object::Avma;
 use nyquist_unwind::{AddressSpace, CallInstruction, FrameAddress, Registers, StackCopy, Unwinder, WalkEnd};
 use rustc_hash::FxHashMap;
@@ -77,7 +77,7 @@ impl LiveWalker<'_> {
         let mut frames = Vec::new();
         let walked =
             self.unwinder.walk(&self.space, sample.registers, &memory, &mut |frame| frames.push(frame));
-        let walked = settled(walked, &mut frames);
+        let walked = resolve_bottom(walked, &mut frames);
         if memory.differs.get() {
             return Err(Incomplete::Misfit);
         }

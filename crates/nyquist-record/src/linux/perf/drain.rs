@@ -105,7 +105,7 @@ impl Drainer {
         let Self { rings, copier } = self;
         let mut has_room = true;
         for RingSource { ring, need, .. } in &mut *rings {
-            has_room &= copier.ring(ring, *need, None).is_some();
+            has_room &= copier.copy_due_records(ring, *need, None).is_some();
         }
         if has_room { None } else { self.oldest_first() }
     }
@@ -129,7 +129,7 @@ impl Drainer {
                 next = next.min(other.unwrap_or(u64::MAX));
             }
             let (_, ring) = oldest?;
-            if copier.ring(ring, Need::Oldest, Some(next)).is_none() {
+            if copier.copy_due_records(ring, Need::Oldest, Some(next)).is_none() {
                 return Some(first_time(ring, &copier.layout).unwrap_or(next).min(next));
             }
         }
@@ -158,7 +158,7 @@ impl Drainer {
 impl RecordCopier {
     /// Copies out of a ring its first record and all following ones older than `until`. Returns `None` if no
     /// memory is left.
-    fn ring(&mut self, ring: &mut Ring, need: Need, until: Option<u64>) -> Option<()> {
+    fn copy_due_records(&mut self, ring: &mut Ring, need: Need, until: Option<u64>) -> Option<()> {
         let head = ring.head();
         let start = ring.tail();
         let mut at = start;
