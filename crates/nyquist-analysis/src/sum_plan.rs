@@ -132,7 +132,6 @@ impl<'i> SumPlan<'i> {
 
 #[cfg(test)]
 mod tests {
-
     use crate::amount::Amount;
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, tree_text, with_view};
