@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_too_great_for_little_room_are_summed() {
+    fn amounts_beyond_compact_columns_are_summed() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
         for place in 0..4 {

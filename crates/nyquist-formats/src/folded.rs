@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_libs_are_written_if_asked_for() {
+    fn threads_and_libs_are_written_if_requested() {
         let text = written(WriteOptions { thread_names: true, libs: true });
         assert_eq!(
             text,

@@ -60,7 +60,7 @@ impl InputFile {
     }
 
     /// The same file with unpacked contents, if the reader of its format does not know its compression. The observer
-    /// is told if it is cut off.
+    /// is notified if it is cut off.
     ///
     /// # Errors
     /// If it cannot be read, or nothing of it can be unpacked.

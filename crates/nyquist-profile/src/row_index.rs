@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_hash_are_told_apart() {
+    fn rows_of_one_hash_are_distinguished() {
         let numbers: Vec<u32> = (0..200).chain(0..200).collect();
         check(&numbers, |_| 5);
         check(&numbers, |number| u32::MAX - number % 3);

@@ -44,7 +44,7 @@ pub use system::{
 };
 pub use time::modified;
 
-/// What tells a file from all others of this machine, for as long as it is there.
+/// What identifies a file among all others of this machine, for as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     /// The device, or the volume.

@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_omits_the_whole_section_tells() {
+    fn what_the_table_omits_is_read_from_the_section() {
         let check = |functions: &[(u64, u64, usize)], listed: &[usize], goes_on, by_table: bool| {
             let (bytes, indexed) = made(functions, listed, goes_on);
             let pieces = indexed.compiler(&mut Damage::default()).section_pieces(&section_of(bytes));

@@ -35,7 +35,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("setup_changes_the_settings_until_a_restart", set_up).quick().exclusive(SETTINGS),
     Test::new("setup_asks_on_a_terminal_and_obeys_the_answer", asked).exclusive(SETTINGS),
     Test::new("setup_makes_the_settings_last", lasting).exclusive(SETTINGS),
-    Test::new("setup_gives_capabilities_when_asked", capabilities).quick().exclusive(SETTINGS),
+    Test::new("setup_gives_capabilities_if_requested", capabilities).quick().exclusive(SETTINGS),
 ];
 
 /// The output of a check that finds that recording is possible.

@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("debuginfod_lies_and_is_not_trusted", lying),
     Test::new("source_comes_by_debuginfod", source),
     Test::new("ctrl_c_gives_up_a_download_and_saves", gives_up),
-    Test::new("doctor_tells_every_place", doctor),
+    Test::new("doctor_shows_every_place", doctor),
 ];
 
 fn cache(test: &Context<'_>, words: &[&str]) -> Result<Value> {
@@ -114,7 +114,7 @@ fn by_debuginfod(test: &Context<'_>) -> Verdict {
         let url = url.clone();
         test.record(&["shares-build-id", "500"]).with(move |call| call.env("DEBUGINFOD_URLS", url.clone()))
     };
-    // If no server is named, no server is asked, and no lines are found.
+    // If no server is named, no server is queried, and no lines are found.
     test.record(&["shares-build-id", "100"]).run_well()?;
     expect(server.requests().is_empty(), "a server was asked that was not named")?;
     // Answers that were kept without the debug file do not prevent that it is used.

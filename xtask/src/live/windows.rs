@@ -21,7 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_profile_gets_its_names_from_a_breakpad_file", names_from_breakpad),
     Test::new("names_come_from_servers_too", names_from_servers),
     Test::new("a_program_of_mingw_has_its_own_debug_info", mingw),
-    Test::new("doctor_tells_what_files_of_windows_hold", doctor),
+    Test::new("doctor_shows_what_files_of_windows_hold", doctor),
 ];
 
 /// An image and the files beside it, made by clang and lld.
@@ -221,7 +221,7 @@ fn names_from_servers(test: &Context<'_>) -> Verdict {
     let path = format!("/program.pdb/{BREAKPAD_ID}/program.sym");
     let server = FileServer::of(HashMap::from([(path.clone(), BREAKPAD_FILE.into())]))?;
     let (of_breakpad, names) = of_breakpad_file();
-    // If no server is named, no server is asked.
+    // If no server is named, no server is queried.
     let without = reported_with(test, &of_breakpad, &[])?;
     expect(without.is_disjoint(&names), format_args!("names without a server: {without:?}"))?;
     let asked = ["--breakpad-symbol-server", &server.url];

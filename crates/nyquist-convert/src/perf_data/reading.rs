@@ -18,7 +18,7 @@ use crate::unwind::copy_walker::CopyWalker;
 
 /// The most events that are held back before the profile's zero is decided.
 const MAX_EVENTS_BEFORE_START: usize = 1 << 20;
-/// The most threads that work. More are of no use, because the sequential part is more than a third of the
+/// The most threads that work. More are not needed, because the sequential part is more than a third of the
 /// work.
 const MAX_THREADS: usize = 3;
 /// The most threads that work if there are no stacks to walk.

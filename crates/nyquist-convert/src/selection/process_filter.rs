@@ -1,4 +1,4 @@
-//! The samples that are kept by their process, if a source delivers more than was asked for.
+//! The samples that are kept by their process, if a source delivers more than was requested.
 
 use std::collections::BTreeSet;
 

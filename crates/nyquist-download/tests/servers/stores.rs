@@ -232,7 +232,7 @@ fn a_pointer_leads_to_the_file_or_says_why_not() {
 }
 
 #[test]
-fn a_name_leading_elsewhere_is_asked_of_nobody() {
+fn a_name_leading_elsewhere_is_not_requested() {
     let folder = TestFolder::new("names");
     write(&folder.0.join("secret"), "right");
     let config = StoreConfig {

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_its_asked_size_within_its_ring() {
+    fn a_copy_has_its_requested_size_within_its_ring() {
         let check = |requested, bytes, expected| {
             let copies = Copies::Fixed(requested);
             let plan = RingLimits { copies, ..limits(2, bytes, 1000) }.plan();

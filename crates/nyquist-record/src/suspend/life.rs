@@ -196,7 +196,7 @@ impl<S: System> Sampler<S> {
         self.tasks.add(task);
     }
 
-    /// Notes which threads have got a CPU since the last listing, if the system tells.
+    /// Notes which threads have got a CPU since the last listing, if the system provides that.
     fn note_turns(&mut self, pid: u32, listed: &[ListedThread]) {
         let turns: std::collections::HashMap<u32, &ListedThread> =
             listed.iter().map(|thread| (thread.tid, thread)).collect();

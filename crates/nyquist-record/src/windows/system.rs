@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn calls_are_told_from_other_code() {
+    fn calls_are_distinguished_from_other_code() {
         assert!(
             ends_with_call(b"\xb8\x01\0\0\0\x90\x0f\x05")
                 && ends_with_call(b"\x90\xff\x14\x25\0\x10\xfe\x7f")

@@ -96,9 +96,9 @@ pub(crate) struct FakeSymbols {
 impl FakeSymbols {
     /// A source with a gate. The receiver gets a message on a call, and the sender releases it.
     pub(crate) fn with_gate() -> (Self, Receiver<()>, Sender<()>) {
-        let (asked, was_asked) = channel();
+        let (asked, was_requested) = channel();
         let (open, opened) = channel();
-        (Self { gate: Some((asked, Mutex::new(opened))) }, was_asked, open)
+        (Self { gate: Some((asked, Mutex::new(opened))) }, was_requested, open)
     }
 
     fn pass_gate(&self) {

@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn places_elsewhere_are_told_of() {
+    fn places_elsewhere_are_reported() {
         // push rbx; call; lea rdi, [rip + 0x200]; je far; pop rbx; jmp far
         let code: &[&[u8]] = &[
             &[0x53],

@@ -390,7 +390,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_what_finds_the_callers_is_asked_for() {
+    fn only_what_finds_the_callers_is_requested() {
         let requested = |call_graph| {
             let format = CommonAttr { call_graph, ..common(Features::ALL, Reach::Cpu) }.format();
             let bits = [SampleType::CALLCHAIN, SampleType::REGS_USER, SampleType::STACK_USER];

@@ -15,7 +15,7 @@ use crate::linux::wait_reason::what_for;
 
 /// The largest stack copy while the thread is stopped: 128 kB take some 20 µs.
 const MAX_HELD_COPY_BYTES: usize = 128 << 10;
-/// How much of a stack is read before its thread is asked to stop: the first page has most of the benefit.
+/// How much of a stack is read before its thread is requested to stop: the first page has most of the benefit.
 const PREFETCHED_COPY: usize = 4 << 10;
 /// How many waiting threads are checked in a turn.
 const MAX_WAITING_THREADS: usize = 32;
@@ -29,7 +29,7 @@ const STOP_NS: u64 = 100_000;
 /// for longer without a sample is sampled where it has lost its CPU. The exception is a system call, which
 /// may itself have been the reason for the loss.
 const SLICE_NS: u64 = 2_000_000;
-/// How many threads that do not stop at once are asked in a turn.
+/// How many threads that do not stop at once are requested to in a turn.
 const MAX_STILL_RUNNING_THREADS: usize = 3;
 /// How often a thread that waits continuously has a sample.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;

@@ -8,7 +8,7 @@ use crate::suspend::system::ListedProcess;
 /// The most processes that are followed.
 const MAX_FOLLOWED_PROCESSES: usize = 1 << 14;
 
-/// What is asked of the system about processes.
+/// System calls that read processes, as a trait for tests.
 pub(crate) trait ProcessTree {
     /// What is known of a process; `None` if there is none.
     fn known(&self, pid: u32) -> Option<ProcessStatus>;

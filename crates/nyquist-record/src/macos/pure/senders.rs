@@ -5,7 +5,7 @@ use crate::request::EndSignal;
 /// The most ancestors that are looked at.
 const MAX_ANCESTORS: usize = 64;
 
-/// What is asked of the system about processes.
+/// System calls that read processes, as a trait for tests.
 pub(crate) trait Processes {
     /// The process that has started a process.
     fn parent(&self, pid: u32) -> Option<u32>;

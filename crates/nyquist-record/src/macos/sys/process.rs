@@ -1,4 +1,4 @@
-//! Processes: which there are, and what the system tells of them without rights to their memory.
+//! Processes: which there are, and what the system provides about them without rights to their memory.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::size_of;

@@ -1,4 +1,4 @@
-//! Waiting for a point in time or for the end that was asked for, whichever comes first (kqueue(2)).
+//! Waiting for a point in time or for the requested end, whichever comes first (kqueue(2)).
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
