@@ -56,7 +56,7 @@ pub(crate) enum TransferFailure {
     Unreachable(String),
     #[error("the connection failed: {0}")]
     Broken(String),
-    #[error("not asked again: {0}")]
+    #[error("not requested again: {0}")]
     LeftOut(String),
     #[error("cannot write {0}")]
     Write(String),

@@ -338,7 +338,7 @@ mod tests {
                 assert_eq!(indexed.piece_before(address), Some(*piece), "{address:#x}");
             }
         }
-        assert!(is_unread(&indexed), "a few entries are asked for, and all of them are read");
+        assert!(is_unread(&indexed), "a few entries are requested, and all of them are read");
         for starts in [0..=u32::MAX, 0..=pieces[0].start, pieces[9].start..=pieces[200].start] {
             let expected: Vec<_> =
                 pieces.iter().filter(|piece| starts.contains(&piece.start)).copied().collect();

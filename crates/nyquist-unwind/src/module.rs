@@ -479,7 +479,7 @@ mod tests {
             for piece in pieces.iter().filter(|piece| piece.end - piece.start > 1) {
                 same(piece.start + 1);
             }
-            assert!(later.uncovered.cache().is_none(), "nobody has asked for uncovered code");
+            assert!(later.uncovered.cache().is_none(), "nothing has requested uncovered code");
             for range in &parts {
                 for address in [range.start.saturating_sub(1), range.start, range.start + 1, range.end] {
                     same(address);
@@ -509,7 +509,7 @@ mod tests {
                 assert_eq!(alone, among_others, "{address:#x}");
             }
         }
-        assert!(later.uncovered.cache().is_none(), "small gaps alone are asked for");
+        assert!(later.uncovered.cache().is_none(), "small gaps alone are requested");
         for around in gaps.iter().filter_map(|gap| later.uncovered_around(gap.start + 1)) {
             assert_eq!(around.extent, UncoveredExtent::LoneGap);
         }

@@ -90,10 +90,10 @@ fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
 
 /// Checks that threads were held less often than requested, and that the output says so if the budget was the
 /// reason. If holds are short on a machine, some of the budget is left. Then nothing was cut.
-fn expect_lower_rate(holds: Holds, asked: f64) -> Verdict {
+fn expect_lower_rate(holds: Holds, requested: f64) -> Verdict {
     expect_measured(
-        holds.a_second < asked,
-        format_args!("{asked} looks a second were asked for: {holds:?}"),
+        holds.a_second < requested,
+        format_args!("{requested} looks a second were requested: {holds:?}"),
     )?;
     let is_used_up = holds.used_ms > 0.9 * holds.allowed_ms;
     expect(

@@ -224,12 +224,12 @@ fn names_from_servers(test: &Context<'_>) -> Verdict {
     // If no server is named, no server is queried.
     let without = reported_with(test, &of_breakpad, &[])?;
     expect(without.is_disjoint(&names), format_args!("names without a server: {without:?}"))?;
-    let asked = ["--breakpad-symbol-server", &server.url];
-    expect_eq("the names by Breakpad's server", reported_with(test, &of_breakpad, &asked)?, names.clone())?;
-    expect(server.requests().contains(&path), format_args!("asked for {:?}", server.requests()))?;
+    let options = ["--breakpad-symbol-server", &server.url];
+    expect_eq("the names by Breakpad's server", reported_with(test, &of_breakpad, &options)?, names.clone())?;
+    expect(server.requests().contains(&path), format_args!("requested: {:?}", server.requests()))?;
     // Downloaded files are kept.
     let before = server.requests().len();
-    expect_eq("the names once more", reported_with(test, &of_breakpad, &asked)?, names)?;
+    expect_eq("the names once more", reported_with(test, &of_breakpad, &options)?, names)?;
     expect_eq("requests for them", server.requests().len(), before)?;
 
     let program = build(test, "served", "-O2")?;
@@ -238,11 +238,11 @@ fn names_from_servers(test: &Context<'_>) -> Verdict {
     let pdb = fs::read(&program.pdb).context("no PDB")?;
     let path = format!("/program.pdb/{}/program.pdb", ids.1.to_uppercase());
     let server = FileServer::of(HashMap::from([(path, pdb)]))?;
-    let asked = ["--windows-symbol-server", &server.url];
-    let found = reported_with(test, &profile(&addresses, &ids), &asked)?;
+    let options = ["--windows-symbol-server", &server.url];
+    let found = reported_with(test, &profile(&addresses, &ids), &options)?;
     for name in ["shapes::Polygon::area", "mainCRTStartup"] {
         let from = server.requests();
-        expect(found.contains(name), format_args!("{name} is not among {found:?}; asked for {from:?}"))?;
+        expect(found.contains(name), format_args!("{name} is not among {found:?}; requested: {from:?}"))?;
     }
     Ok(())
 }

@@ -132,7 +132,7 @@ fn a_silent_server_is_waited_for_once() {
         assert_eq!(fetched.path, None);
         let other = BuildId::from_hex("cd").unwrap();
         let again = downloads.fetch(&RemoteFile::DebugFile(&other), &check);
-        assert!(again.tried[0].1.to_string().contains("not asked again"), "{again:?}");
+        assert!(again.tried[0].1.to_string().contains("not requested again"), "{again:?}");
         assert_eq!(server.requests(), [DEBUG], "one request in all");
         assert!(kept(&folder).is_empty());
     }
