@@ -224,8 +224,8 @@ impl<'a> CodeFlow<'a> {
     /// The state at the last jump by a table in a part of a function.
     fn table_in(&self, part: Range<usize>) -> Option<FrameState> {
         /// The most jumps that are checked to find one with a frame.
-        const MOST: usize = 8;
-        let mut tables = self.tables.range(part).rev().map(|(_, state)| *state).take(MOST);
+        const MAX_JUMPS: usize = 8;
+        let mut tables = self.tables.range(part).rev().map(|(_, state)| *state).take(MAX_JUMPS);
         let last = tables.next()?;
         if last.is_entered() { tables.find(|state| !state.is_entered()).or(Some(last)) } else { Some(last) }
     }
@@ -535,7 +535,7 @@ mod tests {
 
     #[test]
     fn arguments_are_pushed_and_taken_away() {
-        // push 5; push [rsp + 8]; call; add rsp, 16; lea rsp, [rsp - 8]; pop rbp as a word of no use; ret
+        // push 5; push [rsp + 8]; call; add rsp, 16; lea rsp, [rsp - 8]; pop rbp as an unneeded word; ret
         let (begin, end): (&[u8], &[u8]) = (
             &[0x6a, 5, 0xff, 0x74, 0x24, 8],
             &[0x48, 0x83, 0xc4, 0x10, 0x48, 0x8d, 0x64, 0x24, 0xf8, 0x5d, 0xc3],
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn places_elsewhere_are_told_of() {
+    fn places_elsewhere_are_reported() {
         // push rbx; call; lea rdi, [rip + 0x200]; je far; pop rbx; jmp far
         let code: &[&[u8]] = &[
             &[0x53],

@@ -12,7 +12,7 @@ const ATTEMPTS: u32 = 16;
 ///
 /// # Errors
 /// If it cannot be made.
-pub fn nameless_file() -> io::Result<File> {
+pub fn anonymous_file() -> io::Result<File> {
     for attempt in 0..ATTEMPTS {
         let name = format!("nyquist-{:016x}", RandomState::new().hash_one(attempt));
         match create(&std::env::temp_dir().join(name)) {
