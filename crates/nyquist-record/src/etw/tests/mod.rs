@@ -277,7 +277,7 @@ fn an_idle_target_does_not_hold_up_the_recording() {
 #[test]
 fn refusals_are_a_sentence_with_advice() {
     let said = EtwRefusal::NotAdministrator;
-    assert!(said.to_string().contains("administrators"), "{said}");
+    assert!(said.to_string().contains("administrator"), "{said}");
     assert_eq!(said.advice(false).len(), 1);
     assert!(said.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
     assert!(EtwRefusal::Wine.advice(true).iter().any(|hint| hint.contains("--backend suspend")));
