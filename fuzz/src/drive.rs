@@ -15,10 +15,10 @@ use nyquist_fuzz::mutation::{Dice, mutate};
 use nyquist_fuzz::targets;
 
 /// How long one input may take. Time stays in proportion to the input, which is short.
-const LONGEST: Duration = Duration::from_secs(10);
+const MAX_TIME: Duration = Duration::from_secs(10);
 
 /// The length of an input at most.
-const MOST_BYTES: usize = 100_000;
+const MAX_BYTES: usize = 100_000;
 
 /// Runs a target for some seconds, first over what is in the repository, then over what was made, of which it tries no more than
 /// `most`.
@@ -104,7 +104,7 @@ impl Trial {
         while count < bounds.most && began.elapsed() < bounds.time {
             // Changes are made to what was changed, too.
             let mut input = if dice.below(4) == 0 { last } else { known[dice.below(known.len())].clone() };
-            mutate(&mut input, &known[dice.below(known.len())], MOST_BYTES, &mut dice);
+            mutate(&mut input, &known[dice.below(known.len())], MAX_BYTES, &mut dice);
             self.run(target, &input)?;
             last = input;
             count += 1;
@@ -124,8 +124,8 @@ fn watch(begun: &AtomicU64, start: Instant) {
     loop {
         std::thread::sleep(Duration::from_millis(200));
         let taken = (start.elapsed().as_millis() as u64).saturating_sub(begun.load(Ordering::Relaxed));
-        if u128::from(taken) > LONGEST.as_millis() {
-            eprintln!("an input takes more than {} s", LONGEST.as_secs());
+        if u128::from(taken) > MAX_TIME.as_millis() {
+            eprintln!("an input takes more than {} s", MAX_TIME.as_secs());
             std::process::abort();
         }
     }

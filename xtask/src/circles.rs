@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use reader::{Names, Reference, Sources};
 
 /// The most re-exports that are followed from a name to the file that has it.
-const MOST_REEXPORTS: usize = 8;
+const MAX_REEXPORTS: usize = 8;
 
 /// The files that a crate's files need.
 type Edges = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
@@ -51,7 +51,7 @@ impl Sources<'_> {
         match self.modules[module].imports.get(&rest[0]) {
             None if is_module => BTreeSet::new(),
             None => self.modules[module].files.clone(),
-            Some(_) if reexports == MOST_REEXPORTS => BTreeSet::new(),
+            Some(_) if reexports == MAX_REEXPORTS => BTreeSet::new(),
             Some(imports) => {
                 let absolute = imports.iter().filter_map(|import| self.absolute(module, import));
                 let files = absolute.flat_map(|import| {

@@ -44,11 +44,11 @@ use clap::{Parser, Subcommand};
 #[command(bin_name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
-    chore: Chore,
+    task: Task,
 }
 
 #[derive(Subcommand)]
-enum Chore {
+enum Task {
     /// Runs every check: format, lints, tests, docs, packages, live recordings, the documentation's commands
     Test(test::Options),
     /// Builds the small programs that the tests profile, and prints where they are
@@ -64,16 +64,16 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().chore {
-        Chore::Test(options) => test::run(&options),
-        Chore::Workloads => workloads::build_all().map(|folder| {
+    let outcome = match Arguments::parse().task {
+        Task::Test(options) => test::run(&options),
+        Task::Workloads => workloads::build_all().map(|folder| {
             println!("{}", folder.display());
             true
         }),
-        Chore::Bench(options) => bench::run(&options),
-        Chore::Fuzz(options) => fuzz::run(&options),
-        Chore::Mutate(options) => mutate::run(&options),
-        Chore::Dist(options) => dist::run(&options),
+        Task::Bench(options) => bench::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
+        Task::Mutate(options) => mutate::run(&options),
+        Task::Dist(options) => dist::run(&options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -50,7 +50,7 @@ const EXTREMES: [u64; 16] = [
 ];
 
 /// The maximum number of bytes that one change adds.
-const MOST_ADDED: usize = 4096;
+const MAX_ADDED_BYTES: usize = 4096;
 
 /// Changes `bytes` in a few places. Some pieces are taken from `other`. The result is not longer than `most`.
 pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], most: usize, dice: &mut Dice) {
@@ -81,18 +81,18 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], dice: &mut Dice) {
             }
         }
         7 => {
-            let end = at + dice.below(bytes.len() - at + 1).min(MOST_ADDED);
+            let end = at + dice.below(bytes.len() - at + 1).min(MAX_ADDED_BYTES);
             bytes.drain(at..end);
         }
         8 => {
             let from = place(bytes.len(), dice);
-            let end = from + dice.below(bytes.len() - from + 1).min(MOST_ADDED);
+            let end = from + dice.below(bytes.len() - from + 1).min(MAX_ADDED_BYTES);
             let piece = bytes[from..end].to_vec();
             bytes.splice(at..at, piece);
         }
         9 => {
             let from = dice.below(other.len());
-            let end = from + dice.below(other.len() - from + 1).min(MOST_ADDED);
+            let end = from + dice.below(other.len() - from + 1).min(MAX_ADDED_BYTES);
             let over = if dice.below(2) == 0 { at..at } else { at..(at + end - from).min(bytes.len()) };
             bytes.splice(over, other[from..end].iter().copied());
         }

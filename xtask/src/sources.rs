@@ -1,4 +1,5 @@
-//! Checks of all source files: each says its purpose first, is short, and has tests with short names.
+//! Checks of all source files: each says its purpose first, is short, and has tests with short names and
+//! limits with usual names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +10,16 @@ use anyhow::{Context as _, Result};
 const FOLDERS: [&str; 3] = ["crates", "fuzz", "xtask"];
 
 /// The most lines of a file before its tests.
-const MOST_LINES: usize = 500;
+const MAX_LINES: usize = 500;
 
 /// The most lines of a file of tests.
-const MOST_TEST_LINES: usize = 700;
+const MAX_TEST_LINES: usize = 700;
 
 /// The most characters of a test's name.
-const MOST_NAME: usize = 45;
+const MAX_TEST_NAME_LEN: usize = 45;
+
+/// Names of limits begin with `MAX_` or `MIN_` instead of these.
+const OTHER_LIMIT_NAMES: [&str; 6] = ["MOST", "LEAST", "LONGEST", "LARGEST", "GREATEST", "SHORTEST"];
 
 /// The faults of all source files, one on each line.
 fn faults(root: &Path) -> Result<Vec<String>> {
@@ -68,14 +72,28 @@ fn faults_of(text: &str) -> Vec<String> {
         faults.push("the first line does not say what the file is for".to_owned());
     }
     let code = text.split_once("#[cfg(test)]\nmod tests {").map_or(text, |(code, _)| code);
-    let most = if code.contains("#[test]\nfn") { MOST_TEST_LINES } else { MOST_LINES };
+    let most = if code.contains("#[test]\nfn") { MAX_TEST_LINES } else { MAX_LINES };
     let lines = code.lines().count();
     if lines > most {
         faults.push(format!("{lines} lines before its tests are more than {most}"));
     }
-    let too_long = test_names(text).filter(|name| name.len() > MOST_NAME);
+    let too_long = test_names(text).filter(|name| name.len() > MAX_TEST_NAME_LEN);
     faults.extend(too_long.map(|name| format!("{name} has {} characters", name.len())));
+    faults.extend(
+        limits_with_other_names(text)
+            .map(|name| format!("{name} is a limit, whose name begins with MAX_ or MIN_")),
+    );
     faults
+}
+
+/// The constants that are limits and whose names do not say so in the usual way.
+fn limits_with_other_names(text: &str) -> impl Iterator<Item = &str> {
+    let declared = text.lines().filter_map(|line| {
+        let (visibility, name) = line.split_once("const ").or_else(|| line.split_once("static "))?;
+        let is_declaration = visibility.trim().is_empty() || visibility.trim_start().starts_with("pub");
+        name.split_once(':').filter(|_| is_declaration).map(|(name, _)| name)
+    });
+    declared.filter(|name| OTHER_LIMIT_NAMES.iter().any(|other| name.starts_with(other)))
 }
 
 /// The names of the unit tests and the live tests in a source file.
@@ -100,7 +118,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_found() {
-        let long = "x".repeat(MOST_NAME + 1);
+        let long = "x".repeat(MAX_TEST_NAME_LEN + 1);
         let good = "//! What it is.\n\n#[test]\nfn short() {}\n";
         assert_eq!(faults_of(good), Vec::<String>::new());
         assert_eq!(faults_of(&format!("use std::fs;\n{good}")).len(), 1);
@@ -108,12 +126,26 @@ mod tests {
         assert_eq!(faults_of(&format!("{good}Test::new(\"{long}\", run)")).len(), 1);
         let lines =
             |count: usize, tests: &str| faults_of(&format!("{good}{tests}{}", "\n".repeat(count))).len();
-        assert_eq!(lines(MOST_TEST_LINES, ""), 1);
-        assert_eq!(lines(MOST_LINES, ""), 0);
-        assert_eq!(lines(MOST_TEST_LINES, "#[cfg(test)]\nmod tests {"), 0);
+        assert_eq!(lines(MAX_TEST_LINES, ""), 1);
+        assert_eq!(lines(MAX_LINES, ""), 0);
+        assert_eq!(lines(MAX_TEST_LINES, "#[cfg(test)]\nmod tests {"), 0);
         let long =
-            |first: &str| faults_of(&format!("//! What it is.\n{first}{}", "\n".repeat(MOST_LINES))).len();
+            |first: &str| faults_of(&format!("//! What it is.\n{first}{}", "\n".repeat(MAX_LINES))).len();
         assert_eq!((long(""), long("#[cfg(test)]\nuse it;\n"), long("#[cfg(test)]\nmod tests {")), (1, 1, 0));
+    }
+
+    #[test]
+    fn limits_are_named_max_or_min() {
+        let faults = |line: &str| faults_of(&format!("//! What it is.\n{line}"));
+        assert_eq!(
+            faults("const MOST_LINES: usize = 1;"),
+            ["MOST_LINES is a limit, whose name begins with MAX_ or MIN_"]
+        );
+        for name in ["LEAST", "LONGEST_PATH", "LARGEST", "GREATEST", "SHORTEST"] {
+            assert_eq!(faults(&format!("    pub(crate) const {name}: usize = 1;")).len(), 1, "{name}");
+        }
+        let others = ["const MAX_LINES: usize = 1;", "// A const MOST: one.", "const ALMOST: bool = true;"];
+        assert_eq!(others.map(|line| faults(line).len()), [0; 3]);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Tally {
             println!("failed: {name}");
         }
         if self.has_too_few_results() {
-            println!("failed: more than {MOST_INCONCLUSIVE} % of the tests that ran are inconclusive");
+            println!("failed: more than {MAX_INCONCLUSIVE_PERCENT} % of the tests that ran are inconclusive");
         }
         println!("{}", self.counts());
         self.failed.is_empty() && !self.has_too_few_results()
@@ -87,12 +87,12 @@ impl Tally {
 
     fn has_too_few_results(&self) -> bool {
         let ran = self.passed + self.failed.len() + self.inconclusive.len();
-        self.inconclusive.len() * 100 > ran * MOST_INCONCLUSIVE
+        self.inconclusive.len() * 100 > ran * MAX_INCONCLUSIVE_PERCENT
     }
 }
 
 /// How many of the tests that ran may have no result, in percent.
-const MOST_INCONCLUSIVE: usize = 2;
+const MAX_INCONCLUSIVE_PERCENT: usize = 2;
 
 /// The checked-in list of skips that do not fail CI: `test | part of the reason | why it is allowed`.
 #[derive(Debug)]

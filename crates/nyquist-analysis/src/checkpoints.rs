@@ -11,7 +11,7 @@ use crate::sums::SampleSums;
 
 /// At most this many moments are between the first checkpoint and the last, because each takes 16 bytes for
 /// each node.
-const MOST: usize = 8;
+const MAX_MOMENTS: usize = 8;
 
 /// At least this many times are examined to find each moment.
 const TIMES_A_MOMENT: usize = 128;
@@ -32,9 +32,9 @@ struct Checkpoint {
 }
 
 impl Checkpoints {
-    /// Sums up the samples of the usual threads. O(samples).
+    /// Sums up the samples of the default threads. O(samples).
     pub(crate) fn new(profile: &Profile, sums: &IndexedSums, columns: &[Column]) -> Self {
-        let (threads, all) = (&sums.usual, &sums.all);
+        let (threads, all) = (&sums.default_threads, &sums.all);
         let nodes = all.own.len() - 1;
         let positions = |time: u64| {
             let samples = threads.iter().map(|&thread| &profile.thread(thread).samples);
@@ -87,7 +87,7 @@ impl Checkpoints {
 fn moments(profile: &Profile, threads: &[ThreadIndex], nodes: usize) -> Vec<u64> {
     let samples = || threads.iter().map(|&thread| &profile.thread(thread).samples);
     let total: usize = samples().map(Samples::len).sum();
-    let count = (total / nodes.max(1)).saturating_sub(1).min(MOST);
+    let count = (total / nodes.max(1)).saturating_sub(1).min(MAX_MOMENTS);
     let step = (total / (TIMES_A_MOMENT * (count + 1))).max(1);
     let mut times: Vec<_> = samples().flat_map(|samples| samples.iter().step_by(step)).collect();
     times.sort_unstable_by_key(|sample| sample.time);

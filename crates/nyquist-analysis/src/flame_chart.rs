@@ -92,7 +92,6 @@ impl FlameChart<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, with_view};

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_a_million_frames_deep_is_no_danger() {
+    fn a_million_frames_do_not_overflow_the_stack() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         test.deep_sample("f", 1_000_000);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn own_code_is_told_by_what_it_calls() {
+    fn own_code_is_recognized_by_what_it_calls() {
         let start = [("libc.so.6", "", "__libc_start_main"), ("app", "/src/main.rs", "app::main")];
         let main = |rest: &[(&'static str, &'static str, &'static str)]| [&start[..], rest].concat();
         let parse = main(&[
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn main_is_told_where_nothing_else_is_left() {
+    fn main_is_named_where_nothing_else_is_left() {
         let main = [("app", "/src/main.rs", "app::main"), ("libc.so.6", "", "memcpy")];
         assert_eq!(weights_text(&[(&main, 10)]), "app::main 10");
         assert_eq!(weights_text(&[(&[("libc.so.6", "", "memcpy")], 10)]), "");

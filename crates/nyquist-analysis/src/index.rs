@@ -93,7 +93,7 @@ impl<'p> Index<'p> {
         })
     }
 
-    /// The moments up to which the samples of the usual threads are summed up.
+    /// The moments up to which the samples of the default threads are summed up.
     pub(crate) fn checkpoints(&self) -> &Checkpoints {
         self.checkpoints.get_or_init(|| Checkpoints::new(self.profile, &self.sums, self.columns()))
     }

@@ -1,5 +1,4 @@
-//! What all samples of a profile sum to, by node and by thread. Every question needs it, so it is worked out
-//! first, in one pass.
+//! Sums of all samples, by node and by thread, computed when the index is built.
 
 use nyquist_profile::{Profile, ThreadIndex};
 
@@ -14,7 +13,7 @@ use crate::sums::{self, SampleSums};
 #[derive(Debug)]
 pub(crate) struct IndexedSums {
     /// The threads of a selection that names no threads.
-    pub(crate) usual: Vec<ThreadIndex>,
+    pub(crate) default_threads: Vec<ThreadIndex>,
     /// The sums of their samples on the CPU.
     pub(crate) all: SampleSums,
     /// The running sums of these.
@@ -34,10 +33,11 @@ impl IndexedSums {
     /// Sums up a profile. O(samples).
     pub(crate) fn new(profile: &Profile, node_of_stack: &[u32]) -> Self {
         let threads = profile.threads();
-        let usual: Vec<_> = Selection::default().select_threads(profile).map(|(id, _)| id).collect();
-        let mut is_usual = vec![false; threads.len()];
-        for thread in &usual {
-            is_usual[thread.index()] = true;
+        let default_threads: Vec<_> =
+            Selection::default().select_threads(profile).map(|(id, _)| id).collect();
+        let mut is_default = vec![false; threads.len()];
+        for thread in &default_threads {
+            is_default[thread.index()] = true;
         }
         let pieces = parallel::pieces(threads.len(), 1, |range| {
             let mut sums = SampleSums::new(node_of_stack.len());
@@ -49,7 +49,7 @@ impl IndexedSums {
                         continue;
                     }
                     counts.on_cpu.add(sample.amount);
-                    if is_usual[thread] {
+                    if is_default[thread] {
                         sums.add(sample.node, sample.amount);
                     }
                 }
@@ -64,7 +64,7 @@ impl IndexedSums {
             all.add_all(piece);
         }
         let running = sums::running(all.own.clone());
-        Self { usual, all, running, by_thread: by_thread.concat() }
+        Self { default_threads, all, running, by_thread: by_thread.concat() }
     }
 
     /// All samples of a thread in one state, or in both.

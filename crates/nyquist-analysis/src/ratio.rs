@@ -9,10 +9,10 @@ use crate::observations::{EventObservations, Observations};
 use crate::view::View;
 
 /// With fewer observations than this of either event, a ratio is not reliable.
-const LEAST_OBSERVATIONS: f64 = 10.0;
+const MIN_OBSERVATIONS: f64 = 10.0;
 
 /// A ratio with a greater relative standard error than this is only a hint.
-const GREATEST_ERROR: f64 = 0.3;
+const MAX_RELATIVE_ERROR: f64 = 0.3;
 
 /// The amounts of two events, and their ratio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -62,7 +62,7 @@ impl Ratio {
         // Without observations of the first event, the number of the second decides whether the ratio is
         // certain.
         let is_uncertain =
-            of_number < LEAST_OBSERVATIONS || error.is_some_and(|error| error > GREATEST_ERROR);
+            of_number < MIN_OBSERVATIONS || error.is_some_and(|error| error > MAX_RELATIVE_ERROR);
         Self { count, of, ratio, error, is_uncertain }
     }
 }

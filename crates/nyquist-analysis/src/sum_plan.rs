@@ -22,9 +22,9 @@ type SampleRange = (ThreadIndex, Range<usize>);
 pub(crate) struct SumPlan<'i> {
     index: &'i Index<'i>,
     state: SampleState,
-    /// Whether the sums are those of all usual threads.
+    /// Whether the sums are those of all default threads.
     is_all: bool,
-    /// Two checkpoints. The sum of all samples of the usual threads between them is used.
+    /// Two checkpoints. The sum of all samples of the default threads between them is used.
     between: Option<(usize, usize)>,
     /// Threads whose sums are used whole.
     whole: Vec<ThreadIndex>,
@@ -49,10 +49,10 @@ impl<'i> SumPlan<'i> {
         };
         let is_whole =
             |(thread, range): &SampleRange| range.len() == index.profile.thread(*thread).samples.len();
-        let is_usual = state == SampleState::OnCpu && index.sums.usual == chosen.threads;
-        if is_usual && parts.iter().all(is_whole) {
+        let is_default = state == SampleState::OnCpu && index.sums.default_threads == chosen.threads;
+        if is_default && parts.iter().all(is_whole) {
             plan.is_all = true;
-        } else if is_usual {
+        } else if is_default {
             plan.take_between_checkpoints(&parts);
         } else {
             let (whole, added) = parts.into_iter().partition::<Vec<_>, _>(is_whole);
@@ -81,7 +81,7 @@ impl<'i> SumPlan<'i> {
         }
     }
 
-    /// Whether the sums are those of all usual threads.
+    /// Whether the sums are those of all default threads.
     pub(crate) fn is_all(&self) -> bool {
         self.is_all
     }
@@ -132,7 +132,6 @@ impl<'i> SumPlan<'i> {
 
 #[cfg(test)]
 mod tests {
-
     use crate::amount::Amount;
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, tree_text, with_view};
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_too_great_for_little_room_are_summed() {
+    fn amounts_beyond_compact_columns_are_summed() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
         for place in 0..4 {

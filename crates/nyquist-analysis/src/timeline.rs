@@ -266,7 +266,6 @@ impl SpanCursor<'_> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, with_view};
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn no_parts_and_no_samples_are_no_danger() {
+    fn without_parts_or_samples_rows_are_empty() {
         check(&[(1, 0, "user:f"), (2, 1, "user:f")], 0..9, 0, &[]);
         with_view(&profile(&[]), &Selection::default(), |view| {
             assert_eq!(view.thread_timeline(3).rows[0].parts_ns, [0, 0, 0]);

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_100000_frames_deep_is_no_danger() {
+    fn trees_of_100000_levels_do_not_overflow() {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         test.deep_sample("f", 100_000);

@@ -24,7 +24,7 @@ pub struct Options {
     pub shape: Shape,
     /// The samples that are wanted.
     pub selection: SampleSelection,
-    /// The processes whose samples are kept, if the source delivers more than was asked for.
+    /// The processes whose samples are kept, if the source delivers more than was requested.
     /// [`keep_only`](crate::Converter::keep_only) changes it for later events.
     pub filter: ProcessFilter,
     /// Whether the rows of processes of one name are named by the words in which their command lines differ.

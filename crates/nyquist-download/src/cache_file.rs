@@ -126,17 +126,17 @@ pub struct Usage {
 }
 
 /// The maximum depth of files in all caches.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// The size of a cache's folder; zero if the folder does not exist.
 pub fn usage(folder: &Path) -> io::Result<Usage> {
-    let entries = entries(folder, DEEPEST)?;
+    let entries = entries(folder, MAX_DEPTH)?;
     Ok(Usage { files: entries.len() as u64, bytes: entries.iter().map(|entry| entry.bytes).sum() })
 }
 
 /// Removes all files of a cache's folder, and returns their size. Only for folders without other files.
 pub fn clear(folder: &Path) -> io::Result<Usage> {
-    let entries = entries(folder, DEEPEST)?;
+    let entries = entries(folder, MAX_DEPTH)?;
     entries.iter().try_for_each(|entry| remove(&entry.path, folder))?;
     Ok(Usage { files: entries.len() as u64, bytes: entries.iter().map(|entry| entry.bytes).sum() })
 }

@@ -20,7 +20,7 @@ const ENDINGS: [&str; 5] = [".tar.bz2", ".tar.gz", ".tar.zst", ".tar.xz", ".tar"
 const KINDS: [&str; 2] = ["elf", "debug"];
 
 /// The maximum size that is unpacked from an archive, because a small archive can contain much.
-const MOST_BYTES: u64 = 16 << 30;
+const MAX_BYTES: u64 = 16 << 30;
 
 /// Archives that were unused for this time are removed when another archive is unpacked.
 const KEEP_UNUSED: Duration = Duration::from_hours(24 * 7);
@@ -82,7 +82,7 @@ impl PerfArchive {
         // A cache that cannot be cleaned can still be used.
         let _ = self.remove_unused();
         let mut archive = tar::Archive::new(decoder(&self.path)?);
-        let mut left = MOST_BYTES;
+        let mut left = MAX_BYTES;
         for entry in archive.entries()? {
             let mut entry = entry?;
             let Some(name) = place_in_cache(&entry.path()?).filter(|_| entry.header().entry_type().is_file())

@@ -14,7 +14,7 @@ use ureq::Agent;
 const TICK: Duration = Duration::from_millis(100);
 
 /// The data that must arrive within each [`Limits::timeout`].
-const LEAST_BYTES: u64 = 100 << 10;
+const MIN_BYTES: u64 = 100 << 10;
 
 /// The number of chunks of a file that may wait to be written.
 const WAITING: usize = 4;
@@ -56,7 +56,7 @@ pub(crate) enum TransferFailure {
     Unreachable(String),
     #[error("the connection failed: {0}")]
     Broken(String),
-    #[error("not asked again: {0}")]
+    #[error("not requested again: {0}")]
     LeftOut(String),
     #[error("cannot write {0}")]
     Write(String),
@@ -332,7 +332,7 @@ impl Pace {
             return Err(Some(TransferFailure::TooLong(limit)));
         }
         if let Some(limit) = self.limits.timeout.filter(|limit| self.stretch.elapsed() > *limit) {
-            if received.saturating_sub(self.before) < LEAST_BYTES {
+            if received.saturating_sub(self.before) < MIN_BYTES {
                 return Err(Some(TransferFailure::TooSlow(limit)));
             }
             (self.stretch, self.before) = (Instant::now(), received);

@@ -25,14 +25,14 @@ pub fn fit_name(name: &str, width: usize, mark: &str) -> String {
     };
     let left = width - length(first.with_separator);
     // `<Type as Trait>` is informative even if it is shortened.
-    if first.before.starts_with('<') && left >= LEAST_OF_TYPE {
+    if first.before.starts_with('<') && left >= MIN_TYPE_WIDTH {
         return fit_text(first.before, left, mark) + first.with_separator;
     }
     format!("{mark}{}", first.with_separator)
 }
 
 /// The minimum width of a shortened `<Type as Trait>`.
-const LEAST_OF_TYPE: usize = 12;
+const MIN_TYPE_WIDTH: usize = 12;
 
 /// The text in at most `width` characters, without its middle. O(length).
 pub fn fit_text(text: &str, width: usize, mark: &str) -> String {

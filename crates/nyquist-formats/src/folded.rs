@@ -95,10 +95,10 @@ fn root_name(profile: &Profile, thread: ThreadIndex, options: WriteOptions) -> S
     let thread = profile.thread(thread);
     let process = profile.process(thread.process);
     let name = if process.name.is_empty() { &process.pid } else { &process.name };
-    let mut root = harmless(name);
+    let mut root = sanitize(name);
     if options.thread_names {
         root.push(';');
-        root.push_str(&harmless(if thread.name.is_empty() { &thread.tid } else { &thread.name }));
+        root.push_str(&sanitize(if thread.name.is_empty() { &thread.tid } else { &thread.name }));
     }
     root
 }
@@ -108,9 +108,9 @@ fn frame_names(profile: &Profile, options: WriteOptions) -> Vec<String> {
         let frame = profile.frame(FrameId::from_index(index));
         let func = profile.func(frame.func);
         let annotation = if is_folded(profile) { annotation(profile, frame) } else { "" };
-        let name = harmless(profile.string(func.name)) + annotation;
+        let name = sanitize(profile.string(func.name)) + annotation;
         match func.lib.filter(|_| options.libs) {
-            Some(lib) => format!("{}`{name}", harmless(&profile.lib(lib).name)),
+            Some(lib) => format!("{}`{name}", sanitize(&profile.lib(lib).name)),
             None => name,
         }
     };
@@ -137,11 +137,11 @@ fn line(profile: &Profile, root: &str, stack: Option<StackId>, names: &[String])
         }
         line.push_str(&names[profile.stack(stack).frame.index()]);
     }
-    if line.is_empty() { harmless("") } else { line }
+    if line.is_empty() { sanitize("") } else { line }
 }
 
 /// A name without the characters that end a frame or a line, and with hidden ones escaped.
-fn harmless(name: &str) -> String {
+fn sanitize(name: &str) -> String {
     let letter = |letter: char| match letter {
         ';' => ':',
         letter if letter.is_control() => ' ',
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_libs_are_written_if_asked_for() {
+    fn threads_and_libs_are_written_if_requested() {
         let text = written(WriteOptions { thread_names: true, libs: true });
         assert_eq!(
             text,
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_name_ends_no_frame_and_no_line() {
-        let check = |name, expected| assert_eq!(harmless(name), expected);
+        let check = |name, expected| assert_eq!(sanitize(name), expected);
         check("a;b\nc", "a:b c");
         check("a\u{85}b\u{2028}c\u{202e}d", "a b\\u{2028}c\\u{202e}d");
         check(" \n", "(unknown)");

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_can_be_asked_for() {
+    fn other_values_can_be_requested() {
         let of = |name| stacks_of(&read_value(FILE.as_bytes(), Some(name)).unwrap().profile);
         // The stack of the last allocation has an unknown address.
         assert_eq!(of("leaked"), [" 2", "main;wrap;get 25"]);

@@ -10,10 +10,10 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, Write as _};
 
 /// The maximum unpacked size.
-const MOST: u64 = 16 << 30;
+const MAX_UNPACKED_BYTES: u64 = 16 << 30;
 
 /// The maximum memory, in KiB, of xz's dictionary; `xz -9` needs 64 MiB.
-const MOST_DICTIONARY_KIB: u32 = 80 << 10;
+const MAX_DICTIONARY_KIB: u32 = 80 << 10;
 
 /// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +66,8 @@ impl Packing {
     /// If nothing can be unpacked, the size exceeds the maximum, or the disk is full.
     pub fn unpack(self, packed: impl Read, mut file: File) -> io::Result<UnpackedFile> {
         let (written, cut) = self.copy(packed, &mut file)?;
-        if written > MOST {
-            return Err(io::Error::other(format!("more than {} GiB are in it", MOST >> 30)));
+        if written > MAX_UNPACKED_BYTES {
+            return Err(io::Error::other(format!("more than {} GiB are in it", MAX_UNPACKED_BYTES >> 30)));
         }
         if let (0, Some(error)) = (written, cut.as_ref()) {
             return Err(io::Error::new(error.kind(), error.to_string()));
@@ -80,18 +80,20 @@ impl Packing {
     fn copy(self, packed: impl Read, file: &mut File) -> io::Result<(u64, Option<io::Error>)> {
         let mut packed = BufReader::new(packed);
         match self {
-            Self::Gzip => copy(MultiGzDecoder::new(packed), file, MOST + 1),
-            Self::Bzip2 => copy(MultiBzDecoder::new(packed), file, MOST + 1),
-            Self::Xz => copy(XzReader::new_mem_limit(packed, true, MOST_DICTIONARY_KIB), file, MOST + 1),
+            Self::Gzip => copy(MultiGzDecoder::new(packed), file, MAX_UNPACKED_BYTES + 1),
+            Self::Bzip2 => copy(MultiBzDecoder::new(packed), file, MAX_UNPACKED_BYTES + 1),
+            Self::Xz => {
+                copy(XzReader::new_mem_limit(packed, true, MAX_DICTIONARY_KIB), file, MAX_UNPACKED_BYTES + 1)
+            }
             Self::Zstd => {
                 let mut written = 0;
                 // A file may have several frames in sequence.
-                while written <= MOST && !packed.fill_buf()?.is_empty() {
+                while written <= MAX_UNPACKED_BYTES && !packed.fill_buf()?.is_empty() {
                     let frame = match StreamingDecoder::new(&mut packed) {
                         Ok(frame) => frame,
                         Err(error) => return Ok((written, Some(io::Error::other(error)))),
                     };
-                    let (more, cut) = copy(frame, file, MOST + 1 - written)?;
+                    let (more, cut) = copy(frame, file, MAX_UNPACKED_BYTES + 1 - written)?;
                     written += more;
                     if cut.is_some() {
                         return Ok((written, cut));

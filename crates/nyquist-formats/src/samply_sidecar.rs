@@ -11,7 +11,7 @@ use crate::error::ReadError;
 const FORMAT: &str = "a symbol file of samply";
 
 /// The most functions at one address: the one that was called and the inlined ones.
-const MOST_FRAMES: usize = 1024;
+const MAX_FRAMES: usize = 1024;
 
 /// Reading a file needs at most this many bytes of memory for each byte of the file.
 pub const MEMORY_A_BYTE: u64 = 16;
@@ -117,7 +117,7 @@ impl SidecarStrings {
     fn symbol(&self, symbol: SymbolEntry) -> Result<SidecarSymbol, ReadError> {
         let SymbolEntry { rva: address, size, symbol, frames } = symbol;
         let frames = frames.unwrap_or_default();
-        if frames.len() > MOST_FRAMES {
+        if frames.len() > MAX_FRAMES {
             return Err(malformed(format!("an address is in {} functions", frames.len())));
         }
         let frames = frames.into_iter().map(|frame| self.frame(&frame)).collect::<Result<_, _>>()?;
@@ -197,7 +197,7 @@ mod tests {
         check("[8200,1]", "[8200,2]", "there is no symbol 2");
         check("[8200,1]", "[8200,-1]", "not a symbol file of samply");
         check(r#""data""#, r#""date""#, "not a symbol file of samply");
-        let many = r#"{"function":2},"#.repeat(MOST_FRAMES);
+        let many = r#"{"function":2},"#.repeat(MAX_FRAMES);
         check(r#""frames":["#, &format!(r#""frames":[{many}"#), "an address is in 1026 functions");
         assert!(read(b"").is_err() && read(b"[]").is_err());
     }

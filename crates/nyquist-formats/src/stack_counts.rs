@@ -274,7 +274,7 @@ mod tests {
         @[, \n    main+1\n, sh, 7]: 2\n@u[\n\t7f00 read+7 (/lib/libc.so.6)\n\t0 [unknown] ([unknown])\n]: 9\n";
 
     #[test]
-    fn maps_of_bpftrace_are_told_apart() {
+    fn maps_of_bpftrace_are_distinguished() {
         assert!(is_bpftrace(&lines(MAPS)) && !is_bpftrace(&lines("@calls: 3\n@x[1, 2]: 5\n")));
         let profile = read_bpftrace(MAPS.as_bytes(), None).unwrap().profile;
         assert_eq!(stacks_of(&profile), ["a::b(int, char);0x7f60;do_exit;schedule 5", "main 2"]);

@@ -43,7 +43,7 @@ fn perf_script_is_read() {
 fn a_cpu_profile_of_node_is_read() {
     let profile = imported(NODE, "node.cpuprofile", Format::V8CpuProfile);
     let weights = self_weights(&profile);
-    assert_eq!(profile.meta().interval, 1000, "V8 tells times in microseconds");
+    assert_eq!(profile.meta().interval, 1000, "V8 states times in microseconds");
     // The sums of the times between the file's samples, as DevTools shows them.
     assert_eq!((weights["leaf"], weights["(garbage collector)"]), (4_030_578, 791_855));
     assert_eq!(weights.get("(idle)"), None, "idling is waiting");

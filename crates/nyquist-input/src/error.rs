@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_told_from_other_files() {
+    fn programs_are_distinguished_from_other_files() {
         let check = |start: &[u8], expected| assert_eq!(UnknownContent::of(start), expected, "{start:?}");
         check(b"", UnknownContent::Nothing);
         check(b"hello", UnknownContent::Other);

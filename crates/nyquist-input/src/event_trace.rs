@@ -14,7 +14,7 @@ use std::io::{Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads a trace, looks up names, and tells the observer which parts are missing.
+/// Reads a trace, looks up names, and reports to the observer which parts are missing.
 pub(crate) fn read(
     file: impl Read + Seek,
     path: &Path,

@@ -7,7 +7,7 @@ use crate::source::Source;
 use nyquist_download::PerfArchive;
 use nyquist_formats::{Format, UnpackedFile};
 use nyquist_symbols::KernelFiles;
-use nyquist_system::nameless_file;
+use nyquist_system::anonymous_file;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ impl InputFile {
     }
 
     /// The same file with unpacked contents, if the reader of its format does not know its compression. The observer
-    /// is told if it is cut off.
+    /// is notified if it is cut off.
     ///
     /// # Errors
     /// If it cannot be read, or nothing of it can be unpacked.
@@ -71,7 +71,7 @@ impl InputFile {
         let Some(packing) = packing else { return Ok(UnpackedInput { path, source, format, kernel }) };
         let UnpackedFile { file, cut } = source
             .bytes()
-            .and_then(|packed| packing.unpack(packed, nameless_file()?))
+            .and_then(|packed| packing.unpack(packed, anonymous_file()?))
             .map_err(|source| InputError::Unpack { path: path.clone(), source })?;
         if let Some(error) = cut {
             observer.note(Note::Cut { path: path.clone(), error });

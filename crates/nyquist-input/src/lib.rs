@@ -8,7 +8,7 @@
 //! 3. [`UnpackedInput::read`] reads the profile, or converts the recording or trace and looks up its names.
 //! 4. [`look_up_missing_names`] looks up the names that a saved profile does not have.
 //!
-//! Nothing is printed: a [`ReadObserver`] is told what the user should know, and how far the work is. Inputs may be
+//! Nothing is printed: a [`ReadObserver`] receives what the user should know, and how far the work is. Inputs may be
 //! hostile; readers do not panic, and use memory that is linear in the decompressed input.
 
 #![forbid(unsafe_code)]

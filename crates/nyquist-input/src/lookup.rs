@@ -33,7 +33,7 @@ pub(crate) fn import_with_lookup<T>(
     })
 }
 
-/// Looks up the unknown names of a recording's frames. The observer is told if some are missing because the look-up
+/// Looks up the unknown names of a recording's frames. The observer is notified if some are missing because the look-up
 /// was ended early, or the kernel's symbols cannot be read.
 pub fn look_up_recording(
     profile: Profile,

@@ -1,4 +1,4 @@
-//! What a reader tells the user besides the profile: which parts are missing, and why.
+//! What a reader reports to the user besides the profile: which parts are missing, and why.
 
 use nyquist_symbols::KernelError;
 use std::io;

@@ -1,11 +1,11 @@
-//! What a caller is told while a file is read, so that it can show progress and messages at once.
+//! What a caller receives while a file is read, so that it can show progress and messages at once.
 
 use crate::note::Note;
 use nyquist_convert::{Progress, SymbolicatedProfile};
 use nyquist_symbols::Finder;
 use std::sync::Arc;
 
-/// Is told what happens while a file is read. All methods are called on the thread that reads, one after another.
+/// Is notified of what happens while a file is read. All methods are called on the thread that reads, one after another.
 pub trait ReadObserver {
     /// Something that the user should know.
     fn note(&self, note: Note);

@@ -38,7 +38,7 @@ pub struct ReadOptions<'a> {
     pub archives: Option<PathBuf>,
     /// Makes the finders of binaries and debug files.
     pub finders: &'a dyn Finders,
-    /// Is told what happens.
+    /// Receives what happens.
     pub observer: &'a dyn ReadObserver,
 }
 

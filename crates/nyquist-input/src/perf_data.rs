@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// Reads a recording, looks up names, and tells the observer which parts are missing.
+/// Reads a recording, looks up names, and reports to the observer which parts are missing.
 pub(crate) fn read(
     reader: FileReader,
     path: &Path,
@@ -66,7 +66,7 @@ fn import_options(path: &Path, options: ReadOptions<'_>, finder: Finder) -> Impo
     }
 }
 
-/// Tells which events are not shown.
+/// Reports which events are not shown.
 fn note_events(events: Vec<EventUse>, observer: &dyn ReadObserver) {
     for EventUse { name, samples, .. } in events.into_iter().filter(|event| !event.used && event.samples > 0)
     {
@@ -74,7 +74,7 @@ fn note_events(events: Vec<EventUse>, observer: &dyn ReadObserver) {
     }
 }
 
-/// Tells which files are missing. Without them, stacks end early and functions have no names.
+/// Reports which files are missing. Without them, stacks end early and functions have no names.
 fn note_missing_files(profile: &Profile, libs: &Libs, machine: Option<String>, observer: &dyn ReadObserver) {
     let missing = libs.sources().iter().filter_map(|(lib, source)| match source {
         LibSource::File(request) if request.alternatives.is_empty() => Some(*lib),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The symbols in the file beside a profile, if there is one. Reading it takes at most `memory` bytes. The observer
-/// is told whether it is used.
+/// is notified whether it is used.
 pub fn samply_symbols(profile: &Path, memory: u64, observer: &dyn ReadObserver) -> Option<StatedAnswers> {
     let path = place(profile)?;
     match read(&path, memory) {

@@ -147,8 +147,8 @@ fn an_event_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn libs_without_files_are_told() {
-    let libs_told = |change: fn(&mut ReadOptions<'_>)| {
+fn libs_without_files_are_reported() {
+    let reported_libs = |change: fn(&mut ReadOptions<'_>)| {
         let caller = Caller::default();
         let mut options = caller.options();
         change(&mut options);
@@ -160,6 +160,6 @@ fn libs_without_files_are_told() {
         });
         libs.flatten().collect::<Vec<_>>()
     };
-    assert_eq!(libs_told(|_| ()), ["libgone.so"]);
-    assert!(libs_told(|options| options.no_symbols = true).is_empty());
+    assert_eq!(reported_libs(|_| ()), ["libgone.so"]);
+    assert!(reported_libs(|options| options.no_symbols = true).is_empty());
 }

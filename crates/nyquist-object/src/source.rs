@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 /// A file up to this size may consist of a single hole.
-const SMALL: u64 = 256 << 20;
+const MAX_HOLE_FILE_SIZE: u64 = 256 << 20;
 
 /// A larger file must have at least one allocated byte in this many.
 const HOLLOW: u64 = 8;
@@ -175,7 +175,8 @@ impl ByteSource for FileSource {
         let len = metadata.len();
         // Some file systems do not count blocks, or count them later. So the parts between holes are
         // checked, too.
-        let is_suspicious = len > SMALL && allocated_bytes(&metadata).saturating_mul(HOLLOW) < len;
+        let is_suspicious =
+            len > MAX_HOLE_FILE_SIZE && allocated_bytes(&metadata).saturating_mul(HOLLOW) < len;
         if is_suspicious && !has_data(&self.file, len, len / HOLLOW) { 0 } else { len }
     }
 
@@ -244,18 +245,18 @@ mod tests {
         std::fs::write(&path, [7; 8192]).unwrap();
         let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
         let source = FileSource::new(File::open(&path).unwrap());
-        file.set_len(SMALL).unwrap();
-        assert_eq!(source.len(), SMALL);
+        file.set_len(MAX_HOLE_FILE_SIZE).unwrap();
+        assert_eq!(source.len(), MAX_HOLE_FILE_SIZE);
         file.set_len(1 << 40).unwrap();
         file.write_all_at(&[7; 8192], (1 << 40) - 8192).unwrap();
         assert_eq!(source.len(), 0);
         assert!(source.read_range(0, 1 << 39).is_err());
         // Enough bytes of this file are allocated.
-        file.set_len(SMALL + 8).unwrap();
+        file.set_len(MAX_HOLE_FILE_SIZE + 8).unwrap();
         for megabyte in 0..40 {
             file.write_all_at(&vec![7; 1 << 20], megabyte << 20).unwrap();
         }
-        assert_eq!(source.len(), SMALL + 8);
+        assert_eq!(source.len(), MAX_HOLE_FILE_SIZE + 8);
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use std::io::{self, BufRead, BufReader, Read};
 
 /// The number of bytes that are read in one call.
-const PIECE: usize = 1 << 16;
+const READ_SIZE: usize = 1 << 16;
 
 /// The maximum length of a line; the rest of a longer line is ignored.
-const LONGEST_LINE: usize = 1 << 16;
+const MAX_LINE_LEN: usize = 1 << 16;
 
 /// The minimum number of bytes that are reserved from a budget in one call.
 const PORTION: usize = 1 << 18;
@@ -55,15 +55,15 @@ impl CodeNames {
     /// # Errors
     /// If the input cannot be read.
     pub fn read(input: impl Read, budget: &Budget) -> io::Result<Self> {
-        let mut input = BufReader::with_capacity(PIECE, input);
+        let mut input = BufReader::with_capacity(READ_SIZE, input);
         let mut room = BudgetedNames { charge: budget.charge(), rows: Vec::new(), names: String::new() };
         let (mut line, mut is_whole) = (Vec::new(), true);
         while is_whole {
             line.clear();
-            if input.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line)? == 0 {
+            if input.by_ref().take(MAX_LINE_LEN as u64).read_until(b'\n', &mut line)? == 0 {
                 break;
             }
-            if line.len() == LONGEST_LINE && line.last() != Some(&b'\n') {
+            if line.len() == MAX_LINE_LEN && line.last() != Some(&b'\n') {
                 input.skip_until(b'\n')?;
             }
             if let Some((start, end, name)) = parse_line(&String::from_utf8_lossy(&line)) {
@@ -256,7 +256,7 @@ mod tests {
         let endless = b"1000 10 ".chain(io::repeat(b'x').take(64 << 20)).chain(&b"\n2000 10 after\n"[..]);
         let map = CodeNames::read(endless, &Budget::new(1 << 20)).unwrap();
         assert!(map.is_whole());
-        assert_eq!(map.find(0x1000).map(|code| code.name.len()), Some(LONGEST_LINE - 8));
+        assert_eq!(map.find(0x1000).map(|code| code.name.len()), Some(MAX_LINE_LEN - 8));
         assert_eq!(map.find(0x2000).map(|code| code.name), Some("after"));
     }
 }

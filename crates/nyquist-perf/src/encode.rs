@@ -156,8 +156,8 @@ fn task_body(task: &Task) -> Vec<u8> {
 /// A text with a terminating zero, padded to a multiple of 8.
 fn push_text(body: &mut Vec<u8>, text: &[u8]) {
     /// The kernel's maximum length of a path (`PATH_MAX`).
-    const LONGEST: usize = 4096;
-    let text = &text[..text.len().min(LONGEST)];
+    const MAX_PATH_LEN: usize = 4096;
+    let text = &text[..text.len().min(MAX_PATH_LEN)];
     body.extend(text);
     body.resize(body.len() + (text.len() + 1).next_multiple_of(8) - text.len(), 0);
 }

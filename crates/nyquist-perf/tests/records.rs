@@ -74,7 +74,7 @@ fn with_body(bytes: &[u8], check: impl FnOnce(RecordBody<'_>)) {
 }
 
 #[test]
-fn mmap() {
+fn mmap_records_have_path_and_range() {
     let bytes = body().u32(1).u32(2).u64(0x1000).u64(0x2000).u64(0x3000).text(b"/bin/x");
     with_body(&trailer(bytes).record(record::MMAP, misc::MMAP_DATA), |body| {
         let RecordBody::Mmap(mmap) = body else { panic!("{body:?}") };
@@ -86,7 +86,7 @@ fn mmap() {
 }
 
 #[test]
-fn mmap2_with_an_inode() {
+fn mmap2_records_have_an_inode() {
     let bytes = body().u32(1).u32(2).u64(0x1000).u64(0x2000).u64(0x3000);
     let bytes = bytes.u32(8).u32(1).u64(99).u64(7).u32(5).u32(2).text(b"/lib/y");
     with_body(&trailer(bytes).record(record::MMAP2, 0), |body| {
@@ -104,7 +104,7 @@ fn mmap2_with_build_id(identity: [u8; 24]) -> Vec<u8> {
 }
 
 #[test]
-fn mmap2_with_a_build_id() {
+fn mmap2_records_have_a_build_id() {
     for len in [8, 16, 20] {
         let mut identity = [0; 24];
         identity[0] = len;
@@ -119,7 +119,7 @@ fn mmap2_with_a_build_id() {
 
 /// The kernel marks records for events without build ids, if they come after an event with build ids.
 #[test]
-fn mmap2_that_is_marked_and_has_an_inode() {
+fn a_marked_mmap2_record_can_have_an_inode() {
     for (major, minor, inode, generation) in [
         (254, 1, 99, 7),
         (0, 27, 99, 0),
@@ -141,7 +141,7 @@ fn mmap2_that_is_marked_and_has_an_inode() {
 }
 
 #[test]
-fn comm() {
+fn comm_records_have_name_and_exec() {
     let bytes = trailer(body().u32(1).u32(2).text(b"worker"));
     for (misc, exec) in [(misc::COMM_EXEC, true), (0, false)] {
         with_body(&bytes.clone().record(record::COMM, misc), |body| {
@@ -152,7 +152,7 @@ fn comm() {
 }
 
 #[test]
-fn fork_and_exit() {
+fn fork_and_exit_records_have_tasks() {
     let bytes = trailer(body().u32(1).u32(2).u32(3).u32(4).u64(5));
     let task = Task { pid: 1, parent_pid: 2, tid: 3, parent_tid: 4, time: 5 };
     with_body(&bytes.clone().record(record::FORK, 0), |body| assert_eq!(body, RecordBody::Fork(task)));
@@ -160,7 +160,7 @@ fn fork_and_exit() {
 }
 
 #[test]
-fn losses() {
+fn loss_records_have_counts() {
     with_body(&trailer(body().u64(7).u64(40)).record(record::LOST, 0), |body| {
         let RecordBody::Lost(lost) = body else { panic!("{body:?}") };
         assert_eq!((lost.id, lost.records), (7, 40));
@@ -171,7 +171,7 @@ fn losses() {
 }
 
 #[test]
-fn throttling() {
+fn throttle_records_have_time_and_ids() {
     let bytes = trailer(body().u64(1).u64(2).u64(3));
     with_body(&bytes.clone().record(record::THROTTLE, 0), |body| {
         let RecordBody::Throttle(throttle) = body else { panic!("{body:?}") };
@@ -183,7 +183,7 @@ fn throttling() {
 }
 
 #[test]
-fn switches() {
+fn switch_records_have_direction_and_other_task() {
     let (out, preempted) = (misc::SWITCH_OUT, misc::SWITCH_OUT | misc::SWITCH_OUT_PREEMPT);
     let check = |kind, fields: Bytes, misc, expected| {
         with_body(&trailer(fields).record(kind, misc), |body| assert_eq!(body, RecordBody::Switch(expected)));
@@ -196,7 +196,7 @@ fn switches() {
 }
 
 #[test]
-fn namespaces() {
+fn namespace_records_have_links_or_are_refused() {
     let bytes = trailer(body().u32(1).u32(2).u64(2).words([3, 4, 5, 6]));
     with_body(&bytes.record(record::NAMESPACES, 0), |body| {
         let RecordBody::Namespaces(namespaces) = body else { panic!("{body:?}") };
@@ -208,7 +208,7 @@ fn namespaces() {
 }
 
 #[test]
-fn kernel_symbols() {
+fn kernel_symbol_records_have_name_and_range() {
     let bytes = trailer(body().u64(0xffff_ffff_c000_0000).u32(64).u16(1).u16(1).text(b"bpf_prog_x"));
     with_body(&bytes.record(record::KSYMBOL, 0), |body| {
         let RecordBody::KernelSymbol(symbol) = body else { panic!("{body:?}") };
@@ -218,7 +218,7 @@ fn kernel_symbols() {
 }
 
 #[test]
-fn bpf_events() {
+fn bpf_records_have_id_and_tag() {
     let bytes = trailer(body().u16(2).u16(0).u32(77).bytes(b"tagtagta"));
     with_body(&bytes.record(record::BPF_EVENT, 0), |body| {
         let RecordBody::Bpf(event) = body else { panic!("{body:?}") };
@@ -227,7 +227,7 @@ fn bpf_events() {
 }
 
 #[test]
-fn cgroups() {
+fn cgroup_records_have_id_and_path() {
     with_body(&trailer(body().u64(4).text(b"/user.slice")).record(record::CGROUP, 0), |body| {
         let RecordBody::Cgroup(cgroup) = body else { panic!("{body:?}") };
         assert_eq!((cgroup.id, cgroup.path), (4, &b"/user.slice"[..]));
@@ -235,7 +235,7 @@ fn cgroups() {
 }
 
 #[test]
-fn text_pokes() {
+fn text_poke_records_have_old_and_new_bytes() {
     let bytes = trailer(body().u64(0x8000).u16(1).u16(3).bytes(&[0xcc, 0xe9, 0, 1]));
     with_body(&bytes.record(record::TEXT_POKE, 0), |body| {
         let RecordBody::TextPoke(poke) = body else { panic!("{body:?}") };

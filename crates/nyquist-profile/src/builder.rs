@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn libs_without_id_are_told_apart_by_path() {
+    fn libs_without_id_are_distinguished_by_path() {
         let mut builder = builder();
         let first = builder.add_lib(lib("a.so", "", "/one/a.so"));
         assert_ne!(builder.add_lib(lib("a.so", "", "/two/a.so")), first);

@@ -21,7 +21,7 @@ struct HashSlot {
 }
 
 /// The number of slots of the smallest non-empty index; a power of two.
-const FEWEST_SLOTS: usize = 16;
+const MIN_SLOTS: usize = 16;
 
 /// The hash that is used to find a row.
 pub(crate) fn hash_of(row: &(impl Hash + ?Sized)) -> u32 {
@@ -76,7 +76,7 @@ impl RowIndex {
     }
 
     fn grow(&mut self) {
-        let len = (self.slots.len() * 2).max(FEWEST_SLOTS);
+        let len = (self.slots.len() * 2).max(MIN_SLOTS);
         let old = std::mem::replace(&mut self.slots, vec![HashSlot::default(); len]);
         for slot in old.into_iter().filter(|slot| slot.row != 0) {
             let mut at = slot.hash as usize & (len - 1);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_hash_are_told_apart() {
+    fn rows_of_one_hash_are_distinguished() {
         let numbers: Vec<u32> = (0..200).chain(0..200).collect();
         check(&numbers, |_| 5);
         check(&numbers, |number| u32::MAX - number % 3);

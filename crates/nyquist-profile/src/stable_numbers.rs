@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_name_are_told_apart_by_order() {
+    fn rows_of_one_name_are_distinguished_by_order() {
         let mut numbers = StableNumbers::default();
         for _ in 0..2 {
             let mut profile = profile(&["x", "x"], &["1", "1"]);

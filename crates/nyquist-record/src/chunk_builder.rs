@@ -11,7 +11,7 @@ use crate::Chunk;
 use crate::pool::{BufferWriter, Need, Pool};
 
 /// The most chunks that may wait in the queue before samples are dropped.
-const MOST_WAITING: usize = 512;
+const MAX_QUEUED_CHUNKS: usize = 512;
 
 /// The events since the last chunk was sent.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl ChunkBuilder {
     /// Adds a sample whose stack is the first `len` bytes of the room.
     pub(crate) fn push_sample(&mut self, time: u64, kind: EventKind, len: usize) {
         let Some(filling) =
-            self.filling.as_mut().filter(|_| self.waiting.load(Ordering::Relaxed) < MOST_WAITING)
+            self.filling.as_mut().filter(|_| self.waiting.load(Ordering::Relaxed) < MAX_QUEUED_CHUNKS)
         else {
             return self.drop_sample();
         };
@@ -95,7 +95,7 @@ impl ChunkBuilder {
     }
 
     fn is_full(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) >= MOST_WAITING
+        self.waiting.load(Ordering::Relaxed) >= MAX_QUEUED_CHUNKS
     }
 
     /// Counts a sample for which there is no room.
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn samples_nobody_takes_are_dropped_and_counted() {
         let (mut out, chunks) = out();
-        for _ in 0..MOST_WAITING {
+        for _ in 0..MAX_QUEUED_CHUNKS {
             out.send(1);
         }
         out.prepare();

@@ -128,17 +128,17 @@ pub(crate) struct StopDurations {
 }
 
 /// Longer ones are counted together.
-const LONGEST_HOLD_US: usize = 20_000;
+const MAX_HOLD_US: usize = 20_000;
 
 impl StopDurations {
     /// Contains none yet, and allocates the memory for all that will be counted.
     pub(crate) fn new() -> Self {
-        Self { by_microseconds: vec![0; LONGEST_HOLD_US + 1], count: 0, total_ns: 0 }
+        Self { by_microseconds: vec![0; MAX_HOLD_US + 1], count: 0, total_ns: 0 }
     }
 
     /// Counts a stop.
     pub(crate) fn add(&mut self, held_ns: u64) {
-        let microseconds = usize::try_from(held_ns / 1000).unwrap_or(LONGEST_HOLD_US).min(LONGEST_HOLD_US);
+        let microseconds = usize::try_from(held_ns / 1000).unwrap_or(MAX_HOLD_US).min(MAX_HOLD_US);
         if let Some(count) = self.by_microseconds.get_mut(microseconds) {
             *count += 1;
         }

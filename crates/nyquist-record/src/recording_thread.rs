@@ -35,7 +35,7 @@ impl<E: Send + 'static> RecordingThread<E> {
         Some(chunk)
     }
 
-    /// Waits for the end of the thread, which was asked to end.
+    /// Waits for the end of the thread, which was requested to end.
     pub(crate) fn join(&mut self) -> Option<E> {
         self.thread.take()?.join().ok()
     }

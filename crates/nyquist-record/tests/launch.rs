@@ -203,7 +203,7 @@ fn a_signal_reaches_the_command_until_its_end() {
     signaller.send(15).unwrap();
     assert_eq!(running.wait().unwrap().status, ExitStatus::Signal(15));
     signaller.send(15).unwrap();
-    assert_eq!(running.wait().unwrap().status, ExitStatus::Signal(15), "asked twice");
+    assert_eq!(running.wait().unwrap().status, ExitStatus::Signal(15), "requested twice");
 }
 
 #[test]

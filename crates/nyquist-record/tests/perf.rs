@@ -172,7 +172,7 @@ fn kernel_time_is_counted_if_it_is_not_sampled() {
 }
 
 #[test]
-fn children_are_recorded_and_told_apart() {
+fn children_are_recorded_and_distinguished() {
     let script = format!("for n in 1 2 3; do ({WORK}) & done; wait");
     let Some(recorded) = record(&script) else { return };
     let processes: BTreeSet<u32> = recorded.samples().map(|(_, sample)| sample.pid.0).collect();
@@ -261,7 +261,7 @@ fn a_recording_ends_when_its_time_is_over() {
 /// A few samples would stay in the rings until the end: nothing else wakes the reader while the process is
 /// stopped.
 #[test]
-fn few_samples_are_handed_over_in_time_if_asked() {
+fn few_samples_are_handed_over_if_requested() {
     let options = Options {
         duration: Some(Duration::from_secs(30)),
         hand_over_every: Some(Duration::from_millis(20)),

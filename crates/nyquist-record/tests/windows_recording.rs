@@ -118,7 +118,7 @@ mod tests {
             ("shares_and_stacks_are_those_of_the_program", shares_and_stacks),
             ("children_are_recorded", children_are_recorded),
             ("a_process_can_be_attached_to", attaching),
-            ("the_command_is_ended_when_asked", ending),
+            ("the_command_is_ended_on_request", ending),
             ("what_cannot_be_recorded_says_why", refusals),
             ("the_kernels_events_are_recorded_or_refused", events),
             ("a_sleeping_thread_has_no_cpu_time", sleeping),

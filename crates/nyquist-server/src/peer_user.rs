@@ -51,7 +51,7 @@ impl Owners {
     }
 
     #[cfg(not(target_os = "linux"))]
-    #[expect(clippy::unused_self, reason = "Linux is asked through it")]
+    #[expect(clippy::unused_self, reason = "Linux is queried through it")]
     fn user_of(&self, _stream: &TcpStream) -> Option<u32> {
         None
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Texts that are longer than this are counted once if answers share them. Shorter texts are counted each
 /// time, which is faster.
-const LONG: usize = 1 << 10;
+const MIN_SHARED_LEN: usize = 1 << 10;
 
 /// The memory that one thread may put into answers.
 #[derive(Debug, Default)]
@@ -46,7 +46,11 @@ impl Allowance {
     }
 
     fn size(&mut self, text: &Arc<str>) -> usize {
-        if text.len() <= LONG || self.counted.insert(text.as_ptr() as usize) { text.len() } else { 0 }
+        if text.len() <= MIN_SHARED_LEN || self.counted.insert(text.as_ptr() as usize) {
+            text.len()
+        } else {
+            0
+        }
     }
 }
 

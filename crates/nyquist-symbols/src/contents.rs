@@ -11,7 +11,7 @@ const MAX_COMMENT: u64 = 64 << 10;
 
 /// The threshold for the share of described code. It is low because handwritten assembly, of which some
 /// libraries have much, is often without unwind information.
-pub(crate) const MOST_PERCENT: u8 = 50;
+pub(crate) const MAX_DESCRIBED_PERCENT: u8 = 50;
 
 /// The contents of a file for names and stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ fn frame_pointers<S: ByteSource>(
     described: usize,
 ) -> Option<FramePointers> {
     match elf.architecture() {
-        Architecture::X86_64 if unwound_percent >= MOST_PERCENT => {
+        Architecture::X86_64 if unwound_percent >= MAX_DESCRIBED_PERCENT => {
             FramePointers::by_unwind_info(elf, described)
         }
         Architecture::X86_64 => FramePointers::by_instructions(elf),

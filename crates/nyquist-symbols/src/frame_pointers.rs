@@ -16,7 +16,7 @@ const RETURN_ADDRESS: Register = Register(16);
 const RECORD: i64 = 16;
 
 /// A sample of this many functions, from all over the file, represents the others.
-const MOST_FUNCTIONS: usize = 4096;
+const MAX_FUNCTIONS: usize = 4096;
 
 /// Entries of unwind information that are much larger than those of compilers are skipped.
 const MAX_ENTRY: usize = 16 << 10;
@@ -50,7 +50,7 @@ impl FramePointers {
     /// Counts by the unwind information of `count` functions.
     pub(crate) fn by_unwind_info<S: ByteSource>(elf: &Elf<S>, count: usize) -> Option<Self> {
         let mut context = UnwindContext::new();
-        let (step, mut number, mut found) = (count.div_ceil(MOST_FUNCTIONS).max(1), 0, Self::default());
+        let (step, mut number, mut found) = (count.div_ceil(MAX_FUNCTIONS).max(1), 0, Self::default());
         each_description(elf, |description| {
             if number % step == 0 && is_function(elf, Svma(description.entry.initial_address())) {
                 found.count(keeps_by_rows(&description, &mut context));
@@ -63,7 +63,7 @@ impl FramePointers {
     /// Counts by the first instructions of the functions in the symbol table.
     pub(crate) fn by_instructions<S: ByteSource>(elf: &Elf<S>) -> Option<Self> {
         let starts = function_starts(elf);
-        let (step, mut found) = (starts.len().div_ceil(MOST_FUNCTIONS).max(1), Self::default());
+        let (step, mut found) = (starts.len().div_ceil(MAX_FUNCTIONS).max(1), Self::default());
         for start in starts.into_iter().step_by(step).filter(|start| is_function(elf, *start)) {
             let code = elf
                 .file_range(start)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nyquist_object::{Elf, FileSource};
 
 /// The longest path that the kernel accepts (`PATH_MAX`).
-const LONGEST: u64 = 4096;
+const MAX_PATH_LEN: u64 = 4096;
 
 /// The loader that a program names, if it does not exist.
 pub fn missing_loader(program: &Path) -> Option<PathBuf> {
@@ -19,7 +19,7 @@ pub fn missing_loader(program: &Path) -> Option<PathBuf> {
 
 /// The same for an open file.
 pub fn missing_loader_of(elf: &Elf<FileSource>) -> Option<PathBuf> {
-    let section = elf.section(".interp").filter(|section| section.size <= LONGEST)?;
+    let section = elf.section(".interp").filter(|section| section.size <= MAX_PATH_LEN)?;
     let name = elf.data(section).ok()?;
     let name = name.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
     let loader = PathBuf::from(OsStr::from_bytes(name));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nyquist_object::{Elf, FileSource, ObjectError};
 
-use crate::contents::{Contents, Language, MOST_PERCENT};
+use crate::contents::{Contents, Language, MAX_DESCRIBED_PERCENT};
 use crate::find::{Attempt, AttemptOutcome, Finder, ModuleRequest, OpenFile, SymbolFiles};
 
 /// The facts about a module's files.
@@ -115,7 +115,7 @@ impl ModuleFacts {
     /// The method of unwinding its stacks.
     pub fn unwinding(&self) -> UnwindSource {
         let in_debug_file = self.debug_file.as_ref().is_some_and(|(_, contents)| contents.debug_frame);
-        if self.contents.unwound_percent >= MOST_PERCENT {
+        if self.contents.unwound_percent >= MAX_DESCRIBED_PERCENT {
             UnwindSource::UnwindInformation
         } else if self.contents.debug_frame || in_debug_file {
             UnwindSource::DebugFrame

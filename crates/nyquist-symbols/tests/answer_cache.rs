@@ -434,8 +434,8 @@ fn a_large_symbol_table_is_kept_the_second_time() {
     let expected = answers(&path, &all, None);
     assert_eq!(expected[77].symbol.as_ref().map(|symbol| &*symbol.name), Some("f77"));
     let ask = |n: usize| {
-        let asked: Vec<_> = all.iter().skip(n).step_by(199).copied().collect();
-        let found = answers(&path, &asked, Some(folder.cache()));
+        let requested: Vec<_> = all.iter().skip(n).step_by(199).copied().collect();
+        let found = answers(&path, &requested, Some(folder.cache()));
         assert!(found.iter().eq(expected.iter().skip(n).step_by(199)), "{n}");
     };
     ask(0);
@@ -466,8 +466,8 @@ fn a_large_symbol_table_is_kept_the_second_time() {
     let module = single.open(&single.find(&ModuleRequest { path: path.clone(), ..ModuleRequest::default() }));
     assert_eq!(module.unwrap().lookup(all[4321]), expected[4321]);
     fs::remove_file(file).unwrap();
-    let asked = [all[500]];
-    assert!(answers(&path, &asked, Some(folder.cache()))[0].symbol.is_none());
+    let requested = [all[500]];
+    assert!(answers(&path, &requested, Some(folder.cache()))[0].symbol.is_none());
 }
 
 #[test]

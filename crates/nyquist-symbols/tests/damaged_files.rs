@@ -84,7 +84,7 @@ fn single_bytes_of_debug_info() {
 }
 
 #[test]
-fn whole_stretches_of_debug_info() {
+fn overwritten_debug_info_does_not_panic() {
     damage(&DWARF, 24, |random, section| {
         let at = random.next(section.len() as u64) as usize;
         let end = section.len().min(at + 4096);
@@ -94,7 +94,7 @@ fn whole_stretches_of_debug_info() {
 }
 
 #[test]
-fn the_start_of_each_section() {
+fn damaged_section_starts_do_not_panic() {
     damage(&DWARF, 48, |random, section| {
         let end = section.len().min(64);
         section[..end].iter_mut().for_each(|byte| *byte = random.next(256) as u8);
@@ -102,7 +102,7 @@ fn the_start_of_each_section() {
 }
 
 #[test]
-fn symbol_tables() {
+fn damaged_symbol_tables_do_not_panic() {
     damage(&[".symtab", ".strtab", ".dynsym", ".rela.plt", ".plt", ".rela.dyn"], 24, |random, section| {
         for _ in 0..512 {
             let at = random.next(section.len() as u64) as usize;
@@ -112,7 +112,7 @@ fn symbol_tables() {
 }
 
 #[test]
-fn a_file_that_is_cut_anywhere() {
+fn a_file_that_is_cut_anywhere_does_not_panic() {
     let (image, _) = own_image(&[".text"]);
     let addresses = addresses(&image);
     for part in 0..24 {
@@ -121,7 +121,7 @@ fn a_file_that_is_cut_anywhere() {
 }
 
 #[test]
-fn headers() {
+fn damaged_headers_do_not_panic() {
     let (image, _) = own_image(&[".text"]);
     let addresses = addresses(&image);
     let table = u64::from_le_bytes(image[40..48].try_into().unwrap()) as usize;

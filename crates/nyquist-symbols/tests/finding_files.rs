@@ -269,28 +269,28 @@ fn what_is_no_file_is_said_to_be_none() {
 #[derive(Debug)]
 struct OneFile {
     path: PathBuf,
-    asked: Mutex<Vec<String>>,
+    requested: Mutex<Vec<String>>,
 }
 
 impl OneFile {
     fn new(path: PathBuf) -> Arc<Self> {
-        Arc::new(Self { path, asked: Mutex::default() })
+        Arc::new(Self { path, requested: Mutex::default() })
     }
 
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().unwrap())
+    fn requested(&self) -> Vec<String> {
+        std::mem::take(&mut self.requested.lock().unwrap())
     }
 }
 
 impl Fetch for OneFile {
     fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> AttemptOutcome) -> FetchResult {
-        let asked = match file {
+        let requested = match file {
             RemoteFile::Binary(id) => format!("binary {id}"),
             RemoteFile::DebugFile(id) => format!("debug file {id}"),
             RemoteFile::Source { build_id, path } => format!("source {build_id} {path}"),
             other => format!("{other:?}"),
         };
-        self.asked.lock().unwrap().push(asked);
+        self.requested.lock().unwrap().push(requested);
         let outcome = check(&self.path);
         let path = (outcome == AttemptOutcome::Used).then(|| self.path.clone());
         FetchResult { path, tried: vec![("https://server/file".into(), outcome)] }
@@ -305,18 +305,18 @@ fn what_is_nowhere_is_fetched_by_its_build_id() {
     let finder = folder.finder().with_fetch(right.clone());
     let found = finder.find(&request(&program));
     assert_eq!(found.debug_file.as_ref().unwrap().path, right.path);
-    assert_eq!(right.asked(), ["debug file ab010203"], "the binary is there");
+    assert_eq!(right.requested(), ["debug file ab010203"], "the binary is there");
     let last = found.tried.last().unwrap();
     assert_eq!((last.wanted, &last.outcome), (FileRole::DebugFile, &AttemptOutcome::Used));
     assert_eq!(last.path, Path::new("https://server/file"));
     // A binary that is gone, and contained its debug info.
     let found = finder.find(&request(&folder.0.join("gone")));
     assert_eq!(found.binary.unwrap().path, right.path);
-    assert_eq!(right.asked(), ["binary ab010203"]);
+    assert_eq!(right.requested(), ["binary ab010203"]);
     // Files on the machine are not fetched.
     folder.write("symbols/program.debug", &elf(Some(&ID), &[(".debug_info", b"x")]));
     finder.find(&request(&program));
-    assert!(right.asked().is_empty());
+    assert!(right.requested().is_empty());
 }
 
 #[test]
@@ -330,12 +330,12 @@ fn a_fetched_file_of_another_identity_is_unused() {
     assert_eq!(outcome(&found, Path::new("https://server/file")), Some(expected));
     // Without a build id, nothing can be fetched.
     let plain = folder.write("bin/plain", &elf(None, &[]));
-    wrong.asked();
+    wrong.requested();
     folder
         .finder()
         .with_fetch(wrong.clone())
         .find(&ModuleRequest { path: plain, ..ModuleRequest::default() });
-    assert!(wrong.asked().is_empty());
+    assert!(wrong.requested().is_empty());
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn source_is_fetched_on_request_alone() {
     let id = BuildId::new(&ID).unwrap();
     let fetched = folder.finder().with_fetch(source.clone()).fetch_source(&id, "/src/a.c");
     assert_eq!(fetched.path, Some(source.path.clone()));
-    assert_eq!(source.asked(), ["source ab010203 /src/a.c"]);
+    assert_eq!(source.requested(), ["source ab010203 /src/a.c"]);
     assert_eq!(folder.finder().fetch_source(&id, "/src/a.c").path, None);
 }
 

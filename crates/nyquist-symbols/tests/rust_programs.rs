@@ -94,12 +94,12 @@ fn check(name: &str, options: &[&str]) {
 }
 
 #[test]
-fn unoptimised() {
+fn unoptimised_programs_have_inlined_calls() {
     check("debug", &["-g"]);
 }
 
 #[test]
-fn optimised() {
+fn optimised_programs_have_inlined_calls() {
     check("release", &["-g", "-Copt-level=3"]);
 }
 
@@ -124,19 +124,19 @@ fn exported_functions_are_qualified() {
 }
 
 #[test]
-fn every_version_of_dwarf() {
+fn every_version_of_dwarf_has_inlined_calls() {
     for version in ["2", "3", "4", "5"] {
         check(&format!("dwarf{version}"), &["-g", "-O", &format!("-Cdwarf-version={version}")]);
     }
 }
 
 #[test]
-fn units_of_one_optimised_into_another() {
+fn merged_units_have_inlined_calls() {
     check("lto", &["-g", "-O", "-Clto=fat"]);
 }
 
 #[test]
-fn split_units() {
+fn split_units_have_inlined_calls() {
     for (version, kind) in [("4", "unpacked"), ("5", "unpacked"), ("5", "packed")] {
         let name = format!("split-{version}-{kind}");
         let (version, kind) = (format!("-Cdwarf-version={version}"), format!("-Csplit-debuginfo={kind}"));

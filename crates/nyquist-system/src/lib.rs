@@ -2,18 +2,18 @@
 //! they are opened safely, and names as bytes.
 //!
 //! `unix.rs` and `windows.rs` have the same items, and so have `linux_root.rs` and `other_root.rs`, and
-//! `linux_nameless.rs` and `other_nameless.rs`. Recording, which has nothing in common between systems, is in
+//! `linux_anonymous_file.rs` and `other_anonymous_file.rs`. Recording, which has nothing in common between systems, is in
 //! `nyquist-record`.
 
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
-mod linux_nameless;
+mod linux_anonymous_file;
 #[cfg(target_os = "linux")]
 mod linux_root;
 mod lossy_path;
 #[cfg(not(target_os = "linux"))]
-mod other_nameless;
+mod other_anonymous_file;
 #[cfg(not(target_os = "linux"))]
 mod other_root;
 mod regular;
@@ -30,12 +30,12 @@ use unix as system;
 use windows as system;
 
 #[cfg(target_os = "linux")]
-pub use linux_nameless::nameless_file;
+pub use linux_anonymous_file::anonymous_file;
 #[cfg(target_os = "linux")]
 pub use linux_root::OpenRoot;
 pub use lossy_path::files_of_lossy_path;
 #[cfg(not(target_os = "linux"))]
-pub use other_nameless::nameless_file;
+pub use other_anonymous_file::anonymous_file;
 #[cfg(not(target_os = "linux"))]
 pub use other_root::OpenRoot;
 pub use regular::{open_regular, open_regular_unlinked};
@@ -46,7 +46,7 @@ pub use system::{
 pub use time::modified;
 pub use unused_name::with_unused_name;
 
-/// What tells a file from all others of this machine, for as long as it is there.
+/// What identifies a file among all others of this machine, for as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     /// The device, or the volume.

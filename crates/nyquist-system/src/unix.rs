@@ -18,7 +18,7 @@ pub use std::os::unix::ffi::OsStrExt;
 use crate::{Access, FileId, Ownership};
 
 /// At most so many parts between holes are looked for.
-const MOST_PARTS: usize = 1 << 12;
+const MAX_PARTS: usize = 1 << 12;
 
 /// The identity of an open file.
 pub fn file_id(file: &File) -> io::Result<FileId> {
@@ -63,7 +63,7 @@ pub fn allocated_bytes(metadata: &Metadata) -> u64 {
 /// are looked for.
 pub fn has_data(file: &File, len: u64, least: u64) -> bool {
     let (mut at, mut found) = (0, 0);
-    for _ in 0..MOST_PARTS {
+    for _ in 0..MAX_PARTS {
         // An error: there is only a hole behind this place. Where holes are not known, all is one part.
         let Ok(start) = seek(file, SeekFrom::Data(at)) else { return false };
         let end = seek(file, SeekFrom::Hole(start)).unwrap_or(len);

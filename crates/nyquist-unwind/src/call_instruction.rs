@@ -11,5 +11,5 @@ pub enum CallInstruction {
 
 impl CallInstruction {
     /// The length of the longest call instruction, in bytes.
-    pub const LONGEST: usize = 7;
+    pub const MAX_LEN: usize = 7;
 }

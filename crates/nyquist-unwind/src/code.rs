@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 impl CallInstruction {
-    /// The call before a return address, given the last [`LONGEST`](Self::LONGEST) bytes of instructions
+    /// The call before a return address, given the last [`MAX_LEN`](Self::MAX_LEN) bytes of instructions
     /// before it, or fewer if the code begins later. `None` if there is no call, or if the architecture is
     /// not supported.
     pub fn before(architecture: Architecture, code: &[u8]) -> Option<Self> {

@@ -25,10 +25,10 @@ const BLOCK: usize = 4096;
 const TOGETHER: usize = 64 << 10;
 
 /// The most bytes of an entry. If an entry is larger, the whole section is read.
-const LARGEST_ENTRY: usize = 64 << 10;
+const MAX_ENTRY_BYTES: usize = 64 << 10;
 
 /// The most bytes before the fields that state the size of an entry and its common information.
-const LONGEST_HEADER: usize = 20;
+const MAX_HEADER_LEN: usize = 20;
 
 /// Entries by the addresses at which they begin to hold, and the part of their section that was read.
 #[derive(Debug)]
@@ -294,9 +294,9 @@ impl SectionExcerpt {
     /// Reads an entry, if it is not huge. Returns whether it was read, and the offset of the common
     /// information that it refers to.
     fn fetch_entry(&mut self, offset: usize) -> (bool, Option<usize>) {
-        self.fetch(offset..offset.saturating_add(LONGEST_HEADER));
+        self.fetch(offset..offset.saturating_add(MAX_HEADER_LEN));
         let Some((end, common)) = self.section.reach(offset) else { return (true, None) };
-        let is_small = end - offset <= LARGEST_ENTRY;
+        let is_small = end - offset <= MAX_ENTRY_BYTES;
         if is_small {
             self.fetch(offset..end);
         }
@@ -338,7 +338,7 @@ mod tests {
                 assert_eq!(indexed.piece_before(address), Some(*piece), "{address:#x}");
             }
         }
-        assert!(is_unread(&indexed), "a few entries are asked for, and all of them are read");
+        assert!(is_unread(&indexed), "a few entries are requested, and all of them are read");
         for starts in [0..=u32::MAX, 0..=pieces[0].start, pieces[9].start..=pieces[200].start] {
             let expected: Vec<_> =
                 pieces.iter().filter(|piece| starts.contains(&piece.start)).copied().collect();
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_omits_the_whole_section_tells() {
+    fn what_the_table_omits_is_read_from_the_section() {
         let check = |functions: &[(u64, u64, usize)], listed: &[usize], goes_on, by_table: bool| {
             let (bytes, indexed) = made(functions, listed, goes_on);
             let pieces = indexed.compiler(&mut Damage::default()).section_pieces(&section_of(bytes));
@@ -456,7 +456,7 @@ mod tests {
         // As BOLT does, the table lists an entry without code in place of one with code.
         check(&[(0x100, 0, 0), (0x100, 0x80, 0), (0x300, 0x100, 0)], &[0, 2], None, false);
         check(&[(0x100, 0x200, 0), (0x180, 0x20, 0), (0x400, 0x10, 0)], &[0, 1, 2], None, false);
-        check(&[(0x100, 0x20, LARGEST_ENTRY), (0x200, 0x20, 0)], &[0, 1], None, false);
+        check(&[(0x100, 0x20, MAX_ENTRY_BYTES), (0x200, 0x20, 0)], &[0, 1], None, false);
     }
 
     #[test]

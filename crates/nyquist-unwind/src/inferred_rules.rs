@@ -13,20 +13,20 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A module with less uncovered code than this only has that of linkers and start files.
-pub(crate) const LEAST_CODE: usize = 512;
+pub(crate) const MIN_CODE_BYTES: usize = 512;
 
 /// A module with more uncovered code than this has data between code, or has frame pointers.
-const MOST_CODE: usize = 1 << 20;
+const MAX_CODE_BYTES: usize = 1 << 20;
 
 /// Bytes of a symbol.
 const SYMBOL: usize = 24;
 
 /// Symbols are read if they take no more bytes than this many times the uncovered code. Otherwise the
 /// uncovered code is only some assembly.
-const MOST_SYMBOLS: usize = 16;
+const MAX_SYMBOL_RATIO: usize = 16;
 
 /// Covered code is searched for calls if its size is at most this many times that of the uncovered code.
-const MOST_COVERED: usize = 8;
+const MAX_COVERED_RATIO: usize = 8;
 
 /// Sections of symbols, and whether they contain all functions.
 const SYMBOLS: [(&str, bool); 2] = [(".symtab", true), (".dynsym", false)];
@@ -57,7 +57,7 @@ impl InferredRules {
         let base = elf.image_base().0;
         let entry = elf.entry_point().and_then(|entry| relative(entry.0, base));
         let first = entry.and_then(|entry| to_first_call(uncovered, entry)).unwrap_or_default();
-        if !(LEAST_CODE..=MOST_CODE).contains(&uncovered.size()) {
+        if !(MIN_CODE_BYTES..=MAX_CODE_BYTES).contains(&uncovered.size()) {
             return Self { table: RuleTable::default(), first };
         }
         let mut starts = FunctionStarts {
@@ -72,7 +72,7 @@ impl InferredRules {
         }
         if !starts.has_all {
             starts.functions.extend(entry);
-            if size_of_code(code) / MOST_COVERED <= uncovered.size() {
+            if size_of_code(code) / MAX_COVERED_RATIO <= uncovered.size() {
                 starts.add_places(&AllCode::read(elf.source(), code), covered);
             }
         }
@@ -105,7 +105,7 @@ impl FunctionStarts<'_> {
     fn add_symbols<S: ByteSource>(&mut self, elf: &Elf<S>, base: u64) {
         for (name, has_all) in SYMBOLS {
             let are_few =
-                |section: &&ElfSection| section.size / MOST_SYMBOLS as u64 <= self.code.size() as u64;
+                |section: &&ElfSection| section.size / MAX_SYMBOL_RATIO as u64 <= self.code.size() as u64;
             let section = elf.section(name).filter(are_few);
             if let Some(Ok(data)) = section.map(|section| elf.data(section)) {
                 data.chunks_exact(SYMBOL).for_each(|symbol| self.add_symbol(symbol, base));

@@ -12,7 +12,7 @@ use crate::inferred_rules::InferredRules;
 
 /// How many small gaps are read one by one before all uncovered code is read. Reading all of it takes about
 /// as long as reading some thousands of gaps.
-const MOST_SMALL_GAPS: u32 = 1000;
+const MAX_SMALL_GAPS: u32 = 1000;
 
 /// Uncovered code, which may be read when a walk first needs some. A large library has gaps everywhere, and
 /// most of them are never needed.
@@ -148,7 +148,7 @@ impl LazyUncoveredCode {
 
     /// Reads a small gap in one range of code, if it has any instructions.
     pub(crate) fn small_gap(&self, gap: &Range<u32>) -> Result<Option<Vec<u8>>, ReadAll> {
-        if self.small_gaps.fetch_add(1, Ordering::Relaxed) >= MOST_SMALL_GAPS {
+        if self.small_gaps.fetch_add(1, Ordering::Relaxed) >= MAX_SMALL_GAPS {
             return Err(ReadAll);
         }
         let later = self.later.as_ref().ok_or(ReadAll)?;

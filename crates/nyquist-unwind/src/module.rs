@@ -5,7 +5,7 @@ mod open;
 use crate::call_frame_info::CallFrameInfo;
 use crate::cfi::FrameSection;
 use crate::code::{CodeAround, UncoveredExtent};
-use crate::inferred_rules::LEAST_CODE;
+use crate::inferred_rules::MIN_CODE_BYTES;
 use crate::lazy_uncovered_code::{LazyUncoveredCode, ReadAll, UncoveredCache};
 use crate::rule::Rule;
 use crate::rule_table::RuleTable;
@@ -153,7 +153,7 @@ impl Module {
 
     /// The extent of a range of uncovered code.
     fn extent(&self, range: &Range<u32>) -> UncoveredExtent {
-        if self.may_change || range.len() >= LEAST_CODE {
+        if self.may_change || range.len() >= MIN_CODE_BYTES {
             return UncoveredExtent::Any;
         }
         let begins_program = self.uncovered.entry().is_some_and(|entry| range.contains(&entry));
@@ -215,7 +215,7 @@ mod tests {
             for piece in pieces.iter().filter(|piece| piece.end - piece.start > 1) {
                 same(piece.start + 1);
             }
-            assert!(later.uncovered.cache().is_none(), "nobody has asked for uncovered code");
+            assert!(later.uncovered.cache().is_none(), "nothing has requested uncovered code");
             for range in &parts {
                 for address in [range.start.saturating_sub(1), range.start, range.start + 1, range.end] {
                     same(address);
@@ -245,7 +245,7 @@ mod tests {
                 assert_eq!(alone, among_others, "{address:#x}");
             }
         }
-        assert!(later.uncovered.cache().is_none(), "small gaps alone are asked for");
+        assert!(later.uncovered.cache().is_none(), "small gaps alone are requested");
         for around in gaps.iter().filter_map(|gap| later.uncovered_around(gap.start + 1)) {
             assert_eq!(around.extent, UncoveredExtent::LoneGap);
         }

@@ -103,26 +103,26 @@ struct RuleSet {
     /// could choose rules that collide.
     numbers: HashMap<Rule, u16>,
     /// Recently used numbers, by a hash of the rule, because nearly all rows use the same few rules.
-    recent: Box<[(Rule, u16); RECENT]>,
+    recent: Box<[(Rule, u16); CACHED_RULES]>,
 }
 
 /// The number of the rule of uncovered code, in every table.
 const UNCOVERED: u16 = 0;
 const SLOW: u16 = 1;
-const RECENT: usize = 512;
+const CACHED_RULES: usize = 512;
 /// Up to this many rules are searched linearly. The table of a part of a module mostly has no more, and a map
 /// for each part costs more than the search.
-const FEW: usize = 64;
+const MAX_LINEAR_RULES: usize = 64;
 
 impl RuleSet {
     fn new() -> Self {
         let rules = vec![Rule::UNCOVERED, Rule::SLOW];
-        let recent = Box::new([(Rule::UNCOVERED, UNCOVERED); RECENT]);
+        let recent = Box::new([(Rule::UNCOVERED, UNCOVERED); CACHED_RULES]);
         Self { rules, numbers: HashMap::new(), recent }
     }
 
     fn slot(rule: Rule) -> usize {
-        rule.hash(RECENT.ilog2())
+        rule.hash(CACHED_RULES.ilog2())
     }
 
     /// The number of a rule that was used recently.
@@ -149,7 +149,7 @@ impl RuleSet {
         }
         let Ok(number) = u16::try_from(self.rules.len()) else { return SLOW };
         self.rules.push(rule);
-        if self.rules.len() > FEW {
+        if self.rules.len() > MAX_LINEAR_RULES {
             // The first time, this adds all existing rules.
             let known = self.numbers.len();
             self.numbers.extend(self.rules.iter().copied().skip(known).zip(known as u16..=number));
@@ -158,7 +158,7 @@ impl RuleSet {
     }
 
     fn known_number(&self, rule: Rule) -> Option<u16> {
-        if self.rules.len() > FEW {
+        if self.rules.len() > MAX_LINEAR_RULES {
             return self.numbers.get(&rule).copied();
         }
         self.rules.iter().position(|known| *known == rule).map(|number| number as u16)

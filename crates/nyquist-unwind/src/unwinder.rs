@@ -16,7 +16,7 @@ use nyquist_object::{Avma, RelativeAddress};
 pub const MAX_FRAMES: usize = 16_384;
 
 /// The most bytes of a function's beginning that are read to find its frame pointer.
-const LONGEST_PROLOGUE: usize = 128;
+const MAX_PROLOGUE_LEN: usize = 128;
 
 /// Walks stacks. Each thread that walks stacks has its own unwinder. Shared data is only read.
 #[derive(Debug)]
@@ -421,8 +421,8 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
         let lookup = frame.lookup();
         let (module, address) = self.module_at(lookup)?;
         let offset = module.offset_in_function(address)?;
-        let mut code = [0; LONGEST_PROLOGUE];
-        let room = code.get_mut(..LONGEST_PROLOGUE.min(offset as usize))?;
+        let mut code = [0; MAX_PROLOGUE_LEN];
+        let room = code.get_mut(..MAX_PROLOGUE_LEN.min(offset as usize))?;
         let len = self.memory.read_code(Avma(lookup - u64::from(offset)), room);
         let distance = A::frame_pointer_above(code.get(..len)?)?;
         Some(frame.sp.wrapping_add(distance))

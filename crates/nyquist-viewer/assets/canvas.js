@@ -17,7 +17,7 @@ let cached = null;
 /** The widths of characters. @type {Map<string, number>} */
 const widths = new Map();
 /** The most characters whose widths are kept. */
-const MOST_WIDTHS = 5000;
+const MAX_WIDTHS = 5000;
 
 /** The colours of the page, from the style sheet. @returns {Theme} */
 export function theme() {
@@ -79,7 +79,7 @@ function textWidth(ctx, text) {
 function characterWidth(ctx, character) {
   const known = widths.get(character);
   if (known !== undefined) return known;
-  if (widths.size >= MOST_WIDTHS) widths.clear();
+  if (widths.size >= MAX_WIDTHS) widths.clear();
   const { width } = ctx.measureText(character);
   widths.set(character, width);
   return width;

@@ -7,7 +7,7 @@ use nyquist_analysis::{Index, Selection, View};
 use nyquist_server::ViewerResponse;
 
 /// The number of selections that are kept, for stepping back.
-const MOST_VIEWS: usize = 8;
+const MAX_VIEWS: usize = 8;
 
 /// The maximum memory of the kept responses, in bytes.
 const ANSWER_BYTES: usize = 32 << 20;
@@ -33,7 +33,7 @@ impl<'a> ViewCache<'a> {
             .and_then(|position| self.kept.remove(position))
             .unwrap_or_else(|| Rc::new(View::new(self.index, selection)));
         self.kept.push_back(Rc::clone(&view));
-        if self.kept.len() > MOST_VIEWS {
+        if self.kept.len() > MAX_VIEWS {
             self.kept.pop_front();
         }
         view

@@ -10,7 +10,7 @@ use crate::parameters::{Parameters, number, pattern};
 use crate::refusal::bad_request;
 
 /// The maximum number of filters and transforms of a selection, because each takes a pass over all stacks.
-const MOST_CHANGES: usize = 64;
+const MAX_CHANGES: usize = 64;
 
 /// The first function number of collapsed libs. It is the same however many functions there are.
 const LIBS: usize = 1 << 31;
@@ -44,8 +44,8 @@ pub(crate) fn selection(
         selection.transforms.insert(0, Transform::OwnCode);
     }
     let Selection { focus, ignore, show, hide, transforms, .. } = &selection;
-    if focus.len() + ignore.len() + show.len() + hide.len() + transforms.len() > MOST_CHANGES {
-        return Err(bad_request(format_args!("more than {MOST_CHANGES} filters and transforms")));
+    if focus.len() + ignore.len() + show.len() + hide.len() + transforms.len() > MAX_CHANGES {
+        return Err(bad_request(format_args!("more than {MAX_CHANGES} filters and transforms")));
     }
     Ok(selection)
 }

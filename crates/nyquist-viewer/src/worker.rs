@@ -373,7 +373,7 @@ mod tests {
     }
 
     /// The number of the next message, and how many parts were prepared before it came. It is sent when the
-    /// part of the number `sent_at` is asked for; there are three parts.
+    /// part of the number `sent_at` is requested; there are three parts.
     fn next(waiting: &[u64], prepares: bool, sent_at: Option<u32>) -> (Option<u64>, u32) {
         let (sender, messages) = channel();
         for number in waiting {

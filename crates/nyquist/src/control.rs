@@ -47,7 +47,7 @@ struct ControlState {
     /// Requests that came before there was anything to end. They apply to the next phase.
     waiting: Vec<EndRequest>,
     /// The time of the last request to end a recording.
-    asked_to_end: Option<Timestamp>,
+    end_requested: Option<Timestamp>,
 }
 
 impl Control {
@@ -76,8 +76,8 @@ impl Control {
     }
 
     /// The time of the request to end the recording, if there was one.
-    pub(crate) fn asked_to_end(&self) -> Option<Timestamp> {
-        self.lock().asked_to_end
+    pub(crate) fn end_requested(&self) -> Option<Timestamp> {
+        self.lock().end_requested
     }
 
     /// Ends the recording, if there is one, because the command that limits it has ended.
@@ -85,7 +85,7 @@ impl Control {
         let mut state = self.lock();
         if let Phase::Recording { stop, .. } = &state.phase {
             stop.stop();
-            state.asked_to_end = Some(now());
+            state.end_requested = Some(now());
         }
     }
 
@@ -111,7 +111,7 @@ impl ControlState {
                 if request.signal == EndSignal::Interrupt {
                     *interrupts += 1;
                 }
-                self.asked_to_end = Some(now());
+                self.end_requested = Some(now());
                 end_recording(stop, command.as_ref(), request, *interrupts);
             }
             Phase::Symbolicating(progress) => progress.cancel.store(true, Ordering::Relaxed),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// The least share of the whole at which a function can make a check fail.
-const LEAST_SHARE: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 
 /// The number of functions that a failed check names.
 const NAMED: usize = 3;
@@ -102,7 +102,7 @@ fn check(diff: &Diff<'_>, args: &DiffArgs) -> Result<(), Failure> {
     };
     let whole = whole_after(diff);
     let counts = |function: &&FunctionDiff<'_>| {
-        is_slower(&function.self_time) && function.self_time.after >= whole * LEAST_SHARE
+        is_slower(&function.self_time) && function.self_time.after >= whole * MIN_SHARE
     };
     let slower: Vec<_> = diff.functions.iter().filter(counts).collect();
     if slower.is_empty() && (args.share || !is_slower(&diff.total)) {

@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 /// The maximum size of a profile as JSON, in bytes.
-const MOST_JSON: u64 = 2 << 30;
+const MAX_JSON_BYTES: u64 = 2 << 30;
 
 /// The maximum length that is read of the other process's messages.
-const MOST_SAID: u64 = 64 << 10;
+const MAX_MESSAGE_BYTES: u64 = 64 << 10;
 
 /// Reads a profile, as `nyquist load` does. If it is no profile, or too large, returns a message about that.
 pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
@@ -23,21 +23,21 @@ pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
     let said = thread::spawn(move || {
         let mut said = Vec::new();
         if let Some(mut stderr) = stderr {
-            let _ = stderr.by_ref().take(MOST_SAID).read_to_end(&mut said);
+            let _ = stderr.by_ref().take(MAX_MESSAGE_BYTES).read_to_end(&mut said);
             let _ = io::copy(&mut stderr, &mut io::sink());
         }
         String::from_utf8_lossy(&said).into_owned()
     });
     let mut json = Vec::new();
-    let taken = stdout.map_or(Ok(0), |stdout| stdout.take(MOST_JSON + 1).read_to_end(&mut json));
-    let is_too_large = json.len() as u64 > MOST_JSON;
+    let taken = stdout.map_or(Ok(0), |stdout| stdout.take(MAX_JSON_BYTES + 1).read_to_end(&mut json));
+    let is_too_large = json.len() as u64 > MAX_JSON_BYTES;
     if is_too_large {
         let _ = child.kill();
     }
     let status = child.wait().map_err(|error| failed(&error))?;
     taken.map_err(|error| failed(&error))?;
     if is_too_large {
-        return Err(format!("the profile is larger than {} MiB of JSON", MOST_JSON >> 20));
+        return Err(format!("the profile is larger than {} MiB of JSON", MAX_JSON_BYTES >> 20));
     }
     if !status.success() {
         let said = said.join().unwrap_or_default();

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_is_asked_for_fits_the_name() {
+    fn a_requested_format_fits_the_name() {
         use ExportFormat::{Chrome, Firefox, Folded, Pprof, Speedscope};
         let check = |name: &str, format, expected| {
             assert_eq!(FormatOfName::of(Path::new(name)).fits(format), expected, "{name} {format:?}");

@@ -29,7 +29,7 @@ impl FromStr for Bytes {
         });
         let (number, shift) = unit.unwrap_or((text, 0));
         let bytes = number.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
-        let bytes = bytes.filter(|bytes| *bytes >= LEAST);
+        let bytes = bytes.filter(|bytes| *bytes >= MIN_LIMIT);
         bytes.map(Self).ok_or_else(|| "not a size from 16M on, such as 512M or 4G".to_owned())
     }
 }
@@ -44,17 +44,17 @@ impl fmt::Display for Bytes {
 }
 
 /// The smallest limit, because the program itself needs some megabytes.
-const LEAST: u64 = 16 << 20;
+const MIN_LIMIT: u64 = 16 << 20;
 
 /// The limit of the command: the given one, or half of the available memory.
 fn limit(requested: Option<Bytes>) -> Bytes {
-    requested.unwrap_or_else(|| Bytes((available() / 2).max(LEAST)))
+    requested.unwrap_or_else(|| Bytes((available() / 2).max(MIN_LIMIT)))
 }
 
 /// The budget for files beside a recording: the given one, or a quarter of the available memory, because the
 /// recording itself needs memory, too.
 pub(crate) fn side_files(requested: Option<Bytes>) -> Budget {
-    Budget::new(requested.map_or_else(|| (available() / 4).max(LEAST), |requested| requested.0))
+    Budget::new(requested.map_or_else(|| (available() / 4).max(MIN_LIMIT), |requested| requested.0))
 }
 
 /// Limits the memory for modules and their debug info, also in a recorder: the given limit, or a quarter of
@@ -82,12 +82,12 @@ pub(crate) struct MemoryLimit(());
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        process_memory::lift();
+        process_memory::clear_limit();
     }
 }
 
 /// Sets the limit of the process. If it is exceeded, the process ends with a message that names the file.
-pub(crate) fn hold(path: &Path, requested: Option<Bytes>) -> MemoryLimit {
+pub(crate) fn set_limit(path: &Path, requested: Option<Bytes>) -> MemoryLimit {
     let limit = limit(requested);
     let failure = Failure::new(format!(
         "cannot load {}: it needs more than {limit} of memory to be read",
@@ -95,7 +95,7 @@ pub(crate) fn hold(path: &Path, requested: Option<Bytes>) -> MemoryLimit {
     ));
     let failure =
         failure.hint("--max-memory SIZE, or NYQUIST_MAX_MEMORY, allows more, as in --max-memory 8G");
-    process_memory::hold(DataLimit { bytes: limit.0, said: printer::failure_text(&failure) });
+    process_memory::set_limit(DataLimit { bytes: limit.0, message: printer::failure_text(&failure) });
     MemoryLimit(())
 }
 
@@ -126,6 +126,6 @@ mod tests {
 
     #[test]
     fn there_is_memory() {
-        assert!(available() >= LEAST);
+        assert!(available() >= MIN_LIMIT);
     }
 }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_is_told_how_to_name_what_it_makes() {
+    fn a_runtime_gets_advice_for_generated_code() {
         let hints = hints_of(&[
             ("/usr/bin/node", "Builtins_MergeAt", 60),
             ("", "0x7f5a0800727d", 10),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn python_is_told_to_name_its_functions() {
+    fn python_gets_advice_for_function_names() {
         let hints = hints_of(&[
             ("/usr/lib/libpython3.12.so", "_PyEval_EvalFrameDefault", 60),
             ("/usr/lib/libc.so.6", "memcpy", 40),

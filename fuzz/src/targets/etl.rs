@@ -11,9 +11,9 @@ use nyquist_profile::Profile;
 
 /// The most stacks, which are nodes of a tree, for each byte of the events. The shortest events that have a stack are
 /// some 32 bytes long, and a stack has at most 512 addresses.
-const MOST_FOR_A_BYTE: usize = 16;
+const MAX_STACKS_PER_BYTE: usize = 16;
 /// What a trace without events can have.
-const MOST_ANYWAY: usize = 1000;
+const MAX_STACKS_WITHOUT_EVENTS: usize = 1000;
 
 /// Takes one input.
 pub fn run(bytes: &[u8]) {
@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
         && let Ok(imported) = import(reader, EtwOptions::default())
     {
         let profile = &imported.finished.profile;
-        let most = bytes_of_events(bytes).saturating_mul(MOST_FOR_A_BYTE).saturating_add(MOST_ANYWAY);
+        let most = bytes_of_events(bytes).saturating_mul(MAX_STACKS_PER_BYTE).saturating_add(MAX_STACKS_WITHOUT_EVENTS);
         let stacks = stacks(profile);
         assert!(stacks <= most, "{stacks} stacks, and not {most}");
         check_rewritten(profile);

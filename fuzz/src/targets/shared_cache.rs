@@ -5,7 +5,7 @@ use nyquist_object::macho::shared_cache::SharedCache;
 use nyquist_object::{ByteSource, MachO};
 
 /// The most libraries that are taken out: a changed list may name as many as it likes.
-const MOST: usize = 8;
+const MAX_LIBRARIES: usize = 8;
 
 /// Takes one input.
 pub fn run(bytes: &[u8]) {
@@ -24,7 +24,7 @@ pub fn run(bytes: &[u8]) {
     let other =
         |suffix: &str| SUFFIXES.iter().position(|known| *known == suffix).map(|number| files[number].clone());
     let Ok(cache) = SharedCache::open(files[0].clone(), other) else { return };
-    for image in cache.images().iter().take(MOST) {
+    for image in cache.images().iter().take(MAX_LIBRARIES) {
         let Ok(extracted) = cache.extract(image) else { continue };
         assert!(extracted.read_range(extracted.len(), 1).is_err(), "nothing is behind the end");
         let Ok(file) = MachO::open(extracted) else { continue };

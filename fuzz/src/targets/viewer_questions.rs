@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::loopback::Names;
 use crate::sample_profile::sample_document;
 
-/// What can be asked.
+/// The kinds of queries.
 const QUESTIONS: [&str; 18] = [
     "info",
     "timeline",

@@ -13,7 +13,7 @@ use super::rows::{Row, take_turns};
 use super::spread::cell;
 
 /// How many CPU seconds each command takes at least.
-const LEAST: f64 = 5.0;
+const MIN_CPU_SECONDS: f64 = 5.0;
 const RATE: u32 = 1000;
 
 /// Measures and prints the table.
@@ -39,9 +39,9 @@ pub(crate) fn measure(bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     Ok(())
 }
 
-/// The factor by which some work must grow to take [`LEAST`] seconds and a fifth more.
+/// The factor by which some work must grow to take [`MIN_CPU_SECONDS`] seconds and a fifth more.
 fn times(bench: &Bench<'_>, trial: &Program) -> Result<f64> {
-    Ok((1.2 * LEAST / bench.unrecorded(&trial.command)?.command_cpu.max(1e-3)).max(1.0))
+    Ok((1.2 * MIN_CPU_SECONDS / bench.unrecorded(&trial.command)?.command_cpu.max(1e-3)).max(1.0))
 }
 
 fn shell(name: &str, script: &str) -> Program {

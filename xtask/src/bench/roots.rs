@@ -77,14 +77,14 @@ fn words(name: &str, command: &[&str]) -> Program {
 }
 
 fn found(program: &str, version: &str) -> Result<()> {
-    let asked = Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    ensure!(asked.is_ok_and(|status| status.success()), "no {program} on this machine");
+    let requested = Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ensure!(requested.is_ok_and(|status| status.success()), "no {program} on this machine");
     Ok(())
 }
 
 fn python() -> Result<Program> {
-    let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output()?;
-    let path = String::from_utf8(asked.stdout)?;
+    let requested = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output()?;
+    let path = String::from_utf8(requested.stdout)?;
     let script = "import json\n\
                   def tree(n): return {'a': [tree(n - 1), tree(n - 1)]} if n else {'b': 'c' * 9}\n\
                   for i in range(12): json.loads(json.dumps(tree(14)))";

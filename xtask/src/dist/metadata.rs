@@ -1,4 +1,4 @@
-//! What Cargo.toml tells `cargo binstall` and `cargo deb` agrees with what is made here.
+//! What Cargo.toml states for `cargo binstall` and `cargo deb` agrees with what is made here.
 
 use serde_json::Value;
 

@@ -42,7 +42,7 @@ fn source(test: &Context<'_>) -> Verdict {
     let whole = recorded.profile.total_share("alpha") * 100.0;
     let holds = shares.get(1).is_some_and(|total| (total - whole).abs() < 0.1);
     expect(holds, format_args!("alpha's line has {shares:?}, the function {whole}:\n{text}"))?;
-    expect(!text.contains("add "), format_args!("instructions, though only source was asked for:\n{text}"))
+    expect(!text.contains("add "), format_args!("instructions, though only source was requested:\n{text}"))
 }
 
 /// The lines of a file in the JSON, with the self and total weight of each.

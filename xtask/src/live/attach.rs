@@ -144,7 +144,7 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
     let output = test.path("attached.json.gz");
     attach(test, &target, &output, &["-d", "1"]).run()?.succeeded()?;
     let pid = target.pid().to_string();
-    let asked = test
+    let by_gdb = test
         .program("gdb")
         .args(&[
             "-q",
@@ -160,10 +160,10 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
     end(target)?;
     let profile = Profile::read(&output)?;
     for loop_function in ["main_loop", "helper_loop"] {
-        let wanted = gdb_callers(&asked.stdout_text(), loop_function);
+        let wanted = gdb_callers(&by_gdb.stdout_text(), loop_function);
         expect(
             wanted.len() >= 2,
-            format_args!("gdb shows no callers of {loop_function}: {}", asked.stdout_text()),
+            format_args!("gdb shows no callers of {loop_function}: {}", by_gdb.stdout_text()),
         )?;
         let agreeing = profile.share_of_stacks(|stack| {
             let names: Vec<&str> = stack.iter().rev().map(|frame| plain(&frame.function)).collect();

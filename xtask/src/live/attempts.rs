@@ -26,11 +26,11 @@ pub(super) enum Attempt {
 }
 
 /// The maximum number of attempts on a machine whose hypervisor holds CPUs.
-const MOST_ATTEMPTS: usize = 4;
+const MAX_ATTEMPTS: usize = 4;
 
 /// The fraction of the time, as a divisor, for which a hypervisor may hold CPUs. More than that is a
 /// disturbance. It is half of the narrowest tolerance.
-const LEAST_DISTURBANCE: u32 = 100;
+const MIN_DISTURBANCE_DIVISOR: u32 = 100;
 
 /// The message between two attempts.
 const MEASURED_AGAIN: &str = "\nmeasured again:\n";
@@ -55,8 +55,8 @@ pub(super) fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
         }
         counted += usize::from(!is_disturbed);
         match (counted, off.len()) {
-            (0, MOST_ATTEMPTS) => return Outcome::Inconclusive(off.join(MEASURED_AGAIN)),
-            (2, _) | (_, MOST_ATTEMPTS) => return Outcome::Failed(off.join(MEASURED_AGAIN)),
+            (0, MAX_ATTEMPTS) => return Outcome::Inconclusive(off.join(MEASURED_AGAIN)),
+            (2, _) | (_, MAX_ATTEMPTS) => return Outcome::Failed(off.join(MEASURED_AGAIN)),
             _ => {}
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn judge(mut attempt: impl FnMut() -> (Attempt, bool)) -> Outcome {
 
 /// Whether the hypervisor held CPUs for so long in this time that measured numbers can be wrong.
 pub(super) fn is_disturbance(stolen: Duration, took: Duration) -> bool {
-    stolen > took / LEAST_DISTURBANCE
+    stolen > took / MIN_DISTURBANCE_DIVISOR
 }
 
 /// How long the hypervisor has held CPUs that wanted to run. The kernel counts this in hundredths of a second

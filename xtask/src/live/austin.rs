@@ -21,7 +21,7 @@ const READER: Package = Package { name: "austin-python", version: "2.4.0" };
 
 /// How often Austin may end without samples, and the minimum size of a file with samples.
 const TRIES: u32 = 5;
-const LEAST_BYTES: u64 = 1000;
+const MIN_BYTES: u64 = 1000;
 
 /// A program with two threads, a child process, and objects for the garbage collector.
 const PROGRAM: &str = "import gc, os, threading, time
@@ -85,7 +85,7 @@ fn run_austin(test: &Context<'_>, options: &[&str], name: &str) -> Result<String
     // Austin ends without a sample if it inspects a process that is just starting.
     for _ in 0..TRIES {
         let is_done = test.program(&austin).args(&words).run()?.status.success();
-        if is_done && std::fs::metadata(&file)?.len() > LEAST_BYTES {
+        if is_done && std::fs::metadata(&file)?.len() > MIN_BYTES {
             return Ok(file);
         }
     }

@@ -17,11 +17,11 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_file_that_is_not_there", |test| {
         refused(test, &test.path("missing.json.gz"), "no such file")
     }),
-    Test::new("a_folder", |test| refused(test, &test.path(""), "directory")),
+    Test::new("a_folder_is_refused", |test| refused(test, &test.path(""), "directory")),
     Test::new("a_text_file", |test| refused(test, &written(test, b"hello, not a profile\n")?, "not a"))
         .quick(),
     Test::new("an_empty_file", |test| refused(test, &written(test, b"")?, "empty")),
-    Test::new("a_program", |test| {
+    Test::new("a_program_is_refused_with_advice", |test| {
         refused(test, &test.workload("shares"), "not a")?;
         refused(test, &test.workload("shares"), "nyquist record")
     }),

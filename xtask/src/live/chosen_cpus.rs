@@ -10,9 +10,10 @@ use super::running_targets::{OfRunning, WORK, end, record_working, weight_of};
 use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("of_the_whole_system", |test| sampled(test, &["-a"])).exclusive("records the whole machine"),
-    Test::new("of_processes", of_processes).in_pairs(SHARES),
-    Test::new("of_a_control_group", of_group).in_pairs(SHARES),
+    Test::new("the_whole_system_is_sampled_on_chosen_cpus", |test| sampled(test, &["-a"]))
+        .exclusive("records the whole machine"),
+    Test::new("processes_are_sampled_on_chosen_cpus", of_processes).in_pairs(SHARES),
+    Test::new("a_control_group_is_sampled_on_chosen_cpus", of_group).in_pairs(SHARES),
 ];
 
 /// Starts a program on each of the first two CPUs, to which it is bound.

@@ -19,7 +19,7 @@ const MARK: &str = "NYQUIST_LIVE_TEST";
 
 /// How long the test waits for the end of killed processes. It gives up on a process that the kernel never
 /// ends.
-const LONGEST_END: Duration = Duration::from_secs(10);
+const MAX_EXIT_WAIT: Duration = Duration::from_secs(10);
 
 /// What all tests share: copies of the programs that any user may run.
 pub(crate) struct Shared {
@@ -167,7 +167,7 @@ impl<'a> Context<'a> {
     /// Kills all processes that the test has started, in any group or session, and waits for their end. The
     /// next test also searches for processes.
     pub(crate) fn kill_all(&self) {
-        let late = Instant::now() + LONGEST_END;
+        let late = Instant::now() + MAX_EXIT_WAIT;
         loop {
             let left: Vec<u32> = self.processes().collect();
             if left.is_empty() || Instant::now() > late {

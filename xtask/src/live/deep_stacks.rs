@@ -39,10 +39,10 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("fast_recursions_on_a_common_base_stay_apart", |test| alternating(test, "300", 300))
         .exclusive(CPU),
     Test::new("importing_kept_records_completes_stacks_again", kept_from_memory).exclusive(CPU),
-    Test::new("frame_pointers_are_followed_where_asked_for", frame_pointers).quick().in_pairs(SHARES),
-    Test::new("no_callers_are_looked_for_where_not_asked_for", no_callers).quick().in_pairs(SHARES),
-    Test::new("as_much_of_a_stack_is_copied_as_asked_for", stack_size).quick().in_pairs(SHARES),
-    Test::new("ptrace_copies_as_much_of_a_stack_as_asked_for", stack_size_by_ptrace).in_pairs(SHARES),
+    Test::new("frame_pointers_are_followed_if_requested", frame_pointers).quick().in_pairs(SHARES),
+    Test::new("no_callers_are_searched_if_not_requested", no_callers).quick().in_pairs(SHARES),
+    Test::new("the_requested_part_of_a_stack_is_copied", stack_size).quick().in_pairs(SHARES),
+    Test::new("ptrace_copies_the_requested_part_of_a_stack", stack_size_by_ptrace).in_pairs(SHARES),
     Test::new("stack_options_that_make_no_sense_are_refused", refused).quick(),
 ];
 

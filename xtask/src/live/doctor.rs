@@ -33,9 +33,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("doctors_json_is_documented", json),
     Test::new("setup_changes_nothing_without_leave", no_leave).quick().exclusive(SETTINGS),
     Test::new("setup_changes_the_settings_until_a_restart", set_up).quick().exclusive(SETTINGS),
-    Test::new("setup_asks_on_a_terminal_and_obeys_the_answer", asked).exclusive(SETTINGS),
+    Test::new("setup_asks_on_a_terminal_and_obeys_the_answer", terminal).exclusive(SETTINGS),
     Test::new("setup_makes_the_settings_last", lasting).exclusive(SETTINGS),
-    Test::new("setup_gives_capabilities_when_asked", capabilities).quick().exclusive(SETTINGS),
+    Test::new("setup_gives_capabilities_if_requested", capabilities).quick().exclusive(SETTINGS),
 ];
 
 /// The output of a check that finds that recording is possible.
@@ -224,9 +224,9 @@ fn no_leave(test: &Context<'_>) -> Verdict {
     };
     check(&test.nyquist(&["setup", "--dry-run", "--lasting"]).run()?, 0, "/etc/sysctl.d/60-nyquist.conf")?;
     check(&test.nyquist(&["setup", "--lasting"]).by_plain_user().run()?, 1, "setup --lasting")?;
-    let asked = test.nyquist(&["setup", "--lasting", "-y"]).by_plain_user().run()?;
-    check(&asked, 1, "These settings would be changed, for good:")?;
-    check(&asked, 1, "60-nyquist.conf would be written:")?;
+    let refused = test.nyquist(&["setup", "--lasting", "-y"]).by_plain_user().run()?;
+    check(&refused, 1, "These settings would be changed, for good:")?;
+    check(&refused, 1, "60-nyquist.conf would be written:")?;
     check(&test.nyquist(&["setup"]).run()?, 1, "-y makes the changes without asking")?;
     expect(!Path::new(LASTING).exists(), "the lasting file was written")
 }
@@ -275,7 +275,7 @@ fn set_up(test: &Context<'_>) -> Verdict {
 }
 
 /// Nothing is changed before the answer, and only a clear yes allows the change.
-fn asked(test: &Context<'_>) -> Verdict {
+fn terminal(test: &Context<'_>) -> Verdict {
     let _held = as_delivered()?;
     let settings = || -> Result<Vec<String>, anyhow::Error> {
         ["perf_event_paranoid", "kptr_restrict", "perf_event_mlock_kb"]
@@ -288,7 +288,7 @@ fn asked(test: &Context<'_>) -> Verdict {
     let answered = |answer: &str| -> Result<String, Stop> {
         let mut setup = test.nyquist(&["setup"]).on_terminal().start()?;
         setup.wait_until("the question", || setup.shown_so_far().ends_with(question))?;
-        expect_contains("what is asked about", &setup.shown_so_far(), "kernel.perf_event_paranoid: 2 -> 1")?;
+        expect_contains("the question", &setup.shown_so_far(), "kernel.perf_event_paranoid: 2 -> 1")?;
         expect_eq("the settings before the answer", settings()?, delivered.clone())?;
         setup.press(answer)?;
         Ok(setup.wait()?.succeeded()?.stderr.replace("\r\n", "\n"))
@@ -340,9 +340,9 @@ fn capabilities(test: &Context<'_>) -> Verdict {
     }
     let copy = copied(test)?;
     let look = || doctor(test.program(&copy).args(&["doctor"]).by_plain_user(), &[]);
-    let mut asked = test.program(&copy).args(&["setup", "--capabilities"]).on_terminal().start()?;
-    asked.type_line("n")?;
-    asked.wait()?.succeeded()?;
+    let mut setup = test.program(&copy).args(&["setup", "--capabilities"]).on_terminal().start()?;
+    setup.type_line("n")?;
+    setup.wait()?.succeeded()?;
     expect_contains("after a no", &look()?, "neither root nor")?;
     test.program(&copy).args(&["setup", "--capabilities", "-y"]).run()?.succeeded()?;
     let output = look()?;

@@ -14,7 +14,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_comparison_says_what_was_before", comparison),
     Test::new("a_page_holds_the_picture_and_the_functions", page),
     Test::new("a_recording_draws_its_own", with_recording),
-    Test::new("a_browser_zooms_searches_and_tells_of_boxes", in_browser),
+    Test::new("a_browser_zooms_searches_and_describes_boxes", in_browser),
     Test::new("texts_fit_their_boxes_at_any_browser_width", fits),
     Test::new("a_page_sorts_its_functions", page_in_browser),
 ];

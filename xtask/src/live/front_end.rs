@@ -325,7 +325,7 @@ fn of_files(functions: Functions) -> Functions {
 
 /// The functions as the front end shows them after it has queried a symbol server. It then calls a function
 /// unknown whose only name is an address.
-fn asked_for(functions: Functions) -> Functions {
+fn as_requested(functions: Functions) -> Functions {
     let shown = |name: String| if name.starts_with("0x") { format!("<unknown at {name}>") } else { name };
     functions.into_iter().map(|((name, lib), time)| ((shown(name), lib), time)).collect()
 }
@@ -354,7 +354,7 @@ fn names_from_server(test: &Context<'_>) -> Verdict {
     served(test, &nameless, |session| {
         let thread = busiest(session)?;
         let found = of_files(shown_functions(session, &thread)?);
-        let wanted = of_files(asked_for(shown_functions(&original, &thread)?));
+        let wanted = of_files(as_requested(shown_functions(&original, &thread)?));
         expect_same_functions("names from the server", &found, &wanted)?;
         expect_inlined(session)?;
         for function in ["inlines::outer_frame", "inlines::deepest_inline"] {

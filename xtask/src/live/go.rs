@@ -189,8 +189,8 @@ fn addr2line(program: &Path, addresses: &[u64]) -> Result<Vec<(String, String)>>
         .stdout(Stdio::piped())
         .spawn()?;
     let mut input = child.stdin.take().context("no input")?;
-    let asked: Vec<String> = addresses.iter().map(|address| format!("{address:#x}\n")).collect();
-    let writer = std::thread::spawn(move || input.write_all(asked.concat().as_bytes()));
+    let addresses: Vec<String> = addresses.iter().map(|address| format!("{address:#x}\n")).collect();
+    let writer = std::thread::spawn(move || input.write_all(addresses.concat().as_bytes()));
     let output = child.wait_with_output()?;
     writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))??;
     ensure_success(&output)?;

@@ -228,10 +228,10 @@ fn forged(test: &Context<'_>) -> Verdict {
 }
 
 fn unready(test: &Context<'_>) -> Verdict {
-    const MOST: Duration = Duration::from_secs(30);
+    const MAX_TIME: Duration = Duration::from_secs(30);
     let script = "seq -f \"$D/%.0f.nyqmark\" 30000 | xargs touch; sleep 1";
     let begun = Instant::now();
     run_script(test, script)?;
     let took = begun.elapsed();
-    expect(took < MOST, format_args!("it took {took:?}"))
+    expect(took < MAX_TIME, format_args!("it took {took:?}"))
 }

@@ -26,13 +26,13 @@ pub(super) const TESTS: &[Test] = &[
 /// How long the recorder is observed.
 const OBSERVED: Duration = Duration::from_secs(3);
 /// How often it may wake up in that time, for one-time work.
-const MOST_WAKES: u64 = 5;
+const MAX_WAKES: u64 = 5;
 
 fn process(test: &Context<'_>) -> Verdict {
     let target = test.program("sleep").args(&["1000"]).start()?;
     let (wakes, _) = recorded_while_idle(test, &["-p", &target.pid().to_string()])?;
     end(target)?;
-    expect_measured(wakes <= MOST_WAKES, format_args!("the recorder woke {wakes} times"))
+    expect_measured(wakes <= MAX_WAKES, format_args!("the recorder woke {wakes} times"))
 }
 
 fn group(test: &Context<'_>) -> Verdict {
@@ -45,7 +45,7 @@ fn group(test: &Context<'_>) -> Verdict {
     end(target)?;
     fs::remove_dir(&group)?;
     let (wakes, _) = recorded?;
-    expect_measured(wakes <= MOST_WAKES, format_args!("the recorder woke {wakes} times"))
+    expect_measured(wakes <= MAX_WAKES, format_args!("the recorder woke {wakes} times"))
 }
 
 /// Some thread always runs for a moment. For each such moment, the intervals of whole CPUs change twice: once
@@ -58,7 +58,7 @@ fn machine(test: &Context<'_>) -> Verdict {
     let (wakes, profile) = recorded_while_idle(test, &["-a", "--call-graph", "none"])?;
     let samples = profile.threads.iter().flat_map(|thread| &thread.samples);
     let busy: BTreeSet<u64> = samples.map(|sample| (sample.time / ALIKE) as u64).collect();
-    let most = MOST_WAKES + 3 * busy.len() as u64;
+    let most = MAX_WAKES + 3 * busy.len() as u64;
     println!("        the recorder woke {wakes} times, and a thread ran in {} moments", busy.len());
     if busy.len() as f64 * ALIKE > OBSERVED.as_millis() as f64 / 2.0 {
         return skip("the machine is not idle");

@@ -23,7 +23,7 @@ pub(crate) const PLAIN_USER: u32 = 65534;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// How long a process may run. No test takes nearly as long.
-const LONGEST: Duration = Duration::from_mins(10);
+const MAX_RUN_TIME: Duration = Duration::from_mins(10);
 
 /// A program with its arguments, before it is run.
 pub(crate) struct Invocation<'a> {
@@ -274,9 +274,9 @@ impl Running<'_> {
         first_has_ended && fs::read_dir(format!("{folder}/task")).map_or(0, Iterator::count) <= 1
     }
 
-    /// Waits for its end. If it runs longer than [`LONGEST`], it is killed, and that is an error.
+    /// Waits for its end. If it runs longer than [`MAX_RUN_TIME`], it is killed, and that is an error.
     pub(crate) fn wait(mut self) -> Result<Finished> {
-        let status = wait_within(&mut self.child, LONGEST);
+        let status = wait_within(&mut self.child, MAX_RUN_TIME);
         let status = status.with_context(|| format!("cannot wait for {}", self.line))?;
         let took = self.began.elapsed();
         let (stdout, stderr) = match self.terminal {

@@ -107,7 +107,7 @@ fn unnamed(test: &Context<'_>) -> Verdict {
     expect_measured(profile.share_with(made) > 0.5, "code without a name is not there")
 }
 
-/// The names that the program was asked to write are missing. Its command line has the option already, so the
+/// The names that the program was requested to write are missing. Its command line has the option already, so the
 /// message does not recommend it.
 fn attached(test: &Context<'_>) -> Verdict {
     need_program(test, "node", "--version")?;

@@ -31,7 +31,7 @@ const CTRL_Z: &str = "\x1a";
 /// Ctrl-\, as a terminal sends it.
 const CTRL_BACKSLASH: &str = "\x1c";
 /// How long a shell may take to report the end of a job.
-const LONGEST_TO_REPORT: Duration = Duration::from_secs(30);
+const MAX_REPORT_DELAY: Duration = Duration::from_secs(30);
 /// A shell with job control and without configuration, so that it is the same on every machine.
 const SHELL: [&str; 5] = ["bash", "--norc", "--noprofile", "--noediting", "-i"];
 
@@ -304,15 +304,15 @@ fn read_in_background(shell: &mut Shell<'_>) -> Verdict {
     shell.say("jobs -l")?;
     shell.wait_for("Stopped (tty input)")?;
     shell.say("kill -KILL %1")?;
-    let asked_at = shell.seen;
+    let queried_at = shell.seen;
     shell.running.wait_until("the job to be killed", || matches!(state(pid), 'Z' | '?'))?;
     // A shell that waits for input reports the end of a job only with the next line.
     // On a busy machine, the shell may answer many lines before it can wait for the job.
-    let end = Instant::now() + LONGEST_TO_REPORT;
+    let end = Instant::now() + MAX_REPORT_DELAY;
     while Instant::now() < end {
-        shell.say("jobs; echo asked=$?.")?;
-        shell.wait_for("asked=0.")?;
-        if shell.running.shown_so_far().get(asked_at..).is_some_and(|shown| shown.contains("Killed")) {
+        shell.say("jobs; echo queried=$?.")?;
+        shell.wait_for("queried=0.")?;
+        if shell.running.shown_so_far().get(queried_at..).is_some_and(|shown| shown.contains("Killed")) {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(10));

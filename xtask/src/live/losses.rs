@@ -22,7 +22,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("losses_are_markers_with_their_time_and_cpu", markers_of_losses).exclusive(CPU),
     Test::new("time_whose_samples_were_lost_is_not_sampled", time_of_lost).exclusive(CPU),
     Test::new("nothing_is_lost_beside_hundreds_of_threads", many_threads).exclusive(CPU),
-    Test::new("losses_perf_tells_of_twice_are_counted_once", counted_once),
+    Test::new("losses_perf_reports_twice_are_counted_once", counted_once),
 ];
 
 /// The rate at which samples are lost, in Hz.

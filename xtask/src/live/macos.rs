@@ -23,7 +23,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_stripped_program_has_exports_and_stand_ins", stripped),
     Test::new("of_a_universal_file_the_recorded_one_is_taken", universal),
     Test::new("profiles_of_other_profilers_get_their_names", profilers),
-    Test::new("doctor_tells_what_files_of_macos_hold", doctor),
+    Test::new("doctor_shows_what_files_of_macos_hold", doctor),
 ];
 
 /// The address at which lld places a program.

@@ -18,7 +18,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_small_stack_is_enough", small_stack),
     Test::new("too_few_descriptors_are_reported", few_descriptors),
     Test::new("a_missing_loader_is_named", missing_loader),
-    Test::new("cargo_nyquist_tells_its_own_name", cargo_version),
+    Test::new("cargo_nyquist_shows_its_own_name", cargo_version),
 ];
 
 fn record<'a>(test: &'a Context<'a>, options: &[&str]) -> Invocation<'a> {

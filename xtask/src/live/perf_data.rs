@@ -19,7 +19,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("events_can_be_chosen", events),
     Test::new("waiting_is_shown_by_sched_switch", waiting),
     Test::new("tracepoints_are_markers_and_memory_a_counter", tracepoints),
-    Test::new("filters_leave_only_what_is_asked_for", filters),
+    Test::new("filters_leave_only_what_is_requested", filters),
     Test::new("a_cut_file_gives_what_is_there_and_says_so", cut),
     Test::new("missing_binaries_are_listed", missing),
     Test::new("binaries_in_a_perf_archive_are_found", archive),

@@ -264,7 +264,7 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
     expect(sleeps, "sleep was not seen to wait in nanosleep")
 }
 
-/// Runs at a high rate, so that threads are often asked to stop just when they begin to wait.
+/// Runs at a high rate, so that threads are often requested to stop just when they begin to wait.
 fn expect_undisturbed(test: &Context<'_>, words: &[&str]) -> Verdict {
     for _ in 0..3 {
         let recorded = record(test, words).options(&["-r", "10000"]).run_well()?;

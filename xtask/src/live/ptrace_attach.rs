@@ -217,13 +217,13 @@ fn expect_threads(
     maybe: &Range<u64>,
 ) -> Result<usize, Stop> {
     /// The minimum work of a checked thread, in milliseconds.
-    const LEAST: f64 = 10.0;
+    const MIN_WORK_MS: f64 = 10.0;
     /// The time in milliseconds between two lines of the diary, and after the last one.
     const SLACK: f64 = 2.5;
     let (mut count, mut all, mut sampled) = (0, 0.0, 0.0);
     for (name, entries) in &diary.0 {
         let used = Diary::used(entries, surely, maybe);
-        if used.start < LEAST {
+        if used.start < MIN_WORK_MS {
             continue;
         }
         // Threads that it creates have the same name, and end at once.

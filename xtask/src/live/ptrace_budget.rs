@@ -71,12 +71,15 @@ fn many_threads(test: &Context<'_>) -> Verdict {
 /// leaves others out.
 fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
     // A thousand holds a second in a twentieth of the time may take 50 µs each. This is three times as much.
-    const MOST_US: f64 = 150.0;
+    const MAX_STOP_US: f64 = 150.0;
     let recording = record(test, &["shares", "3000"]).options(&["-v"]);
     let watched = with_spare_time(|| recording.run_well())?;
     let holds = Holds::parse(&watched.result.finished.stderr)?;
     expect_budget(holds, 1.0, watched.stolen)?;
-    expect_measured(holds.median_us < MOST_US, format_args!("a median of {MOST_US} µs at most: {holds:?}"))?;
+    expect_measured(
+        holds.median_us < MAX_STOP_US,
+        format_args!("a median of {MAX_STOP_US} µs at most: {holds:?}"),
+    )?;
     let looks = holds.count / (watched.result.truth()?.cpu * 1000.0);
     let is_used_up = !watched.had_spare_time && holds.used_ms > 0.8 * holds.allowed_ms;
     expect_measured(
@@ -87,10 +90,10 @@ fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
 
 /// Checks that threads were held less often than requested, and that the output says so if the budget was the
 /// reason. If holds are short on a machine, some of the budget is left. Then nothing was cut.
-fn expect_lower_rate(holds: Holds, asked: f64) -> Verdict {
+fn expect_lower_rate(holds: Holds, requested: f64) -> Verdict {
     expect_measured(
-        holds.a_second < asked,
-        format_args!("{asked} looks a second were asked for: {holds:?}"),
+        holds.a_second < requested,
+        format_args!("{requested} looks a second were requested: {holds:?}"),
     )?;
     let is_used_up = holds.used_ms > 0.9 * holds.allowed_ms;
     expect(

@@ -10,7 +10,7 @@ use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("three_calls_lead_to_the_hot_line", three_calls).quick(),
-    Test::new("an_answer_has_no_more_rows_than_asked_for", bounded),
+    Test::new("an_answer_has_no_more_rows_than_requested", bounded),
     Test::new("handles_stay_whatever_the_filters", handles),
     Test::new("callers_and_callees_are_reported", neighbours),
     Test::new("text_and_json_say_the_same", text_and_json),

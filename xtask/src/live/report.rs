@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("filters_leave_what_passes_them", filters).in_pairs(SHARES),
     Test::new("a_filter_that_matches_nothing_says_so", nothing_matches),
     Test::new("a_regex_that_does_not_parse_shows_where", bad_regex),
-    Test::new("generic_arguments_are_elided_unless_asked_for", names),
+    Test::new("generic_arguments_are_elided_by_default", names),
     Test::new("columns_are_chosen", columns),
     Test::new("a_profile_without_names_gets_them", without_names).in_pairs(SHARES),
     Test::new("every_json_is_as_it_is_documented", documented).in_pairs(SHARES),

@@ -30,7 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("another_users_connections_close_none_of_ours", flood_of_another_user),
     Test::new("a_source_that_only_the_profile_names", claimed_source),
     Test::new("record_in_a_pipe_saves_and_ends", record_in_a_pipe),
-    Test::new("record_serves_when_asked_to", record_serves),
+    Test::new("record_serves_if_requested", record_serves),
 ];
 
 /// A running server with a recording of `shares`.

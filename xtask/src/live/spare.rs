@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result};
 use super::expect::{Verdict, expect_measured};
 
 /// The part of one CPU that must be idle, over all CPUs, so that a woken thread gets a CPU at once.
-const LEAST_IDLE: f64 = 0.5;
+const MIN_IDLE_SHARE: f64 = 0.5;
 /// The maximum part of the time for which a hypervisor may hold CPUs that want to run.
-const MOST_STOLEN: f64 = 0.01;
+const MAX_STOLEN_SHARE: f64 = 0.01;
 
 /// The kernel's ticks in a second (`sysconf(_SC_CLK_TCK)`).
 const TICKS: f64 = 100.0;
@@ -40,8 +40,8 @@ impl Times {
     fn had_spare_since(self, before: Self, cpus: usize) -> bool {
         let all = self.all - before.all;
         let part = |now: f64, before: f64| if all > 0.0 { (now - before) / all } else { 0.0 };
-        part(self.idle, before.idle) * cpus as f64 >= LEAST_IDLE
-            && part(self.stolen, before.stolen) <= MOST_STOLEN
+        part(self.idle, before.idle) * cpus as f64 >= MIN_IDLE_SHARE
+            && part(self.stolen, before.stolen) <= MAX_STOLEN_SHARE
     }
 }
 

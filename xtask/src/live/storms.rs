@@ -120,19 +120,19 @@ fn cpu_seconds(figures: &Path) -> Result<f64, anyhow::Error> {
 }
 
 /// The minimum CPU time of a command, in seconds, for checks of how much of its time is in the profile.
-const LONG: f64 = 5.0;
+const MIN_CPU_SECONDS: f64 = 5.0;
 
-/// How often some work has to be repeated to take longer than [`LONG`] on this machine. It is computed from
+/// How often some work has to be repeated to take longer than [`MIN_CPU_SECONDS`] on this machine. It is computed from
 /// the time of one part without a recording.
 fn times_for_long(test: &Context<'_>, part: &[&str]) -> Result<usize, anyhow::Error> {
     let figures = test.fresh("figures");
     test.program(test.workload("measured")).path(&figures).args(part).run()?.succeeded()?;
-    Ok((1.2 * LONG / cpu_seconds(&figures)?).ceil() as usize)
+    Ok((1.2 * MIN_CPU_SECONDS / cpu_seconds(&figures)?).ceil() as usize)
 }
 
 /// Checks that all CPU time of a long command was sampled.
 fn expect_all_of_long(profile: &Profile, used: f64) -> Verdict {
-    expect_measured(used >= LONG, format_args!("the command used only {used:.2} s of CPU time"))?;
+    expect_measured(used >= MIN_CPU_SECONDS, format_args!("the command used only {used:.2} s of CPU time"))?;
     expect_sampled(profile, used)
 }
 

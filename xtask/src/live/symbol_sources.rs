@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("debuginfod_lies_and_is_not_trusted", lying),
     Test::new("source_comes_by_debuginfod", source),
     Test::new("ctrl_c_gives_up_a_download_and_saves", gives_up),
-    Test::new("doctor_tells_every_place", doctor),
+    Test::new("doctor_shows_every_place", doctor),
 ];
 
 fn cache(test: &Context<'_>, words: &[&str]) -> Result<Value> {
@@ -114,18 +114,18 @@ fn by_debuginfod(test: &Context<'_>) -> Verdict {
         let url = url.clone();
         test.record(&["shares-build-id", "500"]).with(move |call| call.env("DEBUGINFOD_URLS", url.clone()))
     };
-    // If no server is named, no server is asked, and no lines are found.
+    // If no server is named, no server is queried, and no lines are found.
     test.record(&["shares-build-id", "100"]).run_well()?;
-    expect(server.requests().is_empty(), "a server was asked that was not named")?;
+    expect(server.requests().is_empty(), "a server was queried that was not named")?;
     // Answers that were kept without the debug file do not prevent that it is used.
     expect_lines(&recording().run_well()?)?;
-    let asked = || server.requests().iter().filter(|asked| **asked == path).count();
-    expect_eq("how often it was asked for", asked(), 1)?;
+    let count = || server.requests().iter().filter(|request| **request == path).count();
+    expect_eq("how often it was requested", count(), 1)?;
     let id = path.split('/').nth(2).unwrap_or_default();
     let kept = test.path(".cache/debuginfod_client").join(id).join("debuginfo");
     expect_eq("what is in the cache that debuginfod's clients share", fs::read(&kept)? == bytes, true)?;
     expect_lines(&recording().run_well()?)?;
-    expect_eq("how often it was asked for after the second recording", asked(), 1)
+    expect_eq("how often it was requested after the second recording", count(), 1)
 }
 
 fn lying(test: &Context<'_>) -> Verdict {
@@ -176,7 +176,10 @@ fn source(test: &Context<'_>) -> Verdict {
     let without = annotate("")?;
     expect(!without.contains("the hot line"), "the source was shown without being there")?;
     let with = annotate(&server.url)?;
-    expect(with.contains("the hot line"), format_args!("no source: {with}; asked: {:?}", server.requests()))
+    expect(
+        with.contains("the hot line"),
+        format_args!("no source: {with}; requests: {:?}", server.requests()),
+    )
 }
 
 fn gives_up(test: &Context<'_>) -> Verdict {
@@ -218,12 +221,12 @@ fn doctor(test: &Context<'_>) -> Verdict {
         format!("/usr/lib/debug/.build-id/{}/{}.debug: no such file", &id[..2], &id[2..]),
         format!("/.debug/.build-id/{}/{}/debug: no such file", &id[..2], &id[2..]),
         format!("{}/buildid/{id}/debuginfo: no such file", server.url),
-        format!("debuginfod is asked: {}", server.url),
+        format!("debuginfod is queried: {}", server.url),
         "of _NT_SYMBOL_PATH: https://s.example".to_owned(),
         "symbol lookups are cached in ".to_owned(),
     ] {
         expect_contains("messages", &output, &part)?;
     }
     let output = test.nyquist(&["doctor"]).path(&test.workload("shares")).run()?.succeeded()?.stdout_text();
-    expect_contains("without the variable", &output, "debuginfod is not asked: DEBUGINFOD_URLS is not set")
+    expect_contains("without the variable", &output, "debuginfod is not queried: DEBUGINFOD_URLS is not set")
 }

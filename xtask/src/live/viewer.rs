@@ -19,7 +19,7 @@ use crate::packages;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_page_loads_nothing_of_others", page),
-    Test::new("a_browser_opens_the_page_asked_for", chosen_page),
+    Test::new("a_browser_opens_the_requested_page", chosen_page),
     Test::new("its_types_check_and_its_logic_passes", pure_parts),
     Test::new("the_list_has_the_reports_numbers", numbers),
     Test::new("trees_search_and_filters", |test| on_shares(test, "views")),

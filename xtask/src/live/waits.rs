@@ -15,7 +15,7 @@ use super::{permissions, rules};
 pub(super) const TESTS: &[Test] = &[
     Test::new("each_thread_waits_for_what_it_waits_for", reasons).quick().in_pairs(SHARES),
     Test::new("a_plain_user_sees_what_threads_wait_for", reasons_of_plain_user).in_pairs(SHARES),
-    Test::new("ptrace_tells_what_threads_wait_for", reasons_by_ptrace).in_pairs(SHARES),
+    Test::new("ptrace_shows_what_threads_wait_for", reasons_by_ptrace).in_pairs(SHARES),
     Test::new("running_and_waiting_are_all_time_of_a_thread", all_time).in_pairs(SHARES),
     Test::new("a_lock_names_its_holder_and_who_waits", locks).in_pairs(SHARES),
     Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions).in_pairs(SHARES),

@@ -21,7 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_profile_gets_its_names_from_a_breakpad_file", names_from_breakpad),
     Test::new("names_come_from_servers_too", names_from_servers),
     Test::new("a_program_of_mingw_has_its_own_debug_info", mingw),
-    Test::new("doctor_tells_what_files_of_windows_hold", doctor),
+    Test::new("doctor_shows_what_files_of_windows_hold", doctor),
 ];
 
 /// An image and the files beside it, made by clang and lld.
@@ -221,15 +221,15 @@ fn names_from_servers(test: &Context<'_>) -> Verdict {
     let path = format!("/program.pdb/{BREAKPAD_ID}/program.sym");
     let server = FileServer::of(HashMap::from([(path.clone(), BREAKPAD_FILE.into())]))?;
     let (of_breakpad, names) = of_breakpad_file();
-    // If no server is named, no server is asked.
+    // If no server is named, no server is queried.
     let without = reported_with(test, &of_breakpad, &[])?;
     expect(without.is_disjoint(&names), format_args!("names without a server: {without:?}"))?;
-    let asked = ["--breakpad-symbol-server", &server.url];
-    expect_eq("the names by Breakpad's server", reported_with(test, &of_breakpad, &asked)?, names.clone())?;
-    expect(server.requests().contains(&path), format_args!("asked for {:?}", server.requests()))?;
+    let options = ["--breakpad-symbol-server", &server.url];
+    expect_eq("the names by Breakpad's server", reported_with(test, &of_breakpad, &options)?, names.clone())?;
+    expect(server.requests().contains(&path), format_args!("requested: {:?}", server.requests()))?;
     // Downloaded files are kept.
     let before = server.requests().len();
-    expect_eq("the names once more", reported_with(test, &of_breakpad, &asked)?, names)?;
+    expect_eq("the names once more", reported_with(test, &of_breakpad, &options)?, names)?;
     expect_eq("requests for them", server.requests().len(), before)?;
 
     let program = build(test, "served", "-O2")?;
@@ -238,11 +238,11 @@ fn names_from_servers(test: &Context<'_>) -> Verdict {
     let pdb = fs::read(&program.pdb).context("no PDB")?;
     let path = format!("/program.pdb/{}/program.pdb", ids.1.to_uppercase());
     let server = FileServer::of(HashMap::from([(path, pdb)]))?;
-    let asked = ["--windows-symbol-server", &server.url];
-    let found = reported_with(test, &profile(&addresses, &ids), &asked)?;
+    let options = ["--windows-symbol-server", &server.url];
+    let found = reported_with(test, &profile(&addresses, &ids), &options)?;
     for name in ["shapes::Polygon::area", "mainCRTStartup"] {
         let from = server.requests();
-        expect(found.contains(name), format_args!("{name} is not among {found:?}; asked for {from:?}"))?;
+        expect(found.contains(name), format_args!("{name} is not among {found:?}; requested: {from:?}"))?;
     }
     Ok(())
 }

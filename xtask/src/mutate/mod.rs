@@ -15,7 +15,7 @@ use seed::Seed;
 use trial::Trial;
 
 /// The maximum length of a damaged file.
-const MOST_BYTES: usize = 2 << 20;
+const MAX_BYTES: usize = 2 << 20;
 
 /// The length to which some files are extended by a hole at their end.
 const SPARSE_BYTES: u64 = 64 << 20;
@@ -84,6 +84,6 @@ fn run_program(nyquist: &Path, seconds: u64, seed: u64) -> Result<bool> {
 fn damage(seed: &Seed, seeds: &[Seed], dice: &mut Dice) -> Vec<u8> {
     let mut bytes = seed.bytes.clone();
     let other = &seeds[dice.below(seeds.len())].bytes;
-    mutate(&mut bytes, other, MOST_BYTES, dice);
+    mutate(&mut bytes, other, MAX_BYTES, dice);
     bytes
 }

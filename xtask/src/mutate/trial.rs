@@ -14,10 +14,10 @@ use crate::sys;
 const ADDRESS_SPACE: u64 = 8 << 30;
 
 /// The limit of its memory for files of at most two megabytes.
-const MOST_MEMORY: u64 = 1 << 30;
+const MAX_MEMORY: u64 = 1 << 30;
 
 /// The limit of its time for such files, on a busy machine.
-const LONGEST: Duration = Duration::from_mins(1);
+const MAX_TIME: Duration = Duration::from_mins(1);
 
 /// The program and the folder for its runs.
 pub(super) struct Trial {
@@ -47,10 +47,10 @@ impl Trial {
         command.stdout(Stdio::null()).stderr(file);
         sys::limit_address_space(&mut command, ADDRESS_SPACE);
         let child = command.spawn().map_err(|error| format!("cannot start the program: {error}"))?;
-        let ended = sys::wait_measured(&child, LONGEST).map_err(|error| error.to_string())?;
+        let ended = sys::wait_measured(&child, MAX_TIME).map_err(|error| error.to_string())?;
         let said = fs::read(&errors).unwrap_or_default();
-        let Some(ended) = ended else { return Err(format!("took more than {} s", LONGEST.as_secs())) };
-        if ended.peak_bytes > MOST_MEMORY {
+        let Some(ended) = ended else { return Err(format!("took more than {} s", MAX_TIME.as_secs())) };
+        if ended.peak_bytes > MAX_MEMORY {
             return Err(format!("took {} MB of memory", ended.peak_bytes >> 20));
         }
         match ended.status.code() {

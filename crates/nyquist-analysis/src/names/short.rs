@@ -212,15 +212,16 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_too_strange() {
+    fn strange_names_do_not_panic() {
+        let check = |name: &str| assert!(short_name(name).len() <= name.len(), "{name}");
         for part in ["<", ">", "(", ")", "{", "}", "::", "operator", " as ", "ä", "<impl ", "->", " "] {
             for other in ["<", "a::", "operator<", "::<", "{", "é<", "<<", " "] {
                 let name = format!("{other}{part}{other}::{part}{part}");
-                let _ = short_name(&name);
-                let _ = short_name(&format!("x::{name}>)"));
+                check(&name);
+                check(&format!("x::{name}>)"));
             }
         }
         let deep = format!("{}T{} as x::Y>::f", "<".repeat(5000), " as A>".repeat(4999));
-        let _ = short_name(&deep);
+        check(&deep);
     }
 }

@@ -9,7 +9,7 @@ use nyquist_symbols::KernelSymbols;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The longest time between the record of a switch's stack and the switch itself, in nanoseconds.
-const LONGEST_SWITCH_NS: u64 = 1_000_000;
+const MAX_SWITCH_NS: u64 = 1_000_000;
 
 /// All times off the CPU that have not ended.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl OffCpuIntervals {
     /// The stack of a thread that leaves its CPU now, if it was recorded.
     pub(crate) fn take_leaving(&mut self, tid: Tid, now: Timestamp) -> Option<LeavingStack> {
         let leaving = self.leaving.remove(&tid)?;
-        (now.0.saturating_sub(leaving.at.0) <= LONGEST_SWITCH_NS).then_some(leaving)
+        (now.0.saturating_sub(leaving.at.0) <= MAX_SWITCH_NS).then_some(leaving)
     }
 
     /// A thread has left its CPU. `leaving` says where and why it waits, if the cause does not.

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_function_tells_the_reason() {
+    fn the_innermost_function_decides_the_reason() {
         assert_eq!(reason(&[0x110, 0x210, 0x310, 0x710]), WaitReason::Lock);
         assert_eq!(reason(&[0x110, 0x210, 0x610, 0x710]), WaitReason::Child);
         assert_eq!(reason(&[0x110, 0x410, 0x610]), WaitReason::File);

@@ -28,12 +28,12 @@ pub(crate) struct Counters {
 }
 
 /// The most processes whose values wait for a row. Most processes without a row never get one.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING_PROCESSES: usize = 1024;
 
 impl Counters {
     /// Keeps a value of a process that has no row, because the process may get one later.
     pub(crate) fn wait(&mut self, id: (Pid, Timestamp), counter: &event::Counter, time: u64) {
-        if self.waiting.len() < MOST_WAITING || self.waiting.contains_key(&id) {
+        if self.waiting.len() < MAX_WAITING_PROCESSES || self.waiting.contains_key(&id) {
             self.waiting.entry(id).or_default().push((counter.clone(), time));
         }
     }

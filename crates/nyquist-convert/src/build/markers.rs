@@ -17,7 +17,7 @@ const MAX_CATEGORIES: usize = 128;
 #[derive(Debug, Default)]
 pub(crate) struct Markers {
     schemas: FxHashMap<Arc<MarkerSchema>, MarkerSchemaId>,
-    /// How many kinds of markers have asked for each name.
+    /// How many kinds of markers have requested each name.
     schema_names: FxHashMap<String, u32>,
     tracks: FxHashMap<(ProcessIndex, Arc<str>), ThreadIndex>,
 }

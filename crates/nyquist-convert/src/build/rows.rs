@@ -10,7 +10,7 @@ use nyquist_profile::{self as profile, ProcessIndex, ThreadIndex};
 
 /// The minimum number of samples under its old name for which a process keeps rows of its own when it becomes
 /// another program.
-const LEAST_OF_PROGRAM: usize = 10;
+const MIN_SAMPLES_OF_PROGRAM: usize = 10;
 
 impl ProfileSink {
     /// Adds a marker.
@@ -147,7 +147,7 @@ impl ProfileSink {
         };
         let rows = process.threads.values().filter_map(|thread| thread.index);
         let samples: usize = rows.map(|row| self.builder.profile().thread(row).samples.len()).sum();
-        if samples < LEAST_OF_PROGRAM {
+        if samples < MIN_SAMPLES_OF_PROGRAM {
             return;
         }
         self.name_process(process);

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The most events that wait.
-const MOST: usize = 1 << 18;
+const MAX_WAITING_EVENTS: usize = 1 << 18;
 
 /// An event that waits for its stack.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl HeldEvents {
         if let Some(same) = self.by_time.insert((time, thread), held) {
             self.emit(same, out);
         }
-        while self.by_time.len() > MOST {
+        while self.by_time.len() > MAX_WAITING_EVENTS {
             self.release_first(out);
         }
     }

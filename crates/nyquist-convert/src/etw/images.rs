@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The most identities that are kept.
-const MOST: usize = 1 << 20;
+const MAX_IDENTITIES: usize = 1 << 20;
 
 /// What a trace states of images.
 #[derive(Clone, Debug, Default)]
@@ -22,13 +22,13 @@ pub(super) struct Images {
 
 impl Images {
     pub(super) fn add_id(&mut self, id: &ImageId) {
-        if self.timestamps.len() < MOST && id.timestamp != 0 {
+        if self.timestamps.len() < MAX_IDENTITIES && id.timestamp != 0 {
             self.timestamps.insert((id.pid, id.base), id.timestamp);
         }
     }
 
     pub(super) fn add_pdb(&mut self, id: &PdbId) {
-        if self.pdbs.len() < MOST {
+        if self.pdbs.len() < MAX_IDENTITIES {
             let name = id.path.rsplit(['\\', '/']).next().unwrap_or_default().to_owned();
             let debug = DebugId::from_guid(id.guid.to_bytes(), id.age);
             self.pdbs.insert((id.pid, id.base), (debug, name));

@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// The most addresses that are kept.
-const MOST_ADDRESSES: usize = 1 << 26;
+const MAX_ADDRESSES: usize = 1 << 26;
 /// The most addresses of a stack that are used: Windows walks 192. More would let a small file become a large
 /// profile, because many events can name one stack.
-const MOST_FRAMES: usize = 256;
+const MAX_FRAMES: usize = 256;
 
 /// The addresses of a stack, innermost first.
 pub(super) fn frames(addresses: &Addresses<'_>) -> Arc<[Avma]> {
-    addresses.iter().take(MOST_FRAMES).map(Avma).collect()
+    addresses.iter().take(MAX_FRAMES).map(Avma).collect()
 }
 
 /// A stack that had a number, and when it was stated.
@@ -30,7 +30,7 @@ pub(super) struct KeyedStacks {
 impl KeyedStacks {
     /// Takes note of a stack, stated at a time.
     pub(super) fn add(&mut self, time: u64, stack: &KeyedStack<'_>) {
-        if self.addresses >= MOST_ADDRESSES {
+        if self.addresses >= MAX_ADDRESSES {
             return;
         }
         let addresses = frames(&stack.addresses);

@@ -21,8 +21,8 @@ impl Volumes {
     /// Takes note of a volume.
     pub(super) fn add(&mut self, volume: Volume) {
         /// More than a machine can have.
-        const MOST: usize = 1000;
-        if self.known.len() < MOST && !volume.device.is_empty() {
+        const MAX_VOLUMES: usize = 1000;
+        if self.known.len() < MAX_VOLUMES && !volume.device.is_empty() {
             self.known.push(volume);
         }
     }

@@ -8,7 +8,7 @@ use nyquist_etw::{Event, PointerSize};
 use rustc_hash::FxHashSet;
 
 /// The most processes, threads and images that were there before a trace.
-const MOST: usize = 1 << 22;
+const MAX_OBJECTS: usize = 1 << 22;
 
 /// What a whole trace states.
 #[derive(Debug, Default)]
@@ -66,14 +66,14 @@ impl Survey {
 
     fn process(&mut self, process: Process) {
         let is_new = self.seen_processes.insert(process.pid);
-        if is_new && process.change != ObjectChange::Start && self.processes.len() < MOST {
+        if is_new && process.change != ObjectChange::Start && self.processes.len() < MAX_OBJECTS {
             self.processes.push(process);
         }
     }
 
     fn thread(&mut self, thread: Thread) {
         let is_new = self.seen_threads.insert(thread.tid);
-        if is_new && thread.change != ObjectChange::Start && self.threads.len() < MOST {
+        if is_new && thread.change != ObjectChange::Start && self.threads.len() < MAX_OBJECTS {
             self.threads.push(thread);
         }
     }
@@ -81,7 +81,7 @@ impl Survey {
     fn image(&mut self, image: Image, pointer_size: PointerSize) {
         self.images.volumes.note_image(&image.path);
         let is_new = self.seen_images.insert((image.pid, image.base));
-        if is_new && image.change != ObjectChange::Start && self.mapped.len() < MOST {
+        if is_new && image.change != ObjectChange::Start && self.mapped.len() < MAX_OBJECTS {
             self.mapped.push((image, pointer_size));
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The most root folders that are held.
-const MOST_ROOTS: usize = 64;
+const MAX_ROOTS: usize = 64;
 
 /// The known root folders. Each is held open once, so that files in it can be opened after its processes have
 /// ended.
@@ -26,7 +26,7 @@ impl ProcessRoots {
         if let Some(root) = known.get(&id) {
             return Some(root.clone());
         }
-        let root = OpenRoot::of_process(pid.0).ok().filter(|_| known.len() < MOST_ROOTS)?;
+        let root = OpenRoot::of_process(pid.0).ok().filter(|_| known.len() < MAX_ROOTS)?;
         known.insert(id, root.clone());
         Some(root)
     }

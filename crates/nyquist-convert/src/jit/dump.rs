@@ -18,7 +18,7 @@ use std::sync::Arc;
 const CHUNK: usize = 1 << 20;
 
 /// The largest record that is read as a whole. Of the record of a piece of code, the beginning is enough.
-const LARGEST_RECORD: usize = 16 << 20;
+const MAX_RECORD_BYTES: usize = 16 << 20;
 
 /// The most memory that a record takes beside its contents: its code in two lists, its place, and its number.
 const RECORD_OVERHEAD: u64 = 320;
@@ -228,7 +228,7 @@ impl Dump {
         }
         if let Some(record) = JitDumpRecord::parse_start(start, size) {
             self.take(&record, self.offset);
-        } else if size as usize <= LARGEST_RECORD {
+        } else if size as usize <= MAX_RECORD_BYTES {
             return self.read(size as usize).map_or(0, |bytes| self.take_records(&bytes) as u64);
         } else {
             self.is_too_large = true;

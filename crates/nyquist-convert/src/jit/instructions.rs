@@ -15,7 +15,7 @@ use std::sync::Arc;
 const BLOCK: u64 = 1 << 16;
 
 /// The most blocks that are read of a process.
-const MOST_BLOCKS: usize = 64;
+const MAX_BLOCKS: usize = 64;
 
 /// The time after which a block may be read again, in ns.
 const READ_AGAIN_AFTER: u64 = 100_000_000;
@@ -45,7 +45,7 @@ impl ReadInstructions {
         let is_known = self.0.get(&block);
         let is_due = match is_known {
             Some(read) => now.0.saturating_sub(read.0) >= READ_AGAIN_AFTER,
-            None => self.0.len() < MOST_BLOCKS,
+            None => self.0.len() < MAX_BLOCKS,
         };
         if !is_due {
             return false;

@@ -21,10 +21,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The most memory that the names of one such file take.
-const MOST: u64 = 256 << 20;
+const MAX_MEMORY: u64 = 256 << 20;
 
 /// The most bytes of code that are returned at once.
-const MOST_CODE: u32 = 16 << 20;
+const MAX_CODE_BYTES: u32 = 16 << 20;
 
 /// Why there is no code.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ impl SavedCode {
         if id::is_dump(&lib.breakpad_id) == Some(true) {
             let file = Arc::new(file);
             let mut dump =
-                Dump::new(Arc::clone(&file), ModuleIndex::default(), None, Budget::new(MOST).charge());
+                Dump::new(Arc::clone(&file), ModuleIndex::default(), None, Budget::new(MAX_MEMORY).charge());
             dump.read_on();
             let header = dump.header().filter(|header| is_it(Some(id::of_dump(header)))).ok_or_else(other)?;
             let machine = u16::try_from(header.machine).unwrap_or_default();
@@ -92,7 +92,7 @@ impl SavedCode {
         if !is_it(id::of_map(&file)) {
             return Err(other());
         }
-        let names = CodeNames::read(file, &Budget::new(MOST)).map_err(SavedCodeError::Unreadable)?;
+        let names = CodeNames::read(file, &Budget::new(MAX_MEMORY)).map_err(SavedCodeError::Unreadable)?;
         Ok(Self(Kind::Map(names)))
     }
 
@@ -133,7 +133,7 @@ impl SavedCode {
         let left = code.and_then(|code| code.size.checked_sub(start.0 - code.offset));
         let left = left.filter(|left| *left > 0).ok_or(SavedCodeError::NoCode(start))?;
         let size = if until_function_end { left } else { size.min(left) };
-        let mut bytes = vec![0; size.min(MOST_CODE) as usize];
+        let mut bytes = vec![0; size.min(MAX_CODE_BYTES) as usize];
         file.read_exact_at(&mut bytes, start.0.into()).map_err(SavedCodeError::Unreadable)?;
         Ok((*architecture, bytes))
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// The most sentences. Further ones are only counted.
-const MOST: usize = 20;
+const MAX_SENTENCES: usize = 20;
 
 /// Messages about files that a process has beside its recording, a sentence each.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl SideFileNotes {
 
 impl Notes {
     fn add(&mut self, sentence: String) {
-        if self.sentences.len() < MOST { self.sentences.push(sentence) } else { self.more += 1 }
+        if self.sentences.len() < MAX_SENTENCES { self.sentences.push(sentence) } else { self.more += 1 }
     }
 }
 

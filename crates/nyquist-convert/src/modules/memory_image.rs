@@ -40,8 +40,8 @@ const SHN_ABS: u16 = 0xfff1;
 /// relative to their own place (`DW_EH_PE_pcrel | DW_EH_PE_sdata4`).
 const RELATIVE_SDATA4: u8 = 0x1b;
 /// The most entries that are read: of the program headers, the dynamic section, and a chain of symbols.
-const MOST_ENTRIES: usize = 1 << 12;
-const MOST_SYMBOLS: u64 = 1 << 22;
+const MAX_ENTRIES: usize = 1 << 12;
+const MAX_SYMBOLS: u64 = 1 << 22;
 
 /// A part of a file in memory.
 struct MappedPart {
@@ -147,7 +147,7 @@ fn program_headers(image: &[u8]) -> Option<Vec<ProgramHeader>> {
             file_size: u64_at(image, at + 32)?,
         })
     };
-    (0..count.min(MOST_ENTRIES as u16)).map(header).collect()
+    (0..count.min(MAX_ENTRIES as u16)).map(header).collect()
 }
 
 /// The data for converting addresses to offsets in the file.
@@ -221,7 +221,7 @@ impl Loaded<'_> {
     /// The value of an entry of the dynamic section. A loader may have relocated it to an address in memory.
     fn dynamic(&self, tag: u64) -> Option<u64> {
         let table = self.headers.iter().find(|header| header.kind == PT_DYNAMIC)?;
-        let entries = (0..MOST_ENTRIES as u64).map(|index| table.offset.checked_add(index * 16));
+        let entries = (0..MAX_ENTRIES as u64).map(|index| table.offset.checked_add(index * 16));
         let entries = entries.map_while(|at| Some((u64_at(self.image, at?)?, u64_at(self.image, at? + 8)?)));
         let mut entries = entries.take_while(|(other, _)| *other != DT_NULL);
         entries.find(|(other, _)| *other == tag).map(|(_, value)| value)
@@ -244,11 +244,11 @@ impl Loaded<'_> {
         let (buckets, first, filter) = (number(table)?, number(table + 4)?, number(table + 8)?);
         let buckets_at = table.checked_add(16)?.checked_add(filter.checked_mul(8)?)?;
         let chains_at = buckets_at.checked_add(buckets.checked_mul(4)?)?;
-        let heads = (0..buckets.min(MOST_SYMBOLS)).map_while(|bucket| number(buckets_at + bucket * 4));
+        let heads = (0..buckets.min(MAX_SYMBOLS)).map_while(|bucket| number(buckets_at + bucket * 4));
         let Some(last) = heads.max().filter(|last| *last >= first) else { return Some(first) };
         // The last hash of a chain has its lowest bit set.
         let ends = |symbol: u64| number(chains_at + (symbol - first) * 4).is_none_or(|hash| hash & 1 == 1);
-        (last..last + MOST_SYMBOLS).find(|symbol| ends(*symbol)).map(|end| end + 1)
+        (last..last + MAX_SYMBOLS).find(|symbol| ends(*symbol)).map(|end| end + 1)
     }
 
     /// `.dynsym` and `.dynstr`, given the section index of the latter.

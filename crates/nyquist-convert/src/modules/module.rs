@@ -273,12 +273,12 @@ impl Module {
     /// another stack first, as `__start_context` does. A walk by frame pointers can read pointers to
     /// functions, so the first condition alone is not enough.
     pub(crate) fn is_coroutine_root(&self, base: Avma, address: Avma) -> bool {
-        const LONGEST: usize = 16;
+        const MAX_INSTRUCTION_BYTES: usize = 16;
         if self.architecture != Some(Architecture::X86_64) {
             return false;
         }
         let unwinding = self.unwind_at(base, address);
-        let mut code = [0; LONGEST];
+        let mut code = [0; MAX_INSTRUCTION_BYTES];
         unwinding.is_some_and(|(tables, relative)| tables.begins_after_gap(relative)) && {
             let len = self.read_code(base, address, &mut code);
             nyquist_unwind::begins_with_stack_switch(&code[..len])
@@ -398,13 +398,13 @@ fn compile_macho(source: Arc<FileSource>, id: MachUuid) -> Option<Arc<nyquist_un
 }
 
 /// The largest image of Windows that is read as a whole.
-const LARGEST_IMAGE: u64 = 256 << 20;
+const MAX_IMAGE_BYTES: u64 = 256 << 20;
 
 /// Compiles the unwind information of an image of Windows. It is in thousands of small pieces, which take
 /// seconds to read one by one from a file.
 fn compile_pe(source: &Arc<impl ByteSource>) -> Result<nyquist_unwind::Module, nyquist_unwind::UnwindError> {
     let len = source.len();
-    if len <= LARGEST_IMAGE {
+    if len <= MAX_IMAGE_BYTES {
         let image = source.read_range(0, len)?;
         return nyquist_unwind::Module::from_pe(&Pe::open(image)?);
     }

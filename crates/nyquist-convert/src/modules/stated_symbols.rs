@@ -55,13 +55,13 @@ impl StatedSymbols {
     /// The kernel's functions, from the lines of `/proc/kallsyms`: address, type, name.
     fn of_kallsyms(text: &[u8]) -> Self {
         /// The maximum assumed size of the last function, or of one before a gap.
-        const LONGEST: u64 = 0x10000;
+        const MAX_FUNCTION_SIZE: u64 = 0x10000;
         let text = String::from_utf8_lossy(text);
         let mut functions: Vec<(u64, &str)> = text.lines().filter_map(kernel_function).collect();
         functions.sort_unstable();
         let ends = functions.iter().skip(1).map(|(start, _)| *start).chain([u64::MAX]);
         let entry = |(&(start, name), next): (&(u64, &str), u64)| {
-            let end = next.min(start.saturating_add(LONGEST));
+            let end = next.min(start.saturating_add(MAX_FUNCTION_SIZE));
             PerfMapEntry { start, end, name: name.into() }
         };
         let entries = functions.iter().zip(ends).map(entry).collect();

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The most bytes of files that are kept because they cannot be opened any more.
-const MOST_IN_MEMORY: usize = 256 << 20;
+const MAX_BYTES_IN_MEMORY: usize = 256 << 20;
 
 /// All files that were mapped, each once.
 #[derive(Debug, Default)]
@@ -171,7 +171,7 @@ impl ModuleStore {
     /// The module of a file that cannot be opened, as far as its process has loaded it.
     fn read_memory(&self, mapping: &Mapping) -> Option<Module> {
         let pid = mapping.pid.filter(|_| self.are_live())?;
-        let most = MOST_IN_MEMORY.saturating_sub(self.shared.in_memory.load(Ordering::Relaxed));
+        let most = MAX_BYTES_IN_MEMORY.saturating_sub(self.shared.in_memory.load(Ordering::Relaxed));
         let image = Arc::new(memory_image::read(mapping, pid, most)?);
         self.shared.in_memory.fetch_add(Vec::len(&image), Ordering::Relaxed);
         Module::of_image(&mapping.path, &image, Bytes::Memory(Arc::clone(&image)))

@@ -16,7 +16,7 @@ const UNKNOWN_INTERVAL_NS: u64 = 1_000_000;
 /// An event of a recording, and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventUse {
-    /// The name by which the user asked for it.
+    /// The name by which the user requested it.
     pub name: String,
     /// Whether its samples are in the profile.
     pub used: bool,
@@ -102,7 +102,7 @@ impl ImportedEvent {
         &self.attr
     }
 
-    /// The name by which the user asked for it.
+    /// The name by which the user requested it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

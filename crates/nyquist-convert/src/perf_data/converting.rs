@@ -12,7 +12,7 @@ use crate::unwind::ahead::batch::Step;
 
 /// How many batches may wait. It is enough for the batches of a large round of a recording with stack copies.
 /// If far fewer batches could wait, threads would sleep while others work.
-const MOST_WAITING: usize = 16;
+const MAX_QUEUED_BATCHES: usize = 16;
 
 /// A converter, and the batches that wait for it. A thread's panic is reported when the thread is joined, and
 /// not here.
@@ -62,7 +62,7 @@ impl Converting {
             if let Some(batch) = waiting.batches.get_mut(index) {
                 *batch = Some(steps);
             }
-            waiting.batches.len() > MOST_WAITING
+            waiting.batches.len() > MAX_QUEUED_BATCHES
         };
         if are_many && let Ok(mut converter) = self.converter.lock() {
             self.convert_one(&mut converter);
@@ -141,7 +141,7 @@ mod tests {
         for time in 0..100 {
             let place = converting.next_place();
             converting.put(place, batch(time));
-            assert!(converting.waiting().batches.len() <= MOST_WAITING);
+            assert!(converting.waiting().batches.len() <= MAX_QUEUED_BATCHES);
         }
         assert_eq!(times(&converting.finish()), (0..100).collect::<Vec<u64>>());
     }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::event::{Event, EventKind, Tid, Timestamp, UserStack};
 
 /// The most samples that wait for their stacks. If a thread stays in the kernel, its stack never comes.
-const MOST: usize = 100_000;
+const MAX_WAITING_SAMPLES: usize = 100_000;
 
 /// Samples that wait for their user stacks.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl DeferredSamples {
     pub(crate) fn hold(&mut self, tid: Tid, cookie: u64, event: Event) -> Vec<Event> {
         self.waiting.entry((tid, cookie)).or_default().push(event);
         self.count += 1;
-        if self.count > MOST { self.give_up() } else { Vec::new() }
+        if self.count > MAX_WAITING_SAMPLES { self.give_up() } else { Vec::new() }
     }
 
     /// Returns the samples that have this user stack, with the stack.

@@ -20,7 +20,7 @@ use crate::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 /// The most pages in a record, which is shorter than 64 kB.
 const PAGES_A_RECORD: usize = 14;
 /// The most bytes of a valid reading.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The last reading of each thread.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl LiveStackRecords {
         let (numbers, []) = poke.old.as_chunks::<8>() else { return None };
         let [read_at, start, bytes, left] = <[[u8; 8]; 4]>::try_from(numbers).ok()?.map(u64::from_le_bytes);
         let pending = self.pending.entry(tid).or_default();
-        if pending.len() > MOST_BYTES as usize / LiveStack::PAGE {
+        if pending.len() > MAX_BYTES as usize / LiveStack::PAGE {
             pending.clear();
         }
         let pages = poke.new.as_chunks::<{ LiveStack::PAGE }>().0.iter();
@@ -106,7 +106,7 @@ fn pages_of(
         let known = || last.and_then(|last| last.page_at(Avma(address)));
         new.get(&address).copied().or_else(known).cloned()
     };
-    (0..bytes.min(MOST_BYTES) / LiveStack::PAGE as u64).map(page).collect()
+    (0..bytes.min(MAX_BYTES) / LiveStack::PAGE as u64).map(page).collect()
 }
 
 #[cfg(test)]

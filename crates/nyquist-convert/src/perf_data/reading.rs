@@ -17,12 +17,12 @@ use crate::event::Timestamp;
 use crate::unwind::copy_walker::CopyWalker;
 
 /// The most events that are held back before the profile's zero is decided.
-const MOST_BEFORE_START: usize = 1 << 20;
-/// The most threads that work. More are of no use, because the sequential part is more than a third of the
+const MAX_EVENTS_BEFORE_START: usize = 1 << 20;
+/// The most threads that work. More are not needed, because the sequential part is more than a third of the
 /// work.
-const MOST_THREADS: usize = 3;
+const MAX_THREADS: usize = 3;
 /// The most threads that work if there are no stacks to walk.
-const MOST_THREADS_WITHOUT_WALKS: usize = 2;
+const MAX_THREADS_WITHOUT_WALKS: usize = 2;
 
 /// Reads a recording to its end, on as many threads as are allowed and useful.
 pub(super) fn read(
@@ -35,7 +35,7 @@ pub(super) fn read(
         let mut at_work = 1;
         let mut worker = Worker::new(&reading);
         while let Some(walks) = worker.next() {
-            let most = if walks.has_walks() { MOST_THREADS } else { MOST_THREADS_WITHOUT_WALKS };
+            let most = if walks.has_walks() { MAX_THREADS } else { MAX_THREADS_WITHOUT_WALKS };
             if at_work < threads.min(most) {
                 at_work += 1;
                 // If no other thread can be started, this thread reads everything.
@@ -127,7 +127,7 @@ impl Reading {
                     });
                 }
             }
-            if self.import.before_start.len() > MOST_BEFORE_START {
+            if self.import.before_start.len() > MAX_EVENTS_BEFORE_START {
                 self.import.conversion = Some(self.import.started(&self.reader));
             }
         }

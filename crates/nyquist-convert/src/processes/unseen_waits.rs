@@ -20,12 +20,12 @@ pub(crate) struct UnseenWaits {
 }
 
 /// When a thread's unobserved waits sum to this many nanoseconds, they become a sample of their own.
-const LONGEST_UNSEEN_NS: u64 = 1_000_000_000;
+const MAX_UNSEEN_NS: u64 = 1_000_000_000;
 
 impl UnseenWaits {
     /// Whether they are so long that they become a sample of their own.
     pub(crate) fn are_long(self) -> bool {
-        self.ns >= LONGEST_UNSEEN_NS
+        self.ns >= MAX_UNSEEN_NS
     }
 
     /// Adds a wait of that length.

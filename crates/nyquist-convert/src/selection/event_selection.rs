@@ -47,8 +47,8 @@ impl EventSelection {
             ProcessFilter::FromExec(waiting) if exec && *waiting == pid => self.filter = ProcessFilter::All,
             ProcessFilter::Family(pids) => {
                 // The number is removed, because a later process with it is another one.
-                let is_asked_for = pids.remove(&pid);
-                processes.process(pid, now).in_family |= is_asked_for;
+                let is_requested = pids.remove(&pid);
+                processes.process(pid, now).in_family |= is_requested;
             }
             _ => {}
         }

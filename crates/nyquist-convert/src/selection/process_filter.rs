@@ -1,4 +1,4 @@
-//! The samples that are kept by their process, if a source delivers more than was asked for.
+//! The samples that are kept by their process, if a source delivers more than was requested.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl ProcessFilter {
         match (first.as_str(), rest) {
             (FROM_EXEC, [word]) => pid(word).map_or(Self::All, Self::FromExec),
             (FAMILY, rest) => rest.iter().map(pid).collect::<Result<_, _>>().map_or(Self::All, Self::Family),
-            (NAMED, rest) if rest.len() <= MOST_NAMES => {
+            (NAMED, rest) if rest.len() <= MAX_NAMES => {
                 Self::Named(rest.iter().map(|name| NamePattern::new(name)).collect())
             }
             _ => Self::All,
@@ -50,7 +50,7 @@ impl ProcessFilter {
 }
 
 /// The most patterns that are used, because each sample is compared with all of them.
-const MOST_NAMES: usize = 1000;
+const MAX_NAMES: usize = 1000;
 
 const FROM_EXEC: &str = "from-exec";
 const FAMILY: &str = "family";
@@ -74,7 +74,7 @@ mod tests {
             let words: Vec<String> = odd.iter().map(|word| (*word).to_owned()).collect();
             assert_eq!(ProcessFilter::from_words(&words), ProcessFilter::All);
         }
-        let many = vec!["named".to_owned(); MOST_NAMES + 2];
+        let many = vec!["named".to_owned(); MAX_NAMES + 2];
         assert_eq!(ProcessFilter::from_words(&many), ProcessFilter::All);
     }
 }

@@ -138,7 +138,7 @@ mod tests {
         let later = Finder::new(SearchPaths::default());
         let cache = Arc::new(AnswerCache::new(folder.join("cache")));
         let ahead = Finder::new(SearchPaths::default()).with_cache(cache.clone());
-        let check = |finder, tells: bool, early: usize| {
+        let check = |finder, is_notified: bool, early: usize| {
             let kernel = |_: &Finder| Err(KernelError::Empty);
             let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: NonZeroUsize::MIN });
             let (mut sender, receiver) = AddressSender::new();
@@ -146,7 +146,7 @@ mod tests {
             let (first, second) = addresses.split_at(AT_ONCE);
             for part in [first, &second[..AT_ONCE - 1], &second[AT_ONCE - 1..]] {
                 add_samples(&mut builder, part);
-                if tells {
+                if is_notified {
                     sender.send(builder.profile(), |lib| Some(sources[lib.index()].1.clone()));
                 }
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of a lib's addresses that are looked up for one file. If the profile is correct, the first
 /// succeeds.
-const MOST_REQUESTED: usize = 16;
+const MAX_LOOKED_UP_ADDRESSES: usize = 16;
 
 /// The debug info of a saved profile's libs, opened on demand.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl<'a> LibSymbols<'a> {
         let mut opened = self.opened.borrow_mut();
         let module = opened.entry(lib).or_insert_with(|| self.open(lib));
         let spelling = |module: &ModuleSymbols| {
-            let mut requested = addresses.iter().take(MOST_REQUESTED);
+            let mut requested = addresses.iter().take(MAX_LOOKED_UP_ADDRESSES);
             requested.find_map(|&address| module.named_source(file, RelativeAddress(address)))
         };
         module.as_ref().and_then(spelling)

@@ -1,7 +1,7 @@
 //! Walks copies of stacks of any processes, without asking the processes for more data.
 
 use super::registers::{code_32, unwindable};
-use super::walk::{TrackedMemory, settled};
+use super::walk::{TrackedMemory, resolve_bottom};
 use crate::event::PreUnwound;
 use crate::event::pre_unwound::{KeptCopy, Walked};
 use nyquist_object::Avma;
@@ -31,7 +31,7 @@ impl CopyWalker {
         self.frames.clear();
         let mut push = |frame| self.frames.push(frame);
         let end = self.unwinder.walk(space, &registers, &copy, &mut push);
-        *walked = Walked::To(settled(end, &mut self.frames));
+        *walked = Walked::To(resolve_bottom(end, &mut self.frames));
         *outermost = Avma(copy.outermost.get());
         frames.extend_from_slice(&self.frames);
     }

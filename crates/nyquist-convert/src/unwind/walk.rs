@@ -63,7 +63,7 @@ impl ProcessWalker<'_> {
         } else {
             unwinder.walk(process.address_space(modules, dumps), registers, copy, &mut push)
         };
-        settled(end, frames)
+        resolve_bottom(end, frames)
     }
 
     /// Whether a walk that ended at a frame would get further now, because the missing data was read from the
@@ -110,7 +110,7 @@ impl StackMemory for CopyAndCode<'_> {
 
 /// The meaning of the end of a walk. Corrects the address of the last frame: no call made the function at the
 /// bottom of a coroutine's stack, so its address is not a return address.
-pub(crate) fn settled(end: WalkEnd, frames: &mut [FrameAddress]) -> WalkEnd {
+pub(crate) fn resolve_bottom(end: WalkEnd, frames: &mut [FrameAddress]) -> WalkEnd {
     if end != WalkEnd::Bottom {
         return end;
     }

@@ -87,7 +87,7 @@ fn binaries_and_sources_have_their_own_addresses() {
 }
 
 #[test]
-fn failing_servers() {
+fn failing_servers_give_no_file() {
     refused("404", Answer::Status(404), "no such file");
     refused("500", Answer::Status(500), "status 500");
     refused("406", Answer::Status(406), "larger than");
@@ -97,7 +97,7 @@ fn failing_servers() {
 }
 
 #[test]
-fn lying_servers() {
+fn lying_servers_give_no_file() {
     refused("wrong", Answer::File(b"wrong file".to_vec()), "another file (wrong)");
     refused("empty", Answer::File(Vec::new()), "another file (wrong)");
     refused("huge", Answer::Cut(b"right".to_vec(), 1 << 60), "larger than");
@@ -132,7 +132,7 @@ fn a_silent_server_is_waited_for_once() {
         assert_eq!(fetched.path, None);
         let other = BuildId::from_hex("cd").unwrap();
         let again = downloads.fetch(&RemoteFile::DebugFile(&other), &check);
-        assert!(again.tried[0].1.to_string().contains("not asked again"), "{again:?}");
+        assert!(again.tried[0].1.to_string().contains("not requested again"), "{again:?}");
         assert_eq!(server.requests(), [DEBUG], "one request in all");
         assert!(kept(&folder).is_empty());
     }
@@ -158,7 +158,7 @@ fn the_first_server_that_has_it_gives_it() {
 }
 
 #[test]
-fn after_a_lying_server_others_are_asked() {
+fn after_a_lying_server_others_are_queried() {
     let folder = TestFolder::new("lies");
     let lying = Server::with(DEBUG, Answer::File(b"wrong".to_vec()));
     let slow = Server::with(DEBUG, Answer::SecondTime(b"right".to_vec()));
@@ -176,7 +176,7 @@ fn a_connection_that_breaks_is_tried_again() {
 }
 
 #[test]
-fn a_missing_file_is_not_asked_for_again_soon() {
+fn a_missing_file_is_not_requested_again_soon() {
     let folder = TestFolder::new("miss");
     let server = Server::new();
     assert_eq!(fetch(&folder, &[&server]).path, None);
@@ -270,7 +270,7 @@ fn a_server_absent_or_without_tls_is_unreachable() {
 }
 
 #[test]
-fn with_an_unwritable_cache_no_server_is_asked() {
+fn with_an_unwritable_cache_no_server_is_queried() {
     let folder = TestFolder::new("read-only");
     fs::write(folder.0.join("file"), "").unwrap();
     let server = Server::with(DEBUG, Answer::File(b"right".to_vec()));

@@ -225,14 +225,14 @@ fn a_pointer_leads_to_the_file_or_says_why_not() {
             assert_eq!(fetched.path, expected, "{text}");
             assert!(fetched.tried.last().unwrap().1.to_string().contains(reason), "{text}: {fetched:?}");
         }
-        let asked = [PDB, PACKED, POINTER].map(|path| format!("/{path}"));
-        assert_eq!(server.requests(), asked);
+        let requested = [PDB, PACKED, POINTER].map(|path| format!("/{path}"));
+        assert_eq!(server.requests(), requested);
         assert!(!cache.exists() || fs::read_dir(&cache).unwrap().next().is_none());
     }
 }
 
 #[test]
-fn a_name_leading_elsewhere_is_asked_of_nobody() {
+fn a_name_leading_elsewhere_is_not_requested() {
     let folder = TestFolder::new("names");
     write(&folder.0.join("secret"), "right");
     let config = StoreConfig {

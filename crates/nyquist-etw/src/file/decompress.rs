@@ -97,9 +97,9 @@ struct XpressInput<'a> {
 impl XpressInput<'_> {
     /// The length of a match, whose three bits in the pair are these.
     fn length(&mut self, bits: u16) -> Option<usize> {
-        const SHORTEST: usize = 3;
+        const MIN_MATCH_LEN: usize = 3;
         if bits < 7 {
-            return Some(usize::from(bits) + SHORTEST);
+            return Some(usize::from(bits) + MIN_MATCH_LEN);
         }
         let half = match self.half.take() {
             Some(byte) => byte >> 4,
@@ -110,17 +110,17 @@ impl XpressInput<'_> {
             }
         };
         if half < 15 {
-            return Some(usize::from(half) + 7 + SHORTEST);
+            return Some(usize::from(half) + 7 + MIN_MATCH_LEN);
         }
         let byte = self.bytes.u8()?;
         if byte < 255 {
-            return Some(usize::from(byte) + 15 + 7 + SHORTEST);
+            return Some(usize::from(byte) + 15 + 7 + MIN_MATCH_LEN);
         }
         let len = match self.bytes.u16()? {
             0 => usize::try_from(self.bytes.u32()?).ok()?,
             len => usize::from(len),
         };
-        (len >= 15 + 7).then_some(len.saturating_add(SHORTEST))
+        (len >= 15 + 7).then_some(len.saturating_add(MIN_MATCH_LEN))
     }
 }
 

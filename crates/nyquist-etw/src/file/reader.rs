@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{Read, Seek, SeekFrom};
 
 /// The largest buffer of a session (the documentation of `EVENT_TRACE_PROPERTIES::BufferSize`: 16 MiB).
-const LARGEST_BUFFER: usize = 16 << 20;
+const MAX_BUFFER_BYTES: usize = 16 << 20;
 /// The most memory for the current buffers of all CPUs.
-const MOST_MEMORY: usize = 1 << 30;
+const MAX_MEMORY: usize = 1 << 30;
 
 /// Reads the events of a file by their times. One buffer of each CPU is in memory.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<R: Read + Seek> FileReader<R> {
         let first =
             read_header(&mut file, 0)?.filter(BufferHeader::is_of_header).ok_or(FileError::NoHeader)?;
         let mut bytes = Vec::new();
-        let used = u64::from(first.used.min(first.size)).min(LARGEST_BUFFER as u64);
+        let used = u64::from(first.used.min(first.size)).min(MAX_BUFFER_BYTES as u64);
         (&mut file).take(used.saturating_sub(BufferHeader::SIZE as u64)).read_to_end(&mut bytes)?;
         let event = header::event(&bytes, 0).and_then(|found| found.event).ok_or(FileError::NoHeader)?;
         let Ok(Some(KernelEvent::Header(header))) = kernel::decode(&event) else {
@@ -55,9 +55,9 @@ impl<R: Read + Seek> FileReader<R> {
         if let Some(other @ Compression::Other(_)) = compression {
             return Err(FileError::Compressed(other));
         }
-        let most = (header.buffer_size as usize).clamp(4096, LARGEST_BUFFER);
+        let most = (header.buffer_size as usize).clamp(4096, MAX_BUFFER_BYTES);
         let (streams, is_cut) = find_buffers(&mut file, len)?;
-        if streams.len().saturating_mul(most) > MOST_MEMORY {
+        if streams.len().saturating_mul(most) > MAX_MEMORY {
             return Err(FileError::TooManyStreams { streams: streams.len(), buffer: most });
         }
         Ok(Self {

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_each_version_are_told_apart() {
+    fn events_of_each_version_are_distinguished() {
         let stack = Event::Stack { pid: 7, tid: b"9" };
         let frame = |column| Event::Frame { key: 1, file: 2, name: 3, line: 4, column };
         let of = |bytes, version| MojoEvents::new(bytes, version).collect::<Vec<_>>();

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn wall_time_and_memory_can_be_asked_for() {
+    fn wall_time_and_memory_can_be_requested() {
         let wall = read_value(FULL.as_bytes(), Some("wall")).unwrap().profile;
         assert_eq!(stacks_of(&wall), [" 3", "<module>;GC 1", "<module>;work 2"]);
         assert_eq!(&*wall.meta().measure.name, "wall time");

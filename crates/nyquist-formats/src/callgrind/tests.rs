@@ -93,7 +93,7 @@ fn an_event_is_chosen_by_its_name() {
 }
 
 #[test]
-fn threads_are_told_apart() {
+fn threads_are_distinguished() {
     let part = |thread: u32, cost: u32| {
         format!("part: 1\nthread: {thread}\nevents: Ir\nfl=a.c\nfn=main\n1 {cost}\n\n")
     };

@@ -60,11 +60,11 @@ fn events(profile: &Profile) -> Vec<String> {
 
 /// A name as one word.
 fn word(name: &str) -> String {
-    harmless(name).split_whitespace().collect::<Vec<_>>().join("_")
+    sanitize(name).split_whitespace().collect::<Vec<_>>().join("_")
 }
 
 /// A name on one line. It is never empty.
-fn harmless(name: &str) -> String {
+fn sanitize(name: &str) -> String {
     let name: String = name.trim().chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
     if name.is_empty() { UNKNOWN.into() } else { hidden::escape(&name).into_owned() }
 }
@@ -253,7 +253,7 @@ struct CallgrindWriter<'a, W> {
 
 impl<W: Write> CallgrindWriter<'_, W> {
     fn header(&mut self, events: &[String]) -> io::Result<()> {
-        let product = harmless(&self.profile.meta().product);
+        let product = sanitize(&self.profile.meta().product);
         writeln!(self.out, "# callgrind format\nversion: 1\ncreator: nyquist\ncmd: {product}\n")?;
         writeln!(self.out, "positions: line\nevents: {}", events.join(" "))?;
         writeln!(self.out, "summary: {}", costs(self.table.total, self.events))
@@ -306,13 +306,13 @@ impl<W: Write> CallgrindWriter<'_, W> {
         // Each name has a number, because a name that begins with a parenthesis would be read as a number.
         // One number is enough for all functions without an object.
         let object = lib.map_or(0, |lib| lib.index() + 1);
-        writeln!(self.out, "{called}ob=({object}) {}", harmless(path))?;
+        writeln!(self.out, "{called}ob=({object}) {}", sanitize(path))?;
         self.file(if called.is_empty() { "fl" } else { "cfi" }, self.own_file(function))?;
         let number = match function {
             CallgrindFunction::Process(process) => process,
             CallgrindFunction::Func(func) => self.profile.processes().len() + func.index(),
         };
-        writeln!(self.out, "{called}fn=({number}) {}", harmless(&name))
+        writeln!(self.out, "{called}fn=({number}) {}", sanitize(&name))
     }
 
     fn file(&mut self, key: &str, source: Option<SourceId>) -> io::Result<()> {
@@ -322,6 +322,6 @@ impl<W: Write> CallgrindWriter<'_, W> {
         }
         self.files.insert(source, next);
         let path = source.map(|source| source_path(self.profile, source, self.paths));
-        writeln!(self.out, "{key}=({next}) {}", harmless(path.as_deref().unwrap_or(UNKNOWN)))
+        writeln!(self.out, "{key}=({next}) {}", sanitize(path.as_deref().unwrap_or(UNKNOWN)))
     }
 }

@@ -7,7 +7,7 @@ use crate::{austin, folded, heaptrack, legacy, mac_sample, perf_script, stack_co
 const LINES: usize = 100;
 
 /// The minimum length of a truncated line that is treated as a stack without its count.
-const LONG: usize = 64 * 1024;
+const MIN_TRUNCATED_STACK_LEN: usize = 64 * 1024;
 
 /// The format of a text, of which only the beginning may be available.
 pub(super) fn by_lines(text: &str) -> Option<Format> {
@@ -55,7 +55,9 @@ fn is_folded(lines: &[&str]) -> bool {
     match lines {
         [] => false,
         [line] => {
-            is_text(line) && (folded::split_count(line).is_some() || line.len() >= LONG && line.contains(';'))
+            is_text(line)
+                && (folded::split_count(line).is_some()
+                    || line.len() >= MIN_TRUNCATED_STACK_LEN && line.contains(';'))
         }
         [first, ..] => {
             let stacks = lines.iter().filter(|line| folded::split_count(line).is_some()).count();

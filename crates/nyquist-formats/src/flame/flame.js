@@ -5,7 +5,7 @@
   // How much larger the title's characters are, and what the buttons beside it take.
   const TITLE = 17 / 12, SEARCH = 70, RESET = 90;
   // The least that is shown of a type with its trait. No tag may stand in this script: in a page it is parsed as one.
-  const LEAST_OF_TYPE = 12;
+  const MIN_TYPE_WIDTH = 12;
   const NS = 'http://www.w3.org/2000/svg';
 
   function start(svg) {
@@ -94,7 +94,7 @@
       if (index < 0) return fitText(name, count);
       const before = name.slice(index > 0 ? all[index - 1] + separator.length : 0, all[index]);
       const rest = name.slice(all[index]), left = count - rest.length;
-      return (before.startsWith('<') && left >= LEAST_OF_TYPE ? fitText(before, left) : '\u2026') + rest;
+      return (before.startsWith('<') && left >= MIN_TYPE_WIDTH ? fitText(before, left) : '\u2026') + rest;
     }
 
     function layout() {

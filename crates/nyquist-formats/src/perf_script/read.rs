@@ -378,7 +378,7 @@ mod tests {
     use std::fmt::Write as _;
 
     #[test]
-    fn events_are_told_apart() {
+    fn events_are_distinguished() {
         let check = |name: &str, expected| assert_eq!(describe_event(name), expected, "{name}");
         check("cpu-clock:u", ("cpu-clock", EventMeaning::Clock));
         check("cycles:ppp", ("cycles", EventMeaning::Cycles));

@@ -252,7 +252,7 @@ fn slices_are_samples_where_there_are_no_others() {
 }
 
 #[test]
-fn the_value_that_is_asked_for_is_read() {
+fn the_requested_value_is_read() {
     let mut packets = of_the_system();
     packets.extend(of_a_program());
     let thread = message::Thread { pid: 5, tid: 7, reference_us: 100, ..message::Thread::default() };

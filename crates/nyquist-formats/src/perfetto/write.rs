@@ -28,7 +28,7 @@ const NEEDS_STATE: u32 = 2;
 const MADE_UP: i32 = 1 << 30;
 
 /// The most written samples for each sample, on average.
-const MOST_SAMPLES: u64 = 8;
+const MAX_WRITTEN_PER_SAMPLE: u64 = 8;
 
 /// Writes the profile: each sample on the CPU is a `PerfSample` with an interned stack, and each marker a
 /// slice or an instant of a track of its thread. In a profile with only waiting, these samples are written.
@@ -80,7 +80,7 @@ fn intervals_of_a_sample(profile: &Profile) -> u64 {
     let (count, weight) = samples.fold((0_u64, 0_u64), |(count, weight), sample| {
         (count + 1, weight.saturating_add(sample.weight.into()))
     });
-    weight.div_ceil(count.saturating_mul(MOST_SAMPLES).max(1)).max(1)
+    weight.div_ceil(count.saturating_mul(MAX_WRITTEN_PER_SAMPLE).max(1)).max(1)
 }
 
 impl<'a, Out: Write> PerfettoWriter<'a, Out> {

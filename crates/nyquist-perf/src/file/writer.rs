@@ -112,9 +112,9 @@ impl<W: Write + Seek> FileWriter<W> {
 
     /// Writes the CPU on which each event counts: `ID_INDEX`, with as many entries per record as fit.
     fn write_cpus(&mut self) -> io::Result<()> {
-        const MOST: usize = 2000;
+        const MAX_ENTRIES: usize = 2000;
         let ids: Vec<_> = self.events.iter().flat_map(|event| event.ids.iter().copied()).collect();
-        for ids in ids.chunks(MOST) {
+        for ids in ids.chunks(MAX_ENTRIES) {
             let mut body = (ids.len() as u64).to_le_bytes().to_vec();
             for (place, (id, cpu)) in ids.iter().enumerate() {
                 let cpu = cpu.map_or(u64::MAX, u64::from);

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 /// The maximum size of a frame header in bytes.
-const LONGEST_FRAME_HEADER: usize = 18;
+const MAX_FRAME_HEADER_LEN: usize = 18;
 
 /// Decompresses the contents of records, as far as they are complete.
 ///
@@ -109,7 +109,7 @@ fn frame_header(bytes: &[u8]) -> Result<Option<(usize, u64)>, String> {
         flag => 1 << flag,
     };
     let len = 5 + usize::from(!single_segment) + content_size_len;
-    debug_assert!(len <= LONGEST_FRAME_HEADER);
+    debug_assert!(len <= MAX_FRAME_HEADER_LEN);
     let Some(rest) = bytes.get(5..len) else { return Ok(None) };
     let window = if single_segment {
         let mut size = [0; 8];

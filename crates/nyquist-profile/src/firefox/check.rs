@@ -88,7 +88,7 @@ impl Checker {
         self.rule(
             meta["symbolicated"] != false || can_ask || meta["symbolicationNotSupported"] == true,
             "meta.symbolicationNotSupported",
-            "is not set, but there is no lib that symbols could be asked for",
+            "is not set, but there is no lib that symbols could be requested for",
         );
     }
 

@@ -97,7 +97,7 @@ fn markers_have_their_kinds_and_fields() {
 }
 
 #[test]
-fn addresses_scripts_and_labels_are_told_apart() {
+fn scripts_addresses_and_labels_are_distinct() {
     let profile = read(&document()).unwrap();
     let main = &profile.threads()[0];
     let frames: Vec<_> = profile.stack_frames(main.samples.first().unwrap().stack.unwrap()).collect();

@@ -155,7 +155,7 @@ fn the_idle_category_is_none_when_read() {
 }
 
 #[test]
-fn threads_of_one_name_are_told_apart_by_id() {
+fn threads_of_one_name_are_distinguished_by_id() {
     let mut builder = ProfileBuilder::new(Meta::default());
     let process = builder.add_process(Process { pid: "7".into(), ..Process::default() });
     builder.add_thread(Thread { is_main: true, ..Thread::new(process, "7", "worker") });

@@ -3,10 +3,10 @@
 /// The size of a buffer in kilobytes, and the fewest and the most of them for each CPU. At the highest rate, a CPU
 /// with deep stacks fills some 10 MB a second, and a flush comes every second.
 pub(crate) const BUFFER_KB: u32 = 256;
-const FEWEST: u64 = 16;
-const MOST: u64 = 64;
+const MIN_BUFFERS: u64 = 16;
+const MAX_BUFFERS: u64 = 64;
 /// The fewest that a session can have for each CPU (documentation of `EVENT_TRACE_PROPERTIES::MinimumBuffers`).
-const LEAST: u64 = 2;
+const MIN_BUFFERS_PER_CPU: u64 = 2;
 /// Buffers are memory that is never paged out. They may take one of this many parts of the machine's memory: at the
 /// beginning, and in a burst.
 const PART_AT_ONCE: u64 = 64;
@@ -17,10 +17,10 @@ pub(crate) fn counts(cpus: usize, memory_bytes: u64) -> (u32, u32) {
     let cpus = (cpus as u64).max(1);
     let count = |wanted: u64, part: u64| {
         let allowed = memory_bytes / part / (u64::from(BUFFER_KB) << 10);
-        let count = cpus.saturating_mul(wanted).min(allowed).max(cpus.saturating_mul(LEAST));
+        let count = cpus.saturating_mul(wanted).min(allowed).max(cpus.saturating_mul(MIN_BUFFERS_PER_CPU));
         u32::try_from(count).unwrap_or(u32::MAX)
     };
-    (count(FEWEST, PART_AT_ONCE), count(MOST, PART_IN_ALL))
+    (count(MIN_BUFFERS, PART_AT_ONCE), count(MAX_BUFFERS, PART_IN_ALL))
 }
 
 #[cfg(test)]

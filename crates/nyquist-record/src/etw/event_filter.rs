@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
 
 /// The most processes and threads that are remembered.
-const MOST_PROCESSES: usize = 1 << 16;
-const MOST_THREADS: usize = 1 << 20;
+const MAX_PROCESSES: usize = 1 << 16;
+const MAX_THREADS: usize = 1 << 20;
 
 /// Decides which events are kept.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl ProcessFamily {
     /// Whether a thread is of the family. Remembers its number.
     fn has(&mut self, (pid, tid): (Pid, Tid)) -> bool {
         let is_member = self.processes.contains(&pid);
-        if is_member && self.threads.len() < MOST_THREADS {
+        if is_member && self.threads.len() < MAX_THREADS {
             self.threads.insert(tid);
         } else if !is_member {
             // The number may have been that of an ended thread of the family.
@@ -99,7 +99,7 @@ impl ProcessFamily {
     fn adopt(&mut self, thread: (Pid, Tid), parent: Pid, is_new: bool) -> bool {
         let (pid, _) = thread;
         if pid != parent && self.processes.contains(&parent) {
-            if self.processes.len() < MOST_PROCESSES {
+            if self.processes.len() < MAX_PROCESSES {
                 self.processes.insert(pid);
             }
         } else if pid != parent && is_new {

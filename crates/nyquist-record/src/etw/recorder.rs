@@ -22,14 +22,14 @@ use crate::end_reason::EndReason;
 use crate::recording_thread::RecordingThread;
 
 /// How often the recorder looks whether the recording ends.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How often it asks for losses, in nanoseconds.
 const BETWEEN_LOSSES_NS: u64 = 1_000_000_000;
 /// How much later than others the buffer of a CPU can be delivered. The kernel delivers buffers that are not
 /// full once a second. Within a buffer, events are in the order of their times.
-const LATEST_NS: u64 = 2_000_000_000;
+const MAX_DELIVERY_DELAY_NS: u64 = 2_000_000_000;
 /// How long the recorder waits for the events of a session that has stopped.
-const LONGEST_DELIVERY_NS: u64 = 10_000_000_000;
+const MAX_DELIVERY_WAIT_NS: u64 = 10_000_000_000;
 
 /// Converts the kernel's events to those of the event model.
 pub(crate) trait EventDecoder: Send + 'static {
@@ -148,8 +148,8 @@ struct EtwRecorder<S, M, D> {
 /// Whether more events can come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DeliveryState {
-    Part,
-    All,
+    Pending,
+    Complete,
 }
 
 impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
@@ -185,23 +185,23 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
     /// Records until the recording ends.
     fn run(mut self, delivering: JoinHandle<Result<(), EtwRefusal>>) -> SessionResult {
         let (reason, was_cut) = loop {
-            if self.take_events() == DeliveryState::All {
+            if self.take_events() == DeliveryState::Complete {
                 break (EndReason::Stopped, true);
             }
-            if let Some(reason) = self.end() {
+            if let Some(reason) = self.end_reason() {
                 break (reason, false);
             }
-            self.report_losses_from_time_to_time();
+            self.report_losses_if_due();
         };
         self.ended = self.machine.now();
         let losses = self.session.stop();
-        let deadline = self.ended.saturating_add(LONGEST_DELIVERY_NS);
-        let mut delivered = if was_cut { DeliveryState::All } else { DeliveryState::Part };
-        while delivered == DeliveryState::Part && self.machine.now() < deadline {
+        let deadline = self.ended.saturating_add(MAX_DELIVERY_WAIT_NS);
+        let mut delivered = if was_cut { DeliveryState::Complete } else { DeliveryState::Pending };
+        while delivered == DeliveryState::Pending && self.machine.now() < deadline {
             delivered = self.take_events();
         }
         // If the system never ends the delivery, its thread ends with the program.
-        let result = (delivered == DeliveryState::All).then(|| delivering.join());
+        let result = (delivered == DeliveryState::Complete).then(|| delivering.join());
         let failure = result.and_then(Result::ok).and_then(Result::err);
         self.finish(losses);
         let left_running = self.are_descendants_alive();
@@ -210,13 +210,13 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
 
     /// Waits for events for a while, and sends them on.
     fn take_events(&mut self) -> DeliveryState {
-        match self.events.buffers.recv_timeout(LOOK) {
+        match self.events.buffers.recv_timeout(POLL_INTERVAL) {
             Ok(buffer) => {
                 self.decode(&buffer);
-                DeliveryState::Part
+                DeliveryState::Pending
             }
-            Err(RecvTimeoutError::Timeout) => DeliveryState::Part,
-            Err(RecvTimeoutError::Disconnected) => DeliveryState::All,
+            Err(RecvTimeoutError::Timeout) => DeliveryState::Pending,
+            Err(RecvTimeoutError::Disconnected) => DeliveryState::Complete,
         }
     }
 
@@ -234,7 +234,7 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
 
     /// Every event that is older than this has been delivered.
     fn complete_before(&self) -> u64 {
-        let delivered = self.latest.saturating_sub(LATEST_NS);
+        let delivered = self.latest.saturating_sub(MAX_DELIVERY_DELAY_NS);
         delivered.min(self.decoder.complete_before().0).max(self.began)
     }
 
@@ -257,7 +257,7 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
     }
 
     /// Why the recording ends now, if it does.
-    fn end(&mut self) -> Option<EndReason> {
+    fn end_reason(&mut self) -> Option<EndReason> {
         if self.machine.have_named_ended() {
             return Some(EndReason::Exited);
         }
@@ -269,7 +269,7 @@ impl<S: TraceSession, M: EtwSystem, D: EventDecoder> EtwRecorder<S, M, D> {
         (self.machine.now() >= ends).then_some(EndReason::Duration)
     }
 
-    fn report_losses_from_time_to_time(&mut self) {
+    fn report_losses_if_due(&mut self) {
         let now = self.machine.now();
         if now >= self.next_losses {
             self.next_losses = now.saturating_add(BETWEEN_LOSSES_NS);

@@ -21,7 +21,7 @@ pub enum EtwRefusal {
     /// The interval between samples is not allowed.
     #[error("an interval of {} ms between samples is refused: {source}", milliseconds(*.requested_ns))]
     Interval {
-        /// The interval that was asked for, in nanoseconds.
+        /// The requested interval, in nanoseconds.
         requested_ns: u64,
         /// The shortest one that the machine allows, in nanoseconds, if it says so.
         least_ns: Option<u64>,
@@ -39,7 +39,7 @@ pub enum EtwRefusal {
 }
 
 impl EtwRefusal {
-    /// Advice for the user, one line each. `by_suspending` tells whether the processes can be recorded by
+    /// Advice for the user, one line each. `by_suspending`: whether the processes can be recorded by
     /// suspending their threads as well.
     pub fn advice(&self, by_suspending: bool) -> Vec<String> {
         let without = "`--backend suspend` records the program without them".to_owned();

@@ -53,7 +53,7 @@ pub(crate) trait TraceSession: Send + 'static {
     /// Opens the events, which are to be copied to the sink.
     fn events(&mut self, sink: EventSink) -> Result<Self::Delivery, EtwRefusal>;
     /// Lets the kernel sample and walk stacks. Returns the time between two samples in nanoseconds, which may
-    /// be longer than it was asked for.
+    /// be longer than requested.
     fn sample(&mut self, settings: &SessionSettings) -> Result<u64, EtwRefusal>;
     /// What was lost so far.
     fn lost(&mut self) -> SessionLosses;
@@ -72,7 +72,7 @@ pub(crate) trait EventDelivery: Send + 'static {
 pub(crate) trait EtwSystem: Send + 'static {
     /// The current time in nanoseconds, on the clock of all events.
     fn now(&self) -> u64;
-    /// Whether the recording was asked to end.
+    /// Whether the end of the recording was requested.
     fn is_stopped(&self) -> bool;
     /// The named processes and their descendants, of those that run now.
     fn family(&mut self) -> Vec<u32>;
@@ -82,7 +82,7 @@ pub(crate) trait EtwSystem: Send + 'static {
     fn lives(&mut self, pid: u32) -> bool;
 }
 
-/// The time between two samples that is nearest to what was asked for, in nanoseconds, of those that are
+/// The time between two samples that is nearest to the requested one, in nanoseconds, of those that are
 /// allowed.
 pub(crate) fn interval_within(requested_ns: u64, allowed_ns: &RangeInclusive<u64>) -> u64 {
     // A range without an element is none that was understood.

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_of_volumes_are_told_from_others() {
+    fn letters_of_volumes_are_recognized() {
         let found = volume('D', r"\Device\HarddiskVolume4");
         let expected = Volume { device: r"\Device\HarddiskVolume4\".into(), drive: r"D:\".into() };
         assert_eq!(found, Some(expected));

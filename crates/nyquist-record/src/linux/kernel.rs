@@ -12,7 +12,7 @@ use nyquist_object::{Avma, FileOffset};
 /// exact end could only be found by reading the hundred thousand lines of all symbols. Code that may follow
 /// it, such as trampolines and compiled BPF programs, has its names in the same file. Modules are mapped over
 /// it.
-const LARGEST_IMAGE: u64 = 1 << 30;
+const MAX_IMAGE_BYTES: u64 = 1 << 30;
 
 /// The kernel's mappings: its image as `[kernel.kallsyms]`, and its modules by their names in brackets. Empty
 /// if their addresses are hidden.
@@ -43,7 +43,8 @@ fn first_code(symbols: impl BufRead) -> Option<u64> {
 }
 
 fn image(start: u64) -> Mapping {
-    let mapping = kernel_mapping(start, LARGEST_IMAGE.min(u64::MAX - start), "[kernel.kallsyms]".to_owned());
+    let mapping =
+        kernel_mapping(start, MAX_IMAGE_BYTES.min(u64::MAX - start), "[kernel.kallsyms]".to_owned());
     Mapping { identity: noted_build_id("/sys/kernel/notes".as_ref()), ..mapping }
 }
 
@@ -78,7 +79,7 @@ mod tests {
         let symbols =
             "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81000000 T _text\n";
         let image = image(first_code(symbols.as_bytes()).unwrap());
-        assert_eq!((image.start, image.len), (Avma(0xffff_ffff_8100_0000), LARGEST_IMAGE));
+        assert_eq!((image.start, image.len), (Avma(0xffff_ffff_8100_0000), MAX_IMAGE_BYTES));
         assert_eq!((image.pid, image.path.as_str()), (None, "[kernel.kallsyms]"));
     }
 

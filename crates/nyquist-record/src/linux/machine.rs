@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_is_told_from_none() {
+    fn a_filter_is_distinguished_from_none() {
         let check = |status, expected| assert_eq!(is_filtered(status), expected, "{status}");
         check("NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n", true);
         check("Seccomp:\t0\nSeccomp_filters:\t0\n", false);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nyquist_convert::event::Pid;
 
 use super::recorded_event::RecordedEvent;
-use super::ring_limits::{Copies, LARGEST_STACK};
+use super::ring_limits::{Copies, MAX_STACK_COPY};
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct Options {
 
 impl Options {
     /// The largest stack copy that the kernel makes.
-    pub const MOST_STACK_BYTES: u32 = LARGEST_STACK;
+    pub const MAX_STACK_BYTES: u32 = MAX_STACK_COPY;
 
     /// Whether the user requested additional events, so that a recording without them would be useless.
     pub(crate) fn asks_for_events(&self) -> bool {

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_that_gain_privileges_are_told_apart() {
+    fn programs_that_gain_privileges_are_recognized() {
         let file = std::env::temp_dir().join(format!("nyquist-privileges-{}", std::process::id()));
         fs::write(&file, "").unwrap();
         let check = |mode, expected| {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_without_privileges_are_told_apart() {
+    fn mounts_without_privileges_are_recognized() {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         for path in ["/", "/dev", "/dev/pts", "/dev/shm", "/proc", "/run", "/sys", "/tmp"] {
             // The last mount at a path hides the others.

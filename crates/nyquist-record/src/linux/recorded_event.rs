@@ -13,8 +13,8 @@ use super::event_names::{EventSources, RequestedEvent, SampleInterval, parse};
 use super::{limits, namespaces};
 
 /// The most markers of one event, and of all together: some 200 MB of memory, and some 800 MB.
-const MOST_MARKERS: u64 = 1_000_000;
-const MOST_MARKERS_IN_ALL: u64 = 4_000_000;
+const MAX_MARKERS: u64 = 1_000_000;
+const MAX_TOTAL_MARKERS: u64 = 4_000_000;
 
 /// Only the switches of threads that wait, and not of those that could continue to run (then `prev_state` is
 /// a state of `TASK_REPORT`, in Linux's `include/linux/sched.h`).
@@ -169,7 +169,7 @@ impl RecordedEvent {
             None if self.has_address() => Details::Address,
             None => Details::None,
         };
-        let most = MOST_MARKERS.min(MOST_MARKERS_IN_ALL / events.max(1) as u64);
+        let most = MAX_MARKERS.min(MAX_TOTAL_MARKERS / events.max(1) as u64);
         OccurrenceEvent::new(&self.event.name, details, self.fixed_period(), most)
     }
 

@@ -43,9 +43,9 @@ pub(crate) struct RingPlan {
 }
 
 /// The largest ring of a CPU for samples.
-const LARGEST_RING: u64 = 32 << 20;
+const MAX_RING_BYTES: u64 = 32 << 20;
 /// The smallest one if there is no memory limit.
-const SMALLEST_WANTED: u64 = 2 << 20;
+const MIN_WANTED_BYTES: u64 = 2 << 20;
 /// How long a ring can buffer samples of the largest size if there is no memory limit. The reader then has
 /// priority. A larger ring costs time, because the kernel clears each page before anything is recorded: 10 ms
 /// of CPU time for 64 MB, and for 8 MB in a virtual machine that first gets the memory from its host. At 1000
@@ -54,26 +54,26 @@ const HELD_MS: u64 = 120;
 /// How long a ring must buffer samples if its reader gets a CPU at once: it is woken after half of this time.
 const HELD_AT_ONCE_MS: u64 = 50;
 /// The total of all rings for samples if there is no memory limit, for machines with many CPUs.
-const LARGEST_TOTAL: u64 = 1 << 30;
+const MAX_TOTAL_BYTES: u64 = 1 << 30;
 /// A CPU's ring for mappings, names and tasks if there is enough memory.
-const LARGEST_SIDEBAND: u64 = 512 << 10;
+const MAX_SIDEBAND_BYTES: u64 = 512 << 10;
 /// The smallest useful ring for them.
-const SMALLEST_SIDEBAND: u64 = 32 << 10;
+const MIN_SIDEBAND_BYTES: u64 = 32 << 10;
 /// The smallest ring for samples that is tried.
-const SMALLEST_RING: u64 = 32 << 10;
+const MIN_RING_BYTES: u64 = 32 << 10;
 
 /// A CPU's ring for the CPU time of ended threads, in pages: it holds some two hundred ends between two
 /// drains.
 pub(crate) const TOTALS_PAGES: usize = 4;
 
 /// The largest stack copy that the ABI allows: a record is shorter than 64 kB.
-pub(crate) const LARGEST_STACK: u32 = 65_528;
+pub(crate) const MAX_STACK_COPY: u32 = 65_528;
 /// The size of a sample with such a copy. The kernel shortens the copy if the rest needs the room.
-const LARGEST_RECORD: u64 = 64 << 10;
+const MAX_RECORD_BYTES: u64 = 64 << 10;
 /// The size of a stack copy if the rings have less room.
 const SMALLER_STACK: u32 = 32 << 10;
 /// The size of a stack copy if the reader could not keep up with larger ones.
-const SMALLEST_STACK: u32 = 16 << 10;
+const MIN_STACK_COPY: u32 = 16 << 10;
 /// The size of a sample without its stack copy: about 40 words, and 127 of the kernel's call chain.
 const SAMPLE_OVERHEAD: u64 = 1536;
 
@@ -84,13 +84,13 @@ impl RingLimits {
         let cpus = self.cpus.max(1) as u64;
         let totals = (TOTALS_PAGES as u64 + 1) * page;
         let each = self.bytes.map_or(u64::MAX, |bytes| (bytes / cpus).saturating_sub(totals));
-        let largest = self.wanted_ring().min(LARGEST_TOTAL / cpus);
+        let largest = self.wanted_ring().min(MAX_TOTAL_BYTES / cpus);
         let sample_rings = 1 + u64::from(self.has_additional_events);
         // Each ring has a control page besides its records.
-        let room = each.saturating_sub(SMALLEST_SIDEBAND + page) / sample_rings;
-        let sample = power_of_two_within(room.saturating_sub(page), SMALLEST_RING, largest);
+        let room = each.saturating_sub(MIN_SIDEBAND_BYTES + page) / sample_rings;
+        let sample = power_of_two_within(room.saturating_sub(page), MIN_RING_BYTES, largest);
         let rest = each.saturating_sub(sample_rings * (sample + page) + page);
-        let sideband = power_of_two_within(rest, SMALLEST_SIDEBAND, LARGEST_SIDEBAND);
+        let sideband = power_of_two_within(rest, MIN_SIDEBAND_BYTES, MAX_SIDEBAND_BYTES);
         self.with_stack(RingPlan {
             sample_pages: (sample / page).max(1) as usize,
             sideband_pages: (sideband <= rest).then_some((sideband / page).max(1) as usize),
@@ -101,12 +101,12 @@ impl RingLimits {
     /// The size of a CPU's ring for samples if there is no memory limit.
     fn wanted_ring(&self) -> u64 {
         let record = match self.copies {
-            Copies::Fixed(bytes) => u64::from(bytes.min(LARGEST_STACK)) + SAMPLE_OVERHEAD,
-            Copies::Largest => LARGEST_RECORD,
+            Copies::Fixed(bytes) => u64::from(bytes.min(MAX_STACK_COPY)) + SAMPLE_OVERHEAD,
+            Copies::Largest => MAX_RECORD_BYTES,
             Copies::None => SAMPLE_OVERHEAD,
         };
         let held = record * u64::from(self.rate_hz) * self.held_ms() / 1000;
-        held.next_power_of_two().clamp(SMALLEST_WANTED, LARGEST_RING)
+        held.next_power_of_two().clamp(MIN_WANTED_BYTES, MAX_RING_BYTES)
     }
 
     /// How many samples of the largest size a ring holds, as the time in which they arrive. A reader without
@@ -123,7 +123,7 @@ impl RingLimits {
     /// The next smaller plan, for a machine that allows less than it states: rings of half the size, and
     /// finally no separate ring for the sideband. `None` if nothing can be reduced.
     pub(crate) fn smaller(&self, plan: RingPlan) -> Option<RingPlan> {
-        let smallest = SMALLEST_RING as usize / self.page;
+        let smallest = MIN_RING_BYTES as usize / self.page;
         let mut next = plan;
         if plan.sample_pages > smallest.max(1) {
             next.sample_pages /= 2;
@@ -142,16 +142,16 @@ impl RingLimits {
     fn with_stack(&self, plan: RingPlan) -> RingPlan {
         let ring = (plan.sample_pages * self.page) as u64;
         let holds_ms = |bytes: u64| 1000 * ring / (bytes * u64::from(self.rate_hz.max(1)));
-        let wanted = if holds_ms(LARGEST_RECORD) >= self.held_deep_ms() {
-            LARGEST_STACK
+        let wanted = if holds_ms(MAX_RECORD_BYTES) >= self.held_deep_ms() {
+            MAX_STACK_COPY
         } else if holds_ms(u64::from(SMALLER_STACK) + SAMPLE_OVERHEAD) >= 20 {
             SMALLER_STACK
         } else {
-            SMALLEST_STACK
+            MIN_STACK_COPY
         };
         let most = (ring / 8).saturating_sub(SAMPLE_OVERHEAD) as u32 & !7;
         let stack_bytes = match self.copies {
-            Copies::Fixed(bytes) => bytes.min(LARGEST_STACK).next_multiple_of(8),
+            Copies::Fixed(bytes) => bytes.min(MAX_STACK_COPY).next_multiple_of(8),
             Copies::Largest => wanted,
             Copies::None => 0,
         };
@@ -193,7 +193,7 @@ pub(crate) enum AttachMethod {
 const OTHER_DESCRIPTORS: u64 = 512;
 /// The maximum number of events if a clock on each CPU would work as well. For each event, the kernel needs a
 /// kilobyte or more, and some microseconds.
-const MOST_EVENTS_BY_CHOICE: u64 = 100_000;
+const MAX_OPTIONAL_EVENTS: u64 = 100_000;
 
 impl AttachCost {
     /// The number of events. Each thread has these on each CPU: one that samples, with a separate clock if it
@@ -212,7 +212,7 @@ impl AttachCost {
     /// enough descriptors. `None` if neither that nor sampling whole CPUs is possible.
     pub(crate) fn attaching(&self, rights: Rights) -> Option<AttachMethod> {
         let fits = self.descriptors() <= rights.descriptors;
-        if rights.sees_cpus && !(fits && self.events() <= MOST_EVENTS_BY_CHOICE) {
+        if rights.sees_cpus && !(fits && self.events() <= MAX_OPTIONAL_EVENTS) {
             return Some(AttachMethod::Cpus);
         }
         fits.then_some(AttachMethod::Threads)
@@ -276,13 +276,13 @@ mod tests {
         assert_eq!(as_requested.plan().sample_pages * 4096, 4 << 20);
         assert_eq!(plan.sideband_pages, Some(128));
         let copies = |cpus, bytes, rate_hz| limits(cpus, bytes, rate_hz).plan().stack_bytes;
-        assert_eq!(copies(2, None, 1000), LARGEST_STACK);
+        assert_eq!(copies(2, None, 1000), MAX_STACK_COPY);
         assert_eq!(copies(2, None, 10_000), SMALLER_STACK);
         assert_eq!(copies(2, Some(9_445_376), 500), SMALLER_STACK);
-        assert_eq!(copies(2, Some(9_445_376), 250), LARGEST_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 250), MAX_STACK_COPY);
         assert_eq!(limits(2, Some(9_445_376), 1000).plan().sample_pages * 4096, 4 << 20);
         assert_eq!(copies(2, Some(9_445_376), 1000), SMALLER_STACK);
-        assert_eq!(copies(2, Some(9_445_376), 10_000), SMALLEST_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 10_000), MIN_STACK_COPY);
         assert_eq!(copies(256, None, 1000), SMALLER_STACK);
     }
 
@@ -292,16 +292,16 @@ mod tests {
             let limits = RingLimits { reader_at_once: true, ..limits(cpus, bytes, rate_hz) };
             limits.plan().stack_bytes
         };
-        assert_eq!(copies(2, None, 10_000), LARGEST_STACK);
+        assert_eq!(copies(2, None, 10_000), MAX_STACK_COPY);
         assert_eq!(copies(2, None, 20_000), SMALLER_STACK);
-        assert_eq!(copies(32, None, 10_000), LARGEST_STACK);
+        assert_eq!(copies(32, None, 10_000), MAX_STACK_COPY);
         assert_eq!(copies(64, None, 10_000), SMALLER_STACK);
-        assert_eq!(copies(2, Some(9_445_376), 1000), LARGEST_STACK);
-        assert_eq!(copies(2, Some(9_445_376), 10_000), SMALLEST_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 1000), MAX_STACK_COPY);
+        assert_eq!(copies(2, Some(9_445_376), 10_000), MIN_STACK_COPY);
     }
 
     #[test]
-    fn a_copy_has_its_asked_size_within_its_ring() {
+    fn a_copy_has_its_requested_size_within_its_ring() {
         let check = |requested, bytes, expected| {
             let copies = Copies::Fixed(requested);
             let plan = RingLimits { copies, ..limits(2, bytes, 1000) }.plan();
@@ -309,9 +309,9 @@ mod tests {
         };
         check(1024, None, 1024);
         check(1025, None, 1032);
-        check(65_535, None, LARGEST_STACK);
+        check(65_535, None, MAX_STACK_COPY);
         check(65_528, Some(1 << 20), 31_232);
-        check(65_528, Some(9_445_376), LARGEST_STACK);
+        check(65_528, Some(9_445_376), MAX_STACK_COPY);
         let none = RingLimits { copies: Copies::None, ..limits(2, None, 1000) }.plan();
         assert_eq!(none.stack_bytes, 0);
     }

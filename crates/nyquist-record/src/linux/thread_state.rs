@@ -14,7 +14,7 @@ use crate::linux::limits::descriptor_limit;
 use crate::linux::sys::ptrace::read_memory;
 
 /// The longest line of these files: nine numbers of eighteen digits.
-const LONGEST_LINE: usize = 256;
+const MAX_LINE_LEN: usize = 256;
 
 /// The files of a thread, which are read at every check. They are held open while enough descriptors are left
 /// for other uses.
@@ -112,11 +112,13 @@ impl KernelWait {
 /// end; at most `most` bytes are copied.
 pub(crate) fn window(stack: Option<&Range<u64>>, pointer: u64, most: usize) -> (usize, bool) {
     /// Larger memory does not contain just a stack.
-    const LARGEST_STACK: u64 = 64 << 20;
+    const MAX_STACK_BYTES: u64 = 64 << 20;
     /// The size of a copy if the stack is in such memory, or in unknown memory.
     const COPY_OF_UNKNOWN: usize = 32 << 10;
     let (len, most) = match stack {
-        Some(stack) if stack.end - stack.start <= LARGEST_STACK => (stack.end.saturating_sub(pointer), most),
+        Some(stack) if stack.end - stack.start <= MAX_STACK_BYTES => {
+            (stack.end.saturating_sub(pointer), most)
+        }
         _ => (u64::MAX, most.min(COPY_OF_UNKNOWN)),
     };
     let len = usize::try_from(len).unwrap_or(usize::MAX);
@@ -155,7 +157,7 @@ impl ThreadFiles {
 
     /// Reads a file that is held open, or opens it for this reading.
     fn read<T>(&self, held: Option<&File>, name: &str, parse: fn(&str) -> Option<T>) -> Option<T> {
-        let mut line = [0; LONGEST_LINE];
+        let mut line = [0; MAX_LINE_LEN];
         let opened = if held.is_none() { self.file(name) } else { None };
         parse(read(held.or(opened.as_ref())?, &mut line)?)
     }
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_apart() {
+    fn places_are_distinguished() {
         assert_eq!(run_state("running\n"), RunState::Running);
         let fault = KernelWait { call: None, stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
         assert_eq!(run_state("-1 0x7ffd0010 0x55aa\n"), RunState::Waiting(fault));

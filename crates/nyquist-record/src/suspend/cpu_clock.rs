@@ -1,7 +1,7 @@
 //! The CPU time of a thread, from a clock that may advance in large steps.
 
 /// Steps up to this are small beside the time for which a thread that wakes runs.
-const LARGEST_FINE_STEP_NS: u64 = 10_000;
+const MAX_FINE_STEP_NS: u64 = 10_000;
 
 /// The CPU time of a thread since it was first seen. Between two steps of the system's clock it is estimated
 /// from the times at which the thread was seen to run, and never differs by more than a step.
@@ -57,7 +57,7 @@ impl CpuClock {
 
     /// Whether the system's clock advances in steps that hide that a thread has run.
     pub(crate) fn is_coarse(&self) -> bool {
-        self.step_ns > LARGEST_FINE_STEP_NS
+        self.step_ns > MAX_FINE_STEP_NS
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::system::ListedProcess;
 
 /// The most processes that are remembered.
-const MOST_MEMBERS: usize = 1 << 16;
+const MAX_MEMBERS: usize = 1 << 16;
 
 /// The recorded processes and their descendants, by their numbers.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl ProcessFamily {
             let before = new.len();
             for process in listed {
                 let is_new = process.pid != left_out && !self.has(process) && self.is_parent_of(process);
-                if is_new && self.members.len() < MOST_MEMBERS {
+                if is_new && self.members.len() < MAX_MEMBERS {
                     self.members
                         .insert(process.pid, FamilyMember { began: Some(process.began), lives: true });
                     new.push(*process);

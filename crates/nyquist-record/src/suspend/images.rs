@@ -10,8 +10,8 @@ use super::system::LoadedModule;
 
 /// The shortest and the longest time between two looks at the images of a process that runs code outside of
 /// all known images.
-const SHORTEST_PAUSE_NS: u64 = 5_000_000;
-const LONGEST_PAUSE_NS: u64 = 100_000_000;
+const MIN_PAUSE_NS: u64 = 5_000_000;
+const MAX_PAUSE_NS: u64 = 100_000_000;
 
 /// The images of a process.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Images {
         }
         let found_none = changes.len() == known;
         self.pause_ns = if found_none { self.pause_ns * 2 } else { 0 };
-        self.pause_ns = self.pause_ns.clamp(SHORTEST_PAUSE_NS, LONGEST_PAUSE_NS);
+        self.pause_ns = self.pause_ns.clamp(MIN_PAUSE_NS, MAX_PAUSE_NS);
         changes
     }
 

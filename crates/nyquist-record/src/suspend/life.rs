@@ -9,15 +9,15 @@ use super::events::{fork, name, total};
 use super::images::Images;
 use super::process::SampledProcess;
 use super::recorded_thread::RecordedThread;
-use super::sampler::{SHORTEST_LISTING_NS, Sampler};
+use super::sampler::{MIN_LISTING_NS, Sampler};
 use super::system::{ListedProcess, ListedThread, SamplingRefusal, System};
 
 /// The longest time between two listings, in nanoseconds.
-const LONGEST_LISTING_NS: u64 = 100_000_000;
+const MAX_LISTING_NS: u64 = 100_000_000;
 /// Listings may take one of this many parts of the time.
 const PART_OF_LISTINGS: u64 = 20;
 /// The most threads that are recorded.
-const MOST_THREADS: usize = 1 << 16;
+const MAX_THREADS: usize = 1 << 16;
 
 impl<S: System> Sampler<S> {
     /// Lists the machine's processes, and takes note of new and ended ones and of their threads.
@@ -30,7 +30,7 @@ impl<S: System> Sampler<S> {
             }
         }
         let spent = self.system.now().saturating_sub(now);
-        let pause = (spent * PART_OF_LISTINGS).clamp(SHORTEST_LISTING_NS, LONGEST_LISTING_NS);
+        let pause = (spent * PART_OF_LISTINGS).clamp(MIN_LISTING_NS, MAX_LISTING_NS);
         self.next_listing = now + pause;
     }
 
@@ -174,7 +174,7 @@ impl<S: System> Sampler<S> {
 
     /// Adds a thread. Of the main thread, the CPU time is given that it has used in earlier programs.
     fn begin(&mut self, pid: u32, listed: &ListedThread, main: Option<u64>, now: u64) {
-        if self.tasks.all().len() >= MOST_THREADS {
+        if self.tasks.all().len() >= MAX_THREADS {
             return;
         }
         let Some(process) = self.processes.get(&pid) else { return };
@@ -196,7 +196,7 @@ impl<S: System> Sampler<S> {
         self.tasks.add(task);
     }
 
-    /// Notes which threads have got a CPU since the last listing, if the system tells.
+    /// Notes which threads have got a CPU since the last listing, if the system provides that.
     fn note_turns(&mut self, pid: u32, listed: &[ListedThread]) {
         let turns: std::collections::HashMap<u32, &ListedThread> =
             listed.iter().map(|thread| (thread.tid, thread)).collect();

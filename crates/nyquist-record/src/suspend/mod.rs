@@ -40,4 +40,4 @@ pub(crate) use process::LeftOut;
 #[cfg(any(windows, target_os = "macos"))]
 pub(crate) use sampler::{SamplerResult, SamplingPlan};
 #[cfg(any(windows, target_os = "macos"))]
-pub(crate) use sampling::LARGEST_COPY;
+pub(crate) use sampling::MAX_COPY_BYTES;

@@ -37,7 +37,7 @@ pub struct Options {
     pub rate_hz: u32,
     /// How long to record, if it should end before the process does.
     pub duration: Option<Duration>,
-    /// The largest copy of a stack in bytes; `None` for [`Options::MOST_STACK_BYTES`].
+    /// The largest copy of a stack in bytes; `None` for [`Options::MAX_STACK_BYTES`].
     pub stack_bytes: Option<u32>,
     /// How threads are sampled.
     #[cfg(windows)]
@@ -46,7 +46,7 @@ pub struct Options {
 
 impl Options {
     /// The largest copy of a stack in bytes, because its thread is suspended for as long as it takes.
-    pub const MOST_STACK_BYTES: u32 = super::LARGEST_COPY as u32;
+    pub const MAX_STACK_BYTES: u32 = super::MAX_COPY_BYTES as u32;
 }
 
 impl Default for Options {

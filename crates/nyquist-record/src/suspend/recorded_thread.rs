@@ -48,7 +48,7 @@ pub(crate) struct CpuReading {
     /// Its CPU time, as the system counts it.
     pub(crate) counted_ns: u64,
     /// About how long it has run since the last reading, if another clock shows that.
-    pub(crate) about_ran_ns: Option<u64>,
+    pub(crate) estimated_run_ns: Option<u64>,
 }
 
 /// What a thread is doing, as far as known.
@@ -63,7 +63,7 @@ pub(crate) enum Activity {
 /// The CPU time that a suspension costs the suspended thread at most: it enters and leaves the kernel.
 const COST_OF_LOOK_NS: u64 = 30_000;
 /// The longest time between two looks at a waiting thread whose clock is coarse, in nanoseconds.
-const LONGEST_PAUSE_NS: u64 = 32_000_000;
+const MAX_PAUSE_NS: u64 = 32_000_000;
 
 impl<T> RecordedThread<T> {
     /// A thread that is recorded from now on.
@@ -98,14 +98,14 @@ impl<T> RecordedThread<T> {
     /// Whether it may have run since the last look, given what the system's clocks say.
     pub(crate) fn may_have_run(&self, read: CpuReading, now: u64) -> bool {
         let own_cost = if self.is_disturbed { COST_OF_LOOK_NS } else { 0 };
-        let hides_runs = self.clock.is_coarse() && read.about_ran_ns.is_none();
+        let hides_runs = self.clock.is_coarse() && read.estimated_run_ns.is_none();
         let is_overdue = hides_runs && now >= self.next_check;
         self.is_running() || self.moved_ns(read) > own_cost || self.is_due || is_overdue
     }
 
     /// How far its clock has moved since the last look, in nanoseconds. A finer clock is not delayed by steps.
     pub(crate) fn moved_ns(&self, read: CpuReading) -> u64 {
-        read.about_ran_ns.unwrap_or_else(|| self.clock.advance_to(read.counted_ns))
+        read.estimated_run_ns.unwrap_or_else(|| self.clock.advance_to(read.counted_ns))
     }
 
     /// Takes over the system's clock, and time for which it was seen to run. The rest of the time since the
@@ -123,7 +123,7 @@ impl<T> RecordedThread<T> {
     pub(crate) fn note_place(&mut self, is_same: bool, interval_ns: u64, now: u64) {
         self.unchanged_checks = if is_same { self.unchanged_checks.saturating_add(1) } else { 0 };
         let doubled = 1_u64 << self.unchanged_checks.min(16);
-        let pause = interval_ns.saturating_mul(doubled).min(LONGEST_PAUSE_NS.max(interval_ns));
+        let pause = interval_ns.saturating_mul(doubled).min(MAX_PAUSE_NS.max(interval_ns));
         self.next_check = if self.unchanged_checks == 0 { now } else { now + pause };
     }
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn counted(counted_ns: u64) -> CpuReading {
-        CpuReading { counted_ns, about_ran_ns: None }
+        CpuReading { counted_ns, estimated_run_ns: None }
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         let mut task = task(10_000_000);
         task.activity = Activity::Waiting(UserStack::None);
         task.is_due = false;
-        let read = |about| CpuReading { counted_ns: 10_000_000, about_ran_ns: Some(about) };
+        let read = |about| CpuReading { counted_ns: 10_000_000, estimated_run_ns: Some(about) };
         assert!(task.may_have_run(read(1), 0));
         assert!(
             !task.may_have_run(read(0), u64::MAX),

@@ -1,4 +1,4 @@
-//! Recorded processes that the system refuses. They are asked for again, because one that executes another
+//! Recorded processes that the system refuses. They are opened again, because one that executes another
 //! program may be sampled then.
 
 use std::collections::{BTreeMap, HashSet};
@@ -9,8 +9,8 @@ use super::process::LeftOut;
 use super::system::{ListedProcess, SamplingRefusal};
 
 /// The most processes that are remembered.
-const MOST_REFUSED: usize = 1000;
-/// How long after a refusal the process is asked for once more, in nanoseconds. While a program is being
+const MAX_REFUSED_PROCESSES: usize = 1000;
+/// How long after a refusal the process is opened once more, in nanoseconds. While a program is being
 /// executed, the system refuses its process.
 const RETRY_AFTER_NS: u64 = 20_000_000;
 
@@ -42,7 +42,7 @@ impl RefusedProcesses {
         now: u64,
     ) {
         let known = self.living.get(&listed.pid);
-        if known.is_none() && self.living.len() + self.ended.len() >= MOST_REFUSED {
+        if known.is_none() && self.living.len() + self.ended.len() >= MAX_REFUSED_PROCESSES {
             return;
         }
         // Each program gets one more attempt.

@@ -26,7 +26,7 @@ const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
 const BETWEEN_IMAGES_NS: u64 = 100_000_000;
 
 /// The shortest time between two listings of processes and threads, in nanoseconds.
-pub(super) const SHORTEST_LISTING_NS: u64 = 10_000_000;
+pub(super) const MIN_LISTING_NS: u64 = 10_000_000;
 
 /// What to sample, and how.
 #[derive(Debug)]
@@ -167,7 +167,7 @@ impl<S: System> Sampler<S> {
     /// Lists processes and threads when that is due. A thread that seems to have ended shortens the pause, and
     /// not more: one that stays listed and can never be suspended would make each look list the machine.
     fn list_from_time_to_time(&mut self, now: u64) {
-        let is_wanted = self.wants_listing && now >= self.listed_at.saturating_add(SHORTEST_LISTING_NS);
+        let is_wanted = self.wants_listing && now >= self.listed_at.saturating_add(MIN_LISTING_NS);
         if now >= self.next_listing || is_wanted {
             self.list(now);
             self.listed_at = self.system.now();

@@ -8,20 +8,20 @@ use super::sampler::Sampler;
 use super::system::{StoppedRegisters as _, System};
 
 /// The largest copy of a stack in bytes: 128 kB take some 20 µs.
-pub(crate) const LARGEST_COPY: usize = 128 << 10;
+pub(crate) const MAX_COPY_BYTES: usize = 128 << 10;
 /// A thread that has a CPU stops within this time.
-const LONGEST_STOP_NS: u64 = 200_000;
+const MAX_STOP_NS: u64 = 200_000;
 /// How many waiting threads are checked in a turn.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING_THREADS: usize = 64;
 /// How often a thread that waits continuously has a sample.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 /// After how many intervals without a sample of a running thread it is sampled where it is, even in a system
 /// call. Before that, it is likelier to be found elsewhere soon.
 const UNSEEN_INTERVALS: u64 = 4;
 /// The same in nanoseconds, at high rates.
-const LEAST_UNSEEN_NS: u64 = 2_000_000;
+const MIN_UNSEEN_NS: u64 = 2_000_000;
 /// The most addresses in code that makes system calls that are remembered of a process.
-const MOST_CALLS: usize = 4096;
+const MAX_CALLS: usize = 4096;
 
 /// What was read from a suspended thread.
 struct StoppedThread<R> {
@@ -47,7 +47,7 @@ impl<S: System> Sampler<S> {
                 break;
             }
             let is_running = self.tasks.all().get(place).is_some_and(RecordedThread::is_running);
-            if !is_running && waiting_sampled == MOST_WAITING {
+            if !is_running && waiting_sampled == MAX_WAITING_THREADS {
                 skipped.get_or_insert(place);
                 continue;
             }
@@ -67,7 +67,8 @@ impl<S: System> Sampler<S> {
             self.wants_listing = true;
             return;
         };
-        let read = CpuReading { counted_ns: read, about_ran_ns: self.system.about_ran_ns(&task.thread) };
+        let read =
+            CpuReading { counted_ns: read, estimated_run_ns: self.system.estimated_run_ns(&task.thread) };
         task.is_due |= self.system.was_active(&task.thread);
         if task.may_have_run(read, now) {
             return self.suspend(place, read);
@@ -85,7 +86,7 @@ impl<S: System> Sampler<S> {
         let Self { system, tasks, processes, out, plan, .. } = self;
         let Some(task) = tasks.all_mut().get_mut(place) else { return };
         let Some(process) = processes.get(&task.pid) else { return };
-        let most = LARGEST_COPY.min(plan.most_copied);
+        let most = MAX_COPY_BYTES.min(plan.most_copied);
         if !out.takes_sample(most) {
             // It would be suspended for nothing. Its next sample has the time since its last one.
             if task.is_running() {
@@ -115,7 +116,7 @@ impl<S: System> Sampler<S> {
         let now = system.now();
         self.holds.add(now.saturating_sub(before));
         // A thread that has a CPU stops soon. Another one waits for a CPU meanwhile, which is no hold.
-        let charged_ns = at.saturating_sub(before).min(LONGEST_STOP_NS) + now.saturating_sub(at);
+        let charged_ns = at.saturating_sub(before).min(MAX_STOP_NS) + now.saturating_sub(at);
         self.budget.spend(charged_ns, now.saturating_sub(at));
         match stopped {
             Some(stopped) => self.sample(place, read, &stopped),
@@ -199,7 +200,7 @@ impl<S: System> Sampler<S> {
             return *known;
         }
         let is_at_call = self.system.is_at_call(&process.handle, ip);
-        if process.calls.len() < MOST_CALLS {
+        if process.calls.len() < MAX_CALLS {
             process.calls.insert(ip, is_at_call);
         }
         is_at_call
@@ -219,7 +220,7 @@ impl<S: System> Sampler<S> {
 
     /// Makes room for the next stack, so that no memory is allocated while a thread is suspended.
     fn prepare_room(&mut self) {
-        if !self.out.has_room(LARGEST_COPY) {
+        if !self.out.has_room(MAX_COPY_BYTES) {
             self.send();
         }
         self.out.prepare();
@@ -230,7 +231,7 @@ impl<T> RecordedThread<T> {
     /// How much CPU time it may use before it is sampled even in a system call, in nanoseconds.
     fn longest_unseen_ns(&self, interval_ns: u64, shows_runs: bool) -> u64 {
         let uncertain_ns = if shows_runs { 0 } else { 2 * self.clock.step_ns() };
-        LEAST_UNSEEN_NS.max(interval_ns * UNSEEN_INTERVALS) + uncertain_ns
+        MIN_UNSEEN_NS.max(interval_ns * UNSEEN_INTERVALS) + uncertain_ns
     }
 
     /// Accounts for the time until a look that has suspended it. Returns the state to be sampled, or `None` if
@@ -248,7 +249,7 @@ impl<T> RecordedThread<T> {
         // On average, a thread that waited at the last look has run for half of the time since.
         let most = if was_running { interval_ns.saturating_mul(2) } else { interval_ns / 2 };
         let guessed_ns = if ran { passed.min(most) } else { 0 };
-        let about_ns = read.about_ran_ns.map(|ran| ran.min(passed));
+        let about_ns = read.estimated_run_ns.map(|ran| ran.min(passed));
         let used = self.account(read.counted_ns, about_ns.unwrap_or(guessed_ns), now);
         (self.is_due, self.is_disturbed, self.has_run) = (false, true, true);
         // It has run nearly all the time, so it works in the kernel.

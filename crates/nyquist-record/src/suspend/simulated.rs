@@ -31,13 +31,13 @@ pub(super) enum SimActivity {
 
 #[derive(Clone, Debug)]
 pub(super) struct SimThread {
-    pub(super) does: SimActivity,
+    pub(super) activity: SimActivity,
     pub(super) began: u64,
     pub(super) ends: u64,
     pub(super) cpu_ns: u64,
     /// Its CPU time when it was last read, and what the finer clock says of the time between.
     read_ns: u64,
-    about_ran_ns: u64,
+    estimated_run_ns: u64,
     is_suspended: bool,
     /// Whether the system refuses to suspend it, although it lives.
     pub(super) is_protected: bool,
@@ -54,7 +54,7 @@ pub(super) struct SimProcess {
     /// How often it was opened, or refused.
     pub(super) openings: u32,
     /// Whether it ends when one of its threads is suspended next.
-    pub(super) ends_at_look: bool,
+    pub(super) ends_when_suspended: bool,
     /// Whether it states absurd stacks and images.
     pub(super) is_hostile: bool,
     /// When it executes another program. Its threads end and begin as they state.
@@ -85,13 +85,13 @@ pub(super) struct SimSystem(pub(super) Rc<RefCell<SimMachine>>);
 impl SimProcess {
     /// A process that begins and ends at these times, with threads that live as long.
     pub(super) fn new(parent: u32, life: Range<u64>, threads: &[(u32, SimActivity)]) -> Self {
-        let thread = |does| SimThread {
-            does,
+        let thread = |activity| SimThread {
+            activity,
             began: life.start,
             ends: life.end,
             cpu_ns: 0,
             read_ns: 0,
-            about_ran_ns: 0,
+            estimated_run_ns: 0,
             is_suspended: false,
             is_protected: false,
             suspensions: 0,
@@ -100,7 +100,7 @@ impl SimProcess {
             parent,
             begins: life.start,
             ends: Some(life.end),
-            threads: threads.iter().map(|(tid, does)| (*tid, thread(*does))).collect(),
+            threads: threads.iter().map(|(tid, activity)| (*tid, thread(*activity))).collect(),
             ..Self::default()
         }
     }
@@ -131,7 +131,7 @@ impl SimThread {
     }
 
     fn runs(&self, now: u64) -> bool {
-        match self.does {
+        match self.activity {
             SimActivity::Runs => true,
             SimActivity::Waits => false,
             SimActivity::Both { period, runs } => (now - self.began) % period < runs,
@@ -297,15 +297,15 @@ impl System for SimSystem {
         let (step, rate) = (machine.step_ns.max(1), machine.finer_clock.unwrap_or_default());
         machine.thread(*thread).map(|thread| {
             let ran = thread.cpu_ns - std::mem::replace(&mut thread.read_ns, thread.cpu_ns);
-            thread.about_ran_ns = (ran as f64 * rate) as u64;
+            thread.estimated_run_ns = (ran as f64 * rate) as u64;
             thread.cpu_ns / step * step
         })
     }
 
-    fn about_ran_ns(&self, thread: &u32) -> Option<u64> {
+    fn estimated_run_ns(&self, thread: &u32) -> Option<u64> {
         let mut machine = self.0.borrow_mut();
         machine.finer_clock?;
-        machine.thread(*thread).map(|thread| thread.about_ran_ns)
+        machine.thread(*thread).map(|thread| thread.estimated_run_ns)
     }
 
     fn cpu_clock_step_ns(&self) -> u64 {
@@ -323,7 +323,7 @@ impl System for SimSystem {
         if process.threads.get(thread).is_some_and(|thread| thread.is_protected) {
             return false;
         }
-        if process.ends_at_look {
+        if process.ends_when_suspended {
             process.ends = Some(now);
         }
         if let Some(thread) = process.threads.get_mut(thread) {

@@ -23,7 +23,7 @@ pub(crate) struct ListedThread {
     pub(crate) began: u64,
     /// How often it got a CPU, if the system counts that.
     pub(crate) turns: u32,
-    /// Whether it has or awaits a CPU, if the system tells.
+    /// Whether it has or awaits a CPU, if the system provides that.
     pub(crate) is_active: bool,
 }
 
@@ -84,7 +84,7 @@ pub(crate) trait System {
     fn has_new_program(&mut self, _process: &Self::Process) -> Result<bool, SamplingRefusal> {
         Ok(false)
     }
-    /// A number that changes when a process executes another program, if the system tells.
+    /// A number that changes when a process executes another program, if the system provides that.
     fn program_stamp(&mut self, _pid: u32) -> Option<u64> {
         None
     }
@@ -109,13 +109,13 @@ pub(crate) trait System {
     fn thread_name(&mut self, thread: &Self::Thread) -> Option<String>;
     /// The CPU time of a thread in nanoseconds, user and kernel, as the system counts it.
     fn cpu_time_ns(&mut self, thread: &Self::Thread) -> Option<u64>;
-    /// Whether a thread had or awaited a CPU when its CPU time was last read, if the system tells that too.
+    /// Whether a thread had or awaited a CPU when its CPU time was last read, if the system provides that too.
     fn was_active(&self, _thread: &Self::Thread) -> bool {
         false
     }
     /// How long a thread has run, in nanoseconds, between the last two readings of its CPU time. `None` unless a
     /// finer clock shows each run and its rate is about known. The CPU time is the exact sum.
-    fn about_ran_ns(&self, _thread: &Self::Thread) -> Option<u64> {
+    fn estimated_run_ns(&self, _thread: &Self::Thread) -> Option<u64> {
         None
     }
     /// The steps in nanoseconds in which that time advances; 0 if it is exact.

@@ -243,7 +243,7 @@ fn refused_children_are_left_out() {
 
 #[test]
 fn a_process_may_end_while_suspended() {
-    let process = SimProcess { ends_at_look: true, ends: None, ..forever(&[(11, SimActivity::Runs)]) };
+    let process = SimProcess { ends_when_suspended: true, ends: None, ..forever(&[(11, SimActivity::Runs)]) };
     let recorded = record(&machine(0, &[(10, process)]), plan(&[10], 1000));
     assert_eq!(recorded.end.reason, Some(EndReason::Exited));
     assert!(!recorded.end.left_running);
@@ -278,5 +278,5 @@ fn a_hostile_process_costs_no_more_than_others() {
         UserStack::Copied { stack, .. } => stack.len(),
         _ => 0,
     });
-    assert_eq!(longest.max(), Some(super::sampling::LARGEST_COPY));
+    assert_eq!(longest.max(), Some(super::sampling::MAX_COPY_BYTES));
 }

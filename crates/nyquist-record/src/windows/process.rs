@@ -23,7 +23,7 @@ fn without_exe(name: &str) -> Option<&str> {
     ending.eq_ignore_ascii_case("exe").then_some(stem)
 }
 
-/// Whether a process has ended, or never was. One that may not be asked lives.
+/// Whether a process has ended, or never was. One that may not be queried lives.
 pub fn has_ended(pid: u32) -> bool {
     match process::open_to_ask(pid) {
         Ok(process) => process::has_ended(&process),

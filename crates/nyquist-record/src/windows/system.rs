@@ -53,7 +53,7 @@ pub(crate) struct SampledThread {
     handle: OwnedHandle,
     /// Its cycles when its CPU time was last read, and about how long it had run since the reading before.
     cycles: Cell<u64>,
-    about_ran_ns: Cell<u64>,
+    estimated_run_ns: Cell<u64>,
 }
 
 impl WindowsSystem {
@@ -153,7 +153,7 @@ impl System for WindowsSystem {
 
     fn open_thread(&mut self, process: &OwnedHandle, tid: u32) -> Option<SampledThread> {
         let handle = thread::open(tid).ok().filter(|thread| thread::is_of(thread, process))?;
-        Some(SampledThread { handle, cycles: Cell::new(0), about_ran_ns: Cell::new(0) })
+        Some(SampledThread { handle, cycles: Cell::new(0), estimated_run_ns: Cell::new(0) })
     }
 
     fn thread_name(&mut self, thread: &SampledThread) -> Option<String> {
@@ -165,13 +165,13 @@ impl System for WindowsSystem {
             // A thread that has not run yet has no cycles.
             let cycles = thread::cycles(&thread.handle).unwrap_or_default();
             let used = cycles.saturating_sub(thread.cycles.replace(cycles));
-            thread.about_ran_ns.set((used as f64 * 1000.0 / rate) as u64);
+            thread.estimated_run_ns.set((used as f64 * 1000.0 / rate) as u64);
         }
         thread::coarse_cpu_ns(&thread.handle)
     }
 
-    fn about_ran_ns(&self, thread: &SampledThread) -> Option<u64> {
-        self.cycles_per_us.map(|_| thread.about_ran_ns.get())
+    fn estimated_run_ns(&self, thread: &SampledThread) -> Option<u64> {
+        self.cycles_per_us.map(|_| thread.estimated_run_ns.get())
     }
 
     fn cpu_clock_step_ns(&self) -> u64 {
@@ -205,8 +205,8 @@ impl System for WindowsSystem {
     }
 
     fn is_at_call(&mut self, process: &OwnedHandle, instruction_pointer: u64) -> bool {
-        let mut before = [0; LONGEST_CALL];
-        let Some(at) = instruction_pointer.checked_sub(LONGEST_CALL as u64) else { return false };
+        let mut before = [0; MAX_CALL_LEN];
+        let Some(at) = instruction_pointer.checked_sub(MAX_CALL_LEN as u64) else { return false };
         memory::read(process, at, &mut before) == before.len() && ends_with_call(&before)
     }
 }
@@ -226,7 +226,7 @@ impl StoppedRegisters for ThreadRegisters {
 }
 
 /// The longest instruction sequence that makes a system call.
-const LONGEST_CALL: usize = 8;
+const MAX_CALL_LEN: usize = 8;
 
 /// Whether code ends with an instruction that makes a system call: `syscall`, `int 2eh`, or a call through the
 /// shared page by which Wine makes them.
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn calls_are_told_from_other_code() {
+    fn calls_are_distinguished_from_other_code() {
         assert!(
             ends_with_call(b"\xb8\x01\0\0\0\x90\x0f\x05")
                 && ends_with_call(b"\x90\xff\x14\x25\0\x10\xfe\x7f")

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hexadecimal_strings() {
+    fn hexadecimal_strings_are_read_and_written() {
         let check = |json: &str, expected: Option<u64>| {
             assert_eq!(serde_json::from_str::<Hex>(json).ok().map(|hex| hex.0), expected, "{json}");
         };

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_established_socket_tells_its_owner() {
+    fn an_established_socket_has_its_owner() {
         assert_eq!(established_owner(&answer(ESTABLISHED), &requested()), Some(1000));
         assert_eq!(established_owner(&answer(ESTABLISHED + 1), &requested()), None);
     }

@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn the_peers_socket_tells_whose_it_is() {
+    fn the_peers_socket_has_its_owner() {
         let check = |peer: &str, local: &str, expected| {
             let found =
                 listed_owner(TABLE.as_bytes(), peer.parse().unwrap(), local.parse().unwrap()).unwrap();

@@ -100,9 +100,9 @@ fn only_the_front_end_may_read_with_the_token() {
 #[test]
 fn a_preflight_allows_the_headers_it_asks_for() {
     let server = Serving::new();
-    let asked = "Origin: https://profiler.firefox.com\nAccess-Control-Request-Method: POST\n\
+    let request_headers = "Origin: https://profiler.firefox.com\nAccess-Control-Request-Method: POST\n\
                  Access-Control-Request-Headers: user-agent\nAccess-Control-Request-Private-Network: true";
-    let reply = server.ask("OPTIONS", &format!("symbolicate/v5\n{asked}"), "");
+    let reply = server.ask("OPTIONS", &format!("symbolicate/v5\n{request_headers}"), "");
     assert_eq!((reply.status, reply.text()), (204, ""));
     assert_eq!(reply.header("access-control-allow-origin"), Some("https://profiler.firefox.com"));
     assert_eq!(reply.header("access-control-allow-headers"), Some("user-agent"));

@@ -145,7 +145,7 @@ fn instructions_come_with_their_offsets() {
 }
 
 #[test]
-fn instructions_reach_the_functions_end_if_asked() {
+fn instructions_reach_the_end_if_requested() {
     check(
         "asm/v1",
         concat!(

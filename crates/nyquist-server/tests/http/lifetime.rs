@@ -103,12 +103,12 @@ const GATED: &[u8] = br#"{"memoryMap":[["gate",""]],"stacks":[]}"#;
 
 #[test]
 fn a_shutdown_lets_an_answer_under_way_out() {
-    let (symbols, was_asked, open) = FakeSymbols::with_gate();
+    let (symbols, was_requested, open) = FakeSymbols::with_gate();
     let limits = Limits { shutdown_grace: Duration::from_hours(1), ..Limits::default() };
     let mut server = Serving::with(limits, PROFILE.to_vec(), symbols);
     let mut client = server.connect();
     client.send(&request(&server.head("POST", "symbolicate/v5"), GATED));
-    was_asked.recv().unwrap();
+    was_requested.recv().unwrap();
     server.shutdown.shut_down();
     open.send(()).unwrap();
     assert_eq!(client.reply(false).status, 200);
@@ -117,12 +117,12 @@ fn a_shutdown_lets_an_answer_under_way_out() {
 
 #[test]
 fn a_shutdown_does_not_wait_for_ever() {
-    let (symbols, was_asked, open) = FakeSymbols::with_gate();
+    let (symbols, was_requested, open) = FakeSymbols::with_gate();
     let limits = Limits { shutdown_grace: Duration::from_millis(1), ..Limits::default() };
     let mut server = Serving::with(limits, PROFILE.to_vec(), symbols);
     let mut client = server.connect();
     client.send(&request(&server.head("POST", "symbolicate/v5"), GATED));
-    was_asked.recv().unwrap();
+    was_requested.recv().unwrap();
     server.end();
     drop(open);
     client.wait_for_end();

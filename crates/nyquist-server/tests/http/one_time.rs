@@ -75,12 +75,12 @@ fn another_users_connection_does_not_use_it_up() {
 #[test]
 fn of_many_at_once_one_gets_it() {
     let (server, path, _) = serving_for(own_user());
-    let asked: Vec<_> = thread::scope(|scope| {
+    let statuses: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| ask(&server, "GET", &path).0)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert_eq!(asked.iter().filter(|status| **status == 302).count(), 1, "{asked:?}");
-    assert_eq!(asked.iter().filter(|status| **status == 410).count(), 15, "{asked:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 302).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 410).count(), 15, "{statuses:?}");
 }
 
 /// A socket whose other end is closed no longer has an owner.

@@ -96,14 +96,14 @@ pub(crate) struct FakeSymbols {
 impl FakeSymbols {
     /// A source with a gate. The receiver gets a message on a call, and the sender releases it.
     pub(crate) fn with_gate() -> (Self, Receiver<()>, Sender<()>) {
-        let (asked, was_asked) = channel();
+        let (requests, was_requested) = channel();
         let (open, opened) = channel();
-        (Self { gate: Some((asked, Mutex::new(opened))) }, was_asked, open)
+        (Self { gate: Some((requests, Mutex::new(opened))) }, was_requested, open)
     }
 
     fn pass_gate(&self) {
-        let (asked, opened) = self.gate.as_ref().expect("a source with a gate");
-        asked.send(()).unwrap();
+        let (requests, opened) = self.gate.as_ref().expect("a source with a gate");
+        requests.send(()).unwrap();
         let _ = opened.lock().unwrap().recv();
     }
 }
@@ -114,7 +114,7 @@ impl SymbolSource for FakeSymbols {
         match &*lib.debug_name {
             "prog" if lib.breakpad_id == ID => Some(addresses.iter().map(|address| info(*address)).collect()),
             "short" => Some(Vec::new()),
-            "panic" => panic!("a panic that a test asked for"),
+            "panic" => panic!("a panic that a test requested"),
             "gate" => {
                 self.pass_gate();
                 None

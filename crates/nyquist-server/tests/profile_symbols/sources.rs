@@ -154,8 +154,8 @@ fn a_file_is_served_only_as_the_profile_spells() {
     fs::write(folder.join("a.c"), "int a;\n").unwrap();
     let (plain, dotted) = (path(&folder, "a.c"), path(&folder, "sub/../a.c"));
     assert_eq!(source(&profile(&[&dotted]), "prog", &dotted).unwrap(), "int a;\n");
-    for (named, asked) in [(&plain, &dotted), (&dotted, &plain)] {
-        assert!(source(&profile(&[named]), "prog", asked).is_err(), "{asked}");
+    for (named, requested) in [(&plain, &dotted), (&dotted, &plain)] {
+        assert!(source(&profile(&[named]), "prog", requested).is_err(), "{requested}");
     }
 }
 
@@ -258,11 +258,11 @@ fn either_name_of_a_file_is_that_of_the_profile() {
     let home = folder("both-names");
     let (path, special) = in_crate(&home, REGISTRIES[0]);
     let files = || SourceFiles::default().allowing(home.as_path()).with_rust(None, Some(home.clone()));
-    for (named, asked) in [(&path, &special), (&special, &path), (&special, &special)] {
+    for (named, requested) in [(&path, &special), (&special, &path), (&special, &special)] {
         assert_eq!(
-            ask(&profile(&[named]), "prog", asked, files()).unwrap(),
+            ask(&profile(&[named]), "prog", requested, files()).unwrap(),
             "fn a() {}\n",
-            "{named} {asked}"
+            "{named} {requested}"
         );
     }
 }

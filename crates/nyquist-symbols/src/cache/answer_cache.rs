@@ -17,7 +17,7 @@ use std::time::SystemTime;
 const DEFAULT_QUOTA: u64 = 256 << 20;
 
 /// The largest part of a cache that the data of one file besides its answers may take, as a divisor.
-const LARGEST_PART: u64 = 4;
+const MAX_PART_DIVISOR: u64 = 4;
 
 /// A folder of answers, shared by all processes of a user.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl AnswerCache {
 
     /// Whether this many bytes are a small part of the cache.
     pub(super) fn has_room_for(&self, bytes: u64) -> bool {
-        bytes <= self.quota / LARGEST_PART
+        bytes <= self.quota / MAX_PART_DIVISOR
     }
 
     /// Stores a whole file, of several parts, and replaces an earlier one. If this fails, notes that the

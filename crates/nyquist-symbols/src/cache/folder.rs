@@ -30,8 +30,7 @@ pub(super) struct CachedFile {
     pub(super) used: Option<SystemTime>,
 }
 
-/// The files of answers, of the kernel's symbols, of inflated sections and of function tables, in no order. None where there is no
-/// folder.
+/// The cache's files except temporary ones, in no order. Empty if the folder does not exist.
 pub(super) fn entries(folder: &Path) -> io::Result<Vec<CachedFile>> {
     Ok(files(folder)?.into_iter().filter(|entry| !has_extension(&entry.path, "tmp")).collect())
 }

@@ -99,7 +99,7 @@ impl Finder {
         Self { fetch: Some(fetch), ..self }
     }
 
-    /// Whether servers are asked for files that are not found.
+    /// Whether servers are queried for files that are not found.
     pub fn asks_servers(&self) -> bool {
         self.fetch.is_some()
     }

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// The most parts of memory that are read. Kernels list some dozens.
-const MOST_PARTS: u16 = 4096;
+const MAX_PARTS: u16 = 4096;
 
 /// The instructions of the running kernel. Only its code is read, and neither its data nor the code of its
 /// modules.
@@ -177,7 +177,7 @@ fn parts(core: &File) -> io::Result<Vec<CodeRange>> {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let first = word(&header, 32, 8);
-    let (size, count) = (word(&header, 54, 2), word(&header, 56, 2).min(MOST_PARTS.into()));
+    let (size, count) = (word(&header, 54, 2), word(&header, 56, 2).min(MAX_PARTS.into()));
     let mut parts = Vec::new();
     for number in 0..count {
         let mut header = [0; 56];

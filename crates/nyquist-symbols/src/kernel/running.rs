@@ -294,7 +294,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
     }
 
     #[test]
-    fn the_file_is_private_and_tells_no_address() {
+    fn the_file_is_private_and_reveals_no_address() {
         let machine = TestMachine::new("private");
         machine.name(0xffff_ffff_8100_0104);
         let mode = fs::metadata(machine.kept()).unwrap().permissions().mode();

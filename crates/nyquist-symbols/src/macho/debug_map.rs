@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_of_archives_are_told_from_files() {
+    fn members_of_archives_are_distinguished() {
         let check = |path: &str, file: &str, member: Option<&str>| {
             assert_eq!(split(path.as_bytes()), (file.as_bytes(), member.map(str::as_bytes)), "{path}");
         };

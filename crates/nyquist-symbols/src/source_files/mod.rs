@@ -22,7 +22,7 @@ mod special_path;
 use moved::MovedFolder;
 use rust::RustSources;
 use rust_path::RustPath;
-use source_file::{LONGEST, OpenSourceFile, open};
+use source_file::{MAX_SOURCE_BYTES, OpenSourceFile, open};
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ impl SourceFiles {
         moved.chain(below).find_map(|(path, folder)| {
             let (real, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
             (real.starts_with(&folder) && real.is_file())
-                .then(|| open(&real, LONGEST).and_then(OpenSourceFile::text))
+                .then(|| open(&real, MAX_SOURCE_BYTES).and_then(OpenSourceFile::text))
         })
     }
 }
@@ -155,7 +155,7 @@ fn read_named<'a>(path: &Path, named: impl FnOnce() -> Option<&'a str>) -> Resul
         return Err(SourceError::NoFolder);
     }
     // These errors do not depend on whether debug info names the file.
-    let opened = open(path, LONGEST)?;
+    let opened = open(path, MAX_SOURCE_BYTES)?;
     let named = local_path(named().ok_or(SourceError::NotAllowed)?);
     let named = Path::new(&*named);
     if named == path { opened.text() } else { open_absolute(named)?.text() }
@@ -163,7 +163,7 @@ fn read_named<'a>(path: &Path, named: impl FnOnce() -> Option<&'a str>) -> Resul
 
 /// Opens a file that debug info names by its whole path.
 fn open_absolute(path: &Path) -> Result<OpenSourceFile, SourceError> {
-    if path.is_absolute() { open(path, LONGEST) } else { Err(SourceError::NoFolder) }
+    if path.is_absolute() { open(path, MAX_SOURCE_BYTES) } else { Err(SourceError::NoFolder) }
 }
 
 #[cfg(all(test, unix))]
@@ -270,7 +270,7 @@ mod tests {
         let folder = TestFolder::new("unfit");
         fs::write(folder.path("binary"), "a\0b").unwrap();
         fs::write(folder.path("line\nbreak"), "int a;\n").unwrap();
-        File::create(folder.path("long")).unwrap().set_len(LONGEST + 1).unwrap();
+        File::create(folder.path("long")).unwrap().set_len(MAX_SOURCE_BYTES + 1).unwrap();
         let sources = SourceFiles::default().allowing(folder.0.as_path()).allowing("/dev");
         let check = |file: &str, reason: &str| {
             assert_eq!(read(&sources, file, true).unwrap_err(), reason, "{file}");

@@ -3,17 +3,17 @@
 //! The manifest of a rustup toolchain states the commit of its compiler, so the compiler need not be run.
 
 use super::rust_path::RustPath;
-use super::source_file::{LONGEST, SourceError, SourceFile, open};
+use super::source_file::{MAX_SOURCE_BYTES, SourceError, SourceFile, open};
 use super::special_path::is_of_crates_io;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The longest manifest that is read, in bytes. Manifests have 1 MB.
-const LONGEST_MANIFEST: u64 = 16 << 20;
+const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 
 /// The minimum number of digits of a commit in a manifest.
-const SHORTEST_COMMIT: usize = 7;
+const MIN_COMMIT_LEN: usize = 7;
 
 /// The folders of rustup and of cargo.
 #[derive(Clone, Debug, Default)]
@@ -106,7 +106,7 @@ impl RustSources {
 impl Toolchain {
     fn at(folder: PathBuf) -> Option<Self> {
         let manifest =
-            open(&folder.join("lib/rustlib/multirust-channel-manifest.toml"), LONGEST_MANIFEST).ok()?;
+            open(&folder.join("lib/rustlib/multirust-channel-manifest.toml"), MAX_MANIFEST_BYTES).ok()?;
         let commit = commit(&manifest.text().ok()?.text)?.to_owned();
         Some(Self { folder, commit })
     }
@@ -117,7 +117,7 @@ fn commit(manifest: &str) -> Option<&str> {
     let mut lines = manifest.lines().skip_while(|line| line.trim() != "[pkg.rust]").skip(1);
     let version = lines.next()?.strip_prefix("version")?;
     let commit = version.split_once('(')?.1.split(' ').next()?;
-    let is_commit = commit.len() >= SHORTEST_COMMIT && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_commit = commit.len() >= MIN_COMMIT_LEN && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_commit.then_some(commit)
 }
 
@@ -127,7 +127,7 @@ fn read_below(folder: &Path, path: &str) -> Option<SourceFile> {
     if !real.starts_with(&folder) {
         return None;
     }
-    let file = open(&real, LONGEST).ok()?.text().ok()?;
+    let file = open(&real, MAX_SOURCE_BYTES).ok()?.text().ok()?;
     // It is the right version, independent of when it was unpacked.
     Some(SourceFile { modified: None, ..file })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// The longest source file that is read, in bytes. Amalgamated C reaches 10 MB.
-pub(super) const LONGEST: u64 = 32 << 20;
+pub(super) const MAX_SOURCE_BYTES: u64 = 32 << 20;
 
 /// A source file.
 #[derive(Clone, Debug)]

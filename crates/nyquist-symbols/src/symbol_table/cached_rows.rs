@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 const MAGIC: Magic = *b"\x00nyqfun\x01";
 
 /// The minimum number of symbols of a table that is worth a file.
-const LARGE: u64 = 1 << 14;
+const MIN_SYMBOLS: u64 = 1 << 14;
 
 /// The number of rows in all blocks but the last.
 const PER_BLOCK: usize = 128;
@@ -59,7 +59,7 @@ pub(super) struct DamagedBlock;
 /// The most bytes that the file of a table with this many symbols has. `None` if the table is not worth a
 /// file, or has too many for one.
 pub(super) fn largest_file(symbols: u64) -> Option<u64> {
-    (LARGE..=MAX_ROWS).contains(&symbols).then(|| {
+    (MIN_SYMBOLS..=MAX_ROWS).contains(&symbols).then(|| {
         let blocks = symbols.div_ceil(PER_BLOCK as u64);
         (HEADER + 8) as u64 + blocks * (8 + CHECKSUM_LEN) as u64 + symbols * ROW_LEN as u64
     })

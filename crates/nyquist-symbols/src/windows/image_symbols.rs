@@ -68,7 +68,7 @@ fn code(pe: &Pe<SharedSource>) -> Vec<Range<u64>> {
 }
 
 /// The most bytes of unwind information that are read at once: more than the largest images have.
-const MOST_INFORMATION: u32 = 64 << 20;
+const MAX_UNWIND_INFO_BYTES: u32 = 64 << 20;
 
 /// The starts of functions in the table of functions, in order, without parts of other functions.
 fn function_starts(pe: &Pe<SharedSource>) -> Vec<u32> {
@@ -83,7 +83,7 @@ fn function_starts(pe: &Pe<SharedSource>) -> Vec<u32> {
     let infos = words.as_chunks().0.iter().map(|[_, _, info]| *info).filter(|info| info & 1 == 0);
     let first = infos.min().unwrap_or(0);
     let room = pe.file_range(RelativeAddress(first)).map_or(0, |(_, room)| room);
-    let pieces = pe.read_at(RelativeAddress(first), room.min(MOST_INFORMATION)).unwrap_or_default();
+    let pieces = pe.read_at(RelativeAddress(first), room.min(MAX_UNWIND_INFO_BYTES)).unwrap_or_default();
     let flags = |info: u32| match pieces.get(info.checked_sub(first)? as usize) {
         Some(flags) => Some(*flags),
         None => pe.read_at(RelativeAddress(info), 1).ok()?.first().copied(),

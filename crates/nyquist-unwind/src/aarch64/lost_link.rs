@@ -19,10 +19,10 @@ use nyquist_object::{Avma, RelativeAddress};
 const SEARCHED: u64 = 4 << 10;
 
 /// The largest distance between two consecutive frame records.
-const LARGEST_FRAME: u64 = 1 << 20;
+const MAX_FRAME_BYTES: u64 = 1 << 20;
 
 /// The most instructions of a function before its frame is set up.
-const LONGEST_PROLOGUE: u32 = 32;
+const MAX_PROLOGUE_INSTRUCTIONS: u32 = 32;
 
 /// Looks for the caller of an interrupted frame, if only the link register has its return address, and that
 /// register is not known.
@@ -94,7 +94,7 @@ impl FrameRecord {
     ) -> Option<LostCaller<Aarch64>> {
         self.call(mappings, memory)?;
         let distance = self.frame_pointer.checked_sub(self.place)?;
-        if distance == 0 || distance > LARGEST_FRAME || !self.frame_pointer.is_multiple_of(8) {
+        if distance == 0 || distance > MAX_FRAME_BYTES || !self.frame_pointer.is_multiple_of(8) {
             return None;
         }
         let above = Self::read(self.frame_pointer, memory, address_bits)?;
@@ -131,7 +131,7 @@ fn layout(function: u64, mappings: &[CodeMapping]) -> Option<(i64, i64)> {
         return None;
     }
     let (mut size, mut saved) = (0, None);
-    for at in (0..LONGEST_PROLOGUE).map(|number| RelativeAddress(start.0.wrapping_add(4 * number))) {
+    for at in (0..MAX_PROLOGUE_INSTRUCTIONS).map(|number| RelativeAddress(start.0.wrapping_add(4 * number))) {
         let offset = module.offset_in_function(at)?;
         let rule = module.rule(at);
         // The end of a function that is shorter than a prologue.

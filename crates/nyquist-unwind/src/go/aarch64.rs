@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The largest offset in a function at which its frame pointer is stored, which is after the check of the
 /// stack's size.
-const LONGEST_PROLOGUE: usize = 96;
+const MAX_PROLOGUE_LEN: usize = 96;
 
 /// The bytes that the runtime puts between the stack of interrupted code and the frame of the function that
 /// it makes this code call. They contain the link register (`pushCall` in `runtime/signal_arm64.go`).
@@ -57,7 +57,7 @@ fn rule(entry: &GoFunctionEntry<'_>, depth: Option<u32>, is_stored: bool) -> Rul
 
 /// The offset in the function from which on the caller's frame pointer has been stored.
 fn frame_pointer_stored(code: &[u8]) -> Option<u32> {
-    let mut places = (0..LONGEST_PROLOGUE).step_by(4);
+    let mut places = (0..MAX_PROLOGUE_LEN).step_by(4);
     places.find_map(|at| STORES_FRAME_POINTER.contains(&word(code, at)?).then_some(at as u32 + 4))
 }
 

@@ -6,7 +6,7 @@ use crate::x86_64::instructions::{calls, is_signal_return};
 
 /// The largest offset in a function at which its frame pointer is set up, which is after the check of the
 /// stack's size.
-const LONGEST_PROLOGUE: usize = 96;
+const MAX_PROLOGUE_LEN: usize = 96;
 
 /// Where a function sets up its frame pointer. From the first offset on, the caller's frame pointer is
 /// stored, always in the word below the return address. From the second offset on, the register points to
@@ -76,7 +76,7 @@ fn end_at_calls(rows: &mut RuleRows, code: &[u8]) {
 
 /// Finds `push rbp; mov rbp, rsp`, or `mov [rsp + n], rbp; lea rbp, [rsp + n]`.
 fn frame_pointer(code: &[u8]) -> Option<FramePointer> {
-    let places = 0..code.len().min(LONGEST_PROLOGUE);
+    let places = 0..code.len().min(MAX_PROLOGUE_LEN);
     places.into_iter().find_map(|at| {
         let (stored, set) = match code.get(at..)? {
             [0x55, 0x48, 0x89, 0xe5, ..] => (1, 4),

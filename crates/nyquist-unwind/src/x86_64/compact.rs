@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame() {
+    fn a_frame_has_rules_from_push_to_return() {
         // push rbp; mov rbp, rsp; push rbx; push rax; call; add rsp, 8; pop rbx; pop rbp; ret; nop
         let code = [
             0x55, 0x48, 0x89, 0xe5, 0x53, 0x50, 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0x5b, 0x5d, 0xc3, 0x90,

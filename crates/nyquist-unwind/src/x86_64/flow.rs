@@ -156,8 +156,8 @@ impl<'a> CodeFlow<'a> {
     /// The state at the last jump by a table in a part of a function.
     fn table_in(&self, part: Range<usize>) -> Option<FrameState> {
         /// The most jumps that are checked to find one with a frame.
-        const MOST: usize = 8;
-        let mut tables = self.tables.range(part).rev().map(|(_, state)| *state).take(MOST);
+        const MAX_JUMPS: usize = 8;
+        let mut tables = self.tables.range(part).rev().map(|(_, state)| *state).take(MAX_JUMPS);
         let last = tables.next()?;
         if last.is_entered() { tables.find(|state| !state.is_entered()).or(Some(last)) } else { Some(last) }
     }

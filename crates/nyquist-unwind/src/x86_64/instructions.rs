@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn prologues() {
+    fn prologues_give_the_distance_to_the_caller() {
         // push rbp; mov rbp, rsp; push rbx; call
         let frame = [0x55, 0x48, 0x89, 0xe5, 0x53, 0xe8, 0, 0, 0, 0];
         check(&frame, 0, Some((0, None)));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prologue_tells_where_the_frame_pointer_is() {
+    fn a_prologue_shows_where_the_frame_pointer_is() {
         let check =
             |code: &[&[u8]], expected| assert_eq!(frame_pointer_above(&code.concat()), expected, "{code:x?}");
         let (push, moved, call): (&[u8], &[u8], &[u8]) = (&[0x55], &[0x48, 0x89, 0xe5], &[0xe8, 0, 0, 0, 0]);
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn epilogues() {
+    fn epilogues_give_the_distance_to_the_caller() {
         check(&[0xc3], 0, Some((0, None)));
         check(&[0xf3, 0xc3], 0, Some((0, None)));
         check(&[0xc2, 8, 0], 0, Some((0, None)));
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn leaf_functions() {
+    fn leaf_functions_have_a_rule_without_a_frame() {
         // xor esi, esi; add eax, esi; sub edx, 1; jne; mov eax, esi; ret
         let leaf = [0x31, 0xf6, 0x01, 0xf0, 0x83, 0xea, 0x01, 0x75, 0xf9, 0x89, 0xf0, 0xc3];
         check(&leaf, 0, Some((0, None)));
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn stubs() {
+    fn import_stubs_have_a_rule_but_switches_none() {
         check(&[0xff, 0x25, 0, 0x10, 0, 0], 0, Some((0, None))); // jmp [rip + 0x1000]
         check(&[0xff, 0x24, 0xc5, 0, 0x10, 0, 0], 0, None); // jmp [0x1000 + 8 * rax], as switches do
     }

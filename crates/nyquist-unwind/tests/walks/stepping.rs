@@ -290,7 +290,7 @@ fn signal_frames_are_walked_by_instructions() {
 }
 
 #[test]
-fn the_end_of_a_stack_is_told_from_a_failure() {
+fn the_end_of_a_stack_is_no_failure() {
     let check = |instructions: &[u8], ip: u64, stack: &[u64], expected: WalkEnd| {
         let stack = bytes(stack);
         let memory = StackCopy { start: Avma(STACK), bytes: &stack };

@@ -8,10 +8,10 @@ use super::context::QueryContext;
 use std::ops::Range;
 
 /// The most parts of a graph.
-const MOST_PARTS: usize = 4096;
+const MAX_PARTS: usize = 4096;
 
 /// The most counters of one answer.
-const MOST_COUNTERS: usize = 100;
+const MAX_COUNTERS: usize = 100;
 
 #[derive(Debug, Serialize)]
 pub(super) struct CountersAnswer<'a> {
@@ -37,12 +37,12 @@ struct CounterRow<'a> {
 
 /// The counters of all processes, in drawing order. O(values).
 pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<CountersAnswer<'a>, ViewerError> {
-    let parts = context.parameters.at_most("parts", 500, MOST_PARTS)?.max(1);
+    let parts = context.parameters.at_most("parts", 500, MAX_PARTS)?.max(1);
     let (profile, times) = (context.view.profile(), context.view.times());
     let mut counters: Vec<_> = profile.counters().iter().enumerate().collect();
     counters.retain(|(_, counter)| !counter.samples.is_empty());
     counters.sort_by_key(|(index, counter)| (counter.process, counter.display.sort_weight, *index));
-    let rows = counters.into_iter().take(MOST_COUNTERS).map(|(index, counter)| {
+    let rows = counters.into_iter().take(MAX_COUNTERS).map(|(index, counter)| {
         let is_level = counter.display.graph == CounterGraph::Accumulated;
         let values = if is_level { levels(counter, &times, parts) } else { sums(counter, &times, parts) };
         let label = if counter.display.label.is_empty() { &counter.name } else { &counter.display.label };

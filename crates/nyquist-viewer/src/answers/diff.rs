@@ -11,7 +11,7 @@ use crate::function_table::FunctionTable;
 use crate::refusal::bad_request;
 
 /// The maximum number of rows of a response.
-const MOST_ROWS: usize = 2000;
+const MAX_ROWS: usize = 2000;
 
 #[derive(Debug, Serialize)]
 pub(super) struct DiffTable<'a> {
@@ -41,7 +41,7 @@ pub(super) fn table<'a>(context: &QueryContext<'_, 'a>) -> Result<DiffTable<'a>,
         Some("share") => DiffUnit::Share,
         Some(_) => return Err(bad_request("unit takes ns or share")),
     };
-    let limit = context.parameters.at_most("limit", 200, MOST_ROWS)?;
+    let limit = context.parameters.at_most("limit", 200, MAX_ROWS)?;
     let options = DiffOptions { unit, ..DiffOptions::default() };
     let mut diff = nyquist_analysis::diff(&[context.before()?], &[context.view], &options);
     diff.functions.retain(|one| one.self_time.before > 0.0 || one.self_time.after > 0.0);

@@ -13,10 +13,10 @@ use crate::refusal::bad_request;
 use crate::selection::function;
 
 /// The maximum number of rows of a response.
-const MOST_ROWS: usize = 1000;
+const MAX_ROWS: usize = 1000;
 
 /// The maximum number of lines with calls of a function: as many as a menu can hold.
-const MOST_SITES: usize = 50;
+const MAX_CALL_SITES: usize = 50;
 
 #[derive(Debug, Serialize)]
 pub(super) struct FunctionsAnswer<'a> {
@@ -30,7 +30,7 @@ pub(super) struct FunctionsAnswer<'a> {
 
 pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<FunctionsAnswer<'a>, ViewerError> {
     let offset = context.parameters.at_most("offset", 0, usize::MAX)?;
-    let limit = context.parameters.at_most("limit", 200, MOST_ROWS)?;
+    let limit = context.parameters.at_most("limit", 200, MAX_ROWS)?;
     let by_total = match context.parameters.get("sort") {
         None | Some("own") => false,
         Some("total") => true,
@@ -75,13 +75,13 @@ pub(super) fn callers<'a>(context: &QueryContext<'_, 'a>) -> Result<NeighboursAn
     let (own, total) = (peek.function.self_amount.weight, peek.function.total.weight);
     let function = (context.number(&mut functions, func), own, total);
     let mut rows = |neighbours: &[Neighbour<'_>]| -> Vec<_> {
-        let shown = neighbours.iter().take(MOST_ROWS);
+        let shown = neighbours.iter().take(MAX_ROWS);
         shown
             .map(|one| (one.func.map(|func| context.number(&mut functions, func)), one.total.weight))
             .collect()
     };
     let (callers, callees) = (rows(&peek.callers), rows(&peek.callees));
-    let sites = context.view.call_sites(func).into_iter().take(MOST_SITES);
+    let sites = context.view.call_sites(func).into_iter().take(MAX_CALL_SITES);
     let sites = sites
         .map(|site| (context.number(&mut functions, site.caller), site.file, site.line, site.total.weight))
         .collect();

@@ -9,10 +9,10 @@ use crate::function_table::FunctionTable;
 use crate::selection::thread;
 
 /// The maximum width of a picture, in pixels. In a wider one, visible boxes would be left out.
-const WIDEST: usize = 16_384;
+const MAX_WIDTH: usize = 16_384;
 
 /// The maximum number of boxes of a response; those of the outer levels come first.
-const MOST_BOXES: usize = 200_000;
+const MAX_BOXES: usize = 200_000;
 
 #[derive(Debug, Serialize)]
 pub(super) struct FlameGraph<'a, Box> {
@@ -70,7 +70,7 @@ pub(super) fn compared<'a>(
 }
 
 fn options(context: &QueryContext<'_, '_>) -> Result<FlameOptions, ViewerError> {
-    let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1);
+    let width = context.parameters.at_most("width", 1000, MAX_WIDTH)?.max(1);
     let inverted = context.parameters.is_set("inverted");
     Ok(FlameOptions { inverted, min_share: 0.5 / width as f64, ..FlameOptions::default() })
 }
@@ -80,9 +80,9 @@ fn outermost<'g, 'v>(
     graph: &'g nyquist_analysis::FlameGraph<'v>,
 ) -> Vec<(usize, &'g nyquist_analysis::FlameBox<'v>)> {
     let mut boxes: Vec<_> = graph.boxes.iter().enumerate().collect();
-    if boxes.len() > MOST_BOXES {
+    if boxes.len() > MAX_BOXES {
         boxes.sort_by_key(|(_, one)| one.depth);
-        boxes.truncate(MOST_BOXES);
+        boxes.truncate(MAX_BOXES);
     }
     boxes
 }
@@ -98,16 +98,16 @@ pub(super) struct StackChart<'a> {
 }
 
 pub(super) fn stack_chart<'a>(context: &QueryContext<'_, 'a>) -> Result<StackChart<'a>, ViewerError> {
-    let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1);
+    let width = context.parameters.at_most("width", 1000, MAX_WIDTH)?.max(1);
     let thread = thread(context.parameters.required("thread")?, context.view.profile())?;
     let times = context.view.times();
     let min_ns = (times.end - times.start) / width as u64;
     let options = FlameChartOptions { min_ns, ..FlameChartOptions::default() };
     let mut functions = FunctionTable::new();
     let mut found = context.view.flame_chart(thread, &options);
-    if found.len() > MOST_BOXES {
+    if found.len() > MAX_BOXES {
         found.sort_by_key(|one| one.depth);
-        found.truncate(MOST_BOXES);
+        found.truncate(MAX_BOXES);
     }
     let boxes: Vec<_> = found
         .into_iter()

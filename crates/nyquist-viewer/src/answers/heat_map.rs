@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::context::QueryContext;
 
 /// The maximum number of cells of a heat map, because all threads are read for each of them.
-const MOST_CELLS: usize = 50_000;
+const MAX_CELLS: usize = 50_000;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -30,7 +30,7 @@ pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<HeatMap, ViewerEr
     let rows = context.parameters.at_most("rows", 50, 200)?.max(1);
     let times = context.view.times();
     let length = (times.end - times.start).max(1);
-    let seconds = length.div_ceil(SECOND * (MOST_CELLS / rows) as u64).max(1);
+    let seconds = length.div_ceil(SECOND * (MAX_CELLS / rows) as u64).max(1);
     let column_ns = seconds.saturating_mul(SECOND);
     let row_ns = (column_ns / rows as u64).max(1);
     let columns = length.div_ceil(column_ns) as usize;

@@ -9,11 +9,11 @@ use super::context::QueryContext;
 use super::markers::{MarkerMatch, fields, matching_markers};
 
 /// The maximum width of a chart, in pixels.
-const WIDEST: usize = 16_384;
+const MAX_WIDTH: usize = 16_384;
 
 /// The maximum number of rows and bars of a response.
-const MOST_ROWS: usize = 300;
-const MOST_BARS: usize = 100_000;
+const MAX_ROWS: usize = 300;
+const MAX_BARS: usize = 100_000;
 
 /// Overlapping bars of a row are placed in lanes, one below the other; this is the maximum number of lanes.
 const LANES: usize = 8;
@@ -43,7 +43,7 @@ type MarkerBar = (usize, u64, u64, usize, String);
 
 /// The chart. O(markers × log).
 pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkerChartAnswer<'a>, ViewerError> {
-    let width = context.parameters.at_most("width", 1000, WIDEST)?.max(1) as u64;
+    let width = context.parameters.at_most("width", 1000, MAX_WIDTH)?.max(1) as u64;
     let times = context.view.times();
     let pixel = (times.end - times.start) / width;
     let profile = context.view.profile();
@@ -57,8 +57,8 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkerChartAn
             bars.push((lane, *start, end, 1, text(context, (*start, *duration, *thread, marker))));
         }
     }
-    let (all, mut bars_left) = (by_row.len(), MOST_BARS);
-    let rows = by_row.into_iter().take(MOST_ROWS).map(|((thread, name), mut bars)| {
+    let (all, mut bars_left) = (by_row.len(), MAX_BARS);
+    let rows = by_row.into_iter().take(MAX_ROWS).map(|((thread, name), mut bars)| {
         bars.truncate(bars_left);
         bars_left -= bars.len();
         ThreadBars { thread, name, lanes: bars.iter().map(|bar| bar.0 + 1).max().unwrap_or(1), bars }

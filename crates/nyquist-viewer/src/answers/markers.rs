@@ -8,7 +8,7 @@ use super::context::QueryContext;
 use crate::parameters::pattern;
 
 /// The maximum number of rows of a response.
-const MOST_ROWS: usize = 5000;
+const MAX_ROWS: usize = 5000;
 
 #[derive(Debug, Serialize)]
 pub(super) struct MarkersAnswer<'a> {
@@ -26,7 +26,7 @@ struct MarkerTotals<'a> {
 }
 
 pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkersAnswer<'a>, ViewerError> {
-    let limit = context.parameters.at_most("limit", 500, MOST_ROWS)?;
+    let limit = context.parameters.at_most("limit", 500, MAX_ROWS)?;
     let profile = context.view.profile();
     let found = matching_markers(context)?;
     let rows = found.iter().take(limit).map(|(start, duration, thread, marker)| {
@@ -38,7 +38,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkersAnswer
         count: kind.count,
         total_ns: kind.durations.map_or(0, |durations| durations.total_ns),
     });
-    Ok(MarkersAnswer { count: found.len(), rows: rows.collect(), kinds: kinds.take(MOST_ROWS).collect() })
+    Ok(MarkersAnswer { count: found.len(), rows: rows.collect(), kinds: kinds.take(MAX_ROWS).collect() })
 }
 
 /// A matching marker: its start, its duration, and its thread.

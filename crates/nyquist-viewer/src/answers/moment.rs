@@ -9,7 +9,7 @@ use crate::function_table::FunctionTable;
 use crate::selection::thread;
 
 /// The maximum number of frames of the response; the innermost are kept.
-const MOST_FRAMES: usize = 200;
+const MAX_FRAMES: usize = 200;
 
 #[derive(Debug, Serialize)]
 pub(super) struct MomentAnswer<'a> {
@@ -39,7 +39,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MomentAnswer<
     let mut next = stack;
     while let Some(id) = next {
         let stack = profile.stack(id);
-        if moment.depth < MOST_FRAMES {
+        if moment.depth < MAX_FRAMES {
             let func = profile.frame(stack.frame).func;
             moment.frames.push(context.number(&mut moment.functions, func));
         }

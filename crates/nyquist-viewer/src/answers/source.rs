@@ -16,7 +16,7 @@ use crate::selection::function;
 const UNKNOWN_SIZE: u32 = 256;
 
 /// The maximum number of bytes that are disassembled.
-const MOST_CODE: u32 = 1 << 20;
+const MAX_CODE_BYTES: u32 = 1 << 20;
 
 #[derive(Debug, Serialize)]
 pub(super) struct SourceAnswer<'a> {
@@ -109,7 +109,7 @@ fn instructions(context: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
     let request = AssemblyRequest {
         lib: key(profile.lib(symbol.lib)),
         start: RelativeAddress(symbol.address),
-        size: symbol.size.unwrap_or(UNKNOWN_SIZE).min(MOST_CODE),
+        size: symbol.size.unwrap_or(UNKNOWN_SIZE).min(MAX_CODE_BYTES),
         continue_until_function_end: symbol.size.is_none(),
     };
     let assembly = match context.symbols.assembly(&request) {

@@ -10,10 +10,10 @@ use crate::refusal::bad_request;
 use crate::selection::{function, thread};
 
 /// The maximum number of parts of a time line; no screen has more columns.
-const MOST_PARTS: usize = 4096;
+const MAX_PARTS: usize = 4096;
 
 /// The maximum number of tracks of a response: twice as many as fit on a screen.
-const MOST_TRACKS: usize = 256;
+const MAX_TRACKS: usize = 256;
 
 #[derive(Debug, Serialize)]
 pub(super) struct TimelineAnswer {
@@ -36,12 +36,12 @@ struct CategoryTime {
 }
 
 pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<TimelineAnswer, ViewerError> {
-    let parts = context.parameters.at_most("parts", 1000, MOST_PARTS)?.max(1);
+    let parts = context.parameters.at_most("parts", 1000, MAX_PARTS)?.max(1);
     let times = context.view.times();
     let tracks = match context.parameters.numbers("tracks", ',')? {
         None => vec![TimelineTrack::new(None, whole(context, parts)?)],
-        Some(indexes) if indexes.len() > MOST_TRACKS => {
-            return Err(bad_request(format_args!("more than {MOST_TRACKS} tracks")));
+        Some(indexes) if indexes.len() > MAX_TRACKS => {
+            return Err(bad_request(format_args!("more than {MAX_TRACKS} tracks")));
         }
         Some(indexes) => tracks(context, indexes, parts)?,
     };

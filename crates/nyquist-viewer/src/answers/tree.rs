@@ -10,10 +10,10 @@ use crate::function_table::FunctionTable;
 use crate::selection::{number_of, path};
 
 /// The maximum number of children of a node.
-const MOST_CHILDREN: usize = 2000;
+const MAX_CHILDREN: usize = 2000;
 
 /// The maximum number of nodes that are opened at once.
-const MOST_OPENED: usize = 200;
+const MAX_OPENED_NODES: usize = 200;
 
 #[derive(Debug, Serialize)]
 pub(super) struct ChildrenAnswer<'a> {
@@ -26,7 +26,7 @@ pub(super) struct ChildrenAnswer<'a> {
 }
 
 pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<ChildrenAnswer<'a>, ViewerError> {
-    let limit = context.parameters.at_most("limit", 200, MOST_CHILDREN)?;
+    let limit = context.parameters.at_most("limit", 200, MAX_CHILDREN)?;
     let path = path(context.parameters.get("path").unwrap_or_default(), context.view.profile())?;
     let is_inverted = context.parameters.is_set("inverted");
     let tree = if is_inverted { context.view.inverted_tree() } else { context.view.call_tree() };
@@ -44,7 +44,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<ChildrenAnswe
     answer.left_out = children.len().saturating_sub(limit);
     answer.add(context, &prefix, &children[..children.len().min(limit)]);
     let is_expanding = context.parameters.is_set("expand");
-    for _ in 0..MOST_OPENED {
+    for _ in 0..MAX_OPENED_NODES {
         let Some(heaviest) = children.first().filter(|_| is_expanding) else { break };
         let below = tree.children(heaviest);
         if below.is_empty() {

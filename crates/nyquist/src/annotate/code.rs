@@ -9,7 +9,7 @@ use nyquist_symbols::{Attempt, Finder, MachineCode, MachineCodeError};
 
 /// The number of symbols that are disassembled, those with the most time first. A function may be inlined
 /// into many.
-const MOST_SYMBOLS: usize = 8;
+const MAX_SYMBOLS: usize = 8;
 
 /// A symbol with code of the annotated function.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub(super) fn code(
     finder: &Finder,
 ) -> (Vec<Code>, Vec<String>) {
     let (mut codes, mut missing) = (Vec::new(), Vec::new());
-    for symbol in places.hottest_symbols().into_iter().take(MOST_SYMBOLS) {
+    for symbol in places.hottest_symbols().into_iter().take(MAX_SYMBOLS) {
         match of_symbol(profile, symbol, places, functions, finder) {
             Ok(code) => codes.push(code),
             Err(reason) => missing.push(reason),

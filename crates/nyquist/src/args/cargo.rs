@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stay_where_they_were_asked_for() {
+    fn files_stay_where_they_were_requested() {
         let words = |line| run(line).common.record.words(Path::new("/typed"), Path::new("/runs"));
         let typed = |name: &str| Path::new("/typed").join(name).display().to_string();
         assert_eq!(words("-o a.gz"), ["--output", &typed("a.gz")]);

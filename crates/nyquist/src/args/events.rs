@@ -17,7 +17,7 @@ pub(crate) struct EventArgs {
     pub(crate) count: Option<u64>,
 }
 
-/// Events that were asked for together.
+/// Events that were requested together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestedEvents {
     /// Their names, separated by commas.

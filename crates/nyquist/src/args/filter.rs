@@ -3,7 +3,7 @@
 use crate::args::TimeRange;
 use clap::Args;
 
-/// Which part of a profile is asked about.
+/// The selected part of a profile.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArgs {
@@ -50,7 +50,7 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// Whether all of a profile's CPU time is asked about.
+    /// Whether all of a profile's CPU time is selected.
     pub(crate) fn is_empty(&self) -> bool {
         let lists =
             [&self.thread, &self.process, &self.lib, &self.focus, &self.ignore, &self.show, &self.hide];

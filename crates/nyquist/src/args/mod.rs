@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_nyquist_tells_its_own_version() {
+    fn cargo_nyquist_shows_its_own_version() {
         let Command::Cargo { words } = command(&["cargo", "--version"]).unwrap() else { panic!() };
         assert_eq!(words, ["--version"]);
         let version = cargo::CargoCli::command().render_version();

@@ -24,7 +24,7 @@ pub(crate) fn whole<T: FromStr + PartialOrd + Display>(
     number.ok_or_else(|| format!("not a whole number from {} to {}", range.start(), range.end()))
 }
 
-/// The samples a second that can be asked for. The kernel, and a program's performance, allow fewer.
+/// The samples a second that can be requested. The kernel, and a program's performance, allow fewer.
 const RATES: RangeInclusive<u32> = 1..=1_000_000;
 
 /// Reads a number of samples a second.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_told_apart() {
+    fn what_is_no_range_is_refused() {
         let check = |text: &str, expected: &str| {
             let error = text.parse::<TimeRange>().unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_included_as_many_as_asked_for() {
+    fn as_many_arguments_as_requested_are_included() {
         let check =
             |words: &[&str], expected| assert_eq!(record(words).unwrap().shape.include_args, expected);
         check(&["ls", "--include-args"], 0);

@@ -12,7 +12,7 @@ use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 /// The status of a command that was not understood.
 pub(crate) const NOT_UNDERSTOOD: u8 = 2;
 
-/// The failure of the words behind the command's name. Help and versions that were asked for are printed, and
+/// The failure of the words behind the command's name. Requested help and versions are printed, and
 /// end this program.
 pub(crate) fn refused(error: &Error, command: &Command, words: &[OsString]) -> Failure {
     if is_answer(error.kind()) {
@@ -31,7 +31,7 @@ pub(crate) fn refused(error: &Error, command: &Command, words: &[OsString]) -> F
     hints.fold(failure, Failure::hint).hint(help_hint(error.kind(), &path))
 }
 
-/// Whether the parser's output was asked for, and is no error.
+/// Whether the parser's output was requested, and is no error.
 fn is_answer(kind: ErrorKind) -> bool {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     matches!(kind, DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion)

@@ -4,7 +4,7 @@ use crate::args::quantity::whole;
 use clap::{Args, ValueEnum};
 
 /// The largest copy of a stack that Linux makes, in bytes.
-const MOST_STACK_BYTES: u32 = 65_528;
+const MAX_STACK_BYTES: u32 = 65_528;
 
 /// How the callers are found.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -14,7 +14,7 @@ pub(crate) struct StackArgs {
     pub(crate) call_graph: CallGraph,
     /// Bytes of each stack to copy, to find the callers in it; larger copies reach further and cost more
     /// [default: the maximum, 65528, or less where the rings are small]
-    #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=MOST_STACK_BYTES))]
+    #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=MAX_STACK_BYTES))]
     pub(crate) stack_size: Option<u32>,
 }
 

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn two_commands_are_told_apart() {
+    fn two_commands_are_distinguished() {
         let args = stat(&["-r", "3", "./a", "-x", "--vs", "./b", "--vs"]).unwrap();
         let (first, second) = args.commands();
         assert_eq!(first, ["./a", "-x"]);

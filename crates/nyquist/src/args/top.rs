@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_served_only_where_it_is_asked_for() {
+    fn the_page_is_served_only_if_requested() {
         assert_eq!(top(&["--web", "-P", "0", "ls"]).unwrap().server().port, Some(0));
         assert!(top(&["-P", "0", "ls"]).is_err() && top(&["--web", "-b", "ls"]).is_err());
     }

@@ -18,7 +18,7 @@ pub(super) struct Candidate<T> {
 }
 
 /// The number of candidates that a list shows.
-const MOST: usize = 30;
+const MAX_CANDIDATES: usize = 30;
 
 /// The only candidate, or the one that the user chooses.
 pub(super) fn one<T>(mut candidates: Vec<Candidate<T>>, what: &str, none: &str) -> Result<T, Failure> {
@@ -47,8 +47,9 @@ fn not_chosen<T>(candidates: &[Candidate<T>]) -> Failure {
 }
 
 fn ambiguous<T>(candidates: &[Candidate<T>], what: &str) -> Failure {
-    let list = candidates.iter().take(MOST).map(|candidate| format!("\n  {}", one_line(&candidate.label)));
-    let more = candidates.len().saturating_sub(MOST);
+    let list =
+        candidates.iter().take(MAX_CANDIDATES).map(|candidate| format!("\n  {}", one_line(&candidate.label)));
+    let more = candidates.len().saturating_sub(MAX_CANDIDATES);
     let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
     let message =
         format!("there are {} {what}s to choose from:{}{more}", candidates.len(), list.collect::<String>());

@@ -30,7 +30,7 @@ impl Reader<'_> {
 
     /// The same without looking up the missing names of a saved profile.
     pub(super) fn read(self, opened: InputFile) -> Result<Profile, Failure> {
-        let _held = memory::hold(opened.path(), self.symbols.max_memory);
+        let _limit = memory::set_limit(opened.path(), self.symbols.max_memory);
         let reporter = ReadReporter::new(self.printer);
         let unpacked = opened.unpack(&reporter)?;
         check_options(&unpacked, self.recording)?;
@@ -42,7 +42,7 @@ impl Reader<'_> {
     }
 
     fn named(self, path: &Path, profile: Profile) -> Profile {
-        let _held = memory::hold(path, self.symbols.max_memory);
+        let _limit = memory::set_limit(path, self.symbols.max_memory);
         let reporter = ReadReporter::new(self.printer);
         let finders = CommandFinders { symbols: self.symbols, printer: self.printer };
         look_up_missing_names(path, profile, &read_options(self.recording, &finders, &reporter))

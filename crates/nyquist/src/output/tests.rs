@@ -1,7 +1,7 @@
 //! What an output promises on every system.
 
 use super::{Output, OutputRefusal};
-use crate::system::files::NOWHERE;
+use crate::system::files::NULL_DEVICE;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ fn places_that_cannot_be_written_fail_at_once() {
 
 #[test]
 fn a_device_is_written_to() {
-    save(Path::new(NOWHERE), "gone");
+    save(Path::new(NULL_DEVICE), "gone");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use nyquist_profile::FuncId;
 use serde_json::{Value, json};
 
 /// The maximum indentation of the text.
-const DEEPEST: usize = 60;
+const MAX_INDENTATION: usize = 60;
 
 /// The number of nodes that are examined per shown node, because most have a single child and are left out.
 const EXAMINED_PER_SHOWN: usize = 16;
@@ -104,7 +104,7 @@ fn without_single_child_chains(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize,
 fn row(context: &QueryContext<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
     let name = context.names.show(node.name);
     // In JSON, the depth is a separate member.
-    let name = if context.args.format.json { name } else { " ".repeat(*depth.min(&DEEPEST)) + &name };
+    let name = if context.args.format.json { name } else { " ".repeat(*depth.min(&MAX_INDENTATION)) + &name };
     let mut row =
         vec![json!(depth), json!(format!("f-{}", node.func.index())), context.share(node.total.weight)];
     if !inverted {

@@ -15,7 +15,7 @@ pub(super) struct Ending<'a> {
 }
 
 /// The maximum number of processes that a line names.
-const MOST_NAMED: usize = 12;
+const MAX_NAMED_PROCESSES: usize = 12;
 
 impl Ending<'_> {
     /// The line about processes that still run, and how to record them.
@@ -25,7 +25,7 @@ impl Ending<'_> {
         if self.living.is_empty() {
             return notice.to_owned();
         }
-        let all = if self.living.len() > MOST_NAMED { " some of" } else { "" };
+        let all = if self.living.len() > MAX_NAMED_PROCESSES { " some of" } else { "" };
         format!("{notice}: `nyquist record -p {}` records{all} them", pid_list(self.living))
     }
 
@@ -68,7 +68,7 @@ impl Ending<'_> {
 
 /// The ids of processes in the form of options; of many, only the first ones.
 pub(crate) fn pid_list(pids: &[u32]) -> String {
-    pids.iter().take(MOST_NAMED).map(u32::to_string).collect::<Vec<_>>().join(",")
+    pids.iter().take(MAX_NAMED_PROCESSES).map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

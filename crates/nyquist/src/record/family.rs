@@ -6,7 +6,7 @@ use nyquist_convert::event::{Event, EventKind};
 use std::collections::HashMap;
 
 /// The maximum number of forks that are stored.
-const MOST: usize = 1 << 18;
+const MAX_FORKS: usize = 1 << 18;
 
 /// The reported forks of processes.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Family {
     pub(crate) fn notice(&mut self, event: &Event) {
         if let EventKind::Fork { pid, parent_pid, .. } = &event.kind
             && pid != parent_pid
-            && self.parents.len() < MOST
+            && self.parents.len() < MAX_FORKS
         {
             self.parents.insert(pid.0, parent_pid.0);
         }

@@ -65,7 +65,7 @@ pub(crate) fn end_of(
 ) -> Option<Timestamp> {
     match reason {
         EndReason::Exited => None,
-        EndReason::Stopped => control.asked_to_end(),
+        EndReason::Stopped => control.end_requested(),
         EndReason::Duration => {
             duration.map(|duration| Timestamp(began.0.saturating_add(duration.as_nanos() as u64)))
         }

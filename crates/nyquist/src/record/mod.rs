@@ -60,7 +60,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     // The output that is no longer needed is removed by the process that created it.
     let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
-    let runs = runs.with_sums_of_the_asked(args);
+    let runs = runs.with_requested_sums(args);
     let ConversionResult { profile, statistics, occurrences, libs, side_file_notes } = finished;
     for note in &side_file_notes {
         printer.warn(note);

@@ -25,9 +25,9 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Leaves out the sums of the system that have more than was asked for: they are of all threads, and the
+    /// Leaves out the sums of the system that have more than was requested: they are of all threads, and the
     /// command's also of all CPUs.
-    pub(super) fn with_sums_of_the_asked(mut self, args: &RecordArgs) -> Self {
+    pub(super) fn with_requested_sums(mut self, args: &RecordArgs) -> Self {
         let has_all_threads = !args.shape.rows.main_thread_only;
         self.used = self.used.filter(|_| has_all_threads && args.cpu.is_none());
         self.report.total_cpu_time_ns = self.report.total_cpu_time_ns.filter(|_| has_all_threads);
@@ -42,7 +42,7 @@ impl Run {
     }
 }
 
-/// Records as many runs of the command as were asked for. `record` records one, for at most the given time.
+/// Records the requested number of runs of the command. `record` records one, for at most the given time.
 pub(crate) fn record_runs(
     args: &RecordArgs,
     printer: Printer,

@@ -8,12 +8,12 @@ use nyquist_profile::ProcessIndex;
 use serde_json::{Value, json};
 
 /// The number of processes with a line.
-const MOST_LINES: usize = 3;
+const MAX_LINES: usize = 3;
 
 /// Fewer bytes, threads and open files than these are not shown.
-const LEAST_BYTES: f64 = 1_048_576.0;
-const LEAST_THREADS: f64 = 2.0;
-const LEAST_FILES: f64 = 20.0;
+const MIN_BYTES: f64 = 1_048_576.0;
+const MIN_THREADS: f64 = 2.0;
+const MIN_FILES: f64 = 20.0;
 
 /// A line for each of the processes that used most of the CPU, and one for the rest.
 pub(super) fn lines(view: &View<'_>) -> Vec<String> {
@@ -27,8 +27,8 @@ pub(super) fn lines(view: &View<'_>) -> Vec<String> {
         (!words.is_empty()).then(|| format!("{}: {}", name_of(view, process), words.join(", ")))
     });
     let mut lines: Vec<String> = rows.collect();
-    let others = lines.len().saturating_sub(MOST_LINES);
-    lines.truncate(MOST_LINES);
+    let others = lines.len().saturating_sub(MAX_LINES);
+    lines.truncate(MAX_LINES);
     if others > 0 {
         let other = if others == 1 { "other process" } else { "other processes" };
         lines.push(format!("{others} {other} with counters (--json has them)"));
@@ -55,10 +55,10 @@ fn words(counters: &[CounterSummary<'_>], duration_s: f64) -> Vec<String> {
     let rows = [
         cpu.map(|ms| format!("{:.0}% of a CPU", ms / 10.0 / duration_s)),
         memory.map(|peak| format!("memory up to {}", bytes(whole(peak)))),
-        of("Read", LEAST_BYTES).map(|read| format!("read {}", bytes(whole(read)))),
-        of("Written", LEAST_BYTES).map(|written| format!("wrote {}", bytes(whole(written)))),
-        of("Threads", LEAST_THREADS).map(|most| format!("up to {}", counted(whole(most), "thread"))),
-        of("Open files", LEAST_FILES).map(|most| format!("up to {}", counted(whole(most), "open file"))),
+        of("Read", MIN_BYTES).map(|read| format!("read {}", bytes(whole(read)))),
+        of("Written", MIN_BYTES).map(|written| format!("wrote {}", bytes(whole(written)))),
+        of("Threads", MIN_THREADS).map(|most| format!("up to {}", counted(whole(most), "thread"))),
+        of("Open files", MIN_FILES).map(|most| format!("up to {}", counted(whole(most), "open file"))),
     ];
     rows.into_iter().flatten().collect()
 }

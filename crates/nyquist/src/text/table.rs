@@ -10,7 +10,7 @@ const MIN_TEXT: usize = 24;
 const MIN_MINOR: usize = 8;
 
 /// The least width of a name, however narrow the terminal.
-const LEAST_TEXT: usize = 8;
+const MIN_NAME_WIDTH: usize = 8;
 
 /// The number of spaces between columns.
 const GAP: usize = 2;
@@ -160,7 +160,7 @@ impl Table {
         let mut widths = self.natural_widths(|_| true);
         let Some(terminal) = terminal else { return widths };
         let columns = || self.columns.iter().enumerate();
-        let room = self.room(terminal).max(LEAST_TEXT);
+        let room = self.room(terminal).max(MIN_NAME_WIDTH);
         let main: usize = self.natural_widths(|column| matches!(column, Column::Main(_))).iter().sum();
         let mut left = room;
         for (index, _) in columns().filter(|(_, column)| matches!(column, Column::Minor(_))) {

@@ -285,7 +285,7 @@ fn a_thread_without_samples_adds_up() {
 }
 
 #[test]
-fn without_being_asked_for_waits_are_no_samples() {
+fn waits_are_no_samples_unless_requested() {
     let mut converter = converter(true);
     converter.push(at(1, sample(1, 1, None, &[0x10])));
     converter.push(at(2, descheduled(1, false)));

@@ -90,7 +90,7 @@ impl AdditionalEvent {
         })
     }
 
-    /// Whether the user has asked for its samples.
+    /// Whether the user has requested its samples.
     pub(super) fn is_requested(&self) -> bool {
         matches!(self.kind, AdditionalEventKind::Occurrences(_))
     }

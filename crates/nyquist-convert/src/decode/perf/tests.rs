@@ -356,7 +356,7 @@ fn another_events_losses_are_no_sample_losses() {
     assert_eq!(read(&events, &record(record::THROTTLE, 0, &paused)), None);
 }
 
-/// One of 50 occurrences is recorded, as the recorder asked, and the samples have no period.
+/// One of 50 occurrences is recorded, as the recorder requested, and the samples have no period.
 #[test]
 fn a_sample_without_its_period_is_read() {
     let occurs = OccurrenceEvent::new("faults", Details::Address, Some(50), 10);

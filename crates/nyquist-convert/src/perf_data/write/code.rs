@@ -26,7 +26,7 @@ const KERNEL_CODE: u64 = 0xffff_ffff_c100_0000;
 /// The name of that stand-in. Perf recognizes a module by the suffix `.ko`, and names it `[kernel]`.
 const KERNEL_FILE: &str = "kernel.ko";
 /// The most bytes of a build id that fit into a mapping's record.
-const LONGEST_ID: usize = 20;
+const MAX_ID_LEN: usize = 20;
 const PAGE: u64 = 0x1000;
 
 /// The places of all code.
@@ -373,7 +373,7 @@ fn named_libs(profile: &Profile) -> Vec<bool> {
 
 fn build_id(lib: &Lib) -> Option<BuildId> {
     let id = lib.code_id.as_deref().and_then(BuildId::from_hex);
-    id.filter(|id| id.as_bytes().len() <= LONGEST_ID)
+    id.filter(|id| id.as_bytes().len() <= MAX_ID_LEN)
 }
 
 /// The binary that has the lib's build id, and its ranges of code.

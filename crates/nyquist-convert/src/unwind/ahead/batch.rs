@@ -9,11 +9,11 @@ use crate::unwind::copy_walker::CopyWalker;
 
 /// The most steps that are handed over at once. It is large enough to make the cost of waking the other
 /// thread negligible.
-const MOST_STEPS: usize = 256;
+const MAX_STEPS: usize = 256;
 
 /// The most bytes of stack copies that are handed over at once. This is as much as one turn reads. It fits
 /// into a part of a processor's cache, so that the copies are still cached when they are walked.
-const MOST_BYTES: usize = PIECE_BYTES;
+const MAX_BYTES: usize = PIECE_BYTES;
 
 /// A step of the conversion, in order.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ struct Walk {
 impl Batch {
     /// An empty batch.
     pub(crate) fn new() -> Self {
-        Self { steps: Vec::with_capacity(MOST_STEPS), bytes: 0, spaces: Vec::new(), walks: Vec::new() }
+        Self { steps: Vec::with_capacity(MAX_STEPS), bytes: 0, spaces: Vec::new(), walks: Vec::new() }
     }
 
     /// Adds a step.
@@ -93,7 +93,7 @@ impl Batch {
 
     /// Whether it is large enough to be handed over.
     pub(crate) fn is_full(&self) -> bool {
-        self.steps.len() >= MOST_STEPS || self.bytes >= MOST_BYTES
+        self.steps.len() >= MAX_STEPS || self.bytes >= MAX_BYTES
     }
 
     /// Whether it has no steps.

@@ -12,15 +12,15 @@ use rustc_hash::FxHashMap;
 use crate::event::{LiveStack, Tid, Timestamp};
 
 /// How many readings of a thread are kept: one from after a sample, and some from before it.
-const KEPT: usize = 4;
+const MAX_READINGS: usize = 4;
 /// Readings further from a sample than this are not used for it, in nanoseconds. Earlier readings are valid
 /// longer if the thread has hardly run since, because its stack does not change while others have the CPU.
-const MOST_APART: u64 = 10_000_000;
+const MAX_DISTANCE_NS: u64 = 10_000_000;
 /// The longest time for which a reading is valid if the thread has hardly run, in nanoseconds.
-const MOST_APART_WAITING: u64 = 500_000_000;
+const MAX_WAITING_DISTANCE_NS: u64 = 500_000_000;
 /// The most CPU time that the thread's samples since an earlier reading may stand for, in nanoseconds. It is
-/// less than [`MOST_APART`], because a sample may stand for more than an interval.
-const MOST_RUN: u64 = 8_000_000;
+/// less than [`MAX_DISTANCE_NS`], because a sample may stand for more than an interval.
+const MAX_RUN_NS: u64 = 8_000_000;
 /// For how long, in nanoseconds, a thread's outer frames are not used after two readings that fit the same
 /// sample had different ones: at first, and at most after repeated contradictions. They change faster than
 /// they are read.
@@ -31,7 +31,7 @@ const AGREEMENTS: [u32; 2] = [16, 128];
 /// After this many agreements, former contradictions are forgotten.
 const MANY_AGREEMENTS: u32 = 200;
 /// Readings older than this are forgotten.
-const OLD: u64 = 1_000_000_000;
+const MAX_AGE_NS: u64 = 1_000_000_000;
 /// When more threads than this are remembered, old readings are removed.
 const MANY_THREADS: usize = 64;
 
@@ -65,7 +65,7 @@ impl LiveStacks {
         self.has_any = true;
         if self.threads.len() >= MANY_THREADS {
             let is_new = |thread: &Thread| {
-                thread.read.back().is_some_and(|(last, _)| last.read_at.0.saturating_add(OLD) > now)
+                thread.read.back().is_some_and(|(last, _)| last.read_at.0.saturating_add(MAX_AGE_NS) > now)
             };
             self.threads.retain(|_, thread| is_new(thread));
         }
@@ -73,7 +73,7 @@ impl LiveStacks {
         // The former thread of that number was another one.
         read.retain(|(other, _)| other.pid == live.pid);
         read.push_back((live, 0));
-        if read.len() > KEPT {
+        if read.len() > MAX_READINGS {
             read.pop_front();
         }
     }
@@ -102,8 +102,8 @@ impl LiveStacks {
         let read = thread.into_iter().flat_map(|thread| thread.read.iter().rev());
         let is_near = move |(live, samples): &&(Arc<LiveStack>, u64)| {
             let apart = live.read_at.0.abs_diff(time.0);
-            let has_waited = live.read_at < time && samples.saturating_mul(interval) <= MOST_RUN;
-            apart <= MOST_APART || (has_waited && apart <= MOST_APART_WAITING)
+            let has_waited = live.read_at < time && samples.saturating_mul(interval) <= MAX_RUN_NS;
+            apart <= MAX_DISTANCE_NS || (has_waited && apart <= MAX_WAITING_DISTANCE_NS)
         };
         read.filter(is_near).map(|(live, _)| &**live)
     }

@@ -7,14 +7,14 @@ use crate::event::{LiveStack, Pid, Tid, Timestamp};
 use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
 use crate::processes::process::Process;
-use crate::unwind::walk::settled;
+use crate::unwind::walk::resolve_bottom;
 use nyquist_object::Avma;
 use nyquist_unwind::{AddressSpace, CallInstruction, FrameAddress, Registers, StackCopy, Unwinder, WalkEnd};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 
 /// The most calls that are remembered.
-const MOST_CALLS: usize = 1 << 16;
+const MAX_CALLS: usize = 1 << 16;
 
 /// A sample whose copy ended too early.
 #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ impl LiveWalker<'_> {
         let mut frames = Vec::new();
         let walked =
             self.unwinder.walk(&self.space, sample.registers, &memory, &mut |frame| frames.push(frame));
-        let walked = settled(walked, &mut frames);
+        let walked = resolve_bottom(walked, &mut frames);
         if memory.differs.get() {
             return Err(Incomplete::Misfit);
         }
@@ -122,7 +122,7 @@ impl LiveWalker<'_> {
             return *known;
         }
         let is_called = self.calls_function_of(back, inner);
-        if self.calls.len() >= MOST_CALLS {
+        if self.calls.len() >= MAX_CALLS {
             self.calls.clear();
         }
         self.calls.insert(call, is_called);
@@ -147,8 +147,8 @@ impl LiveWalker<'_> {
     /// The call that ends at a return address.
     fn call_before(&self, back: Avma) -> Option<CallInstruction> {
         let (module, base) = self.process.find(Avma(back.0.wrapping_sub(1)))?.module?;
-        let mut code = [0; CallInstruction::LONGEST];
-        let start = Avma(back.0.wrapping_sub(CallInstruction::LONGEST as u64));
+        let mut code = [0; CallInstruction::MAX_LEN];
+        let start = Avma(back.0.wrapping_sub(CallInstruction::MAX_LEN as u64));
         let module = self.modules.get(module);
         let read = module.read_code(base, start, &mut code);
         if read == code.len() { CallInstruction::before(module.architecture()?, &code) } else { None }

@@ -7,15 +7,15 @@ use rustc_hash::FxHashMap;
 use crate::event::Tid;
 
 /// The most threads that are remembered.
-pub(crate) const MOST_THREADS: usize = 4096;
+pub(crate) const MAX_THREADS: usize = 4096;
 /// How many consecutive walks must reach the same base before it is reported.
 const WALKS: u32 = 8;
 /// Outermost words within this distance, in bytes, belong to the same base, because before a program begins,
 /// other code runs at the base.
-const NEAR: u64 = 4096;
+const MAX_BASE_DISTANCE: u64 = 4096;
 /// If a thread's base moves more often than this, the thread alternates between stacks of coroutines or
 /// goroutines. The end of its next stack cannot be predicted.
-const MOST_MOVES: u32 = 3;
+const MAX_MOVES: u32 = 3;
 /// After this many walks to the same base, one move is forgotten.
 const MANY_WALKS: u32 = 1024;
 
@@ -43,12 +43,12 @@ impl LearnedStackBases {
     /// Notes that a walk has reached the root, and that `outermost` is the outermost word it has read.
     /// Returns the change to report.
     pub(crate) fn note(&mut self, tid: Tid, outermost: Avma) -> Option<StackBaseUpdate> {
-        if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&tid) {
+        if self.threads.len() >= MAX_THREADS && !self.threads.contains_key(&tid) {
             return None;
         }
         let new = Base { outermost, walks: 0, moves: 0, is_reported: false };
         let base = self.threads.entry(tid).or_insert(new);
-        if base.outermost.0.abs_diff(outermost.0) > NEAR {
+        if base.outermost.0.abs_diff(outermost.0) > MAX_BASE_DISTANCE {
             base.outermost = outermost;
             return base.moved();
         }
@@ -60,7 +60,7 @@ impl LearnedStackBases {
             base.outermost = outermost;
             base.is_reported = false;
         }
-        let is_due = !base.is_reported && base.walks >= WALKS && base.moves <= MOST_MOVES;
+        let is_due = !base.is_reported && base.walks >= WALKS && base.moves <= MAX_MOVES;
         base.is_reported |= is_due;
         is_due.then_some(Some(base.outermost))
     }
@@ -122,18 +122,24 @@ mod tests {
         assert_eq!(bases.invalidate(Tid(1)), None);
         assert_eq!(bases.published(Tid(1)), None);
         assert_eq!(note(&mut bases, 100, BASE), [Some(BASE)]);
-        assert_eq!(note(&mut bases, 100, BASE - 2 * NEAR), [None, Some(BASE - 2 * NEAR)]);
+        assert_eq!(
+            note(&mut bases, 100, BASE - 2 * MAX_BASE_DISTANCE),
+            [None, Some(BASE - 2 * MAX_BASE_DISTANCE)]
+        );
         assert_eq!(note(&mut bases, 100, BASE), [None, Some(BASE)]);
-        assert_eq!(note(&mut bases, 100, BASE - 2 * NEAR), [None], "this was once too often");
+        assert_eq!(note(&mut bases, 100, BASE - 2 * MAX_BASE_DISTANCE), [None], "this was once too often");
         assert_eq!(bases.published(Tid(1)), None);
-        assert_eq!(note(&mut bases, MANY_WALKS, BASE - 2 * NEAR), [Some(BASE - 2 * NEAR)]);
+        assert_eq!(
+            note(&mut bases, MANY_WALKS, BASE - 2 * MAX_BASE_DISTANCE),
+            [Some(BASE - 2 * MAX_BASE_DISTANCE)]
+        );
     }
 
     #[test]
     fn so_many_threads_are_remembered_and_not_more() {
         let mut bases = LearnedStackBases::default();
-        let published = (0..2 * MOST_THREADS as u32)
+        let published = (0..2 * MAX_THREADS as u32)
             .filter(|tid| (0..WALKS).any(|_| bases.note(Tid(*tid), Avma(BASE)).is_some()));
-        assert_eq!(published.count(), MOST_THREADS);
+        assert_eq!(published.count(), MAX_THREADS);
     }
 }

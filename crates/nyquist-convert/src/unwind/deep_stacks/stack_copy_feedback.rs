@@ -7,11 +7,11 @@ use crate::event::Tid;
 use crate::unwind::deep_stacks::stack_bases;
 
 /// The most threads with truncated copies that are listed between two reads of the feedback.
-const MOST_NAMED: usize = 256;
+const MAX_TRUNCATED_THREADS: usize = 256;
 /// The most threads whose bases are reported between two reads. Each base is reported once, so the limit is
 /// the number of all threads that are remembered. If several threads walk stacks, they find the bases of
 /// hundreds of threads between two reads.
-const MOST_BASES: usize = stack_bases::MOST_THREADS;
+const MAX_BASES: usize = stack_bases::MAX_THREADS;
 
 /// What walks of stack copies have found since the last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl StackCopyFeedback {
 
     /// Notes a thread whose copy ended before its stack did.
     pub(crate) fn note_truncated(&mut self, tid: Tid) {
-        if self.truncated.len() < MOST_NAMED && !self.truncated.contains(&tid) {
+        if self.truncated.len() < MAX_TRUNCATED_THREADS && !self.truncated.contains(&tid) {
             self.truncated.push(tid);
         }
     }
@@ -40,7 +40,7 @@ impl StackCopyFeedback {
     pub(crate) fn note_base(&mut self, tid: Tid, outermost: Option<Avma>) {
         // If a new base is left out, the thread's stack is copied and read as if nothing were known. A
         // correction of a wrong base must not be left out.
-        if outermost.is_none() || self.bases.len() < MOST_BASES {
+        if outermost.is_none() || self.bases.len() < MAX_BASES {
             self.bases.push((tid, outermost));
         }
     }

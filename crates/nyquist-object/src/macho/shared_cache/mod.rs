@@ -33,7 +33,7 @@ const SYMBOLS_UUID: u64 = 400;
 const SUB_TYPE: u64 = 456;
 /// The minimum size of the header. It is longer in new caches; fields at or after the first mapping do not
 /// exist.
-const SMALLEST: u64 = 0x90;
+const MIN_HEADER_SIZE: u64 = 0x90;
 
 /// A library in a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl CacheHeader {
             return Err(ObjectError::NotAnObject);
         }
         let size = u64::from(u32_at(&start, MAPPINGS as usize));
-        if size < SMALLEST {
+        if size < MIN_HEADER_SIZE {
             return Err(ObjectError::Unsupported("a shared cache of this age".to_owned()));
         }
         Ok(Self { size })

@@ -58,7 +58,7 @@ pub(super) enum ScriptStep {
     EndNamed,
     /// A process ends.
     End(u32),
-    /// The recording is asked to end.
+    /// The end of the recording was requested.
     Stop,
     /// Time passes.
     Wait(Duration),
@@ -84,7 +84,7 @@ struct ScriptState {
     is_stopped: bool,
     have_named_ended: bool,
     ended: Vec<u32>,
-    /// Tells the delivery that the session has stopped.
+    /// Notifies the delivery that the session has stopped.
     stopped: Option<Sender<()>>,
 }
 

@@ -25,10 +25,10 @@ use quantity::{COUNT, Quantity};
 use watched::{MeasuredProcess, QuantityValue, WatchedProcess};
 
 /// How many processes are read: each needs a descriptor.
-const MOST_PROCESSES: usize = 256;
+const MAX_PROCESSES: usize = 256;
 
 /// How many processes may wait for their first reading. In a storm of short ones, most have ended by then.
-const MOST_NEW: usize = 4096;
+const MAX_NEW_PROCESSES: usize = 4096;
 
 /// Reads the counters of the recorded processes, and returns them as events.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Companion for ProcessCounters {
             && pid != parent_pid
         {
             let mut shared = lock(&self.shared);
-            if shared.new.len() < MOST_NEW {
+            if shared.new.len() < MAX_NEW_PROCESSES {
                 shared.new.push(WatchedProcess { pid: *pid, born: Some(event.time), is_new: true });
             }
         }
@@ -161,7 +161,7 @@ impl CounterReader {
     /// same pid.
     fn take_new(&mut self, shared: &Mutex<ReaderState>) {
         for subject in std::mem::take(&mut lock(shared).new) {
-            if self.watched.len() >= MOST_PROCESSES {
+            if self.watched.len() >= MAX_PROCESSES {
                 break;
             }
             if let Ok(watched) = MeasuredProcess::open(subject, &mut self.text) {
@@ -226,7 +226,7 @@ mod tests {
         let mut events = Vec::new();
         let is_seen = |events: &[Event], pid: u32| values(events, pid, "Memory").len() > 3;
         while !is_seen(&events, first.id()) || !is_seen(&events, second.id()) {
-            std::thread::sleep(pace::SHORTEST);
+            std::thread::sleep(pace::MIN_PAUSE);
             counters.collect(&mut events);
         }
         counters.finish(&mut events);
@@ -263,7 +263,7 @@ mod tests {
     fn a_storm_of_processes_is_bounded() {
         let mut counters = ProcessCounters::of(&[], false).unwrap();
         counters.end();
-        (0..2 * MOST_NEW).for_each(|_| counters.notice(&fork(2)));
-        assert_eq!(lock(&counters.shared).new.len(), MOST_NEW);
+        (0..2 * MAX_NEW_PROCESSES).for_each(|_| counters.notice(&fork(2)));
+        assert_eq!(lock(&counters.shared).new.len(), MAX_NEW_PROCESSES);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The shortest pause between readings.
-pub(super) const SHORTEST: Duration = Duration::from_millis(50);
+pub(super) const MIN_PAUSE: Duration = Duration::from_millis(50);
 
 /// The share of a CPU's time that readings may use, as a divisor: 0.2 %.
 const SHARE: u32 = 500;
@@ -22,7 +22,7 @@ const WHILE_QUIET: Duration = Duration::from_millis(250);
 /// The pause after a round that took `cost` of CPU time. `passed` is the time since the first round, and
 /// `quiet_readings` the number of rounds in which no process ran.
 pub(super) fn pause(passed: Duration, cost: Duration, quiet_readings: u32) -> Duration {
-    let shortest = if quiet_readings < QUIET { SHORTEST } else { WHILE_QUIET };
+    let shortest = if quiet_readings < QUIET { MIN_PAUSE } else { WHILE_QUIET };
     shortest.max(cost.saturating_mul(SHARE)).max(passed / FREQUENT)
 }
 

@@ -7,7 +7,7 @@ use crate::linux::sys::process_folder::ProcessFolder;
 
 /// The most threads of a process whose switches are counted: each thread costs as much as all else of the
 /// process.
-const MOST_THREADS: u64 = 16;
+const MAX_THREADS: u64 = 16;
 
 /// The counts so far.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Switches {
         threads: u64,
         text: &mut Vec<u8>,
     ) -> Option<u64> {
-        if threads > MOST_THREADS {
+        if threads > MAX_THREADS {
             return None;
         }
         if threads == 1 {

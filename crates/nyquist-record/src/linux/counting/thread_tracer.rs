@@ -32,13 +32,13 @@ const BETWEEN_QUESTIONS_NS: u64 = 20_000_000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The most threads whose counts are kept. A command that starts processes without end would fill the memory.
-const MOST_THREADS: usize = 100_000;
+const MAX_THREADS: usize = 100_000;
 
 /// How often a thread gets a CPU between the stop after which it restarts its call and the next signal.
 const TURNS_OF_A_REPEATED_CALL: u64 = 2;
 
 /// How long programs may clean up before they stop by Ctrl-Z.
-const LONGEST_TO_STOP_NS: u64 = 1_000_000_000;
+const MAX_STOP_DELAY_NS: u64 = 1_000_000_000;
 
 /// A live thread.
 struct CountedThread {
@@ -166,7 +166,7 @@ impl ThreadTracer {
     /// Adds a thread that was born from a traced one.
     fn adopt(&mut self, tid: u32) {
         let pid = proc::status_number(tid, "Tgid").unwrap_or(tid);
-        if self.born >= MOST_THREADS || self.count(pid, tid, false).is_err() {
+        if self.born >= MAX_THREADS || self.count(pid, tid, false).is_err() {
             self.uncounted.insert(tid);
             self.not_counted += 1;
         }
@@ -282,7 +282,7 @@ impl ThreadTracer {
     fn stop_after_the_command(&self) {
         let Some(requested_at) = self.suspension.requested_at() else { return };
         let own = group_of(std::process::id());
-        let is_late = monotonic_ns().saturating_sub(requested_at) >= LONGEST_TO_STOP_NS;
+        let is_late = monotonic_ns().saturating_sub(requested_at) >= MAX_STOP_DELAY_NS;
         let mut threads = self.living.values();
         if is_late || threads.all(|it| it.has_stopped || it.is_ending || group_of(it.pid) != own) {
             self.suspension.stop();

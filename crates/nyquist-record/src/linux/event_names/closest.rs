@@ -3,7 +3,7 @@
 use strsim::osa_distance;
 
 /// How many names are returned.
-const MOST: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// The names that differ least from a word, nearest first: those within few edits, and those that contain it.
 /// The time for each name is proportional to the product of the lengths.
@@ -22,7 +22,7 @@ pub fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<Stri
     let mut ranked: Vec<_> = names.filter_map(|name| Some((rank(name)?, name))).collect();
     ranked.sort_unstable();
     ranked.dedup();
-    ranked.into_iter().take(MOST).map(|(_, name)| name.to_owned()).collect()
+    ranked.into_iter().take(MAX_NAMES).map(|(_, name)| name.to_owned()).collect()
 }
 
 #[cfg(test)]

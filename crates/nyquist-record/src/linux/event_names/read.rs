@@ -19,7 +19,7 @@ use super::{generic, terms};
 
 /// The most events that a list may name, so that a pattern of tracepoints does not exceed the descriptor
 /// limit.
-const MOST: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 
 /// The advice if the kernel's tracepoints are not readable.
 const TRACEFS_ADVICE: &str = "tracepoints take root, or a tracefs that you may read (`sudo mount -o remount,mode=755 /sys/kernel/tracing`)";
@@ -35,8 +35,12 @@ pub fn parse(text: &str, sources: &EventSources) -> Result<Vec<RequestedEvent>, 
     loop {
         let (found, end) = reader.event(at)?;
         events.extend(found);
-        if events.len() > MOST {
-            return Err(EventNameError::new(text, at..end, format!("more than {MOST} events are named")));
+        if events.len() > MAX_EVENTS {
+            return Err(EventNameError::new(
+                text,
+                at..end,
+                format!("more than {MAX_EVENTS} events are named"),
+            ));
         }
         if end >= text.len() {
             return Ok(events);

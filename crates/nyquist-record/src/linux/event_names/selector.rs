@@ -1,4 +1,4 @@
-//! The kernel's identification of something that it can count.
+//! Selectors of events: the values of `perf_event_attr` that name one, with its place and CPUs.
 
 use super::probe::Probe;
 

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_is_told_of_each_recording() {
+    fn the_program_is_notified_of_each_recording() {
         let file = control_file(3);
         let mut states = Vec::new();
         for _ in 0..2 {

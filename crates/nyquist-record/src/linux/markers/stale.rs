@@ -11,15 +11,15 @@ use crate::linux::sys::users;
 pub(super) const PREFIX: &str = "nyquist-markers-";
 
 /// How many folders are removed at a time, and how many files of each. The rest is left to later recordings.
-const MOST: usize = 16;
-const MOST_FILES: usize = 1 << 12;
+const MAX_FOLDERS: usize = 16;
+const MAX_FILES: usize = 1 << 12;
 
 /// Removes the folders in a place that no recorder holds.
 pub(super) fn remove(place: &File) {
     let held = |name: OsString| HeldFolder::new(place.try_clone().ok()?, &name).ok();
     let found = names(place).filter(|name| is_ours(name)).filter_map(held);
-    for held in found.filter(may_remove).take(MOST) {
-        held.remove(MOST_FILES);
+    for held in found.filter(may_remove).take(MAX_FOLDERS) {
+        held.remove(MAX_FILES);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::linux::{now, proc};
 const MAX_BYTES: u64 = 1 << 30;
 
 /// How much is read at a time.
-const PIECE: u64 = 1 << 20;
+const READ_SIZE: u64 = 1 << 20;
 
 /// A text file of markers.
 #[derive(Debug)]
@@ -88,14 +88,14 @@ impl TextFile {
     pub(super) fn read(&mut self, since: Timestamp, last: bool, events: &mut Vec<Event>) {
         let len = self.file.metadata().map_or(0, |metadata| metadata.len()).min(self.most);
         while self.read < len {
-            let mut bytes = vec![0; (len - self.read).min(PIECE) as usize];
+            let mut bytes = vec![0; (len - self.read).min(READ_SIZE) as usize];
             if self.file.read_exact_at(&mut bytes, self.read).is_err() {
                 return;
             }
             let lines = bytes.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
             let whole = if last { Some(lines.unwrap_or(bytes.len())) } else { lines };
             let Some(whole) = whole else {
-                if bytes.len() as u64 == PIECE {
+                if bytes.len() as u64 == READ_SIZE {
                     (self.most, self.unreadable) = (self.read, self.unreadable + 1);
                 }
                 return;

@@ -5,17 +5,17 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use super::attr::{CommonAttr, LEAST_STACK, Reach, base_attr};
+use super::attr::{CommonAttr, MIN_STACK_COPY, Reach, base_attr};
 use super::open_error::{EventRefusal, OpenError};
 use crate::linux::event_names::Selector;
 use crate::linux::recorded_event::{Pacing, RecordedEvent};
 use crate::linux::sys::event::{self, Subject, perf_event_attr};
 
 /// The largest stack copy in each sample: there can be hundreds of thousands per second.
-const MOST_STACK: u32 = 8 << 10;
+const MAX_STACK_COPY: u32 = 8 << 10;
 
 /// The same for events with a limited rate.
-const MOST_STACK_OF_FEW: u32 = 32 << 10;
+const MAX_RATE_LIMITED_STACK_COPY: u32 = 32 << 10;
 
 /// The parameters for opening additional events on a CPU.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +89,8 @@ impl OpenParameters {
         attr.set_exclude_guest(u64::from(modifiers.exclude_guest));
         attr.set_precise_ip(modifiers.precise.into());
         attr.sample_type = recorded.sample_fields(counts).format(self.common.format()).sample_type.0;
-        let most = if recorded.is_optional() { MOST_STACK_OF_FEW } else { MOST_STACK };
-        attr.sample_stack_user = self.stack_bytes.clamp(LEAST_STACK, most);
+        let most = if recorded.is_optional() { MAX_RATE_LIMITED_STACK_COPY } else { MAX_STACK_COPY };
+        attr.sample_stack_user = self.stack_bytes.clamp(MIN_STACK_COPY, most);
         attr.__bindgen_anon_2.wakeup_watermark = self.wake_at;
         attr
     }

@@ -191,7 +191,7 @@ pub(crate) fn clock(common: CommonAttr) -> perf_event_attr {
     attr.set_enable_on_exec(0);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_TASK_CLOCK);
-    attr.sample_stack_user = LEAST_STACK;
+    attr.sample_stack_user = MIN_STACK_COPY;
     attr.set_disabled(0);
     attr
 }
@@ -210,7 +210,7 @@ pub(crate) fn totals(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     } else {
         u64::from(PERF_COUNT_SW_CPU_CLOCK)
     };
-    attr.sample_stack_user = LEAST_STACK;
+    attr.sample_stack_user = MIN_STACK_COPY;
     attr.set_inherit_stat(attr.inherit());
     attr.__bindgen_anon_2.wakeup_watermark = wake_at;
     attr
@@ -222,7 +222,7 @@ pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     let mut attr = base_attr(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_DUMMY);
-    attr.sample_stack_user = LEAST_STACK;
+    attr.sample_stack_user = MIN_STACK_COPY;
     attr.set_mmap(1);
     attr.set_mmap2(1);
     // Also data mappings: samply's marker files are found by their mappings, and perf searches there for
@@ -242,7 +242,7 @@ pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
 
 /// The kernel refuses a stack copy of zero bytes. Events that never sample must still state the layout of
 /// those that do, because their other records end in the same way.
-pub(super) const LEAST_STACK: u32 = 8;
+pub(super) const MIN_STACK_COPY: u32 = 8;
 
 /// The time between two samples.
 pub(crate) fn period_ns(rate_hz: u32) -> u64 {
@@ -390,7 +390,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_what_finds_the_callers_is_asked_for() {
+    fn only_what_finds_the_callers_is_requested() {
         let requested = |call_graph| {
             let format = CommonAttr { call_graph, ..common(Features::ALL, Reach::Cpu) }.format();
             let bits = [SampleType::CALLCHAIN, SampleType::REGS_USER, SampleType::STACK_USER];

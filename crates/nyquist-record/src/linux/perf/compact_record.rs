@@ -18,7 +18,7 @@ pub(crate) struct CompactRecord {
 }
 
 /// Copies a record to the start of `out`, which has room for it. `read` copies bytes of the record from an
-/// offset on. The observer says which part of a stack copy is of use.
+/// offset on. The observer says which part of a stack copy is needed.
 pub(super) fn compact(
     read: impl Fn(usize, &mut [u8]),
     header: Header,

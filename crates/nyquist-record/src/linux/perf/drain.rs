@@ -32,7 +32,7 @@ pub(crate) struct FilledBuffer {
 const HANDED_OVER_AT_ONCE: usize = 16;
 
 /// The longest record: its size is a `u16`.
-const LONGEST_RECORD: usize = 1 << 16;
+const MAX_RECORD_BYTES: usize = 1 << 16;
 
 /// The parameters for draining that are the same for all rings.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Drainer {
         let Self { rings, copier } = self;
         let mut has_room = true;
         for RingSource { ring, need, .. } in &mut *rings {
-            has_room &= copier.ring(ring, *need, None).is_some();
+            has_room &= copier.copy_due_records(ring, *need, None).is_some();
         }
         if has_room { None } else { self.oldest_first() }
     }
@@ -129,7 +129,7 @@ impl Drainer {
                 next = next.min(other.unwrap_or(u64::MAX));
             }
             let (_, ring) = oldest?;
-            if copier.ring(ring, Need::Oldest, Some(next)).is_none() {
+            if copier.copy_due_records(ring, Need::Oldest, Some(next)).is_none() {
                 return Some(first_time(ring, &copier.layout).unwrap_or(next).min(next));
             }
         }
@@ -158,7 +158,7 @@ impl Drainer {
 impl RecordCopier {
     /// Copies out of a ring its first record and all following ones older than `until`. Returns `None` if no
     /// memory is left.
-    fn ring(&mut self, ring: &mut Ring, need: Need, until: Option<u64>) -> Option<()> {
+    fn copy_due_records(&mut self, ring: &mut Ring, need: Need, until: Option<u64>) -> Option<()> {
         let head = ring.head();
         let start = ring.tail();
         let mut at = start;
@@ -235,7 +235,7 @@ impl RecordCopier {
     /// Makes sure that the current buffer has room for a record of any length, if memory is available.
     fn make_room(&mut self, need: Need) {
         let is_full =
-            |writer: &mut BufferWriter| writer.is_kept_from(need) || writer.room().len() < LONGEST_RECORD;
+            |writer: &mut BufferWriter| writer.is_kept_from(need) || writer.room().len() < MAX_RECORD_BYTES;
         if self.writer.as_mut().is_some_and(is_full) {
             self.end_buffer();
         }

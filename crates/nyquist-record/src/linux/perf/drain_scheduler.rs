@@ -18,11 +18,11 @@ const BETWEEN_ROUNDS_NS: u64 = 1_000_000;
 
 /// How many updates of the completion time alone may be queued. While there is no memory, the records that
 /// stay are soon older than the settled time, and then the completion time stays the same.
-const MOST_TIMES: usize = 64;
+const MAX_QUEUED_TIMES: usize = 64;
 
 /// The most messages that a reader with this many buffers queues: one for each buffer, and the time updates.
 pub(crate) fn handed_over_at_most(buffers: usize) -> usize {
-    buffers + MOST_TIMES
+    buffers + MAX_QUEUED_TIMES
 }
 
 /// The progress of the rounds.

@@ -36,7 +36,7 @@ pub(super) trait OuterStacks: Debug + Sized {
 
 /// Observes stack copies in the thread that drains the rings. It never waits.
 pub(super) trait StackCopyObserver: Debug + Send + 'static {
-    /// The part of a copy that is of use. `read` copies bytes of the sample from an offset on.
+    /// The needed part of a copy. `read` copies bytes of the sample from an offset on.
     fn used_part(
         &self,
         read: &impl Fn(usize, &mut [u8]),
@@ -48,7 +48,7 @@ pub(super) trait StackCopyObserver: Debug + Send + 'static {
     fn report(&self, sample: &[u8], layout: &SampleLayout);
 }
 
-/// The part of a stack copy that is of use.
+/// The needed part of a stack copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UsedPart {
     /// Its length in bytes.

@@ -3,12 +3,12 @@
 /// The minimum number of wake-ups per second by a busy CPU. Reactions to many deep stacks must start early.
 const WAKES_A_SECOND: usize = 10;
 /// The smallest amount of samples with stack copies that wakes the reader, in bytes.
-const SMALLEST_WAKE: usize = 256 << 10;
+const MIN_WAKE_BYTES: usize = 256 << 10;
 
 /// The fill level in bytes at which a ring for stack copies wakes the reader: at most half of the ring.
 pub(crate) fn wake_at(ring_bytes: usize, stack_bytes: u32, rate_hz: u32) -> usize {
     let each_second = stack_bytes as usize * rate_hz as usize;
-    (ring_bytes / 2).min((each_second / WAKES_A_SECOND).max(SMALLEST_WAKE))
+    (ring_bytes / 2).min((each_second / WAKES_A_SECOND).max(MIN_WAKE_BYTES))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::linux::sys::process::group_of;
 
 /// How long programs may clean up before they stop, such as an editor that restores the terminal. A program
 /// that has not stopped by then ignores the signal.
-const LONGEST_TO_STOP_NS: u64 = 1_000_000_000;
+const MAX_STOP_DELAY_NS: u64 = 1_000_000_000;
 
 impl Tracer {
     /// Stops this process if that was requested, after all others with the same request have stopped.
@@ -16,7 +16,7 @@ impl Tracer {
     /// user has entered `fg`.
     pub(super) fn stop_after_the_command(&mut self) {
         let Some(requested_at) = self.suspension.requested_at() else { return };
-        let is_late = monotonic_ns().saturating_sub(requested_at) >= LONGEST_TO_STOP_NS;
+        let is_late = monotonic_ns().saturating_sub(requested_at) >= MAX_STOP_DELAY_NS;
         if is_late || self.group_has_stopped() {
             // A thread with a request to stop would stop soon, and stay so until this process continues.
             self.handle_last_stops();

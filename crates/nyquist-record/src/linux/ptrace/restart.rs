@@ -55,7 +55,7 @@ fn bit(signal: i32) -> u64 {
 }
 
 /// How much longer than requested a thread may wait if its timeout cannot be shortened.
-const MOST_WAITED_TWICE_NS: u64 = 10_000_000;
+const MAX_WAITED_TWICE_NS: u64 = 10_000_000;
 
 /// Restarts a system call that has just ended with `EINTR`, unless a signal is the reason. Changes the
 /// registers and returns whether it did. `waited_ns` is how long the call had waited, as far as known.
@@ -74,7 +74,7 @@ pub(crate) fn repeat_interrupted_call(
     if waits_for_events {
         let left = timeout_left(stopped.fourth_argument(), waited_ns);
         stopped.set_fourth_argument(left);
-    } else if waited_ns > MOST_WAITED_TWICE_NS {
+    } else if waited_ns > MAX_WAITED_TWICE_NS {
         // The call may have a timeout in memory, which must not be changed.
         return false;
     }
@@ -82,14 +82,14 @@ pub(crate) fn repeat_interrupted_call(
 }
 
 /// The most descriptors that are checked while a thread is stopped.
-const MOST_DESCRIPTORS: usize = 256;
+const MAX_DESCRIPTORS: usize = 256;
 
 /// The descriptor by which a thread can wait for events, if it has only one. `None` also if it has very many
 /// descriptors.
 pub(crate) fn only_epoll_descriptor(pid: u32, tid: u32) -> Option<u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/task/{tid}/fd")).ok()?.flatten();
-    let entries: Vec<fs::DirEntry> = entries.take(MOST_DESCRIPTORS + 1).collect();
-    if entries.len() > MOST_DESCRIPTORS {
+    let entries: Vec<fs::DirEntry> = entries.take(MAX_DESCRIPTORS + 1).collect();
+    if entries.len() > MAX_DESCRIPTORS {
         return None;
     }
     let is_epoll = |entry: &fs::DirEntry| {
@@ -179,6 +179,6 @@ mod tests {
             repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns, || Some(5))
         };
         // For calls without a descriptor, the first argument cannot be recovered.
-        assert_eq!([again(1_000), again(MOST_WAITED_TWICE_NS + 1)], [KEEP_ARGUMENTS, false]);
+        assert_eq!([again(1_000), again(MAX_WAITED_TWICE_NS + 1)], [KEEP_ARGUMENTS, false]);
     }
 }

@@ -14,11 +14,11 @@ use crate::linux::thread_state::{self, KernelWait, RunState, ScheduleStatistics,
 use crate::linux::wait_reason::what_for;
 
 /// The largest stack copy while the thread is stopped: 128 kB take some 20 µs.
-const LARGEST_HELD_COPY: usize = 128 << 10;
-/// How much of a stack is read before its thread is asked to stop: the first page has most of the benefit.
+const MAX_HELD_COPY_BYTES: usize = 128 << 10;
+/// How much of a stack is read before its thread is requested to stop: the first page has most of the benefit.
 const PREFETCHED_COPY: usize = 4 << 10;
 /// How many waiting threads are checked in a turn.
-const MOST_WAITING: usize = 32;
+const MAX_WAITING_THREADS: usize = 32;
 /// A turn that begins this late has waited for a CPU. Which thread it took the CPU from is then no longer
 /// random.
 const LATE_NS: u64 = 150_000;
@@ -29,8 +29,8 @@ const STOP_NS: u64 = 100_000;
 /// for longer without a sample is sampled where it has lost its CPU. The exception is a system call, which
 /// may itself have been the reason for the loss.
 const SLICE_NS: u64 = 2_000_000;
-/// How many threads that do not stop at once are asked in a turn.
-const MOST_STILL_RUNNING: usize = 3;
+/// How many threads that do not stop at once are requested to in a turn.
+const MAX_STILL_RUNNING_THREADS: usize = 3;
 /// How often a thread that waits continuously has a sample.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 
@@ -70,7 +70,7 @@ impl Tracer {
         let in_time = began.saturating_sub(self.ticks.next_ns()) < LATE_NS;
         self.turn = (by_clock && in_time).then_some(began);
         let mut turn = std::mem::take(&mut self.tids);
-        self.tasks.waiting_in_turn(MOST_WAITING, &mut turn);
+        self.tasks.waiting_in_turn(MAX_WAITING_THREADS, &mut turn);
         for tid in turn.drain(..) {
             self.sample_waiting(tid);
         }
@@ -86,7 +86,7 @@ impl Tracer {
             if !is_allowed {
                 self.budget.cut_round();
             }
-            if still_running == MOST_STILL_RUNNING || !is_allowed {
+            if still_running == MAX_STILL_RUNNING_THREADS || !is_allowed {
                 self.tasks.continue_with(tid);
                 break;
             }
@@ -273,7 +273,7 @@ impl Tracer {
         let mut limited = false;
         if let Some(registers) = registers {
             let pointer = registers.stack_pointer();
-            let (window, rest) = self.window(pid, pointer, LARGEST_HELD_COPY);
+            let (window, rest) = self.window(pid, pointer, MAX_HELD_COPY_BYTES);
             let room = self.out.room().get_mut(..window).unwrap_or_default();
             len = ptrace::read_memory(tid, pointer, room);
             limited = len == window && rest;
@@ -291,7 +291,7 @@ impl Tracer {
 
     /// Makes room for the next stack, so that no memory is allocated while a thread is stopped.
     fn prepare_room(&mut self) {
-        if !self.out.has_room(LARGEST_HELD_COPY) {
+        if !self.out.has_room(MAX_HELD_COPY_BYTES) {
             self.send(monotonic_ns());
         }
         self.out.prepare();

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stops_are_told_apart() {
+    fn stops_are_distinguished() {
         let check = |ended, code, expected| {
             assert_eq!(PtraceStop::of(WaitResult { tid: 1, ended, code }), expected, "{code:#x}");
         };

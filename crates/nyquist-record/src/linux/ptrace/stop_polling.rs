@@ -1,4 +1,4 @@
-//! How to wait for a thread that was asked to stop.
+//! How to wait for a thread that was requested to stop.
 
 use crate::linux::sys::ptrace::WaitMode;
 
@@ -8,7 +8,7 @@ const POLLING_NS: u64 = 20_000;
 /// that polls.
 const SLEEPING_WAITS: u32 = 16;
 
-/// How to wait for a thread that was asked to stop. Sleeping on an otherwise idle CPU and being woken takes
+/// How to wait for a thread that was requested to stop. Sleeping on an otherwise idle CPU and being woken takes
 /// several times as long as the thread's answer. But polling can delay a thread that waits for a CPU.
 #[derive(Debug, Default)]
 pub(crate) struct StopPolling {

@@ -29,7 +29,7 @@ pub(crate) struct Tracee {
     pub(crate) waited_ns: u64,
     /// When its system call was last restarted.
     pub(crate) repeated: Option<RestartedCall>,
-    /// When it was asked to stop, if it has not stopped since.
+    /// When it was requested to stop, if it has not stopped since.
     pub(crate) requested: Option<StopRequest>,
     /// Whether job control has stopped it.
     pub(crate) has_stopped: bool,

@@ -40,9 +40,9 @@ const WATCHED_NS: u64 = 1_000_000_000;
 /// How often to check, while nothing happens, whether the recording is to begin.
 const BETWEEN_QUESTIONS_NS: u64 = 2_000_000;
 /// The most threads that are resumed before the other duties are checked.
-const MOST_AT_ONCE: usize = 64;
+const MAX_RESUMED_AT_ONCE: usize = 64;
 /// The largest copy of the stack of a waiting thread.
-pub(super) const LARGEST_COPY: usize = 512 << 10;
+pub(super) const MAX_COPY_BYTES: usize = 512 << 10;
 
 /// What to trace, and how.
 pub(super) struct TracePlan {
@@ -153,7 +153,7 @@ impl Tracer {
             suspension,
             tids: Vec::new(),
             turn: None,
-            scratch: vec![0; LARGEST_COPY].into(),
+            scratch: vec![0; MAX_COPY_BYTES].into(),
             ended_cpu_ns: 0,
             privileges: Privileges::new(plan.loses_privileges),
             awaits_exec,
@@ -199,7 +199,7 @@ impl Tracer {
     /// Resumes all threads that have stopped by now. The kernel returns the same thread first again and
     /// again, so one that stops often would delay the others beyond their turn.
     pub(super) fn handle_all(&mut self) {
-        for _ in 0..MOST_AT_ONCE {
+        for _ in 0..MAX_RESUMED_AT_ONCE {
             match ptrace::wait(WaitMode::Poll) {
                 Ok(Some(waited)) if !self.has_ended => self.handle(waited),
                 _ => return,

@@ -158,12 +158,12 @@ pub(crate) fn memory_file(name: &CStr) -> io::Result<File> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
-const LOOK: libc::c_int = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+const PATH_FLAGS: libc::c_int = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
 
 fn open_in_folder(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: an open_how is plain numbers, for which zeros are valid.
     let mut how: libc::open_how = unsafe { zeroed() };
-    how.flags = LOOK as u64;
+    how.flags = PATH_FLAGS as u64;
     how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_XDEV;
     let (fd, len) = (folder.as_raw_fd(), size_of_val(&how));
     // SAFETY: the name ends in a zero, and the call reads `len` bytes of `how`.
@@ -174,7 +174,7 @@ fn open_in_folder(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
 
 fn open_at(folder: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     // SAFETY: the name ends in a zero, and the call only reads it.
-    let fd = check(unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), LOOK) })?;
+    let fd = check(unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), PATH_FLAGS) })?;
     // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

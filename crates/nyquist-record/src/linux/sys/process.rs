@@ -386,7 +386,7 @@ impl Preference {
     pub fn at_once() -> Self {
         let mut preference = Self::of_this_thread();
         let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-        preference.real_time = preference.schedule(policy, LEAST_REAL_TIME).is_ok();
+        preference.real_time = preference.schedule(policy, MIN_REAL_TIME_PRIORITY).is_ok();
         preference
     }
 
@@ -406,7 +406,7 @@ impl Preference {
 }
 
 /// The lowest of the real-time priorities (sched(7)).
-const LEAST_REAL_TIME: libc::c_int = 1;
+const MIN_REAL_TIME_PRIORITY: libc::c_int = 1;
 
 impl Drop for Preference {
     fn drop(&mut self) {

@@ -63,8 +63,8 @@ impl Account {
     fn find(
         ask: impl FnOnce(*mut libc::passwd, *mut libc::c_char, usize, *mut *mut libc::passwd) -> libc::c_int,
     ) -> Option<Self> {
-        const LONGEST_ENTRY: usize = 1 << 16;
-        let mut texts: Vec<libc::c_char> = vec![0; LONGEST_ENTRY];
+        const MAX_ENTRY_LEN: usize = 1 << 16;
+        let mut texts: Vec<libc::c_char> = vec![0; MAX_ENTRY_LEN];
         // SAFETY: a passwd is pointers and numbers, for which zeros are valid.
         let mut entry: libc::passwd = unsafe { zeroed() };
         let mut found = ptr::null_mut();

@@ -7,7 +7,7 @@ use nyquist_convert::event::Event;
 use super::watched_thread::{CheckOutcome, WatchedThread};
 
 /// The most threads that are watched. Waits of threads born beyond that have no stacks.
-const MOST_THREADS: usize = 20_000;
+const MAX_THREADS: usize = 20_000;
 
 /// The threads that are watched.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct WatchedThreads {
 impl WatchedThreads {
     /// Adds a thread if it is not known.
     pub(super) fn add(&mut self, pid: u32, tid: u32) {
-        if self.threads.len() < MOST_THREADS && !self.threads.contains_key(&tid) {
+        if self.threads.len() < MAX_THREADS && !self.threads.contains_key(&tid) {
             self.threads.insert(tid, WatchedThread::new(pid, tid));
         }
     }

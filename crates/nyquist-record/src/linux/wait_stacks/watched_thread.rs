@@ -12,7 +12,7 @@ use crate::linux::thread_state::{KernelWait, RunState, ThreadFiles, window};
 use crate::linux::wait_reason::{WaitCause, what_for};
 
 /// The largest copy of a stack.
-const LARGEST_COPY: usize = 64 << 10;
+const MAX_COPY_BYTES: usize = 64 << 10;
 
 /// The result of a check.
 #[derive(Debug)]
@@ -95,8 +95,8 @@ impl WatchedThread {
             self.stack = proc::writable_memory_at(self.pid, pointer).unwrap_or_default();
         }
         let stack = Some(&self.stack).filter(|stack| !stack.is_empty());
-        let (len, rest) = window(stack, pointer, LARGEST_COPY);
-        scratch.resize(LARGEST_COPY, 0);
+        let (len, rest) = window(stack, pointer, MAX_COPY_BYTES);
+        scratch.resize(MAX_COPY_BYTES, 0);
         let room = scratch.get_mut(..len).unwrap_or_default();
         let has_32_bits = || *self.has_32_bits.get_or_insert_with(|| proc::has_32_bits(self.pid));
         waits.stack(self.pid, rest, room, has_32_bits)

@@ -9,7 +9,7 @@ use super::status::ExitStatus;
 use crate::request::KILL;
 
 /// How often, and at which interval, a process that must end is signalled.
-const MOST_ATTEMPTS: u32 = 100;
+const MAX_ATTEMPTS: u32 = 100;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 /// The error of a signal to a process that is not there (`ESRCH`).
 const NO_PROCESS: i32 = 3;
@@ -102,7 +102,7 @@ impl<C: ChildCalls> ChildProcess<C> {
     /// Ends it. It is not waited for for ever, because a suspended process may be slow to end.
     fn end(&self) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..MOST_ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             if ended.is_some() {
                 return;
             }
@@ -239,6 +239,6 @@ mod tests {
     fn a_child_that_never_ends_is_left() {
         let system = SimulatedChild { looks: Cell::new(u32::MAX), ..SimulatedChild::default() };
         drop(ChildProcess::new(PID, &system));
-        assert_eq!(system.done.borrow().len(), 2 * MOST_ATTEMPTS as usize);
+        assert_eq!(system.done.borrow().len(), 2 * MAX_ATTEMPTS as usize);
     }
 }

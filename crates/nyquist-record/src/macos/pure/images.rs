@@ -7,11 +7,11 @@
 use nyquist_object::MachUuid;
 
 /// The most images of a process.
-const MOST_IMAGES: usize = 1 << 13;
+const MAX_IMAGES: usize = 1 << 13;
 /// The longest path in bytes (`PATH_MAX`).
-const LONGEST_PATH: usize = 1024;
+const MAX_PATH_LEN: usize = 1024;
 /// The most bytes of load commands that are read.
-const MOST_COMMANDS: usize = 1 << 17;
+const MAX_COMMAND_BYTES: usize = 1 << 17;
 /// Memory is readable or not by pages, of which the smallest have this size.
 const PAGE: u64 = 4096;
 /// The size of an image in the list.
@@ -46,7 +46,7 @@ const LINKER: &str = "/usr/lib/dyld";
 pub(crate) fn list(read: ReadMemory<'_>, at: u64) -> Option<Vec<ListedImage>> {
     let mut head = [0; 40];
     read_at(read, at, &mut head)?;
-    let count = (u32_at(&head, 4)? as usize).min(MOST_IMAGES);
+    let count = (u32_at(&head, 4)? as usize).min(MAX_IMAGES);
     let (array, linker) = (u64_at(&head, 8)?, u64_at(&head, 32)?);
     if array == 0 {
         return None;
@@ -76,7 +76,7 @@ impl ListedImage {
     pub(crate) fn path(&self, read: ReadMemory<'_>) -> Option<String> {
         let Some(mut at) = self.path_at else { return Some(LINKER.to_owned()) };
         let mut path = Vec::new();
-        while path.len() < LONGEST_PATH {
+        while path.len() < MAX_PATH_LEN {
             // A path can be at the end of the memory that is readable.
             let in_page = PAGE - at % PAGE;
             let mut bytes = [0; 256];
@@ -100,7 +100,7 @@ impl ListedImage {
         let mut head = [0; 32];
         read_at(read, self.start, &mut head)?;
         let size = u32_at(&head, 20)? as usize;
-        if u32_at(&head, 0)? != MAGIC || size > MOST_COMMANDS {
+        if u32_at(&head, 0)? != MAGIC || size > MAX_COMMAND_BYTES {
             return None;
         }
         let mut commands = vec![0; size];
@@ -243,7 +243,7 @@ pub(super) mod tests {
         // All memory is readable, and full of the same byte.
         for byte in [0, 1, 0x19, 0xff] {
             let read = |_: u64, out: &mut [u8]| {
-                assert!(out.len() <= MOST_IMAGES * IMAGE);
+                assert!(out.len() <= MAX_IMAGES * IMAGE);
                 out.fill(byte);
                 true
             };

@@ -82,7 +82,7 @@ pub(crate) fn launch<M: LaunchCalls>(
         // A copy would be signed validly and run, which the program does not.
         StartedChild::Ended => return refused(refusal::of_ended(&program.to_string_lossy())),
     };
-    // A copy of a program of the system would not be what the user has asked for. One of a program that gets the
+    // A copy of a program of the system would not be what the user has requested. One of a program that gets the
     // rights of its owner would run as the user and do something else. A script is run by another program, so
     // that a copy of the script allows nothing.
     let is_it = facts.path.as_deref().is_none_or(|path| machine.is_same(path, program));

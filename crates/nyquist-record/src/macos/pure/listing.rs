@@ -6,9 +6,9 @@ use super::process_status::ProcessStatus;
 use crate::suspend::system::ListedProcess;
 
 /// The most processes that are followed.
-const MOST_FOLLOWED: usize = 1 << 14;
+const MAX_FOLLOWED_PROCESSES: usize = 1 << 14;
 
-/// What is asked of the system about processes.
+/// System calls that read processes, as a trait for tests.
 pub(crate) trait ProcessTree {
     /// What is known of a process; `None` if there is none.
     fn known(&self, pid: u32) -> Option<ProcessStatus>;
@@ -37,7 +37,7 @@ impl ProcessListing {
     }
 
     fn follow_child(&mut self, pid: u32, child: FollowedProcess) {
-        if self.followed.len() < MOST_FOLLOWED {
+        if self.followed.len() < MAX_FOLLOWED_PROCESSES {
             self.followed.entry(pid).or_insert(child);
         }
     }
@@ -48,7 +48,7 @@ impl ProcessListing {
         let mut pending: Vec<u32> = self.followed.keys().copied().collect();
         while let Some(parent) = pending.pop() {
             for pid in tree.children(parent) {
-                if self.followed.contains_key(&pid) || self.followed.len() >= MOST_FOLLOWED {
+                if self.followed.contains_key(&pid) || self.followed.len() >= MAX_FOLLOWED_PROCESSES {
                     continue;
                 }
                 if let Some(known) = tree.known(pid).filter(|known| !known.has_ended) {
@@ -129,6 +129,6 @@ mod tests {
         let (mut listing, mut out) = (ProcessListing::default(), Vec::new());
         listing.follow(1, 1);
         listing.refresh(&EndlessProcesses, &mut out);
-        assert_eq!(out.len(), MOST_FOLLOWED);
+        assert_eq!(out.len(), MAX_FOLLOWED_PROCESSES);
     }
 }

@@ -7,7 +7,7 @@ use super::process_status::ProcessStatus;
 use super::refusal::{self, ProgramFacts};
 use crate::suspend::system::SamplingRefusal;
 
-/// What is asked of the system about processes and their tasks.
+/// System calls that list processes and open their tasks, as a trait for tests.
 pub(crate) trait TaskCalls {
     /// A process's task.
     type Task;
@@ -31,7 +31,7 @@ pub(crate) struct OpenedProcess<T> {
     began: u64,
     /// Its task. The process gets another one when it executes another program.
     task: RefCell<Arc<T>>,
-    /// Whether its task has become another one since that was last asked, or why that one is refused.
+    /// Whether its task has become another one since the last check, or why that one is refused.
     has_new_program: RefCell<Result<bool, SamplingRefusal>>,
 }
 
@@ -124,7 +124,7 @@ mod tests {
         /// Its program, and whether that may be sampled.
         program: Cell<u32>,
         is_granted: Cell<bool>,
-        /// Whether it ends when its task is asked for.
+        /// Whether it ends when its task is requested.
         ends: bool,
     }
 

@@ -1,6 +1,6 @@
 //! What every user may know of a process.
 
-/// What the system tells of a process without rights to its memory.
+/// What the system provides about a process without rights to its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStatus {
     /// When it was started, in microseconds since 1970. It stays the same when the process executes another

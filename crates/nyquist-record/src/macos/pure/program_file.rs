@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
-/// What is asked of the system about files.
+/// System calls that read files, as a trait for tests.
 pub(crate) trait FileCalls {
     /// Whether this process may execute a file; the error says why it may not.
     fn may_be_run(&self, path: &Path) -> io::Result<()>;
@@ -13,7 +13,7 @@ pub(crate) trait FileCalls {
 }
 
 /// The file of a program. A name without a slash is searched in folders, which are given in the form of PATH.
-/// The error of a file that is there and may not be executed is told rather than that there is none.
+/// The error of a file that is there and may not be executed is returned rather than that there is none.
 pub(crate) fn find(program: &OsStr, folders: &OsStr, files: &impl FileCalls) -> io::Result<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         files.may_be_run(Path::new(program))?;

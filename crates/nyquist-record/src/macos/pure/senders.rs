@@ -3,9 +3,9 @@
 use crate::request::EndSignal;
 
 /// The most ancestors that are looked at.
-const MOST_ANCESTORS: usize = 64;
+const MAX_ANCESTORS: usize = 64;
 
-/// What is asked of the system about processes.
+/// System calls that read processes, as a trait for tests.
 pub(crate) trait Processes {
     /// The process that has started a process.
     fn parent(&self, pid: u32) -> Option<u32>;
@@ -26,7 +26,7 @@ pub(crate) fn is_of_terminal(sender: Option<u32>, own: u32, processes: &impl Pro
     let is_elsewhere =
         processes.session(sender).is_some_and(|session| Some(session) != processes.session(own));
     let parent = |pid: &u32| processes.parent(*pid);
-    is_elsewhere && std::iter::successors(parent(&own), parent).take(MOST_ANCESTORS).any(|pid| pid == sender)
+    is_elsewhere && std::iter::successors(parent(&own), parent).take(MAX_ANCESTORS).any(|pid| pid == sender)
 }
 
 /// Whether a request to end was typed on the terminal. The terminal sends signals to the group in its foreground

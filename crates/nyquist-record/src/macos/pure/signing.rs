@@ -1,4 +1,4 @@
-//! How `codesign` is asked to sign a program without a certificate ("ad hoc").
+//! The arguments with which `codesign` signs a program without a certificate ("ad hoc").
 //!
 //! The signatures have no hardened runtime (`--options runtime`):
 //!

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::check;
 
-/// Whether this process may execute a file, as access(2) tells; the error says why it may not.
+/// Whether this process may execute a file, by access(2); the error says why it may not.
 pub(crate) fn may_be_run(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path ends with a zero and lives through the call.

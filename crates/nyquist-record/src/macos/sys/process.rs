@@ -1,4 +1,4 @@
-//! Processes: which there are, and what the system tells of them without rights to their memory.
+//! Processes: which there are, and what the system provides about them without rights to their memory.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::size_of;
@@ -10,11 +10,11 @@ use super::super::pure::process_status::ProcessStatus;
 const ALL: u32 = 1;
 const CHILDREN_OF: u32 = 6;
 /// The most processes that are listed.
-const MOST_PROCESSES: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 16;
 /// `PROC_PIDPATHINFO_MAXSIZE`, above which `proc_pidpath` refuses.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_LEN: usize = 4096;
 /// The longest name that `proc_name` gives (`2 * MAXCOMLEN`), with its final zero.
-const LONGEST_NAME: usize = 33;
+const MAX_NAME_LEN: usize = 33;
 /// The size of `kinfo_proc` (`sys/sysctl.h`), and where it has what is read: the members of `extern_proc`
 /// (`sys/proc.h`) `p_starttime`, `p_flag`, `p_stat`, and `p_pid`, and of `eproc` `e_ppid`.
 const KINFO: usize = 648;
@@ -88,7 +88,7 @@ fn list(kind: u32, which: u32) -> Vec<u32> {
         let bytes = unsafe { libc::proc_listpids(kind, which, pids.as_mut_ptr().cast(), room) };
         let count = usize::try_from(bytes).unwrap_or_default() / size_of::<c_int>();
         // A full buffer may lack some.
-        if count < pids.len() || pids.len() >= MOST_PROCESSES {
+        if count < pids.len() || pids.len() >= MAX_PROCESSES {
             pids.truncate(count);
             return pids
                 .into_iter()
@@ -102,7 +102,7 @@ fn list(kind: u32, which: u32) -> Vec<u32> {
 
 /// The path of a process's program.
 pub(crate) fn path(pid: u32) -> Option<String> {
-    let mut bytes = vec![0_u8; LONGEST_PATH];
+    let mut bytes = vec![0_u8; MAX_PATH_LEN];
     // SAFETY: `bytes` has that many bytes, of which the call writes no more, and returns how many it has written.
     let len = unsafe { libc::proc_pidpath(number(pid), bytes.as_mut_ptr().cast(), bytes.len() as u32) };
     text(&bytes, len)
@@ -110,7 +110,7 @@ pub(crate) fn path(pid: u32) -> Option<String> {
 
 /// The name of a process, of 32 bytes at most.
 pub(crate) fn name(pid: u32) -> Option<String> {
-    let mut bytes = [0_u8; LONGEST_NAME];
+    let mut bytes = [0_u8; MAX_NAME_LEN];
     // SAFETY: `bytes` has that many bytes, of which the call writes no more, and returns how many it has written.
     let len = unsafe { libc::proc_name(number(pid), bytes.as_mut_ptr().cast(), bytes.len() as u32) };
     text(&bytes, len)

@@ -1,4 +1,4 @@
-//! Waiting for a point in time or for the end that was asked for, whichever comes first (kqueue(2)).
+//! Waiting for a point in time or for the requested end, whichever comes first (kqueue(2)).
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -9,7 +9,7 @@ use super::check;
 /// The number of the only event in the queue.
 const STOP: usize = 1;
 /// The longest wait in seconds, which the system accepts anywhere.
-const LONGEST_SECONDS: u64 = 3600;
+const MAX_WAIT_SECONDS: u64 = 3600;
 
 /// Something that one thread sets and others wait for. It stays set.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Flag {
     /// returns early.
     pub(crate) fn wait(&self, span_ns: u64) -> bool {
         let span = libc::timespec {
-            tv_sec: (span_ns / 1_000_000_000).min(LONGEST_SECONDS) as libc::time_t,
+            tv_sec: (span_ns / 1_000_000_000).min(MAX_WAIT_SECONDS) as libc::time_t,
             tv_nsec: (span_ns % 1_000_000_000) as libc::c_long,
         };
         let mut found = event(0, 0);

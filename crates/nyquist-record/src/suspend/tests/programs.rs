@@ -106,7 +106,7 @@ fn a_process_that_just_starts_is_tried_again() {
 }
 
 #[test]
-fn a_refused_process_is_not_asked_for_ever() {
+fn a_refused_process_is_not_retried_for_ever() {
     let shell = SimProcess { refused: 0..u64::MAX, executes: None, ..refused_shell() };
     let all = [(10, forever(&[(11, SimActivity::Waits)])), (20, shell)];
     let recorded = record(&machine(FINE, &all), plan(&[10], 1000));

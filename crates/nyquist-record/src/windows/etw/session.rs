@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_asked_for_only_if_wanted() {
+    fn waits_are_requested_only_if_wanted() {
         let settings = SessionSettings { interval_ns: 1_000_000, waits: false };
         assert_eq!(flags(&settings) & EVENT_TRACE_FLAG_CSWITCH, 0);
         assert_ne!(flags(&SessionSettings { waits: true, ..settings }) & EVENT_TRACE_FLAG_CSWITCH, 0);

@@ -62,7 +62,7 @@ static RECEIVER: Mutex<Option<Arc<Queue>>> = Mutex::new(None);
 
 /// How long the process lives on after the console's window was closed: the system ends it when the handler
 /// returns, or after 5 seconds.
-const LONGEST_CLOSING: Duration = Duration::from_secs(10);
+const MAX_CLOSING_TIME: Duration = Duration::from_secs(10);
 
 /// Adds all requests to a queue from now on. They no longer end the process by themselves.
 pub(crate) fn take_over(queue: Arc<Queue>) -> io::Result<()> {
@@ -84,7 +84,7 @@ unsafe extern "system" fn handle(kind: u32) -> BOOL {
     let Some(queue) = receiver else { return 0 };
     queue.push(event);
     if ends {
-        thread::sleep(LONGEST_CLOSING);
+        thread::sleep(MAX_CLOSING_TIME);
     }
     1
 }

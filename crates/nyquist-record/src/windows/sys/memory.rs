@@ -48,7 +48,7 @@ pub(crate) fn end_of_region(process: &OwnedHandle, address: u64) -> Option<u64> 
     is_used.then(|| (found.BaseAddress.addr() as u64).saturating_add(found.RegionSize as u64))
 }
 
-/// The memory of the machine in bytes; 0 if the system does not tell.
+/// The memory of the machine in bytes; 0 if the system does not provide it.
 pub(crate) fn of_machine() -> u64 {
     let mut status = MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..Default::default() };
     // SAFETY: the structure states its size, and lives through the call.

@@ -11,9 +11,9 @@ use windows_sys::Win32::System::ProcessStatus::{
 use super::text;
 
 /// The most modules of a process that are listed.
-const MOST_MODULES: usize = 1 << 12;
+const MAX_MODULES: usize = 1 << 12;
 /// The longest path, in UTF-16 units, of which more is not read. A process can state any path.
-const LONGEST_PATH: usize = 1 << 12;
+const MAX_PATH_LEN: usize = 1 << 12;
 
 /// The base addresses of the images of a process; empty if it has not begun or has ended.
 pub(crate) fn bases(process: &OwnedHandle) -> Vec<u64> {
@@ -35,11 +35,11 @@ pub(crate) fn bases(process: &OwnedHandle) -> Vec<u64> {
         if listed == 0 {
             return Vec::new();
         }
-        if count <= modules.len() || modules.len() >= MOST_MODULES {
+        if count <= modules.len() || modules.len() >= MAX_MODULES {
             let known = modules.iter().take(count);
             return known.map(|module| module.addr() as u64).collect();
         }
-        modules.resize(count.min(MOST_MODULES), ptr::null_mut());
+        modules.resize(count.min(MAX_MODULES), ptr::null_mut());
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn size(process: &OwnedHandle, base: u64) -> Option<u32> {
 
 /// The path of the file of an image.
 pub(crate) fn path(process: &OwnedHandle, base: u64) -> Option<String> {
-    let mut units = vec![0; LONGEST_PATH];
+    let mut units = vec![0; MAX_PATH_LEN];
     // SAFETY: the system checks the base address; `units` has that many units and lives through the call.
     let len = unsafe {
         K32GetModuleFileNameExW(

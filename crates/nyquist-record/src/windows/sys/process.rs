@@ -23,7 +23,7 @@ use super::privilege::as_debugger;
 use super::{check, optional_function, owned, text};
 
 /// The longest path, in UTF-16 units, that the system has.
-const LONGEST_PATH: usize = 1 << 15;
+const MAX_PATH_LEN: usize = 1 << 15;
 /// What `GetThreadPriority` returns if it fails (`THREAD_PRIORITY_ERROR_RETURN`).
 const NO_PRIORITY: i32 = i32::MAX;
 
@@ -104,8 +104,8 @@ pub(super) fn nanoseconds(time: FILETIME) -> u64 {
     units(time).saturating_mul(100)
 }
 
-/// The kind of processor that a process's code is for; `None` if the system does not tell. Translated programs are
-/// told from native ones only since Windows 11, which is the first that translates 64-bit programs.
+/// The kind of processor that a process's code is for; `None` if the system does not provide it. Translated programs are
+/// distinguished from native ones only since Windows 11, which is the first that translates 64-bit programs.
 pub(crate) fn machine(process: &OwnedHandle) -> Option<IMAGE_FILE_MACHINE> {
     stated_machine(process).or_else(|| {
         let [process, native] = emulated_and_native(process.as_raw_handle())?;
@@ -151,7 +151,7 @@ fn is_known(machine: IMAGE_FILE_MACHINE) -> Option<IMAGE_FILE_MACHINE> {
 
 /// The path of the program's file.
 pub(crate) fn program(process: &OwnedHandle) -> Option<String> {
-    let mut units = vec![0; LONGEST_PATH];
+    let mut units = vec![0; MAX_PATH_LEN];
     let mut len = units.len() as u32;
     // SAFETY: the handle is open; `units` has `len` units, and both live through the call.
     let found =

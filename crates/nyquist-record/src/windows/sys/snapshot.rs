@@ -6,7 +6,7 @@ use windows_sys::Wdk::System::SystemInformation::{NtQuerySystemInformation, Syst
 use windows_sys::Win32::Foundation::{STATUS_BUFFER_TOO_SMALL, STATUS_INFO_LENGTH_MISMATCH, STATUS_SUCCESS};
 
 /// The largest answer that is read: some 300,000 threads.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// The size to begin with.
 const FIRST_BYTES: usize = 256 << 10;
 /// What is added to the size that the system asks for, because threads may be born meanwhile.
@@ -31,7 +31,7 @@ pub(crate) fn read(buffer: &mut Vec<u8>) -> usize {
         let wanted = (len as usize).max(buffer.len()) + SPARE_BYTES;
         match status {
             STATUS_SUCCESS => return (len as usize).min(buffer.len()),
-            STATUS_INFO_LENGTH_MISMATCH | STATUS_BUFFER_TOO_SMALL if wanted <= MOST_BYTES => {
+            STATUS_INFO_LENGTH_MISMATCH | STATUS_BUFFER_TOO_SMALL if wanted <= MAX_BYTES => {
                 buffer.resize(wanted, 0);
             }
             _ => return 0,

@@ -21,7 +21,7 @@ use super::process::nanoseconds;
 use super::{check, optional_function, owned};
 
 /// The longest name of a thread, in UTF-16 units, of which more is not read.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_LEN: usize = 256;
 /// What the calls for suspending return if they fail.
 const FAILED: u32 = u32::MAX;
 
@@ -196,7 +196,7 @@ pub(crate) fn name(thread: &OwnedHandle) -> Option<String> {
     // SAFETY: the description is a string that ends with a zero, and is this process's own copy.
     unsafe {
         let mut next = description.cast_const();
-        while *next != 0 && units.len() < LONGEST_NAME {
+        while *next != 0 && units.len() < MAX_NAME_LEN {
             units.push(*next);
             next = next.add(1);
         }

@@ -1,4 +1,4 @@
-//! Waiting for a point in time or for the end that was asked for, whichever comes first.
+//! Waiting for a point in time or for the requested end, whichever comes first.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle};

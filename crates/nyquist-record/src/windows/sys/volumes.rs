@@ -11,7 +11,7 @@ use crate::etw::volume;
 
 /// The longest path that a drive letter leads to, and that of the folder of Windows, in UTF-16 units. Longer ones
 /// are of no volume.
-const LONGEST: usize = 1 << 12;
+const MAX_PATH_LEN: usize = 1 << 12;
 
 /// The volumes that have drive letters.
 pub(crate) fn all() -> Vec<Volume> {
@@ -21,19 +21,19 @@ pub(crate) fn all() -> Vec<Volume> {
 /// Where a drive letter leads.
 fn target(letter: char) -> Option<String> {
     let name = [u16::try_from(u32::from(letter)).ok()?, u16::from(b':'), 0];
-    let mut units = vec![0; LONGEST];
+    let mut units = vec![0; MAX_PATH_LEN];
     // SAFETY: the name ends with a zero, and `units` has that many units; both live through the call.
-    let len = unsafe { QueryDosDeviceW(name.as_ptr(), units.as_mut_ptr(), LONGEST as u32) };
+    let len = unsafe { QueryDosDeviceW(name.as_ptr(), units.as_mut_ptr(), MAX_PATH_LEN as u32) };
     // The current target is the first of several texts, each of which ends with a zero.
     (len > 0).then(|| text(&units))
 }
 
 /// The folder of Windows, where `\SystemRoot` leads.
 pub(crate) fn windows_folder() -> Option<PathBuf> {
-    let mut units = vec![0; LONGEST];
+    let mut units = vec![0; MAX_PATH_LEN];
     // SAFETY: `units` has that many units and lives through the call.
-    let len = unsafe { GetSystemWindowsDirectoryW(units.as_mut_ptr(), LONGEST as u32) } as usize;
-    (0 < len && len < LONGEST).then(|| PathBuf::from(text(&units)))
+    let len = unsafe { GetSystemWindowsDirectoryW(units.as_mut_ptr(), MAX_PATH_LEN as u32) } as usize;
+    (0 < len && len < MAX_PATH_LEN).then(|| PathBuf::from(text(&units)))
 }
 
 #[cfg(test)]

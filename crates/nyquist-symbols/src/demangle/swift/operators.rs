@@ -257,9 +257,9 @@ impl MangledNameReader<'_> {
 
     /// Pushes a node `times` times, except for the last time.
     pub(super) fn push_again(&mut self, node: &Node, times: Option<usize>) -> Option<()> {
-        const MOST: usize = 2048;
+        const MAX_TIMES: usize = 2048;
         let times = times.unwrap_or(1);
-        if times > MOST {
+        if times > MAX_TIMES {
             return None;
         }
         (1..times).try_for_each(|_| self.push(node.clone()))

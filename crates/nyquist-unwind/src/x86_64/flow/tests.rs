@@ -91,7 +91,7 @@ fn frame_pointers_find_computed_stack_pointers() {
 
 #[test]
 fn arguments_are_pushed_and_taken_away() {
-    // push 5; push [rsp + 8]; call; add rsp, 16; lea rsp, [rsp - 8]; pop rbp as a word of no use; ret
+    // push 5; push [rsp + 8]; call; add rsp, 16; lea rsp, [rsp - 8]; pop rbp as an unneeded word; ret
     let (begin, end): (&[u8], &[u8]) = (
         &[0x6a, 5, 0xff, 0x74, 0x24, 8],
         &[0x48, 0x83, 0xc4, 0x10, 0x48, 0x8d, 0x64, 0x24, 0xf8, 0x5d, 0xc3],
@@ -144,7 +144,7 @@ fn code_behind_a_noreturn_call_is_followed() {
 }
 
 #[test]
-fn places_elsewhere_are_told_of() {
+fn places_elsewhere_are_reported() {
     // push rbx; call; lea rdi, [rip + 0x200]; je far; pop rbx; jmp far
     let code: &[&[u8]] = &[
         &[0x53],

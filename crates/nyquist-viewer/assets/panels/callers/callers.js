@@ -15,7 +15,7 @@ import { nameWithBar } from '../functions/row.js';
 /** @typedef {import('../../api.js').Neighbour} Neighbour */
 
 /** The maximum number of rows of each list. */
-const MOST = 300;
+const MAX_ROWS = 300;
 
 /**
  * @param {import('../../context.js').Context} ctx
@@ -62,8 +62,8 @@ export function createCallers(ctx) {
  * @returns {Node[]}
  */
 function listOf(title, rows, whole, { interval_ns: interval }) {
-  const list = h('div', { class: 'callers-list', role: 'list', 'aria-label': title }, ...rows.slice(0, MOST).map((row) => neighbourRow(row, whole, interval)));
-  const rest = rows.length > MOST ? h('p', { class: 'tools-note' }, `${rows.length - MOST} more`) : null;
+  const list = h('div', { class: 'callers-list', role: 'list', 'aria-label': title }, ...rows.slice(0, MAX_ROWS).map((row) => neighbourRow(row, whole, interval)));
+  const rest = rows.length > MAX_ROWS ? h('p', { class: 'tools-note' }, `${rows.length - MAX_ROWS} more`) : null;
   const empty = rows.length === 0 ? h('p', { class: 'tools-note' }, 'None.') : null;
   return [h('h3', {}, title), list, ...(rest ? [rest] : []), ...(empty ? [empty] : [])];
 }

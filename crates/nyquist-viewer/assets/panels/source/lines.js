@@ -6,7 +6,7 @@ import { clean } from '../../format.js';
 /** @typedef {{label: string, line: number | null, text: string, own: number, total: number}} Line */
 
 /** Longer lines are cut, because they are data and not text to read. */
-const LONGEST = 1000;
+const MAX_LINE_LENGTH = 1000;
 
 /**
  * @param {Source} source
@@ -33,7 +33,7 @@ export function instructionLines(source) {
 
 /** @param {string} text */
 function showLine(text) {
-  return clean(text.replace(/\r$/, '').replace(/\t/g, '    '), LONGEST);
+  return clean(text.replace(/\r$/, '').replace(/\t/g, '    '), MAX_LINE_LENGTH);
 }
 
 /**

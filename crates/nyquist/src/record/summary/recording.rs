@@ -234,7 +234,7 @@ fn print_not_sampled(
 ) {
     let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
     // Less than 1 % is only the last intervals of some threads.
-    if not_sampled * 100 > cpu_time && not_sampled >= LEAST_TOLD_NS {
+    if not_sampled * 100 > cpu_time && not_sampled >= MIN_REPORTED_NS {
         let lost = if statistics.lost > 0 { ", or whose samples were dropped" } else { "" };
         printer.say(format_args!(
             "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came{lost}",
@@ -278,14 +278,14 @@ fn print_incomplete(printer: Printer, statistics: &Statistics) {
 }
 
 /// A smaller time without samples is not reported, because it would be shown as 0.00 s.
-const LEAST_TOLD_NS: u64 = 5_000_000;
+const MIN_REPORTED_NS: u64 = 5_000_000;
 
 /// The missing part of the command's CPU time, if it exceeds the inaccuracy of both measurements. The
 /// kernel's accounting of a process begins before the command does.
 fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
-    const LEAST_NS: u64 = 50_000_000;
+    const MIN_MISSING_NS: u64 = 50_000_000;
     let missing = used_ns.saturating_sub(recorded_ns);
-    (missing > LEAST_NS && missing > used_ns / 10).then_some(missing)
+    (missing > MIN_MISSING_NS && missing > used_ns / 10).then_some(missing)
 }
 
 /// If at least this fraction (1 / 5) was not sampled, threads are too short-lived to get their own clocks.

@@ -167,7 +167,7 @@ fn perf_lines(outcome: &perf::PerfOutcome) -> Vec<ExtraInfo> {
         line("Kernel code", kernel.to_owned()),
         match outcome.call_graph {
             CallGraph::FramePointers => line("Stacks", "by frame pointers".to_owned()),
-            CallGraph::None => line("Stacks", "no (not asked for)".to_owned()),
+            CallGraph::None => line("Stacks", "no (not requested)".to_owned()),
             CallGraph::Auto | CallGraph::Dwarf => {
                 line("Stack copies", format!("{} kB", kb(outcome.stack_bytes)))
             }

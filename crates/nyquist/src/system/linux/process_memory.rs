@@ -1,6 +1,6 @@
 //! The memory that this process may have, and its limit.
 
-pub(crate) use super::sys::{DataLimit, hold_data as hold, lift_data as lift, map_large_blocks};
+pub(crate) use super::sys::{DataLimit, clear_limit, map_large_blocks, set_limit};
 
 use super::sys::address_space;
 use std::fs;

@@ -51,37 +51,37 @@ pub(crate) fn map_large_blocks() {
 #[derive(Debug)]
 pub(crate) struct DataLimit {
     pub(crate) bytes: u64,
-    pub(crate) said: String,
+    pub(crate) message: String,
 }
 
 /// The message if memory is exhausted. It is null while that must not end the process.
-static SAID: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+static MESSAGE: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether the process is about to end because of exhausted memory.
-static ENDS: AtomicBool = AtomicBool::new(false);
+static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// The previous limit.
 static BEFORE: Mutex<Option<Rlimit>> = Mutex::new(None);
 
 /// Sets a limit for the process.
-pub(crate) fn hold_data(limit: DataLimit) {
+pub(crate) fn set_limit(limit: DataLimit) {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     let old = *before.get_or_insert_with(|| getrlimit(Resource::Data));
     let least = |limit: Option<u64>, other: u64| Some(limit.map_or(other, |limit| limit.min(other)));
     let current = least(old.current, least(old.maximum, limit.bytes).unwrap_or(limit.bytes));
     // Never freed, because another thread may be about to print it.
-    SAID.store(Box::into_raw(Box::new(limit.said)), Ordering::Release);
+    MESSAGE.store(Box::into_raw(Box::new(limit.message)), Ordering::Release);
     // If this fails, the previous limit stays.
     let _ = setrlimit(Resource::Data, Rlimit { current, maximum: old.maximum });
 }
 
 /// Restores the previous limit.
-pub(crate) fn lift_data() {
+pub(crate) fn clear_limit() {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(before) = before.take() {
         // This limit was permitted then, and the hard limit is unchanged.
         let _ = setrlimit(Resource::Data, before);
-        SAID.store(ptr::null_mut(), Ordering::Release);
+        MESSAGE.store(ptr::null_mut(), Ordering::Release);
     }
 }
 
@@ -124,16 +124,16 @@ unsafe impl GlobalAlloc for ReportingAllocator {
 #[inline]
 fn there(block: *mut u8) -> *mut u8 {
     if block.is_null() {
-        end_if_held();
+        exit_if_limited();
     }
     block
 }
 
 #[cold]
-fn end_if_held() {
+fn exit_if_limited() {
     // SAFETY: it is null, or comes from a box that is never freed, and whose text is not changed.
-    let Some(said) = (unsafe { SAID.load(Ordering::Acquire).as_ref() }) else { return };
-    if ENDS.swap(true, Ordering::AcqRel) {
+    let Some(message) = (unsafe { MESSAGE.load(Ordering::Acquire).as_ref() }) else { return };
+    if EXITING.swap(true, Ordering::AcqRel) {
         // Another thread is about to end the process. Without memory, this thread could only abort it
         // earlier.
         loop {
@@ -142,7 +142,7 @@ fn end_if_held() {
         }
     }
     // Written without locks that a waiting thread may hold. A failure to write cannot be reported.
-    let mut rest = said.as_bytes();
+    let mut rest = message.as_bytes();
     while let Ok(written @ 1..) = rustix::io::write(rustix::stdio::stderr(), rest) {
         rest = &rest[written..];
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The device that keeps nothing.
 #[cfg(test)]
-pub(crate) const NOWHERE: &str = "/dev/null";
+pub(crate) const NULL_DEVICE: &str = "/dev/null";
 
 /// What is written to and not replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

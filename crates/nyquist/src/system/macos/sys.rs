@@ -5,11 +5,11 @@ use std::ffi::CStr;
 use std::ptr;
 
 /// The longest text that is read.
-const LONGEST: usize = 256;
+const MAX_TEXT_LEN: usize = 256;
 
 /// A property that is a text.
 pub(crate) fn text(name: &CStr) -> Option<String> {
-    let mut bytes = [0_u8; LONGEST];
+    let mut bytes = [0_u8; MAX_TEXT_LEN];
     let len = read(name, &mut bytes)?;
     let text = bytes.get(..len)?.split(|byte| *byte == 0).next()?;
     (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())

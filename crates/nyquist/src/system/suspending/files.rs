@@ -1,7 +1,7 @@
 //! Output files: they are written under a temporary name in the same folder, and renamed at the end.
 
 #[cfg(test)]
-pub(crate) use crate::system::current::special_files::NOWHERE;
+pub(crate) use crate::system::current::special_files::NULL_DEVICE;
 pub(crate) use crate::system::current::special_files::redirect_stdout_to_stderr;
 
 use crate::identity::Rights;

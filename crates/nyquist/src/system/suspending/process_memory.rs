@@ -1,6 +1,6 @@
 //! The memory that this process may have, and its limit.
 
-pub(crate) use super::sys::{DataLimit, hold, lift};
+pub(crate) use super::sys::{DataLimit, clear_limit, set_limit};
 pub(crate) use crate::system::current::physical_memory as available;
 
 /// Large blocks are mappings of their own here, always.

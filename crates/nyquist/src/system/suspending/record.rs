@@ -160,7 +160,7 @@ fn ancestors(target: &RecordingTarget) -> Vec<u32> {
     }
 }
 
-/// Prints how is sampled, and what differs from what was asked for. `notice` is that of launching.
+/// Prints how is sampled, and what differs from the request. `notice` is that of launching.
 fn print_outcome(printer: Printer, outcome: &RecordingOutcome, notice: Option<&str>) {
     printer.say(format_args!("Sampling {}", outcome.way()));
     if let Some(notice) = notice {

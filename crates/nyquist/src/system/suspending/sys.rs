@@ -10,32 +10,32 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct DataLimit {
     pub(crate) bytes: u64,
-    pub(crate) said: String,
+    pub(crate) message: String,
 }
 
 /// The bytes that are allocated now.
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 
 /// The most bytes that may be allocated.
-static MOST: AtomicU64 = AtomicU64::new(u64::MAX);
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// The message if memory is exhausted. It is null while that must not end the process.
-static SAID: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+static MESSAGE: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether the process is about to end because of exhausted memory.
-static ENDS: AtomicBool = AtomicBool::new(false);
+static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// Sets a limit for the process.
-pub(crate) fn hold(limit: DataLimit) {
+pub(crate) fn set_limit(limit: DataLimit) {
     // Never freed, because another thread may be about to print it.
-    SAID.store(Box::into_raw(Box::new(limit.said)), Ordering::Release);
-    MOST.store(limit.bytes, Ordering::Release);
+    MESSAGE.store(Box::into_raw(Box::new(limit.message)), Ordering::Release);
+    LIMIT.store(limit.bytes, Ordering::Release);
 }
 
 /// Removes the limit.
-pub(crate) fn lift() {
-    MOST.store(u64::MAX, Ordering::Release);
-    SAID.store(ptr::null_mut(), Ordering::Release);
+pub(crate) fn clear_limit() {
+    LIMIT.store(u64::MAX, Ordering::Release);
+    MESSAGE.store(ptr::null_mut(), Ordering::Release);
 }
 
 /// The system's allocator. If the process needs more memory than its limit, it prints a message and ends.
@@ -74,29 +74,29 @@ unsafe impl GlobalAlloc for LimitedAllocator {
 fn within_limit(size: usize, before: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
     let more = size as u64;
     let allocated = ALLOCATED.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-    let is_within = allocated.saturating_sub(before as u64) <= MOST.load(Ordering::Relaxed);
+    let is_within = allocated.saturating_sub(before as u64) <= LIMIT.load(Ordering::Relaxed);
     let block = if is_within { allocate() } else { ptr::null_mut() };
     let unused = if block.is_null() { size } else { before };
     ALLOCATED.fetch_sub(unused as u64, Ordering::Relaxed);
     if block.is_null() {
-        end_if_held();
+        exit_if_limited();
     }
     block
 }
 
 #[cold]
-fn end_if_held() {
+fn exit_if_limited() {
     // SAFETY: it is null, or comes from a box that is never freed, and whose text is not changed.
-    let Some(said) = (unsafe { SAID.load(Ordering::Acquire).as_ref() }) else { return };
+    let Some(message) = (unsafe { MESSAGE.load(Ordering::Acquire).as_ref() }) else { return };
     // The message may need memory.
-    MOST.store(u64::MAX, Ordering::Release);
-    if ENDS.swap(true, Ordering::AcqRel) {
+    LIMIT.store(u64::MAX, Ordering::Release);
+    if EXITING.swap(true, Ordering::AcqRel) {
         // Another thread is about to end the process.
         loop {
             std::thread::park();
         }
     }
     #[expect(clippy::disallowed_methods, reason = "the process ends at once, and nothing else is printed")]
-    let _ = io::stderr().write_all(said.as_bytes());
+    let _ = io::stderr().write_all(message.as_bytes());
     std::process::exit(crate::failure::FAILED.into());
 }

@@ -15,7 +15,7 @@ pub(crate) struct Credentials {
     never: Infallible,
 }
 
-/// The user who asked for more rights, if it is another one.
+/// The user who requested more rights, if it is another one.
 pub(crate) fn invoking_user() -> Option<Credentials> {
     None
 }

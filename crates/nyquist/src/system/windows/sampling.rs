@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use nyquist_record::windows::{Options, RecordingTarget, SamplingMethod};
 use std::time::Duration;
 
-/// Whether the kernel's events are recorded: they are asked for, or only they show what is asked for.
+/// Whether the kernel's events are recorded: they are requested, or only they show what is requested.
 pub(crate) fn is_by_events(args: &RecordArgs) -> bool {
     match args.backend {
         Backend::Etw => true,

@@ -15,7 +15,7 @@ const NUMBERED_DEVICES: [&str; 2] = ["COM", "LPT"];
 
 /// The device that keeps nothing.
 #[cfg(test)]
-pub(crate) const NOWHERE: &str = "NUL";
+pub(crate) const NULL_DEVICE: &str = "NUL";
 
 /// What is written to and not replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,14 +2,14 @@
 //! CPU. As far as that permits, a single rest is short enough that two successive readings can be combined.
 
 /// How many times longer than its CPU time the rest is.
-const PER_USED: u64 = 20;
+const REST_PER_CPU_TIME: u64 = 20;
 /// The longest single rest, in nanoseconds; the remainder is carried over as debt. Stacks between two
 /// readings more than about 10 ms apart are not trusted. Without this limit, one slow reading, such as when a
 /// hypervisor takes the CPU away, would truncate all stacks of a moment.
-const USEFUL: u64 = 6_000_000;
+const MAX_SINGLE_REST_NS: u64 = 6_000_000;
 /// With a larger debt than this, it rests for all of it at once. If each reading is slow, a series of
 /// readings that can be combined is worth more than the same number of isolated ones.
-const MOST_OWED: u64 = 200_000_000;
+const MAX_DEBT_NS: u64 = 200_000_000;
 
 /// The time of the next reading.
 #[derive(Debug, Default)]
@@ -22,9 +22,9 @@ pub(crate) struct DutyCycle {
 impl DutyCycle {
     /// Notes how much CPU time was used since the last call, in nanoseconds.
     pub(crate) fn note_used(&mut self, used: u64, now: u64) {
-        self.owed_until = self.owed_until.max(now).saturating_add(PER_USED.saturating_mul(used));
+        self.owed_until = self.owed_until.max(now).saturating_add(REST_PER_CPU_TIME.saturating_mul(used));
         let owed = self.owed_until - now;
-        self.until = now + if owed > MOST_OWED { owed } else { owed.min(USEFUL) };
+        self.until = now + if owed > MAX_DEBT_NS { owed } else { owed.min(MAX_SINGLE_REST_NS) };
     }
 
     /// Delays the next reading at least until this time.
@@ -79,7 +79,7 @@ mod tests {
     fn long_readings_come_in_rows_within_their_share() {
         let used = 1_000_000;
         let times = readings(std::iter::repeat(used));
-        let useful = times.windows(2).filter(|pair| pair[1] - pair[0] <= USEFUL + used).count();
+        let useful = times.windows(2).filter(|pair| pair[1] - pair[0] <= MAX_SINGLE_REST_NS + used).count();
         assert!(useful * 10 >= times.len() * 8, "{useful} of {}", times.len());
         let part = times.len() as f64 * used as f64 / 1e9;
         assert!((0.04..0.07).contains(&part), "{part} of a CPU");

@@ -32,7 +32,7 @@ use ring_scanner::RingScanner;
 use stack_bases::StackBases;
 
 /// The most samples with truncated stacks that may wait to be processed.
-const MOST_TRUNCATED: usize = 1024;
+const MAX_TRUNCATED_SAMPLES: usize = 1024;
 
 /// What is known of the bases of stacks, and the thread that reads the outer parts of stacks.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl OuterStacks for DeepStacks {
             let observer = StackObserver { bases: Arc::clone(&bases), reports: None };
             return Ok((Self { bases, reader: None }, observer));
         }
-        let (reports, truncated) = sync_channel(MOST_TRUNCATED);
+        let (reports, truncated) = sync_channel(MAX_TRUNCATED_SAMPLES);
         let (feedback, feedback_received) = channel();
         let (out, read) = channel();
         let scanner = RingScanner::new(

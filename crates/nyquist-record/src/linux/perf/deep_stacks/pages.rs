@@ -14,10 +14,10 @@ pub(super) const PAGE: u64 = LiveStack::PAGE as u64;
 /// The same, as the length of a page in memory.
 const PAGE_LEN: usize = LiveStack::PAGE;
 /// The maximum that is read of a stack at once. What lies beyond is not read.
-pub(super) const MOST_READ: u64 = 2 << 20;
+pub(super) const MAX_READ_BYTES: u64 = 2 << 20;
 /// How many pages are kept in one buffer. With single allocations, the page faults would take longer than the
 /// reading.
-const PIECE: usize = 8;
+const PAGES_PER_BUFFER: usize = 8;
 /// The most buffers that are reused: 16 MB. Most recordings need a few dozen of them.
 const POOLED: usize = 512;
 
@@ -34,7 +34,7 @@ pub(crate) struct PageBuffers {
 
 impl PageBuffers {
     pub(crate) fn new() -> Self {
-        Self { scratch: Vec::new(), start: 0, read: 0, pool: Pool::of(POOLED, PIECE * PAGE_LEN) }
+        Self { scratch: Vec::new(), start: 0, read: 0, pool: Pool::of(POOLED, PAGES_PER_BUFFER * PAGE_LEN) }
     }
 
     /// Reads a part of a process's memory, of whole pages, up to the first unreadable byte. Returns whether
@@ -80,7 +80,7 @@ impl PageBuffers {
                 None => changed.push((index, page)),
             }
         }
-        for piece in changed.chunks(PIECE) {
+        for piece in changed.chunks(PAGES_PER_BUFFER) {
             let kept = self.keep(piece);
             for (place, (index, _)) in piece.iter().enumerate() {
                 pages[*index] = kept.slice(place * PAGE_LEN..(place + 1) * PAGE_LEN);

@@ -27,15 +27,15 @@ const BETWEEN_READINGS_NS: u64 = 3_000_000;
 /// How long the reader scans the rings itself after it has seen a deep stack.
 const ATTENTIVE_NS: u64 = 300_000_000;
 /// The minimum time between two scans of the rings while stacks are deep.
-const LEAST_WAIT_NS: u64 = 2_000_000;
+const MIN_WAIT_NS: u64 = 2_000_000;
 /// The maximum of the random delay that is added to each wait. Without it, a program that alternates between
 /// functions in step with the readings would always be read at the same place.
-const MOST_WAIT_NS: u64 = 2_000_000;
+const MAX_RANDOM_WAIT_NS: u64 = 2_000_000;
 /// The longest rest before the reader checks whether the recording has ended.
-const LONGEST_REST_NS: u64 = 10_000_000;
+const MAX_REST_NS: u64 = 10_000_000;
 /// The most threads that are tracked. If there are more, those without truncated copies for `FORGOTTEN_NS` are
 /// forgotten.
-const MOST_THREADS: usize = 512;
+const MAX_THREADS: usize = 512;
 const FORGOTTEN_NS: u64 = 1_000_000_000;
 
 /// The state of the reading thread.
@@ -102,15 +102,15 @@ impl LiveReader {
     /// reader would come too late. Returns whether a sender is left.
     fn wait(&mut self) -> bool {
         let now = monotonic_ns();
-        let rest = self.duty_cycle.remaining_ns(now).min(LONGEST_REST_NS);
+        let rest = self.duty_cycle.remaining_ns(now).min(MAX_REST_NS);
         if !self.wanted.is_empty() {
             std::thread::sleep(Duration::from_nanos(rest));
         } else if now < self.attentive_until {
-            let wait = LEAST_WAIT_NS + self.random.below(MOST_WAIT_NS);
+            let wait = MIN_WAIT_NS + self.random.below(MAX_RANDOM_WAIT_NS);
             std::thread::sleep(Duration::from_nanos(rest.max(wait)));
         } else if let Ok(copy) = self.truncated.recv() {
             self.note_truncated(copy);
-            self.duty_cycle.extend_to(monotonic_ns() + self.random.below(MOST_WAIT_NS));
+            self.duty_cycle.extend_to(monotonic_ns() + self.random.below(MAX_RANDOM_WAIT_NS));
         } else {
             return false;
         }
@@ -142,7 +142,7 @@ impl LiveReader {
                 (thread.was_truncated, thread.noted_at) = (true, now);
             }
         }
-        if self.threads.len() > MOST_THREADS {
+        if self.threads.len() > MAX_THREADS {
             self.threads.retain(|_, thread| now.saturating_sub(thread.noted_at) < FORGOTTEN_NS);
         }
     }
@@ -151,7 +151,7 @@ impl LiveReader {
     fn note_wanted(&mut self, now: u64) {
         let (threads, bases) = (&mut self.threads, &self.bases);
         self.wanted.retain(|tid, wanted| {
-            if threads.len() > MOST_THREADS && !threads.contains_key(tid) {
+            if threads.len() > MAX_THREADS && !threads.contains_key(tid) {
                 return false;
             }
             let thread = threads.entry(*tid).or_default();

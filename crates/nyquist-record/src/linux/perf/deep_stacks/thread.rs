@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 
-use super::pages::{MOST_READ, PAGE, PageBuffers};
+use super::pages::{MAX_READ_BYTES, PAGE, PageBuffers};
 use super::read_request::ReadRequest;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
@@ -19,13 +19,13 @@ const USED_BACK_NS: u64 = 10_000_000;
 /// is compared with the readings for the samples before it.
 const INNERMOST_FOR: u64 = 20_000_000;
 /// The maximum that is read for this comparison.
-const MOST_INNER: u64 = 32 << 10;
+const MAX_INNER_BYTES: u64 = 32 << 10;
 /// The limit for reading a stack up to the end of its memory while its base is unknown and no truncated copy
 /// is known.
 const NEAR_END: u64 = 256 << 10;
 /// The maximum otherwise. Other memory, megabytes of it, may follow the stack of a new thread. Reading 256 kB
 /// of it was a third of all readings for a compiler, and led to no more roots.
-const MOST_READ_UNTRUNCATED: u64 = 64 << 10;
+const MAX_UNTRUNCATED_READ_BYTES: u64 = 64 << 10;
 
 /// What is known of a thread.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl DeepStackThread {
         if !is_recent || wanted.end <= end || !self.stack.contains(&end) {
             self.innermost = (wanted.end, wanted.oldest_ns);
         }
-        self.innermost.0.max(wanted.end.saturating_sub(MOST_INNER))
+        self.innermost.0.max(wanted.end.saturating_sub(MAX_INNER_BYTES))
     }
 
     /// The part of the stack that may be useful.
@@ -86,7 +86,7 @@ impl DeepStackThread {
         let end = self.outer_end(wanted).next_multiple_of(PAGE);
         let was_truncated = self.base != 0 || self.was_truncated;
         let is_near_end = end.saturating_sub(start) <= NEAR_END;
-        let most = if was_truncated || is_near_end { MOST_READ } else { MOST_READ_UNTRUNCATED };
+        let most = if was_truncated || is_near_end { MAX_READ_BYTES } else { MAX_UNTRUNCATED_READ_BYTES };
         start..end.clamp(start, start + most)
     }
 
@@ -141,7 +141,7 @@ mod tests {
         };
         assert_eq!(read(0x3_0000, false), OVERLAP + 0x3_0000);
         assert_eq!(read(NEAR_END - OVERLAP, false), NEAR_END);
-        assert_eq!(read(NEAR_END, false), MOST_READ_UNTRUNCATED);
+        assert_eq!(read(NEAR_END, false), MAX_UNTRUNCATED_READ_BYTES);
         assert_eq!(read(NEAR_END, true), OVERLAP + NEAR_END);
     }
 
@@ -188,12 +188,12 @@ mod tests {
             let expected = expected.map(|end| if base.is_some() { end } else { thread.stack.end });
             assert_eq!(end, expected, "a base at {base:x?}, a copy from {start:x} on");
             let Some(end) = end else { return };
-            for (was_truncated, most) in [(false, MOST_READ_UNTRUNCATED), (true, MOST_READ)] {
+            for (was_truncated, most) in [(false, MAX_UNTRUNCATED_READ_BYTES), (true, MAX_READ_BYTES)] {
                 thread.was_truncated = was_truncated;
                 let event = thread.read(5, wanted, &mut PageBuffers::new()).unwrap();
                 let EventKind::LiveStack(live) = event.kind else { panic!() };
                 let (len, read) = (live.pages.len() * LiveStack::PAGE, live.start.0);
-                let is_less = len == most as usize && (most == MOST_READ || base.is_none());
+                let is_less = len == most as usize && (most == MAX_READ_BYTES || base.is_none());
                 assert!(read + len as u64 == end || is_less, "{len:x} from {read:x} on, of {end:x}");
             }
         };
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(innermost(100, 0x50_0000), 0x50_0000);
         assert_eq!(innermost(103, 0x50_8000), 0x50_0000);
         assert_eq!(innermost(106, 0x4f_0000), 0x4f_0000);
-        assert_eq!(innermost(109, 0x60_0000), 0x60_0000 - MOST_INNER);
+        assert_eq!(innermost(109, 0x60_0000), 0x60_0000 - MAX_INNER_BYTES);
         assert_eq!(innermost(127, 0x50_0000), 0x50_0000, "long ago");
     }
 

@@ -1,4 +1,4 @@
-//! Which part of a stack copy is of use: up to the stack's base, if that is known.
+//! Which part of a stack copy is needed: up to the stack's base, if that is known.
 //!
 //! Often other memory follows a stack, and the kernel copies that too.
 
@@ -10,7 +10,7 @@ use crate::linux::perf::outer_stacks::UsedPart;
 /// How many bytes are used beyond the outermost word that walks to the root have read so far.
 const BEYOND_BASE: usize = 512;
 
-/// The part of a copy that is of use. The stack may continue beyond it if the copy fills all its room, or
+/// The needed part of a copy. The stack may continue beyond it if the copy fills all its room, or
 /// does not reach the base. `read` copies bytes of the sample from an offset on.
 pub(super) fn used_part(
     read: &impl Fn(usize, &mut [u8]),

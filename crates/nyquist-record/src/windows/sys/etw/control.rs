@@ -21,7 +21,7 @@ use crate::windows::sys::{memory, text};
 /// The longest name of a session, in UTF-16 units with the zero at its end (documentation of `StartTrace`).
 const NAME: usize = 1024;
 /// The most sessions that a machine has (documentation of `QueryAllTraces`).
-const MOST_SESSIONS: usize = 64;
+const MAX_SESSIONS: usize = 64;
 /// The clock of the events: the performance counter (documentation of `WNODE_HEADER::ClientContext`).
 const PERFORMANCE_COUNTER: u32 = 1;
 /// How often buffers are delivered that are not full, in seconds.
@@ -136,13 +136,13 @@ pub(crate) fn stop_named(name: &str) -> io::Result<()> {
 
 /// The names of all sessions that this user may see.
 pub(crate) fn names() -> io::Result<Vec<String>> {
-    let mut sessions: Vec<Box<Properties>> = (0..MOST_SESSIONS).map(|_| Properties::new()).collect();
+    let mut sessions: Vec<Box<Properties>> = (0..MAX_SESSIONS).map(|_| Properties::new()).collect();
     let mut pointers: Vec<*mut EVENT_TRACE_PROPERTIES> =
         sessions.iter_mut().map(|session| ptr::from_mut(&mut **session).cast()).collect();
     let mut count = 0;
     // SAFETY: there are as many pointers as stated. Each points to properties of the size that they state, with
     // room for both names. All live through the call.
-    let code = unsafe { QueryAllTracesW(pointers.as_mut_ptr(), MOST_SESSIONS as u32, &raw mut count) };
+    let code = unsafe { QueryAllTracesW(pointers.as_mut_ptr(), MAX_SESSIONS as u32, &raw mut count) };
     // If there are more sessions, as many as there is room for are stated.
     if code != ERROR_MORE_DATA {
         check_code(code)?;
@@ -262,7 +262,7 @@ mod tests {
     fn sessions_are_listed_or_refused() {
         // Wine and plain users have none.
         let names = names().unwrap_or_default();
-        assert!(names.len() <= MOST_SESSIONS && !names.contains(&"nyquist-0".to_owned()));
+        assert!(names.len() <= MAX_SESSIONS && !names.contains(&"nyquist-0".to_owned()));
         assert!(stop_named("nyquist-0").is_err() || super::super::is_wine());
     }
 }

@@ -123,8 +123,10 @@ fn unwinding(image: &MachoContents) -> Finding {
 fn identity(image: &MachoContents) -> Finding {
     match image.uuid {
         Some(uuid) => Finding::ok("uuid", format!("UUID {}", uuid.grouped())),
-        None => Finding::better("uuid", "no UUID: a .dSYM cannot be told from that of another build")
-            .hint("link without -no_uuid"),
+        None => {
+            Finding::better("uuid", "no UUID: a .dSYM cannot be distinguished from that of another build")
+                .hint("link without -no_uuid")
+        }
     }
 }
 

@@ -139,12 +139,12 @@ fn open(path: &Path) -> Result<Elf<FileSource>, String> {
 /// The program that runs a script, from its first line (execve(2), "Interpreter scripts"). For `env`, it
 /// is the program in the argument of `env`.
 fn interpreter(path: &Path) -> Result<Option<PathBuf>, Failure> {
-    const LONGEST: u64 = 256;
+    const MAX_LINE_LEN: u64 = 256;
     let file = File::open(path)
         .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
     let mut line = Vec::new();
     // A failure to read it is reported when it is opened as a program.
-    let _ = BufReader::new(file.take(LONGEST)).read_until(b'\n', &mut line);
+    let _ = BufReader::new(file.take(MAX_LINE_LEN)).read_until(b'\n', &mut line);
     Ok(interpreter_in(&String::from_utf8_lossy(&line)))
 }
 

@@ -182,7 +182,7 @@ impl Module {
             Some(id) => Finding::ok("build_id", format!("build id {id}")),
             None => Finding::better(
                 "build_id",
-                "no build id: separate debug files are found by a debug link alone, and a rebuilt file only on this machine is told apart",
+                "no build id: separate debug files are found by a debug link alone, and a rebuilt file is distinguished only on this machine",
             )
             .hint("link with -Wl,--build-id"),
         }

@@ -37,9 +37,9 @@ fn debuginfod(debuginfod: Option<&Debuginfod>) -> Finding {
     const TOPIC: &str = "debuginfod";
     match debuginfod {
         Some(debuginfod) => {
-            Finding::ok(TOPIC, format!("debuginfod is asked: {}", debuginfod.servers().join(", ")))
+            Finding::ok(TOPIC, format!("debuginfod is queried: {}", debuginfod.servers().join(", ")))
         }
-        None => Finding::ok(TOPIC, "debuginfod is not asked: DEBUGINFOD_URLS is not set"),
+        None => Finding::ok(TOPIC, "debuginfod is not queried: DEBUGINFOD_URLS is not set"),
     }
 }
 

@@ -25,7 +25,7 @@ const STDOUT: u32 = 1;
 
 /// The device that keeps nothing.
 #[cfg(test)]
-pub(crate) const NOWHERE: &str = "/dev/null";
+pub(crate) const NULL_DEVICE: &str = "/dev/null";
 
 /// What a path names.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 /// The maximum number of links, the same as the kernel's.
-const MOST_LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 
 /// The target of a path.
 pub(super) enum Target {
@@ -192,7 +192,7 @@ impl Walk {
         callers: Callers,
     ) -> Result<(), OutputRefusal> {
         self.links += 1;
-        if self.links > MOST_LINKS {
+        if self.links > MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
         let folder = fstat(&self.folder)?;

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 /// The part of a file's name that its temporary name includes, so that this is not too long.
-const MOST_OF_NAME: usize = 200;
+const MAX_NAME_LEN: usize = 200;
 
 /// The name of a process's temporary file: `.NAME.PID.tmp`, with a number if that exists.
 pub(super) fn name(name: &OsStr, pid: u32, number: u64) -> OsString {
@@ -18,7 +18,7 @@ pub(super) fn name(name: &OsStr, pid: u32, number: u64) -> OsString {
 
 fn beginning(name: &OsStr) -> Vec<u8> {
     let name = name.as_bytes();
-    [b".", &name[..name.len().min(MOST_OF_NAME)], b"."].concat()
+    [b".", &name[..name.len().min(MAX_NAME_LEN)], b"."].concat()
 }
 
 /// Removes the temporary files for a name that no process has locked. Files that cannot be removed are

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::Read as _;
 
 /// The maximum number of bytes of one command line, and the maximum number of processes.
-const LONGEST: u64 = 64 << 10;
-const MOST: usize = 256;
+const MAX_COMMAND_LINE_LEN: u64 = 64 << 10;
+const MAX_PROCESSES: usize = 256;
 
 /// The command lines, one per line, with their words separated by spaces. A process that has ended has none.
 pub(super) fn command_lines(pids: &[u32]) -> String {
-    pids.iter().take(MOST).map(|pid| command_line(*pid) + "\n").collect()
+    pids.iter().take(MAX_PROCESSES).map(|pid| command_line(*pid) + "\n").collect()
 }
 
 /// The same for those processes of a profile that still run. Processes selected by name were not known
@@ -24,7 +24,7 @@ pub(super) fn command_lines_of_running(profile: &Profile) -> String {
 fn command_line(pid: u32) -> String {
     let mut words = Vec::new();
     let file = File::open(format!("/proc/{pid}/cmdline"));
-    if file.and_then(|file| file.take(LONGEST).read_to_end(&mut words)).is_err() {
+    if file.and_then(|file| file.take(MAX_COMMAND_LINE_LEN).read_to_end(&mut words)).is_err() {
         words.clear();
     }
     String::from_utf8_lossy(&words).replace('\0', " ")
@@ -38,14 +38,17 @@ mod tests {
     #[test]
     fn command_lines_are_read_up_to_a_limit() {
         let mut cat = Command::new("cat");
-        cat.arg("-").arg("x".repeat(LONGEST as usize)).stdin(Stdio::piped()).stderr(Stdio::null());
+        cat.arg("-")
+            .arg("x".repeat(MAX_COMMAND_LINE_LEN as usize))
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null());
         let mut child = cat.spawn().unwrap();
         // The process may start before the kernel has set its command line.
         let lines = || command_lines(&[child.id(), u32::MAX]);
         let read = std::iter::repeat_with(lines).take(100_000).find(|read| read.len() > 2).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(read.len() as u64, LONGEST + 2);
+        assert_eq!(read.len() as u64, MAX_COMMAND_LINE_LEN + 2);
         assert!(read.starts_with("cat - x") && read.ends_with("x\n\n"));
     }
 }

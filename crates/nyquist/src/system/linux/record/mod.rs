@@ -118,8 +118,8 @@ pub(crate) fn check_limits() -> Result<(), Failure> {
 /// misleading messages.
 fn check_descriptors(limit: Option<u64>) -> Result<(), Failure> {
     /// Enough for one thread on two CPUs, and the files of its program.
-    const LEAST: u64 = 32;
-    match limit.filter(|limit| *limit < LEAST) {
+    const MIN_DESCRIPTORS: u64 = 32;
+    match limit.filter(|limit| *limit < MIN_DESCRIPTORS) {
         Some(limit) => Err(Failure::new(format!(
             "only {limit} files may be open at once here, which is too few to record anything"
         ))

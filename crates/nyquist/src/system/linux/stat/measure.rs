@@ -102,7 +102,7 @@ impl<'a> Meter<'a> {
 
     /// Whether no more runs follow, because one has failed, or because of a signal.
     pub(super) fn ends_early(&self, last: Option<&RunMeasurements>, left: u32) -> bool {
-        if self.control.asked_to_end().is_some() {
+        if self.control.end_requested().is_some() {
             return true;
         }
         let failed = last.map(|run| run.status).filter(|status| *status != 0 && !self.args.ignore_exit_code);

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_change_what_is_asked() {
+    fn keys_change_the_query() {
         let mut state = state();
         let page = page(&[]);
         press(&mut state, "soin ", &page);

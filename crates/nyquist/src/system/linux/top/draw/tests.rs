@@ -174,7 +174,7 @@ fn a_wide_screen_has_bars_and_room() {
 }
 
 #[test]
-fn functions_are_ordered_as_asked() {
+fn functions_are_ordered_as_requested() {
     let order = |keys| -> Vec<String> {
         shown(keys, 80, 24)[4..8]
             .iter()

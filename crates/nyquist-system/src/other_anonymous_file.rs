@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// If it cannot be made.
-pub fn nameless_file() -> io::Result<File> {
+pub fn anonymous_file() -> io::Result<File> {
     let folder = std::env::temp_dir();
     with_unused_name(|number| create(&folder.join(format!("nyquist-{number:016x}"))))
 }

@@ -3,8 +3,8 @@
 use std::io::{Read as _, Seek as _, Write as _};
 
 #[test]
-fn a_nameless_file_is_read_back() {
-    let mut file = nyquist_system::nameless_file().unwrap();
+fn an_anonymous_file_is_read_back() {
+    let mut file = nyquist_system::anonymous_file().unwrap();
     file.write_all(b"unpacked").unwrap();
     file.rewind().unwrap();
     let mut text = String::new();

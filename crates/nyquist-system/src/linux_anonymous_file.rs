@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 ///
 /// # Errors
 /// If neither can be made.
-pub fn nameless_file() -> io::Result<File> {
+pub fn anonymous_file() -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)
         .or_else(|_| memfd_create("nyquist-unpacked", MemfdFlags::CLOEXEC));
