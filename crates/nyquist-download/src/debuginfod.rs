@@ -121,6 +121,7 @@ impl Debuginfod {
         CacheLookup::Known(AttemptOutcome::Unreadable(text.to_owned()))
     }
 
+    /// Requests a file from all servers at once. If one sends a wrong file, asks the others again.
     fn download(
         &self,
         wanted: &RequestedFile,
@@ -131,47 +132,55 @@ impl Debuginfod {
     ) {
         let mut open: Vec<Address> = self.servers.iter().map(|server| wanted.address(server)).collect();
         while !open.is_empty() {
-            let mut pending = match PendingFile::create(target) {
-                Ok(pending) => pending,
-                Err(error) => {
-                    let outcome = AttemptOutcome::Unreadable(format!("cannot write there: {error}"));
-                    return fetched.tried.push((target.to_owned(), outcome));
-                }
-            };
-            let race = self.client.get(&open, &mut pending.file, observer);
-            let is_missing = race.failures.iter().all(|(_, failure)| *failure == TransferFailure::NotFound);
-            let urls = |number: usize| PathBuf::from(&open[number].url);
-            fetched
-                .tried
-                .extend(race.failures.iter().map(|(number, failure)| (urls(*number), outcome_of(failure))));
-            let Some(winner) = race.winner else {
-                drop(pending);
-                if is_missing {
-                    note_miss(target);
-                }
-                return;
-            };
-            let outcome = check(&pending.path);
-            let is_used = outcome == AttemptOutcome::Used;
-            fetched.tried.push((urls(winner), outcome));
-            if is_used {
-                match pending.keep(Access::ReadOnly) {
-                    Ok(()) => fetched.path = Some(target.to_owned()),
-                    Err(error) => {
-                        let outcome = AttemptOutcome::Unreadable(format!("cannot be kept: {error}"));
-                        fetched.tried.push((target.to_owned(), outcome));
-                    }
-                }
-                return;
-            }
-            // The server sent a wrong file. Others may have the right one.
-            let failed: Vec<_> = race.failures.iter().map(|(number, _)| *number).chain([winner]).collect();
-            let mut number = 0;
-            open.retain(|_| {
-                number += 1;
-                !failed.contains(&(number - 1))
-            });
+            let Some(failed) = self.download_once(&open, target, check, observer, fetched) else { return };
+            let others = open.into_iter().enumerate().filter(|(number, _)| !failed.contains(number));
+            open = others.map(|(_, address)| address).collect();
         }
+    }
+
+    /// One round of requests. Returns the numbers of the addresses that did not have the file, if another
+    /// round is of use.
+    fn download_once(
+        &self,
+        open: &[Address],
+        target: &Path,
+        check: &dyn Fn(&Path) -> AttemptOutcome,
+        observer: &dyn Observer,
+        fetched: &mut FetchResult,
+    ) -> Option<Vec<usize>> {
+        let unusable = |what: &str, error: io::Error| {
+            (target.to_owned(), AttemptOutcome::Unreadable(format!("{what}: {error}")))
+        };
+        let mut pending = match PendingFile::create(target) {
+            Ok(pending) => pending,
+            Err(error) => {
+                fetched.tried.push(unusable("cannot write there", error));
+                return None;
+            }
+        };
+        let race = self.client.get(open, &mut pending.file, observer);
+        let url = |number: usize| PathBuf::from(&open[number].url);
+        let failures = race.failures.iter().map(|(number, failure)| (url(*number), outcome_of(failure)));
+        fetched.tried.extend(failures);
+        let Some(winner) = race.winner else {
+            drop(pending);
+            if race.failures.iter().all(|(_, failure)| *failure == TransferFailure::NotFound) {
+                note_miss(target);
+            }
+            return None;
+        };
+        let outcome = check(&pending.path);
+        let is_used = outcome == AttemptOutcome::Used;
+        fetched.tried.push((url(winner), outcome));
+        if !is_used {
+            // The server sent a wrong file. Others may have the right one.
+            return Some(race.failures.iter().map(|(number, _)| *number).chain([winner]).collect());
+        }
+        match pending.keep(Access::ReadOnly) {
+            Ok(()) => fetched.path = Some(target.to_owned()),
+            Err(error) => fetched.tried.push(unusable("cannot be kept", error)),
+        }
+        None
     }
 
     /// Removes files that were not used for a long time, at most once a day.

@@ -27,6 +27,8 @@ mod chunk_builder;
 #[path = "macos/pure/mod.rs"]
 #[allow(unreachable_pub, reason = "other modules of that system export it")]
 mod macos_pure;
+#[cfg(all(test, any(target_os = "linux", target_os = "macos", windows)))]
+mod own_stack_tests;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod pace;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]

@@ -20,6 +20,7 @@ mod regular;
 mod time;
 #[cfg(unix)]
 mod unix;
+mod unused_name;
 #[cfg(windows)]
 mod windows;
 
@@ -43,6 +44,7 @@ pub use system::{
     has_data, ownership, path_id, path_of_open, private_options, replace_process, restrict,
 };
 pub use time::modified;
+pub use unused_name::with_unused_name;
 
 /// What identifies a file among all others of this machine, for as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,26 +1,17 @@
 //! Files without a name, on macOS and Windows: they are made with a name that cannot be predicted.
 
+use crate::with_unused_name;
 use std::fs::File;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::path::Path;
-
-/// The number of attempts to find an unused name for a file.
-const ATTEMPTS: u32 = 16;
 
 /// A new file in the folder for temporary files, for reading and writing. It is gone when it is closed.
 ///
 /// # Errors
 /// If it cannot be made.
 pub fn anonymous_file() -> io::Result<File> {
-    for attempt in 0..ATTEMPTS {
-        let name = format!("nyquist-{:016x}", RandomState::new().hash_one(attempt));
-        match create(&std::env::temp_dir().join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            created => return created,
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+    let folder = std::env::temp_dir();
+    with_unused_name(|number| create(&folder.join(format!("nyquist-{number:016x}"))))
 }
 
 /// Makes a file for this user alone, and removes its name.

@@ -16,6 +16,15 @@ use tracing_subscriber::{Layer as _, filter::Filtered};
 /// The track that shows tasks as a whole.
 const TASKS: &str = "async tasks";
 
+/// The fields that a task has beside its span's own, and their formats.
+const TASK_FIELDS: [(&str, &str); 5] = [
+    ("span", "terminating-flow-id"),
+    ("parent", "flow-id"),
+    ("busy", "duration"),
+    ("idle", "duration"),
+    ("runs", "integer"),
+];
+
 /// The layer, with a filter that disables it while no recorder listens.
 ///
 /// All spans and events that the program has enabled become markers. To reduce them, filter it like any
@@ -241,62 +250,41 @@ enum Variant {
 impl Variant {
     /// The kind of marker of a callsite.
     fn kind(self, metadata: &'static Metadata<'static>) -> MarkerKind<'static> {
-        let mut fields: Vec<_> =
-            metadata.fields().iter().map(|field| Field { key: field.name(), ..Field::default() }).collect();
         let place = match (metadata.file(), metadata.line()) {
             (Some(file), Some(line)) => format!(" at {file}:{line}"),
             _ => String::new(),
         };
-        let described = |what: &str| format!("{what} of {}{place}", metadata.target());
+        let described = |what: &str| format!("{what} of {}{place}", metadata.target()).into();
         let name = metadata.name();
-        let category = crate_of(metadata.target());
-        let field = |key, format| Field { key, label: "", format };
+        let own_fields =
+            metadata.fields().iter().map(|field| Field { key: field.name(), ..Field::default() });
+        let mut kind = MarkerKind {
+            name: name.into(),
+            marker_name: name,
+            category: crate_of(metadata.target()),
+            fields: own_fields.collect(),
+            ..MarkerKind::default()
+        };
+        let field = |&(key, format)| Field { key, label: "", format };
         match self {
             Self::Run => {
-                fields.push(field("span", "flow-id"));
-                let description = described("A run of a span").into();
-                MarkerKind {
-                    name: name.into(),
-                    marker_name: name,
-                    category,
-                    description,
-                    fields,
-                    ..MarkerKind::default()
-                }
+                kind.description = described("A run of a span");
+                kind.fields.push(field(&("span", "flow-id")));
             }
             Self::Task => {
-                fields.push(field("span", "terminating-flow-id"));
-                fields.push(field("parent", "flow-id"));
-                fields.push(field("busy", "duration"));
-                fields.push(field("idle", "duration"));
-                fields.push(field("runs", "integer"));
-                let name_of_kind = format!("{name} (task)").into();
-                let description = described("A span from its creation to its end,").into();
-                MarkerKind {
-                    name: name_of_kind,
-                    marker_name: name,
-                    track: TASKS,
-                    category,
-                    description,
-                    fields,
-                    ..MarkerKind::default()
-                }
+                kind.name = format!("{name} (task)").into();
+                kind.track = TASKS;
+                kind.description = described("A span from its creation to its end,");
+                kind.fields.extend(TASK_FIELDS.iter().map(field));
             }
             Self::Event => {
-                let name = format!("event {}", metadata.target()).into();
-                let description = described("An event").into();
-                let table_label = "{marker.data.message}";
-                MarkerKind {
-                    name,
-                    marker_name: metadata.level().as_str(),
-                    category,
-                    description,
-                    table_label,
-                    fields,
-                    ..MarkerKind::default()
-                }
+                kind.name = format!("event {}", metadata.target()).into();
+                kind.marker_name = metadata.level().as_str();
+                kind.description = described("An event");
+                kind.table_label = "{marker.data.message}";
             }
         }
+        kind
     }
 }
 

@@ -4,7 +4,8 @@
 use crate::code::{AllCode, CodeRange, UncoveredCode};
 use crate::rule::Rule;
 use crate::rule_table::{RuleTable, TableBuilder};
-use crate::x86_64::flow::{CodeFlow, FrameState};
+use crate::x86_64::flow::CodeFlow;
+use crate::x86_64::frame_state::FrameState;
 use crate::x86_64::instructions;
 use nyquist_object::elf::ElfSection;
 use nyquist_object::{Architecture, ByteSource, Elf, RelativeAddress};

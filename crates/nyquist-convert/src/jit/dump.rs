@@ -303,19 +303,8 @@ impl Dump {
                 let Ok(offset) = u32::try_from(offset + u64::from(code_offset)) else { return };
                 let lines = self.lines.remove(&address).unwrap_or_default();
                 let name = String::from_utf8_lossy(name).into();
-                let place = self.codes.len();
-                self.by_number.insert(index, place);
-                self.codes.push(Code { name, offset, size: code_size, lines, made: time });
-                if let Some(section) = self.unwinding.take() {
-                    let module = Arc::new(Module::from_made_code(self.architecture(), code_size, section));
-                    self.unwindable.push(UnwindableCode {
-                        start: Avma(address),
-                        len: code_size.into(),
-                        module,
-                    });
-                }
-                let end = address.saturating_add(code_size.into());
-                self.add_change(time, Change { start: address, end, place, moved_from: None });
+                let code = Code { name, offset, size: code_size, lines, made: time };
+                self.add_code(Avma(address), index, code);
             }
             JitDumpBody::Move { index, from, to, size } => {
                 let Some(&place) = self.by_number.get(&index) else { return };
@@ -333,6 +322,20 @@ impl Dump {
             }
             JitDumpBody::Other(_) => {}
         }
+    }
+
+    /// Adds code that was loaded at an address, with the number that the compiler gave it.
+    fn add_code(&mut self, start: Avma, number: u64, code: Code) {
+        let place = self.codes.len();
+        let (time, size) = (code.made, code.size);
+        self.by_number.insert(number, place);
+        self.codes.push(code);
+        if let Some(section) = self.unwinding.take() {
+            let module = Arc::new(Module::from_made_code(self.architecture(), size, section));
+            self.unwindable.push(UnwindableCode { start, len: size.into(), module });
+        }
+        let end = start.0.saturating_add(size.into());
+        self.add_change(time, Change { start: start.0, end, place, moved_from: None });
     }
 
     /// Compilers write from several threads, so times may go back a little.

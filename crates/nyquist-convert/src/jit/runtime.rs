@@ -230,63 +230,69 @@ mod tests {
         assert_eq!(dot_net("void P::F()[InstrumentedTier0]"), ".NET (instrumented)");
     }
 
+    type LinePosition = (Option<u32>, Option<u32>);
+
+    const NOWHERE: LinePosition = (None, None);
+
+    /// Checks the parts of a name; an empty file or tier is none.
+    #[track_caller]
+    fn check(
+        name: &str,
+        function: &str,
+        file: &str,
+        position: LinePosition,
+        runtime: Runtime,
+        tier: &'static str,
+    ) {
+        let parsed = CodeName::parse(name);
+        let tier = Some(tier).filter(|tier| !tier.is_empty());
+        let file = Some(file).filter(|file| !file.is_empty());
+        let is_js = parsed.is_js;
+        assert_eq!(parsed, CodeName { function, file, position, runtime, tier, is_js }, "{name}");
+        let is_v8s = name.starts_with("JS:") || matches!(function, "multiply" | "(script)");
+        assert_eq!(is_js, is_v8s, "{name}");
+    }
+
     #[test]
-    fn names_of_runtimes_are_taken_apart() {
-        let check = |name, function, file: &str, position, runtime, tier: &str| {
-            let parsed = CodeName::parse(name);
-            let tier = Some(tier).filter(|tier| !tier.is_empty());
-            let file = Some(file).filter(|file| !file.is_empty());
-            let is_js = parsed.is_js;
-            assert_eq!(parsed, CodeName { function, file, position, runtime, tier, is_js }, "{name}");
-            let is_v8s = name.starts_with("JS:") || matches!(function, "multiply" | "(script)");
-            assert_eq!(is_js, is_v8s, "{name}");
-        };
-        let none = (None, None);
+    fn javascript_names_are_parsed() {
         let at = |line, column| (Some(line), Some(column));
         let js = Runtime::JavaScript;
         check("JS:*fib /tmp/x.js:1:13", "fib", "/tmp/x.js", at(1, 13), js, "Optimized");
-        check(
-            "LazyCompile:~multiply file:///a b.mjs:2:24",
-            "multiply",
-            "file:///a b.mjs",
-            at(2, 24),
-            js,
-            "Interpreter",
-        );
+        let (name, file) = ("LazyCompile:~multiply file:///a b.mjs:2:24", "file:///a b.mjs");
+        check(name, "multiply", file, at(2, 24), js, "Interpreter");
         check("JS:+'fib file:///a.html:2:13", "fib", "file:///a.html", at(2, 13), js, "Maglev");
         check("JS:^ /tmp/x.js:5:1", "(anonymous)", "/tmp/x.js", at(5, 1), js, "Baseline");
         check("Script:~ /tmp/x.js:1:1", "(script)", "/tmp/x.js", at(1, 1), js, "Interpreter");
         check("JS:o*fib /tmp/x.js:1:13", "fib", "/tmp/x.js", at(1, 13), js, "Optimized");
         check("JS:o /tmp/x.js:1:13", "o", "/tmp/x.js", at(1, 13), js, "");
+        check("Builtin:ArrayMap", "ArrayMap", "", NOWHERE, js, "Builtin");
+        check("RegExp:a+b", "RegExp:a+b", "", NOWHERE, js, "RegExp");
+    }
+
+    #[test]
+    fn web_assembly_names_are_parsed() {
         let wasm = Runtime::WebAssembly;
-        check("JS:wasm-function[5]-5-turbofan", "wasm-function[5]", "", none, wasm, "Optimized");
-        check("JS:Heap.push-2761-liftoff", "Heap.push", "", none, wasm, "Liftoff");
-        check("Builtin:ArrayMap", "ArrayMap", "", none, js, "Builtin");
-        check("RegExp:a+b", "RegExp:a+b", "", none, js, "RegExp");
-        check("py::main:/srv/app.py", "main", "/srv/app.py", none, Runtime::Python, "");
-        check(
-            "int32 [app] P::Fib(int32)[Tier0]",
-            "int32 [app] P::Fib(int32)",
-            "",
-            none,
-            Runtime::DotNet,
-            "Tier0",
-        );
-        check("int Hot.fib(int)", "int Hot.fib(int)", "", none, Runtime::Java, "");
-        check(
-            "TRACE_7::/srv/x.lua:12",
-            "TRACE_7::/srv/x.lua:12",
-            "/srv/x.lua",
-            (Some(12), None),
-            Runtime::Lua,
-            "Trace",
-        );
-        check("TRACE_x::y", "TRACE_x::y", "", none, Runtime::Unknown, "");
-        check("Interpreter", "Interpreter", "", none, Runtime::Java, "Virtual machine");
-        check("Lcom/foo/Bar;::run", "Lcom/foo/Bar;::run", "", none, Runtime::Java, "");
-        check("wasm[0]::function[12]::sum", "wasm[0]::function[12]::sum", "", none, Runtime::WebAssembly, "");
-        check("operator new(unsigned long)", "operator new(unsigned long)", "", none, Runtime::Unknown, "");
-        check("std::vector<int>::f(int)", "std::vector<int>::f(int)", "", none, Runtime::Unknown, "");
-        check("", "", "", none, Runtime::Unknown, "");
+        check("JS:wasm-function[5]-5-turbofan", "wasm-function[5]", "", NOWHERE, wasm, "Optimized");
+        check("JS:Heap.push-2761-liftoff", "Heap.push", "", NOWHERE, wasm, "Liftoff");
+        check("wasm[0]::function[12]::sum", "wasm[0]::function[12]::sum", "", NOWHERE, wasm, "");
+    }
+
+    #[test]
+    fn runtime_names_are_parsed() {
+        check("py::main:/srv/app.py", "main", "/srv/app.py", NOWHERE, Runtime::Python, "");
+        let (name, function) = ("int32 [app] P::Fib(int32)[Tier0]", "int32 [app] P::Fib(int32)");
+        check(name, function, "", NOWHERE, Runtime::DotNet, "Tier0");
+        check("int Hot.fib(int)", "int Hot.fib(int)", "", NOWHERE, Runtime::Java, "");
+        check("Interpreter", "Interpreter", "", NOWHERE, Runtime::Java, "Virtual machine");
+        check("Lcom/foo/Bar;::run", "Lcom/foo/Bar;::run", "", NOWHERE, Runtime::Java, "");
+        let name = "TRACE_7::/srv/x.lua:12";
+        check(name, name, "/srv/x.lua", (Some(12), None), Runtime::Lua, "Trace");
+    }
+
+    #[test]
+    fn names_of_no_runtime_stay() {
+        for name in ["TRACE_x::y", "operator new(unsigned long)", "std::vector<int>::f(int)", ""] {
+            check(name, name, "", NOWHERE, Runtime::Unknown, "");
+        }
     }
 }

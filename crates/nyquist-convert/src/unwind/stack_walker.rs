@@ -153,22 +153,7 @@ impl StackWalker {
                 self.walk_copy((sample, now), registers, (&stack[..], *limited), processes)
             }
             UserStack::PreUnwound(unwound) if still_holds(unwound, (sample.pid, now), processes) => {
-                self.frames.extend_from_slice(&unwound.frames);
-                let PreUnwound { walked, outermost, registers, copied, limited, .. } = &**unwound;
-                let walk = WalkedCopy {
-                    id: (sample.pid, sample.tid),
-                    time: now,
-                    registers,
-                    len: *copied,
-                    limited: *limited,
-                    bytes: &|| unwound.copy(&self.copies_in),
-                    walked: *walked,
-                    outermost: *outermost,
-                    found: self.frames.len(),
-                    is_counted: self.is_counted,
-                };
-                let complete = self.completion.complete(&walk, &mut self.unwinder, processes);
-                if self.takes_complete(complete) { None } else { truncation(*walked, *limited, *copied) }
+                self.take_pre_unwound((sample, now), unwound, processes)
             }
             UserStack::PreUnwound(unwound) => {
                 self.walked_again += u64::from(self.is_counted);
@@ -183,6 +168,32 @@ impl StackWalker {
         let Some((first, rest)) = addresses.split_first() else { return };
         self.frames.push(FrameAddress::InstructionPointer(*first));
         self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
+    }
+
+    /// The same for a stack that was walked ahead of its turn. Returns why the walk could not reach the root.
+    #[inline]
+    fn take_pre_unwound(
+        &mut self,
+        (sample, now): (&Sample, Timestamp),
+        unwound: &PreUnwound,
+        processes: &mut ProcessState,
+    ) -> Option<Truncation> {
+        self.frames.extend_from_slice(&unwound.frames);
+        let PreUnwound { walked, outermost, registers, copied, limited, .. } = unwound;
+        let walk = WalkedCopy {
+            id: (sample.pid, sample.tid),
+            time: now,
+            registers,
+            len: *copied,
+            limited: *limited,
+            bytes: &|| unwound.copy(&self.copies_in),
+            walked: *walked,
+            outermost: *outermost,
+            found: self.frames.len(),
+            is_counted: self.is_counted,
+        };
+        let complete = self.completion.complete(&walk, &mut self.unwinder, processes);
+        if self.takes_complete(complete) { None } else { truncation(*walked, *limited, *copied) }
     }
 
     /// The same for a stack copy. `limited` is whether its limit was reached.

@@ -6,6 +6,7 @@
 //! A file is read from start to end in chunks of bounded size and is never mapped. So a file that becomes
 //! shorter while it is read causes an error and not a signal.
 
+mod description;
 mod error;
 mod events;
 mod features;

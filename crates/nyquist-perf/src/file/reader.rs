@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::description::add_description;
 use super::error::{Damage, DamageKind, FileError};
 use super::events::{EventTable, FileEvent};
-use super::features::{Features, feature};
+use super::features::Features;
 use super::header::{FileHeader, PerfSection, PerfSections};
 use super::place::{Place, PlacedFiles};
 use super::simpleperf;
@@ -338,24 +339,11 @@ impl FileReader {
         let bytes = lane.stream.record(next).bytes;
         let body = bytes.get(Header::LEN..).unwrap_or_default();
         match next.header().kind {
-            tool_record::HEADER_ATTR => {
-                if let Some((attr, ids)) = tool::attr(body, order) {
-                    self.table.add(attr, ids, order);
-                }
-            }
-            tool_record::EVENT_UPDATE => {
-                if let Some((id, name)) = tool::event_name(body, order) {
-                    self.table.rename(id, &name);
-                }
-            }
-            tool_record::HEADER_BUILD_ID => self.features.add_build_id(next.header().misc, body, order),
-            tool_record::HEADER_FEATURE => {
-                if let Some((number, bytes)) = tool::feature(body, order) {
-                    self.features.add(number, bytes, order);
-                    if number == feature::EVENT_DESC {
-                        self.table.name(&self.features.events);
-                    }
-                }
+            tool_record::HEADER_ATTR
+            | tool_record::EVENT_UPDATE
+            | tool_record::HEADER_BUILD_ID
+            | tool_record::HEADER_FEATURE => {
+                add_description((&mut self.table, &mut self.features), next.header(), body, order);
             }
             tool_record::ID_INDEX => self.cpus.extend(tool::event_cpus(body, order)),
             tool_record::TRACING_DATA => {

@@ -85,10 +85,4 @@ mod tests {
         // Test threads have 2 MB.
         assert_eq!(on_own_stack(16 << 20, || deep(1024)).unwrap(), 1025);
     }
-
-    #[test]
-    fn a_panic_of_the_work_is_passed_on() {
-        let caught = std::panic::catch_unwind(|| on_own_stack(1 << 20, || panic!("as it must")));
-        assert!(caught.is_err());
-    }
 }

@@ -88,13 +88,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_has_its_own_stack_and_may_panic() {
-        assert_eq!(on_own_stack(1 << 20, || 7).unwrap(), 7);
-        let caught = std::panic::catch_unwind(|| on_own_stack(1 << 20, || panic!("as it must")));
-        assert!(caught.is_err());
-    }
-
-    #[test]
     fn signals_are_reported_by_number() {
         assert_eq!(EndSignal::of(2), Some(EndSignal::Interrupt));
         assert_eq!(EndSignal::of(15), Some(EndSignal::Terminate));

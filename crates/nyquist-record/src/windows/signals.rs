@@ -51,15 +51,3 @@ impl Requests {
         Ok(Some(EndRequest { signal, typed: true }))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_has_its_own_stack_and_may_panic() {
-        assert_eq!(on_own_stack(1 << 20, || 7).unwrap(), 7);
-        let caught = std::panic::catch_unwind(|| on_own_stack(1 << 20, || panic!("as it must")));
-        assert!(caught.is_err());
-    }
-}

@@ -44,78 +44,105 @@ enum ImmediateSize {
 /// The maximum length of an instruction.
 const MAX_LEN: usize = 15;
 
+/// The prefixes of an instruction that change its length or operands.
+struct Prefixes {
+    /// Whether it has the operand size prefix.
+    is_short: bool,
+    /// Its REX prefix, or 0.
+    rex: u8,
+}
+
+/// An opcode, and what follows it.
+struct Operation {
+    map: OpcodeMap,
+    opcode: u8,
+    has_modrm: bool,
+    immediate: ImmediateSize,
+}
+
 /// Decodes the instruction at the start of `code`. `None` if it is not valid in 64-bit mode, is truncated, or
 /// is one of the few that programs do not use.
 pub(super) fn decode(code: &[u8]) -> Option<DecodedInstruction> {
     let mut at = 0;
-    let mut short = false;
-    let mut rex = 0;
-    let next = |at: &mut usize| {
-        let byte = code.get(*at).copied();
-        *at += 1;
-        byte
-    };
-    let mut opcode = next(&mut at)?;
-    while matches!(opcode, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3) {
+    let (prefixes, first) = skip_prefixes(code, &mut at)?;
+    let operation = read_opcode(code, &mut at, first, prefixes.rex)?;
+    with_operands(code, at, &prefixes, &operation)
+}
+
+/// The byte at an offset, which advances.
+#[inline]
+fn next(code: &[u8], at: &mut usize) -> Option<u8> {
+    let byte = code.get(*at).copied();
+    *at += 1;
+    byte
+}
+
+/// Reads the prefixes, and the byte after them.
+#[inline]
+fn skip_prefixes(code: &[u8], at: &mut usize) -> Option<(Prefixes, u8)> {
+    let mut prefixes = Prefixes { is_short: false, rex: 0 };
+    let mut byte = next(code, at)?;
+    while matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3) {
         // In 64-bit mode, the address size prefix only changes the length of `mov` to and from an absolute
         // address. Compilers do not use it with the prefix.
-        short |= opcode == 0x66;
-        opcode = next(&mut at)?;
+        prefixes.is_short |= byte == 0x66;
+        byte = next(code, at)?;
     }
-    if opcode & 0xf0 == 0x40 {
-        rex = opcode;
-        opcode = next(&mut at)?;
+    if byte & 0xf0 == 0x40 {
+        prefixes.rex = byte;
+        byte = next(code, at)?;
     }
-    let mut map = OpcodeMap::One;
-    let (has_modrm, immediate) = match opcode {
-        0x0f => {
-            opcode = next(&mut at)?;
-            map = OpcodeMap::Two;
-            match opcode {
-                0x38 | 0x3a => {
-                    let immediate = if opcode == 0x3a { ImmediateSize::Byte } else { ImmediateSize::None };
-                    opcode = next(&mut at)?;
-                    map = OpcodeMap::Other;
-                    (true, immediate)
-                }
-                _ => two_byte(opcode)?,
-            }
-        }
+    Some((prefixes, byte))
+}
+
+/// Reads the opcode that begins with the byte `first`, which is before `at`.
+#[inline]
+fn read_opcode(code: &[u8], at: &mut usize, first: u8, rex: u8) -> Option<Operation> {
+    let (map, opcode, (has_modrm, immediate)) = match first {
+        0x0f => match next(code, at)? {
+            0x38 => (OpcodeMap::Other, next(code, at)?, (true, ImmediateSize::None)),
+            0x3a => (OpcodeMap::Other, next(code, at)?, (true, ImmediateSize::Byte)),
+            opcode => (OpcodeMap::Two, opcode, two_byte(opcode)?),
+        },
         0xc4 | 0xc5 | 0x62 => {
-            map = OpcodeMap::Other;
-            let table = match opcode {
-                0xc5 => next(&mut at).map(|_| 1)?,
-                _ => next(&mut at)? & 7,
+            let second = next(code, at)?;
+            let (table, other_bytes) = match first {
+                0xc5 => (1, 0),
+                0xc4 => (second & 7, 1),
+                _ => (second & 7, 2),
             };
-            at += match opcode {
-                0xc5 => 0,
-                0xc4 => 1,
-                _ => 2,
-            };
-            opcode = next(&mut at)?;
-            vector(table, opcode)?
+            *at += other_bytes;
+            let opcode = next(code, at)?;
+            (OpcodeMap::Other, opcode, vector(table, opcode)?)
         }
-        _ => one_byte(opcode, rex, code.get(at).copied())?,
+        opcode => (OpcodeMap::One, opcode, one_byte(opcode, rex, code.get(*at).copied())?),
     };
-    let modrm = if has_modrm { Some(next(&mut at)?) } else { None };
+    Some(Operation { map, opcode, has_modrm, immediate })
+}
+
+/// The instruction with the operands at `at`, after its opcode.
+#[inline]
+fn with_operands(
+    code: &[u8],
+    mut at: usize,
+    prefixes: &Prefixes,
+    operation: &Operation,
+) -> Option<DecodedInstruction> {
+    let modrm = if operation.has_modrm { Some(next(code, &mut at)?) } else { None };
     if let Some(modrm) = modrm {
         at += operand_len(modrm, code.get(at).copied());
     }
-    let size = match immediate {
+    let size = match operation.immediate {
         ImmediateSize::None => 0,
         ImmediateSize::Byte => 1,
-        ImmediateSize::Long => {
-            if short {
-                2
-            } else {
-                4
-            }
-        }
+        ImmediateSize::Long if prefixes.is_short => 2,
+        ImmediateSize::Long => 4,
         ImmediateSize::Bytes(size) => size,
     };
-    let bytes = code.get(at..at + size)?;
+    let immediate = number(code.get(at..at + size)?);
     let len = at + size;
-    (len <= MAX_LEN).then_some(DecodedInstruction { len, map, opcode, rex, modrm, immediate: number(bytes) })
+    let (map, opcode, rex) = (operation.map, operation.opcode, prefixes.rex);
+    (len <= MAX_LEN).then_some(DecodedInstruction { len, map, opcode, rex, modrm, immediate })
 }
 
 /// A little-endian number, sign-extended.

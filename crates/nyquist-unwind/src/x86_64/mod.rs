@@ -2,6 +2,7 @@
 
 mod compact;
 pub(crate) mod flow;
+pub(crate) mod frame_state;
 pub(crate) mod instructions;
 mod length;
 mod registers;

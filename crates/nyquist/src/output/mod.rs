@@ -94,6 +94,17 @@ impl Destination {
     }
 }
 
+impl PendingFile {
+    /// Writes and publishes it. Returns it for reading.
+    fn save(self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
+        let mut writer = BufWriter::with_capacity(1 << 16, self.file()?);
+        write(&mut writer)?;
+        writer.flush()?;
+        self.appear()?;
+        Ok(writer.into_inner()?)
+    }
+}
+
 impl Output {
     /// Finds `path` and opens it.
     pub(crate) fn open(path: &Path) -> Result<Self, OutputRefusal> {

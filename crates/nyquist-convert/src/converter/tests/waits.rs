@@ -347,3 +347,37 @@ fn a_wait_goes_on_when_the_past_is_forgotten() {
     converter.count_lasting_waits(Timestamp(15 * MS));
     assert_eq!(waits(&converter.snapshot()), ["1: [waiting: lock] 7"]);
 }
+
+fn leave(pid: u32, stack: &[u64]) -> EventKind {
+    let EventKind::Sample(sample) = sample(pid, pid, None, stack) else { unreachable!() };
+    EventKind::SwitchOut(sample)
+}
+
+#[test]
+fn waiting_is_apart_from_cpu_time() {
+    let mut converter = converter(true);
+    converter.push(at(1, sample(1, 1, None, &[0x10])));
+    converter.push(at(2, leave(1, &[0x20])));
+    converter.push(at(7, EventKind::SwitchIn { tid: Tid(1) }));
+    converter.push(at(8, leave(1, &[0x30])));
+    converter.push(at(10, sample(1, 1, None, &[0x10])));
+    converter.push(at(11, leave(2, &[0x40])));
+    converter.push(at(15, sample(1, 1, None, &[0x10])));
+    let profile = converter.finish().profile;
+    assert_eq!(folded(&profile), ["0x10 1", "0x20 5", "0x30 2", "0x10 1", "0x10 1", "0x40 4"]);
+    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let waits: Vec<_> = samples.map(|sample| (sample.off_cpu, sample.time / MS)).collect();
+    assert_eq!(waits, [(false, 1), (true, 7), (true, 10), (false, 10), (false, 15), (true, 15)]);
+}
+
+#[test]
+fn short_waits_add_up() {
+    let mut converter = converter(true);
+    for time in 0..10 {
+        let leave = Event { time: Timestamp(time * MS), ..at(0, leave(1, &[0x20])) };
+        let back = EventKind::SwitchIn { tid: Tid(1) };
+        converter.push(leave);
+        converter.push(Event { time: Timestamp(time * MS + MS * 3 / 10), ..at(0, back) });
+    }
+    assert_eq!(folded(&converter.finish().profile), ["0x20 1"; 3]);
+}

@@ -172,57 +172,59 @@ impl RecordCopier {
                 return Some(());
             };
             self.make_room(need);
-            let is_additional = need == Need::Occurrences;
-            let writer = match self.writer.as_mut() {
-                Some(writer) => writer,
-                None if is_additional => {
-                    self.drop_additional(ring, at, header);
-                    at += u64::from(header.size);
-                    continue;
-                }
-                None => return None,
-            };
-            let DrainParameters { format, additional_events, observer, .. } = &self.draining;
-            let fields = match header.kind {
-                record::SAMPLE if is_additional => fields_at(ring, at, additional_events),
-                _ => SampleFields::Common,
-            };
-            let other = self.other_layouts.iter().find(|(of, _)| *of == fields);
-            let layout = other.map_or(&self.layout, |(_, layout)| layout);
-            let room = writer.room();
-            let CompactRecord { len, may_go_on } =
-                compact(|offset, out| ring.copy(at + offset as u64, out), header, (layout, observer), room);
-            let copied = room.get(..len).unwrap_or_default();
-            match header.kind {
-                record::READ => self.ended.note(copied),
-                record::LOST if is_additional => self.losses.note_additional(copied),
-                record::LOST => self.losses.note(copied),
-                _ => {}
-            }
-            let task = || task(copied, format);
-            if self
-                .inherited_events
-                .as_mut()
-                .is_none_or(|inherited_events| inherited_events.keeps(header, copied, task))
-            {
-                if may_go_on && !is_additional {
-                    observer.report(copied, &self.layout);
-                }
-                writer.advance(len);
-            }
+            self.record((ring, at), header, need == Need::Occurrences)?;
             at += u64::from(header.size);
             ring.release(at);
         }
         Some(())
     }
 
-    /// Drops and counts a record of an additional event, because there is no memory for it.
-    fn drop_additional(&mut self, ring: &mut Ring, at: u64, header: Header) {
+    /// Copies the record at a place in a ring into the current buffer. Without a buffer, a record of an
+    /// additional event is dropped; for another one, returns `None`.
+    #[inline]
+    fn record(&mut self, (ring, at): (&Ring, u64), header: Header, is_additional: bool) -> Option<()> {
+        let writer = match self.writer.as_mut() {
+            Some(writer) => writer,
+            None if is_additional => {
+                self.count_dropped(header);
+                return Some(());
+            }
+            None => return None,
+        };
+        let DrainParameters { format, additional_events, observer, .. } = &self.draining;
+        let fields = match header.kind {
+            record::SAMPLE if is_additional => fields_at(ring, at, additional_events),
+            _ => SampleFields::Common,
+        };
+        let other = self.other_layouts.iter().find(|(of, _)| *of == fields);
+        let layout = other.map_or(&self.layout, |(_, layout)| layout);
+        let room = writer.room();
+        let CompactRecord { len, may_go_on } =
+            compact(|offset, out| ring.copy(at + offset as u64, out), header, (layout, observer), room);
+        let copied = room.get(..len).unwrap_or_default();
+        match header.kind {
+            record::READ => self.ended.note(copied),
+            record::LOST if is_additional => self.losses.note_additional(copied),
+            record::LOST => self.losses.note(copied),
+            _ => {}
+        }
+        let task = || task(copied, format);
+        let keeps = |inherited: &mut InheritedEventFilter| inherited.keeps(header, copied, task);
+        if self.inherited_events.as_mut().is_none_or(keeps) {
+            if may_go_on && !is_additional {
+                observer.report(copied, &self.layout);
+            }
+            writer.advance(len);
+        }
+        Some(())
+    }
+
+    /// Counts a record of an additional event that is dropped because there is no memory for it.
+    fn count_dropped(&mut self, header: Header) {
         // The losses in a record of losses are counted at the end, from the events themselves.
         if header.kind == record::SAMPLE {
             self.losses.drop_additional();
         }
-        ring.release(at + u64::from(header.size));
     }
 
     /// Whether the first record of a ring is older than that time.

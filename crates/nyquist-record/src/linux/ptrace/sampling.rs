@@ -45,6 +45,19 @@ enum StopOutcome {
     StillRunning,
 }
 
+/// What was read of a thread while it was stopped. Its stack is in the buffer for the next sample.
+struct CopiedStop {
+    /// `None` if they could not be read.
+    registers: Option<TracedRegisters>,
+    /// The size of the stack copy in bytes.
+    len: usize,
+    /// Whether the stack is larger than its copy.
+    limited: bool,
+    /// The process's mappings, if they were read.
+    seen: Option<MapsReading>,
+    schedule: ScheduleStatistics,
+}
+
 impl Tracer {
     /// Samples threads in turn: some of the waiting ones, and as many of the running ones as the budget
     /// allows.
@@ -204,63 +217,76 @@ impl Tracer {
         ptrace::read_memory(tid, held.stack_pointer, room);
     }
 
-    /// Copies the registers and the stack of a stopped thread, and resumes it with the signal that it stopped
-    /// for.
+    /// Copies the registers and the stack of a stopped thread, resumes it with the signal that it stopped for,
+    /// and records the sample.
     pub(super) fn sample_stopped(&mut self, tid: u32, requested: StopRequest, signal: Option<i32>) {
         let noticed = monotonic_ns();
-        let stopped = TracedRegisters::read(tid).ok();
+        let pid = self.tasks.get(tid).map(|task| task.pid).unwrap_or_default();
+        let copied = self.copy_and_resume((pid, tid), requested, signal);
+        let now = monotonic_ns();
+        let CopiedStop { registers, len, limited, seen, schedule } = copied;
+        let stack_pointer = registers.map_or(0, |registers| registers.stack_pointer());
+        let at_most_ns = requested.held_at_most_ns(schedule, noticed, now);
+        self.budget.spend(at_most_ns, now.saturating_sub(noticed));
+        let call = registers.and_then(|registers| registers.call());
+        let reason = call.and_then(|call| self.wait_reason((pid, tid), Some(call)));
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        if let Some(before) = task.held.replace(SampleStop { noticed, schedule, at_most_ns, stack_pointer }) {
+            self.holds.add(before.length_ns(noticed, schedule));
+        }
+        let Some(registers) = registers else { return };
+        task.account(schedule, now);
+        task.activity = Activity::Running;
+        let waited_ns = std::mem::take(&mut task.waited_ns);
+        let is_in_call = registers.is_in_call();
+        let is_due = !is_in_call && task.unseen_ns() > self.interval_ns.max(SLICE_NS);
+        let state = if is_due || requested.ran(schedule, noticed) {
+            task.note_seen();
+            SampleState::Running { waited_ns }
+        } else if is_in_call {
+            SampleState::Waiting { waited_ns, reason }
+        } else {
+            SampleState::Runnable { waited_ns }
+        };
+        let event_registers = Box::new(registers.event_registers());
+        let user = UserStack::Copied { registers: event_registers, stack: Bytes::new(), limited };
+        let sample = sample((pid, tid), false, state, task.used_ns(), user);
+        // It was mapped when the thread stopped: what is later found to have changed has changed since.
+        self.out.push_sample(noticed, sample, len);
+        match seen {
+            Some(seen) => self.note_maps(pid, &seen),
+            None => self.note_sample(pid, Some(registers.instruction_pointer())),
+        }
+        self.prepare_room();
+    }
+
+    /// What happens while a thread is stopped: copies its registers and its stack, and resumes it.
+    #[inline]
+    fn copy_and_resume(
+        &mut self,
+        (pid, tid): (u32, u32),
+        requested: StopRequest,
+        signal: Option<i32>,
+    ) -> CopiedStop {
+        let registers = TracedRegisters::read(tid).ok();
         let mut len = 0;
         let mut limited = false;
-        let pid = self.tasks.get(tid).map(|task| task.pid).unwrap_or_default();
-        if let Some(stopped) = stopped {
-            let pointer = stopped.stack_pointer();
+        if let Some(registers) = registers {
+            let pointer = registers.stack_pointer();
             let (window, rest) = self.window(pid, pointer, MAX_HELD_COPY_BYTES);
             let room = self.out.room().get_mut(..window).unwrap_or_default();
             len = ptrace::read_memory(tid, pointer, room);
             limited = len == window && rest;
-            if stopped.interrupted_call().is_some() {
+            if registers.interrupted_call().is_some() {
                 // It was running at the request, and has begun to wait just then.
-                self.repeat_call(tid, stopped, signal, (requested.at, Some(requested.schedule)));
+                self.repeat_call(tid, registers, signal, (requested.at, Some(requested.schedule)));
             }
         }
         let seen = self.see_where_files_go(pid);
         // While it is stopped, the scheduler's count is exact.
         let schedule = self.tasks.get(tid).and_then(|task| task.files.schedule());
         let _ = ptrace::resume(tid, signal.unwrap_or(0));
-        let now = monotonic_ns();
-        let schedule = schedule.unwrap_or(requested.schedule);
-        let stack_pointer = stopped.map_or(0, |stopped| stopped.stack_pointer());
-        let at_most_ns = requested.held_at_most_ns(schedule, noticed, now);
-        self.budget.spend(at_most_ns, now.saturating_sub(noticed));
-        let call = stopped.and_then(|stopped| stopped.call());
-        let reason = call.and_then(|call| self.wait_reason((pid, tid), Some(call)));
-        let Some(task) = self.tasks.get_mut(tid) else { return };
-        if let Some(before) = task.held.replace(SampleStop { noticed, schedule, at_most_ns, stack_pointer }) {
-            self.holds.add(before.length_ns(noticed, schedule));
-        }
-        let Some(stopped) = stopped else { return };
-        task.account(schedule, now);
-        task.activity = Activity::Running;
-        let waited_ns = std::mem::take(&mut task.waited_ns);
-        let is_due = !stopped.is_in_call() && task.unseen_ns() > self.interval_ns.max(SLICE_NS);
-        let state = if is_due || requested.ran(schedule, noticed) {
-            task.note_seen();
-            SampleState::Running { waited_ns }
-        } else if stopped.is_in_call() {
-            SampleState::Waiting { waited_ns, reason }
-        } else {
-            SampleState::Runnable { waited_ns }
-        };
-        let registers = Box::new(stopped.event_registers());
-        let user = UserStack::Copied { registers, stack: Bytes::new(), limited };
-        let sample = sample((pid, tid), false, state, task.used_ns(), user);
-        // It was mapped when the thread stopped: what is later found to have changed has changed since.
-        self.out.push_sample(noticed, sample, len);
-        match seen {
-            Some(seen) => self.note_maps(pid, &seen),
-            None => self.note_sample(pid, Some(stopped.instruction_pointer())),
-        }
-        self.prepare_room();
+        CopiedStop { registers, len, limited, seen, schedule: schedule.unwrap_or(requested.schedule) }
     }
 
     /// Makes room for the next stack, so that no memory is allocated while a thread is stopped.

@@ -1,13 +1,10 @@
 //! Copies of programs that are recorded in their place, and by which path the profile calls them.
 
-use std::hash::{BuildHasher as _, RandomState};
+use nyquist_system::with_unused_name;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::{env, fs, io};
-
-/// The number of attempts to find an unused name for a folder.
-const ATTEMPTS: u32 = 16;
 
 /// The paths of the copies that this process has made, and those of the programs.
 static COPIES: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
@@ -52,14 +49,11 @@ impl Drop for ProgramCopy {
 /// A new folder for temporary files that no other user can enter. Its path has no links.
 pub(crate) fn private_folder() -> io::Result<PathBuf> {
     let parent = fs::canonicalize(env::temp_dir())?;
-    for attempt in 0..ATTEMPTS {
-        let folder = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(attempt)));
-        match fs::DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| folder),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+    with_unused_name(|number| {
+        let folder = parent.join(format!("nyquist-{number:016x}"));
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(folder)
+    })
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@ pub(crate) use crate::system::current::special_files::redirect_stdout_to_stderr;
 use crate::identity::Rights;
 use crate::output::OutputRefusal;
 use crate::system::current::special_files::{self, Special};
+use nyquist_system::with_unused_name;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The number of attempts to find an unused name for a file or a folder.
-const ATTEMPTS: u32 = 16;
+/// The number of names for an existing file that another one replaces.
+const OLD_NAMES: u32 = 16;
 
 /// What a path names.
 #[derive(Debug)]
@@ -94,18 +94,15 @@ impl PendingFile {
 
     /// Creates the temporary file in a new folder below `parent`, whose name cannot be predicted.
     pub(crate) fn create_in_private_folder(parent: &Path, name: &OsStr) -> Result<Self, OutputRefusal> {
-        for _ in 0..ATTEMPTS {
-            let folder = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
-            match special_files::new_folder(&folder) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                made => made?,
-            }
-            let path = folder.join(name);
-            let mut pending = Self::create(FolderEntry { path: path.clone() }, path, Rights::Users)?;
-            pending.own_folder = Some(folder);
-            return Ok(pending);
-        }
-        Err(io::Error::from(io::ErrorKind::AlreadyExists).into())
+        let folder = with_unused_name(|number| {
+            let folder = parent.join(format!("nyquist-{number:016x}"));
+            special_files::new_folder(&folder)?;
+            Ok(folder)
+        })?;
+        let path = folder.join(name);
+        let mut pending = Self::create(FolderEntry { path: path.clone() }, path, Rights::Users)?;
+        pending.own_folder = Some(folder);
+        Ok(pending)
     }
 
     /// Its name for messages.
@@ -148,15 +145,6 @@ impl PendingFile {
         self.file.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), File::try_clone)
     }
 
-    /// Writes and publishes it. Returns it for reading.
-    pub(crate) fn save(self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
-        let mut writer = BufWriter::with_capacity(1 << 16, self.file()?);
-        write(&mut writer)?;
-        writer.flush()?;
-        self.appear()?;
-        Ok(writer.into_inner()?)
-    }
-
     /// Gives it its final name. An existing file of that name is renamed.
     pub(crate) fn appear(mut self) -> io::Result<()> {
         let old = keep_old(&self.place.path)?;
@@ -187,18 +175,13 @@ impl Drop for PendingFile {
 /// A new file beside a place. It may be renamed and removed while it is open, as the standard library opens it.
 fn make_temporary(place: &Path) -> io::Result<(File, PathBuf)> {
     let name = place.file_name().unwrap_or_default();
-    for attempt in 0..ATTEMPTS {
-        let number = RandomState::new().hash_one(attempt);
+    with_unused_name(|number| {
         let mut temporary = OsString::from(".");
         temporary.push(name);
         temporary.push(format!(".{}.{number}.tmp", std::process::id()));
         let temporary = place.with_file_name(temporary);
-        match special_files::new_file(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => return Ok((opened?, temporary)),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+        Ok((special_files::new_file(&temporary)?, temporary))
+    })
 }
 
 /// Renames an existing file, and returns the new name: `NAME.old`, or an unused one if that is not possible.
@@ -211,7 +194,7 @@ fn keep_old(path: &Path) -> io::Result<Option<PathBuf>> {
     }
     let old = with_suffix(path, ".old");
     let Err(error) = fs::rename(path, &old) else { return Ok(Some(old)) };
-    let others = (2..=ATTEMPTS).map(|number| with_suffix(path, &format!(".old.{number}")));
+    let others = (2..=OLD_NAMES).map(|number| with_suffix(path, &format!(".old.{number}")));
     let mut kept = others.filter(|old| !old.exists() && fs::rename(path, old).is_ok());
     kept.next().map(Some).ok_or(error)
 }

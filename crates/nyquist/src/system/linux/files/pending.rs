@@ -5,6 +5,7 @@ use super::stale_files;
 use crate::identity::{Rights, as_invoking_user};
 use crate::output::OutputRefusal;
 use nyquist_record::linux::file_user;
+use nyquist_system::with_unused_name;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat, renameat,
     renameat_with, statat, unlinkat,
@@ -12,13 +13,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The number of attempts to find an unused name for a file or a folder.
-const ATTEMPTS: u32 = 16;
+/// The number of names for an existing file that another one replaces.
+const OLD_NAMES: u32 = 16;
 
 /// A file with a temporary name. It is removed unless it is published.
 #[derive(Debug)]
@@ -52,34 +52,25 @@ impl PendingFile {
     }
 
     fn create_in_private_folder_as_user(parent: &Path, name: &OsStr) -> Result<Self, OutputRefusal> {
-        for _ in 0..ATTEMPTS {
-            let path = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
-            let Target::File(place) = find(&path)? else { continue };
-            match mkdirat(&place.folder, &place.name, Mode::RWXU) {
-                Err(Errno::EXIST) => continue,
-                made => made?,
-            }
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let folder = openat(&place.folder, &place.name, flags, Mode::empty())?;
-            let stat = fstat(&folder)?;
-            if stat.st_uid != file_user() || stat.st_mode & 0o077 != 0 {
-                return Err(Errno::PERM.into());
-            }
-            let inner = FolderEntry { folder, name: name.to_owned(), path: place.path.join(name) };
-            let shown = inner.path.clone();
-            let pending = Self::create(inner, shown, Rights::Users);
-            return match pending {
-                Ok(mut pending) => {
-                    pending.own_folder = Some(place);
-                    Ok(pending)
-                }
-                Err(error) => {
-                    let _ = unlinkat(&place.folder, &place.name, AtFlags::REMOVEDIR);
-                    Err(error)
-                }
-            };
+        let place = new_private_folder(parent)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = openat(&place.folder, &place.name, flags, Mode::empty())?;
+        let stat = fstat(&folder)?;
+        if stat.st_uid != file_user() || stat.st_mode & 0o077 != 0 {
+            return Err(Errno::PERM.into());
         }
-        Err(Errno::EXIST.into())
+        let inner = FolderEntry { folder, name: name.to_owned(), path: place.path.join(name) };
+        let shown = inner.path.clone();
+        match Self::create(inner, shown, Rights::Users) {
+            Ok(mut pending) => {
+                pending.own_folder = Some(place);
+                Ok(pending)
+            }
+            Err(error) => {
+                let _ = unlinkat(&place.folder, &place.name, AtFlags::REMOVEDIR);
+                Err(error)
+            }
+        }
     }
 
     /// Its name for messages.
@@ -140,15 +131,6 @@ impl PendingFile {
         self.file.try_clone()
     }
 
-    /// Writes and publishes it. Returns it for reading.
-    pub(crate) fn save(self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
-        let mut writer = BufWriter::with_capacity(1 << 16, self.file()?);
-        write(&mut writer)?;
-        writer.flush()?;
-        self.appear()?;
-        Ok(writer.into_inner()?)
-    }
-
     /// Gives it its final name. An existing file of that name is renamed.
     pub(crate) fn appear(mut self) -> io::Result<()> {
         self.rights.with(|| self.take_name())??;
@@ -190,25 +172,37 @@ impl Drop for PendingFile {
     }
 }
 
-/// A new file with a temporary name, which is locked while this process runs.
-fn make_temporary(place: &FolderEntry) -> Result<(File, OsString), OutputRefusal> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    for attempt in 0..ATTEMPTS {
-        // Other users can have created files with all predictable names.
-        let number = if attempt == 0 { 0 } else { RandomState::new().hash_one(attempt) };
-        let temporary = stale_files::name(&place.name, std::process::id(), number);
-        let file = match openat(&place.folder, &temporary, flags, Mode::RUSR | Mode::WUSR) {
-            Err(Errno::EXIST) => continue,
-            file => File::from(file?),
+/// Makes a folder below `parent` that no other user may enter.
+fn new_private_folder(parent: &Path) -> Result<FolderEntry, OutputRefusal> {
+    with_unused_name(|number| {
+        let place = match find(&parent.join(format!("nyquist-{number:016x}"))) {
+            Ok(Target::File(place)) => place,
+            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(refusal) => return Ok(Err(refusal)),
         };
+        mkdirat(&place.folder, &place.name, Mode::RWXU)?;
+        Ok(Ok(place))
+    })?
+}
+
+/// A new file with a temporary name, which is locked while this process runs.
+fn make_temporary(place: &FolderEntry) -> io::Result<(File, OsString)> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut is_first = true;
+    with_unused_name(|number| {
+        // Other users can have created files with all predictable names.
+        let number = if std::mem::take(&mut is_first) { 0 } else { number };
+        let temporary = stale_files::name(&place.name, std::process::id(), number);
+        let file = File::from(openat(&place.folder, &temporary, flags, Mode::RUSR | Mode::WUSR)?);
         // Another process may have treated it as a leftover before it was locked. If files cannot be locked,
         // no process removes stale files.
         let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
         if is_locked && is_there(&place.folder, &temporary, &file) {
-            return Ok((file, temporary));
+            Ok((file, temporary))
+        } else {
+            Err(io::ErrorKind::AlreadyExists.into())
         }
-    }
-    Err(Errno::EXIST.into())
+    })
 }
 
 /// Renames an existing file, and returns the new name: `NAME.old`, or an unused one if that is not possible.
@@ -223,7 +217,7 @@ fn keep_old(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<OsString>> {
     }
     let old = with_suffix(name, ".old");
     let Err(error) = renameat(folder, name, folder, &old) else { return Ok(Some(old)) };
-    let others = (2..=ATTEMPTS).map(|number| with_suffix(name, &format!(".old.{number}")));
+    let others = (2..=OLD_NAMES).map(|number| with_suffix(name, &format!(".old.{number}")));
     let mut kept =
         others.filter(|old| renameat_with(folder, name, folder, old, RenameFlags::NOREPLACE).is_ok());
     kept.next().map(Some).ok_or_else(|| error.into())

@@ -8,6 +8,7 @@ use crate::control::{Control, Phase};
 use crate::failure::Failure;
 use crate::live_page::SnapshotSender;
 use crate::memory;
+use crate::output::Output;
 use crate::printer::Printer;
 use crate::record::{
     Feed, LaunchedCommand, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
@@ -59,6 +60,33 @@ struct RunProcesses {
     target: RecordingTarget,
 }
 
+/// A run before its command starts.
+struct PreparedRun {
+    processes: RunProcesses,
+    markers: Option<MarkerReader>,
+    /// The file of the option `--perf-data`.
+    perf_data: Option<Output>,
+    backend: Backend,
+    outcome: RecordingOutcome,
+    meta: Meta,
+    /// The beginning of the profile.
+    start: Timestamp,
+}
+
+/// A run whose recording has ended.
+struct EndedRecording {
+    command: Option<LaunchedCommand>,
+    companions: Companions,
+    tee: Option<PerfTee>,
+    summary: RecordingSummary,
+    /// The processes that still run.
+    living: Vec<u32>,
+    meta: Meta,
+    start: Timestamp,
+    /// When the command was started.
+    began: Timestamp,
+}
+
 /// The kernel's functions, if they are needed to determine what threads wait for.
 pub(crate) fn functions_of_waits(outcome: &RecordingOutcome) -> Option<KernelSymbols> {
     match outcome {
@@ -75,21 +103,37 @@ impl Recorder<'_> {
         duration: Option<Duration>,
         converter: &mut Option<Converter>,
     ) -> Result<Run, Failure> {
+        let prepared = self.prepare(target, duration)?;
+        let is_first = converter.is_none();
+        let converter = converter.get_or_insert_with(|| Converter::new(self.converter_options(&prepared)));
+        let ended = self.record(prepared, converter, is_first)?;
+        Ok(self.finish(ended, converter, duration))
+    }
+
+    /// Suspends the command before its start, and opens the events of the processes.
+    fn prepare(&self, target: RunTarget, duration: Option<Duration>) -> Result<PreparedRun, Failure> {
         let launches = matches!(target, RunTarget::Requested) && !self.args.command.is_empty();
         let (running, listens_to) = self.running(target)?;
         let budget = memory::side_files(self.args.presentation.symbols.max_memory);
         let markers = markers::listen(listens_to, self.user, &budget, self.printer);
-        let RunProcesses { child, target } = self.subject(running, launches, markers.as_ref())?;
+        let processes = self.subject(running, launches, markers.as_ref())?;
         let perf_data = self.args.perf_data.as_deref().map(PerfTee::open).transpose()?;
-        let backend = self.open(target.clone(), child.as_ref(), duration)?;
+        let backend = self.open(processes.target.clone(), processes.child.as_ref(), duration)?;
         let outcome = backend.outcome();
-        let is_first = converter.is_none();
         let (meta, start) = (self.meta(&outcome), linux::now());
+        Ok(PreparedRun { processes, markers, perf_data, backend, outcome, meta, start })
+    }
+
+    /// Starts the command, and records until the run ends. Messages are printed in the first run only.
+    fn record(
+        &self,
+        prepared: PreparedRun,
+        converter: &mut Converter,
+        is_first: bool,
+    ) -> Result<EndedRecording, Failure> {
+        let PreparedRun { processes, markers, perf_data, backend, outcome, meta, start } = prepared;
+        let RunProcesses { child, target } = processes;
         let wanted = wanted_samples(&self.args.target, &backend);
-        let converter = converter.get_or_insert_with(|| {
-            let meta = meta.clone();
-            Converter::new(self.converter_options(meta, start, &outcome))
-        });
         converter.keep_only(wanted.clone());
         let mut companions = self.companions(markers, &outcome);
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
@@ -113,20 +157,25 @@ impl Recorder<'_> {
         drive(&mut recording, &mut sink);
         let family = sink.feed.family;
         let summary = recording.finish();
+        let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
+        Ok(EndedRecording { command, companions, tee, summary, living, meta, start, began })
+    }
+
+    /// Adds what is known only at the end, and ends what was recorded besides.
+    fn finish(&self, ended: EndedRecording, converter: &mut Converter, duration: Option<Duration>) -> Run {
+        let EndedRecording { mut companions, mut tee, summary, meta, start, living, .. } = ended;
         companions.finish_counters(converter);
         push_total(&summary, tee.as_mut(), converter);
-        let living = if summary.left_running { family.living(&ancestors(&target)) } else { Vec::new() };
-        if let Some(end) = end_of(summary.reason, (began, duration), self.control) {
+        if let Some(end) = end_of(summary.reason, (ended.began, duration), self.control) {
             converter.note_end(end);
         }
         let about = || RecordingFacts { meta: &meta, start, build_ids: converter.build_ids() };
         let not_kept = tee.and_then(|tee| tee.finish(&about(), self.printer).err());
-        let ended = command.map(|command| command.finish(summary.reason, self.printer));
-        let (status, used) = ended.unwrap_or((0, None));
+        let exit = ended.command.map(|command| command.finish(summary.reason, self.printer));
+        let (status, used) = exit.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         companions.finish(converter, self.printer);
-        let reason = summary.reason;
-        Ok(Run { report: report_of(&summary), reason, status, used, living, not_kept })
+        Run { report: report_of(&summary), reason: summary.reason, status, used, living, not_kept }
     }
 
     /// The companions of the run, which take notice from now on.
@@ -219,7 +268,8 @@ impl Recorder<'_> {
         }
     }
 
-    fn converter_options(&self, meta: Meta, start: Timestamp, outcome: &RecordingOutcome) -> Options {
+    fn converter_options(&self, prepared: &PreparedRun) -> Options {
+        let PreparedRun { outcome, meta, start, .. } = prepared;
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = self.args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
         Options {
@@ -229,7 +279,7 @@ impl Recorder<'_> {
             unlink_jitdumps: self.args.shape.unlink_aux_files,
             side_files: memory::side_files(self.args.presentation.symbols.max_memory),
             kernel_symbols: functions_of_waits(outcome),
-            ..Options::new(start, meta)
+            ..Options::new(*start, meta.clone())
         }
     }
 

@@ -17,12 +17,12 @@ use super::active_outer_stacks::ActiveOuterStacks;
 use super::attr::{CommonAttr, Features, Reach, Trigger, period_ns};
 use super::drain::{DrainParameters, Drainer, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
+use super::event_opener::{EventOpener, OpenEvents, cpus_may_be_watched, open_error};
 use super::event_pace::EventPace;
 use super::event_parameters::EventParameters;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
 use super::open_error::OpenError;
-use super::opener::{OpenEvents, Opener, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, PerfOutcome};
 use super::outer_stacks::OuterStacks as _;
 use super::reader::{ReaderEnd, RingReader};
@@ -427,7 +427,7 @@ impl TargetOpener {
         self.opener(scope)?.open_all(&self.limits)
     }
 
-    fn opener<'a>(&'a self, scope: RecordedScope<'a>) -> Result<Opener<'a>, OpenError> {
+    fn opener<'a>(&'a self, scope: RecordedScope<'a>) -> Result<EventOpener<'a>, OpenError> {
         let common = CommonAttr {
             features: Features::ALL,
             reach: scope.reach(),
@@ -435,7 +435,7 @@ impl TargetOpener {
             call_graph: self.call_graph,
             has_additional_events: !self.additional_events.is_empty(),
         };
-        Opener::probe(scope, common, &self.cpus, (self.rate_hz, &self.additional_events))
+        EventOpener::probe(scope, common, &self.cpus, (self.rate_hz, &self.additional_events))
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {

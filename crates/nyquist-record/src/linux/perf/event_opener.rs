@@ -70,7 +70,7 @@ const WAKE_WITHOUT_COPIES: usize = 256 << 10;
 const WAKE_ADDITIONAL: usize = 1 << 20;
 
 /// Opens events with the features that the kernel grants.
-pub(crate) struct Opener<'a> {
+pub(crate) struct EventOpener<'a> {
     scope: RecordedScope<'a>,
     /// The thread whose events own the rings, if threads are recorded.
     first: u32,
@@ -82,7 +82,7 @@ pub(crate) struct Opener<'a> {
     additional_events: &'a [RecordedEvent],
 }
 
-impl<'a> Opener<'a> {
+impl<'a> EventOpener<'a> {
     /// Probes what the kernel grants on all CPUs: requests everything, and less after every refusal.
     pub(crate) fn probe(
         scope: RecordedScope<'a>,

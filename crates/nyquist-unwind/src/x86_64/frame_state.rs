@@ -1,0 +1,81 @@
+//! The state of a function's frame, as its instructions change it.
+
+use crate::rule::{CfaKind, Rule, SavedFramePointer};
+
+/// Bytes of a word.
+const WORD: i64 = 8;
+
+/// The state of a function's frame before one of its instructions. Distances are in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameState {
+    /// The distance from the stack pointer to the CFA, unless the stack pointer was computed.
+    pub(super) above_sp: Option<i64>,
+    /// The distance from the frame pointer to the CFA, if the frame pointer is set up.
+    pub(super) above_fp: Option<i64>,
+    /// How far below the CFA the caller's frame pointer is saved. If `None`, it is still in its register.
+    pub(super) saved: Option<i64>,
+}
+
+impl FrameState {
+    /// The state at a function's first instruction.
+    pub(crate) const ENTRY: Self = Self { above_sp: Some(1), above_fp: None, saved: None };
+
+    /// Whether only the return address is on the stack.
+    #[inline]
+    pub(super) fn is_entered(self) -> bool {
+        self.above_sp == Self::ENTRY.above_sp
+    }
+
+    /// The rule that finds the caller's frame from this state.
+    #[inline]
+    pub(super) fn rule(self) -> Rule {
+        let cfa = match (self.above_sp, self.above_fp) {
+            (Some(words), _) => Some((CfaKind::StackPointer, words)),
+            (None, Some(words)) => Some((CfaKind::FramePointer, words)),
+            (None, None) => None,
+        };
+        let rule = cfa.filter(|(_, words)| *words > 0).and_then(|(kind, words)| {
+            let operand = i32::try_from(words.checked_mul(WORD)?).ok()?;
+            match self.saved {
+                None => Rule::new(kind, operand, SavedFramePointer::InRegister, 0),
+                Some(words) => {
+                    Rule::new(kind, operand, SavedFramePointer::FromCfa, words.checked_mul(-WORD)?)
+                }
+            }
+        });
+        rule.unwrap_or(Rule::UNCOVERED)
+    }
+
+    /// Lowers the stack pointer by bytes, or raises it if they are negative.
+    #[inline]
+    pub(super) fn lower(&mut self, bytes: i64) {
+        let words = (bytes % WORD == 0).then_some(bytes / WORD);
+        self.above_sp = self.above_sp.zip(words).and_then(|(above, words)| above.checked_add(words));
+    }
+
+    /// Applies a push; `is_fp` is whether of the frame pointer.
+    #[inline]
+    pub(super) fn push(&mut self, is_fp: bool) {
+        self.lower(WORD);
+        if is_fp && self.saved.is_none() && self.above_fp.is_none() {
+            self.saved = self.above_sp;
+        }
+    }
+
+    /// Applies a pop; `is_fp` is whether into the frame pointer.
+    #[inline]
+    pub(super) fn pop(&mut self, is_fp: bool) {
+        // A pop at another place only removes an unused word.
+        if is_fp && (self.above_sp.is_none() || self.above_sp == self.saved) {
+            (self.saved, self.above_fp) = (None, None);
+        }
+        self.lower(-WORD);
+    }
+
+    /// Sets the stack pointer to the frame pointer plus a displacement.
+    #[inline]
+    pub(super) fn sp_from_fp(&mut self, displacement: i64) {
+        self.above_sp = self.above_fp;
+        self.lower(-displacement);
+    }
+}
