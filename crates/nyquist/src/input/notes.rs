@@ -44,7 +44,7 @@ pub(super) fn print(note: &Note, printer: Printer) {
             io_reason(error)
         )),
         Note::LookupEnded => {
-            printer.warn("the lookup of names was stopped early, so some functions have no name")
+            printer.warn("the lookup of names was stopped early, so some functions have no name");
         }
         Note::NoKernelNames(error) => {
             printer.warn(format_args!("kernel functions have no names: {error}"));
