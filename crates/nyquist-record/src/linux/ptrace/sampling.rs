@@ -29,7 +29,7 @@ const STOP_NS: u64 = 100_000;
 /// for longer without a sample is sampled where it has lost its CPU. The exception is a system call, which
 /// may itself have been the reason for the loss.
 const SLICE_NS: u64 = 2_000_000;
-/// How many threads that do not stop at once are requested to in a turn.
+/// The maximum number of stop requests in a turn to threads that do not stop at once.
 const MAX_STILL_RUNNING_THREADS: usize = 3;
 /// How often a thread that waits continuously has a sample.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
