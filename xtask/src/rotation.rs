@@ -13,6 +13,7 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
     &[
         ("oracle", "builds other unwinders, symbolizers and readers"),
         ("windows-lints", "lints for two more targets of Windows"),
+        ("storms", "starts many thousands of processes"),
     ],
     &[
         ("samply", "builds programs that read samply's profiles"),
@@ -30,11 +31,7 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
         ("macos-lints", "lints for another target of macOS"),
         ("walkthrough", "builds and records a program step by step"),
     ],
-    &[
-        ("platforms-windows", "compiles for Windows, and runs that"),
-        ("package", "checks each crate alone"),
-        ("storms", "starts many thousands of processes"),
-    ],
+    &[("platforms-windows", "compiles for Windows, and runs that"), ("package", "checks each crate alone")],
     &[("arm_machine", "builds nyquist for another architecture, and runs that in an emulator")],
 ];
 

@@ -223,7 +223,7 @@ fn forged(test: &Context<'_>) -> Verdict {
     expect_contains(
         "stderr",
         &finished.stderr,
-        "1 file with markers are left out: the process is not known, or is another user's",
+        "left out: 1 file with markers, of a process that is not known or another user's",
     )
 }
 

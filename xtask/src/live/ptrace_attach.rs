@@ -267,7 +267,7 @@ fn left_out(test: &Context<'_>) -> Verdict {
     second.wait_until("the other to work", || process_cpu_ms(free).is_ok_and(|now| now > before + 300.0))?;
     second.signal(libc::SIGINT)?;
     let stderr = second.wait()?.succeeded()?.stderr;
-    let reason = format!("is left out: process {traced} is traced already, by process {}", first.pid());
+    let reason = format!("is not recorded: process {traced} is traced already, by process {}", first.pid());
     expect_contains("stderr", &stderr, &reason)?;
     first.signal(libc::SIGINT)?;
     first.wait()?.succeeded()?;

@@ -114,7 +114,11 @@ fn refused(test: &Context<'_>) -> Verdict {
     check(&["function"], 1, "`function` needs a function")?;
     check(&["threads", "main"], 1, "cannot be used with it")?;
     check(&["function", "f-123456"], 1, "there is no function f-123456")?;
-    check(&["function", "f-123456"], 1, "hint: `nyquist query FILE functions` lists")?;
+    check(
+        &["function", "f-123456"],
+        1,
+        "hint: handles are valid for one file; `nyquist query FILE functions` lists them",
+    )?;
     check(&["function", "no_such"], 1, "no function with samples matches `no_such`")?;
     check(&["functions", "no_such"], 1, "no function with samples matches `no_such`")?;
     check(&["what"], 2, "what")?;

@@ -17,7 +17,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// The message about a program that loses its privileges.
-const WARNING: &str = "runs without the privileges that its file gives it";
+const WARNING: &str = "runs without the privileges of its file";
 
 /// The tests choose the backend, because a filter that a plain user installs takes away setuid as well.
 const BY_PTRACE: &[&str] = &["--backend", "ptrace"];

@@ -122,7 +122,7 @@ fn link(test: &Context<'_>) -> Verdict {
     fs::copy(&target.file, &other)?;
     fs::remove_file(&target.file)?;
     symlink(&other, &target.file)?;
-    target.expect_refused(test, &[], "it is a link")
+    target.expect_refused(test, &[], "it or its folder is a symbolic link")
 }
 
 fn fifo(test: &Context<'_>) -> Verdict {

@@ -190,7 +190,7 @@ fn gives_up(test: &Context<'_>) -> Verdict {
     running.wait_until("a download to begin", || !server.requests().is_empty())?;
     running.press_ctrl_c()?;
     let finished = running.wait()?;
-    expect_contains("messages", &finished.stderr, "the lookup of names was ended early")?;
+    expect_contains("messages", &finished.stderr, "the lookup of names was stopped early")?;
     expect(prepared.profile.exists(), "no profile was saved")?;
     let left = parts(&test.path(".cache/debuginfod_client"))?;
     expect(left.is_empty(), format_args!("files were left behind: {left:?}"))

@@ -154,7 +154,7 @@ fn no_group(test: &Context<'_>) -> Verdict {
         let named = recorded.profile.threads.iter().all(|thread| thread.process == words[0]);
         expect(named, format_args!("others are in it: {:?}", recorded.profile.thread_names()))?;
         watched.expect_samples(recorded.profile.sampled(), recorded.truth()?.part(part)?, 1000.0, 0.08)?;
-        expect_contains("stderr", &recorded.finished.stderr, "some percent")?;
+        expect_contains("stderr", &recorded.finished.stderr, "`nyquist doctor` says what helps")?;
     }
     end(other)
 }

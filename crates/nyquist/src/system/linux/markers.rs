@@ -45,13 +45,13 @@ pub(crate) fn finish(markers: MarkerReader, converter: &mut Converter, printer: 
     if summary.unknown_processes > 0 {
         let files = counted(summary.unknown_processes, "file");
         printer.warn(format_args!(
-            "{files} with markers are left out: the process is not known, or is another user's"
+            "left out: {files} with markers, of a process that is not known or another user's"
         ));
     }
     if summary.refused > 0 {
         let files = counted(summary.refused, "file");
         printer.warn(format_args!(
-            "{files} with markers are left out: the program may not be allowed to read them"
+            "left out: {files} with markers, which the program may not be allowed to read"
         ));
     }
     if summary.cut > 0 {
