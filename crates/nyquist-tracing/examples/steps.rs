@@ -2,7 +2,6 @@
 //!
 //!     nyquist record cargo run --example steps
 
-#[cfg(target_os = "linux")]
 fn main() {
     for number in 0..10_u64 {
         let step = nyquist_tracing::marker("step").field("number", number);
@@ -11,7 +10,3 @@ fn main() {
         nyquist_tracing::instant("step is done").field("number", number);
     }
 }
-
-/// Other systems have no markers.
-#[cfg(not(target_os = "linux"))]
-fn main() {}

@@ -41,7 +41,7 @@ impl Area {
         let file = self.own_file()?;
         let add = |count: u32| count.checked_add(1);
         let number = self.word(control::RINGS).fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        let number = number.map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let number = number.map_err(|_| io::ErrorKind::Other)?;
         Shared::map_new(&file, control::ring_at(number), control::RING_LEN)
     }
 

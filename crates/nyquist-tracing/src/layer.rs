@@ -155,8 +155,7 @@ fn next_id() -> u64 {
     const BLOCK: u64 = 1 << 20;
     static BLOCKS: AtomicU64 = AtomicU64::new(0);
     let next = NEXT_ID.try_with(Cell::get).unwrap_or_default();
-    let id =
-        if next.is_multiple_of(BLOCK) { BLOCKS.fetch_add(1, Ordering::Relaxed) * BLOCK + 1 } else { next };
+    let id = if next % BLOCK == 0 { BLOCKS.fetch_add(1, Ordering::Relaxed) * BLOCK + 1 } else { next };
     let _ = NEXT_ID.try_with(|next| next.set(id + 1));
     id
 }
@@ -218,7 +217,7 @@ fn own_fields(span: &Span) -> usize {
 
 fn write(span: &Span, variant: Variant, (record, times): (u8, (u64, u64)), more: &[(usize, Number)]) {
     local::with_writer(|writer| {
-        let address = std::ptr::from_ref(span.metadata) as usize + variant as usize;
+        let address = address_of(span.metadata) + variant as usize;
         if let Some(kind) = writer.kind(address, || variant.kind(span.metadata)) {
             writer.push(|out| {
                 protocol::put_marker(out, (record, kind), "", times, &span.values, more);
@@ -229,7 +228,7 @@ fn write(span: &Span, variant: Variant, (record, times): (u8, (u64, u64)), more:
 
 fn write_event(metadata: &'static Metadata<'static>, now: u64, values: &Values) {
     local::with_writer(|writer| {
-        let address = std::ptr::from_ref(metadata) as usize;
+        let address = address_of(metadata);
         if let Some(kind) = writer.kind(address, || Variant::Event.kind(metadata)) {
             writer.push(|out| {
                 let kind = (record::INSTANT, kind);
@@ -237,6 +236,11 @@ fn write_event(metadata: &'static Metadata<'static>, now: u64, values: &Values) 
             });
         }
     });
+}
+
+/// The address that identifies a callsite: its metadata lives as long as the program.
+fn address_of(metadata: &'static Metadata<'static>) -> usize {
+    metadata as *const Metadata<'static> as usize
 }
 
 /// The kind of a callsite's markers.

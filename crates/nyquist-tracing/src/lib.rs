@@ -18,26 +18,35 @@
 //! to. Then each thread writes to its own ring, without a lock, a system call or an allocation for each
 //! marker. Markers that do not fit are counted. Written markers are read even if the program crashes.
 //! [`protocol`] defines the rings' layout.
+//!
+//! Markers are recorded on Linux. On other systems the same functions exist and do nothing, so a portable
+//! program needs no conditions.
 
 #[cfg(target_os = "linux")]
 mod area;
-#[cfg(all(feature = "tracing", target_os = "linux"))]
+#[cfg(feature = "tracing")]
 mod layer;
-#[cfg(target_os = "linux")]
 mod local;
-#[cfg(target_os = "linux")]
 mod marker;
+#[cfg(not(target_os = "linux"))]
+mod no_recorder;
 pub mod protocol;
 #[cfg(target_os = "linux")]
 mod ring;
 #[cfg(target_os = "linux")]
 mod session;
-#[cfg(all(feature = "tracing", target_os = "linux"))]
+#[cfg(feature = "tracing")]
 mod spans;
-#[cfg(target_os = "linux")]
 mod sys;
 
-#[cfg(all(feature = "tracing", target_os = "linux"))]
+#[cfg(not(target_os = "linux"))]
+use no_recorder::{ring, session};
+
+#[cfg(feature = "tracing")]
 pub use layer::{Layer, Switch, layer};
-#[cfg(target_os = "linux")]
 pub use marker::{Instant, Interval, Value, instant, marker};
+
+/// The examples of the page that the registry shows.
+#[cfg(all(doctest, feature = "tracing"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

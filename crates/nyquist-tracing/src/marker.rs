@@ -53,7 +53,7 @@ impl Interval {
 
 impl Instant {
     /// Adds a field.
-    #[expect(clippy::return_self_not_must_use, reason = "dropping it marks the moment")]
+    #[allow(clippy::return_self_not_must_use, reason = "dropping it marks the moment")]
     pub fn field(mut self, key: &'static str, value: impl Into<Value>) -> Self {
         OpenMarker::add(&mut self.0, key, value);
         self

@@ -308,7 +308,11 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 
 /// The longest prefix of a text with at most `len` bytes.
 fn cut(text: &str, len: usize) -> &str {
-    if text.len() <= len { text } else { &text[..text.floor_char_boundary(len)] }
+    let mut end = len.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cfg(test)]

@@ -17,8 +17,16 @@ const WINDOWS_ARM: &str = "aarch64-pc-windows-gnullvm";
 /// macOS on Intel's processors.
 const MACOS_INTEL: &str = "x86_64-apple-darwin";
 
-/// The words after `cargo`.
-const CHECK: [&str; 3] = ["check", "--bins", COMMAND];
+/// The arguments of `cargo`. Portable programs use the markers' layer on every system, so it is checked with its
+/// example, too.
+const CHECK: [&str; 6] = [
+    "check",
+    "--bins",
+    COMMAND,
+    "--package=nyquist-tracing",
+    "--example=steps",
+    "--features=nyquist-tracing/tracing",
+];
 
 /// Debian's clippy.
 const CLIPPY: &str = "/usr/bin/clippy-driver";

@@ -1,4 +1,4 @@
-//! Memory shared with the recorder, the clock, and the fork handler: the only `unsafe` code of this crate.
+//! Memory shared with the recorder, the clock, and the fork handler.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -6,17 +6,12 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-#[cfg(feature = "tracing")]
-use std::{
-    cell::UnsafeCell,
-    sync::atomic::{AtomicBool, Ordering},
-};
 
 /// The time in nanoseconds of CLOCK_MONOTONIC.
 pub(crate) fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec that the call writes to; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, std::ptr::addr_of_mut!(time)) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -24,47 +19,6 @@ pub(crate) fn now() -> u64 {
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: gettid takes no arguments and cannot fail.
     unsafe { libc::gettid() as u32 }
-}
-
-/// A lock for work of nanoseconds, which costs half as much as a mutex. No thread sleeps, so none must be
-/// woken.
-#[cfg(feature = "tracing")]
-#[derive(Debug, Default)]
-pub(crate) struct SpinLock<T> {
-    taken: AtomicBool,
-    value: UnsafeCell<T>,
-}
-
-// SAFETY: only one thread at a time accesses the value, the one that has set `taken`.
-#[cfg(feature = "tracing")]
-unsafe impl<T: Send> Sync for SpinLock<T> {}
-
-#[cfg(feature = "tracing")]
-impl<T> SpinLock<T> {
-    /// Calls `then` with exclusive access to the value. It must not lock again.
-    pub(crate) fn with<R>(&self, then: impl FnOnce(&mut T) -> R) -> R {
-        let mut tries = 0_u32;
-        while self.taken.swap(true, Ordering::Acquire) {
-            tries += 1;
-            // The thread that holds the lock may wait for the CPU that spins here.
-            if tries.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
-        }
-        let _release = Release(&self.taken);
-        // SAFETY: this thread has changed `taken` to true. No other thread can do so before `_release` is
-        // dropped, after the last use of the reference.
-        then(unsafe { &mut *self.value.get() })
-    }
-}
-
-/// Releases a lock, also if the code under it panics.
-#[cfg(feature = "tracing")]
-struct Release<'a>(&'a AtomicBool);
-
-#[cfg(feature = "tracing")]
-impl Drop for Release<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
 }
 
 /// A file's bytes as memory shared with its other readers and writers.
@@ -86,8 +40,8 @@ impl Shared {
     pub(crate) fn map_new(file: &File, at: u64, len: usize) -> io::Result<Self> {
         let end = at.checked_add(len as u64).filter(|end| *end <= file_size_limit());
         // Beyond the limit, the kernel would end the program (setrlimit(2), RLIMIT_FSIZE).
-        end.ok_or(io::ErrorKind::FileTooLarge)?;
-        let at = libc::off_t::try_from(at).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        end.ok_or(io::ErrorKind::Other)?;
+        let at = libc::off_t::try_from(at).map_err(|_| io::ErrorKind::Other)?;
         // SAFETY: the call uses none of this program's memory.
         check(unsafe { libc::fallocate(file.as_raw_fd(), 0, at, len as libc::off_t) })?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -114,7 +68,7 @@ impl Shared {
 
     /// The number at an offset that is a multiple of 8.
     pub(crate) fn u64_at(&self, at: usize) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8) && at + 8 <= self.len, "no aligned place in the mapping");
+        assert!(at % 8 == 0 && at + 8 <= self.len, "no aligned place in the mapping");
         // SAFETY: the offset is in the mapping and aligned, as checked above. The mapping lives as long as
         // `self`, and this program accesses the word only by atomic operations.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
@@ -122,7 +76,7 @@ impl Shared {
 
     /// The number at an offset that is a multiple of 4.
     pub(crate) fn u32_at(&self, at: usize) -> &AtomicU32 {
-        assert!(at.is_multiple_of(4) && at + 4 <= self.len, "no aligned place in the mapping");
+        assert!(at % 4 == 0 && at + 4 <= self.len, "no aligned place in the mapping");
         // SAFETY: as for `u64_at`.
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
@@ -161,7 +115,7 @@ pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
 /// Frees the memory of a part of a file. The part then contains zeros, also in mappings.
 pub(crate) fn free(file: &File, at: u64, len: u64) -> io::Result<()> {
     let flags = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+    let too_large = |_| io::Error::from(io::ErrorKind::Other);
     let (at, len) = (at.try_into().map_err(too_large)?, len.try_into().map_err(too_large)?);
     // SAFETY: the call uses none of this program's memory, and the program uses the mapped pages only by
     // atomic operations.
@@ -172,7 +126,7 @@ pub(crate) fn free(file: &File, at: u64, len: u64) -> io::Result<()> {
 fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: `limit` is a valid rlimit that the call writes to.
-    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, std::ptr::addr_of_mut!(limit)) };
     limit.rlim_cur
 }
 
