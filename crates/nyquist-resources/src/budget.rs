@@ -111,6 +111,11 @@ impl Charge {
         }
     }
 
+    /// Charges more bytes, even if they are not available.
+    pub fn add(&mut self, bytes: u64) {
+        self.set(self.bytes().saturating_add(bytes));
+    }
+
     /// How many bytes are charged.
     pub fn bytes(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)

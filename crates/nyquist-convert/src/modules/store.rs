@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 const MAX_BYTES_IN_MEMORY: usize = 256 << 20;
 
 /// An estimate of the memory of what is known of a file, besides its name.
-const MODULE_BYTES: usize = 2 * size_of::<Module>();
+const MODULE_BYTES: usize = size_of::<Module>() + 256;
 
 /// How many copies there are of a file's name.
 const NAMES: usize = 3;

@@ -10,7 +10,7 @@ pub(crate) struct Arguments(Option<Arc<CountedText>>);
 
 #[derive(Debug)]
 struct CountedText {
-    text: String,
+    text: Box<str>,
     _charge: Charge,
 }
 
@@ -21,8 +21,9 @@ impl Arguments {
             return Some(Self::default());
         }
         let charge = budget.charge();
-        let bytes = size_of::<CountedText>() + text.capacity();
-        charge.take(bytes as u64).then(|| Self(Some(Arc::new(CountedText { text, _charge: charge }))))
+        let bytes = size_of::<CountedText>() + text.len();
+        let has_room = charge.take(bytes as u64);
+        has_room.then(|| Self(Some(Arc::new(CountedText { text: text.into(), _charge: charge }))))
     }
 }
 

@@ -127,12 +127,8 @@ impl Process {
             ..Self::new(&self.name, now, self.charge.budget())
         };
         let words: usize = child.words.iter().map(|word| size_of::<String>() + word.len()).sum();
-        child.charge_more(words + child.jit.bytes() + child.replaced.bytes());
+        child.charge.add((words + child.jit.bytes() + child.replaced.bytes()) as u64);
         child
-    }
-
-    fn charge_more(&mut self, bytes: usize) {
-        self.charge.set(self.charge.bytes().saturating_add(bytes as u64));
     }
 
     /// Handles `exec`: the process only has the mappings that are reported from now on.
@@ -175,12 +171,10 @@ impl Process {
 
     /// A thread, which begins now if it was not known.
     pub(crate) fn thread(&mut self, tid: Tid, now: Timestamp) -> &mut Thread {
-        if !self.threads.contains_key(&tid) {
-            self.charge_more(THREAD_BYTES + self.name.len());
-        }
-        let (name, living) = (&self.name, &mut self.living);
-        self.threads.entry(tid).or_insert_with(|| {
+        let Self { threads, name, living, charge, .. } = self;
+        threads.entry(tid).or_insert_with(|| {
             *living += 1;
+            charge.add((THREAD_BYTES + name.len()) as u64);
             Thread::new(name, now)
         })
     }
@@ -194,7 +188,7 @@ impl Process {
     pub(super) fn add_thread(&mut self, tid: Tid, name: &str, now: Timestamp) {
         let before = self.threads.insert(tid, Thread::new(name, now));
         if before.is_none() {
-            self.charge_more(THREAD_BYTES + name.len());
+            self.charge.add((THREAD_BYTES + name.len()) as u64);
         }
         if before.is_none_or(|before| before.end.is_some()) {
             self.living += 1;

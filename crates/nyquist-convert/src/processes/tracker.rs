@@ -324,4 +324,78 @@ mod tests {
         assert_eq!(tracker.process(Pid(2), NOW).end, None);
         assert_eq!(tracker.process(Pid(2), NOW).start, Timestamp(9));
     }
+
+    /// Maps a range of one page at the page with this number.
+    fn map_page(tracker: &mut Tracker, pid: u32, page: u64) {
+        let mapping = Mapping {
+            pid: Some(Pid(pid)),
+            start: Avma(page << 12),
+            len: 0x1000,
+            offset: FileOffset(0),
+            path: "//anon".into(),
+            identity: MappedFile::Unknown,
+        };
+        tracker.map(&mapping, NOW, &mut ModuleStore::default());
+    }
+
+    fn mapped_pages(tracker: &mut Tracker, pid: u32) -> usize {
+        tracker.process(Pid(pid), NOW).mapping_count()
+    }
+
+    #[test]
+    fn children_that_change_little_share_the_rest() {
+        let mut tracker = Tracker::new(Budget::default());
+        (0..30_000).for_each(|page| map_page(&mut tracker, 1, 2 * page));
+        let used = |tracker: &Tracker| tracker.limit.budget().used();
+        let (modules, dumps) = (ModuleStore::default(), JitDumps::default());
+        tracker.prepare_for_child(Pid(1), &modules, &dumps);
+        let before = used(&tracker);
+        for child in 2..1502 {
+            tracker.fork(Pid(child), Tid(child), (Pid(1), Tid(1)), NOW);
+            map_page(&mut tracker, child, 2 * u64::from(child));
+            tracker.process(Pid(child), NOW).address_space(&modules, &dumps);
+        }
+        let each = (used(&tracker) - before) / 1500;
+        assert!(each < 16_000, "{each} bytes for each child");
+        assert!(tracker.note().is_none());
+    }
+
+    #[test]
+    fn beyond_the_budget_the_largest_processes_lose_their_mappings() {
+        let mut tracker = Tracker::new(Budget::new(1 << 20));
+        for (pid, pages) in [(1, 3), (2, 600), (3, 500), (4, 300)] {
+            (0..pages).for_each(|page| map_page(&mut tracker, pid, 2 * page));
+        }
+        for sampled in [1, 2, 5] {
+            tracker.process(Pid(sampled), NOW).index = Some(nyquist_profile::ProcessIndex::from_index(0));
+        }
+        // One process maps new memory as long as it is let.
+        let mut page = 0;
+        while !tracker.process(Pid(5), NOW).has_dropped_mappings() {
+            map_page(&mut tracker, 5, 2 * page);
+            page += 1;
+            assert!(tracker.limit.budget().used() < (1 << 20) + 50_000);
+        }
+        // Those without samples go first, except if they are small; then the largest one goes.
+        assert_eq!([1, 2, 3, 4, 5].map(|pid| mapped_pages(&mut tracker, pid)), [3, 600, 0, 0, 0]);
+        map_page(&mut tracker, 5, 7);
+        assert_eq!(mapped_pages(&mut tracker, 5), 0, "it gets no new ones");
+        tracker.name(Pid(5), Tid(5), "another", true, NOW);
+        map_page(&mut tracker, 5, 7);
+        assert_eq!(mapped_pages(&mut tracker, 5), 1, "unless it is another program");
+        let note = tracker.note().unwrap();
+        assert!(note.starts_with("stacks are missing of process 3 (<3>) and 2 more: "), "{note}");
+    }
+
+    #[test]
+    fn processes_that_ended_without_samples_are_forgotten() {
+        let mut tracker = Tracker::new(Budget::new(1 << 20));
+        for pid in 1..20_000 {
+            tracker.fork(Pid(pid), Tid(pid), (Pid(0), Tid(0)), NOW);
+            tracker.exit(Pid(pid), Tid(pid), NOW);
+        }
+        assert!(tracker.processes.len() < 2000, "{}", tracker.processes.len());
+        assert!(tracker.limit.budget().used() < 1 << 20);
+        assert!(tracker.note().is_none());
+    }
 }
