@@ -2,7 +2,6 @@
 //! memory in these tests is far below what they would take.
 
 use std::fs;
-use std::path::Path;
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_measured, need_root};
