@@ -1,14 +1,16 @@
 //! The step `instructions`: compares the instructions of unwinding and symbolication with a limit. They do
 //! not depend on the load of the machine.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::builds;
+use crate::live::made_recording::MadeRecording;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
+use crate::{builds, paths};
 
 /// Work that a program repeats.
 struct Work {
@@ -23,8 +25,11 @@ struct Work {
 
 /// Stacks and modules are generated, and are the same on every machine. The limits apply to a development
 /// build, which is not optimised across crates.
-const UNWINDING: &[Work] =
-    &[Work { name: "walk", unit: "frame", most: 238.0 }, Work { name: "compile", unit: "row", most: 293.0 }];
+const UNWINDING: &[Work] = &[
+    Work { name: "walk", unit: "frame", most: 238.0 },
+    Work { name: "compile", unit: "row", most: 293.0 },
+    Work { name: "map", unit: "mapping", most: 1000.0 },
+];
 
 /// The unit is an entry of debug info that is skipped. Most entries belong to functions that are not looked
 /// up. Where names have scopes and no linkage names, the entries are read a second time.
@@ -32,6 +37,13 @@ const SYMBOLICATION: &[Work] = &[
     Work { name: "look-up", unit: "debug entry", most: 93.0 },
     Work { name: "look-up-of-scopes", unit: "debug entry", most: 148.0 },
 ];
+
+/// The most instructions of an import for a mapping at a lower address than all before it. If these were put into a
+/// list, each would move the others, and the count would grow with their number.
+const MOST_FOR_A_MAPPING: f64 = 40_000.0;
+
+/// The numbers of mappings in two files. The difference contains only the work for mappings.
+const MAPPINGS: (u32, u32) = (2_000, 22_000);
 
 /// The passes of two runs. The difference contains only warm work.
 const PASSES: (u32, u32) = (2, 12);
@@ -46,7 +58,35 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
     if let Some(workspace) = Workspace::fetched("benches/unwind", "instructions", tally) {
         clean &= hold(&workspace.build("count")?, UNWINDING)?;
     }
+    clean &= hold_mappings(&builds::development()?)?;
     Ok(clean)
+}
+
+/// Returns whether the import of mappings at falling addresses is within its limit.
+fn hold_mappings(nyquist: &Path) -> Result<bool> {
+    let (few, many) = (count_mappings(nyquist, MAPPINGS.0)?, count_mappings(nyquist, MAPPINGS.1)?);
+    ensure!(few < many, "more mappings took no more instructions");
+    let each = (many - few) as f64 / f64::from(MAPPINGS.1 - MAPPINGS.0);
+    println!("import: {each:.1} instructions a mapping; {MOST_FOR_A_MAPPING:.0} are allowed");
+    Ok(each <= MOST_FOR_A_MAPPING)
+}
+
+/// The instructions for importing a recording of so many mappings at falling addresses.
+fn count_mappings(nyquist: &Path, mappings: u32) -> Result<u64> {
+    let mut recording = MadeRecording::default();
+    for number in (0..mappings).rev() {
+        recording.map(1, (u64::from(number) + 8) << 13, 1 << 12, "/x/a");
+        if number % 100 == 0 {
+            recording.sample(1, 8 << 13);
+        }
+    }
+    let folder = paths::target().join("tmp/instructions");
+    fs::create_dir_all(&folder)?;
+    let (input, output) = (folder.join("perf.data"), folder.join("profile.json"));
+    fs::write(&input, recording.bytes())?;
+    let mut import = Command::new(nyquist);
+    import.args(["import", "--save-only", "--no-symbols"]).arg(&input).arg("-o").arg(&output);
+    Ok(collected(&import)?.0)
 }
 
 /// Returns whether all work of a program is within its limits.

@@ -153,6 +153,7 @@ const WORKLOADS: &[Workload] = &[
     c("measured", "measured.c"),
     c("markers", "markers.c"),
     c("hostile_markers", "hostile_markers.c"),
+    c("hostile_mappings", "hostile_mappings.c"),
     c("fixed_work-fp", "-fno-omit-frame-pointer -pthread fixed_work.c"),
     c("fixed_work-cfi", "-fomit-frame-pointer -pthread fixed_work.c"),
     cpp("names", "names.cpp"),

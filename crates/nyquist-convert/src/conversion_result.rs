@@ -18,9 +18,9 @@ pub struct ConversionResult {
     pub occurrences: OccurrenceCounts,
     /// Where each lib's symbols come from.
     pub libs: Libs,
-    /// Messages to the user about perf maps and jitdumps that were not used, or only in part. A sentence
-    /// each.
-    pub side_file_notes: Vec<String>,
+    /// Messages to the user about what is missing: perf maps and jitdumps that were not used, or only in
+    /// part, and what took too much memory. A sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Where the symbols of the libs of a profile come from. The files are held open until this is dropped.

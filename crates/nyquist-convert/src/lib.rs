@@ -47,6 +47,7 @@ pub use modules::lib_source::LibSource;
 pub use modules::recorded_files::RecordedFiles;
 pub use modules::stated_symbols::StatedSymbols;
 pub use options::Options;
+pub use processes::memory::DEFAULT_PROCESS_MEMORY;
 pub use selection::name_pattern::NamePattern;
 pub use selection::process_filter::ProcessFilter;
 pub use selection::sample_selection::SampleSelection;

@@ -1,14 +1,28 @@
 //! The mappings of files in one address space.
 
 use crate::module_index::ModuleIndex;
-use nyquist_object::Avma;
-use std::sync::Arc;
+use nyquist_object::{Avma, Change, MappedRange, RangeMap};
+use nyquist_resources::Budget;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::LazyLock;
 
-/// The executable ranges of one address space. A clone shares everything until one of the two changes.
+/// The keys of the hashes. Nobody can make an address space whose hash is that of another one.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// The executable ranges of one address space. A clone shares everything, and a change costs O(log n).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mappings {
-    /// Sorted by start; none overlap.
-    ranges: Arc<Vec<Range>>,
+    ranges: RangeMap<MappedCode>,
+    /// The sum of the hashes of the ranges.
+    hash: u64,
+}
+
+/// What is mapped in a range.
+#[derive(Clone, Copy, Debug, Hash)]
+struct MappedCode {
+    module: Option<(ModuleIndex, Avma)>,
+    /// What the module is in all stores, which have other indices for it.
+    identity: usize,
 }
 
 /// One range of executable memory.
@@ -29,10 +43,22 @@ impl Range {
     }
 }
 
+impl From<&MappedRange<MappedCode>> for Range {
+    fn from(range: &MappedRange<MappedCode>) -> Self {
+        Self { start: range.start, end: range.end, module: range.value.module }
+    }
+}
+
 impl Mappings {
-    /// Inserts a range, and replaces overlapping ranges, as `mmap` does. O(n) in the number of ranges.
-    pub(crate) fn insert(&mut self, new: Range) {
-        self.replace(new.start, new.end, Some(new));
+    /// No mappings. The memory of those that are added is charged to this budget.
+    pub(crate) fn within(budget: &Budget) -> Self {
+        Self { ranges: RangeMap::within(budget), hash: 0 }
+    }
+
+    /// Inserts a range, and replaces overlapping ranges, as `mmap` does. O(log n) in the number of ranges.
+    /// `identity` tells the module from others, whatever its index.
+    pub(crate) fn insert(&mut self, new: Range, identity: usize) {
+        self.replace(new.start, new.end, Some(MappedCode { module: new.module, identity }));
     }
 
     /// Removes everything between two addresses.
@@ -40,42 +66,51 @@ impl Mappings {
         self.replace(start, end, None);
     }
 
+    /// Removes everything.
+    pub(crate) fn clear(&mut self) {
+        self.ranges.clear();
+        self.hash = 0;
+    }
+
     /// Whether nothing is mapped.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The ranges, by address.
-    pub(crate) fn ranges(&self) -> &[Range] {
-        &self.ranges
+    /// The number of ranges.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
     }
 
     /// The range that holds an address. O(log n).
-    pub(crate) fn find(&self, address: Avma) -> Option<&Range> {
-        let after = self.ranges.partition_point(|range| range.start <= address);
-        self.ranges.get(after.checked_sub(1)?).filter(|range| range.contains(address))
+    pub(crate) fn find(&self, address: Avma) -> Option<Range> {
+        self.ranges.find(address).map(Range::from)
     }
 
-    /// The ranges that overlap the span between two addresses. O(log n).
-    pub(crate) fn within(&self, start: Avma, end: Avma) -> &[Range] {
-        let first = self.ranges.partition_point(|range| range.end <= start);
-        let last = self.ranges.partition_point(|range| range.start < end);
-        self.ranges.get(first..last).unwrap_or_default()
+    /// The ranges that overlap the span between two addresses. O(log n) for each.
+    pub(crate) fn within_span(&self, start: Avma, end: Avma) -> impl Iterator<Item = Range> {
+        self.ranges.overlapping(start, end).map(Range::from)
     }
 
-    fn replace(&mut self, start: Avma, end: Avma, with: Option<Range>) {
-        if start >= end {
-            return;
-        }
-        let ranges = Arc::make_mut(&mut self.ranges);
-        let first = ranges.partition_point(|range| range.end <= start);
-        let last = ranges.partition_point(|range| range.start < end);
-        let before = ranges[first..last].first().filter(|range| range.start < start);
-        let before = before.map(|range| Range { end: start, ..*range });
-        let after = ranges[first..last].last().filter(|range| end < range.end);
-        let after = after.map(|range| Range { start: end, ..*range });
-        ranges.splice(first..last, before.into_iter().chain(with).chain(after));
+    /// A hash of the ranges and the identities of their modules, whatever their order. O(1).
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
+
+    fn replace(&mut self, start: Avma, end: Avma, with: Option<MappedCode>) {
+        let hash = &mut self.hash;
+        self.ranges.replace((start, end), with, |change| {
+            *hash = match change {
+                Change::Removed(range) => hash.wrapping_sub(hash_of(range)),
+                Change::Added(range) => hash.wrapping_add(hash_of(range)),
+            }
+        });
+    }
+}
+
+fn hash_of(range: &MappedRange<MappedCode>) -> u64 {
+    let MappedCode { module, identity } = range.value;
+    KEYS.hash_one((range.start, range.end, module.map(|(_, base)| base), identity))
 }
 
 #[cfg(test)]
@@ -87,17 +122,17 @@ mod tests {
     }
 
     fn ranges(mappings: &Mappings) -> Vec<(u64, u64)> {
-        mappings.ranges.iter().map(|range| (range.start.0, range.end.0)).collect()
+        mappings.within_span(Avma(0), Avma(u64::MAX)).map(|range| (range.start.0, range.end.0)).collect()
     }
 
     #[test]
     fn a_new_range_replaces_what_it_covers() {
         let mut mappings = Mappings::default();
-        mappings.insert(range(10, 20));
-        mappings.insert(range(30, 40));
-        mappings.insert(range(15, 35));
+        mappings.insert(range(10, 20), 0);
+        mappings.insert(range(30, 40), 0);
+        mappings.insert(range(15, 35), 0);
         assert_eq!(ranges(&mappings), [(10, 15), (15, 35), (35, 40)]);
-        mappings.insert(range(20, 22));
+        mappings.insert(range(20, 22), 0);
         assert_eq!(ranges(&mappings), [(10, 15), (15, 20), (20, 22), (22, 35), (35, 40)]);
         mappings.remove(Avma(0), Avma(100));
         assert_eq!(ranges(&mappings), []);
@@ -106,7 +141,7 @@ mod tests {
     #[test]
     fn an_address_is_found_in_its_range_only() {
         let mut mappings = Mappings::default();
-        mappings.insert(range(10, 20));
+        mappings.insert(range(10, 20), 0);
         for (address, found) in
             [(0, false), (9, false), (10, true), (19, true), (20, false), (u64::MAX, false)]
         {
@@ -117,10 +152,28 @@ mod tests {
     #[test]
     fn a_clone_is_independent() {
         let mut parent = Mappings::default();
-        parent.insert(range(10, 20));
+        parent.insert(range(10, 20), 0);
         let mut child = parent.clone();
         child.remove(Avma(0), Avma(15));
         assert_eq!(ranges(&parent), [(10, 20)]);
         assert_eq!(ranges(&child), [(15, 20)]);
+    }
+
+    #[test]
+    fn a_hash_is_of_what_is_mapped_in_any_order() {
+        let mapped = |ranges: &[(u64, u64, usize)]| {
+            let mut mappings = Mappings::default();
+            ranges.iter().for_each(|&(start, end, identity)| mappings.insert(range(start, end), identity));
+            mappings
+        };
+        let mut mappings = mapped(&[(10, 20, 1), (30, 40, 2), (12, 15, 3)]);
+        assert_eq!(mappings.hash(), mapped(&[(30, 40, 2), (15, 20, 1), (12, 15, 3), (10, 12, 1)]).hash());
+        for other in [[(10, 20, 2), (30, 40, 2)], [(10, 20, 1), (30, 41, 2)], [(10, 20, 2), (30, 40, 1)]] {
+            assert_ne!(mapped(&[(10, 20, 1), (30, 40, 2)]).hash(), mapped(&other).hash(), "{other:?}");
+        }
+        mappings.remove(Avma(12), Avma(15));
+        assert_ne!(mappings.hash(), mapped(&[(10, 20, 1), (30, 40, 2)]).hash());
+        mappings.remove(Avma(0), Avma(50));
+        assert_eq!(mappings.hash(), 0);
     }
 }

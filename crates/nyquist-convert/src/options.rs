@@ -3,6 +3,7 @@
 use crate::build::seen_addresses::AddressSender;
 use crate::event::Timestamp;
 use crate::modules::recorded_files::RecordedFiles;
+use crate::processes::memory::DEFAULT_PROCESS_MEMORY;
 use crate::selection::process_filter::ProcessFilter;
 use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
@@ -35,6 +36,9 @@ pub struct Options {
     /// Limits the memory for names in perf maps and jitdumps. Code beyond the limit has no names, and a
     /// message reports this.
     pub side_files: Budget,
+    /// How much memory mappings, arguments, and the names of processes, threads and files may take beside the
+    /// profile, in bytes. Beyond that, the largest processes lose their stacks, and a message reports this.
+    pub process_memory: u64,
     /// Where to look for mapped files, if the recording is read later. `None` if they are opened through
     /// living processes.
     pub recorded_files: Option<RecordedFiles>,
@@ -59,6 +63,7 @@ impl Options {
             distinctive_words: false,
             unlink_jitdumps: false,
             side_files: Budget::default(),
+            process_memory: DEFAULT_PROCESS_MEMORY,
             recorded_files: None,
             kernel_symbols: None,
             address_sender: None,

@@ -34,6 +34,9 @@ pub struct ReadOptions<'a> {
     pub has_new_places: bool,
     /// How much memory the files beside a recording or a profile may take: perf maps, jitdumps and samply's symbols.
     pub side_files: Budget,
+    /// How much memory the mappings and names of a recording's processes may take beside the profile, in bytes. There
+    /// is a default.
+    pub process_memory: Option<u64>,
     /// The folder in which archives of `perf archive` are unpacked. Without it they are not used.
     pub archives: Option<PathBuf>,
     /// Makes the finders of binaries and debug files.
@@ -56,6 +59,7 @@ impl<'a> ReadOptions<'a> {
             no_symbols: false,
             has_new_places: false,
             side_files: Budget::default(),
+            process_memory: None,
             archives: None,
             finders,
             observer,

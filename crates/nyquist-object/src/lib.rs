@@ -1,5 +1,5 @@
 //! Basic types of the other crates: the four kinds of address, and the identity of a module. It also translates
-//! mapped addresses to module-relative ones, and gives bounded access to the sections of object files.
+//! mapped addresses to module-relative ones, maps ranges of addresses to values ([`RangeMap`]), and gives bounded access to the sections of object files.
 //!
 //! This crate does not trust its input. A length field is compared with the number of existing bytes
 //! before it is used. A file is read through [`ByteSource`], so a file that shrinks while it is read
@@ -23,6 +23,7 @@ pub mod macho;
 mod mapping;
 pub mod pe;
 mod placed;
+mod range_map;
 mod source;
 mod text_hash;
 
@@ -39,4 +40,5 @@ pub use macho::MachO;
 pub use mapping::MappedModule;
 pub use pe::Pe;
 pub use placed::placed;
+pub use range_map::{Change, MappedRange, RangeMap};
 pub use source::{ByteSource, DerivedSource, FileSource};

@@ -10,14 +10,14 @@ pub struct Budget(Arc<Amounts>);
 #[derive(Debug)]
 struct Amounts {
     most: u64,
-    left: AtomicU64,
+    used: AtomicU64,
     was_refused: AtomicBool,
 }
 
 impl Budget {
     /// A budget of that many bytes.
     pub fn new(most: u64) -> Self {
-        Self(Arc::new(Amounts { most, left: AtomicU64::new(most), was_refused: AtomicBool::new(false) }))
+        Self(Arc::new(Amounts { most, used: AtomicU64::new(0), was_refused: AtomicBool::new(false) }))
     }
 
     /// The initial number of bytes.
@@ -32,7 +32,12 @@ impl Budget {
 
     /// Whether that many bytes are available now. For memory that is freed immediately.
     pub fn has(&self, bytes: u64) -> bool {
-        self.note(bytes <= self.0.left.load(Ordering::Relaxed))
+        self.note(bytes <= self.most().saturating_sub(self.used()))
+    }
+
+    /// How many bytes are charged. They exceed the initial number if [`Charge::set`] has charged more.
+    pub fn used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
     }
 
     /// Whether at any time more was requested than available.
@@ -79,9 +84,9 @@ pub struct Charge {
 impl Charge {
     /// Charges more bytes. Returns whether they were available; otherwise nothing is charged.
     pub fn take(&self, bytes: u64) -> bool {
-        let left = &self.budget.0.left;
-        let taken =
-            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok();
+        let Amounts { most, used, .. } = &*self.budget.0;
+        let more = |used: u64| used.checked_add(bytes).filter(|used| used <= most);
+        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         if taken {
             self.taken.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -90,10 +95,51 @@ impl Charge {
 
     /// Returns all but that many bytes.
     pub fn keep(&mut self, bytes: u64) {
-        let taken = self.taken.get_mut();
-        let back = taken.saturating_sub(bytes);
-        self.budget.0.left.fetch_add(back, Ordering::Relaxed);
-        *taken -= back;
+        let kept = (*self.taken.get_mut()).min(bytes);
+        self.set(kept);
+    }
+
+    /// Charges exactly this many bytes, even if they are not available: for memory that is needed already,
+    /// and whose owner makes room afterwards.
+    pub fn set(&mut self, bytes: u64) {
+        let taken = std::mem::replace(self.taken.get_mut(), bytes);
+        let used = &self.budget.0.used;
+        match bytes.checked_sub(taken) {
+            Some(0) => {}
+            Some(more) => _ = used.fetch_add(more, Ordering::Relaxed),
+            None => _ = used.fetch_sub(taken - bytes, Ordering::Relaxed),
+        }
+    }
+
+    /// Charges more bytes, even if they are not available.
+    pub fn add(&mut self, bytes: u64) {
+        self.set(self.bytes().saturating_add(bytes));
+    }
+
+    /// How many bytes are charged.
+    pub fn bytes(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// The budget.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+}
+
+/// A charge of 0 bytes of a budget of its own, which is the default one.
+impl Default for Charge {
+    fn default() -> Self {
+        Budget::default().charge()
+    }
+}
+
+/// A clone charges the same number of bytes once more, even if they are not available.
+impl Clone for Charge {
+    fn clone(&self) -> Self {
+        let mut clone = self.budget.charge();
+        clone.set(self.bytes());
+        clone
     }
 }
 
@@ -120,5 +166,19 @@ mod tests {
         assert!(second.take(3) && !second.take(1));
         drop(first);
         assert!(second.take(5) && !second.take(1));
+    }
+
+    #[test]
+    fn needed_memory_may_exceed_the_budget() {
+        let budget = Budget::new(10);
+        let mut charge = budget.charge();
+        charge.set(12);
+        assert!(budget.used() == 12 && !budget.has(1) && !charge.take(1));
+        let clone = charge.clone();
+        assert_eq!(budget.used(), 24);
+        charge.set(3);
+        assert_eq!((budget.used(), charge.bytes(), clone.bytes()), (15, 3, 12));
+        drop((charge, clone));
+        assert!(budget.used() == 0 && budget.has(10));
     }
 }

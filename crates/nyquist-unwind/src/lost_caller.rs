@@ -4,7 +4,7 @@ use crate::StackMemory;
 use crate::aarch64::{Aarch64, lost_link};
 use crate::architecture::{Architecture, FrameRegisters, LostCaller};
 use crate::rule::Rule;
-use crate::space::CodeMapping;
+use crate::space::CodeMappings;
 use crate::x86_64::X86_64;
 
 /// An architecture whose stacks are walked. This is apart from [`Architecture`], which compiles the tables of
@@ -15,7 +15,7 @@ pub(crate) trait FindLostCaller: Architecture {
     fn lost_caller(
         rule: Rule,
         frame: &FrameRegisters<Self>,
-        mappings: &[CodeMapping],
+        mappings: &CodeMappings,
         memory: &impl StackMemory,
         address_bits: u64,
     ) -> Option<LostCaller<Self>>;
@@ -25,7 +25,7 @@ impl FindLostCaller for Aarch64 {
     fn lost_caller(
         rule: Rule,
         frame: &FrameRegisters<Self>,
-        mappings: &[CodeMapping],
+        mappings: &CodeMappings,
         memory: &impl StackMemory,
         address_bits: u64,
     ) -> Option<LostCaller<Self>> {
@@ -38,7 +38,7 @@ impl FindLostCaller for X86_64 {
     fn lost_caller(
         _: Rule,
         _: &FrameRegisters<Self>,
-        _: &[CodeMapping],
+        _: &CodeMappings,
         _: &impl StackMemory,
         _: u64,
     ) -> Option<LostCaller<Self>> {

@@ -2,31 +2,34 @@
 
 use crate::Module;
 use crate::rule::CfaKind;
-use nyquist_object::{Avma, RelativeAddress};
+use nyquist_object::{Avma, MappedRange, RangeMap, RelativeAddress};
+use nyquist_resources::Budget;
 use std::sync::Arc;
 
 /// The executable memory of one process.
 ///
-/// A clone shares everything until one of the two changes, so a fork is cheap. Changing costs O(n) in the
-/// number of mappings.
+/// A clone shares everything, and a change copies only what is around it. So a fork is cheap, and so is a
+/// child that changes little. Changing costs O(log n) in the number of mappings.
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
-    /// Sorted by start; none overlap.
-    mappings: Arc<Vec<CodeMapping>>,
+    mappings: CodeMappings,
     address_mask: Option<u64>,
 }
 
+/// The ranges of executable memory.
+pub(crate) type CodeMappings = RangeMap<MappedCode>;
+
 /// A range of executable memory.
+pub(crate) type CodeMapping = MappedRange<MappedCode>;
+
+/// What is mapped in a range of executable memory.
 #[derive(Clone, Debug)]
-pub(crate) struct CodeMapping {
-    start: u64,
-    /// The address after the last byte.
-    end: u64,
+pub(crate) struct MappedCode {
     base: Avma,
     module: Option<Arc<Module>>,
 }
 
-impl CodeMapping {
+impl MappedCode {
     /// The module of this code. `None` for code without tables.
     #[inline]
     pub(crate) fn module(&self) -> Option<&Module> {
@@ -38,17 +41,18 @@ impl CodeMapping {
     pub(crate) fn relative(&self, avma: u64) -> Option<RelativeAddress> {
         RelativeAddress::from_avma(Avma(avma), self.base)
     }
-
-    #[inline]
-    pub(crate) fn contains(&self, avma: u64) -> bool {
-        self.start <= avma && avma < self.end
-    }
 }
 
 impl AddressSpace {
     /// An address space without code.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, whose memory is charged to a budget. What several clones share is charged once. The budget
+    /// stops no change: its owner has to drop address spaces when it is exceeded.
+    pub fn within(budget: &Budget) -> Self {
+        Self { mappings: RangeMap::within(budget), address_mask: None }
     }
 
     /// Maps executable memory of a module whose image base is at `base`. Replaces earlier mappings in the
@@ -93,40 +97,28 @@ impl AddressSpace {
     }
 
     fn replace(&mut self, start: Avma, len: u64, with: Option<(Avma, Option<Arc<Module>>)>) {
-        let (start, end) = (start.0, start.0.saturating_add(len));
-        if start == end {
-            return;
-        }
-        let mappings = Arc::make_mut(&mut self.mappings);
-        let first = mappings.partition_point(|mapping| mapping.end <= start);
-        let last = mappings.partition_point(|mapping| mapping.start < end);
-        let overlapped = mappings.get(first..last).unwrap_or_default();
-        let before = overlapped.first().filter(|mapping| mapping.start < start);
-        let before = before.map(|mapping| CodeMapping { end: start, ..mapping.clone() });
-        let after = overlapped.last().filter(|mapping| end < mapping.end);
-        let after = after.map(|mapping| CodeMapping { start: end, ..mapping.clone() });
-        let new = with.map(|(base, module)| CodeMapping { start, end, base, module });
-        mappings.splice(first..last.max(first), before.into_iter().chain(new).chain(after));
+        let end = Avma(start.0.saturating_add(len));
+        let code = with.map(|(base, module)| MappedCode { base, module });
+        self.mappings.replace((start, end), code, |_| {});
     }
 
     /// The end of the highest mapping.
     #[inline]
     pub(crate) fn code_end(&self) -> u64 {
-        self.mappings.last().map_or(0, |mapping| mapping.end)
+        self.mappings.last().map_or(0, |mapping| mapping.end.0)
     }
 
     /// All mappings, by address.
     #[inline]
-    pub(crate) fn mappings(&self) -> &[CodeMapping] {
+    pub(crate) fn mappings(&self) -> &CodeMappings {
         &self.mappings
     }
 }
 
 /// The mapping that contains the address.
 #[inline]
-pub(crate) fn find(mappings: &[CodeMapping], avma: u64) -> Option<&CodeMapping> {
-    let after = mappings.partition_point(|mapping| mapping.start <= avma);
-    mappings.get(after.wrapping_sub(1)).filter(|mapping| mapping.contains(avma))
+pub(crate) fn find(mappings: &CodeMappings, avma: u64) -> Option<&CodeMapping> {
+    mappings.find(Avma(avma))
 }
 
 #[cfg(test)]
@@ -134,7 +126,7 @@ mod tests {
     use super::*;
 
     fn ranges(space: &AddressSpace) -> Vec<(u64, u64)> {
-        space.mappings().iter().map(|mapping| (mapping.start, mapping.end)).collect()
+        space.mappings().iter().map(|mapping| (mapping.start.0, mapping.end.0)).collect()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::code::{CodeAround, UncoveredExtent};
 use crate::lost_caller::FindLostCaller;
 use crate::rule::{CfaKind, Rule};
 use crate::slow::RowEvaluator;
-use crate::space::{CodeMapping, find};
+use crate::space::{CodeMapping, CodeMappings, find};
 use crate::x86_64::X86_64;
 use crate::{AddressSpace, FrameAddress, Module, Reason, Registers, StackMemory, WalkEnd};
 use nyquist_object::{Avma, RelativeAddress};
@@ -127,7 +127,7 @@ impl Unwinder {
 /// The state of a walk.
 struct WalkState<'a, A: FindLostCaller, M> {
     unwinder: &'a mut Unwinder,
-    mappings: &'a [CodeMapping],
+    mappings: &'a CodeMappings,
     /// The mapping of the last frame's code, which is often the next frame's too.
     mapping: Option<&'a CodeMapping>,
     memory: &'a M,
@@ -227,7 +227,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
 
     #[inline]
     fn mapping_of(&mut self, lookup: u64) -> Option<&'a CodeMapping> {
-        if !self.mapping.is_some_and(|mapping| mapping.contains(lookup)) {
+        if !self.mapping.is_some_and(|mapping| mapping.contains(Avma(lookup))) {
             self.mapping = find(self.mappings, lookup);
         }
         self.mapping
@@ -357,7 +357,9 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
     /// exception handling", "Unwind data for exception handling"; "ARM64 exception handling", ".pdata
     /// records").
     fn is_leaf_by_convention(&self, address: u64) -> bool {
-        find(self.mappings, address).and_then(CodeMapping::module).is_some_and(|module| module.pe().is_some())
+        find(self.mappings, address)
+            .and_then(|mapping| mapping.module())
+            .is_some_and(|module| module.pe().is_some())
     }
 
     /// Whether the rule leads to a return address after a call, or to the end of the stack.

@@ -3,12 +3,13 @@
 //! A small file can contain a large profile: compressed, or with few bytes per row. So files of all
 //! formats are read under a system limit for the whole process. If an allocation fails, the allocator
 //! prints a message and ends the process. A recorder never has this limit, because its recording would be
-//! lost. Its readers of perf maps, jitdumps and modules track their memory themselves, and leave out data
-//! that is too large.
+//! lost. What it keeps of processes beside the profile, and its readers of perf maps, jitdumps and modules
+//! track their memory themselves, and leave out data that is too large.
 
 use crate::failure::Failure;
 use crate::printer::{self, Printer};
 use crate::system::process_memory::{self, DataLimit};
+use nyquist_convert::DEFAULT_PROCESS_MEMORY;
 use nyquist_perf::Budget;
 use std::fmt;
 use std::path::Path;
@@ -55,6 +56,12 @@ fn limit(requested: Option<Bytes>) -> Bytes {
 /// recording itself needs memory, too.
 pub(crate) fn side_files(requested: Option<Bytes>) -> Budget {
     Budget::new(requested.map_or_else(|| (available() / 4).max(MIN_LIMIT), |requested| requested.0))
+}
+
+/// The memory for the mappings, arguments and names of recorded processes, in bytes: a quarter of the given limit, but
+/// at least the default, as far as the limit allows.
+pub(crate) fn of_processes(requested: Option<Bytes>) -> u64 {
+    requested.map_or(DEFAULT_PROCESS_MEMORY, |Bytes(most)| (most / 4).max(DEFAULT_PROCESS_MEMORY).min(most))
 }
 
 /// Limits the memory for modules and their debug info, also in a recorder: the given limit, or a quarter of
@@ -122,6 +129,12 @@ mod tests {
         }
         assert_eq!(Bytes(512 << 20).to_string(), "512 MiB");
         assert_eq!(Bytes(12 << 30).to_string(), "12 GiB");
+    }
+
+    #[test]
+    fn processes_have_a_share_of_the_limit() {
+        let share = |most: Option<u64>| of_processes(most.map(|most| Bytes(most << 20))) >> 20;
+        assert_eq!([None, Some(64), Some(800), Some(4096)].map(share), [200, 64, 200, 1024]);
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod front_end;
 mod go;
 mod group_folders;
 mod harness;
+mod hostile_mappings;
 mod hostile_markers;
 mod hostile_modules;
 mod http;
@@ -50,6 +51,7 @@ mod leaks;
 mod losses;
 mod macos;
 mod made_profile;
+pub(crate) mod made_recording;
 mod markers;
 mod names;
 mod npm;
@@ -166,6 +168,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("austin", austin::TESTS),
     ("front_end", front_end::TESTS),
     ("markers", markers::TESTS),
+    ("hostile_mappings", hostile_mappings::TESTS),
     ("hostile_markers", hostile_markers::TESTS),
     ("hostile_modules", hostile_modules::TESTS),
     ("bad_input", bad_input::TESTS),

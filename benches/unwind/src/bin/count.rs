@@ -1,7 +1,8 @@
-//! Walks made-up stacks, or compiles a made-up module, so many times: what `cargo xtask test instructions` lets callgrind count.
+//! Walks made-up stacks, compiles a made-up module, or maps code, so many times: what `cargo xtask test instructions` lets callgrind count.
 
 use anyhow::{Result, bail, ensure};
-use nyquist_unwind::{Unwinder, WalkEnd};
+use nyquist_object::Avma;
+use nyquist_unwind::{AddressSpace, Unwinder, WalkEnd};
 use nyquist_unwind_bench::made;
 use std::hint::black_box;
 
@@ -40,13 +41,25 @@ fn compile(passes: usize) -> Result<usize> {
     Ok(rows)
 }
 
+/// Maps code at falling addresses, each of which would move all later ones in a list.
+fn map(passes: usize) -> Result<usize> {
+    const MAPPINGS: u64 = 20_000;
+    for _ in 0..passes {
+        let mut space = AddressSpace::new();
+        (0..MAPPINGS).rev().for_each(|at| space.map_code(Avma(at << 13), 1 << 12));
+        black_box(&space);
+    }
+    Ok(passes * MAPPINGS as usize)
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [what, passes] = arguments.as_slice() else { bail!("usage: count walk|compile PASSES") };
+    let [what, passes] = arguments.as_slice() else { bail!("usage: count walk|compile|map PASSES") };
     let passes = passes.parse()?;
     let done = match what.as_str() {
         "walk" => walk(passes)?,
         "compile" => compile(passes)?,
+        "map" => map(passes)?,
         _ => bail!("there is no {what} to count"),
     };
     println!("{done}");

@@ -95,6 +95,7 @@ pub(crate) fn name_process(builder: &mut ProfileBuilder, process: &Process, zero
 mod tests {
     use super::*;
     use crate::processes::program_words::distinctive_words;
+    use nyquist_resources::Budget;
 
     fn words(line: &str) -> Vec<String> {
         distinctive_words(line.split('|'))
@@ -106,7 +107,7 @@ mod tests {
             [("cc1", "-quiet|a.c"), ("cc1", "-quiet|b.c"), ("cc1", "-quiet"), ("ls", "x"), ("ls", "x")]
                 .iter()
                 .map(|(name, line)| {
-                    let mut process = Process::new(name, Timestamp(1));
+                    let mut process = Process::new(name, Timestamp(1), &Budget::default());
                     process.words = words(line);
                     process
                 })
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_row_says_what_the_main_thread_calls_itself() {
-        let process = Process::new("a-program-of-a-long-name", Timestamp(1));
+        let process = Process::new("a-program-of-a-long-name", Timestamp(1), &Budget::default());
         let check = |own, expected| assert_eq!(main_row(&process, own, None), expected, "{own}");
         check("a-program-of-a-", "a-program-of-a-long-name");
         check("MainThread", "a-program-of-a-long-name");

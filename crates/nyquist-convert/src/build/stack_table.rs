@@ -68,7 +68,7 @@ impl StackTable {
         }
         for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
             let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
-            let place = CodePlace::of(processes.find_kernel_code(address), address);
+            let place = CodePlace::of(processes.find_kernel_code(address).as_ref(), address);
             self.places.push(SampleFrame::Code(place, Mode::Kernel));
         }
     }

@@ -32,6 +32,11 @@ impl ReadInstructions {
         self.0.retain(|block, _| *block >= end || block.saturating_add(BLOCK) <= start.0);
     }
 
+    /// How many blocks were read.
+    pub(crate) fn block_count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Reads the instructions around an address in a range of generated code, and passes them to the
     /// unwinder. Returns whether something was read. Nothing is read if the block was read recently, or if
     /// the process is gone or may not be read.

@@ -42,8 +42,9 @@ struct Candidate {
 impl ReplacedText {
     /// Notes that memory without a file was mapped. `mappings` are those before it.
     pub(crate) fn note(&mut self, start: Avma, end: Avma, mappings: &Mappings) {
-        let before: Vec<_> =
-            mappings.within(start, end).iter().filter(|range| range.module.is_some()).collect();
+        // More of them than are remembered are of no use.
+        let before = mappings.within_span(start, end).filter(|range| range.module.is_some());
+        let before: Vec<_> = before.take(MAX_RANGES).collect();
         let is_known = |known: &Candidate| known.start < end && start < known.end;
         if before.is_empty() && self.ranges.iter().any(is_known) {
             // The memory was mapped before, and only its protection has changed.
@@ -89,6 +90,11 @@ impl ReplacedText {
             !is_same && candidate.samples < LAST_COMPARISON
         });
         found
+    }
+
+    /// How much memory the ranges take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ranges.capacity() * size_of::<Candidate>()
     }
 
     /// Whether there are no ranges to compare.
@@ -160,12 +166,12 @@ mod tests {
         let module = Some((index, base));
         let mut mappings = Mappings::default();
         let middle = [Avma(start.0 + 0x4000), Avma(start.0 + 0x24000)];
-        mappings.insert(Range { start, end, module });
+        mappings.insert(Range { start, end, module }, 0);
         let mut replaced = ReplacedText::default();
         if replaces {
             replaced.note(middle[0], middle[1], &mappings);
         }
-        mappings.insert(Range { start: middle[0], end: middle[1], module: None });
+        mappings.insert(Range { start: middle[0], end: middle[1], module: None }, 0);
         if !replaces {
             replaced.note(middle[0], middle[1], &mappings);
         }

@@ -29,16 +29,26 @@ pub(super) enum Users {
     One(u32),
 }
 
+/// The most modules of mappings that are noted for all processes. Others are looked for at their turn.
+const MAX_NOTED: usize = 1 << 20;
+
 /// The modules that several stores share.
 #[derive(Debug, Default)]
 pub(super) struct SharedModules {
     modules: Mutex<Modules>,
-    /// The modules of mappings that were found while their processes lived, by hashes of the kernel's
-    /// descriptions.
-    noted: Mutex<FxHashMap<Pid, FxHashMap<u64, Arc<Module>>>>,
+    noted: Mutex<Noted>,
     pub(super) roots: ProcessRoots,
     /// The number of bytes that are kept of files that cannot be opened any more.
     pub(super) in_memory: AtomicUsize,
+}
+
+/// The modules of mappings that were found while their processes lived, by hashes of the kernel's
+/// descriptions.
+#[derive(Debug, Default)]
+struct Noted {
+    by_process: FxHashMap<Pid, FxHashMap<u64, Arc<Module>>>,
+    /// The number of modules of all processes.
+    count: usize,
 }
 
 /// Modules by the kernel's descriptions, and by the files that they were read from. The kernel may describe
@@ -72,22 +82,22 @@ impl SharedModules {
     }
 
     /// The module of a file. The file is opened if no store has opened it yet for the user of the process, or
-    /// for all users.
+    /// for all users. `None` if it is not to be opened.
     pub(super) fn module(
         &self,
         key: Key,
         users: impl FnOnce() -> Option<Users>,
-        open: impl FnOnce() -> Module,
-    ) -> Arc<Module> {
+        open: impl FnOnce() -> Option<Module>,
+    ) -> Option<Arc<Module>> {
         let mut modules = self.modules();
         if let Some(module) = modules.by_key.get(&key) {
-            return Arc::clone(module);
+            return Some(Arc::clone(module));
         }
         let own = users().map(|users| Key { users, ..key.clone() });
         if let Some(module) = own.as_ref().and_then(|own| modules.by_key.get(own)) {
-            return Arc::clone(module);
+            return Some(Arc::clone(module));
         }
-        let opened = Arc::new(open());
+        let opened = Arc::new(open()?);
         let module = match opened.file_state() {
             Some(state) => {
                 let same = modules.by_file.entry((state, opened.path.clone())).or_insert(opened);
@@ -100,7 +110,7 @@ impl SharedModules {
         if let Some(key) = if is_for_all { Some(key) } else { own } {
             modules.by_key.insert(key, Arc::clone(&module));
         }
-        module
+        Some(module)
     }
 
     /// The module of a file that was opened for all processes that have our own view.
@@ -111,19 +121,25 @@ impl SharedModules {
     /// The module of a mapping, found while its process lived.
     pub(super) fn noted(&self, mapping: &Mapping) -> Option<Arc<Module>> {
         let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.get(&mapping.pid?)?.get(&hash_of(mapping)).cloned()
+        noted.by_process.get(&mapping.pid?)?.get(&hash_of(mapping)).cloned()
     }
 
     /// Notes the module of a mapping.
     pub(super) fn note(&self, mapping: &Mapping, module: &Arc<Module>) {
         let Some(pid) = mapping.pid else { return };
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        noted.entry(pid).or_default().insert(hash_of(mapping), Arc::clone(module));
+        let Noted { by_process, count } = &mut *noted;
+        if *count < MAX_NOTED {
+            let before = by_process.entry(pid).or_default().insert(hash_of(mapping), Arc::clone(module));
+            *count += usize::from(before.is_none());
+        }
     }
 
     /// Forgets the mappings of a process that has ended.
     pub(super) fn forget(&self, pid: Pid) {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let forgotten = noted.by_process.remove(&pid).map_or(0, |modules| modules.len());
+        noted.count -= forgotten;
     }
 }
 

@@ -16,7 +16,7 @@ use crate::jit::side_file_notes::SideFileNotes;
 use crate::jit::symbols::JitSymbols;
 use crate::module_index::ModuleIndex;
 use nyquist_object::{Avma, BuildId};
-use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
+use nyquist_perf::{Budget, Charge, PerfMap, PerfMapEntry};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +24,12 @@ use std::sync::atomic::Ordering;
 
 /// The most bytes of files that are kept because they cannot be opened any more.
 const MAX_BYTES_IN_MEMORY: usize = 256 << 20;
+
+/// An estimate of the memory of what is known of a file, besides its name.
+const MODULE_BYTES: usize = size_of::<Module>() + 256;
+
+/// How many copies there are of a file's name.
+const NAMES: usize = 3;
 
 /// All files that were mapped, each once.
 #[derive(Debug, Default)]
@@ -40,16 +46,21 @@ pub(crate) struct ModuleStore {
     places: FxHashMap<usize, ModuleIndex>,
     /// How much memory the names in perf maps and jitdumps may take.
     budget: Budget,
+    /// What the names of files take of their budget.
+    file_names: Charge,
+    /// How many mappings are of files beyond that budget.
+    left_out: u64,
     /// Messages about these files.
     pub(crate) notes: SideFileNotes,
 }
 
 impl ModuleStore {
     /// A store without modules. Files are those of living processes, or of a recording that is read later.
-    /// The names in perf maps and jitdumps take at most this much memory.
-    pub(crate) fn new(recorded: Option<RecordedFiles>, budget: Budget) -> Self {
+    /// The names in perf maps and jitdumps take at most as much memory as the one budget has, and the names of
+    /// files as much as the other.
+    pub(crate) fn new(recorded: Option<RecordedFiles>, budget: Budget, file_names: &Budget) -> Self {
         let files = recorded.map_or(Files::Live, |files| Files::Recorded(Box::new(files)));
-        Self { files: Arc::new(files), budget, ..Self::default() }
+        Self { files: Arc::new(files), budget, file_names: file_names.charge(), ..Self::default() }
     }
 
     /// How much memory the names in perf maps and jitdumps may take.
@@ -60,7 +71,12 @@ impl ModuleStore {
     /// An empty store that shares the finder and the opened files with this one. Each file is read once for
     /// both stores.
     pub(crate) fn sharing_files(&self) -> Self {
-        Self { files: Arc::clone(&self.files), shared: Arc::clone(&self.shared), ..Self::default() }
+        Self {
+            files: Arc::clone(&self.files),
+            shared: Arc::clone(&self.shared),
+            file_names: Budget::new(self.file_names.budget().most()).charge(),
+            ..Self::default()
+        }
     }
 
     /// Whether temporary files that are named after a process's number belong to that process.
@@ -116,13 +132,21 @@ impl ModuleStore {
             None => Some(Users::All),
         };
         let key = key_of(mapping, seen.mounts, Users::All);
+        let has_room = || self.file_names.budget().has(name_bytes(&mapping.path));
         let module = self.shared.module(key, users, || {
+            if !has_room() {
+                return None;
+            }
             let mut module = Module::of_mapping(mapping, &self.files, &seen);
             let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
             module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.shared.roots.of(pid));
             let is_missing = matches!(module.bytes, Bytes::Missing);
-            if is_missing { self.of_process(mapping, module, seen.mounts) } else { module }
+            Some(if is_missing { self.of_process(mapping, module, seen.mounts) } else { module })
         });
+        let Some(module) = module else {
+            self.left_out += 1;
+            return None;
+        };
         if self.are_live() {
             self.shared.note(mapping, &module);
         }
@@ -154,9 +178,24 @@ impl ModuleStore {
         if let Some(&index) = self.places.get(&address) {
             return Some(index);
         }
+        if !self.file_names.take(name_bytes(&module.path)) {
+            self.left_out += 1;
+            return None;
+        }
         let index = self.add(module)?;
         self.places.insert(address, index);
         Some(index)
+    }
+
+    /// A message to the user, if the names of files took too much memory.
+    pub(crate) fn file_names_note(&self) -> Option<String> {
+        let most = self.file_names.budget().most() >> 20;
+        (self.left_out > 0).then(|| {
+            format!(
+                "{} mappings have no file, because the names of files would take more than {most} MiB of memory (--max-memory allows more)",
+                self.left_out
+            )
+        })
     }
 
     /// The module of a file that cannot be opened. It is made from the process's memory, or at least from the
@@ -319,6 +358,11 @@ impl ModuleStore {
     pub(crate) fn get(&self, index: ModuleIndex) -> &Module {
         &self.modules[index.0 as usize]
     }
+}
+
+/// How much memory is kept of a file with this name.
+fn name_bytes(path: &str) -> u64 {
+    (MODULE_BYTES + NAMES * path.len()) as u64
 }
 
 /// The lib of code that appeared in the kernel while it ran.

@@ -10,6 +10,7 @@ use crate::conversion_result::ConversionResult;
 use crate::converter::Converter;
 use crate::event::{Event, EventKind, Sample, Timestamp};
 use crate::options::Options;
+use crate::processes::memory::ProcessMemory;
 use crate::recycler::{RecycledSamples, recycler};
 use crate::unwind::ahead::batch::{Batch, Step};
 use crate::unwind::ahead::speculative_tracker::SpeculativeTracker;
@@ -55,8 +56,10 @@ impl Conversion {
     /// walked before the converter gets them.
     pub(super) fn start(options: Options, copies_in: PlacedFiles, walk_early: bool) -> Self {
         let (sender, recycled) = recycler();
+        let memory = ProcessMemory::new(options.process_memory);
         let converter = Converter::of_file(options, copies_in, sender);
-        let tracker = walk_early.then(|| SpeculativeTracker::new(converter.shared_module_store()));
+        let tracker =
+            walk_early.then(|| SpeculativeTracker::new(converter.shared_module_store(), memory.mappings));
         let converting = Arc::new(Converting::new(converter));
         Self { tracker, full: VecDeque::new(), batch: Batch::new(), converting, recycled }
     }

@@ -17,6 +17,7 @@ use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;
 use crate::modules::stated_symbols::StatedSymbols;
 use crate::options::Options;
+use crate::processes::memory::DEFAULT_PROCESS_MEMORY;
 use crate::selection::process_filter::ProcessFilter;
 
 /// The prefix of this program's version as a recorder.
@@ -90,6 +91,7 @@ pub(crate) fn converter_options(
         selection: options.selection.clone(),
         filter: ProcessFilter::from_words(&features.wanted),
         side_files: options.side_files.clone(),
+        process_memory: options.process_memory.unwrap_or(DEFAULT_PROCESS_MEMORY),
         recorded_files: Some(files),
         ..Options::new(start, meta)
     }

@@ -347,7 +347,7 @@ impl Import {
         }
         let finished = self.started(reader).finish();
         let mut notes = describe::notes(reader, self.not_understood, finished.statistics.late);
-        notes.extend(finished.side_file_notes.iter().cloned());
+        notes.extend(finished.notes.iter().cloned());
         ImportedProfile {
             finished,
             events: self.events.into_iter().map(ImportedEvent::into_use).collect(),

@@ -34,6 +34,9 @@ pub struct ImportOptions {
     pub owner: Option<u32>,
     /// How much memory the names in perf maps and jitdumps may take.
     pub side_files: Budget,
+    /// How much memory mappings and the names of processes, threads and files may take beside the profile, in
+    /// bytes. The default is [`DEFAULT_PROCESS_MEMORY`](crate::DEFAULT_PROCESS_MEMORY).
+    pub process_memory: Option<u64>,
     /// When the recording was saved, in nanoseconds since 1970-01-01 UTC, if that is known. The recording's
     /// own clocks may not show when it was made.
     pub saved_ns: Option<u64>,

@@ -25,6 +25,7 @@ use crate::jit::dumps::JitDumps;
 use crate::modules::lib_source::LibSource;
 use crate::modules::store::ModuleStore;
 use crate::options::Options;
+use crate::processes::memory::ProcessMemory;
 use crate::processes::program_arguments::ProgramArguments;
 use crate::processes::state::ProcessState;
 use crate::recycler::SampleRecycler;
@@ -65,11 +66,13 @@ impl Pipeline {
         let (start, interval, shape) = (options.start, options.interval(), options.shape);
         let kernel_permitted = options.kernel_permitted;
         let rules = TimeRules { interval, kernel_permitted, shows_waits: shape.waits };
-        let modules = ModuleStore::new(options.recorded_files, options.side_files);
+        let memory = ProcessMemory::new(options.process_memory);
+        let modules = ModuleStore::new(options.recorded_files, options.side_files, &memory.files);
         let dumps = JitDumps::new(options.unlink_jitdumps);
-        let arguments = ProgramArguments::new(shape.program_arguments, options.distinctive_words);
+        let wants_words = options.distinctive_words;
+        let arguments = ProgramArguments::new(shape.program_arguments, wants_words, memory.arguments);
         Self {
-            processes: ProcessState::new(modules, dumps, arguments),
+            processes: ProcessState::new((modules, dumps), arguments, memory.mappings),
             wanted: EventSelection::new(options.filter, options.selection, start),
             walker: StackWalker::new(interval, copies_in),
             account: Accounting::new(rules),
@@ -244,7 +247,7 @@ impl Pipeline {
             profile: self.sink.finish(&self.processes, &statistics, self.last_time),
             statistics,
             occurrences: self.occurrences,
-            side_file_notes: self.processes.side_file_notes(),
+            notes: self.processes.notes(),
             libs: Libs::new(lib_sources, self.processes.into_modules()),
         }
     }

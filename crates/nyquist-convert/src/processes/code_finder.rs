@@ -34,7 +34,7 @@ impl<'a> CodeFinder<'a> {
     #[inline]
     pub(crate) fn find(&mut self, address: Avma) -> Option<&Range> {
         if !self.last.as_ref().is_some_and(|range| range.contains(address)) {
-            self.last = self.process.find(address).copied();
+            self.last = self.process.find(address);
         }
         if self.last.as_ref().is_none_or(|range| range.module.is_none()) {
             self.made = self.find_made_code(address);

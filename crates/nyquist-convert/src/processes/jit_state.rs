@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// How long to wait before looking for a perf map again, after a process had none, in ns.
 const PROBE_INTERVAL: u64 = 100_000_000;
 
+/// The most libs that are made of a perf map. The code of real programs is in a few of them.
+const MAX_WINDOWS: usize = 256;
+
 /// The span of one lib made of a perf map: relative addresses have 31 bits.
 const WINDOW: u64 = 1 << 31;
 
@@ -55,6 +58,19 @@ impl ProcessJit {
     /// Notes that another tracker knows more of the process's code.
     pub(crate) fn note_known_code(&mut self) {
         self.knows_code = true;
+    }
+
+    /// How much memory its parts take.
+    pub(crate) fn bytes(&self) -> usize {
+        let numbers = self.dumps.capacity() + self.mapped.capacity() + self.instructions.block_count();
+        size_of::<Range>() * self.windows.capacity() + 2 * size_of::<u64>() * numbers
+    }
+
+    /// Notes that the process has mapped a jitdump.
+    pub(crate) fn add_dump(&mut self, dump: DumpIndex) {
+        if !self.dumps.contains(&dump) {
+            self.dumps.push(dump);
+        }
     }
 
     /// The state of a child that begins with a copy of this process's memory.
@@ -99,6 +115,9 @@ impl ProcessJit {
     ) -> Option<Range> {
         if let Some(range) = self.windows.iter().find(|range| range.start <= address && address < range.end) {
             return Some(*range);
+        }
+        if self.windows.len() >= MAX_WINDOWS {
+            return None;
         }
         let map = self.map(pid, now, modules)?;
         let start = Avma(address.0 & !(WINDOW - 1));

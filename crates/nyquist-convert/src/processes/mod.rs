@@ -1,7 +1,9 @@
 //! The known processes and threads, and the state of each.
 
+pub(crate) mod arguments;
 pub(crate) mod code_finder;
 pub(crate) mod jit_state;
+pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod program_arguments;
 pub(crate) mod program_words;

@@ -1,5 +1,6 @@
 //! One process: its name, its threads and its mappings.
 
+use super::arguments::Arguments;
 use super::jit_state::ProcessJit;
 use super::program_arguments::CommandLine;
 use super::thread::Thread;
@@ -7,14 +8,15 @@ use crate::event::pre_unwound::AddressSpaceHash;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::jit::dumps::JitDumps;
 use crate::mappings::{Mappings, Range};
+use crate::module_index::ModuleIndex;
 use crate::modules::mapping_kind::is_memory;
 use crate::modules::replaced_text::ReplacedText;
 use crate::modules::store::ModuleStore;
-use nyquist_object::Avma;
+use nyquist_object::{Avma, RangeMap};
 use nyquist_profile::ProcessIndex;
+use nyquist_resources::{Budget, Charge};
 use nyquist_unwind::{self as unwind, AddressSpace};
 use rustc_hash::FxHashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
 /// One process.
@@ -31,7 +33,7 @@ pub(crate) struct Process {
     /// Whether this row was another process's before.
     pub(crate) reuses_row: bool,
     /// The program's first arguments, if they are wanted.
-    pub(crate) arguments: String,
+    pub(crate) arguments: Arguments,
     /// The part of its command line that may distinguish it from other processes of its name.
     pub(crate) words: Vec<String>,
     pub(crate) threads: FxHashMap<Tid, Thread>,
@@ -45,9 +47,13 @@ pub(crate) struct Process {
     replaced: ReplacedText,
     space: AddressSpace,
     /// The mappings since the process was last sampled. Their unwinding tables are not yet in `space`.
-    unprepared: Vec<Range>,
-    /// The cached hash of these three. `None` after one of them has changed.
-    code_state: Option<AddressSpaceHash>,
+    unprepared: RangeMap<Option<(ModuleIndex, Avma)>>,
+    /// What the records of the process and its threads take of the budget, until it has a row. The mappings
+    /// charge their memory themselves, because processes share it.
+    charge: Charge,
+    /// Whether its mappings were dropped, because all processes took too much memory. It gets no new ones until
+    /// it becomes another program.
+    has_dropped_mappings: bool,
     /// Whether it was born from another known process.
     was_forked: bool,
     /// Whether it called `exec`. Then it only has the mappings that were reported since.
@@ -62,11 +68,20 @@ pub(crate) struct Process {
     pub(crate) in_family: bool,
 }
 
+/// How many mappings may be unprepared when a process has a child. The child has to prepare them for itself.
+const MAX_UNPREPARED_AT_FORK: usize = 16;
+
+/// An estimate of the memory of a thread, with its place in the table of threads.
+const THREAD_BYTES: usize = 2 * size_of::<(Tid, Thread)>();
+
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
 pub(crate) const MAX_COMM: usize = 15;
 
 impl Process {
-    pub(crate) fn new(name: &str, start: Timestamp) -> Self {
+    /// A process without threads and mappings. Its memory, and that of its mappings, is charged to a budget.
+    pub(crate) fn new(name: &str, start: Timestamp, budget: &Budget) -> Self {
+        let mut charge = budget.charge();
+        charge.set((2 * size_of::<Self>() + name.len()) as u64);
         Self {
             name: name.to_owned(),
             start,
@@ -74,16 +89,17 @@ impl Process {
             end: None,
             index: None,
             reuses_row: false,
-            arguments: String::new(),
+            arguments: Arguments::default(),
             words: Vec::new(),
             threads: FxHashMap::default(),
             jit: ProcessJit::default(),
             living: 0,
-            mappings: Mappings::default(),
+            mappings: Mappings::within(budget),
             replaced: ReplacedText::default(),
-            space: AddressSpace::new(),
-            unprepared: Vec::new(),
-            code_state: None,
+            space: AddressSpace::within(budget),
+            unprepared: RangeMap::within(budget),
+            charge,
+            has_dropped_mappings: false,
             was_forked: false,
             became_another_program: false,
             name_may_be_cut: false,
@@ -95,8 +111,9 @@ impl Process {
 
     /// The process that is born from this one. It has a copy of this memory, and no thread yet.
     pub(super) fn child(&self, now: Timestamp) -> Self {
-        Self {
+        let mut child = Self {
             was_forked: true,
+            has_dropped_mappings: self.has_dropped_mappings,
             arguments: self.arguments.clone(),
             words: self.words.clone(),
             mappings: self.mappings.clone(),
@@ -107,15 +124,19 @@ impl Process {
             has_unknown_code: self.has_unknown_code,
             lacks_mappings: self.lacks_mappings,
             in_family: self.in_family,
-            ..Self::new(&self.name, now)
-        }
+            ..Self::new(&self.name, now, self.charge.budget())
+        };
+        let words: usize = child.words.iter().map(|word| size_of::<String>() + word.len()).sum();
+        child.charge.add((words + child.jit.bytes() + child.replaced.bytes()) as u64);
+        child
     }
 
     /// Handles `exec`: the process only has the mappings that are reported from now on.
     pub(super) fn become_another_program(&mut self, name: &str) {
-        self.arguments.clear();
+        self.arguments = Arguments::default();
         self.words.clear();
         self.unmap_all();
+        self.has_dropped_mappings = false;
         self.jit = ProcessJit::default();
         self.became_another_program = true;
         self.has_unknown_code = false;
@@ -150,9 +171,10 @@ impl Process {
 
     /// A thread, which begins now if it was not known.
     pub(crate) fn thread(&mut self, tid: Tid, now: Timestamp) -> &mut Thread {
-        let (name, living) = (&self.name, &mut self.living);
-        self.threads.entry(tid).or_insert_with(|| {
+        let Self { threads, name, living, charge, .. } = self;
+        threads.entry(tid).or_insert_with(|| {
             *living += 1;
+            charge.add((THREAD_BYTES + name.len()) as u64);
             Thread::new(name, now)
         })
     }
@@ -165,6 +187,9 @@ impl Process {
     /// Adds a new thread. If the tid is reused, its former thread is forgotten.
     pub(super) fn add_thread(&mut self, tid: Tid, name: &str, now: Timestamp) {
         let before = self.threads.insert(tid, Thread::new(name, now));
+        if before.is_none() {
+            self.charge.add((THREAD_BYTES + name.len()) as u64);
+        }
         if before.is_none_or(|before| before.end.is_some()) {
             self.living += 1;
         }
@@ -184,47 +209,73 @@ impl Process {
         self.living == 0
     }
 
+    /// Forgets its threads that have ended without a row. If the process has a row, its records are part of the
+    /// profile, whose memory is not limited. Returns whether the process lives or has a row.
+    pub(super) fn forget_ended(&mut self) -> bool {
+        let before = self.threads.len();
+        self.threads.retain(|_, thread| thread.end.is_none() || thread.index.is_some());
+        let forgotten = (before - self.threads.len()) * THREAD_BYTES;
+        let kept = self.charge.bytes().saturating_sub(forgotten as u64);
+        self.charge.keep(if self.index.is_some() { 0 } else { kept });
+        self.end.is_none() || self.index.is_some()
+    }
+
+    /// The number of its mappings.
+    pub(super) fn mapping_count(&self) -> usize {
+        self.mappings.len()
+    }
+
+    /// Drops its mappings to make room, and takes no more of them.
+    pub(super) fn drop_mappings(&mut self) {
+        self.unmap_all();
+        self.has_dropped_mappings = true;
+    }
+
+    /// Whether its mappings were dropped to make room.
+    pub(crate) fn has_dropped_mappings(&self) -> bool {
+        self.has_dropped_mappings
+    }
+
     pub(super) fn unmap_all(&mut self) {
-        self.mappings = Mappings::default();
+        self.mappings.clear();
         self.replaced = ReplacedText::default();
-        self.space = AddressSpace::new();
-        self.unprepared = Vec::new();
-        self.code_state = None;
+        self.space = AddressSpace::within(self.charge.budget());
+        self.unprepared.clear();
     }
 
     /// The range that holds an address.
-    pub(crate) fn find(&self, address: Avma) -> Option<&Range> {
+    pub(crate) fn find(&self, address: Avma) -> Option<Range> {
         self.mappings.find(address)
     }
 
     /// The address space for the unwinder. Unwinding tables are compiled for the mappings since the last
     /// call.
     pub(crate) fn address_space(&mut self, modules: &ModuleStore, dumps: &JitDumps) -> &AddressSpace {
-        for range in std::mem::take(&mut self.unprepared) {
+        for range in self.unprepared.iter() {
             let len = range.end.0 - range.start.0;
-            let tables = range.module.and_then(|(module, base)| Some((base, modules.get(module).unwind()?)));
+            let tables = range.value.and_then(|(module, base)| Some((base, modules.get(module).unwind()?)));
             match tables {
                 Some((base, module)) => self.space.map(range.start, len, base, module),
                 None => self.space.map_code(range.start, len),
             }
         }
+        self.unprepared.clear();
         self.jit.map_unwindable(dumps, &mut self.space);
         &self.space
     }
 
+    /// Prepares the mappings for the unwinder before a child gets a copy of them, if there are many. Otherwise
+    /// each child would do this work, and keep its result.
+    pub(super) fn prepare_for_child(&mut self, modules: &ModuleStore, dumps: &JitDumps) {
+        if self.unprepared.len() > MAX_UNPREPARED_AT_FORK {
+            self.address_space(modules, dumps);
+        }
+    }
+
     /// A hash of the current mappings, independent of their order. It is the same in all processes and for
-    /// all stores that share opened files. O(n) in the number of mappings after one of them has changed.
-    pub(crate) fn code_state(&mut self, modules: &ModuleStore) -> AddressSpaceHash {
-        let (mappings, is_another) = (&self.mappings, self.became_another_program);
-        *self.code_state.get_or_insert_with(|| {
-            let mut hasher = DefaultHasher::new();
-            is_another.hash(&mut hasher);
-            for Range { start, end, module } in mappings.ranges() {
-                let module = module.map(|(module, base)| (std::ptr::from_ref(modules.get(module)), base));
-                (start, end, module).hash(&mut hasher);
-            }
-            AddressSpaceHash(hasher.finish())
-        })
+    /// all stores that share opened files. O(1).
+    pub(crate) fn code_state(&self) -> AddressSpaceHash {
+        AddressSpaceHash(self.mappings.hash().wrapping_add(self.became_another_program.into()))
     }
 
     /// Passes the instructions around an address at which a walk ended to the unwinder, if the address is in
@@ -234,7 +285,7 @@ impl Process {
         let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
             return false;
         };
-        self.jit.read_instructions(at, range, &mut self.space)
+        self.jit.read_instructions(at, &range, &mut self.space)
     }
 
     /// The part of a walk by frame pointers, innermost first, that is in code. No call leaves an address
@@ -251,7 +302,7 @@ impl Process {
         let mut last = None;
         let mut is_in_code = |address: &Avma| {
             let call = Avma(address.0.wrapping_sub(1));
-            last = last.filter(|range: &&Range| range.contains(call)).or_else(|| self.find(call));
+            last = last.filter(|range: &Range| range.contains(call)).or_else(|| self.find(call));
             last.is_some() || self.is_in_code(*address)
         };
         let in_code = callers.iter().take_while(|address| is_in_code(address)).count();
@@ -270,7 +321,7 @@ impl Process {
     /// sample comes after the reports of all running processes.
     pub(crate) fn lacks_mappings(&mut self) -> bool {
         self.lacks_mappings |= self.mappings.is_empty() && !self.became_another_program;
-        self.lacks_mappings
+        self.lacks_mappings || self.has_dropped_mappings
     }
 
     /// The current mappings.
@@ -291,14 +342,17 @@ impl Process {
     pub(super) fn map(&mut self, mapping: &Mapping, modules: &mut ModuleStore) {
         let module = modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
         let end = Avma(mapping.start.0.saturating_add(mapping.len));
+        self.complete_name(&mapping.path);
+        if self.has_dropped_mappings {
+            return;
+        }
         if module.is_none() && is_memory(&mapping.path) {
             self.replaced.note(mapping.start, end, &self.mappings);
         } else {
             self.replaced.forget(mapping.start, end);
         }
-        self.put(Range { start: mapping.start, end, module });
+        self.put(Range { start: mapping.start, end, module }, modules);
         self.jit.note_mapping(mapping);
-        self.complete_name(&mapping.path);
     }
 
     /// Removes a part of the address space.
@@ -306,15 +360,15 @@ impl Process {
         let end = Avma(start.0.saturating_add(len));
         self.mappings.remove(start, end);
         self.replaced.forget(start, end);
-        self.unprepared.retain(|range| range.start < start || range.start.0 - start.0 >= len);
+        self.unprepared.remove(start, end);
         self.space.unmap(start, len);
-        self.code_state = None;
     }
 
-    fn put(&mut self, range: Range) {
-        self.mappings.insert(range);
-        self.unprepared.push(range);
-        self.code_state = None;
+    fn put(&mut self, range: Range, modules: &ModuleStore) {
+        let module = range.module.map(|(module, _)| modules.get(module));
+        let identity = module.map_or(0, |module| std::ptr::from_ref(module).addr());
+        self.mappings.insert(range, identity);
+        self.unprepared.insert(range.start, range.end, range.module);
     }
 
     /// Checks whether memory of a living process that was mapped over a file's text has that text again.
@@ -323,7 +377,7 @@ impl Process {
             return;
         }
         for range in self.replaced.compare_due(pid, &self.mappings, modules) {
-            self.put(range);
+            self.put(range, modules);
         }
     }
 

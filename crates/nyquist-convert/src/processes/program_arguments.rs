@@ -1,13 +1,15 @@
 //! The arguments of programs, for the names of their processes.
 
+use super::arguments::Arguments;
 use crate::event::{Event, EventKind, Pid, Timestamp};
 use crate::processes::program_words::{distinctive_words, program_name};
+use nyquist_resources::Budget;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 
-/// The bytes of a command line that are compared to distinguish processes.
-const LOOKED_AT: u64 = 8192;
+/// The bytes of a command line that are read.
+const LOOKED_AT: usize = 8192;
 
 /// Reads the arguments of each program as soon as it appears, and keeps them until its event is converted.
 #[derive(Debug, Default)]
@@ -21,13 +23,19 @@ pub(crate) struct ProgramArguments {
     read: FxHashMap<Pid, Vec<(Timestamp, CommandLine)>>,
     /// The processes that had a name event.
     heard_of: FxHashSet<Pid>,
+    /// How much memory the arguments of all programs may take.
+    budget: Budget,
+    /// How many programs have more arguments than were read.
+    cut: u64,
+    /// How many programs have arguments that were beyond the budget.
+    left_out: u64,
 }
 
 /// The command line of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     /// The first arguments.
-    pub(crate) arguments: String,
+    pub(crate) arguments: Arguments,
     /// The words that may distinguish the process from others of its name.
     pub(crate) words: Vec<String>,
     /// The unchanged first words, including the program's own name.
@@ -51,9 +59,26 @@ impl CommandLine {
 
 impl ProgramArguments {
     /// Reads this many arguments of each program, and if wanted, the words that distinguish processes of one
-    /// name.
-    pub(crate) fn new(count: usize, wants_distinctive_words: bool) -> Self {
-        Self { count, wants_distinctive_words, ..Self::default() }
+    /// name. The arguments of all programs take at most as much memory as the budget has.
+    pub(crate) fn new(count: usize, wants_distinctive_words: bool, budget: Budget) -> Self {
+        Self { count, wants_distinctive_words, budget, ..Self::default() }
+    }
+
+    /// Messages to the user about arguments that are missing.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        let programs = |count| if count == 1 { "1 program".to_owned() } else { format!("{count} programs") };
+        let cut = (self.cut > 0).then(|| {
+            let most = LOOKED_AT / 1024;
+            format!("the arguments of {} are cut: names have at most {most} KiB of them", programs(self.cut))
+        });
+        let left_out = (self.left_out > 0).then(|| {
+            format!(
+                "the arguments of {} are left out: all together would take more than {} MiB of memory (--max-memory allows more)",
+                programs(self.left_out),
+                self.budget.most() >> 20
+            )
+        });
+        cut.into_iter().chain(left_out)
     }
 
     /// Reads the arguments of a program that has just begun.
@@ -99,14 +124,13 @@ impl ProgramArguments {
         taken.filter(|(time, _)| *time == now).map(|(_, line)| line)
     }
 
-    fn read(&self, pid: Pid) -> CommandLine {
-        let path = format!("/proc/{}/cmdline", pid.0);
-        let line = if self.count > 0 { fs::read(path).unwrap_or_default() } else { beginning(&path) };
-        let arguments = first_arguments(&line, self.count);
+    fn read(&mut self, pid: Pid) -> CommandLine {
+        let line = beginning(&format!("/proc/{}/cmdline", pid.0));
+        let arguments = self.arguments_in(&line);
         if !self.wants_distinctive_words {
             return CommandLine { arguments, ..CommandLine::default() };
         }
-        let line = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT as usize)]);
+        let line = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT)]);
         let words = || line.trim_end_matches('\0').split('\0');
         let first = words().take(4).map(str::to_owned).collect();
         CommandLine {
@@ -116,6 +140,20 @@ impl ProgramArguments {
             main_thread: main_thread(pid),
         }
     }
+
+    /// The wanted arguments in a command line.
+    fn arguments_in(&mut self, line: &[u8]) -> Arguments {
+        let mut text = first_arguments(&line[..line.len().min(LOOKED_AT)], self.count);
+        // If fewer are wanted than were read, nothing is missing.
+        let words = line.iter().filter(|byte| **byte == 0).count();
+        if line.len() > LOOKED_AT && self.count > 0 && words <= self.count {
+            text.push('…');
+            self.cut += 1;
+        }
+        let arguments = Arguments::new(text, &self.budget);
+        self.left_out += u64::from(arguments.is_none());
+        arguments.unwrap_or_default()
+    }
 }
 
 /// The current name of a process's main thread. It is empty if the process has ended.
@@ -124,10 +162,10 @@ fn main_thread(pid: Pid) -> String {
     String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned()
 }
 
-/// The first bytes of a file.
+/// The first bytes of a file: one more than are looked at, which tells whether there are more.
 fn beginning(path: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| file.take(LOOKED_AT as u64 + 1).read_to_end(&mut bytes));
     if read.is_ok() { bytes } else { Vec::new() }
 }
 
@@ -155,7 +193,7 @@ mod tests {
     #[test]
     fn an_early_second_name_takes_no_arguments_away() {
         let pid = Pid(std::process::id());
-        let mut arguments = ProgramArguments::new(2, false);
+        let mut arguments = ProgramArguments::new(2, false, Budget::default());
         let name = |time| Event {
             time: Timestamp(time),
             cpu: None,
@@ -173,7 +211,7 @@ mod tests {
     #[cfg_attr(not(target_os = "linux"), ignore = "the words of other processes are read in /proc")]
     fn a_program_is_looked_at_again_after_exec() {
         let pid = Pid(std::process::id());
-        let mut arguments = ProgramArguments::new(0, true);
+        let mut arguments = ProgramArguments::new(0, true, Budget::default());
         let name = |time, exec| Event {
             time: Timestamp(time),
             cpu: None,
@@ -201,6 +239,23 @@ mod tests {
         // server.
         assert_eq!(line("server").program_name("launcher"), "launcher");
         assert_eq!(line("").program_name("launcher"), "launcher");
+    }
+
+    #[test]
+    fn long_arguments_are_cut_and_many_left_out() {
+        let mut arguments = ProgramArguments::new(9, false, Budget::new(20_000));
+        let line = |len| [b"sh\0".to_vec(), vec![b'a'; len]].concat();
+        let short = arguments.arguments_in(&line(3));
+        assert_eq!((&*short, arguments.notes().count()), ("aaa", 0));
+        let cut = arguments.arguments_in(&line(LOOKED_AT));
+        assert_eq!((cut.chars().count(), cut.chars().last()), (LOOKED_AT - 2, Some('…')));
+        let kept: Vec<_> = (0..4).map(|_| arguments.arguments_in(&line(LOOKED_AT - 3))).collect();
+        assert_eq!(kept.iter().filter(|kept| !kept.is_empty()).count(), 1);
+        let notes: Vec<_> = arguments.notes().collect();
+        assert!(notes[0].starts_with("the arguments of 1 program are cut"), "{notes:?}");
+        assert!(notes[1].starts_with("the arguments of 3 programs are left out"), "{notes:?}");
+        drop((kept, cut));
+        assert!(!arguments.arguments_in(&line(LOOKED_AT - 3)).is_empty());
     }
 
     #[test]

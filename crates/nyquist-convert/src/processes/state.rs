@@ -15,6 +15,7 @@ use crate::modules::lib_source::LibSource;
 use crate::modules::mapping_kind::may_be_made_code;
 use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
+use nyquist_resources::Budget;
 use rustc_hash::FxHashMap;
 
 /// The state of processes, and of the files and the generated code that are mapped in them.
@@ -32,10 +33,15 @@ pub(crate) struct ProcessState {
 
 impl ProcessState {
     /// No processes. What is mapped in them becomes part of these modules and jitdumps, and their programs'
-    /// arguments are read by `program_arguments`.
-    pub(crate) fn new(modules: ModuleStore, dumps: JitDumps, program_arguments: ProgramArguments) -> Self {
+    /// arguments are read by `program_arguments`. What is kept of processes beside the profile takes about as
+    /// much memory as the budget has.
+    pub(crate) fn new(
+        (modules, dumps): (ModuleStore, JitDumps),
+        program_arguments: ProgramArguments,
+        budget: Budget,
+    ) -> Self {
         Self {
-            tracker: Tracker::default(),
+            tracker: Tracker::new(budget),
             modules,
             dumps,
             program_arguments,
@@ -128,7 +134,7 @@ impl ProcessState {
             self.process(pid, now).jit.user = user;
         }
         if let Some(dump) = jitdump::open(&mut self.dumps, mapping, user, &mut self.modules) {
-            self.process(pid, now).jit.dumps.push(dump);
+            self.process(pid, now).jit.add_dump(dump);
         }
     }
 
@@ -175,6 +181,9 @@ impl ProcessState {
 
     /// A thread was born. If the pid is reused, returns its former process.
     pub(crate) fn fork(&mut self, id: (Pid, Tid), parent: (Pid, Tid), now: Timestamp) -> Option<Process> {
+        if id.0 != parent.0 {
+            self.tracker.prepare_for_child(parent.0, &self.modules, &self.dumps);
+        }
         self.tracker.fork(id.0, id.1, parent, now)
     }
 
@@ -225,7 +234,7 @@ impl ProcessState {
     }
 
     /// The range of the kernel's code at an address.
-    pub(crate) fn find_kernel_code(&self, address: Avma) -> Option<&Range> {
+    pub(crate) fn find_kernel_code(&self, address: Avma) -> Option<Range> {
         self.tracker.find_kernel(address)
     }
 
@@ -281,12 +290,13 @@ impl ProcessState {
         self.modules.early_source(module, &self.dumps)
     }
 
-    /// Messages to the user about perf maps and jitdumps.
-    pub(crate) fn side_file_notes(&self) -> Vec<String> {
+    /// Messages to the user about what is missing: mappings, arguments, perf maps and jitdumps.
+    pub(crate) fn notes(&self) -> Vec<String> {
         for module in self.dumps.too_large() {
             let path = self.modules.get(module).lib().path;
             self.modules.notes.is_too_large("jitdump", path.as_ref(), self.modules.budget().most());
         }
-        self.modules.notes.sentences()
+        let of_processes = self.tracker.note().into_iter().chain(self.program_arguments.notes());
+        of_processes.chain(self.modules.file_names_note()).chain(self.modules.notes.sentences()).collect()
     }
 }

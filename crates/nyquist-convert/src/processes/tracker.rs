@@ -1,13 +1,16 @@
 //! The track stage: the processes and threads, their names, and their mappings. A pid that is reused becomes a
 //! new process in `fork`.
 
+use super::memory::MemoryLimit;
 use super::process::Process;
 use super::thread::Thread;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
+use crate::jit::dumps::JitDumps;
 use crate::mappings::{Mappings, Range};
 use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
+use nyquist_resources::Budget;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -15,8 +18,9 @@ use std::collections::VecDeque;
 const MAPPED_AFTER_END: usize = 64;
 
 /// The state of living processes, and of those that have just ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tracker {
+    limit: MemoryLimit,
     processes: FxHashMap<Pid, Process>,
     kernel: Mappings,
     /// The processes that have ended last, the latest at the end.
@@ -24,9 +28,36 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
+    /// No processes. What is kept of them beside the profile takes about as much memory as this budget has.
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self {
+            kernel: Mappings::within(&budget),
+            limit: MemoryLimit::new(budget),
+            processes: FxHashMap::default(),
+            ended: VecDeque::new(),
+        }
+    }
+
     /// A process, which begins now if it was not known.
     pub(crate) fn process(&mut self, pid: Pid, now: Timestamp) -> &mut Process {
-        self.processes.entry(pid).or_insert_with(|| Process::new(&format!("<{}>", pid.0), now))
+        let budget = self.limit.budget();
+        self.processes.entry(pid).or_insert_with(|| Process::new(&format!("<{}>", pid.0), now, budget))
+    }
+
+    /// Makes room if the processes take too much memory.
+    fn keep_within_limit(&mut self) {
+        if !self.limit.is_exceeded() {
+            return;
+        }
+        self.limit.make_room(&mut self.processes, &self.ended);
+        if !self.limit.has_room() {
+            self.kernel.clear();
+        }
+    }
+
+    /// A message to the user, if mappings were dropped.
+    pub(crate) fn note(&self) -> Option<String> {
+        self.limit.note()
     }
 
     /// A known thread, which may have ended.
@@ -40,7 +71,7 @@ impl Tracker {
     }
 
     /// The range of the kernel's address space that holds an address.
-    pub(crate) fn find_kernel(&self, address: Avma) -> Option<&Range> {
+    pub(crate) fn find_kernel(&self, address: Avma) -> Option<Range> {
         self.kernel.find(address)
     }
 
@@ -66,20 +97,21 @@ impl Tracker {
 
     /// Something was mapped.
     pub(crate) fn map(&mut self, mapping: &Mapping, now: Timestamp, modules: &mut ModuleStore) {
+        self.keep_within_limit();
         match mapping.pid {
             Some(pid) => self.process(pid, now).map(mapping, modules),
             None => {
                 let end = Avma(mapping.start.0.saturating_add(mapping.len));
                 let module =
                     modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
-                self.kernel.insert(Range { start: mapping.start, end, module });
+                self.kernel.insert(Range { start: mapping.start, end, module }, 0);
             }
         }
     }
 
     /// Code of the kernel appeared.
     pub(crate) fn map_kernel_code(&mut self, start: Avma, len: u64, module: Option<(ModuleIndex, Avma)>) {
-        self.kernel.insert(Range { start, end: Avma(start.0.saturating_add(len)), module });
+        self.kernel.insert(Range { start, end: Avma(start.0.saturating_add(len)), module }, 0);
     }
 
     /// Code of the kernel was removed.
@@ -99,8 +131,16 @@ impl Tracker {
         self.processes.values_mut().for_each(Process::lose_records);
     }
 
+    /// Prepares a process for a fork.
+    pub(crate) fn prepare_for_child(&mut self, pid: Pid, modules: &ModuleStore, dumps: &JitDumps) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.prepare_for_child(modules, dumps);
+        }
+    }
+
     /// A thread was born. If the pid is reused, returns its former process.
     pub(crate) fn fork(&mut self, pid: Pid, tid: Tid, parent: (Pid, Tid), now: Timestamp) -> Option<Process> {
+        self.keep_within_limit();
         let (parent_pid, parent_tid) = parent;
         if pid == parent_pid {
             let process = self.process(pid, now);
@@ -116,6 +156,7 @@ impl Tracker {
 
     /// A thread took a name, or its process became another program.
     pub(crate) fn name(&mut self, pid: Pid, tid: Tid, name: &str, exec: bool, now: Timestamp) {
+        self.keep_within_limit();
         let process = self.process(pid, now);
         name.clone_into(&mut process.thread(tid, now).name);
         if exec {
@@ -170,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_child_has_its_parents_mappings_until_exec() {
-        let mut tracker = Tracker::default();
+        let mut tracker = Tracker::new(Budget::default());
         map(&mut tracker, 1, "//anon");
         tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
         assert!(is_mapped(&mut tracker, 2));
@@ -182,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_stackless_process_is_in_exec_or_at_a_fault() {
-        let mut tracker = Tracker::default();
+        let mut tracker = Tracker::new(Budget::default());
         map(&mut tracker, 1, "//anon");
         tracker.name(Pid(2), Tid(2), "ls", true, NOW);
         let registers = |rcx: u64| {
@@ -206,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_thread_renames_itself_and_not_its_process() {
-        let mut tracker = Tracker::default();
+        let mut tracker = Tracker::new(Budget::default());
         tracker.name(Pid(1), Tid(1), "server", true, NOW);
         tracker.fork(Pid(1), Tid(5), (Pid(1), Tid(1)), NOW);
         assert_eq!(tracker.process(Pid(1), NOW).thread(Tid(5), NOW).name, "server");
@@ -217,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_program_keeps_its_name_if_its_main_renames() {
-        let mut tracker = Tracker::default();
+        let mut tracker = Tracker::new(Budget::default());
         tracker.name(Pid(1), Tid(1), "node", true, NOW);
         tracker.name(Pid(1), Tid(1), "MainThread", false, NOW);
         let process = tracker.process(Pid(1), NOW);
@@ -230,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_program_file_completes_a_cut_name() {
-        let mut tracker = Tracker::default();
+        let mut tracker = Tracker::new(Budget::default());
         tracker.name(Pid(1), Tid(1), "a-program-with-a", true, NOW);
         map(&mut tracker, 1, "/bin/a-program-with-a-long-name");
         map(&mut tracker, 1, "/bin/a-program-with-a-long-name-and-more");
@@ -239,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_process_ends_with_its_last_thread() {
-        let mut tracker = Tracker::default();
+        let mut tracker = Tracker::new(Budget::default());
         let process = Pid(1);
         tracker.name(process, Tid(1), "server", true, NOW);
         for tid in [5, 6, 5] {
@@ -258,7 +299,7 @@ mod tests {
 
     #[test]
     fn mappings_are_known_a_while_after_the_end() {
-        let mut tracker = Tracker::default();
+        let mut tracker = Tracker::new(Budget::default());
         for pid in 1..=MAPPED_AFTER_END as u32 + 2 {
             tracker.name(Pid(pid), Tid(pid), "short", true, NOW);
             map(&mut tracker, pid, "//anon");
@@ -274,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_number_used_again_is_another_process() {
-        let mut tracker = Tracker::default();
+        let mut tracker = Tracker::new(Budget::default());
         tracker.name(Pid(2), Tid(2), "first", true, NOW);
         tracker.exit(Pid(2), Tid(2), Timestamp(7));
         assert_eq!(tracker.process(Pid(2), NOW).end, Some(Timestamp(7)));
@@ -282,5 +323,79 @@ mod tests {
         assert_eq!(first.name, "first");
         assert_eq!(tracker.process(Pid(2), NOW).end, None);
         assert_eq!(tracker.process(Pid(2), NOW).start, Timestamp(9));
+    }
+
+    /// Maps a range of one page at the page with this number.
+    fn map_page(tracker: &mut Tracker, pid: u32, page: u64) {
+        let mapping = Mapping {
+            pid: Some(Pid(pid)),
+            start: Avma(page << 12),
+            len: 0x1000,
+            offset: FileOffset(0),
+            path: "//anon".into(),
+            identity: MappedFile::Unknown,
+        };
+        tracker.map(&mapping, NOW, &mut ModuleStore::default());
+    }
+
+    fn mapped_pages(tracker: &mut Tracker, pid: u32) -> usize {
+        tracker.process(Pid(pid), NOW).mapping_count()
+    }
+
+    #[test]
+    fn children_that_change_little_share_the_rest() {
+        let mut tracker = Tracker::new(Budget::default());
+        (0..30_000).for_each(|page| map_page(&mut tracker, 1, 2 * page));
+        let used = |tracker: &Tracker| tracker.limit.budget().used();
+        let (modules, dumps) = (ModuleStore::default(), JitDumps::default());
+        tracker.prepare_for_child(Pid(1), &modules, &dumps);
+        let before = used(&tracker);
+        for child in 2..1502 {
+            tracker.fork(Pid(child), Tid(child), (Pid(1), Tid(1)), NOW);
+            map_page(&mut tracker, child, 2 * u64::from(child));
+            tracker.process(Pid(child), NOW).address_space(&modules, &dumps);
+        }
+        let each = (used(&tracker) - before) / 1500;
+        assert!(each < 16_000, "{each} bytes for each child");
+        assert!(tracker.note().is_none());
+    }
+
+    #[test]
+    fn beyond_the_budget_the_largest_processes_lose_their_mappings() {
+        let mut tracker = Tracker::new(Budget::new(1 << 20));
+        for (pid, pages) in [(1, 3), (2, 600), (3, 500), (4, 300)] {
+            (0..pages).for_each(|page| map_page(&mut tracker, pid, 2 * page));
+        }
+        for sampled in [1, 2, 5] {
+            tracker.process(Pid(sampled), NOW).index = Some(nyquist_profile::ProcessIndex::from_index(0));
+        }
+        // One process maps new memory as long as it is let.
+        let mut page = 0;
+        while !tracker.process(Pid(5), NOW).has_dropped_mappings() {
+            map_page(&mut tracker, 5, 2 * page);
+            page += 1;
+            assert!(tracker.limit.budget().used() < (1 << 20) + 50_000);
+        }
+        // Those without samples go first, except if they are small; then the largest one goes.
+        assert_eq!([1, 2, 3, 4, 5].map(|pid| mapped_pages(&mut tracker, pid)), [3, 600, 0, 0, 0]);
+        map_page(&mut tracker, 5, 7);
+        assert_eq!(mapped_pages(&mut tracker, 5), 0, "it gets no new ones");
+        tracker.name(Pid(5), Tid(5), "another", true, NOW);
+        map_page(&mut tracker, 5, 7);
+        assert_eq!(mapped_pages(&mut tracker, 5), 1, "unless it is another program");
+        let note = tracker.note().unwrap();
+        assert!(note.starts_with("stacks are missing of process 3 (<3>) and 2 more: "), "{note}");
+    }
+
+    #[test]
+    fn processes_that_ended_without_samples_are_forgotten() {
+        let mut tracker = Tracker::new(Budget::new(1 << 20));
+        for pid in 1..20_000 {
+            tracker.fork(Pid(pid), Tid(pid), (Pid(0), Tid(0)), NOW);
+            tracker.exit(Pid(pid), Tid(pid), NOW);
+        }
+        assert!(tracker.processes.len() < 2000, "{}", tracker.processes.len());
+        assert!(tracker.limit.budget().used() < 1 << 20);
+        assert!(tracker.note().is_none());
     }
 }

@@ -101,6 +101,9 @@ impl StackWalker {
         self.frames.clear();
         self.found_in_copy = usize::MAX;
         let (process, modules, _) = processes.for_unwinding(sample.pid, now);
+        if process.has_dropped_mappings() && !matches!(sample.user, UserStack::None | UserStack::Named(_)) {
+            return Some(Truncation::DroppedMappings);
+        }
         process.find_replaced_text(sample.pid, modules);
         let lacks_mappings = process.lacks_mappings();
         let truncated = self.frames_of_user_stack((sample, now), processes);
@@ -237,7 +240,5 @@ impl StackWalker {
 fn still_holds(unwound: &PreUnwound, (pid, now): (Pid, Timestamp), processes: &mut ProcessState) -> bool {
     let (process, modules, _) = processes.for_unwinding(pid, now);
     let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));
-    !process.jit.knows_code()
-        && process.code_state(modules) == unwound.code
-        && !(lacks_rule && modules.are_live())
+    !process.jit.knows_code() && process.code_state() == unwound.code && !(lacks_rule && modules.are_live())
 }

@@ -19,6 +19,8 @@ pub(crate) enum Truncation {
     Code32,
     /// The process's mappings are not known.
     UnknownMappings,
+    /// The process's mappings were dropped, because they took too much memory.
+    DroppedMappings,
 }
 
 impl fmt::Display for Truncation {
@@ -28,6 +30,7 @@ impl fmt::Display for Truncation {
             Self::Walk(reason) => reason.fmt(f),
             Self::Code32 => f.write_str("32-bit code is not unwound"),
             Self::UnknownMappings => f.write_str(well_known::UNKNOWN_MAPPINGS),
+            Self::DroppedMappings => f.write_str("the process's mappings took too much memory"),
         }
     }
 }

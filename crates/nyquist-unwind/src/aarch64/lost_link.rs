@@ -12,7 +12,7 @@ use super::registers::{Aarch64, LinkState};
 use crate::StackMemory;
 use crate::architecture::{FrameRegisters, LostCaller};
 use crate::rule::{CfaKind, Rule};
-use crate::space::{CodeMapping, find};
+use crate::space::{CodeMappings, find};
 use nyquist_object::{Avma, RelativeAddress};
 
 /// How much of the stack is searched. Only callers with larger frames are missed.
@@ -29,7 +29,7 @@ const MAX_PROLOGUE_INSTRUCTIONS: u32 = 32;
 pub(crate) fn lost_caller(
     rule: Rule,
     frame: &FrameRegisters<Aarch64>,
-    mappings: &[CodeMapping],
+    mappings: &CodeMappings,
     memory: &impl StackMemory,
     address_bits: u64,
 ) -> Option<LostCaller<Aarch64>> {
@@ -42,7 +42,7 @@ pub(crate) fn lost_caller(
 /// Looks for the caller of a function whose frame ends at `cfa`.
 fn find_caller(
     cfa: u64,
-    mappings: &[CodeMapping],
+    mappings: &CodeMappings,
     memory: &impl StackMemory,
     address_bits: u64,
 ) -> Option<LostCaller<Aarch64>> {
@@ -74,7 +74,7 @@ impl FrameRecord {
     fn caller(
         &self,
         cfa: u64,
-        mappings: &[CodeMapping],
+        mappings: &CodeMappings,
         memory: &impl StackMemory,
     ) -> Option<LostCaller<Aarch64>> {
         let function = call_target(self.call(mappings, memory)?, self.return_address.wrapping_sub(4))?;
@@ -88,7 +88,7 @@ impl FrameRecord {
     /// The same for an indirect call, which does not name the function.
     fn unnamed_caller(
         &self,
-        mappings: &[CodeMapping],
+        mappings: &CodeMappings,
         memory: &impl StackMemory,
         address_bits: u64,
     ) -> Option<LostCaller<Aarch64>> {
@@ -108,7 +108,7 @@ impl FrameRecord {
 
     /// The call instruction before the return address. `None` if the address is not in code, or does not
     /// follow a call.
-    fn call(&self, mappings: &[CodeMapping], memory: &impl StackMemory) -> Option<u32> {
+    fn call(&self, mappings: &CodeMappings, memory: &impl StackMemory) -> Option<u32> {
         let address = self.return_address.checked_sub(4).filter(|address| address.is_multiple_of(4))?;
         find(mappings, address)?;
         let mut code = [0; 4];
@@ -124,7 +124,7 @@ impl FrameRecord {
 
 /// The size of a function's frame when it is set up, and the offset of the return address from the frame's
 /// end.
-fn layout(function: u64, mappings: &[CodeMapping]) -> Option<(i64, i64)> {
+fn layout(function: u64, mappings: &CodeMappings) -> Option<(i64, i64)> {
     let mapping = find(mappings, function)?;
     let (module, start) = mapping.module().zip(mapping.relative(function))?;
     if module.offset_in_function(start)? != 0 {

@@ -183,7 +183,7 @@ pub(crate) struct RunsArgs {
 pub(crate) struct ShapeArgs {
     #[command(flatten)]
     pub(crate) rows: RowArgs,
-    /// Add up to N of a program's arguments to its process's name (all without N)
+    /// Add up to N of a program's arguments to its process's name (all without N, but at most 8 KiB)
     #[arg(
         long,
         value_name = "N",

@@ -47,7 +47,7 @@ pub(crate) struct SymbolArgs {
     pub(crate) breakpad_symbol_cache: Option<PathBuf>,
     /// Take no more memory than this to read a file, as 512M or 4G (default: half of the available memory);
     /// when recording, take no more for symbols, debug info and the names of code made at run time (default:
-    /// a quarter)
+    /// a quarter), and a quarter of it, or 200M if that is more, for the mappings, names and arguments of processes
     #[arg(long, value_name = "SIZE", env = "NYQUIST_MAX_MEMORY", hide_short_help = true)]
     pub(crate) max_memory: Option<Bytes>,
 }

@@ -52,6 +52,7 @@ pub(super) fn read_options<'a>(
         no_symbols: args.no_symbols,
         has_new_places: !symbols.symbol_dir.is_empty(),
         side_files: memory::side_files(symbols.max_memory),
+        process_memory: Some(memory::of_processes(symbols.max_memory)),
         archives: UserFolders::of_user().archives(),
         finders,
         observer,

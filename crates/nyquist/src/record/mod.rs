@@ -61,8 +61,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let RecordingResult { finished, runs, events, command_lines, may_read_other_processes } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let runs = runs.with_requested_sums(args);
-    let ConversionResult { profile, statistics, occurrences, libs, side_file_notes } = finished;
-    for note in &side_file_notes {
+    let ConversionResult { profile, statistics, occurrences, libs, notes } = finished;
+    for note in &notes {
         printer.warn(note);
     }
     let goes_on = wants_server(args) || page.is_some();

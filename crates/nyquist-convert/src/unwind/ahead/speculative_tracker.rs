@@ -7,6 +7,7 @@
 //! converter processes the same events by time. If it has the same mappings, it uses the walk. Otherwise it
 //! walks the stack again.
 
+use nyquist_perf::Budget;
 use nyquist_perf::file::Place;
 
 use super::batch::{Batch, Step};
@@ -27,9 +28,10 @@ pub(crate) struct SpeculativeTracker {
 }
 
 impl SpeculativeTracker {
-    /// A tracker that shares modules with a converter.
-    pub(crate) fn new(modules: ModuleStore) -> Self {
-        Self { tracker: Tracker::default(), modules, dumps: JitDumps::default() }
+    /// A tracker that shares modules with a converter. What it keeps of processes takes about as much memory as
+    /// the budget has.
+    pub(crate) fn new(modules: ModuleStore, budget: Budget) -> Self {
+        Self { tracker: Tracker::new(budget), modules, dumps: JitDumps::default() }
     }
 
     /// Whether the file of a mapping was in no mapping before.
@@ -58,6 +60,9 @@ impl SpeculativeTracker {
             }
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(*pid, *start, *len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
+                if pid != parent_pid {
+                    self.tracker.prepare_for_child(*parent_pid, &self.modules, &self.dumps);
+                }
                 self.tracker.fork(*pid, *tid, (*parent_pid, *parent_tid), now);
             }
             EventKind::Name { pid, tid, name, exec } => self.tracker.name(*pid, *tid, name, *exec, now),
@@ -89,7 +94,7 @@ impl SpeculativeTracker {
         let between_programs = sample.in_kernel
             && unwindable(&registers)
                 .is_some_and(|registers| process.is_between_programs(&registers, &stack));
-        let code = process.code_state(&self.modules);
+        let code = process.code_state();
         sample.user = UserStack::PreUnwound(Box::new(PreUnwound::pending(code, registers, (stack, limited))));
         if between_programs {
             return batch.add(Step::Push(event));

@@ -126,6 +126,7 @@ impl Recorder<'_> {
             shape: Shape { waits: args.off_cpu, ..Shape::from(args.shape) },
             filter,
             distinctive_words: true,
+            process_memory: memory::of_processes(args.presentation.symbols.max_memory),
             side_files: memory::side_files(args.presentation.symbols.max_memory),
             ..Options::new(now(), meta)
         })

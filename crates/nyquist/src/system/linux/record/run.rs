@@ -277,6 +277,7 @@ impl Recorder<'_> {
             shape: Shape { waits, ..self.args.shape.into() },
             distinctive_words: true,
             unlink_jitdumps: self.args.shape.unlink_aux_files,
+            process_memory: memory::of_processes(self.args.presentation.symbols.max_memory),
             side_files: memory::side_files(self.args.presentation.symbols.max_memory),
             kernel_symbols: functions_of_waits(outcome),
             ..Options::new(*start, meta.clone())

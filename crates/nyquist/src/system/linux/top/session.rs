@@ -246,6 +246,7 @@ fn converter_options(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> 
     Options {
         kernel_permitted: outcome.samples_all_cpu_time(),
         shape,
+        process_memory: memory::of_processes(args.symbols.max_memory),
         side_files: memory::side_files(args.symbols.max_memory),
         kernel_symbols: functions_of_waits(outcome),
         ..Options::new(zero, meta)
