@@ -37,6 +37,7 @@ use crate::unwind::stack_walker::StackWalker;
 use nyquist_object::BuildId;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Profile};
+use std::collections::VecDeque;
 
 /// The stages after the order stage.
 #[derive(Debug)]
@@ -53,6 +54,8 @@ pub(crate) struct Pipeline {
     shape: Shape,
     /// The recycler of converted samples, if their source reuses them.
     recycler: Option<SampleRecycler>,
+    /// The processes that have ended and whose CPU time is not settled, by their ends.
+    ended: VecDeque<(Timestamp, Pid)>,
     /// The profile's zero.
     start: Timestamp,
     last_time: Timestamp,
@@ -79,6 +82,7 @@ impl Pipeline {
             sink: ProfileSink::new(options.meta, shape, (start, interval)),
             shape,
             recycler,
+            ended: VecDeque::new(),
             start,
             last_time: start,
         }
@@ -187,6 +191,7 @@ impl Pipeline {
 
     /// Adds what had to wait until all events before a time were converted.
     pub(crate) fn catch_up(&mut self, complete_before: Timestamp) {
+        self.settle_ended_processes(complete_before);
         self.sink.release_waiting(false, &mut self.processes);
         self.mark_jit_functions(complete_before);
         self.sink.place_gaps();
@@ -235,6 +240,7 @@ impl Pipeline {
         self.end_all_waits();
         self.end_all_on_cpu();
         self.sink.release_waiting(true, &mut self.processes);
+        self.settle_all_processes();
         self.end_gaps();
         // Only now all samples are in the profile.
         self.show_rest();

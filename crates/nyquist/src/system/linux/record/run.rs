@@ -142,7 +142,7 @@ impl Recorder<'_> {
             outcome_messages::print_before_start(self.printer, &outcome);
         }
         let began = linux::now();
-        let command = child.map(|child| self.start(child, &target)).transpose()?;
+        let command = child.map(|child| self.start(child, &target, &outcome)).transpose()?;
         // From here on, the child runs the command.
         if !self.args.no_counters {
             companions.count(&target, self.printer);
@@ -204,8 +204,18 @@ impl Recorder<'_> {
         }
     }
 
-    fn start(&self, child: SuspendedChild, target: &RecordingTarget) -> Result<LaunchedCommand, Failure> {
-        let running = child.start().map_err(|error| launch_failure(&error))?;
+    fn start(
+        &self,
+        child: SuspendedChild,
+        target: &RecordingTarget,
+        outcome: &RecordingOutcome,
+    ) -> Result<LaunchedCommand, Failure> {
+        let running = if outcome.command_inherits_events() {
+            child.start_with_inherited_events()
+        } else {
+            child.start()
+        };
+        let running = running.map_err(|error| launch_failure(&error))?;
         Ok(LaunchedCommand::new(
             running,
             program_name(self.args),
