@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
 use nyquist_record::linux::launch::{ChildExit, prepare};
-use nyquist_record::linux::perf::{Coverage, Notice, OpenError, Perf, PerfOutcome, PerfRecording, PerfSummary};
+use nyquist_record::linux::perf::{
+    Coverage, Notice, OpenError, Perf, PerfOutcome, PerfRecording, PerfSummary,
+};
 use nyquist_record::linux::{Command, EndReason, Options, RecordingTarget, now};
 
 /// Uses about half a second of CPU time, almost all in user code.

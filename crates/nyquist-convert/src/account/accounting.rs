@@ -1,5 +1,6 @@
 //! The account stage: how much time each sample stands for, and how much time has no sample.
 
+use super::cycle_time::CycleTime;
 use super::gap::Gap;
 use super::losses::Losses;
 use super::share::{Activity, Share};
@@ -15,6 +16,9 @@ pub(crate) struct Accounting {
     rules: TimeRules,
     statistics: Statistics,
     losses: Losses,
+    cycle_time: CycleTime,
+    /// Whether the source counts the CPU time of threads apart from their samples.
+    has_totals: bool,
     /// The remainders of threads that have ended.
     remainders: ProgramRemainders,
 }
@@ -24,6 +28,8 @@ pub(crate) struct Accounting {
 pub(crate) struct TimeRules {
     /// The time that a sample of weight 1 stands for, in nanoseconds.
     pub(crate) interval: u64,
+    /// The time between two samples of a thread, in nanoseconds. It is as many of these intervals.
+    pub(crate) sampling_interval: u64,
     /// Whether the source may sample the kernel.
     pub(crate) kernel_permitted: bool,
     /// Whether time off the CPU is shown.
@@ -48,6 +54,8 @@ impl Accounting {
             rules,
             statistics: Statistics::default(),
             losses: Losses::default(),
+            cycle_time: CycleTime::new(rules.sampling_interval),
+            has_totals: false,
             remainders: ProgramRemainders::default(),
         }
     }
@@ -66,6 +74,14 @@ impl Accounting {
     /// Notes that a CPU has a sample, of any thread.
     pub(crate) fn note_sampled(&mut self, now: Timestamp, cpu: Option<u32>) {
         self.losses.note_sampled(now, cpu);
+    }
+
+    /// Computes the period of a sample that a counter of cycles has triggered. The samples of all processes
+    /// show how fast the CPUs are.
+    pub(crate) fn set_period(&mut self, sample: &mut Sample) {
+        if let SampleState::Counted { cycles } = sample.state {
+            sample.period_ns = self.cycle_time.ns(cycles);
+        }
     }
 
     /// Records were dropped since the CPU's last sample. Returns the time in which samples may be missing.
@@ -144,8 +160,10 @@ impl Accounting {
 
     /// The part of a thread's CPU time whose samples were lost, in nanoseconds and in intervals.
     fn take_lost(&mut self, cpu: Option<u32>, used: UsedCpuTime) -> (u64, u32) {
-        let intervals = self.losses.take_intervals(cpu, used, self.rules.interval);
-        ((u64::from(intervals) * self.rules.interval).min(used.ns), intervals)
+        let TimeRules { interval, sampling_interval, .. } = self.rules;
+        let samples = self.losses.take_intervals(cpu, used, sampling_interval);
+        let lost_ns = u64::from(samples).saturating_mul(sampling_interval).min(used.ns);
+        (lost_ns, u32::try_from(lost_ns / interval).unwrap_or(u32::MAX))
     }
 
     /// The share of a sample after `used` nanoseconds of CPU time. `None` if its weight would be zero.
@@ -158,6 +176,7 @@ impl Accounting {
         process.unsampled.note_sample();
         let waited = match sample.state {
             SampleState::Clocked => return Some(self.clocked_share(process, (sample, now), used)),
+            SampleState::Counted { .. } => return self.counted_share(process, (sample, now), used),
             SampleState::Running { waited_ns }
             | SampleState::Runnable { waited_ns }
             | SampleState::Waiting { waited_ns, .. } => waited_ns,
@@ -204,6 +223,33 @@ impl Accounting {
         Share { weight, cpu_delta: used.saturating_sub(shown), activity, not_permitted }
     }
 
+    /// The share of a sample that a counter of cycles has triggered. Time of the kernel is known by totals.
+    fn counted_share(
+        &self,
+        process: &mut Process,
+        (sample, now): (&Sample, Timestamp),
+        used: u64,
+    ) -> Option<Share> {
+        let interval = self.rules.interval;
+        let shares_clocks = process.shares_clocks();
+        let thread = process.thread(sample.tid, now);
+        thread.unsampled.add(used);
+        thread.unshown_ns = thread.unshown_ns.saturating_add(used);
+        let weight = thread.unsampled.take_nearest(interval);
+        if weight == 0 {
+            return None;
+        }
+        let cpu_delta = std::mem::take(&mut thread.unshown_ns);
+        let is_behind = self.rules.kernel_permitted;
+        let more = if is_behind { process.unsampled.take_one_certain(shares_clocks, interval) } else { 0 };
+        Some(Share {
+            weight: weight.saturating_add(more),
+            cpu_delta: cpu_delta.saturating_add(u64::from(more) * interval),
+            activity: Activity::Ran,
+            not_permitted: 0,
+        })
+    }
+
     /// The thread's whole intervals without a sample. It spent them in the kernel, if the kernel may not be
     /// sampled.
     fn take_not_permitted(&self, thread: &mut Thread) -> u32 {
@@ -226,6 +272,7 @@ impl Accounting {
         (total, now): (u64, Timestamp),
         cpu: Option<u32>,
     ) -> Unsampled {
+        self.has_totals = true;
         let (interval, thread) = (self.rules.interval, process.thread(tid, now));
         let used = thread.cpu_delta(cpu, total, now);
         let sampled = thread.take_unconfirmed(cpu);
@@ -277,9 +324,10 @@ impl Accounting {
     }
 
     /// Whether some CPU time that the source has counted may have no samples, because records were lost. The
-    /// lost records may include those of threads' total CPU time, so the thread of that time is not known.
+    /// lost records may include those of threads' total CPU time, so the thread of that time is not known. The
+    /// kernel does not count the lost records of totals.
     pub(crate) fn may_have_rest(&self) -> bool {
-        self.losses.cpu_time_ns() > 0 && self.statistics.lost > 0
+        self.losses.cpu_time_ns() > 0 && (self.statistics.lost > 0 || self.has_totals)
     }
 
     /// The intervals of all CPU time that the source has counted, less those that have samples in the

@@ -67,14 +67,15 @@ impl Pipeline {
     pub(crate) fn new(options: Options, copies_in: PlacedFiles, recycler: Option<SampleRecycler>) -> Self {
         let (start, interval, shape) = (options.start, options.interval(), options.shape);
         let kernel_permitted = options.kernel_permitted;
-        let rules = TimeRules { interval, kernel_permitted, shows_waits: shape.waits };
+        let sampling_interval = options.sampling_interval.unwrap_or(interval).max(1);
+        let rules = TimeRules { interval, sampling_interval, kernel_permitted, shows_waits: shape.waits };
         let modules = ModuleStore::new(options.recorded_files, options.side_files);
         let dumps = JitDumps::new(options.unlink_jitdumps);
         let arguments = ProgramArguments::new(shape.program_arguments, options.distinctive_words);
         Self {
             processes: ProcessState::new(modules, dumps, arguments),
             wanted: EventSelection::new(options.filter, options.selection, start),
-            walker: StackWalker::new(interval, copies_in),
+            walker: StackWalker::new(sampling_interval, copies_in),
             account: Accounting::new(rules),
             off_cpu: OffCpuIntervals::new(options.kernel_symbols),
             on_cpu: OnCpu::default(),

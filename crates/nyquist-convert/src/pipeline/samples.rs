@@ -15,6 +15,7 @@ impl Pipeline {
     /// A thread was observed.
     pub(super) fn sample(&mut self, now: Timestamp, cpu: Option<u32>, mut sample: Sample) {
         self.account.note_sampled(now, cpu);
+        self.account.set_period(&mut sample);
         if self.processes.replace_released_tid(&mut sample, cpu)
             && self.is_kept(sample.pid, now)
             && self.selects((sample.pid, sample.tid), cpu, now)

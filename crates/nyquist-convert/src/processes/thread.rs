@@ -80,7 +80,9 @@ impl Thread {
         let known = known.filter(|known| cpu.is_none() || known.cpu == cpu);
         let mut used = self.used_since(known, total_ns);
         // What was known of all CPUs together is known no longer when it is known by CPU.
-        if cpu.is_some() && let Some(of_all) = self.cpu_times.iter_mut().find(|known| known.cpu.is_none()) {
+        if cpu.is_some()
+            && let Some(of_all) = self.cpu_times.iter_mut().find(|known| known.cpu.is_none())
+        {
             let known_ns = of_all.ns.min(used.ns);
             of_all.ns -= known_ns;
             add_time(&mut self.cpu_times, CpuTime { cpu, ns: known_ns, at: now });

@@ -59,6 +59,11 @@ impl RecordingOutcome {
         matches!(self, Self::Perf(outcome) if outcome.command_inherits_events())
     }
 
+    /// Whether a counter of cycles triggers the samples.
+    pub fn counts_cycles(&self) -> bool {
+        matches!(self, Self::Perf(outcome) if outcome.trigger == perf::Trigger::Cycles)
+    }
+
     /// Whether all CPU time has samples. If kernel code is not sampled, its time is known separately.
     pub fn samples_all_cpu_time(&self) -> bool {
         match self {

@@ -161,3 +161,12 @@ fn a_process_without_samples_does_not_lend_its_time_to_the_kernel() {
     let of = |label: &str| shown.iter().filter(|line| line.starts_with(label)).count();
     assert_eq!((of("0x7 1"), of("[kernel"), of("[not sampled] 1")), (2, 0, 12), "{shown:?}");
 }
+
+/// When several threads end at once, the kernel loses records of their totals.
+#[test]
+fn time_of_threads_whose_totals_are_lost_is_not_left_out() {
+    let all = |cpu_time_ns| at(0, EventKind::TotalInAll { cpu_time_ns });
+    let events =
+        vec![uncounted(1, 0, 1), exit_of(2, 2), exit_of(3, 1), total_of(3, Some(0), 1, 3), all(9 * MS)];
+    assert_eq!(folded_of(false, events), ["0x1 1", "[kernel: not permitted] 2", "[not sampled] 6"]);
+}

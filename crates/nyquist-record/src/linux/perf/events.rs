@@ -167,7 +167,11 @@ impl OpenedEvents {
 
     /// Enables all events, except those that replace others for a while and those that only exist.
     pub(crate) fn enable(&self) -> io::Result<()> {
-        let now = self.fds.iter().zip(&self.roles).filter(|(_, role)| !matches!(role, Role::LazySideband | Role::Separator));
+        let now = self
+            .fds
+            .iter()
+            .zip(&self.roles)
+            .filter(|(_, role)| !matches!(role, Role::LazySideband | Role::Separator));
         now.map(|(fd, _)| fd).try_for_each(|fd| event::enable(fd.as_fd()))
     }
 

@@ -190,7 +190,7 @@ impl Perf {
             kernel: common.features.kernel,
             period: match common.features.trigger {
                 Trigger::CpuClock => Period::Stated,
-                Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
+                Trigger::Cycles => Period::Cycles,
             },
             cpus: self.opened.events.cpus(),
             counters: CounterMeaning::CpuTime,
@@ -391,11 +391,8 @@ impl TargetOpener {
         let opener = self.opener(RecordedScope::Running(pids))?;
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
-        let cost = AttachCost {
-            cpus: self.cpus.len(),
-            threads,
-            additional_events: self.additional_events.len(),
-        };
+        let cost =
+            AttachCost { cpus: self.cpus.len(), threads, additional_events: self.additional_events.len() };
         let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
         match cost.attaching(rights) {
             Some(AttachMethod::Threads) => {

@@ -21,11 +21,7 @@ pub(crate) enum Subject<'a> {
 }
 
 /// Opens an event on a CPU.
-pub(crate) fn open(
-    mut attr: perf_event_attr,
-    subject: Subject<'_>,
-    cpu: u32,
-) -> io::Result<OwnedFd> {
+pub(crate) fn open(mut attr: perf_event_attr, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
     attr.size = size_of::<perf_event_attr>() as u32;
     open_at(&mut attr, subject, cpu as libc::c_int)
 }

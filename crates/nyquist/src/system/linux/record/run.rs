@@ -282,7 +282,7 @@ impl Recorder<'_> {
         let PreparedRun { outcome, meta, start, .. } = prepared;
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = self.args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
-        Options {
+        let options = Options {
             kernel_permitted: outcome.samples_all_cpu_time(),
             shape: Shape { waits, ..self.args.shape.into() },
             distinctive_words: true,
@@ -290,7 +290,8 @@ impl Recorder<'_> {
             side_files: memory::side_files(self.args.presentation.symbols.max_memory),
             kernel_symbols: functions_of_waits(outcome),
             ..Options::new(*start, meta.clone())
-        }
+        };
+        if outcome.counts_cycles() { options.of_cycles() } else { options }
     }
 
     fn meta(&self, outcome: &RecordingOutcome) -> Meta {
