@@ -12,6 +12,7 @@ mod events;
 mod holds;
 mod install;
 mod measure;
+mod overhead;
 mod perf_data;
 mod program;
 mod record;
@@ -63,6 +64,8 @@ enum Benchmark {
     Trace(trace::Options),
     /// What a context switch costs a program while its waits are recorded
     Waits(waits::Options),
+    /// CPU time of programs that enter the kernel often, with their recorder: root, plain users, attached
+    Overhead(overhead::Options),
     /// Instructions for unwinding a warm frame, and for compiling a large library's tables
     Unwind(unwind::Options),
     /// How long `cargo install` takes, and the size of the program, beside samply
@@ -85,6 +88,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Benchmark::PerfData(options) => perf_data::run(options).map(|()| true),
         Benchmark::Converting(options) => converting::run(options).map(|()| true),
         Benchmark::Analysis(options) => analysis::run(options),
+        Benchmark::Overhead(options) => overhead::run(options).map(|()| true),
         Benchmark::Waits(options) => waits::run(options).map(|()| true),
         Benchmark::Stat(options) => stat::run(options).map(|()| true),
         Benchmark::Trace(options) => trace::run(options).map(|()| true),

@@ -85,6 +85,16 @@ pub(crate) fn limit_address_space(command: &mut Command, bytes: u64) {
     unsafe { command.pre_exec(set) };
 }
 
+/// The CPU time of all children that were waited for, and of theirs, in seconds.
+pub(crate) fn children_cpu_seconds() -> io::Result<f64> {
+    // SAFETY: an rusage is plain numbers, for which zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the call writes an rusage, which lives.
+    check(unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) })?;
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Ok(seconds(usage.ru_utime) + seconds(usage.ru_stime))
+}
+
 /// How a child has ended.
 pub(crate) struct ChildExit {
     pub(crate) status: ExitStatus,

@@ -118,6 +118,7 @@ const WORKLOADS: &[Workload] = &[
     c("waits", "waits.c"),
     c("occurs", "-pthread occurs.c"),
     c("reasons", "-pthread reasons.c"),
+    c("steps", "-O1 -pthread steps.c"),
     c("switches", "-pthread switches.c"),
     c("uses", "-pthread uses.c"),
     c("counted_threads", "-pthread counted_threads.c"),

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
 use nyquist_record::linux::launch::{ChildExit, prepare};
-use nyquist_record::linux::perf::{Notice, OpenError, Perf, PerfOutcome, PerfRecording, PerfSummary};
+use nyquist_record::linux::perf::{
+    Coverage, Notice, OpenError, Perf, PerfOutcome, PerfRecording, PerfSummary,
+};
 use nyquist_record::linux::{Command, EndReason, Options, RecordingTarget, now};
 
 /// Uses about half a second of CPU time, almost all in user code.
@@ -144,7 +146,7 @@ fn samples_and_counts_tell_the_cpu_time_used() {
     assert_eq!(recorded.lost(), 0);
     let total = recorded.total();
     recorded.assert_close(total, recorded.used(), 2, "total");
-    if recorded.outcome.exact_cpu_time {
+    if recorded.outcome.coverage == Coverage::Threads {
         recorded.assert_close(recorded.counted(), recorded.used(), 2, "counted by thread");
     }
     let expected = if recorded.outcome.kernel { recorded.used() } else { recorded.ended.unwrap().user };
@@ -165,7 +167,7 @@ fn kernel_time_is_counted_if_it_is_not_sampled() {
     } else {
         assert_eq!(in_kernel, 0);
         assert!(recorded.samples().all(|(_, sample)| sample.kernel_stack.is_empty()));
-        if recorded.outcome.exact_cpu_time {
+        if recorded.outcome.coverage == Coverage::Threads {
             recorded.assert_close(recorded.counted(), recorded.used(), 5, "counted by thread");
         }
     }

@@ -121,7 +121,7 @@ fn watch(recorder: u32, target: u32, began: Instant) -> Result<Attached> {
 }
 
 /// How many events a recorder has open.
-fn events(recorder: u32) -> usize {
+pub(super) fn events(recorder: u32) -> usize {
     let descriptors = fs::read_dir(format!("/proc/{recorder}/fd")).into_iter().flatten().flatten();
     let targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
     targets.filter(|target| target.to_string_lossy().contains("[perf_event]")).count()

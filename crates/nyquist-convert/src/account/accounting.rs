@@ -1,5 +1,6 @@
 //! The account stage: how much time each sample stands for, and how much time has no sample.
 
+use super::cycle_time::CycleTime;
 use super::gap::Gap;
 use super::losses::Losses;
 use super::share::{Activity, Share};
@@ -15,6 +16,9 @@ pub(crate) struct Accounting {
     rules: TimeRules,
     statistics: Statistics,
     losses: Losses,
+    cycle_time: CycleTime,
+    /// Whether the source counts the CPU time of threads apart from their samples.
+    has_totals: bool,
     /// The remainders of threads that have ended.
     remainders: ProgramRemainders,
 }
@@ -24,20 +28,22 @@ pub(crate) struct Accounting {
 pub(crate) struct TimeRules {
     /// The time that a sample of weight 1 stands for, in nanoseconds.
     pub(crate) interval: u64,
+    /// The time between two samples of a thread, in nanoseconds. It is as many of these intervals.
+    pub(crate) sampling_interval: u64,
     /// Whether the source may sample the kernel.
     pub(crate) kernel_permitted: bool,
     /// Whether time off the CPU is shown.
     pub(crate) shows_waits: bool,
 }
 
-/// Intervals of a thread that has ended for which it has no sample.
-#[derive(Clone, Copy, Debug)]
+/// Intervals without a sample, which a total of a thread's CPU time has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unsampled {
     /// Their records were lost.
     pub(crate) lost: u32,
-    /// The thread spent them in the kernel, which may not be sampled.
+    /// The process spent them in the kernel, which may not be sampled.
     pub(crate) not_permitted: u32,
-    /// What it and other ended threads of its program have left over.
+    /// What ended threads and processes of the program have left over.
     pub(crate) left: u32,
 }
 
@@ -48,6 +54,8 @@ impl Accounting {
             rules,
             statistics: Statistics::default(),
             losses: Losses::default(),
+            cycle_time: CycleTime::new(rules.sampling_interval),
+            has_totals: false,
             remainders: ProgramRemainders::default(),
         }
     }
@@ -66,6 +74,14 @@ impl Accounting {
     /// Notes that a CPU has a sample, of any thread.
     pub(crate) fn note_sampled(&mut self, now: Timestamp, cpu: Option<u32>) {
         self.losses.note_sampled(now, cpu);
+    }
+
+    /// Computes the period of a sample that a counter of cycles has triggered. The samples of all processes
+    /// show how fast the CPUs are.
+    pub(crate) fn set_period(&mut self, sample: &mut Sample) {
+        if let SampleState::Counted { cycles } = sample.state {
+            sample.period_ns = self.cycle_time.ns(cycles);
+        }
     }
 
     /// Records were dropped since the CPU's last sample. Returns the time in which samples may be missing.
@@ -132,7 +148,10 @@ impl Accounting {
         let used = match sample.cpu_time_ns {
             Some(since) if sample.counts_anew => thread.later_cpu_delta(cpu, since, now),
             Some(total) => thread.cpu_delta(cpu, total, now),
-            None => UsedCpuTime { ns: period, since: now },
+            None => {
+                thread.note_unconfirmed(cpu, period, now);
+                UsedCpuTime { ns: period, since: now }
+            }
         };
         let beyond = UsedCpuTime { ns: used.ns.saturating_sub(period), ..used };
         let (lost_ns, lost) = self.take_lost(cpu, beyond);
@@ -141,18 +160,28 @@ impl Accounting {
 
     /// The part of a thread's CPU time whose samples were lost, in nanoseconds and in intervals.
     fn take_lost(&mut self, cpu: Option<u32>, used: UsedCpuTime) -> (u64, u32) {
-        let intervals = self.losses.take_intervals(cpu, used, self.rules.interval);
-        ((u64::from(intervals) * self.rules.interval).min(used.ns), intervals)
+        let TimeRules { interval, sampling_interval, .. } = self.rules;
+        let samples = self.losses.take_intervals(cpu, used, sampling_interval);
+        let lost_ns = u64::from(samples).saturating_mul(sampling_interval).min(used.ns);
+        (lost_ns, u32::try_from(lost_ns / interval).unwrap_or(u32::MAX))
     }
 
     /// The share of a sample after `used` nanoseconds of CPU time. `None` if its weight would be zero.
-    pub(crate) fn share(&self, thread: &mut Thread, sample: &Sample, used: u64) -> Option<Share> {
+    pub(crate) fn share(
+        &self,
+        process: &mut Process,
+        (sample, now): (&Sample, Timestamp),
+        used: u64,
+    ) -> Option<Share> {
+        process.unsampled.note_sample();
         let waited = match sample.state {
-            SampleState::Clocked => return Some(self.clocked_share(thread, sample, used)),
+            SampleState::Clocked => return Some(self.clocked_share(process, (sample, now), used)),
+            SampleState::Counted { .. } => return self.counted_share(process, (sample, now), used),
             SampleState::Running { waited_ns }
             | SampleState::Runnable { waited_ns }
             | SampleState::Waiting { waited_ns, .. } => waited_ns,
         };
+        let thread = process.thread(sample.tid, now);
         thread.unsampled.add(used);
         thread.waited.add(waited);
         thread.unshown_ns = thread.unshown_ns.saturating_add(used);
@@ -175,19 +204,50 @@ impl Accounting {
     }
 
     /// The share of a sample that the clock of its own thread has triggered.
-    fn clocked_share(&self, thread: &mut Thread, sample: &Sample, used: u64) -> Share {
+    fn clocked_share(&self, process: &mut Process, (sample, now): (&Sample, Timestamp), used: u64) -> Share {
         let (interval, period) = (self.rules.interval, sample.period_ns.max(1));
         let activity = Activity::Ran;
         if self.rules.kernel_permitted {
-            let weight = thread.unsampled.weigh(used, interval);
-            return Share { weight, cpu_delta: used, activity, not_permitted: 0 };
+            // The thread may have slept and woken so often that it has too few samples.
+            let more = process.unsampled.take_one_certain(process.shares_clocks(), interval);
+            let weight = process.thread(sample.tid, now).unsampled.weigh(used, interval);
+            let cpu_delta = used.saturating_add(u64::from(more) * interval);
+            return Share { weight: weight.saturating_add(more), cpu_delta, activity, not_permitted: 0 };
         }
+        let thread = process.thread(sample.tid, now);
         // Time beyond the sample's own period was spent in the kernel.
         thread.unsampled.add(used.saturating_sub(period));
         let not_permitted = self.take_not_permitted(thread);
         let shown = u64::from(not_permitted) * interval;
         let weight = CpuTimeRemainder::default().weigh(period, interval);
         Share { weight, cpu_delta: used.saturating_sub(shown), activity, not_permitted }
+    }
+
+    /// The share of a sample that a counter of cycles has triggered. Time of the kernel is known by totals.
+    fn counted_share(
+        &self,
+        process: &mut Process,
+        (sample, now): (&Sample, Timestamp),
+        used: u64,
+    ) -> Option<Share> {
+        let interval = self.rules.interval;
+        let shares_clocks = process.shares_clocks();
+        let thread = process.thread(sample.tid, now);
+        thread.unsampled.add(used);
+        thread.unshown_ns = thread.unshown_ns.saturating_add(used);
+        let weight = thread.unsampled.take_nearest(interval);
+        if weight == 0 {
+            return None;
+        }
+        let cpu_delta = std::mem::take(&mut thread.unshown_ns);
+        let is_behind = self.rules.kernel_permitted;
+        let more = if is_behind { process.unsampled.take_one_certain(shares_clocks, interval) } else { 0 };
+        Some(Share {
+            weight: weight.saturating_add(more),
+            cpu_delta: cpu_delta.saturating_add(u64::from(more) * interval),
+            activity: Activity::Ran,
+            not_permitted: 0,
+        })
     }
 
     /// The thread's whole intervals without a sample. It spent them in the kernel, if the kernel may not be
@@ -204,41 +264,70 @@ impl Accounting {
         thread.waited.take_nearest(self.rules.interval)
     }
 
-    /// Accounts for the end of a thread, given the CPU time that it used in all. Its time since its last
-    /// sample was never sampled.
-    pub(crate) fn end_thread(
+    /// Accounts for the CPU time that a thread has used in all when it ended, or so far.
+    pub(crate) fn count_total(
         &mut self,
         process: &mut Process,
         tid: Tid,
         (total, now): (u64, Timestamp),
         cpu: Option<u32>,
     ) -> Unsampled {
-        let thread = process.thread(tid, now);
+        self.has_totals = true;
+        let (interval, thread) = (self.rules.interval, process.thread(tid, now));
         let used = thread.cpu_delta(cpu, total, now);
-        let (lost_ns, lost) = self.take_lost(cpu, used);
+        let sampled = thread.take_unconfirmed(cpu);
+        let beyond = UsedCpuTime { ns: used.ns.saturating_sub(sampled), ..used };
+        let (lost_ns, lost) = self.take_lost(cpu, beyond);
         thread.unsampled.add(used.ns - lost_ns);
+        thread.unsampled.take_out(sampled);
         if self.rules.shows_waits {
             let counted = thread.newly_counted_as_wait(now);
             thread.unsampled.take_out(counted);
         }
-        let not_permitted = self.take_not_permitted(thread);
-        Unsampled { lost, not_permitted, left: self.settle(process, tid, now) }
+        let mut rest = std::mem::take(&mut thread.unsampled);
+        // Nothing shows where a thread that is shorter than an interval has spent its time.
+        if thread.end.is_some() && !thread.has_unconfirmed_samples() && rest.is_fraction(interval) {
+            let left = self.remainders.settle(&process.name, &mut rest, interval);
+            return Unsampled { lost, left, not_permitted: 0 };
+        }
+        process.unsampled.add(rest);
+        Unsampled { lost, ..self.settle(process) }
     }
 
-    /// Takes the whole intervals that a thread which has ended, and other ended threads of its program, have
-    /// left over.
-    fn settle(&mut self, process: &mut Process, tid: Tid, now: Timestamp) -> u32 {
-        let program = std::mem::take(&mut process.name);
-        let left = &mut process.thread(tid, now).unsampled;
-        let intervals = self.remainders.settle(&program, left, self.rules.interval);
-        process.name = program;
-        intervals
+    /// Takes the intervals of a process that certainly have no sample. If the kernel is sampled, too, the next
+    /// samples take them.
+    fn settle(&mut self, process: &mut Process) -> Unsampled {
+        if !process.unsampled.has_samples() {
+            let left = process.unsampled.rest().take_intervals(self.rules.interval);
+            return Unsampled { left, ..Unsampled::default() };
+        }
+        let shares_clocks = process.shares_clocks();
+        let not_permitted = self.take_certain_not_permitted(process, shares_clocks);
+        Unsampled { not_permitted, ..Unsampled::default() }
+    }
+
+    /// Takes all intervals of a process that gets no more samples, and what it and other ended processes of its
+    /// program have left over.
+    pub(crate) fn end_process(&mut self, process: &mut Process) -> Unsampled {
+        let not_permitted = self.take_certain_not_permitted(process, false);
+        let left = self.remainders.settle(&process.name, process.unsampled.rest(), self.rules.interval);
+        Unsampled { lost: 0, not_permitted, left }
+    }
+
+    /// Takes the intervals that a process spent in the kernel, if the kernel may not be sampled. If a process
+    /// has no sample in its own code, nothing shows that it was in the kernel.
+    fn take_certain_not_permitted(&self, process: &mut Process, shares_clocks: bool) -> u32 {
+        if self.rules.kernel_permitted || !process.unsampled.has_samples() {
+            return 0;
+        }
+        process.unsampled.take_certain(shares_clocks, self.rules.interval)
     }
 
     /// Whether some CPU time that the source has counted may have no samples, because records were lost. The
-    /// lost records may include those of threads' total CPU time, so the thread of that time is not known.
+    /// lost records may include those of threads' total CPU time, so the thread of that time is not known. The
+    /// kernel does not count the lost records of totals.
     pub(crate) fn may_have_rest(&self) -> bool {
-        self.losses.cpu_time_ns() > 0 && self.statistics.lost > 0
+        self.losses.cpu_time_ns() > 0 && (self.statistics.lost > 0 || self.has_totals)
     }
 
     /// The intervals of all CPU time that the source has counted, less those that have samples in the

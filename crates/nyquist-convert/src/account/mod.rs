@@ -1,6 +1,7 @@
 //! The account stage: which time samples stand for, and which time has no sample.
 
 pub(crate) mod accounting;
+pub(crate) mod cycle_time;
 pub(crate) mod gap;
 mod losses;
 pub(crate) mod occurrence_counts;

@@ -61,6 +61,12 @@ pub enum SampleState {
     /// It ran, and its own clock of CPU time has triggered the sample.
     #[default]
     Clocked,
+    /// It ran, and a counter of CPU cycles has triggered the sample. The sample's period is not used, but is
+    /// computed from the cycles.
+    Counted {
+        /// The cycles since the counter's last sample.
+        cycles: u64,
+    },
     /// The wall clock triggered the sample, and the thread ran.
     Running {
         /// How long it has waited, for any reason, since the last look at it, in nanoseconds.

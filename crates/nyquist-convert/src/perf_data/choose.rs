@@ -63,6 +63,7 @@ impl ImportedEvent {
     pub(crate) fn period(&self) -> Period {
         match self.counts {
             Counts::Time => Period::Stated,
+            Counts::Cycles if self.has_frequency() => Period::Cycles,
             // Without a frequency, a record need not repeat the period.
             Counts::Events if self.has_frequency() => Period::Stated,
             Counts::Cycles | Counts::Events => Period::Each(self.interval()),
@@ -117,7 +118,7 @@ impl ImportedEvent {
 enum Counts {
     /// Nanoseconds.
     Time,
-    /// Cycles that are sampled at a frequency. Each sample stands for the same CPU time.
+    /// Cycles that are sampled at a frequency. Each sample stands for the CPU time of its cycles.
     Cycles,
     /// Another unit, which its periods count.
     Events,

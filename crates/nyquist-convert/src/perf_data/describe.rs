@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::choose::{ImportedEvent, Meaning};
 use super::options::ImportOptions;
+use crate::decode::perf::Period;
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;
@@ -85,7 +86,8 @@ pub(crate) fn converter_options(
         symbols: stated_symbols(features),
         aux: aux_files(features, options),
     };
-    Options {
+    let counts_cycles = used.first().is_some_and(|main| main.period() == Period::Cycles);
+    let converted = Options {
         kernel_permitted,
         shape: options.shape,
         selection: options.selection.clone(),
@@ -94,7 +96,8 @@ pub(crate) fn converter_options(
         process_memory: options.process_memory.unwrap_or(DEFAULT_PROCESS_MEMORY),
         recorded_files: Some(files),
         ..Options::new(start, meta)
-    }
+    };
+    if counts_cycles { converted.of_cycles() } else { converted }
 }
 
 /// The functions that the recording states of files, by their paths.

@@ -41,7 +41,7 @@ impl Pipeline {
         }
     }
 
-    /// If records were lost, adds a sample for the rest of all CPU time.
+    /// If records may have been lost, adds a sample for the rest of all CPU time.
     pub(super) fn show_rest(&mut self) {
         let leaves_out = self.shape.main_threads_only || !self.wanted.is_all();
         if leaves_out || !self.account.may_have_rest() {

@@ -38,6 +38,7 @@ use crate::unwind::stack_walker::StackWalker;
 use nyquist_object::BuildId;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Profile};
+use std::collections::VecDeque;
 
 /// The stages after the order stage.
 #[derive(Debug)]
@@ -54,6 +55,8 @@ pub(crate) struct Pipeline {
     shape: Shape,
     /// The recycler of converted samples, if their source reuses them.
     recycler: Option<SampleRecycler>,
+    /// The processes that have ended and whose CPU time is not settled, by their ends.
+    ended: VecDeque<(Timestamp, Pid)>,
     /// The profile's zero.
     start: Timestamp,
     last_time: Timestamp,
@@ -65,7 +68,8 @@ impl Pipeline {
     pub(crate) fn new(options: Options, copies_in: PlacedFiles, recycler: Option<SampleRecycler>) -> Self {
         let (start, interval, shape) = (options.start, options.interval(), options.shape);
         let kernel_permitted = options.kernel_permitted;
-        let rules = TimeRules { interval, kernel_permitted, shows_waits: shape.waits };
+        let sampling_interval = options.sampling_interval.unwrap_or(interval).max(1);
+        let rules = TimeRules { interval, sampling_interval, kernel_permitted, shows_waits: shape.waits };
         let memory = ProcessMemory::new(options.process_memory);
         let modules = ModuleStore::new(options.recorded_files, options.side_files, &memory.files);
         let dumps = JitDumps::new(options.unlink_jitdumps);
@@ -74,7 +78,7 @@ impl Pipeline {
         Self {
             processes: ProcessState::new((modules, dumps), arguments, memory.mappings),
             wanted: EventSelection::new(options.filter, options.selection, start),
-            walker: StackWalker::new(interval, copies_in),
+            walker: StackWalker::new(sampling_interval, copies_in),
             account: Accounting::new(rules),
             off_cpu: OffCpuIntervals::new(options.kernel_symbols),
             on_cpu: OnCpu::default(),
@@ -82,6 +86,7 @@ impl Pipeline {
             sink: ProfileSink::new(options.meta, shape, (start, interval)),
             shape,
             recycler,
+            ended: VecDeque::new(),
             start,
             last_time: start,
         }
@@ -190,6 +195,7 @@ impl Pipeline {
 
     /// Adds what had to wait until all events before a time were converted.
     pub(crate) fn catch_up(&mut self, complete_before: Timestamp) {
+        self.settle_ended_processes(complete_before);
         self.sink.release_waiting(false, &mut self.processes);
         self.mark_jit_functions(complete_before);
         self.sink.place_gaps();
@@ -238,6 +244,7 @@ impl Pipeline {
         self.end_all_waits();
         self.end_all_on_cpu();
         self.sink.release_waiting(true, &mut self.processes);
+        self.settle_all_processes();
         self.end_gaps();
         // Only now all samples are in the profile.
         self.show_rest();

@@ -8,10 +8,14 @@ use crate::event::{Pid, Sample, Tid, Timestamp};
 use crate::unwind::truncation::Truncation;
 use nyquist_profile::{self as profile, well_known};
 
+/// How long after a process's end the last total of one of its threads comes, in nanoseconds.
+const TOTALS_COME_WITHIN_NS: u64 = 100_000_000;
+
 impl Pipeline {
     /// A thread was observed.
     pub(super) fn sample(&mut self, now: Timestamp, cpu: Option<u32>, mut sample: Sample) {
         self.account.note_sampled(now, cpu);
+        self.account.set_period(&mut sample);
         if self.processes.replace_released_tid(&mut sample, cpu)
             && self.is_kept(sample.pid, now)
             && self.selects((sample.pid, sample.tid), cpu, now)
@@ -35,7 +39,8 @@ impl Pipeline {
         let thread = self.processes.thread(now, id);
         let (used, lost) = self.account.used_by_sample(thread, (sample, now), cpu);
         self.add_sample_without_stack(now, id, well_known::NOT_SAMPLED, lost);
-        let Some(share) = self.account.share(self.processes.thread(now, id), sample, used) else { return };
+        let process = self.processes.process(id.0, now);
+        let Some(share) = self.account.share(process, (sample, now), used) else { return };
         self.add_sample_without_stack(now, id, well_known::KERNEL_NOT_PERMITTED, share.not_permitted);
         self.walker.note_sample(sample.tid, now);
         let truncated = self.walker.walk((sample, now), &mut self.processes);
@@ -79,14 +84,55 @@ impl Pipeline {
         self.sink.add_sample_without_stack(now, id, (label, weight), &mut self.processes);
     }
 
-    /// A thread has ended. Its CPU time since its last sample was never sampled.
+    /// The CPU time that a thread has used in all when it ended, or so far, is known.
     pub(super) fn total(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), total: u64) {
         if !self.selects(id, cpu, now) || self.sink.is_left_out(id) {
             return;
         }
         let process = self.processes.process(id.0, now);
-        let Unsampled { lost, not_permitted, left } =
-            self.account.end_thread(process, id.1, (total, now), cpu);
+        if let Some(end) = process.end
+            && self.ended.back() != Some(&(end, id.0))
+        {
+            self.ended.push_back((end, id.0));
+        }
+        let unsampled = self.account.count_total(process, id.1, (total, now), cpu);
+        self.add_unsampled(now, id, unsampled);
+    }
+
+    /// Accounts for the processes that have ended some time before `now`, so that all totals of their threads
+    /// are known.
+    pub(super) fn settle_ended_processes(&mut self, now: Timestamp) {
+        let is_due = |(end, _): &mut (Timestamp, Pid)| end.0.saturating_add(TOTALS_COME_WITHIN_NS) < now.0;
+        while let Some((end, pid)) = self.ended.pop_front_if(is_due) {
+            if self.processes.end_of(pid) == Some(end) {
+                self.settle_process(pid, end);
+            }
+        }
+    }
+
+    /// Accounts for the process that had the pid of a new one.
+    pub(super) fn settle_former_process(&mut self, pid: Pid) {
+        if let Some(end) = self.processes.end_of(pid) {
+            self.settle_process(pid, end);
+        }
+    }
+
+    /// Accounts for all processes at the end of the recording.
+    pub(super) fn settle_all_processes(&mut self) {
+        for pid in self.processes.with_unsampled_time() {
+            let end = self.processes.process(pid, self.last_time).end;
+            self.settle_process(pid, end.unwrap_or(self.last_time));
+        }
+    }
+
+    fn settle_process(&mut self, pid: Pid, end: Timestamp) {
+        let process = self.processes.process(pid, end);
+        let unsampled = self.account.end_process(process);
+        self.add_unsampled(end, (pid, Tid(pid.0)), unsampled);
+    }
+
+    fn add_unsampled(&mut self, now: Timestamp, id: (Pid, Tid), unsampled: Unsampled) {
+        let Unsampled { lost, not_permitted, left } = unsampled;
         self.add_sample_without_stack(now, id, well_known::NOT_SAMPLED, lost);
         self.add_sample_without_stack(now, id, well_known::KERNEL_NOT_PERMITTED, not_permitted);
         self.add_sample_without_stack(now, id, well_known::NOT_SAMPLED, left);

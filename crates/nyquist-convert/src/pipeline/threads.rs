@@ -9,6 +9,9 @@ impl Pipeline {
     /// A thread was born.
     pub(super) fn fork(&mut self, now: Timestamp, id: (Pid, Tid), parent: (Pid, Tid)) {
         self.on_cpu.forget(id.1);
+        if id.0 != parent.0 {
+            self.settle_former_process(id.0);
+        }
         if let Some(process) = self.processes.fork(id, parent, now) {
             self.sink.name_process(&process);
         }

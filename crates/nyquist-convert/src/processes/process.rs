@@ -3,6 +3,7 @@
 use super::arguments::Arguments;
 use super::jit_state::ProcessJit;
 use super::program_arguments::CommandLine;
+use super::remainder::ProcessRemainder;
 use super::thread::Thread;
 use crate::event::pre_unwound::AddressSpaceHash;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
@@ -37,6 +38,8 @@ pub(crate) struct Process {
     /// The part of its command line that may distinguish it from other processes of its name.
     pub(crate) words: Vec<String>,
     pub(crate) threads: FxHashMap<Tid, Thread>,
+    /// CPU time that no sample stands for yet.
+    pub(crate) unsampled: ProcessRemainder,
     /// The code that it generates at run time.
     pub(crate) jit: ProcessJit,
     /// How many of the threads have not ended. For a server that has had a hundred thousand threads, counting
@@ -92,6 +95,7 @@ impl Process {
             arguments: Arguments::default(),
             words: Vec::new(),
             threads: FxHashMap::default(),
+            unsampled: ProcessRemainder::default(),
             jit: ProcessJit::default(),
             living: 0,
             mappings: Mappings::within(budget),
@@ -182,6 +186,11 @@ impl Process {
     /// Whether a thread of the process lives.
     pub(crate) fn has_living(&self, tid: Tid) -> bool {
         self.threads.get(&tid).is_some_and(|thread| thread.end.is_none())
+    }
+
+    /// Whether the kernel may have exchanged the clocks of its threads.
+    pub(crate) fn shares_clocks(&self) -> bool {
+        self.threads.len() > 1
     }
 
     /// Adds a new thread. If the tid is reused, its former thread is forgotten.

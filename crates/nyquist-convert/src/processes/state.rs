@@ -81,6 +81,19 @@ impl ProcessState {
         self.tracker.processes().map(|(_, process)| process)
     }
 
+    /// The end of a process that has ended.
+    pub(crate) fn end_of(&self, pid: Pid) -> Option<Timestamp> {
+        self.tracker.known_process(pid)?.end
+    }
+
+    /// The processes with CPU time that no sample stands for yet, in order.
+    pub(crate) fn with_unsampled_time(&self) -> Vec<Pid> {
+        let unsampled = self.tracker.processes().filter(|(_, process)| !process.unsampled.is_empty());
+        let mut pids: Vec<_> = unsampled.map(|(pid, _)| *pid).collect();
+        pids.sort_unstable();
+        pids
+    }
+
     /// The threads with unobserved waits, in order.
     pub(crate) fn threads_with_unseen_waits(&self) -> Vec<(Pid, Tid)> {
         self.tracker.threads_with_unseen_waits()

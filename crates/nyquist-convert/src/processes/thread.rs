@@ -19,6 +19,8 @@ pub(crate) struct Thread {
     cpu_times: Vec<CpuTime>,
     /// The same for the events that have taken over from the first events.
     later_cpu_times: Vec<CpuTime>,
+    /// On each CPU, the time of samples that the counters of the source have not confirmed yet.
+    unconfirmed: Vec<CpuTime>,
     /// CPU time that no sample stands for yet.
     pub(crate) unsampled: CpuTimeRemainder,
     /// Time off the CPU that no sample stands for yet.
@@ -61,6 +63,7 @@ impl Thread {
             reuses_row: false,
             cpu_times: Vec::new(),
             later_cpu_times: Vec::new(),
+            unconfirmed: Vec::new(),
             unsampled: CpuTimeRemainder::default(),
             waited: CpuTimeRemainder::default(),
             waited_ns: 0,
@@ -75,9 +78,34 @@ impl Thread {
     pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64, now: Timestamp) -> UsedCpuTime {
         let known = self.cpu_times.iter().chain(&self.later_cpu_times);
         let known = known.filter(|known| cpu.is_none() || known.cpu == cpu);
-        let used = self.used_since(known, total_ns);
+        let mut used = self.used_since(known, total_ns);
+        // What was known of all CPUs together is known no longer when it is known by CPU.
+        if cpu.is_some()
+            && let Some(of_all) = self.cpu_times.iter_mut().find(|known| known.cpu.is_none())
+        {
+            let known_ns = of_all.ns.min(used.ns);
+            of_all.ns -= known_ns;
+            add_time(&mut self.cpu_times, CpuTime { cpu, ns: known_ns, at: now });
+            used.ns -= known_ns;
+        }
         add_time(&mut self.cpu_times, CpuTime { cpu, ns: used.ns, at: now });
         used
+    }
+
+    /// Notes a sample of a source that does not count the CPU time up to each sample.
+    pub(crate) fn note_unconfirmed(&mut self, cpu: Option<u32>, ns: u64, at: Timestamp) {
+        add_time(&mut self.unconfirmed, CpuTime { cpu, ns, at });
+    }
+
+    /// The time of such samples that a total on a CPU, or on all CPUs, includes, in nanoseconds.
+    pub(crate) fn take_unconfirmed(&mut self, cpu: Option<u32>) -> u64 {
+        let included = self.unconfirmed.iter_mut().filter(|time| cpu.is_none() || time.cpu == cpu);
+        included.map(|time| std::mem::take(&mut time.ns)).fold(0, u64::saturating_add)
+    }
+
+    /// Whether the thread has such samples.
+    pub(crate) fn has_unconfirmed_samples(&self) -> bool {
+        !self.unconfirmed.is_empty()
     }
 
     /// The same, given its CPU time on a CPU since another event has taken over. The time between the first
@@ -101,7 +129,7 @@ impl Thread {
 
     /// All its CPU time up to its last event, in nanoseconds.
     fn used_ns(&self) -> u64 {
-        let times = self.cpu_times.iter().chain(&self.later_cpu_times);
+        let times = self.cpu_times.iter().chain(&self.later_cpu_times).chain(&self.unconfirmed);
         times.fold(0, |sum, time| sum.saturating_add(time.ns))
     }
 
@@ -118,7 +146,8 @@ impl Thread {
     /// The part of a sum that is not known yet. The arithmetic saturates, because files can state impossible
     /// times.
     fn used_since<'a>(&self, known: impl Iterator<Item = &'a CpuTime>, total_ns: u64) -> UsedCpuTime {
-        let (known_ns, since) = known.fold((0, self.start), |(sum, since): (u64, _), known| {
+        let sampled = self.unconfirmed.iter().map(|sampled| sampled.at).max().unwrap_or(self.start);
+        let (known_ns, since) = known.fold((0, self.start.max(sampled)), |(sum, since): (u64, _), known| {
             (sum.saturating_add(known.ns), since.max(known.at))
         });
         UsedCpuTime { ns: total_ns.saturating_sub(known_ns), since }
@@ -145,6 +174,26 @@ mod tests {
         assert_eq!([delta(0, 10), delta(1, 4), delta(0, 15), delta(1, 4), delta(0, 2)], [10, 4, 5, 0, 0]);
         assert_eq!(thread.cpu_delta(None, 25, NOW).ns, 6, "the sum of all CPUs stands beside them");
         assert_eq!(thread.cpu_delta(None, 25, NOW).ns, 0);
+    }
+
+    #[test]
+    fn a_reading_of_all_cpus_is_included_in_later_totals() {
+        let mut thread = Thread::new("", NOW);
+        assert_eq!(thread.cpu_delta(None, 10, NOW).ns, 10);
+        assert_eq!(thread.cpu_delta(None, 16, NOW).ns, 6);
+        let mut delta = |cpu, total| thread.cpu_delta(Some(cpu), total, NOW).ns;
+        assert_eq!([delta(0, 12), delta(1, 7), delta(2, 1)], [0, 3, 1]);
+        assert_eq!(thread.cpu_delta(None, 21, NOW).ns, 1);
+    }
+
+    #[test]
+    fn a_total_confirms_the_samples_of_its_cpu() {
+        let mut thread = Thread::new("", NOW);
+        for (cpu, ns) in [(0, 10), (1, 10), (0, 10)] {
+            thread.note_unconfirmed(Some(cpu), ns, NOW);
+        }
+        let mut confirmed = |cpu| thread.take_unconfirmed(cpu);
+        assert_eq!([Some(0), Some(0), None, None].map(&mut confirmed), [20, 0, 10, 0]);
     }
 
     #[test]

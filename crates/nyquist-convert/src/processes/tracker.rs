@@ -60,6 +60,11 @@ impl Tracker {
         self.limit.note()
     }
 
+    /// A known process, which may have ended.
+    pub(crate) fn known_process(&self, pid: Pid) -> Option<&Process> {
+        self.processes.get(&pid)
+    }
+
     /// A known thread, which may have ended.
     pub(crate) fn known_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
         self.processes.get(&pid)?.threads.get(&tid)

@@ -53,6 +53,17 @@ impl RecordingOutcome {
         }
     }
 
+    /// Whether a command that is launched has to inherit its events
+    /// ([`start_with_inherited_events`](crate::linux::launch::SuspendedChild::start_with_inherited_events)).
+    pub fn command_inherits_events(&self) -> bool {
+        matches!(self, Self::Perf(outcome) if outcome.command_inherits_events())
+    }
+
+    /// Whether a counter of cycles triggers the samples.
+    pub fn counts_cycles(&self) -> bool {
+        matches!(self, Self::Perf(outcome) if outcome.trigger == perf::Trigger::Cycles)
+    }
+
     /// Whether all CPU time has samples. If kernel code is not sampled, its time is known separately.
     pub fn samples_all_cpu_time(&self) -> bool {
         match self {

@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::Command;
 use super::limits::original_descriptor_limit;
 use super::privileges;
-use super::sys::process::{self, LaunchPlan, Stage, UserIds};
+use super::sys::process::{self, ExecBy, LaunchPlan, Stage, UserIds};
 
 /// Why a command was not launched.
 #[derive(Debug, Error)]
@@ -132,12 +132,25 @@ impl SuspendedChild {
     }
 
     /// Lets the process become the command, and returns when it has.
-    pub fn start(mut self) -> Result<RunningChild, LaunchError> {
+    pub fn start(self) -> Result<RunningChild, LaunchError> {
+        self.start_by(ExecBy::FirstThread)
+    }
+
+    /// As [`start`](Self::start), but a new thread of the process becomes the command, with the same number.
+    ///
+    /// Then all events of the command are inherited ones, in the same order. Only between threads with such
+    /// events can the kernel switch as fast as without events. The thread that is recorded from the start
+    /// must not be traced.
+    pub fn start_with_inherited_events(self) -> Result<RunningChild, LaunchError> {
+        self.start_by(ExecBy::NewThread)
+    }
+
+    fn start_by(mut self, by: ExecBy) -> Result<RunningChild, LaunchError> {
         let program = self.program.clone();
         let Some(waiting) = self.waiting.take() else {
             return Ok(RunningChild { process: self.process.clone() });
         };
-        match waiting.start() {
+        match waiting.start(by) {
             Ok(Ok(())) => Ok(RunningChild { process: self.process.clone() }),
             Ok(Err((Stage::Exec, source))) => Err(self.reap(LaunchError::Exec { program, source })),
             Ok(Err((Stage::Credentials, source))) => {

@@ -165,8 +165,6 @@ pub(crate) struct AttachCost {
     /// The CPUs on which each thread gets its events.
     pub(crate) cpus: usize,
     pub(crate) threads: usize,
-    /// Whether a clock counts in addition to the sampling event.
-    pub(crate) separate_clock: bool,
     /// The number of additional events.
     pub(crate) additional_events: usize,
 }
@@ -196,11 +194,11 @@ const OTHER_DESCRIPTORS: u64 = 512;
 const MAX_OPTIONAL_EVENTS: u64 = 100_000;
 
 impl AttachCost {
-    /// The number of events. Each thread has these on each CPU: one that samples, with a separate clock if it
-    /// is none, one that counts, one for mappings and names, and the additional ones.
+    /// The number of events. Each thread has these on each CPU: one that samples, one that counts, one for
+    /// mappings and names, and the additional ones. It has one more for all CPUs.
     pub(crate) fn events(&self) -> u64 {
-        let each = 3 + u64::from(self.separate_clock) + self.additional_events as u64;
-        each.saturating_mul(self.cpus as u64).saturating_mul(self.threads as u64)
+        let each = 3 + self.additional_events as u64;
+        each.saturating_mul(self.cpus as u64).saturating_add(1).saturating_mul(self.threads as u64)
     }
 
     /// The number of descriptors that must be allowed.
@@ -344,25 +342,25 @@ mod tests {
     #[test]
     fn threads_get_own_events_while_descriptors_last() {
         let check = |cpus, threads, descriptors, sees_cpus, expected| {
-            let cost = AttachCost { cpus, threads, separate_clock: true, additional_events: 0 };
+            let cost = AttachCost { cpus, threads, additional_events: 0 };
             let attaching = cost.attaching(Rights { descriptors, sees_cpus });
             assert_eq!(attaching, expected, "{cpus} CPUs, {threads} threads, {descriptors} descriptors");
         };
         check(2, 500, 1 << 20, false, Some(AttachMethod::Threads));
-        check(2, 500, 4096, false, None);
-        check(2, 500, 4096, true, Some(AttachMethod::Cpus));
+        check(2, 600, 4096, false, None);
+        check(2, 600, 4096, true, Some(AttachMethod::Cpus));
         check(2, 400, 4096, true, Some(AttachMethod::Threads));
         check(128, 150, 524_288, true, Some(AttachMethod::Threads));
         check(128, 1000, 524_288, true, Some(AttachMethod::Cpus));
         check(128, 1000, 524_288, false, Some(AttachMethod::Threads));
-        check(128, 1100, 524_288, false, None);
+        check(128, 1400, 524_288, false, None);
         check(8192, usize::MAX, u64::MAX - 1, true, Some(AttachMethod::Cpus));
     }
 
     /// The result of attaching to 1,000 threads on 128 CPUs: how they are recorded, the kilobytes that each
     /// CPU's rings lock, and the kilobytes that are copied of each stack.
     fn attached(rights: Rights, bytes: Option<u64>) -> Option<(AttachMethod, u64, u32)> {
-        let cost = AttachCost { cpus: 128, threads: 1000, separate_clock: true, additional_events: 0 };
+        let cost = AttachCost { cpus: 128, threads: 1000, additional_events: 0 };
         let attaching = cost.attaching(rights)?;
         let limits = limits(128, bytes, 1000);
         let plan = limits.plan();
@@ -381,16 +379,15 @@ mod tests {
             let bytes = Some((516 * 128 + memlock_kb) << 10);
             let plain = |descriptors| attached(Rights { descriptors, sees_cpus: false }, bytes);
             assert_eq!(plain(524_288), Some((AttachMethod::Threads, locked_kb, 16)));
-            assert_eq!([1024, 512_511].map(plain), [None, None]);
-            assert_eq!(plain(512_512), plain(524_288));
+            assert_eq!([1024, 385_511].map(plain), [None, None]);
+            assert_eq!(plain(385_512), plain(524_288));
         }
     }
 
     #[test]
-    fn a_thread_costs_three_events_a_cpu_or_four() {
-        let cost =
-            |separate_clock| AttachCost { cpus: 128, threads: 1000, separate_clock, additional_events: 0 };
-        assert_eq!([false, true].map(|separate_clock| cost(separate_clock).events()), [384_000, 512_000]);
+    fn a_thread_costs_three_events_a_cpu_and_one() {
+        let cost = AttachCost { cpus: 128, threads: 1000, additional_events: 0 };
+        assert_eq!(cost.events(), 385_000);
     }
 
     #[test]

@@ -18,11 +18,11 @@ fn unsampled_cpu_time_is_the_forbidden_kernels() {
 }
 
 #[test]
-fn a_thread_never_sampled_shows_up_by_its_total() {
+fn a_process_never_sampled_is_not_the_kernels() {
     let mut converter = converter(false);
     converter.push(at(5, EventKind::Exit { pid: Pid(7), tid: Tid(7) }));
     converter.push(at(5, EventKind::Total { pid: Pid(7), tid: Tid(7), cpu_time_ns: 2 * MS + 1 }));
-    assert_eq!(folded(&converter.finish().profile), ["[kernel: not permitted] 2"]);
+    assert_eq!(folded(&converter.finish().profile), ["[not sampled] 2"]);
 }
 
 #[test]
@@ -77,4 +77,96 @@ fn processes_too_short_for_samples_share_a_row() {
     let profile = converter.finish().profile;
     assert_eq!(folded(&profile), vec!["[not sampled] 1"; 7]);
     assert!(profile.processes().iter().all(|process| process.name == "true"));
+}
+
+/// A sample of a thread on a CPU, without a count of its CPU time.
+fn uncounted(time: u64, cpu: u32, tid: u32) -> Event {
+    on(cpu, at(time, sample(1, tid, None, &[u64::from(tid)])))
+}
+
+/// The whole CPU time of a thread: on a CPU, or on all of them together.
+fn total_of(time: u64, cpu: Option<u32>, tid: u32, used_ms: u64) -> Event {
+    let kind = EventKind::Total { pid: Pid(1), tid: Tid(tid), cpu_time_ns: used_ms * MS };
+    Event { cpu, ..at(time, kind) }
+}
+
+fn exit_of(time: u64, tid: u32) -> Event {
+    at(time, EventKind::Exit { pid: Pid(1), tid: Tid(tid) })
+}
+
+fn folded_of(kernel_permitted: bool, events: Vec<Event>) -> Vec<String> {
+    let mut converter = converter(kernel_permitted);
+    events.into_iter().for_each(|event| converter.push(event));
+    folded(&converter.finish().profile)
+}
+
+#[test]
+fn a_total_includes_the_samples_before_it() {
+    let events = || {
+        let samples = (1..=10).map(|time| uncounted(time, (time % 2) as u32, 1));
+        let totals = [total_of(20, Some(0), 1, 8), total_of(20, Some(1), 1, 6)];
+        samples.chain([exit_of(19, 1)]).chain(totals).collect()
+    };
+    let samples = vec!["0x1 1"; 10];
+    let in_kernel = ["[kernel: not permitted] 3", "[kernel: not permitted] 1"];
+    assert_eq!(folded_of(false, events()), [&samples[..], &in_kernel].concat());
+    assert_eq!(folded_of(true, events()), [&samples[..], &["[not sampled] 4"]].concat());
+}
+
+#[test]
+fn readings_of_a_living_thread_show_the_kernel_when_it_was_there() {
+    let events = vec![
+        uncounted(1, 0, 1),
+        total_of(5, None, 1, 4),
+        uncounted(6, 1, 1),
+        total_of(10, None, 1, 7),
+        exit_of(11, 1),
+        total_of(11, Some(0), 1, 5),
+        total_of(11, Some(1), 1, 4),
+    ];
+    let kernel = |weight: u32| format!("[kernel: not permitted] {weight}");
+    let expected = ["0x1 1".into(), kernel(3), "0x1 1".into(), kernel(2), kernel(2)];
+    assert_eq!(folded_of(false, events.clone()), expected);
+    // If the kernel is sampled, the next samples stand for one interval more each, and the rest is left over.
+    assert_eq!(folded_of(true, events), ["0x1 1", "0x1 2", "[not sampled] 6"]);
+}
+
+/// The kernel exchanges the clocks of threads when it switches between them.
+#[test]
+fn threads_that_share_clocks_have_no_time_twice() {
+    let events = |first: u32, second: u32| {
+        let samples = (0..100).map(|time| uncounted(time, 0, if time < 60 { first } else { second }));
+        let end = |tid| [exit_of(100, tid), total_of(101, Some(0), tid, 50)];
+        samples.chain(end(1)).chain(end(2)).collect()
+    };
+    for (first, second) in [(1, 2), (2, 1)] {
+        let found = folded_of(false, events(first, second));
+        assert_eq!(found.len(), 100, "{:?}", found.last());
+    }
+}
+
+#[test]
+fn a_process_without_samples_does_not_lend_its_time_to_the_kernel() {
+    let mut converter = converter(false);
+    for pid in 10..20 {
+        converter.push(at(1, name(pid, pid, "true", true)));
+        if pid % 5 == 0 {
+            converter.push(at(2, sample(pid, pid, None, &[7])));
+        }
+        converter.push(at(3, EventKind::Exit { pid: Pid(pid), tid: Tid(pid) }));
+        let cpu_time_ns = MS * 14 / 10;
+        converter.push(at(3, EventKind::Total { pid: Pid(pid), tid: Tid(pid), cpu_time_ns }));
+    }
+    let shown = folded(&converter.finish().profile);
+    let of = |label: &str| shown.iter().filter(|line| line.starts_with(label)).count();
+    assert_eq!((of("0x7 1"), of("[kernel"), of("[not sampled] 1")), (2, 0, 12), "{shown:?}");
+}
+
+/// When several threads end at once, the kernel loses records of their totals.
+#[test]
+fn time_of_threads_whose_totals_are_lost_is_not_left_out() {
+    let all = |cpu_time_ns| at(0, EventKind::TotalInAll { cpu_time_ns });
+    let events =
+        vec![uncounted(1, 0, 1), exit_of(2, 2), exit_of(3, 1), total_of(3, Some(0), 1, 3), all(9 * MS)];
+    assert_eq!(folded_of(false, events), ["0x1 1", "[kernel: not permitted] 2", "[not sampled] 6"]);
 }

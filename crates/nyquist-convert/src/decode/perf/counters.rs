@@ -60,6 +60,8 @@ impl EventCpus {
 pub enum Period {
     /// The unit of the profile: nanoseconds of CPU time by a clock, or events.
     Stated,
-    /// Another unit, such as cycles, or none. Every sample stands for this many units of the profile.
+    /// CPU cycles, from which their CPU time is computed.
+    Cycles,
+    /// Another unit, or none. Every sample stands for this many units of the profile.
     Each(u64),
 }

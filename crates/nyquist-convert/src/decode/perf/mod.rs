@@ -171,7 +171,10 @@ impl PerfDecoder {
             pid: Pid(pid),
             tid: Tid(tid),
             in_kernel,
-            state: SampleState::Clocked,
+            state: match self.period {
+                Period::Cycles => SampleState::Counted { cycles: sample.period.unwrap_or_default() },
+                Period::Stated | Period::Each(_) => SampleState::Clocked,
+            },
             period_ns: self.period_ns(sample.period),
             cpu_time_ns: self.cpu_time_ns(sample),
             counts_anew: record.id.id.is_some_and(|id| self.successors.contains(id)),
@@ -186,6 +189,7 @@ impl PerfDecoder {
     fn period_ns(&self, period: Option<u64>) -> u64 {
         match self.period {
             Period::Stated => period.unwrap_or_default(),
+            Period::Cycles => 0,
             Period::Each(nanoseconds) => nanoseconds,
         }
     }

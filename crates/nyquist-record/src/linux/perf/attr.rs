@@ -21,13 +21,10 @@ pub enum Trigger {
 
 /// What the machine allows and supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a kernel has or refuses")]
 pub(crate) struct Features {
     pub(crate) trigger: Trigger,
     /// Samples in the kernel, with its stack.
     pub(crate) kernel: bool,
-    /// The thread's own count in every sample, although the event is inherited (Linux 6.12).
-    pub(crate) read: bool,
     /// Counts of lost samples (Linux 6.0).
     pub(crate) lost: bool,
     /// Code that appears in the kernel while it runs (Linux 5.1).
@@ -37,7 +34,7 @@ pub(crate) struct Features {
 impl Features {
     /// Everything that can be requested.
     pub(crate) const ALL: Self =
-        Self { trigger: Trigger::Cycles, kernel: true, read: true, lost: true, kernel_code: true };
+        Self { trigger: Trigger::Cycles, kernel: true, lost: true, kernel_code: true };
 
     /// What to try after the kernel has refused these for a reason; `None` if the reason is about something
     /// else.
@@ -56,7 +53,6 @@ impl Features {
 
     fn with_less(self) -> Option<Self> {
         match self {
-            Self { read: true, .. } => Some(Self { read: false, ..self }),
             Self { lost: true, .. } => Some(Self { lost: false, ..self }),
             Self { kernel_code: true, .. } => Some(Self { kernel_code: false, ..self }),
             // The cycles may have been invalid, so the clock tries everything once more.
@@ -93,19 +89,11 @@ pub(crate) struct CommonAttr {
 }
 
 impl CommonAttr {
-    /// Whether samples contain the CPU time of their thread. The count of a CPU is not that of a thread.
-    pub(crate) fn reads_threads(self) -> bool {
-        self.features.read && matches!(self.reach, Reach::Thread { .. })
-    }
-
-    /// Whether the samples of additional events can contain the count of their event.
+    /// Whether the samples of additional events can contain the count of their event. Inherited events never
+    /// contain it: since Linux 6.12, a thread that has one such event is switched without the kernel's short
+    /// cut for threads with the same events, which made programs that switch often up to ten times as slow.
     pub(crate) fn has_additional_event_counts(self) -> bool {
-        self.reach == Reach::Cpu || self.reads_threads()
-    }
-
-    /// Whether a clock must count in addition to the sampling event, because cycles are not time.
-    pub(crate) fn needs_separate_clock(self) -> bool {
-        self.features.trigger == Trigger::Cycles && matches!(self.reach, Reach::Thread { .. })
+        self.reach == Reach::Cpu
     }
 
     /// The layout of the records of all events.
@@ -126,15 +114,9 @@ impl CommonAttr {
             // All events share one layout, so that a parser need not check which event a record is from.
             sample_type = sample_type.with(SampleType::ADDR).with(SampleType::RAW);
         }
-        if self.reads_threads() {
-            sample_type = sample_type.with(SampleType::READ);
-        }
         let mut read_format = ReadFormat::ID;
         if self.features.lost {
             read_format = read_format.with(ReadFormat::LOST);
-        }
-        if self.needs_separate_clock() {
-            read_format = read_format.with(ReadFormat::GROUP);
         }
         RecordFormat {
             sample_type,
@@ -179,20 +161,11 @@ pub(crate) fn sampling(common: CommonAttr, sampling: SamplingParameters) -> perf
     }
     // In the samples' ring, where they cause no wake-up: programs that wait often have thousands a second.
     attr.set_context_switch(u64::from(common.switches));
+    // So are data mappings, because nothing has to be opened in time for them: samply's marker files are found
+    // by their mappings, and perf searches there for unwind information.
+    attr.set_mmap_data(1);
     attr.sample_stack_user = sampling.stack_bytes;
     attr.__bindgen_anon_2.wakeup_watermark = sampling.wake_at;
-    attr
-}
-
-/// The clock that counts in the same group as cycles. It is enabled and disabled with them, and never
-/// samples.
-pub(crate) fn clock(common: CommonAttr) -> perf_event_attr {
-    let mut attr = base_attr(common);
-    attr.set_enable_on_exec(0);
-    attr.type_ = PERF_TYPE_SOFTWARE;
-    attr.config = u64::from(PERF_COUNT_SW_TASK_CLOCK);
-    attr.sample_stack_user = MIN_STACK_COPY;
-    attr.set_disabled(0);
     attr
 }
 
@@ -205,7 +178,8 @@ pub(crate) fn clock(common: CommonAttr) -> perf_event_attr {
 pub(crate) fn totals(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     let mut attr = base_attr(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
-    attr.config = if common.needs_separate_clock() {
+    let of_threads = matches!(common.reach, Reach::Thread { .. });
+    attr.config = if of_threads && common.features.trigger == Trigger::Cycles {
         u64::from(PERF_COUNT_SW_TASK_CLOCK)
     } else {
         u64::from(PERF_COUNT_SW_CPU_CLOCK)
@@ -216,7 +190,25 @@ pub(crate) fn totals(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     attr
 }
 
-/// The event that counts nothing and reports mappings, names and tasks. If `wake_at` is 1, every record wakes
+/// The event that counts nothing, is not inherited, and so keeps the threads that a thread creates from being
+/// taken for its copies.
+///
+/// When the kernel switches between two threads whose events are copies, it exchanges the threads' lists of
+/// events in place of switching each event, and exchanges the counts in the order of the lists
+/// (`perf_event_sync_stat`). The list of opened events is in the order in which they were opened, but the list
+/// of inherited ones is in another (by their kinds), so counts of different events would be exchanged.
+/// Also, an opened event could end up at another thread, and the end of that thread would have no record.
+pub(crate) fn separator(common: CommonAttr) -> perf_event_attr {
+    let mut attr = base_attr(common);
+    attr.type_ = PERF_TYPE_SOFTWARE;
+    attr.config = u64::from(PERF_COUNT_SW_DUMMY);
+    attr.sample_stack_user = MIN_STACK_COPY;
+    attr.set_inherit(0);
+    attr.set_enable_on_exec(0);
+    attr
+}
+
+/// The event that counts nothing and reports executable mappings, names and tasks. If `wake_at` is 1, every record wakes
 /// its reader, so that files can be opened while the process that maps them lives.
 pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     let mut attr = base_attr(common);
@@ -225,9 +217,6 @@ pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     attr.sample_stack_user = MIN_STACK_COPY;
     attr.set_mmap(1);
     attr.set_mmap2(1);
-    // Also data mappings: samply's marker files are found by their mappings, and perf searches there for
-    // unwind information.
-    attr.set_mmap_data(1);
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
@@ -333,15 +322,10 @@ pub(super) mod tests {
         assert_eq!(without_pmu, Some(Features { trigger: clock, ..Features::ALL }));
         let without_privilege = requested(|f| f.kernel.then_some(libc::EACCES));
         assert_eq!(without_privilege, Some(Features { kernel: false, ..Features::ALL }));
-        let linux_6_1 = requested(|f| f.read.then_some(libc::EINVAL));
-        assert_eq!(linux_6_1, Some(Features { read: false, ..Features::ALL }));
-        let linux_5_4 = requested(|f| (f.read || f.lost).then_some(libc::EINVAL));
-        assert_eq!(linux_5_4, Some(Features { read: false, lost: false, ..Features::ALL }));
-        let linux_5_0 = requested(|f| (f.read || f.lost || f.kernel_code).then_some(libc::EINVAL));
-        assert_eq!(
-            linux_5_0,
-            Some(Features { read: false, lost: false, kernel_code: false, ..Features::ALL })
-        );
+        let linux_5_4 = requested(|f| f.lost.then_some(libc::EINVAL));
+        assert_eq!(linux_5_4, Some(Features { lost: false, ..Features::ALL }));
+        let linux_5_0 = requested(|f| (f.lost || f.kernel_code).then_some(libc::EINVAL));
+        assert_eq!(linux_5_0, Some(Features { lost: false, kernel_code: false, ..Features::ALL }));
     }
 
     /// They would be in the records of other recorders, too.
@@ -350,7 +334,7 @@ pub(super) mod tests {
         let common = common(Features::ALL, Reach::Cpu);
         let wanted =
             SamplingParameters { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
-        let events = [sampling(common, wanted), sideband(common, 1), totals(common, 1), clock(common)];
+        let events = [sampling(common, wanted), sideband(common, 1), totals(common, 1), separator(common)];
         assert_eq!(events.map(|attr| attr.build_id()), [0; 4]);
         assert_eq!(events[1].mmap2(), 1);
     }
@@ -368,25 +352,30 @@ pub(super) mod tests {
         }
     }
 
+    /// Since Linux 6.12, one such event makes each switch between threads of the program slow.
     #[test]
-    fn only_cycles_of_threads_have_a_separate_clock() {
-        let group = |(trigger, reach)| {
-            let format = common(Features { trigger, ..Features::ALL }, reach).format();
-            format.read_format.contains(ReadFormat::GROUP)
-        };
-        let threads = Reach::Thread { from_exec: true };
-        let cases = [(Trigger::Cycles, threads), (Trigger::CpuClock, threads), (Trigger::Cycles, Reach::Cpu)];
-        assert_eq!(cases.map(group), [true, false, false]);
+    fn no_inherited_event_is_read_with_its_samples() {
+        for trigger in [Trigger::Cycles, Trigger::CpuClock] {
+            let features = Features { trigger, ..Features::ALL };
+            let common = common(features, Reach::Thread { from_exec: true });
+            let rate = SamplingParameters { rate_hz: 1000, stack_bytes: 8, wake_at: 1, unit: None };
+            for attr in [sampling(common, rate), sideband(common, 1), totals(common, 1)] {
+                let reads = SampleType(attr.sample_type).contains(SampleType::READ);
+                assert_eq!((attr.inherit(), reads), (1, false), "{trigger:?}");
+            }
+            assert!(!common.has_additional_event_counts());
+            assert_eq!(separator(common).inherit(), 0);
+        }
     }
 
+    /// A reader that is woken for each of them takes longer than the program needs to map a file.
     #[test]
-    fn a_cpus_samples_do_not_read_a_threads_time() {
-        let reads = |reach| {
-            let format = common(Features::ALL, reach).format();
-            format.sample_type.contains(SampleType::READ)
-        };
-        assert!(reads(Reach::Thread { from_exec: false }));
-        assert!(!reads(Reach::Cpu));
+    fn data_mappings_do_not_wake_the_reader() {
+        let common = common(Features::ALL, Reach::Cpu);
+        let rate = SamplingParameters { rate_hz: 1000, stack_bytes: 8, wake_at: 4 << 20, unit: None };
+        let [sampling, sideband] = [sampling(common, rate), sideband(common, 1)];
+        assert_eq!([sampling.mmap_data(), sampling.mmap(), sampling.mmap2()], [1, 0, 0]);
+        assert_eq!([sideband.mmap_data(), sideband.mmap(), sideband.mmap2()], [0, 1, 1]);
     }
 
     #[test]

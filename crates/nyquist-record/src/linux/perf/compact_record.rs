@@ -37,12 +37,12 @@ pub(super) fn compact(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use nyquist_perf::{ReadFormat, RecordBody, RecordFormat, UserStackCopy, parse_record};
+    use nyquist_perf::{RecordBody, RecordFormat, SampleType, UserStackCopy, parse_record};
 
     use super::*;
     use crate::linux::arch;
     use crate::linux::perf::attr::tests::common;
-    use crate::linux::perf::attr::{Features, Reach, Trigger};
+    use crate::linux::perf::attr::{Features, Reach};
 
     /// The number of registers in samples.
     pub(crate) const REGISTERS: u32 = arch::perf::USER_REGISTERS.count_ones();
@@ -50,9 +50,7 @@ pub(super) mod tests {
     /// A sample as the kernel writes it: with `room` bytes for the stack, of which `len` are used.
     pub(crate) fn sample(format: &RecordFormat, chain: u64, registers: bool, room: u64, len: u64) -> Vec<u8> {
         let mut words = vec![1, 2, 3, 4, 5, 6];
-        if format.read_format.contains(ReadFormat::GROUP) {
-            words.extend([2, 70, 71, 72, 73, 74, 75]);
-        } else {
+        if format.sample_type.contains(SampleType::READ) {
             words.extend([70, 71, 72]);
         }
         words.extend([chain].into_iter().chain(0..chain));
@@ -95,12 +93,10 @@ pub(super) mod tests {
         }
     }
 
+    /// The layouts of samples without and with a count.
     pub(crate) fn formats() -> [RecordFormat; 2] {
-        [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
-            let features = Features { trigger, ..Features::ALL };
-            let reach = Reach::Thread { from_exec: true };
-            common(features, reach).format()
-        })
+        let plain = common(Features::ALL, Reach::Thread { from_exec: true }).format();
+        [plain, RecordFormat { sample_type: plain.sample_type.with(SampleType::READ), ..plain }]
     }
 
     #[test]
@@ -140,7 +136,7 @@ pub(super) mod tests {
         let too_long = sample(&format, 3, true, 64, 65);
         assert_eq!(shortened(&too_long, &format), too_long);
         let mut long_chain = sample(&format, 3, true, 64, 8);
-        long_chain[8 + 9 * 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        long_chain[8 + 6 * 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
         assert_eq!(shortened(&long_chain, &format), long_chain);
         let mut other = sample(&format, 3, true, 64, 8);
         other[..4].copy_from_slice(&record::LOST.to_le_bytes());

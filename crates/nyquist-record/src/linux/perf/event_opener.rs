@@ -10,9 +10,9 @@ use nyquist_convert::event::Pid;
 
 use super::additional_events;
 use super::attr::{
-    CommonAttr, Features, Reach, SamplingParameters, Trigger, clock, sampling, sideband, totals,
+    CommonAttr, Features, Reach, SamplingParameters, Trigger, sampling, separator, sideband, totals,
 };
-use super::events::{OpenedEvents, Role, Sampler, ThreadEvents};
+use super::events::{OpenedEvents, Role, ThreadEvents};
 use super::open_error::{Hint, OpenError};
 use super::outcome::AttachSummary;
 use super::pace::wake_at;
@@ -106,11 +106,6 @@ impl<'a> EventOpener<'a> {
         }
     }
 
-    /// Whether a clock counts in addition to each sampling event.
-    pub(crate) fn has_separate_clock(&self) -> bool {
-        self.common.needs_separate_clock()
-    }
-
     /// Opens a CPU's events and closes them again.
     fn try_cpu(&self, cpu: u32) -> io::Result<()> {
         let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
@@ -136,9 +131,8 @@ impl<'a> EventOpener<'a> {
 
     /// `is_unlimited` is whether there is memory for all optional rings.
     fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<OpenEvents, OpenError> {
-        let events = OpenedEvents::new(self.common.needs_separate_clock());
         let mut opened = OpenEvents {
-            events,
+            events: OpenedEvents::default(),
             rings: Vec::new(),
             sidebands: Vec::new(),
             common: self.common,
@@ -146,6 +140,9 @@ impl<'a> EventOpener<'a> {
             attached: None,
             late_threads: false,
         };
+        if let Subject::Thread(tid) = self.scope.first(self.first) {
+            self.open_separator(&mut opened, tid).map_err(|source| open_error(source, self.scope))?;
+        }
         let mut rings = Vec::new();
         // Threads may have many events, which would take long to switch.
         let batches = is_unlimited && self.common.reach == Reach::Cpu;
@@ -172,17 +169,14 @@ impl<'a> EventOpener<'a> {
         let totals = self.open_totals(subject, cpu).map_err(fail)?;
         let sideband = self.open_sideband(subject, cpu).map_err(fail)?;
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
-        let samples = Ring::map(sampling.event.as_fd(), plan.sample_pages).map_err(no_ring)?;
+        let samples = Ring::map(sampling.as_fd(), plan.sample_pages).map_err(no_ring)?;
         let totals_ring = Ring::map(totals.as_fd(), TOTALS_PAGES).map_err(no_ring)?;
         let sideband_ring = plan
             .sideband_pages
             .map(|pages| Ring::map(sideband.as_fd(), pages).map_err(no_ring))
             .transpose()?;
         if sideband_ring.is_none() {
-            event::set_output(sideband.as_fd(), sampling.event.as_fd()).map_err(fail)?;
-        }
-        if let Some(clock) = &sampling.clock {
-            event::set_output(clock.as_fd(), sampling.event.as_fd()).map_err(fail)?;
+            event::set_output(sideband.as_fd(), sampling.as_fd()).map_err(fail)?;
         }
         let added = opened.events.add_thread(sampling, totals, (self.first, cpu));
         let ThreadEvents { sampling, totals } = added.map_err(fail)?;
@@ -271,7 +265,7 @@ impl<'a> EventOpener<'a> {
         pages: usize,
     ) -> Result<(), OpenError> {
         let attr = sideband(self.common, (pages * page_size() / 4) as u32);
-        let lazy = event::open(attr, self.scope.first(self.first), cpu, None);
+        let lazy = event::open(attr, self.scope.first(self.first), cpu);
         let lazy = lazy.map_err(|source| open_error(source, self.scope))?;
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
         let ring = Ring::map(lazy.as_fd(), pages).map_err(no_ring)?;
@@ -319,11 +313,10 @@ impl<'a> EventOpener<'a> {
 
     fn open_thread(&self, opened: &mut OpenEvents, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
         let subject = Subject::Thread(tid);
+        self.open_separator(opened, tid)?;
         for ring in rings {
             let sampling = self.open_sampler(subject, ring.cpu, ring.plan)?;
-            for event in [Some(&sampling.event), sampling.clock.as_ref()].into_iter().flatten() {
-                opened.redirect(event, ring.sample_at)?;
-            }
+            opened.redirect(&sampling, ring.sample_at)?;
             let totals = self.open_totals(subject, ring.cpu)?;
             opened.redirect(&totals, ring.totals_at)?;
             let added = opened.events.add_thread(sampling, totals, (tid, ring.cpu))?;
@@ -369,10 +362,16 @@ impl<'a> EventOpener<'a> {
     }
 
     /// The event that samples.
-    fn open_sampler(&self, subject: Subject<'_>, cpu: u32, plan: RingPlan) -> io::Result<Sampler> {
-        let event = event::open(self.sampling_attr(cpu, plan), subject, cpu, None)?;
-        let clock = self.open_clock(subject, cpu, &event)?;
-        Ok(Sampler { event, clock })
+    fn open_sampler(&self, subject: Subject<'_>, cpu: u32, plan: RingPlan) -> io::Result<OwnedFd> {
+        event::open(self.sampling_attr(cpu, plan), subject, cpu)
+    }
+
+    /// Opens the event that separates a thread from its descendants. It comes before the events that these
+    /// inherit.
+    fn open_separator(&self, opened: &mut OpenEvents, tid: u32) -> io::Result<()> {
+        let event = event::open_counter(separator(self.common), Subject::Thread(tid), None, None)?;
+        opened.events.add(event, Role::Separator);
+        Ok(())
     }
 
     fn sampling_attr(&self, cpu: u32, plan: RingPlan) -> event::perf_event_attr {
@@ -394,21 +393,13 @@ impl<'a> EventOpener<'a> {
         )
     }
 
-    /// The separate clock of an event that is not a clock.
-    fn open_clock(&self, subject: Subject<'_>, cpu: u32, leader: &OwnedFd) -> io::Result<Option<OwnedFd>> {
-        if !self.common.needs_separate_clock() {
-            return Ok(None);
-        }
-        event::open(clock(self.common), subject, cpu, Some(leader.as_fd())).map(Some)
-    }
-
     fn open_totals(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
         let wake_at = TOTALS_PAGES * page_size() / 4;
-        event::open(totals(self.common, wake_at as u32), subject, cpu, None)
+        event::open(totals(self.common, wake_at as u32), subject, cpu)
     }
 
     fn open_sideband(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
-        event::open(sideband(self.common, 1), subject, cpu, None)
+        event::open(sideband(self.common, 1), subject, cpu)
     }
 
     fn thread_error(&self, source: io::Error, opened: &OpenEvents) -> OpenError {
@@ -452,7 +443,7 @@ pub(crate) fn open_error(source: io::Error, scope: RecordedScope<'_>) -> OpenErr
 
 /// The minimum that can be requested.
 const NOTHING: Features =
-    Features { trigger: Trigger::CpuClock, kernel: false, read: false, lost: false, kernel_code: false };
+    Features { trigger: Trigger::CpuClock, kernel: false, lost: false, kernel_code: false };
 
 /// Whether this thread may at least count its own clock.
 fn own_events_are_allowed() -> bool {
@@ -464,7 +455,7 @@ fn own_events_are_allowed() -> bool {
         call_graph: CallGraph::Auto,
         has_additional_events: false,
     };
-    event::open(sideband(common, 1), Subject::Thread(0), 0, None).is_ok()
+    event::open(sideband(common, 1), Subject::Thread(0), 0).is_ok()
 }
 
 /// Whether this process may record other processes on a CPU.
@@ -477,5 +468,5 @@ pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
         call_graph: CallGraph::Auto,
         has_additional_events: false,
     };
-    event::open(sideband(common, 1), Subject::Everyone, cpu, None).is_ok()
+    event::open(sideband(common, 1), Subject::Everyone, cpu).is_ok()
 }

@@ -5,7 +5,7 @@ use std::io;
 use nyquist_perf::file::WrittenEvent;
 use nyquist_perf::{AttrFlags, EventAttr, ReadFormat, SampleType};
 
-use super::attr::{CommonAttr, Reach, SamplingParameters, Trigger, clock, sampling, sideband, totals};
+use super::attr::{CommonAttr, Reach, SamplingParameters, Trigger, sampling, sideband, totals};
 use super::events::{OpenedEvents, Role};
 use super::outcome::PerfOutcome;
 use crate::linux::sys::event::perf_event_attr;
@@ -22,7 +22,7 @@ impl EventParameters {
     pub(crate) fn events(&self, events: &OpenedEvents) -> io::Result<Vec<WrittenEvent>> {
         let mut written = Vec::new();
         let sidebands = [Role::Sideband, Role::LazySideband];
-        for role in [Role::Sampling, Role::Clock, Role::Totals].into_iter().chain(sidebands) {
+        for role in [Role::Sampling, Role::Totals].into_iter().chain(sidebands) {
             let numbers = events.ids(role)?;
             if numbers.is_empty() {
                 continue;
@@ -56,10 +56,11 @@ impl EventParameters {
                 };
                 (sampling(common, rate), sample_period(common, outcome.rate_hz))
             }
-            Role::Clock => (clock(common), 0),
             Role::Totals => (totals(common, 1), 0),
             // They are not stored in files.
-            Role::Sideband | Role::LazySideband | Role::Additional(_) => (sideband(common, 1), 0),
+            Role::Sideband | Role::LazySideband | Role::Separator | Role::Additional(_) => {
+                (sideband(common, 1), 0)
+            }
         })
     }
 }

@@ -18,15 +18,6 @@ pub(crate) struct OpenedEvents {
     roles: Vec<Role>,
     counters: Vec<CpuTimeCounter>,
     additional: Vec<OpenAdditionalEvent>,
-    /// Whether the events are read as groups of one or more members.
-    grouped: bool,
-}
-
-/// An event that samples, with a separate clock if the event itself is not a clock.
-#[derive(Debug)]
-pub(crate) struct Sampler {
-    pub(crate) event: OwnedFd,
-    pub(crate) clock: Option<OwnedFd>,
 }
 
 /// The indices of a thread's events on a CPU.
@@ -41,10 +32,10 @@ pub(crate) struct ThreadEvents {
 pub(crate) enum Role {
     /// It samples.
     Sampling,
-    /// It counts the time of a sampling event that is not a clock.
-    Clock,
-    /// It reports the CPU time of threads that end.
+    /// It counts, and reports the CPU time of threads that end.
     Totals,
+    /// It keeps a thread's descendants from being taken for its copies.
+    Separator,
     /// It reports mappings, names and tasks.
     Sideband,
     /// It replaces `Sideband` while the sideband has many records, and reports the same.
@@ -83,11 +74,6 @@ pub(crate) struct OpenAdditionalEvent {
 }
 
 impl OpenedEvents {
-    /// Contains no events yet. `grouped` sets whether they are read as groups.
-    pub(crate) fn new(grouped: bool) -> Self {
-        Self { grouped, ..Self::default() }
-    }
-
     /// Adds an event and returns its index.
     pub(crate) fn add(&mut self, fd: OwnedFd, role: Role) -> usize {
         self.fds.push(fd);
@@ -139,16 +125,12 @@ impl OpenedEvents {
     /// Adds the events of a thread on a CPU: the sampling event, and the one that counts.
     pub(crate) fn add_thread(
         &mut self,
-        sampling: Sampler,
+        sampling: OwnedFd,
         totals: OwnedFd,
         (tid, cpu): (u32, u32),
     ) -> io::Result<ThreadEvents> {
         let id = event::id(totals.as_fd())?;
-        let Sampler { event, clock } = sampling;
-        let sampling = self.add(event, Role::Sampling);
-        if let Some(clock) = clock {
-            self.add(clock, Role::Clock);
-        }
+        let sampling = self.add(sampling, Role::Sampling);
         let place = self.add(totals, Role::Totals);
         self.counters.push(CpuTimeCounter { place, sampling, id, tid, cpu });
         Ok(ThreadEvents { sampling, totals: place })
@@ -183,9 +165,13 @@ impl OpenedEvents {
         self.counters.iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
-    /// Enables all events, except those that replace others for a while.
+    /// Enables all events, except those that replace others for a while and those that only exist.
     pub(crate) fn enable(&self) -> io::Result<()> {
-        let now = self.fds.iter().zip(&self.roles).filter(|(_, role)| **role != Role::LazySideband);
+        let now = self
+            .fds
+            .iter()
+            .zip(&self.roles)
+            .filter(|(_, role)| !matches!(role, Role::LazySideband | Role::Separator));
         now.map(|(fd, _)| fd).try_for_each(|fd| event::enable(fd.as_fd()))
     }
 
@@ -257,13 +243,9 @@ impl OpenedEvents {
         by_cpu
     }
 
-    /// The value of an event (of a group's first event), and the number of lost records.
+    /// The value of an event, and the number of lost records.
     fn read_first(&self, place: usize) -> io::Result<[u64; 2]> {
         let fd = self.fds.get(place).ok_or(io::ErrorKind::NotFound)?;
-        if self.grouped {
-            let [_members, value, _id, lost, ..] = event::read::<7>(fd.as_fd())?;
-            return Ok([value, lost]);
-        }
         let [value, _id, lost] = event::read(fd.as_fd())?;
         Ok([value, lost])
     }

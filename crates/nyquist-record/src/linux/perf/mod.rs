@@ -33,6 +33,7 @@ mod event_parameters;
 mod events;
 mod inherited_events;
 mod jitter;
+mod living_totals;
 mod open_error;
 mod open_recording;
 mod outcome;

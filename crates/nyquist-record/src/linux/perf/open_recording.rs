@@ -22,6 +22,7 @@ use super::event_pace::EventPace;
 use super::event_parameters::EventParameters;
 use super::inherited_events::InheritedEventFilter;
 use super::jitter::Jitter;
+use super::living_totals::LivingTotals;
 use super::open_error::OpenError;
 use super::outcome::{Coverage, Notice, PerfOutcome};
 use super::outer_stacks::OuterStacks as _;
@@ -105,7 +106,6 @@ impl Perf {
             trigger: features.trigger,
             rate_hz,
             kernel: features.kernel,
-            exact_cpu_time: opened.common.reads_threads(),
             call_graph: options.call_graph,
             stack_bytes: plan.stack_bytes,
             cpus: machine.cpus.len(),
@@ -133,6 +133,8 @@ impl Perf {
         let format = self.perf_decoder();
         let (watched, jitter) = (self.watched(), self.jitter());
         let totals = ThreadTotals::new(&self.threads_to_count(), are_all_cpus(&self.options.cpus)?);
+        let totals = Arc::new(totals);
+        let living_totals = LivingTotals::new(Arc::clone(&totals));
         let stop = Arc::new(poll::event_counter().map_err(system_error("no event counter can be made"))?);
         let (scheduler, chunks, outer_stacks) = self.drain_scheduler(&format)?;
         let pairs = mem::take(&mut self.opened.sidebands);
@@ -169,6 +171,7 @@ impl Perf {
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(RecordedGroup::leaf),
             outer_stacks: Some(outer_stacks),
+            living_totals,
             received: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
@@ -187,7 +190,7 @@ impl Perf {
             kernel: common.features.kernel,
             period: match common.features.trigger {
                 Trigger::CpuClock => Period::Stated,
-                Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
+                Trigger::Cycles => Period::Cycles,
             },
             cpus: self.opened.events.cpus(),
             counters: CounterMeaning::CpuTime,
@@ -388,13 +391,8 @@ impl TargetOpener {
         let opener = self.opener(RecordedScope::Running(pids))?;
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
-        let separate_clock = opener.has_separate_clock();
-        let cost = AttachCost {
-            cpus: self.cpus.len(),
-            threads,
-            separate_clock,
-            additional_events: self.additional_events.len(),
-        };
+        let cost =
+            AttachCost { cpus: self.cpus.len(), threads, additional_events: self.additional_events.len() };
         let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
         match cost.attaching(rights) {
             Some(AttachMethod::Threads) => {

@@ -44,8 +44,6 @@ pub struct PerfOutcome {
     pub rate_hz: u32,
     /// Whether kernel code is sampled, with its stacks.
     pub kernel: bool,
-    /// Whether every sample contains the CPU time of its thread so far.
-    pub exact_cpu_time: bool,
     /// How the callers are found.
     pub call_graph: CallGraph,
     /// The size of each stack copy in bytes; 0 if stacks are not copied.
@@ -61,6 +59,14 @@ pub struct PerfOutcome {
     pub switch_stacks: bool,
     /// The limitations of the recording, and their reasons.
     pub notices: Vec<Notice>,
+}
+
+impl PerfOutcome {
+    /// Whether a command that is launched has to inherit its events
+    /// ([`start_with_inherited_events`](crate::linux::launch::SuspendedChild::start_with_inherited_events)).
+    pub fn command_inherits_events(&self) -> bool {
+        self.coverage == Coverage::Threads && self.attached.is_none()
+    }
 }
 
 /// A limitation of the recording.

@@ -43,7 +43,7 @@ pub(crate) struct RingReader {
     pub(crate) watched: Vec<u32>,
     pub(crate) duration: Option<Duration>,
     pub(crate) hand_over_every: Option<Duration>,
-    pub(crate) totals: ThreadTotals,
+    pub(crate) totals: Arc<ThreadTotals>,
     pub(crate) jitter: Option<Jitter>,
     /// Set if sideband records can be read in batches.
     pub(crate) sideband_throttle: Option<SidebandThrottle>,

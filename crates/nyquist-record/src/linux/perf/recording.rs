@@ -16,6 +16,7 @@ use super::active_outer_stacks::ActiveOuterStacks;
 use super::drain::FilledBuffer;
 use super::event_parameters::EventParameters;
 use super::events::OpenedEvents;
+use super::living_totals::LivingTotals;
 use super::outer_stacks::OuterStacks as _;
 use super::reader::ReaderEnd;
 use crate::linux::cgroup::LeafGroup;
@@ -43,6 +44,7 @@ pub struct PerfRecording {
     pub(crate) leaf: Option<LeafGroup>,
     /// Finds the parts of stacks that their copies lack, until the reader has ended.
     pub(super) outer_stacks: Option<ActiveOuterStacks>,
+    pub(crate) living_totals: LivingTotals,
     /// A chunk that others must precede.
     pub(crate) held: Option<Chunk>,
     /// The time before which records were announced as complete.
@@ -93,13 +95,14 @@ impl Iterator for PerfRecording {
         if let Some(filled) = self.next_filled() {
             let bytes = filled.buffer.map_or_else(Bytes::new, BufferWriter::into_bytes);
             let records = Chunk::records(bytes, self.format.clone(), filled.complete_before);
-            let outer_parts = self.take_outer_parts();
-            if outer_parts.is_empty() {
+            let mut earlier = self.take_outer_parts();
+            earlier.extend(self.living_totals.take_due(&self.events));
+            if earlier.is_empty() {
                 self.announced = self.announced.max(records.complete_before());
                 return Some(records);
             }
             self.held = Some(records);
-            return Some(Chunk::events(outer_parts, self.announced));
+            return Some(Chunk::events(earlier, self.announced));
         }
         let end = self.join()?;
         Some(Chunk::events(end.unreported, Timestamp(u64::MAX)))

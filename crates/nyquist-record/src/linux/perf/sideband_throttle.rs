@@ -114,7 +114,7 @@ mod tests {
     /// Runs rounds, each at a time in ms. Checks at which of them the reader begins or ends to read by the
     /// clock.
     fn check(rounds: impl IntoIterator<Item = (u64, bool)>, expected: &[u64]) {
-        let events = OpenedEvents::new(false);
+        let events = OpenedEvents::default();
         let mut throttle = SidebandThrottle::new(Vec::new());
         let mut changes = Vec::new();
         for (at, found) in rounds {

@@ -58,6 +58,14 @@ pub(crate) struct LivingThread {
     cpu_time_ns: u64,
 }
 
+impl LivingThread {
+    /// The thread's CPU time on all CPUs together.
+    pub(crate) fn total(self, time: Timestamp) -> Event {
+        let Self { pid, tid, cpu_time_ns } = self;
+        Event { time, cpu: None, kind: EventKind::Total { pid, tid: Tid(tid), cpu_time_ns } }
+    }
+}
+
 impl ThreadTotals {
     /// Reads the initial state, before the events are enabled.
     pub(crate) fn new(roots: &[Pid], on_all_cpus: bool) -> Self {
@@ -98,10 +106,10 @@ impl ThreadTotals {
         living: Vec<LivingThread>,
         time: Timestamp,
     ) -> Vec<Event> {
-        let total = |pid, tid, cpu, cpu_time_ns| Event {
+        let total = |pid, counter: &CpuTimeCounter, cpu_time_ns| Event {
             time,
-            cpu,
-            kind: EventKind::Total { pid, tid: Tid(tid), cpu_time_ns },
+            cpu: Some(counter.cpu),
+            kind: EventKind::Total { pid, tid: Tid(counter.tid), cpu_time_ns },
         };
         let mut totals = Vec::new();
         let mut ended = HashSet::new();
@@ -114,11 +122,11 @@ impl ThreadTotals {
                 *left -= own;
             }
             let Some(pid) = self.processes.get(&counter.tid) else { continue };
-            totals.push(total(*pid, counter.tid, Some(counter.cpu), own));
+            totals.push(total(*pid, counter, own));
         }
         // A process that has ended and was not reaped is still in `/proc`.
         let living = living.into_iter().filter(|thread| !ended.contains(&thread.tid));
-        totals.extend(living.map(|thread| total(thread.pid, thread.tid, None, thread.cpu_time_ns)));
+        totals.extend(living.map(|thread| thread.total(time)));
         totals
     }
 

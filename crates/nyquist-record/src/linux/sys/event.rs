@@ -21,14 +21,9 @@ pub(crate) enum Subject<'a> {
 }
 
 /// Opens an event on a CPU.
-pub(crate) fn open(
-    mut attr: perf_event_attr,
-    subject: Subject<'_>,
-    cpu: u32,
-    group: Option<BorrowedFd<'_>>,
-) -> io::Result<OwnedFd> {
+pub(crate) fn open(mut attr: perf_event_attr, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
     attr.size = size_of::<perf_event_attr>() as u32;
-    open_at(&mut attr, subject, cpu as libc::c_int, group)
+    open_at(&mut attr, subject, cpu as libc::c_int)
 }
 
 /// Opens an event that only counts: on one CPU, or on all if `cpu` is `None`, which is valid only for a
@@ -44,17 +39,13 @@ pub(crate) fn open_counter(
         // The kernel reads the path from there while it opens the event, and `path` outlives that.
         attr.__bindgen_anon_3.config1 = path.as_ptr() as u64;
     }
-    open_at(&mut attr, subject, cpu.map_or(-1, |cpu| cpu as libc::c_int), None)
+    open_at(&mut attr, subject, cpu.map_or(-1, |cpu| cpu as libc::c_int))
 }
 
 /// Opens an event on the CPU with a number; -1 means all.
-fn open_at(
-    attr: &mut perf_event_attr,
-    subject: Subject<'_>,
-    cpu: libc::c_int,
-    group: Option<BorrowedFd<'_>>,
-) -> io::Result<OwnedFd> {
-    let group = group.map_or(-1, |fd| fd.as_raw_fd());
+fn open_at(attr: &mut perf_event_attr, subject: Subject<'_>, cpu: libc::c_int) -> io::Result<OwnedFd> {
+    /// The event is in no group.
+    const NO_GROUP: libc::c_int = -1;
     let (number, flag) = match subject {
         Subject::Thread(tid) => (tid as libc::pid_t, 0),
         Subject::Group(folder) => (folder.as_raw_fd(), perf::bindings::PERF_FLAG_PID_CGROUP),
@@ -63,7 +54,7 @@ fn open_at(
     let flags = libc::c_ulong::from(perf::bindings::PERF_FLAG_FD_CLOEXEC | flag);
     // SAFETY: `attr` is a valid attribute of the size that it states; the kernel writes only into it. The
     // callers make sure that a path in it is a live string.
-    let fd = check(unsafe { perf::perf_event_open(attr, number, cpu, group, flags) })?;
+    let fd = check(unsafe { perf::perf_event_open(attr, number, cpu, NO_GROUP, flags) })?;
     // SAFETY: the kernel has just returned this descriptor, and nothing else uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -16,6 +16,9 @@ use super::limits::Limit;
 /// The interpreter of a script that does not name one, as for execvp(3) and every shell.
 const SHELL: &CStr = c"/bin/sh";
 
+/// The stack of the child's thread that calls exec.
+const THREAD_STACK_BYTES: usize = 64 << 10;
+
 /// Everything that the child needs, prepared before the fork.
 pub(crate) struct LaunchPlan {
     /// The files to try, in this order.
@@ -71,22 +74,17 @@ pub(crate) fn fork(plan: &LaunchPlan) -> io::Result<WaitingChild> {
     let args = pointers(&plan.args);
     let env = pointers(&plan.env);
     let mut script = script_arguments(&args);
+    let mut stack = vec![0; THREAD_STACK_BYTES];
     let blocked = block_all_signals()?;
     // SAFETY: the child calls only `child`, which uses only async-signal-safe functions and never returns.
     let pid = unsafe { libc::fork() };
     let error = io::Error::last_os_error();
     if pid == 0 {
+        let failure = failure.writer.as_raw_fd();
+        let state = ChildState { plan, args: &args, script: &mut script, env: &env, failure };
         // SAFETY: this is the child of a fork, its arrays of pointers end in null and point to live strings,
         // and the descriptors are the open ends of its pipes.
-        unsafe {
-            child(
-                plan,
-                &args,
-                &mut script,
-                &env,
-                [go.reader.as_raw_fd(), go.writer.as_raw_fd(), failure.writer.as_raw_fd()],
-            )
-        }
+        unsafe { child(state, [go.reader.as_raw_fd(), go.writer.as_raw_fd()], &mut stack) }
     }
     set_signal_mask(&blocked);
     if pid < 0 {
@@ -95,12 +93,22 @@ pub(crate) fn fork(plan: &LaunchPlan) -> io::Result<WaitingChild> {
     Ok(WaitingChild { pid: pid as u32, go: File::from(go.writer), failure: File::from(failure.reader) })
 }
 
+/// The thread of the child that calls exec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ExecBy {
+    /// Its only thread.
+    FirstThread = 1,
+    /// A thread that the first one creates, and which takes over its number.
+    NewThread = 2,
+}
+
 impl WaitingChild {
     /// Lets the child call exec, and waits until it has done so; `Err` with the inner value if it failed.
-    pub(crate) fn start(mut self) -> io::Result<Result<(), (Stage, io::Error)>> {
+    pub(crate) fn start(mut self, by: ExecBy) -> io::Result<Result<(), (Stage, io::Error)>> {
         // A child that was killed meanwhile has closed its end of the pipe. A wait for it returns how it
         // ended.
-        if let Err(error) = self.go.write_all(&[1])
+        if let Err(error) = self.go.write_all(&[by as u8])
             && error.kind() != io::ErrorKind::BrokenPipe
         {
             return Err(error);
@@ -145,37 +153,73 @@ fn set_signal_mask(mask: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
 }
 
+/// What the child's code needs from the fork on. The arrays of pointers end in null.
+struct ChildState<'a> {
+    plan: &'a LaunchPlan,
+    args: &'a [*const libc::c_char],
+    script: &'a mut [*const libc::c_char],
+    env: &'a [*const libc::c_char],
+    /// The pipe that reports a failure.
+    failure: RawFd,
+}
+
 /// The child's code from fork to exec.
 ///
 /// # Safety
-/// To be called in the child of a fork only. `args`, `script` and `env` must end in null.
-unsafe fn child(
-    plan: &LaunchPlan,
-    args: &[*const libc::c_char],
-    script: &mut [*const libc::c_char],
-    env: &[*const libc::c_char],
-    [go_reader, go_writer, failure]: [RawFd; 3],
-) -> ! {
-    // SAFETY: the functions called are async-signal-safe, and the arrays are as the caller promises.
+/// To be called in the child of a fork only. `stack` must be unused memory.
+unsafe fn child(mut state: ChildState<'_>, [go_reader, go_writer]: [RawFd; 2], stack: &mut [u8]) -> ! {
+    // SAFETY: the functions called are async-signal-safe. The new thread has a stack of its own, and all that
+    // it uses lives on, because this thread waits until exec ends it.
     unsafe {
         libc::close(go_writer);
         restore_signals();
-        wait_for_leave(go_reader);
+        if wait_for_leave(go_reader) == ExecBy::NewThread as u8 {
+            let flags = libc::CLONE_VM
+                | libc::CLONE_FS
+                | libc::CLONE_FILES
+                | libc::CLONE_SIGHAND
+                | libc::CLONE_THREAD
+                | libc::CLONE_SYSVSEM;
+            let top = stack.as_mut_ptr_range().end.map_addr(|end| end & !0xf).cast();
+            if libc::clone(become_command_on_thread, top, flags, (&raw mut state).cast()) > 0 {
+                loop {
+                    libc::pause();
+                }
+            }
+        }
+        become_command(&mut state)
+    }
+}
+
+/// The code of the thread that calls exec for the first one.
+extern "C" fn become_command_on_thread(state: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `child` passes a state that outlives this thread, and does not use it any more.
+    unsafe { become_command(&mut *state.cast()) }
+}
+
+/// Makes this process the command.
+///
+/// # Safety
+/// To be called in the child of a fork only.
+unsafe fn become_command(state: &mut ChildState<'_>) -> ! {
+    let ChildState { plan, args, script, env, failure } = state;
+    // SAFETY: the functions called are async-signal-safe, and the arrays end in null.
+    unsafe {
         if let Some(limit) = plan.descriptors {
             let limit = libc::rlimit { rlim_cur: limit.soft, rlim_max: limit.hard };
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
         for (stream, descriptor) in (0..).zip(plan.streams.into_iter().flatten()) {
             if libc::dup2(descriptor, stream) < 0 {
-                fail(failure, 1, *libc::__errno_location());
+                fail(*failure, 1, *libc::__errno_location());
             }
         }
         if let Some(ids) = &plan.run_as
             && become_user(ids) < 0
         {
-            fail(failure, 0, *libc::__errno_location());
+            fail(*failure, 0, *libc::__errno_location());
         }
-        fail(failure, 1, exec(&plan.candidates, args, script, env))
+        fail(*failure, 1, exec(&plan.candidates, args, script, env))
     }
 }
 
@@ -202,17 +246,17 @@ unsafe fn restore_signals() {
     }
 }
 
-/// Waits for the parent's byte. If the parent has closed the pipe or died, the child ends.
+/// Waits for the parent's byte and returns it. If the parent has closed the pipe or died, the child ends.
 ///
 /// # Safety
 /// To be called in the child of a fork only.
-unsafe fn wait_for_leave(go: RawFd) {
+unsafe fn wait_for_leave(go: RawFd) -> u8 {
     let mut byte = 0_u8;
     // SAFETY: `byte` has room for the one byte; read, errno and _exit are async-signal-safe.
     unsafe {
         loop {
             match libc::read(go, (&raw mut byte).cast(), 1) {
-                1 => return,
+                1 => return byte,
                 -1 if *libc::__errno_location() == libc::EINTR => {}
                 _ => libc::_exit(127),
             }

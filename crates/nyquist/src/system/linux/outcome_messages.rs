@@ -188,7 +188,6 @@ mod tests {
             trigger: Trigger::Cycles,
             rate_hz: 1000,
             kernel: false,
-            exact_cpu_time: true,
             call_graph: CallGraph::Auto,
             stack_bytes: 32 << 10,
             cpus: 2,

@@ -142,7 +142,7 @@ impl Recorder<'_> {
             outcome_messages::print_before_start(self.printer, &outcome);
         }
         let began = linux::now();
-        let command = child.map(|child| self.start(child, &target)).transpose()?;
+        let command = child.map(|child| self.start(child, &target, &outcome)).transpose()?;
         // From here on, the child runs the command.
         if !self.args.no_counters {
             companions.count(&target, self.printer);
@@ -204,8 +204,18 @@ impl Recorder<'_> {
         }
     }
 
-    fn start(&self, child: SuspendedChild, target: &RecordingTarget) -> Result<LaunchedCommand, Failure> {
-        let running = child.start().map_err(|error| launch_failure(&error))?;
+    fn start(
+        &self,
+        child: SuspendedChild,
+        target: &RecordingTarget,
+        outcome: &RecordingOutcome,
+    ) -> Result<LaunchedCommand, Failure> {
+        let running = if outcome.command_inherits_events() {
+            child.start_with_inherited_events()
+        } else {
+            child.start()
+        };
+        let running = running.map_err(|error| launch_failure(&error))?;
         Ok(LaunchedCommand::new(
             running,
             program_name(self.args),
@@ -272,7 +282,7 @@ impl Recorder<'_> {
         let PreparedRun { outcome, meta, start, .. } = prepared;
         // With ptrace, samples themselves record how long their threads have waited.
         let waits = self.args.off_cpu && matches!(outcome, RecordingOutcome::Perf(_));
-        Options {
+        let options = Options {
             kernel_permitted: outcome.samples_all_cpu_time(),
             shape: Shape { waits, ..self.args.shape.into() },
             distinctive_words: true,
@@ -281,7 +291,8 @@ impl Recorder<'_> {
             side_files: memory::side_files(self.args.presentation.symbols.max_memory),
             kernel_symbols: functions_of_waits(outcome),
             ..Options::new(*start, meta.clone())
-        }
+        };
+        if outcome.counts_cycles() { options.of_cycles() } else { options }
     }
 
     fn meta(&self, outcome: &RecordingOutcome) -> Meta {

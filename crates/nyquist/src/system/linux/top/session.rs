@@ -243,14 +243,15 @@ fn converter_options(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> 
     let meta = Meta { interval, has_cpu_deltas: true, product: about.name.clone(), ..Meta::default() };
     // A program that starts threads repeatedly should have one row for them, and not thousands.
     let shape = Shape { reuse_threads: true, waits, ..Shape::default() };
-    Options {
+    let options = Options {
         kernel_permitted: outcome.samples_all_cpu_time(),
         shape,
         process_memory: memory::of_processes(args.symbols.max_memory),
         side_files: memory::side_files(args.symbols.max_memory),
         kernel_symbols: functions_of_waits(outcome),
         ..Options::new(zero, meta)
-    }
+    };
+    if outcome.counts_cycles() { options.of_cycles() } else { options }
 }
 
 fn spawn<T: Send + 'static>(
