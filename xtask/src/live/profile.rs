@@ -254,6 +254,17 @@ impl Thread {
         self.stacks().filter(|(stack, _)| was_taken(stack)).map(|(_, weight)| weight).sum()
     }
 
+    /// The functions of a stack with an index, from the outermost on.
+    pub(crate) fn names_of(&self, stack: usize) -> Vec<&str> {
+        self.tables.stack(Some(stack)).into_iter().map(|frame| &*frame.function).collect()
+    }
+
+    /// The functions of the row that the front end draws at a time, in ms.
+    pub(crate) fn names_at(&self, time: f64) -> Option<Vec<&str>> {
+        let row = self.rows.iter().rev().find(|row| row.time <= time)?;
+        Some(self.tables.stack(row.stack).into_iter().map(|frame| &*frame.function).collect())
+    }
+
     /// The stack of every row, including rows that show idle time. A stack begins with the outermost frame.
     pub(crate) fn stacks_of_rows(&self) -> impl Iterator<Item = Vec<&Frame>> {
         self.rows.iter().map(|row| self.tables.stack(row.stack))

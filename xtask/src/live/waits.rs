@@ -21,6 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions).in_pairs(SHARES),
     Test::new("root_sees_which_thread_ends_a_wait", wakers).in_pairs(SHARES),
     Test::new("a_sleeping_thread_is_seen_when_attached", attached).in_pairs(SHARES),
+    Test::new("each_wait_is_drawn_with_its_own_stack", drawn),
     Test::new("workers_of_tokio_wait_where_they_park", workers_of_tokio).in_pairs(SHARES),
     Test::new("waits_are_not_kept_as_perf_data", with_perf_data),
 ];
@@ -158,6 +159,40 @@ fn kernel_functions(test: &Context<'_>) -> Verdict {
         expect_measured(share > 0.1, format_args!("{thread}: {share:.3} of its waits are in {function}"))?;
     }
     Ok(())
+}
+
+/// The front end draws each row up to the next one. So the row at the middle of a marked wait has its stack.
+fn drawn(test: &Context<'_>) -> Verdict {
+    let recorded = record(test, |call| call)?;
+    let profile = &recorded.profile;
+    let written = profile.json["threads"].as_array().context("no threads")?;
+    let interval = profile.json["meta"]["interval"].as_f64().context("no interval")?;
+    let (mut waits, mut wrong) = (0, Vec::new());
+    for (thread, written) in profile.threads.iter().zip(written) {
+        let markers = &written["markers"];
+        for (index, data) in markers["data"].as_array().into_iter().flatten().enumerate() {
+            let time = |column: &str| markers[column][index].as_f64().unwrap_or_default();
+            let (start, end) = (time("startTime"), time("endTime"));
+            let Some(stack) = data["cause"]["stack"].as_u64().filter(|_| data["type"] == "Wait") else {
+                continue;
+            };
+            if end - start < 3.0 * interval {
+                continue;
+            }
+            waits += 1;
+            let wanted = thread.names_of(stack as usize);
+            let middle = f64::midpoint(start, end);
+            if thread.names_at(middle).as_ref() != Some(&wanted) {
+                wrong.push(format!(
+                    "{} at {middle} ms: {:?}, not {wanted:?}",
+                    thread.name,
+                    thread.names_at(middle)
+                ));
+            }
+        }
+    }
+    expect(waits > 100, format_args!("{waits} waits"))?;
+    expect(wrong.is_empty(), format_args!("{} of {waits} waits: {}", wrong.len(), wrong.join("; ")))
 }
 
 /// The inode number of the initial process namespace (`PROC_PID_INIT_INO` in Linux's

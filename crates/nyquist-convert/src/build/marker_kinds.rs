@@ -31,7 +31,7 @@ pub(crate) static WAIT: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
         ("holder", "Held by", MarkerFormat::String),
         ("waker", "Woken by", MarkerFormat::String),
     ];
-    let labels = ["{marker.name}", "{marker.data.object}"];
+    let labels = ["{marker.name} {marker.data.object}", "{marker.data.object}"];
     Arc::new(schema(well_known::WAIT_SCHEMA, &fields, labels, "A thread was off the CPU, with its stack."))
 });
 

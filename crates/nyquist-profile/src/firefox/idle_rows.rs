@@ -2,10 +2,10 @@
 //! row.
 //!
 //! A sample stands for the time before it, but the front end shows its stack after it. Without a separate
-//! row, the time in which a thread slept would show the stack before it. Such a row has no weight and no
-//! CPU time, so that no sum changes. The reader removes it again ([`is_idle_row`]).
+//! row, the time in which a thread slept would show the stack before it. So a wait also has a row with its
+//! stack where it begins, and other idle time one without a stack. These rows have no weight and no CPU time,
+//! so that no sum changes. The reader removes them again ([`is_idle_row`]).
 
-use crate::id::StackId;
 use crate::sample::Sample;
 use crate::samples::Samples;
 
@@ -40,33 +40,41 @@ impl<'a> IdleRows<'a> {
         })
     }
 
-    /// The rows for the idle time before a sample: at its start, and at its end.
+    /// The rows before a sample: one where the thread became idle, and one where the time of the sample
+    /// begins.
     fn rows_between(&self, before: Option<Sample>, sample: &Sample) -> [Option<Sample>; 2] {
         let Some(interval) = self.interval else { return [None, None] };
+        let since = before.map_or(self.start, |before| before.time);
+        let begin = self.begin(before, sample, interval).max(since);
+        let is_idle = begin - since >= interval.saturating_mul(IDLE_INTERVALS);
+        let row = |time, stack| Some(Sample { time, cpu_delta: 0, stack, weight: 0, off_cpu: false });
+        // A running sample is drawn for an interval. A wait ends at its sample.
+        let ended = match before {
+            Some(before) if !before.off_cpu => since.saturating_add(interval),
+            _ => since,
+        };
+        let continues =
+            begin == since && before.is_some_and(|before| before.off_cpu && before.stack == sample.stack);
+        let first = if is_idle { row(ended, None) } else { None };
+        // A wait has its stack from its begin on.
+        let second = match sample.off_cpu {
+            true if continues => None,
+            true => row(begin, sample.stack),
+            false if is_idle => row(begin, None),
+            false => None,
+        };
+        [first, second]
+    }
+
+    /// The begin of the time that a sample stands for.
+    fn begin(&self, before: Option<Sample>, sample: &Sample, interval: u64) -> u64 {
+        if sample.off_cpu {
+            return sample.start(interval);
+        }
         // A thread's first delta may be missing, so its sample stands for at least one interval.
         let used = if before.is_some() { sample.cpu_delta } else { sample.cpu_delta.max(interval) };
-        let since = before.map_or(self.start, |before| before.time);
-        let resumed = sample.time.saturating_sub(used);
-        let stack = waiting_stack(before.as_ref(), sample);
-        let row = |time| Some(Sample { time, cpu_delta: 0, stack, weight: 0, off_cpu: false });
-        if resumed.saturating_sub(since) < interval.saturating_mul(IDLE_INTERVALS) {
-            // A short wait is drawn from its start, too.
-            let begun = sample.start(interval);
-            return [row(begun).filter(|_| sample.off_cpu && begun > since), None];
-        }
-        match before {
-            None => [row(since), row(resumed)],
-            // The wait's own row is at the start of the idle time.
-            Some(before) if before.off_cpu => [None, row(resumed)],
-            Some(_) => [row(since.saturating_add(interval)), row(resumed)],
-        }
+        sample.time.saturating_sub(used)
     }
-}
-
-/// The stack in which the thread waited, if one of the samples around the idle time is a wait.
-fn waiting_stack(before: Option<&Sample>, after: &Sample) -> Option<StackId> {
-    let waits = before.into_iter().chain([after]).find(|sample| sample.off_cpu);
-    waits.and_then(|sample| sample.stack)
 }
 
 /// Whether a row is idle time and not a sample: it has no weight.
@@ -77,6 +85,7 @@ pub(super) fn is_idle_row(sample: &Sample) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::StackId;
 
     const MS: u64 = 1_000_000;
 
@@ -123,13 +132,26 @@ mod tests {
 
     #[test]
     fn a_wait_shows_its_stack_from_its_beginning() {
-        // With ptrace, a wait's sample comes at the end of its time.
-        assert_eq!(idle(&[running(1, 1), waiting(101, 100)]), [(2, Some(stack(2))), (101, Some(stack(2)))]);
-        // A short wait is drawn from its start; a wait that follows another continues it.
+        assert_eq!(idle(&[running(1, 1), waiting(101, 100)]), [(1, Some(stack(2)))]);
+        assert_eq!(idle(&[running(1, 1), waiting(101, 60)]), [(2, None), (41, Some(stack(2)))]);
+        // The first sample of a thread may be a wait, too.
+        assert_eq!(idle(&[waiting(30, 10)]), [(0, None), (20, Some(stack(2)))]);
+        // A short wait is drawn from its start; one with the same stack continues it.
         let short = [running(1, 1), waiting(5, 3), waiting(6, 1), running(7, 1)];
         assert_eq!(idle(&short), [(2, Some(stack(2)))]);
-        // Older files have it at the start.
-        assert_eq!(idle(&[running(1, 1), waiting(2, 100), running(103, 1)]), [(102, Some(stack(2)))]);
+    }
+
+    #[test]
+    fn a_wait_after_a_wait_has_its_own_stack() {
+        let other = |ms, weight| Sample { stack: Some(stack(3)), ..waiting(ms, weight) };
+        let samples = [running(1, 1), waiting(21, 20), other(41, 20), waiting(61, 20)];
+        assert_eq!(idle(&samples), [(1, Some(stack(2))), (21, Some(stack(3))), (41, Some(stack(2)))]);
+        // Between them the thread ran, but shorter than a sampling interval, or was not observed.
+        let samples = [waiting(20, 20), other(41, 20), waiting(100, 20)];
+        let expected = [(0, Some(stack(2))), (21, Some(stack(3))), (41, None), (80, Some(stack(2)))];
+        assert_eq!(idle(&samples), expected);
+        // After a wait, idle time has no stack.
+        assert_eq!(idle(&[waiting(20, 20), running(51, 1)]), [(0, Some(stack(2))), (20, None), (50, None)]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::FormatVersion;
 use super::first_view::FirstView;
 use super::idle_category::IdleCategory;
 use super::json::JsonWriter;
+use super::wait_color::{COLOR_FIELD, has_colors};
 use crate::category::{Category, CategoryColor, CategoryPair};
 use crate::code::FuncKind;
 use crate::id::CategoryId;
@@ -165,6 +166,9 @@ fn write_marker_schema<W: Write>(json: &mut JsonWriter<W>, schema: &MarkerSchema
             FormatVersion::V66 => {
                 json.column("fields", &schema.fields, write_field);
                 write_texts(json, [("description", &schema.description)]);
+                if has_colors(schema) {
+                    json.key("colorField").string(COLOR_FIELD);
+                }
                 if schema.is_stack_based {
                     json.key("isStackBased").boolean(true);
                 }

@@ -8,6 +8,7 @@ use super::first_view::shows_markers;
 use super::idle_rows::{IdleRows, is_idle_row};
 use super::json::JsonWriter;
 use super::subset::{Subset, is_interned};
+use super::wait_color::{COLOR_FIELD, color_of, has_colors};
 use super::write_tables::{write_code_tables, write_string_array};
 use crate::counter::{Counter, CounterDisplay, CounterGraph, CounterSample};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
@@ -192,6 +193,12 @@ fn write_data<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Su
         json.key("type").string(schema.map_or("", |schema| &schema.name));
         if let Some(stack) = marker.stack {
             json.key("cause").object(|json| json.key("stack").integer(subset.stack(stack).into()));
+        }
+        if schema.is_some_and(has_colors) {
+            json.key(COLOR_FIELD).string(color_of(profile, marker));
+        }
+        if schema.is_some_and(has_colors) {
+            json.key(COLOR_FIELD).string(color_of(profile, marker));
         }
         let fields = schema.map_or(&[][..], |schema| &schema.fields);
         for (field, value) in fields.iter().zip(&marker.values) {
