@@ -3,6 +3,9 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// The query of a profile without its counters. The front end shows each of them as a track above the threads.
+pub(crate) const WITHOUT_COUNTERS: &str = "counters=0";
+
 /// `http://ADDRESS:PORT`. For a server on all addresses it is the loopback address, where the browser runs.
 pub(crate) fn origin(bound: SocketAddr) -> String {
     let ip = match bound.ip() {

@@ -18,7 +18,7 @@ use crate::symbol_source::SymbolSource;
 use crate::token::Token;
 use crate::unauthenticated_connections::ClientAuthentication;
 use crate::viewer::{Client, Viewer};
-use crate::{body, cors, reply};
+use crate::{body, cors, links, reply};
 
 /// Everything needed to handle a request; shared by all connections and immutable.
 pub(crate) struct Site {
@@ -30,6 +30,8 @@ pub(crate) struct Site {
     pub(crate) front_end_origin: Option<HeaderValue>,
     /// The profile, if it is a file.
     pub(crate) profile: Option<Bytes>,
+    /// The same without its counters, once it is requested.
+    pub(crate) without_counters: Arc<OnceLock<Bytes>>,
     pub(crate) symbols: Arc<dyn SymbolSource>,
     /// The viewer that is served beside the profile, if there is one.
     pub(crate) viewer: Option<Arc<dyn Viewer>>,
@@ -79,9 +81,15 @@ async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> 
     match endpoint {
         Endpoint::Profile => match (&site.profile, &site.viewer) {
             (Some(profile), viewer) if viewer.as_ref().is_none_or(|viewer| !viewer.shows_another()) => {
-                profile::answer(profile)
+                if request.uri().query() != Some(links::WITHOUT_COUNTERS) {
+                    return profile::answer(profile);
+                }
+                without_counters(site, profile).await.unwrap_or_else(Reply::from)
             }
-            (_, Some(viewer)) => ask(site, viewer, "profile.json", "").await.unwrap_or_else(Reply::from),
+            (_, Some(viewer)) => {
+                let query = request.uri().query().unwrap_or_default();
+                ask(site, viewer, "profile.json", query).await.unwrap_or_else(Reply::from)
+            }
             (_, None) => ApiError::not_found().into(),
         },
         Endpoint::Lookup(lookup) => {
@@ -164,6 +172,22 @@ async fn look_up(site: &Site, lookup: Lookup, body: Incoming) -> Result<Vec<u8>,
         lookup(&request, &*symbols, &limits)
     });
     worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
+}
+
+/// The stored profile without its counters, which is made once. A profile that has none, or that is no such
+/// document, stays as it is.
+async fn without_counters(site: &Site, profile: &Bytes) -> Result<Reply, ApiError> {
+    let permit = Arc::clone(&site.lookups).acquire_owned().await.map_err(|_| shutting_down())?;
+    let (profile, made) = (profile.clone(), Arc::clone(&site.without_counters));
+    let worker = spawn_blocking(move || {
+        let _permit = permit;
+        let make = || match nyquist_profile::firefox::without_counters(&profile) {
+            Ok(Some(document)) => document.into(),
+            Ok(None) | Err(_) => profile.clone(),
+        };
+        profile::answer(made.get_or_init(make))
+    });
+    worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))
 }
 
 /// Opens another profile in the viewer. Only one is read at a time, because each may need much memory.

@@ -81,8 +81,8 @@ impl Server {
         let listener = listen(config.address, config.port)?;
         let local_addr = listener.local_addr().map_err(ServerError::EventLoop)?;
         let symbol_server = format!("{}/{}", links::origin(local_addr), token.as_str());
-        let open_url =
-            links::from_url(&config.front_end, &format!("{symbol_server}/profile.json"), &symbol_server);
+        let profile_url = format!("{symbol_server}/profile.json?{}", links::WITHOUT_COUNTERS);
+        let open_url = links::from_url(&config.front_end, &profile_url, &symbol_server);
         let site = Site {
             token,
             hosts: AllowedHosts::new(local_addr.ip()),
@@ -90,6 +90,7 @@ impl Server {
             front_end_origin: links::origin_of(&config.front_end)
                 .and_then(|origin| HeaderValue::try_from(origin).ok()),
             profile: profile.into().map(Into::into),
+            without_counters: Arc::default(),
             symbols,
             viewer: None,
             open_url,

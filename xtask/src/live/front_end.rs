@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
+use super::http::Client;
 use super::permissions::at_paranoid;
 use super::profile::{Profile, Thread};
 use super::profiler_cli::Session;
@@ -27,6 +28,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("kernel_time_not_permitted_is_shown", not_permitted),
     Test::new("names_come_from_the_symbol_server", names_from_server),
     Test::new("source_and_assembly_are_shown", source_and_assembly),
+    Test::new("counters_are_no_tracks_in_it", without_counters),
 ];
 
 const VERSIONS: [&str; 2] = ["66", "49"];
@@ -314,6 +316,27 @@ fn served(test: &Context<'_>, path: &Path, ask: impl FnOnce(&Session<'_>) -> Ver
     let running = test.nyquist(&["load", "--no-open"]).path(path).start()?;
     let (profile, server) = urls_of(&link_of(&running)?)?;
     ask(&Session::of_server(test, &profile, &server)?)?;
+    running.signal(libc::SIGINT)?;
+    expect_eq("the server's status after Ctrl-C", running.wait()?.code(), 0)
+}
+
+/// The saved file has counters. What the front end loads has the same threads without them.
+fn without_counters(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "600"]).run_well()?;
+    let counters = |profile: &Profile| profile.json["counters"].as_array().map_or(0, Vec::len);
+    expect(counters(&recorded.profile) > 0, "the saved file has no counters")?;
+    let running = test.nyquist(&["load", "--no-open"]).path(&recorded.path).start()?;
+    let (address, _) = urls_of(&link_of(&running)?)?;
+    let (authority, path) =
+        address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).context("no address")?;
+    let port = authority.rsplit(':').next().context("no port")?.parse().context("no port")?;
+    let loaded = test.path("loaded.json.gz");
+    std::fs::write(&loaded, Client::new(port).get(&format!("/{path}"))?.body)?;
+    let loaded = Profile::read(&loaded)?;
+    expect_eq("the counters", counters(&loaded), 0)?;
+    for member in ["threads", "shared", "libs", "meta"] {
+        expect(loaded.json[member] == recorded.profile.json[member], format_args!("{member} differ"))?;
+    }
     running.signal(libc::SIGINT)?;
     expect_eq("the server's status after Ctrl-C", running.wait()?.code(), 0)
 }

@@ -90,8 +90,10 @@ pub(super) fn parts_of(link: &str) -> Result<(u16, String, String), anyhow::Erro
         let (authority, path) = url.strip_prefix("http://")?.split_once('/')?;
         Some((authority.to_owned(), format!("/{}", path.trim_end_matches('/'))))
     };
+    // The stored file, with its counters.
+    let profile = profile.split('?').next().unwrap_or_default();
     let ((authority, profile), (_, base)) =
-        (split(&profile).ok_or_else(wrong)?, split(&server).ok_or_else(wrong)?);
+        (split(profile).ok_or_else(wrong)?, split(&server).ok_or_else(wrong)?);
     let port = authority.strip_prefix("127.0.0.1:").ok_or_else(wrong)?.parse()?;
     Ok((port, profile, base))
 }

@@ -16,6 +16,7 @@ mod gzip;
 mod idle_category;
 mod idle_rows;
 mod json;
+mod omit_counters;
 mod raw;
 mod raw_gecko;
 mod raw_nyquist;
@@ -28,6 +29,7 @@ mod read_tables;
 mod read_thread;
 mod row_names;
 mod subset;
+mod wait_color;
 mod write;
 mod write_meta;
 mod write_tables;
@@ -38,9 +40,10 @@ use std::str::FromStr;
 
 pub use check::{check, check_bytes};
 pub use checker::Violation;
+pub use omit_counters::without_counters;
 pub use read::read;
 pub use read_error::{Inconsistency, NEWEST_VERSION, OLDEST_VERSION, ReadError};
-pub use write::{WriteOptions, write};
+pub use write::{WriteOptions, write, write_without_counters};
 
 /// A version of the format that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

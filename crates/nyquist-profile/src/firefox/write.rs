@@ -35,15 +35,41 @@ impl Default for WriteOptions {
 /// # Errors
 /// The first error of `output`.
 pub fn write(profile: &Profile, options: WriteOptions, output: impl Write) -> io::Result<()> {
-    if options.gzip {
-        let document = |text: &mut dyn Write| write_document(profile, options.version, text).map(drop);
+    write_with(profile, options, profile.counters(), output)
+}
+
+/// The same without the counters, which the front end shows above the threads.
+///
+/// # Errors
+/// The first error of `output`.
+pub fn write_without_counters(
+    profile: &Profile,
+    options: WriteOptions,
+    output: impl Write,
+) -> io::Result<()> {
+    write_with(profile, options, &[], output)
+}
+
+fn write_with(
+    profile: &Profile,
+    WriteOptions { version, gzip }: WriteOptions,
+    counters: &[Counter],
+    output: impl Write,
+) -> io::Result<()> {
+    if gzip {
+        let document = |text: &mut dyn Write| write_document(profile, version, counters, text).map(drop);
         gzip::compress(output, document)?.flush()
     } else {
-        write_document(profile, options.version, output)?.flush()
+        write_document(profile, version, counters, output)?.flush()
     }
 }
 
-fn write_document<W: Write>(profile: &Profile, version: FormatVersion, output: W) -> io::Result<W> {
+fn write_document<W: Write>(
+    profile: &Profile,
+    version: FormatVersion,
+    counters: &[Counter],
+    output: W,
+) -> io::Result<W> {
     let mut json = JsonWriter::new(output);
     let mut subset = Subset::new(profile, version);
     json.object(|json| {
@@ -51,8 +77,7 @@ fn write_document<W: Write>(profile: &Profile, version: FormatVersion, output: W
         write_meta(json, profile, version);
         json.column("libs", profile.libs(), write_lib);
         // A counter is a track of its process, and a process exists only through its threads.
-        let counters =
-            profile.counters().iter().filter_map(|counter| Some((counter, main_thread(profile, counter)?)));
+        let counters = counters.iter().filter_map(|counter| Some((counter, main_thread(profile, counter)?)));
         json.column("counters", counters, |json, (counter, main)| {
             write_counter(json, profile, counter, main, version);
         });

@@ -67,7 +67,8 @@ fn the_addresses_hold_the_port_and_the_token() {
     assert_eq!(server.symbol_server_url(), format!("http://127.0.0.1:{port}/{token}"));
     assert_eq!(server.profile_url(), format!("http://127.0.0.1:{port}/{token}/profile.json"));
     let encoded = format!("http%3A%2F%2F127.0.0.1%3A{port}%2F{token}");
-    let expected = format!("http://front/from-url/{encoded}%2Fprofile.json/?symbolServer={encoded}");
+    let expected =
+        format!("http://front/from-url/{encoded}%2Fprofile.json%3Fcounters%3D0/?symbolServer={encoded}");
     assert_eq!(server.open_url(), expected);
 }
 
