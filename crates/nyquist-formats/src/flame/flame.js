@@ -4,8 +4,6 @@
   const MARGIN = 10, CHARACTER = 7.2, PADDING = 6;
   // How much larger the title's characters are, and what the buttons beside it take.
   const TITLE = 17 / 12, SEARCH = 70, RESET = 90;
-  // The least that is shown of a type with its trait. No tag may stand in this script: in a page it is parsed as one.
-  const MIN_TYPE_WIDTH = 12;
   const NS = 'http://www.w3.org/2000/svg';
 
   function start(svg) {
@@ -62,39 +60,10 @@
       return text.length <= count ? text : text.slice(0, count - 1) + '\u2026';
     }
 
-    // Where a separator stands in a name outside of brackets, which those of operators are none of.
-    function places(name, separator) {
-      const found = [];
-      let depth = 0;
-      for (let i = 0; i < name.length; i++) {
-        const operator = /^operator[<>=()-]*/.exec(name.slice(i, i + 12));
-        if (operator) { i += operator[0].length - 1; continue; }
-        if (depth === 0 && i > 0 && name.startsWith(separator, i)) { found.push(i); i += separator.length - 1; continue; }
-        if ('<([{'.includes(name[i])) depth++;
-        else if (')]}'.includes(name[i]) || (name[i] === '>' && name[i - 1] !== '-')) depth = Math.max(0, depth - 1);
-      }
-      return found;
-    }
-
-    // A text without its middle.
-    function fitText(text, count) {
-      if (text.length <= count) return text;
-      const half = Math.ceil((count - 1) / 2);
-      return text.slice(0, half) + '\u2026' + text.slice(text.length - (count - 1 - half));
-    }
-
     // A name that does not fit keeps its last parts, as in the file.
-    function fitName(name, room) {
+    function fitInto(name, room) {
       const count = Math.floor((room - PADDING) / CHARACTER);
-      if (count < 2) return '';
-      if (name.length <= count) return name;
-      const separator = ['::', '/', '.'].find((it) => places(name, it).length > 0);
-      const all = separator ? places(name, separator) : [];
-      const index = all.findIndex((place) => name.length - place < count);
-      if (index < 0) return fitText(name, count);
-      const before = name.slice(index > 0 ? all[index - 1] + separator.length : 0, all[index]);
-      const rest = name.slice(all[index]), left = count - rest.length;
-      return (before.startsWith('<') && left >= MIN_TYPE_WIDTH ? fitText(before, left) : '\u2026') + rest;
+      return count < 2 ? '' : fitName(name, count);
     }
 
     function layout() {
@@ -114,7 +83,7 @@
         box.rect.setAttribute('x', x);
         box.rect.setAttribute('width', w);
         box.text.setAttribute('x', x + 3);
-        box.text.textContent = fitName(box.name, w);
+        box.text.textContent = fitInto(box.name, w);
         box.group.classList.toggle('parent', isParent);
         box.group.classList.toggle('found', box.found);
       }

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_script_has_no_tags() {
-        let script = include_str!("flame.js");
+        let script = crate::flame::svg::script();
         let begins_tag = |next: char| next.is_ascii_alphabetic() || "/!?".contains(next);
         let tag = script.match_indices('<').find(|(at, _)| script[at + 1..].starts_with(begins_tag));
         assert_eq!(tag.map(|(at, _)| script[at..].lines().next()), None);

@@ -1,6 +1,6 @@
 //! The flame graph as an SVG.
 
-use crate::fit::fit_name;
+use crate::fit::{FIT_SCRIPT, fit_name};
 use crate::flame::{FlamePicture, FlamePictureBox, escape};
 use crate::hidden;
 use std::io::{self, Write};
@@ -61,7 +61,18 @@ pub fn write_svg(picture: &FlamePicture, out: &mut impl Write) -> io::Result<()>
     }
     writeln!(out, "</g>")?;
     write_header(picture, width, header, out)?;
-    writeln!(out, "<script><![CDATA[\n{}]]></script>\n</svg>", include_str!("flame.js"))
+    writeln!(out, "<script><![CDATA[\n{}]]></script>\n</svg>", script())
+}
+
+/// The script of the picture. It has no comments, because in a page a tag in one is parsed as a tag.
+pub(super) fn script() -> String {
+    let lines = [FIT_SCRIPT, include_str!("flame.js")].into_iter().flat_map(str::lines);
+    let is_comment = |line: &&str| {
+        let line = line.trim_start();
+        ["//", "/**", "* ", "*/"].iter().any(|begin| line.starts_with(begin))
+    };
+    let code: Vec<_> = lines.filter(|line| !is_comment(line) && !line.is_empty()).collect();
+    format!("(() => {{\n{}\n}})();\n", code.join("\n"))
 }
 
 /// The header comes after the boxes, because in a browser it stays visible above them.
