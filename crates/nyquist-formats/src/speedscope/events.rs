@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use nyquist_profile::{FrameId, Sample};
+use nyquist_profile::Sample;
 
 use crate::json::separate;
 
@@ -13,7 +13,7 @@ pub(super) fn write_events(
     out: &mut impl Write,
     samples: impl Iterator<Item = Sample>,
     interval: u64,
-    frames: impl Fn(&Sample) -> Vec<FrameId>,
+    frames: impl Fn(&Sample) -> Vec<usize>,
 ) -> io::Result<()> {
     let mut events = EventWriter { out, count: 0, open: Vec::new(), time: 0 };
     for sample in samples {
@@ -32,13 +32,13 @@ pub(super) fn write_events(
 struct EventWriter<'a, Out> {
     out: &'a mut Out,
     count: usize,
-    open: Vec<FrameId>,
+    open: Vec<usize>,
     /// The time of the next event.
     time: u64,
 }
 
 impl<Out: Write> EventWriter<'_, Out> {
-    fn open(&mut self, frames: &[FrameId]) -> io::Result<()> {
+    fn open(&mut self, frames: &[usize]) -> io::Result<()> {
         for &frame in frames {
             self.event('O', frame)?;
             self.open.push(frame);
@@ -56,9 +56,9 @@ impl<Out: Write> EventWriter<'_, Out> {
         Ok(())
     }
 
-    fn event(&mut self, kind: char, frame: FrameId) -> io::Result<()> {
+    fn event(&mut self, kind: char, frame: usize) -> io::Result<()> {
         separate(self.out, self.count)?;
         self.count += 1;
-        write!(self.out, "{{\"type\":\"{kind}\",\"at\":{},\"frame\":{}}}", self.time, frame.index())
+        write!(self.out, "{{\"type\":\"{kind}\",\"at\":{},\"frame\":{}}}", self.time, frame)
     }
 }

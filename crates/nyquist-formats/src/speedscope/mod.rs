@@ -3,19 +3,21 @@
 //! Its schema is <https://www.speedscope.app/file-format-schema.json>.
 
 mod events;
+mod functions;
 
-use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use nyquist_profile::{Frame, FrameId, Measure, Profile, Sample, StackId, ThreadIndex, Unit};
-use serde::{Deserialize, Serialize};
+use nyquist_profile::{FrameId, Measure, Profile, Sample, StackId, ThreadIndex, Unit};
+use serde::Deserialize;
 
+use crate::SourcePaths;
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
 use crate::json::{nanoseconds, position, separate, write_json};
 use crate::spans::Spans;
-use crate::{SourcePaths, source_path};
 use events::write_events;
+use functions::{Functions, NO_STACK};
 
 const FORMAT: &str = "a speedscope profile";
 /// The unit of memory profiles.
@@ -24,13 +26,15 @@ const BYTES: &str = "bytes";
 const NONE: &str = "none";
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
-/// Writes a profile for each thread, with its CPU time in ns. A thread that waited gets a second profile for
-/// its waiting. If times are exact, a profile has frames that open and close, which may have gaps. Otherwise
-/// it has samples that follow each other. O(samples × depth).
+/// Writes a profile for each thread, with its CPU time in ns, the busiest thread first. A thread that waited gets
+/// a second profile for its waiting. If times are exact, a profile has frames that open and close, which may
+/// have gaps. Otherwise it has samples that follow each other; a gap is a sample without frames. Each function
+/// is one frame. O(samples × depth).
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
+    let functions = Functions::new(profile, paths);
     out.write_all(b"{\"$schema\":")?;
     write_json(out, &SCHEMA)?;
     out.write_all(b",\"exporter\":")?;
@@ -41,44 +45,31 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
     out.write_all(b",\"measure\":")?;
     write_json(out, &profile.meta().measure.name)?;
     out.write_all(b",\"activeProfileIndex\":0,\"shared\":{\"frames\":[")?;
-    for (index, frame) in profile.frames().iter().enumerate() {
+    for (index, function) in functions.rows.iter().enumerate() {
         separate(out, index)?;
-        write_json(out, &frame_out(profile, paths, frame))?;
+        write_json(out, function)?;
     }
     out.write_all(b"]},\"profiles\":[")?;
-    let kinds = (0..profile.threads().len()).map(ThreadIndex::from_index);
-    let kinds = kinds.flat_map(|thread| [(thread, false), (thread, true)]);
-    let kinds = kinds.filter(|&(thread, off_cpu)| selected(profile, thread, off_cpu).next().is_some());
-    for (index, (thread, off_cpu)) in kinds.enumerate() {
+    for (index, (thread, off_cpu)) in by_time(profile).into_iter().enumerate() {
         separate(out, index)?;
-        write_thread(profile, out, thread, off_cpu)?;
+        ThreadWriter { profile, functions: &functions, thread, off_cpu }.write(out)?;
     }
     out.write_all(b"]}\n")
 }
 
-#[derive(Serialize)]
-struct FrameOut<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    col: Option<u32>,
-}
-
-/// A frame. Without a source file, it has the name of its lib there, as from speedscope's own importers.
-fn frame_out<'a>(profile: &'a Profile, paths: SourcePaths<'_>, frame: &Frame) -> FrameOut<'a> {
-    let func = profile.func(frame.func);
-    let source = profile.frame_source(frame).map(|source| source_path(profile, source, paths));
-    let lib = func.lib.map(|lib| profile.lib(lib).path.as_str());
-    let (line, col) = source.as_ref().map_or((None, None), |_| (frame.line, frame.column));
-    FrameOut {
-        name: profile.string(func.name),
-        file: source.or(lib.map(Cow::Borrowed)).filter(|file| !file.is_empty()),
-        line,
-        col,
-    }
+/// The profiles of the file: running before waiting, the one with the most time first.
+fn by_time(profile: &Profile) -> Vec<(ThreadIndex, bool)> {
+    let threads = (0..profile.threads().len()).map(ThreadIndex::from_index);
+    let amount = |thread, off_cpu| {
+        let weights = selected(profile, thread, off_cpu).map(|sample| u64::from(sample.weight));
+        weights.fold(0, u64::saturating_add)
+    };
+    let kinds = threads.flat_map(|thread| [(thread, false), (thread, true)]);
+    let mut kinds: Vec<_> =
+        kinds.map(|(thread, off_cpu)| (thread, off_cpu, amount(thread, off_cpu))).collect();
+    kinds.retain(|(_, _, amount)| *amount > 0);
+    kinds.sort_by_key(|(_, off_cpu, amount)| (*off_cpu, Reverse(*amount)));
+    kinds.into_iter().map(|(thread, off_cpu, _)| (thread, off_cpu)).collect()
 }
 
 fn selected(profile: &Profile, thread: ThreadIndex, off_cpu: bool) -> impl Iterator<Item = Sample> {
@@ -86,48 +77,80 @@ fn selected(profile: &Profile, thread: ThreadIndex, off_cpu: bool) -> impl Itera
     samples.filter(move |sample| sample.weight > 0 && sample.off_cpu == off_cpu)
 }
 
-fn write_thread(
-    profile: &Profile,
-    out: &mut impl Write,
+/// Writes the profile of a thread.
+struct ThreadWriter<'a> {
+    profile: &'a Profile,
+    functions: &'a Functions<'a>,
     thread: ThreadIndex,
     off_cpu: bool,
-) -> io::Result<()> {
-    let interval = profile.meta().interval;
-    let weight = |sample: &Sample| u64::from(sample.weight).saturating_mul(interval);
-    // Frames that open and close cannot express a sample without a stack.
-    let is_evented =
-        profile.meta().has_exact_times && selected(profile, thread, off_cpu).all(|it| it.stack.is_some());
-    let weights = selected(profile, thread, off_cpu).map(|sample| weight(&sample));
-    let total = weights.fold(0, u64::saturating_add);
-    let start = selected(profile, thread, off_cpu).next().map_or(0, |sample| sample.start(interval));
-    let last = selected(profile, thread, off_cpu).last().filter(|_| is_evented);
-    let end = last.map_or(start.saturating_add(total), |last| last.time.max(start));
-    let kind = if is_evented { "evented" } else { "sampled" };
-    write!(out, "{{\"type\":\"{kind}\",\"name\":")?;
-    write_json(out, &profile_name(profile, thread, off_cpu))?;
-    let unit = match profile.meta().measure.unit {
-        Unit::Time => "nanoseconds",
-        Unit::Bytes => BYTES,
-        Unit::Count => NONE,
-    };
-    write!(out, ",\"unit\":\"{unit}\",\"startValue\":{start},\"endValue\":{end}")?;
-    if is_evented {
-        out.write_all(b",\"events\":[")?;
-        let samples = selected(profile, thread, off_cpu);
-        write_events(out, samples, interval, |sample| frames_of(profile, sample.stack))?;
-        return out.write_all(b"]}");
+}
+
+impl ThreadWriter<'_> {
+    fn samples(&self) -> impl Iterator<Item = Sample> {
+        selected(self.profile, self.thread, self.off_cpu)
     }
-    out.write_all(b",\"samples\":[")?;
-    for (index, sample) in selected(profile, thread, off_cpu).enumerate() {
-        separate(out, index)?;
-        write_json(out, &frames_of(profile, sample.stack))?;
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let meta = self.profile.meta();
+        // Frames that open and close cannot express a sample without a stack.
+        let is_evented = meta.has_exact_times && self.samples().all(|it| it.stack.is_some());
+        let start = self.samples().next().map_or(0, |sample| sample.start(meta.interval));
+        let end = if is_evented {
+            self.samples().last().map_or(start, |last| last.time.max(start))
+        } else {
+            self.pieces().map(|(_, length)| length).fold(start, u64::saturating_add)
+        };
+        let kind = if is_evented { "evented" } else { "sampled" };
+        write!(out, "{{\"type\":\"{kind}\",\"name\":")?;
+        write_json(out, &profile_name(self.profile, self.thread, self.off_cpu))?;
+        let unit = match meta.measure.unit {
+            Unit::Time => "nanoseconds",
+            Unit::Bytes => BYTES,
+            Unit::Count => NONE,
+        };
+        write!(out, ",\"unit\":\"{unit}\",\"startValue\":{start},\"endValue\":{end}")?;
+        if is_evented {
+            out.write_all(b",\"events\":[")?;
+            write_events(out, self.samples(), meta.interval, |sample| self.frames_of(sample.stack))?;
+            return out.write_all(b"]}");
+        }
+        out.write_all(b",\"samples\":[")?;
+        for (index, (sample, _)) in self.pieces().enumerate() {
+            separate(out, index)?;
+            write_json(out, &sample.map_or_else(Vec::new, |sample| self.frames_of(sample.stack)))?;
+        }
+        out.write_all(b"],\"weights\":[")?;
+        for (index, (_, length)) in self.pieces().enumerate() {
+            separate(out, index)?;
+            write!(out, "{length}")?;
+        }
+        out.write_all(b"]}")
     }
-    out.write_all(b"],\"weights\":[")?;
-    for (index, sample) in selected(profile, thread, off_cpu).enumerate() {
-        separate(out, index)?;
-        write!(out, "{}", weight(&sample))?;
+
+    /// The samples with their lengths, and the gaps between them. What is no time has no gaps.
+    fn pieces(&self) -> impl Iterator<Item = (Option<Sample>, u64)> {
+        let meta = self.profile.meta();
+        let (interval, is_time) = (meta.interval, meta.measure.unit == Unit::Time);
+        let mut clock = None;
+        self.samples().flat_map(move |sample| {
+            let length = u64::from(sample.weight).saturating_mul(interval);
+            let begin = *clock.get_or_insert_with(|| sample.start(interval));
+            // A shorter one is noise of the sampler.
+            let gap = sample.start(interval).saturating_sub(begin);
+            let gap = Some(gap).filter(|&gap| is_time && gap > interval / 2);
+            clock = Some(begin.saturating_add(gap.unwrap_or(0)).saturating_add(length));
+            gap.map(|gap| (None, gap)).into_iter().chain([(Some(sample), length)])
+        })
     }
-    out.write_all(b"]}")
+
+    /// The rows of the frames' functions, from the outermost to the innermost.
+    fn frames_of(&self, stack: Option<StackId>) -> Vec<usize> {
+        let Some(stack) = stack else { return vec![self.functions.no_stack] };
+        let frames = self.profile.ancestors(stack).map(|stack| self.profile.stack(stack).frame);
+        let mut rows: Vec<_> = frames.map(|frame| self.functions.row(self.profile, frame)).collect();
+        rows.reverse();
+        rows
+    }
 }
 
 /// `app (pid: 77) worker (tid: 79)`.
@@ -136,17 +159,6 @@ fn profile_name(profile: &Profile, thread: ThreadIndex, off_cpu: bool) -> String
     let process = profile.process(thread.process);
     let waiting = if off_cpu { ", waiting" } else { "" };
     format!("{} (pid: {}) {} (tid: {}){waiting}", process.name, process.pid, thread.name, thread.tid)
-}
-
-/// The frames' ids from the outermost to the innermost.
-fn frames_of(profile: &Profile, stack: Option<StackId>) -> Vec<FrameId> {
-    let mut frames: Vec<_> = stack
-        .into_iter()
-        .flat_map(|stack| profile.ancestors(stack))
-        .map(|stack| profile.stack(stack).frame)
-        .collect();
-    frames.reverse();
-    frames
 }
 
 #[derive(Deserialize)]
@@ -214,6 +226,8 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let mut importer = Importer::new(name, "speedscope");
     let frames: Vec<FrameId> =
         file.shared.frames.iter().map(|frame| read_frame(&mut importer, frame)).collect();
+    let no_stack = file.shared.frames.iter().position(|frame| frame.name == NO_STACK);
+    let no_stack = no_stack.unwrap_or(usize::MAX);
     let unit = common_unit(&file.profiles);
     let name_of_measure = match unit {
         Unit::Time => Measure::default().name,
@@ -229,8 +243,14 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
             continue;
         }
         let (thread, off_cpu) = read_thread_name(&mut importer, &profile.name, name, index);
-        let reader =
-            SpeedscopeReader { importer: &mut importer, frames: &frames, unit: factor, thread, off_cpu };
+        let reader = SpeedscopeReader {
+            importer: &mut importer,
+            frames: &frames,
+            unit: factor,
+            thread,
+            off_cpu,
+            no_stack,
+        };
         match profile.kind.as_str() {
             "sampled" => reader.sampled(profile)?,
             "evented" => reader.evented(profile)?,
@@ -299,6 +319,8 @@ struct SpeedscopeReader<'a> {
     unit: f64,
     thread: ThreadIndex,
     off_cpu: bool,
+    /// The frame of samples without a stack.
+    no_stack: usize,
 }
 
 impl SpeedscopeReader<'_> {
@@ -320,7 +342,11 @@ impl SpeedscopeReader<'_> {
                 stack = Some(self.importer.stack(stack, frame));
             }
             let duration = nanoseconds(weight, self.unit);
-            self.importer.span(self.thread, time, (stack, self.off_cpu), duration);
+            // A sample without frames is a gap.
+            if !frames.is_empty() {
+                let stack = stack.filter(|_| frames[..] != [self.no_stack]);
+                self.importer.span(self.thread, time, (stack, self.off_cpu), duration);
+            }
             time = time.saturating_add(duration);
         }
         Ok(())
@@ -373,6 +399,64 @@ mod tests {
         let mut out = Vec::new();
         write(&builder.finish(), &crate::as_named, &mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains(&format!("\"endValue\":{}", u64::MAX)));
+    }
+
+    /// Runs a test on the written form of samples of a thread: (time, weight, name and line of the function).
+    fn written(samples: &[(&str, u64, u32, Option<&str>, u32)]) -> serde_json::Value {
+        let mut builder = nyquist_profile::ProfileBuilder::new(nyquist_profile::Meta {
+            interval: MILLISECOND,
+            ..nyquist_profile::Meta::default()
+        });
+        let process = builder.add_process(nyquist_profile::Process::default());
+        let mut threads: Vec<(&str, ThreadIndex)> = Vec::new();
+        for &(name, time, weight, function, line) in samples {
+            let thread = threads.iter().find(|(known, _)| *known == name).map(|(_, thread)| *thread);
+            let thread = thread.unwrap_or_else(|| {
+                let thread = builder.add_thread(nyquist_profile::Thread::new(process, name, name));
+                threads.push((name, thread));
+                thread
+            });
+            let stack = function.map(|function| {
+                let name = builder.intern_string(function);
+                let func = builder.intern_func(nyquist_profile::Func::new(name, None));
+                let frame =
+                    nyquist_profile::Frame { line: Some(line), ..nyquist_profile::Frame::label(func) };
+                let frame = builder.intern_frame(frame);
+                builder.intern_stack(None, frame)
+            });
+            let sample = Sample::new(time * MILLISECOND, stack, 0);
+            builder.add_sample(thread, Sample { weight, ..sample });
+        }
+        let mut out = Vec::new();
+        write(&builder.finish(), &crate::as_named, &mut out).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn functions_are_frames_and_the_busiest_is_first() {
+        let file = written(&[
+            ("idle", 1, 1, Some("a"), 3),
+            ("busy", 1, 1, Some("a"), 4),
+            ("busy", 3, 2, Some("a"), 5),
+        ]);
+        assert_eq!(file["shared"]["frames"].as_array().unwrap().len(), 2, "{file}");
+        let names = file["profiles"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap());
+        let names: Vec<_> = names.map(|name| name.split(' ').nth(3).unwrap()).collect();
+        assert_eq!(names, ["busy", "idle"]);
+    }
+
+    #[test]
+    fn gaps_stay_and_are_no_time() {
+        let file = written(&[("t", 1, 1, Some("a"), 1), ("t", 6, 2, Some("b"), 1), ("t", 7, 1, None, 0)]);
+        let profile = &file["profiles"][0];
+        assert_eq!(profile["samples"], serde_json::json!([[0], [], [1], [2]]), "{file}");
+        let ms = |it: &serde_json::Value| it.as_u64().unwrap() / MILLISECOND;
+        let weights: Vec<_> = profile["weights"].as_array().unwrap().iter().map(ms).collect();
+        assert_eq!((weights, ms(&profile["endValue"])), (vec![1, 3, 2, 1], 7));
+        let read = read(file.to_string().as_bytes()).unwrap().profile;
+        let samples: Vec<_> = read.threads()[0].samples.iter().collect();
+        let found: Vec<_> = samples.iter().map(|it| (it.time / MILLISECOND, it.stack.is_some())).collect();
+        assert_eq!(found, [(1, true), (6, true), (7, false)]);
     }
 
     fn file(profile: &str) -> String {
