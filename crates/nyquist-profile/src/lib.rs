@@ -18,6 +18,7 @@ mod counter;
 pub mod firefox;
 mod id;
 mod marker;
+mod marker_samples;
 mod measure;
 mod meta;
 mod named;

@@ -10,7 +10,7 @@ use crate::id::{
     StringId, ThreadIndex,
 };
 use crate::marker::MarkerSchema;
-use crate::meta::Meta;
+use crate::meta::{ExtraInfo, Meta};
 use crate::samples::Samples;
 use crate::strings::StringTable;
 use crate::thread::{Process, Thread};
@@ -139,9 +139,21 @@ impl Profile {
         self.func(self.frame(id).func).lib
     }
 
+    /// Adds a line to the profile's information panel.
+    pub fn add_info(&mut self, line: ExtraInfo) {
+        self.meta.extra.push(line);
+    }
+
     /// The file of a frame's line.
     pub fn frame_source(&self, frame: &Frame) -> Option<SourceId> {
         frame.source.or(self.func(frame.func).source)
+    }
+
+    /// The line of a frame. A frame without one, as of code that was generated while the program ran, has the
+    /// line where its function begins, if that is in the same file.
+    pub fn frame_line(&self, frame: &Frame) -> Option<u32> {
+        let func = self.func(frame.func);
+        frame.line.or_else(|| func.line.filter(|_| self.frame_source(frame) == func.source))
     }
 
     /// The nodes from `stack` to its root.
@@ -152,5 +164,28 @@ impl Profile {
     /// The frames of a stack from the innermost to the outermost.
     pub fn stack_frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
         self.ancestors(stack).map(|stack| self.frame(self.stack(stack).frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builder::ProfileBuilder;
+    use crate::code::{Frame, Func, Source};
+    use crate::meta::Meta;
+
+    #[test]
+    fn a_frame_without_a_line_has_its_functions() {
+        let mut builder = ProfileBuilder::new(Meta::default());
+        let [own, other] = ["app.js", "other.js"].map(|file| {
+            let filename = builder.intern_string(file);
+            Some(builder.intern_source(Source { filename }))
+        });
+        let name = builder.intern_string("run");
+        let func = builder.intern_func(Func { source: own, line: Some(12), ..Func::new(name, None) });
+        let profile = builder.finish();
+        let line = |source, line| profile.frame_line(&Frame { source, line, ..Frame::label(func) });
+        assert_eq!([line(None, None), line(own, None), line(own, Some(14))], [Some(12), Some(12), Some(14)]);
+        // That line is in another file.
+        assert_eq!(line(other, None), None);
     }
 }

@@ -5,6 +5,8 @@ use crate::marker::{Marker, MarkerValue};
 use crate::measure::{Measure, Unit};
 use crate::profile::Profile;
 use crate::sample::Sample;
+use crate::samples::Samples;
+use crate::thread::Thread;
 use crate::well_known;
 
 impl Profile {
@@ -26,6 +28,34 @@ impl Profile {
         let mut ending =
             events.into_iter().filter(|event| event.rsplit_once(':').is_some_and(|(_, end)| end == name));
         ending.next().filter(|_| ending.next().is_none())
+    }
+
+    /// A copy without the samples. O(stacks + markers).
+    #[must_use]
+    pub fn without_samples(&self) -> Self {
+        let thread = |thread: &Thread| Thread {
+            process: thread.process,
+            tid: thread.tid.clone(),
+            name: thread.name.clone(),
+            samples: Samples::new(),
+            markers: thread.markers.clone(),
+            ..*thread
+        };
+        Self {
+            meta: self.meta.clone(),
+            strings: self.strings.clone(),
+            libs: self.libs.clone(),
+            sources: self.sources.clone(),
+            funcs: self.funcs.clone(),
+            native_symbols: self.native_symbols.clone(),
+            frames: self.frames.clone(),
+            stacks: self.stacks.clone(),
+            categories: self.categories.clone(),
+            marker_schemas: self.marker_schemas.clone(),
+            processes: self.processes.clone(),
+            threads: self.threads.iter().map(thread).collect(),
+            counters: self.counters.clone(),
+        }
     }
 
     /// The same profile with the occurrences of an event instead of the samples. Each stands for the

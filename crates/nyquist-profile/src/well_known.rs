@@ -39,6 +39,9 @@ pub fn wait_reason(name: &str) -> Option<&str> {
 /// the thread that held it.
 pub const WAIT_SCHEMA: &str = "Wait";
 
+/// The label of the line of the information panel that says why a profile has no samples.
+pub const NOTHING_SAMPLED: &str = "Nothing was sampled";
+
 /// The process whose threads are the CPUs. Its samples repeat those of other threads.
 pub const CPU_PROCESS: &str = "CPU";
 
