@@ -32,18 +32,18 @@ impl CategoryRows {
         }
     }
 
-    /// The rows of the stacks that have a function. The others have no row. O(stacks).
-    pub(crate) fn with_function(
+    /// The rows of the stacks that have any of some functions. The others have no row. O(stacks).
+    pub(crate) fn with_functions(
         profile: &Profile,
         node_of_stack: &[u32],
         derived: &DerivedForest<'_>,
-        func: FuncId,
+        is_wanted: impl Fn(FuncId) -> bool,
     ) -> Self {
         let forest = &derived.forest;
         let mut has_it: Vec<bool> = Vec::with_capacity(forest.len());
         for (&parent, &of) in forest.parent.iter().zip(&forest.func) {
             let inherits = parent != NONE && has_it[parent as usize];
-            has_it.push(inherits || of as usize == func.index());
+            has_it.push(inherits || is_wanted(FuncId::from_index(of as usize)));
         }
         Self::of(profile, node_of_stack, derived, |target| has_it[target as usize])
     }

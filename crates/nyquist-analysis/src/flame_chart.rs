@@ -3,6 +3,7 @@
 use nyquist_profile::{FuncId, ThreadIndex};
 use serde::Serialize;
 
+use crate::span::{Span, are_moments};
 use crate::view::View;
 
 /// How a flame chart is drawn.
@@ -39,13 +40,21 @@ pub struct FlameChartBox<'a> {
 
 impl<'a> View<'a> {
     /// The stack of a thread over time. Consecutive samples that have the same outer functions share their
-    /// boxes. There are no boxes while the thread did not run. The boxes are ordered by start, then by
-    /// depth. O(samples × depth).
+    /// boxes. There are no boxes while the thread did not run. Samples that are moments have twice the
+    /// length of the shortest box, as far as there is room. The boxes are ordered by start, then by depth.
+    /// O(samples × depth).
     pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> Vec<FlameChartBox<'a>> {
         let mut chart = FlameChart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new() };
         let is_chosen = self.chosen.threads.contains(&thread);
         let mut stack = Vec::new();
-        for span in self.spans_of(thread).filter(|_| is_chosen) {
+        let moments = are_moments(self.profile().meta());
+        for mut span in self.spans_of(thread).filter(|_| is_chosen) {
+            span.times.start = if moments {
+                chart.begin_of_moment(&span)
+            } else {
+                // A span of unobserved time may overlap others.
+                span.times.start.max(chart.end)
+            };
             stack.clear();
             let nodes = self.node_of_span(&span).into_iter().flat_map(|node| self.forest().ancestors(node));
             stack.extend(nodes.map(|node| self.forest().func[node as usize]));
@@ -76,6 +85,12 @@ struct FlameChart<'v, 'a> {
 }
 
 impl FlameChart<'_, '_> {
+    /// Where a moment is drawn from, so that it can be seen: after the last one.
+    fn begin_of_moment(&self, span: &Span) -> u64 {
+        let length = self.options.min_ns.saturating_mul(2).max(1);
+        span.times.end.saturating_sub(length).max(self.end).min(span.times.end)
+    }
+
     /// Ends the boxes from that depth on.
     fn close(&mut self, depth: usize) {
         for (depth, (func, start_ns)) in
@@ -127,6 +142,24 @@ mod tests {
         check(&samples, &long, &[("m", 0, 0, 3), ("a", 1, 0, 2)]);
         let low = FlameChartOptions { max_depth: 1, ..all };
         check(&samples, &low, &[("m", 0, 0, 3)]);
+    }
+
+    #[test]
+    fn moments_are_as_long_as_can_be_seen() {
+        let mut test = TestProfile::new();
+        test.builder.meta_mut().measure.unit = nyquist_profile::Unit::Count;
+        test.thread("1", "main");
+        for (time, stack) in [(10, "m a"), (11, "m b"), (50, "m a")] {
+            test.sample(stack, 1);
+            test.change_last(|sample| sample.time = time);
+        }
+        let options = FlameChartOptions { min_ns: 1, ..FlameChartOptions::default() };
+        with_view(&test.finish(), &Selection::default(), |view| {
+            let boxes = view.flame_chart(ThreadIndex::from_index(0), &options).into_iter();
+            let boxes: Vec<_> = boxes.map(|it| (it.name, it.start_ns, it.end_ns)).collect();
+            let expected = [("m", 8, 11), ("a", 8, 10), ("b", 10, 11), ("m", 48, 50), ("a", 48, 50)];
+            assert_eq!(boxes, expected);
+        });
     }
 
     #[test]

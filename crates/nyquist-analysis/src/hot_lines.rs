@@ -54,7 +54,7 @@ fn line_weights(profile: &Profile, stacks: Vec<PlaceWeight>) -> FxHashMap<(FuncI
     for (index, weight) in stacks.into_iter().enumerate().filter(|(_, weight)| weight.total > 0) {
         let frame = profile.frame(profile.stack(StackId::from_index(index)).frame);
         let is_in_own_file = profile.frame_source(frame) == profile.func(frame.func).source;
-        if let Some(line) = frame.line.filter(|_| is_in_own_file) {
+        if let Some(line) = profile.frame_line(frame).filter(|_| is_in_own_file) {
             let sum = lines.entry((frame.func, line)).or_default();
             sum.own = sum.own.saturating_add(weight.own);
             sum.total = sum.total.saturating_add(weight.total);

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use nyquist_profile::{FuncId, Profile, ThreadIndex};
+use nyquist_profile::{FuncId, Profile, StackId, ThreadIndex, well_known};
 
 use crate::category_rows::CategoryRows;
 use crate::checkpoints::Checkpoints;
@@ -14,6 +14,7 @@ use crate::indexed_sums::IndexedSums;
 use crate::orders::{FunctionOrder, LineOrder};
 use crate::parallel;
 use crate::prefix_sums::{PrefixSum, PrefixSums};
+use crate::selection::SampleState;
 use crate::state_sums::StateSums;
 
 /// Data computed once for a profile, for all queries that follow.
@@ -32,6 +33,8 @@ pub struct Index<'p> {
     categories: OnceLock<CategoryRows>,
     functions: OnceLock<FunctionOrder>,
     lines: OnceLock<LineOrder>,
+    /// The functions that stand for time whose place is not known.
+    unobserved: OnceLock<Vec<FuncId>>,
 }
 
 impl<'p> Index<'p> {
@@ -51,6 +54,7 @@ impl<'p> Index<'p> {
             categories: OnceLock::new(),
             functions: OnceLock::new(),
             lines: OnceLock::new(),
+            unobserved: OnceLock::new(),
         }
     }
 
@@ -119,6 +123,23 @@ impl<'p> Index<'p> {
     /// The sum of a thread's samples before that position.
     pub(crate) fn prefix_sum_before(&self, thread: ThreadIndex, position: usize) -> PrefixSum {
         self.prefix_sums()[thread.index()].before(position, self.profile, self.profile.thread(thread))
+    }
+
+    /// Whether samples with this stack stand for time whose place is not known.
+    pub(crate) fn is_unobserved(&self, stack: Option<StackId>) -> bool {
+        let Some(stack) = stack else { return false };
+        let unobserved = self.unobserved.get_or_init(|| {
+            let funcs = (0..self.profile.funcs().len()).map(FuncId::from_index);
+            let names = [well_known::WAIT_NOT_SEEN, well_known::NOT_SAMPLED];
+            funcs.filter(|func| names.contains(&self.profile.func_name(*func))).collect()
+        });
+        unobserved.contains(&self.profile.frame(self.profile.stack(stack).frame).func)
+    }
+
+    /// Whether any thread has samples of waiting. O(threads).
+    pub fn has_waits(&self) -> bool {
+        let waits = |thread| self.sums.count(ThreadIndex::from_index(thread), SampleState::OffCpu).samples;
+        (0..self.profile.threads().len()).any(|thread| waits(thread) > 0)
     }
 
     /// The profile.

@@ -37,7 +37,7 @@ pub(crate) type Position = (Option<SourceId>, Option<u32>);
 
 /// The line of a frame.
 pub(crate) fn line_of(profile: &Profile, frame: &Frame) -> Position {
-    (profile.frame_source(frame), frame.line)
+    (profile.frame_source(frame), profile.frame_line(frame))
 }
 
 /// The lines of all frames.

@@ -144,7 +144,7 @@ fn is_inlined_into(profile: &Profile, inner: &Frame, outer: &Frame) -> bool {
 
 /// The file and line of a frame.
 fn line(profile: &Profile, frame: &Frame) -> Option<(SourceId, u32)> {
-    profile.frame_source(frame).zip(frame.line)
+    profile.frame_source(frame).zip(profile.frame_line(frame))
 }
 
 impl PlaceWeights {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use nyquist_profile::{Sample, StackId, ThreadIndex};
 
-use crate::span::Span;
+use crate::span::{Span, are_moments};
 use crate::view::View;
 
 impl View<'_> {
@@ -14,8 +14,13 @@ impl View<'_> {
         let meta = self.profile().meta();
         let selected = self.selection.times();
         let threads = self.chosen.threads.iter().map(|&id| &self.profile().thread(id).samples);
-        let begun =
-            |first: Sample| if meta.has_exact_times { first.start(meta.interval) } else { first.time };
+        let begun = |first: Sample| {
+            if meta.has_exact_times {
+                first.start(meta.interval)
+            } else {
+                first.time.saturating_sub(u64::from(are_moments(meta)))
+            }
+        };
         let sampled = threads.filter_map(|samples| Some((begun(samples.first()?), samples.last()?.time)));
         let recorded = meta.profiling_start.zip(meta.profiling_end);
         let recorded = recorded.or_else(|| sampled.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))));
@@ -30,11 +35,24 @@ impl View<'_> {
     }
 
     /// The same, including the samples that filters and transforms have dropped.
+    /// A sample that stands for unobserved time is spread over the time since the last such sample. That, and a
+    /// sample that stands for several waits, may overlap other spans.
     pub(crate) fn all_spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
-        let mut last = 0;
+        let (mut last, mut last_unobserved) = (0, self.profile().thread(thread).start);
         self.chosen.of_thread(thread).map(move |chosen| {
-            let span = Span::new(self.profile().meta(), &chosen.sample, chosen.is_first, last);
+            let mut span = Span::new(self.profile().meta(), &chosen.sample, chosen.is_first, last);
             last = span.times.end;
+            if span.has_no_room() {
+                let is_unobserved = self.index.is_unobserved(span.stack);
+                if is_unobserved {
+                    span.times.start = span.times.start.min(last_unobserved);
+                    last_unobserved = span.times.end;
+                }
+                // A wait also stands for shorter ones before it, between which the thread ran.
+                if is_unobserved || chosen.sample.off_cpu {
+                    span.times.start = span.times.start.min(span.times.end.saturating_sub(span.ns));
+                }
+            }
             span
         })
     }
@@ -64,7 +82,7 @@ mod tests {
     use nyquist_profile::ThreadIndex;
 
     use crate::flame_chart::FlameChartOptions;
-    use crate::selection::Selection;
+    use crate::selection::{SampleState, Selection};
     use crate::test_profile::{TestProfile, with_view};
 
     /// A from 0 to 100 ms, B to 900 ms, C to 1000 ms, and then nothing until D from 1200 ms to 1300 ms.
@@ -78,6 +96,50 @@ mod tests {
             test.change_last(|sample| sample.time = time * 1_000_000);
         }
         test.finish()
+    }
+
+    #[test]
+    fn unobserved_waits_are_spread_over_their_time() {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        for (time, weight, stack) in [(90, 40, "seen"), (100, 60, "[waiting: not seen]"), (180, 30, "seen")] {
+            test.wait(stack, weight);
+            test.change_last(|sample| sample.time = time * 1_000_000);
+        }
+        test.wait("[waiting: not seen]", 50);
+        test.change_last(|sample| sample.time = 200_000_000);
+        let meta = test.builder.meta_mut();
+        (meta.profiling_start, meta.profiling_end) = (Some(0), Some(200_000_000));
+        let state = SampleState::OffCpu;
+        let selection = Selection { state, range: Some(0..200_000_001), ..Selection::default() };
+        with_view(&test.finish(), &selection, |view| {
+            let parts = view.category_timeline(20).rows.remove(0).parts_ns;
+            assert!(parts.iter().all(|&ns| ns <= 16_000_001), "{parts:?}");
+            assert_eq!(parts.iter().sum::<u64>(), 180_000_000);
+            assert_eq!(view.thread_timeline(20).rows[0].parts_ns, parts);
+            let chart = view.flame_chart(ThreadIndex::from_index(0), &FlameChartOptions::default());
+            assert!(chart.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), "{chart:?}");
+        });
+    }
+
+    #[test]
+    fn a_wait_for_several_is_no_more_than_a_thread() {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        for (time, weight) in [(95, 5), (100, 60)] {
+            test.wait("[waiting for a CPU]", weight);
+            test.change_last(|sample| sample.time = time * 1_000_000);
+        }
+        let meta = test.builder.meta_mut();
+        (meta.profiling_start, meta.profiling_end) = (Some(0), Some(100_000_000));
+        let selection = Selection { state: SampleState::OffCpu, ..Selection::default() };
+        with_view(&test.finish(), &selection, |view| {
+            let parts = view.thread_timeline(10).rows.remove(0).parts_ns;
+            assert_eq!(
+                parts.iter().map(|ns| ns / 1_000_000).collect::<Vec<_>>(),
+                [0, 0, 0, 0, 10, 10, 10, 10, 10, 15]
+            );
+        });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Time lines: CPU use by thread and by category, in equal parts of the time.
+//! Time lines: CPU use, or what else samples measure, by thread and by category, in equal parts of the time.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::index::Index;
 use crate::parallel;
 use crate::run_time::RunTimeLookup;
 use crate::selection::SampleState;
-use crate::span::Span;
+use crate::span::{Span, are_moments};
 use crate::view::View;
 
 /// A time line in equal parts.
@@ -53,7 +53,9 @@ impl<'a> View<'a> {
     /// transforms, and off the CPU, O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
         let scale = Scale::new(self.times(), parts);
-        let is_indexed = self.derived.keeps_all() && self.chosen.state == SampleState::OnCpu;
+        let is_indexed = self.derived.keeps_all()
+            && self.chosen.state == SampleState::OnCpu
+            && !are_moments(self.profile().meta());
         let row = |&thread: &ThreadIndex| {
             let parts_ns =
                 if is_indexed { self.ran_in(thread, &scale) } else { self.spans_in(thread, &scale) };
@@ -83,9 +85,13 @@ impl<'a> View<'a> {
         self.timeline_by(self.rows_by_category(), parts)
     }
 
-    /// The same for the samples whose stacks have a function.
-    pub fn category_timeline_with(&self, func: FuncId, parts: usize) -> Timeline<CategoryTimeline<'a>> {
-        self.timeline_by(&self.rows_with(func), parts)
+    /// The same for the samples whose stacks have any of some functions.
+    pub fn category_timeline_with(
+        &self,
+        is_wanted: impl Fn(FuncId) -> bool,
+        parts: usize,
+    ) -> Timeline<CategoryTimeline<'a>> {
+        self.timeline_by(&self.rows_with(is_wanted), parts)
     }
 
     fn timeline_by(&self, rows: &CategoryRows, parts: usize) -> Timeline<CategoryTimeline<'a>> {
@@ -110,14 +116,14 @@ impl<'a> View<'a> {
         self.timelines_by(self.rows_by_category(), threads, parts)
     }
 
-    /// The same for the samples whose stacks have a function.
+    /// The same for the samples whose stacks have any of some functions.
     pub fn category_timelines_with(
         &self,
-        func: FuncId,
+        is_wanted: impl Fn(FuncId) -> bool,
         threads: &[ThreadIndex],
         parts: usize,
     ) -> Vec<Timeline<CategoryTimeline<'a>>> {
-        self.timelines_by(&self.rows_with(func), threads, parts)
+        self.timelines_by(&self.rows_with(is_wanted), threads, parts)
     }
 
     fn timelines_by(
@@ -141,8 +147,8 @@ impl<'a> View<'a> {
         self.category_rows.get_or_init(|| CategoryRows::new(profile, node_of_stack, &self.derived))
     }
 
-    fn rows_with(&self, func: FuncId) -> CategoryRows {
-        CategoryRows::with_function(self.index.profile, &self.index.node_of_stack, &self.derived, func)
+    fn rows_with(&self, is_wanted: impl Fn(FuncId) -> bool) -> CategoryRows {
+        CategoryRows::with_functions(self.index.profile, &self.index.node_of_stack, &self.derived, is_wanted)
     }
 
     /// The time of some threads by category and part. The row after all categories stands for no category.
@@ -228,7 +234,7 @@ impl Scale {
     }
 }
 
-/// The part where the next span begins. The spans of a thread come in order, so no search is necessary.
+/// The part where the next span begins. Most spans of a thread come in order, so no search is necessary.
 struct SpanCursor<'a> {
     scale: &'a Scale,
     /// The part in which the last span began.
@@ -243,6 +249,10 @@ impl SpanCursor<'_> {
         let (start, end) = (span.times.start.max(times.start), span.times.end.min(times.end));
         if start >= end || parts_ns.is_empty() {
             return;
+        }
+        // Only spans of unobserved time begin before the last one.
+        if bounds[self.part] > start {
+            self.part = bounds.partition_point(|&bound| bound <= start) - 1;
         }
         while bounds[self.part + 1] <= start {
             self.part += 1;
@@ -312,6 +322,25 @@ mod tests {
         check(&samples, 0..40, 4, &[("User", &[10, 0, 0, 0]), ("Kernel", &[0, 5, 0, 0])]);
         check(&samples, 0..41, 1, &[("User", &[30]), ("Kernel", &[5])]);
         check(&samples, 0..43, 2, &[("User", &[11, 20]), ("Kernel", &[5, 0])]);
+    }
+
+    #[test]
+    fn what_is_no_time_belongs_to_its_moment() {
+        let mut test = TestProfile::new();
+        let meta = test.builder.meta_mut();
+        (meta.measure.unit, meta.interval) = (nyquist_profile::Unit::Count, 10_000_000);
+        test.thread("1", "main");
+        for (time, weight) in [(5, 3), (5, 1), (31, 2)] {
+            test.sample("user:f", weight);
+            test.change_last(|sample| (sample.time, sample.cpu_delta) = (time * 1_000_000, 77));
+        }
+        let meta = test.builder.meta_mut();
+        (meta.profiling_start, meta.profiling_end) = (Some(0), Some(40_000_000));
+        with_view(&test.finish(), &Selection::default(), |view| {
+            let expected = [40_000_000, 0, 0, 20_000_000];
+            assert_eq!(view.category_timeline(4).rows[0].parts_ns, expected);
+            assert_eq!(view.thread_timeline(4).rows[0].parts_ns, expected);
+        });
     }
 
     #[test]

@@ -384,9 +384,13 @@ fn time_with_a_function_is_that_of_its_focus() {
             let mut selection = view.selection().clone();
             selection.transforms.push(Transform::FocusFunction(func));
             let focused = View::new(&index, &selection);
-            let with = view.category_timelines_with(func, &threads, PARTS);
+            let with = view.category_timelines_with(|other| other == func, &threads, PARTS);
             assert_eq!(with, focused.category_timelines(&threads, PARTS), "{what}");
-            assert_eq!(view.category_timeline_with(func, PARTS), focused.category_timeline(PARTS), "{what}");
+            assert_eq!(
+                view.category_timeline_with(|other| other == func, PARTS),
+                focused.category_timeline(PARTS),
+                "{what}"
+            );
         }
     });
 }
