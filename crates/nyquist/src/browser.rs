@@ -16,8 +16,8 @@ const REACHED_WITHIN: Duration = Duration::from_millis(300);
 
 /// Opens the served profile, and prints its addresses and how to open them from another machine. The browser
 /// gets another address than the user, because every user of this machine can read its arguments. Returns the
-/// page that a browser is about to show.
-pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) -> Option<Page> {
+/// page that a browser is about to show. The Firefox Profiler shows no profile without samples (`is_empty`).
+pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs, is_empty: bool) -> Option<Page> {
     let port = server.local_addr().port();
     let ssh = env::var("SSH_CONNECTION").ok();
     let mut opened = None;
@@ -26,7 +26,7 @@ pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) -> Opti
         printer.say(format_args!("On your own machine, forward the port and open the link there:"));
         printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
     } else if !args.no_open && programs::has_display() {
-        opened = Some(chosen_page(args)).filter(|&page| open_once(server, page));
+        opened = Some(chosen_page(args, is_empty)).filter(|&page| open_once(server, page));
     }
     if opened.is_some() {
         printer.say("Opening the profile in your browser");
@@ -37,11 +37,11 @@ pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs) -> Opti
 }
 
 /// The page to open in a browser.
-fn chosen_page(args: &ServerArgs) -> Page {
+fn chosen_page(args: &ServerArgs, is_empty: bool) -> Page {
     let is_viewer = match args.ui {
         Ui::Firefox => false,
         Ui::Builtin => true,
-        Ui::Auto => !accepts_connections(&args.profiler_url, REACHED_WITHIN),
+        Ui::Auto => is_empty || !accepts_connections(&args.profiler_url, REACHED_WITHIN),
     };
     if is_viewer { Page::Viewer } else { Page::FrontEnd }
 }

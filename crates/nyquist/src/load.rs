@@ -26,6 +26,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let bytes = nyquist_input::document(file, &profile)?;
     let symbols = input::with_its_folders(file, &args.presentation.symbols, printer);
     let stated = input::samply_symbols(file, &symbols, printer);
-    let served = ServedProfile { bytes, profile, before, stated };
+    let name = |file: &PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let files = [name(file), before.as_ref().and_then(|_| name(&args.file))];
+    let served = ServedProfile { bytes, profile, before, stated, files };
     serve(served, &args.presentation.server, &symbols, printer, &control)
 }

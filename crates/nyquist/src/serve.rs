@@ -28,12 +28,14 @@ pub(crate) struct ServedProfile {
     pub(crate) before: Option<Profile>,
     /// The symbols that came with it.
     pub(crate) stated: Option<StatedAnswers>,
+    /// The names of its file, and of that of the other run.
+    pub(crate) files: [Option<String>; 2],
 }
 
 impl ServedProfile {
     /// A profile of this program, and its bytes as a file.
     pub(crate) fn new(bytes: Vec<u8>, profile: Profile, stated: Option<StatedAnswers>) -> Self {
-        Self { bytes, profile, before: None, stated }
+        Self { bytes, profile, before: None, stated, files: [None, None] }
     }
 }
 
@@ -45,16 +47,17 @@ pub(crate) fn serve(
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
-    let ServedProfile { bytes, profile, before, stated } = served;
+    let ServedProfile { bytes, profile, before, stated, files: [file, file_before] } = served;
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
+    let is_empty = profile.threads().iter().all(|thread| thread.samples.is_empty());
     let known = Arc::new(GrowingSymbols::new(symbols.with_generated_code(SideFiles)));
     let symbols: Arc<dyn SymbolSource> = Arc::<GrowingSymbols>::clone(&known);
     let viewer = match before {
         Some(before) => BuiltinViewer::comparing(before, profile, Arc::clone(&symbols)),
         None => BuiltinViewer::new(profile, Arc::clone(&symbols)),
     };
-    let viewer = viewer.opening(Box::new(move |bytes| {
+    let viewer = viewer.named(file, file_before).opening(Box::new(move |bytes| {
         let mut profile = dropped::read(bytes)?;
         name_specially(&mut profile);
         known.take_libs(&profile);
@@ -66,7 +69,7 @@ pub(crate) fn serve(
     let viewer = Arc::new(viewer);
     let server = server.with_viewer(Arc::<BuiltinViewer>::clone(&viewer));
     control.enter(Phase::Serving(server.shutdown_handle()));
-    if browser::show(printer, &server, args) == Some(Page::Viewer) {
+    if browser::show(printer, &server, args, is_empty) == Some(Page::Viewer) {
         viewer.begin();
     }
     printer.say("Serving the profile and its symbols; Ctrl-C ends");

@@ -83,7 +83,7 @@ impl LivePage {
         let args = ServerArgs { ui, ..args.clone() };
         let (server, shown) = identity::as_invoking_user(|| bind(name, &args, symbols, printer))??;
         let shutdown = server.shutdown_handle();
-        browser::show(printer, &server, &args);
+        browser::show(printer, &server, &args, false);
         let run = move || {
             let _ = give_up_capabilities();
             server.run()

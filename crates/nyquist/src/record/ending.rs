@@ -1,7 +1,9 @@
 //! Facts about the end of a recording that are not in its profile: processes that still run, and why a
 //! profile is empty.
 
+use crate::number::time_span;
 use crate::system::processes::process_state;
+use nyquist_profile::{ExtraInfo, well_known};
 use std::time::Duration;
 
 /// The end of a recording.
@@ -32,6 +34,20 @@ impl Ending<'_> {
     /// The reason why a profile is empty.
     pub(crate) fn why_nothing(&self, interval_ns: u64, cpu_time_ns: u64) -> String {
         self.why_nothing_where(interval_ns, cpu_time_ns, process_state)
+    }
+
+    /// The line of the profile about that, for people who look at it later.
+    pub(crate) fn nothing_sampled(&self, interval_ns: u64, cpu_time_ns: Option<u64>) -> ExtraInfo {
+        let recorded = cpu_time_ns.unwrap_or(0);
+        let used = self.used.map_or(recorded, |used| used.as_nanos() as u64).max(recorded);
+        let why = self.why_nothing(interval_ns, recorded);
+        let figures =
+            format!("{} of CPU time used, one sample each {}", time_span(used), time_span(interval_ns));
+        ExtraInfo {
+            section: "Recording".to_owned(),
+            label: well_known::NOTHING_SAMPLED.to_owned(),
+            value: format!("{why} ({figures})"),
+        }
     }
 
     fn why_nothing_where(

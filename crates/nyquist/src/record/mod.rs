@@ -66,7 +66,11 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         printer.warn(note);
     }
     let goes_on = wants_server(args) || page.is_some();
-    let profile = session.symbolicate(profile, libs, goes_on)?;
+    let mut profile = session.symbolicate(profile, libs, goes_on)?;
+    let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.pid };
+    if statistics.samples == 0 {
+        profile.add_info(ending.nothing_sampled(profile.meta().interval, runs.report.total_cpu_time_ns));
+    }
     session.control.enter(Phase::Saving);
     let saved = save(&profile, output, SaveFormat { form, version: args.profile_version }, printer)?;
     let about = summary::SummarizedRecording {
@@ -77,7 +81,6 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         events: (&events, &occurrences),
         may_read_other_processes,
     };
-    let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.pid };
     summary::print(printer, &about, &runs.report, &statistics, &ending, saved.path.as_deref());
     if let Some(picture) = picture {
         write_picture(&profile, picture, printer)?;
