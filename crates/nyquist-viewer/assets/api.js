@@ -3,12 +3,16 @@
 import { learnNames } from './names.js';
 
 /** @typedef {Record<string, import('./names.js').FunctionRow>} Functions */
-/** @typedef {{thread: number, name: string, tid: string, process: number, process_name: string, pid: string, weight: number, start_ns: number, end_ns: number}} Thread */
+/** @typedef {{thread: number, name: string, tid: string, process: number, process_name: string, pid: string, weight: number, markers: number, start_ns: number, end_ns: number}} Thread */
 /**
  * @typedef {object} Info
  * @property {string} name
  * @property {string} product
  * @property {{name: string, unit: string}} measure the quantity that samples count, and its unit
+ * @property {{samples: string, events: string[]}} recorded the measures that can be shown
+ * @property {boolean} has_waits whether waits were recorded
+ * @property {boolean} axis_is_amount whether the axis of times counts the measure
+ * @property {string | null} file its name
  * @property {number} interval_ns
  * @property {number} start_ns
  * @property {number} end_ns
@@ -16,7 +20,7 @@ import { learnNames } from './names.js';
  * @property {{samples: number, lost_samples: number, cpu_ns: number, weight: number, user: number, kernel: number, not_sampled: number, truncated: number, processes: number, threads: number}} summary
  * @property {number} counters the number of counters
  * @property {boolean} has_own_code whether the program's own code can be shown alone
- * @property {{name: string, weight: number, interval_ns: number} | null} before the other run of a comparison
+ * @property {{name: string, file: string | null, weight: number, interval_ns: number} | null} before the other run of a comparison
  * @property {Thread[]} cores the activity of each CPU, if recorded
  * @property {{until_ns: number} | null} live the time up to which a running recording is complete
  * @property {{name: string, color: string}[]} categories
@@ -25,7 +29,7 @@ import { learnNames } from './names.js';
 /** @typedef {{thread?: number | null, categories: {category: number, ns: number[]}[]}} Track */
 /** @typedef {{start_ns: number, end_ns: number, part_ns: number, tracks: Track[]}} Timeline */
 /** @typedef {[depth: number, start: number, width: number, fn: number, own: number, before?: number]} FlameBox `before` is a share of the whole */
-/** @typedef {{weight: number, interval_ns: number, depth: number, boxes: FlameBox[], functions: Functions}} FlameGraph */
+/** @typedef {{weight: number, interval_ns: number, depth: number, before_weight?: number, boxes: FlameBox[], functions: Functions}} FlameGraph `before_weight` is the whole of the other run */
 /** @typedef {{before: number, after: number, change: number, relative: number | null, margin: number, confidence: number, is_noise: boolean}} Comparison */
 /** @typedef {{function: number | null, name: string, lib: string | null, self: Comparison}} DiffRow */
 /** @typedef {{unit: 'nanoseconds' | 'share', whole: Comparison, count: number, noise_count: number, rows: DiffRow[], functions: Functions}} Diff */
@@ -49,11 +53,11 @@ import { learnNames } from './names.js';
  * @typedef {{function: number, interval_ns: number, weight: number, file: string | null, text: string | null, message: string | null,
  *   lines: LineAmounts[], assembly: {message: string | null, instructions: Instruction[]}}} Source
  */
-/** @typedef {[thread: number, start: number, duration: number | null, name: string, text: string]} MarkerRow */
-/** @typedef {[lane: number, start: number, end: number, count: number, text: string]} MarkerBar */
+/** @typedef {[thread: number, start: number, duration: number | null, name: string, text: string, stack: number | null]} MarkerRow */
+/** @typedef {[lane: number, start: number, end: number, count: number, text: string, stack: number | null]} MarkerBar */
 /** @typedef {{thread: number, name: string, lanes: number, bars: MarkerBar[]}} MarkerChartRow */
 /** @typedef {{start_ns: number, end_ns: number, count: number, rows: MarkerChartRow[], left_out: number}} MarkerChart */
-/** @typedef {{count: number, kinds: {name: string, count: number, total_ns: number}[], rows: MarkerRow[]}} Markers */
+/** @typedef {{count: number, kinds: {name: string, count: number, total_ns: number, has_stacks: boolean}[], rows: MarkerRow[]}} Markers */
 
 /** Why a request failed: the server is gone, the token is no longer valid, or the request was refused. */
 export class ApiError extends Error {
@@ -147,7 +151,9 @@ export async function askAnew(question, params) {
  * @param {boolean} compare with the shown one
  */
 export async function openProfile(profile, compare) {
-  await fetchText(`api/v1/open${compare ? '?compare=1' : ''}`, null, profile);
+  const params = new URLSearchParams(compare ? { compare: '1' } : {});
+  if (profile instanceof File) params.set('name', profile.name);
+  await fetchText(`api/v1/open?${params}`, null, profile);
 }
 
 /** Counts the profiles of a running recording, because responses about another profile differ. */

@@ -1,6 +1,6 @@
 // The positions of times in a drawing, and the ticks of the axis. Pure.
 
-import { formatTick } from './format.js';
+import { formatAxis } from './measure.js';
 
 /** @typedef {{start: number, end: number, width: number}} Scale */
 
@@ -35,7 +35,7 @@ export function ticks(scale, zero, space = 90) {
   const step = niceStep((span * space) / scale.width);
   const out = [];
   for (let i = Math.ceil((scale.start - zero) / step); i * step <= scale.end - zero && out.length < 500; i++) {
-    out.push({ x: toX(scale, zero + i * step), label: formatTick(i * step, step) });
+    out.push({ x: toX(scale, zero + i * step), label: formatAxis(i * step, step) });
   }
   return out;
 }

@@ -90,12 +90,13 @@ function characterWidth(ctx, character) {
  * @param {CanvasRenderingContext2D} ctx
  * @param {string} name
  * @param {number} space in CSS pixels
+ * @param {string} [short] the name without arguments, which is shortened if the name does not fit
  */
-export function fitText(ctx, name, space) {
+export function fitText(ctx, name, space, short = name) {
   if (space < 24) return '';
   let max = Math.floor(space / 5.4);
   for (let tries = 0; tries < 4; tries++) {
-    const text = shorten(name, max);
+    const text = name.length <= max ? name : shorten(short, max);
     const width = textWidth(ctx, text);
     if (width <= space) return text.length < 5 && text.endsWith('…') ? '' : text;
     max = Math.min(text.length - 1, Math.floor((text.length * space) / width));

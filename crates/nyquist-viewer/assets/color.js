@@ -42,6 +42,13 @@ export function groupBox(group, dark, shade) {
 }
 
 /**
+ * The colour of a thin line of a group: that of its boxes, but strong.
+ * @param {string} group
+ * @param {boolean} dark
+ */
+export const groupLine = (group, dark) => `hsl(${(hash(group) % 24) * 15 + 8} 60% ${dark ? 62 : 42}%)`;
+
+/**
  * The colour of a box by the change of its share of the whole: red has grown, blue has shrunk. A tenth has
  * the strongest colour.
  * @param {number} change

@@ -7,7 +7,7 @@
  * @property {import('./store.js').Store} store
  * @property {import('./api.js').Info} info of the whole profile
  * @property {boolean} offline whether the page contains its responses: it then shows one selection
- * @property {{show: (x: number, y: number, lines: (Node | string)[]) => void, hide: () => void}} tooltip
+ * @property {{element: HTMLElement, show: (x: number, y: number, lines: (Node | string)[]) => void, hide: () => void}} tooltip
  * @property {{open: (x: number, y: number, title: string, items: MenuItem[]) => void, close: () => boolean}} menu
  */
 

@@ -1,5 +1,7 @@
 // The only place that converts times, shares, counts and names to text.
 
+import { fitName } from './fit.js';
+
 const UNITS = /** @type {const} */ ([[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']]);
 
 /**
@@ -116,80 +118,8 @@ export function clean(text, max = 2000) {
 }
 
 /**
- * The starts of a path's segments: after `::` outside of brackets; without any, after `/` and the last dots.
- * @param {string} name
- * @returns {number[]}
- */
-function segmentStarts(name) {
-  const paths = [];
-  const slashes = [];
-  let depth = 0;
-  for (let i = 0; i < name.length; i++) {
-    const c = name[i];
-    if (c === '<' || c === '(' || c === '[' || c === '{') depth++;
-    else if ((c === '>' && name[i - 1] !== '-') || c === ')' || c === ']' || c === '}') depth = Math.max(0, depth - 1);
-    else if (depth > 0) continue;
-    else if (c === ':' && name[i + 1] === ':') paths.push(i++ + 2);
-    else if (c === '/') slashes.push(i + 1);
-    else if (c === ' ' && paths.length + slashes.length === 0) continue;
-  }
-  return paths.length > 0 ? paths : slashes.length > 0 ? slashes : dotStarts(name);
-}
-
-/** @param {string} name */
-function dotStarts(name) {
-  const starts = [];
-  if (/^[\w$]+(\.[\w$<>]+){2,}$/.test(name)) for (let i = name.indexOf('.'); i >= 0; i = name.indexOf('.', i + 1)) starts.push(i + 1);
-  return starts;
-}
-
-/**
- * A name in at most `max` characters. The last segment of its path stays longest: `…::Vec<T>::reserve`.
+ * A name in at most `max` characters, without its least informative parts: `…::Vec<T>::reserve`.
  * @param {string} name
  * @param {number} max
  */
-export function shorten(name, max) {
-  if (name.length <= max) return name;
-  const bounded = name.length > 4000 ? name.slice(0, 4000) : name;
-  const starts = segmentStarts(bounded);
-  for (const start of starts) {
-    const separator = bounded[start - 1] === ':' ? '::' : bounded[start - 1] ?? '';
-    const short = `…${separator}${bounded.slice(start)}`;
-    if (short.length <= max) return short;
-  }
-  const last = bounded.slice(lastUseful(bounded, starts));
-  const plain = withoutArguments(last);
-  if (plain.length <= max) return plain;
-  return max < 2 ? '' : `${plain.slice(0, max - 1)}…`;
-}
-
-/**
- * The last informative segment: a closure is named with its function.
- * @param {string} name
- * @param {number[]} starts
- */
-function lastUseful(name, starts) {
-  for (let i = starts.length - 1; i >= 0; i--) {
-    const start = /** @type {number} */ (starts[i]);
-    if (!name.startsWith('{', start)) return start;
-  }
-  return 0;
-}
-
-/**
- * A segment without the contents of its brackets: `Vec<…>`, `f()`.
- * @param {string} segment
- */
-function withoutArguments(segment) {
-  let out = '';
-  let depth = 0;
-  for (const c of segment) {
-    if ((c === '>' || c === ')') && depth > 0) depth--;
-    if (depth === 0) out += c;
-    if (c === '<' || c === '(') {
-      if (depth === 0 && c === '<') out += '…';
-      depth++;
-    }
-  }
-  return depth === 0 ? out : segment;
-}
+export const shorten = (name, max) => (max < 1 ? '' : fitName(name, max));

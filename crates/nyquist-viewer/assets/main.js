@@ -2,6 +2,7 @@
 
 import { ask } from './api.js';
 import { h } from './dom.js';
+import { setEmptiness } from './emptiness.js';
 import { listenForKeys } from './keys.js';
 import { setMeasure } from './measure.js';
 import { TABS, createStore, set, stepBack } from './store.js';
@@ -10,6 +11,7 @@ import { createBreadcrumbs } from './frame/breadcrumbs.js';
 import { createDrop } from './frame/drop.js';
 import { createHeader } from './frame/header.js';
 import { keepHistory } from './frame/history.js';
+import { createMeasureSwitch, paramsOfMeasure } from './frame/measure_switch.js';
 import { createLive } from './frame/live.js';
 import { createSplitter } from './frame/splitter.js';
 import { createTabs } from './frame/tabs.js';
@@ -35,7 +37,8 @@ import { createTooltip } from './widgets/tooltip.js';
 /** The pointer's actions, for the list of keys. */
 const POINTER = [
   ['Drag', 'Select a range of the timeline or of the stack chart'], ['Click', 'Select a thread; zoom into a box'],
-  ['Ctrl+click', 'Add a thread to the selection'], ['Right click', 'What can be done with a function'],
+  ['Ctrl+click', 'Add a thread to the selection'], ['Ctrl+wheel', 'Zoom the time at the pointer (or w and s, where the timeline or a chart has the keyboard)'],
+  ['Shift+wheel', 'Move the time (or a and d)'], ['Right click', 'What can be done with a function'],
 ].map(([name, text]) => ({ keys: [String(name)], text: String(text), run: () => undefined }));
 
 const store = createStore(fromQuery(location.search));
@@ -44,11 +47,12 @@ document.body.append(status.element);
 start();
 
 async function start() {
-  status.loading();
+  status.loading('Opening the profile');
   try {
-    const info = await ask('profile', 'info', new URLSearchParams());
+    const info = await ask('profile', 'info', paramsOfMeasure(store.get()));
     status.element.remove();
-    setMeasure(info.measure);
+    setMeasure(info.measure, info.axis_is_amount);
+    setEmptiness(info);
     build(info);
   } catch (error) {
     status.failed(error, () => void start());
@@ -83,8 +87,8 @@ function build(info) {
   const pageKeys = () => keysOfPage(ctx, { search: header.focusSearch, threads: () => timeline.focusSearch(), help: help.open, panel: () => tabs.panel()?.focus?.() });
 
   const splitter = createSplitter(timeline.element);
-  document.body.append(h('div', { class: 'page' }, header.element, breadcrumbs.element, timeline.element, splitter, tabs.bar, tabs.body),
-    tooltip.element, menu.element, help.element, createDrop(ctx).element);
+  document.body.append(h('div', { class: 'page' }, header.element, breadcrumbs.element, h('main', {}, timeline.element, splitter, tabs.bar, tabs.body, menu.element)),
+    tooltip.element, help.element, createDrop(ctx).element);
   /** @param {import('./store.js').State} state */
   const update = (state) => {
     header.update(state);
@@ -94,9 +98,10 @@ function build(info) {
     tabs.update(state);
   };
   keepHistory(store);
+  const measures = createMeasureSwitch(ctx, () => update(store.get()));
   store.subscribe((state) => {
     tooltip.hide();
-    update(state);
+    if (measures.shows(state)) update(state);
   });
   listenForKeys(groups);
   update(store.get());

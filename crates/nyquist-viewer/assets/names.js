@@ -3,11 +3,12 @@
 import { clean } from './format.js';
 import { moduleOf, shadeOf } from './color.js';
 
-/** @typedef {{name: string, lib: string | null, lib_number?: number, category: number | null, file?: string | null, line?: number | null}} FunctionRow a row of a response */
+/** @typedef {{name: string, short?: string, lib: string | null, lib_number?: number, category: number | null, file?: string | null, line?: number | null}} FunctionRow a row of a response */
 /**
  * @typedef {object} Name
  * @property {string} raw the original name
  * @property {string} text the displayed name
+ * @property {string} short the same without arguments, for little space
  * @property {string | null} lib the displayed lib
  * @property {number | null} libNumber
  * @property {number | null} category
@@ -43,7 +44,7 @@ export function learnNames(rows) {
     if (known && known.place === place) continue;
     if (row.lib_number !== undefined && row.lib !== null) libs.set(row.lib_number, clean(row.lib, 300));
     names.set(number, {
-      raw: row.name, text: clean(row.name) || '(no name)', lib: row.lib === null ? null : clean(row.lib, 300), libNumber: row.lib_number ?? null, category: row.category,
+      raw: row.name, text: clean(row.name) || '(no name)', short: clean(row.short ?? row.name) || '(no name)', lib: row.lib === null ? null : clean(row.lib, 300), libNumber: row.lib_number ?? null, category: row.category,
       module: moduleOf(row.name, row.lib), shade: shadeOf(row.name), place,
     });
   }
@@ -56,7 +57,7 @@ export function learnNames(rows) {
  */
 export function nameOf(number) {
   const text = number === null ? '(start of the stack)' : `function ${number}`;
-  return (number === null ? undefined : names.get(number)) ?? { raw: text, text, lib: null, libNumber: null, category: null, module: null, shade: 0.5, place: null };
+  return (number === null ? undefined : names.get(number)) ?? { raw: text, text, short: text, lib: null, libNumber: null, category: null, module: null, shade: 0.5, place: null };
 }
 
 /** @param {number} number */

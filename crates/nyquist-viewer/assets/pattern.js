@@ -1,4 +1,5 @@
-// Finds the names that a pattern matches, by the API's rules: a part of a name, ignoring case, or /REGEX/.
+// Finds the names that a search matches, by the API's rules: a part of a name, ignoring case, or /REGEX/; with `!`
+// before it, the others.
 
 import { nameOf } from './names.js';
 
@@ -7,6 +8,10 @@ import { nameOf } from './names.js';
  * @returns {(name: string) => boolean} never matches if the pattern is empty or does not parse
  */
 export function matcher(pattern) {
+  if (pattern.startsWith('!') && pattern.length > 1) {
+    const test = matcher(pattern.slice(1));
+    return (name) => !test(name);
+  }
   const regex = /^\/(.*)\/$/.exec(pattern);
   if (regex) return regexMatcher(regex[1] ?? '');
   const wanted = pattern.toLowerCase();

@@ -8,6 +8,13 @@ import { addressOf, ask } from './api.js';
  * @property {() => void} forget the next request is sent even if it is the same
  */
 
+/** What a panel waits for, by its request. @type {Record<string, string>} */
+const WAITING = {
+  timeline: 'Adding up the timeline', flamegraph: 'Building the flame graph', 'diff/flamegraph': 'Comparing the stacks', tree: 'Building the call tree',
+  functions: 'Adding up the functions', callers: 'Finding the callers', chart: 'Reading the stacks of the thread', heatmap: 'Adding up the heat map',
+  markers: 'Reading the markers', 'markers/chart': 'Reading the markers', source: 'Reading source and instructions', diff: 'Comparing the runs', counters: 'Reading the counters',
+};
+
 /**
  * @param {string} panel
  * @param {import('./widgets/status.js').Status} status
@@ -29,7 +36,7 @@ export function createQuestion(panel, status) {
       const again = shown !== '' && plain === `${name}?${params}`;
       shown = address;
       plain = `${name}?${params}`;
-      if (!again) status.loading();
+      if (!again) status.loading(WAITING[name] ?? 'Loading');
       ask(panel, name, params).then(
         (answer) => {
           if (address !== shown) return;

@@ -14,6 +14,8 @@ import { addTransform, removeTransform } from './transforms.js';
  * @property {Range[]} ranges each is a part of the previous one, the last one is effective
  * @property {number | null} last only this number of last seconds
  * @property {'running' | 'waiting' | 'both'} time the kind of time that is counted
+ * @property {string | null} event the event, or the markers, that are counted instead of samples
+ * @property {boolean | null} counters whether counters are shown; null: if there are few
  * @property {Filter[]} filters
  * @property {string[]} transforms
  * @property {boolean} own only the program's own code
@@ -35,7 +37,7 @@ export const TABS = /** @type {const} */ ([
 
 /** @type {State} */
 export const INITIAL = Object.freeze({
-  threads: [], ranges: [], last: null, time: 'running', filters: [], transforms: [], own: false, tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
+  threads: [], ranges: [], last: null, time: 'running', event: null, counters: null, filters: [], transforms: [], own: false, tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
   sort: 'own', unit: 'ns', search: '', fn: null, kind: null,
 });
 
@@ -72,6 +74,14 @@ export function selectRange(state, range) {
 }
 
 /**
+ * Shows a range in place of the selected ones, or all of the time. Zooming leaves no steps.
+ * @param {State} state
+ * @param {Range | null} range
+ * @returns {State}
+ */
+export const setRange = (state, range) => set(state, { ranges: range ? [range] : [], last: null });
+
+/**
  * @param {State} state
  * @param {string} transform
  * @returns {State}
@@ -88,7 +98,7 @@ export const addFilter = (state, filter) => set(state, { filters: [...state.filt
 /**
  * The selection without one of its parts.
  * @param {State} state
- * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'own' | 'last'} part
+ * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'event' | 'own' | 'last'} part
  * @param {number} index
  * @returns {State}
  */
@@ -96,6 +106,7 @@ export function remove(state, part, index) {
   if (part === 'transforms') return set(state, { transforms: removeTransform(state.transforms, index) });
   if (part === 'ranges') return set(state, { ranges: state.ranges.filter((_, i) => i !== index) });
   if (part === 'filters') return set(state, { filters: state.filters.filter((_, i) => i !== index) });
+  if (part === 'event') return set(state, { event: null });
   if (part === 'own') return set(state, { own: false });
   if (part === 'last') return set(state, { last: null });
   return part === 'threads' ? set(state, { threads: [] }) : set(state, { time: INITIAL.time });
@@ -119,14 +130,14 @@ export function stepBack(state) {
  * @param {State} state
  * @returns {State}
  */
-export const clearSelection = (state) => set(state, { threads: [], ranges: [], last: null, filters: [], transforms: [], own: false, time: INITIAL.time });
+export const clearSelection = (state) => set(state, { threads: [], ranges: [], last: null, filters: [], transforms: [], own: false, time: INITIAL.time, event: null });
 
 /**
  * Whether the selection is less than the whole profile.
  * @param {State} state
  */
 export function isNarrowed(state) {
-  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.last !== null || state.own || state.time !== INITIAL.time;
+  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.last !== null || state.own || state.time !== INITIAL.time || state.event !== null;
 }
 
 /** The effective range. @param {State} state @returns {Range | null} */

@@ -19,6 +19,8 @@ export function toQuery(state) {
   for (const [start, end] of state.ranges) query.append('range', `${start}-${end}`);
   if (state.last !== null) query.set('last', String(state.last));
   if (state.time !== INITIAL.time) query.set('state', state.time);
+  if (state.event !== null) query.set('event', state.event);
+  if (state.counters !== null) query.set('counters', state.counters ? '1' : '0');
   for (const { kind, pattern } of state.filters) query.append(kind, pattern);
   for (const transform of state.transforms) query.append('transform', transform);
   if (state.own) query.set('own', '1');
@@ -47,6 +49,8 @@ export function fromQuery(text) {
     ranges: query.getAll('range').flatMap(parseRange),
     last: query.has('range') ? null : numbers(query.get('last') ?? '').find((seconds) => seconds > 0 && seconds < 1e6) ?? null,
     time: pick(query.get('state'), /** @type {const} */ (['running', 'waiting', 'both'])) ?? INITIAL.time,
+    event: query.get('event') || null,
+    counters: query.has('counters') ? query.get('counters') === '1' : null,
     filters: [...query].flatMap(([name, pattern]) => {
       const kind = pick(name, FILTERS);
       return kind && pattern !== '' ? [{ kind, pattern }] : [];
@@ -102,6 +106,7 @@ export function selectionParams(state, parts = {}) {
   if (parts.range !== false && range) params.set('range', range.join('-'));
   else if (parts.range !== false && state.last !== null) params.set('last', String(state.last));
   if (state.time !== 'running') params.set('state', state.time);
+  if (state.event !== null) params.set('event', state.event);
   if (parts.filters === false) return params;
   if (state.own) params.set('own', '1');
   for (const { kind, pattern } of state.filters) params.append(kind, pattern);

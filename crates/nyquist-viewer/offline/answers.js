@@ -92,7 +92,7 @@ function rootsOf(graphs, params) {
  */
 function timeline(data, params) {
   const answer = params.has('tracks') ? data.tracks : data.overview;
-  return params.has('function') ? { ...answer, tracks: [] } : answer;
+  return params.has('function') || params.has('search') ? { ...answer, tracks: [] } : answer;
 }
 
 /**
@@ -144,6 +144,8 @@ function list(data, roots, functions, params) {
 function markers(data, params) {
   const [kind, search] = [params.get('kind'), params.get('search') ?? ''];
   const test = search === '' ? () => true : matcher(search);
-  const rows = data.markers.rows.filter(([, , , name, text]) => (kind === null || kind === name) && (test(name) || test(text)));
+  const both = search.startsWith('!');
+  const found = (/** @type {string} */ name, /** @type {string} */ text) => (both ? test(name) && test(text) : test(name) || test(text));
+  const rows = data.markers.rows.filter(([, , , name, text]) => (kind === null || kind === name) && found(name, text));
   return { ...data.markers, count: kind === null && search === '' ? data.markers.count : rows.length, rows };
 }

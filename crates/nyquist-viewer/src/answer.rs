@@ -28,6 +28,11 @@ fn page(context: &QueryContext<'_, '_>) -> Result<ViewerResponse, ViewerError> {
 fn whole_profile(context: &QueryContext<'_, '_>) -> Result<ViewerResponse, ViewerError> {
     let mut body = Vec::new();
     let options = WriteOptions { gzip: true, ..WriteOptions::default() };
-    firefox::write(context.view.profile(), options, &mut body).map_err(|_| internal())?;
+    let profile = context.view.profile();
+    let written = match context.parameters.get("counters") {
+        Some("0") => firefox::write_without_counters(profile, options, &mut body),
+        _ => firefox::write(profile, options, &mut body),
+    };
+    written.map_err(|_| internal())?;
     Ok(ViewerResponse { content_type: "application/gzip", file_name: Some("profile.json.gz"), body })
 }

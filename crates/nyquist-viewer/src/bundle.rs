@@ -80,10 +80,14 @@ fn declared(declaration: &str) -> Option<&str> {
     words.find(is_name).filter(|name| !name.is_empty())
 }
 
-/// Whether a line consists of a comment, which the script omits.
+/// Whether a line consists of a comment, which the script omits. No line of code begins with an asterisk.
 fn is_comment(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("//") || line.starts_with("/** ") && line.ends_with("*/") || line.is_empty()
+    let line = line.trim();
+    let is_documentation = line.starts_with("/**") && (line.ends_with("*/") || !line.contains("*/"));
+    is_documentation
+        || ["//", "* ", "*/"].iter().any(|begin| line.starts_with(begin))
+        || line == "*"
+        || line.is_empty()
 }
 
 /// The path of a module from a relative path in another module.
@@ -122,6 +126,16 @@ mod tests {
                 assert!(used < number, "module {number} uses module {used}");
             }
         }
+    }
+
+    #[test]
+    fn comments_are_not_sent() {
+        let script = script(SERVED);
+        assert!(
+            !script.lines().any(|line| line.trim_start().starts_with("* @") || line.contains("@typedef"))
+        );
+        let multiplied = |line: &str| line.trim_start().starts_with("* ") || line.trim() == "*";
+        assert!(!script.lines().any(multiplied));
     }
 
     #[test]

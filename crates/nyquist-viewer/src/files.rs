@@ -39,6 +39,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_are_shortened_as_in_pictures() {
+        let script = std::str::from_utf8(contents("fit.js").unwrap()).unwrap();
+        assert_eq!(script.replace("\nexport ", "\n"), nyquist_formats::fit::FIT_SCRIPT);
+    }
+
+    #[test]
     fn sheets_of_panels_follow_that_of_the_page() {
         let styles = styles();
         let at = |name: &str| {

@@ -1,8 +1,9 @@
 //! The table of functions beside a response, with each function that the response refers to by number.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use nyquist_analysis::View;
+use nyquist_analysis::{View, short_name};
 use nyquist_profile::{CategoryId, FuncId, Profile};
 use serde::Serialize;
 
@@ -34,6 +35,9 @@ impl FunctionCategories {
 #[derive(Debug, Serialize)]
 struct FunctionRow<'a> {
     name: &'a str,
+    /// The name without arguments, if it has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    short: Option<Cow<'a, str>>,
     lib: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lib_number: Option<usize>,
@@ -72,6 +76,7 @@ impl<'a> FunctionTable<'a> {
             let info = view.function(func);
             FunctionRow {
                 name: info.name,
+                short: Some(short_name(info.name)).filter(|short| *short != info.name),
                 lib: info.lib,
                 lib_number: lib_of(view.profile(), func),
                 category: categories.of(func),

@@ -18,6 +18,7 @@ mod cache;
 mod files;
 mod function_table;
 mod live;
+mod measures;
 mod page_file;
 mod parameters;
 mod progress;
@@ -39,7 +40,10 @@ pub use crate::live::ProfileFeed;
 use crate::parameters::Parameters;
 use crate::progress::Progress;
 use crate::refusal::bad_request;
-use crate::worker::{ViewedProfile, Worker};
+use crate::worker::{FileNames, OpenedProfile, ViewedProfile, Worker};
+
+/// The maximum length of the name of an opened file, in characters.
+const MAX_FILE_NAME: usize = 300;
 
 /// The built-in viewer of a profile, or of a running recording.
 #[derive(Debug)]
@@ -66,12 +70,12 @@ impl fmt::Debug for ProfileReader {
 impl BuiltinViewer {
     /// A viewer of `profile`, which gets source and instructions from `symbols`.
     pub fn new(profile: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self::of(ViewedProfile { profile, before: None, until_ns: None }, symbols)
+        Self::of(ViewedProfile::new(profile), symbols)
     }
 
     /// A viewer of `after`, which compares it with `before`, a run of the same program.
     pub fn comparing(before: Profile, after: Profile, symbols: Arc<dyn SymbolSource>) -> Self {
-        Self::of(ViewedProfile { profile: after, before: Some(before), until_ns: None }, symbols)
+        Self::of(ViewedProfile { before: Some(before), ..ViewedProfile::new(after) }, symbols)
     }
 
     fn of(subject: ViewedProfile, symbols: Arc<dyn SymbolSource>) -> Self {
@@ -80,6 +84,13 @@ impl BuiltinViewer {
 
     fn answering(worker: Arc<Worker>, progress: Option<Arc<Progress>>) -> Self {
         Self { worker, progress, reader: None, shows_another: AtomicBool::new(false) }
+    }
+
+    /// The same viewer, which also shows the names of the files: that of the profile, and that of the run before.
+    #[must_use]
+    pub fn named(self, file: Option<String>, before: Option<String>) -> Self {
+        self.worker.name(FileNames { shown: file, before });
+        self
     }
 
     /// The same viewer, which also opens profiles sent by a client, using `read`.
@@ -97,7 +108,7 @@ impl BuiltinViewer {
     /// provides further profiles.
     pub fn live(profile: Profile, symbols: Arc<dyn SymbolSource>) -> (Self, ProfileFeed) {
         let progress = Arc::new(Progress::default());
-        let subject = ViewedProfile { profile, before: None, until_ns: Some(0) };
+        let subject = ViewedProfile { until_ns: Some(0), ..ViewedProfile::new(profile) };
         let worker = Arc::new(Worker::new(subject, symbols, Some(Arc::clone(&progress))));
         let feed = ProfileFeed::new(Arc::clone(&worker), Arc::clone(&progress));
         (Self::answering(worker, Some(progress)), feed)
@@ -125,8 +136,10 @@ impl Viewer for BuiltinViewer {
         let Some(ProfileReader(read)) = &self.reader else {
             return Err(bad_request("a recording is shown here, and no other profile"));
         };
-        let compares = Parameters::parse(query).is_set("compare");
-        self.worker.open(read(profile).map_err(bad_request)?, compares);
+        let parameters = Parameters::parse(query);
+        let file = parameters.get("name").map(|name| name.chars().take(MAX_FILE_NAME).collect());
+        let profile = Box::new(read(profile).map_err(bad_request)?);
+        self.worker.open(OpenedProfile { profile, file, compares: parameters.is_set("compare") });
         self.shows_another.store(true, Ordering::Relaxed);
         Ok(ViewerResponse::json(b"{}".to_vec()))
     }

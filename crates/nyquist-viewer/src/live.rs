@@ -33,7 +33,8 @@ impl ProfileFeed {
         let began = Instant::now();
         let profile = self.numbered(profile);
         let numbering = began.elapsed();
-        numbering + self.worker.replace(ViewedProfile { profile, before: None, until_ns: Some(until_ns) })
+        numbering
+            + self.worker.replace(ViewedProfile { until_ns: Some(until_ns), ..ViewedProfile::new(profile) })
     }
 
     /// Reports the time up to which there are no new samples, and returns the time spent on requests since
@@ -50,7 +51,7 @@ impl ProfileFeed {
     /// Shows the profile of the whole recording.
     pub fn end(&self, profile: Profile) {
         let profile = self.numbered(profile);
-        self.worker.replace(ViewedProfile { profile, before: None, until_ns: None });
+        self.worker.replace(ViewedProfile::new(profile));
         self.progress.enter(Phase::Ended);
     }
 

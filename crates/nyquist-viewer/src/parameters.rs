@@ -72,6 +72,30 @@ pub(crate) fn pattern(text: &str) -> Result<Pattern, ViewerError> {
     pattern.map_err(|error: nyquist_analysis::PatternError| bad_request(&error as &dyn Display))
 }
 
+/// A search for names: a pattern, or `!PATTERN` for the others.
+pub(crate) struct NameSearch {
+    pattern: Pattern,
+    is_negated: bool,
+}
+
+impl NameSearch {
+    /// Whether it finds a name.
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        self.matches_any([name])
+    }
+
+    /// Whether it finds what has several names.
+    pub(crate) fn matches_any<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
+        names.into_iter().any(|name| self.pattern.matches(name)) != self.is_negated
+    }
+}
+
+/// Parses a search.
+pub(crate) fn name_search(text: &str) -> Result<NameSearch, ViewerError> {
+    let negated = text.strip_prefix('!').filter(|rest| !rest.is_empty());
+    Ok(NameSearch { pattern: pattern(negated.unwrap_or(text))?, is_negated: negated.is_some() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +133,7 @@ mod tests {
         assert!(!pattern("/^parse/").unwrap().matches("my_parser"));
         assert!(pattern("/").unwrap().matches("a/b"));
         assert_eq!(pattern("/(/").unwrap_err().status, 400);
+        let finds = |search: &str, name: &str| name_search(search).unwrap().matches(name);
+        assert!(finds("!PARSE", "draw") && !finds("!parse", "my_parser") && finds("!", "a!"));
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that owns the profile and handles requests about it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -14,9 +15,10 @@ use crate::answer::answer;
 use crate::answers::QueryContext;
 use crate::cache::{ResponseCache, ViewCache};
 use crate::function_table::FunctionCategories;
+use crate::measures::{RecordedMeasures, of_event};
 use crate::parameters::Parameters;
 use crate::progress::Progress;
-use crate::refusal::internal;
+use crate::refusal::{bad_request, internal};
 use crate::selection::{end_of, selection};
 use crate::translation::translated;
 
@@ -37,11 +39,19 @@ enum WorkerMessage {
     Question(WorkerJob),
     /// Replaces the current profile. The reply is the time that this took.
     ViewedProfile(Box<ViewedProfile>, SyncSender<Duration>),
-    /// The same for a profile to compare with the current one, if the flag is set.
-    Other(Box<Profile>, bool, SyncSender<Duration>),
+    /// The same for a profile that a client has opened.
+    Other(OpenedProfile, SyncSender<Duration>),
     /// The time up to which the current profile is complete. The reply is the time spent on requests since
     /// the last message.
     Time(u64, SyncSender<Duration>),
+}
+
+/// A profile that a client has opened.
+pub(crate) struct OpenedProfile {
+    pub(crate) profile: Box<Profile>,
+    pub(crate) file: Option<String>,
+    /// Whether to compare it with the current one.
+    pub(crate) compares: bool,
 }
 
 /// The profile of requests.
@@ -51,6 +61,22 @@ pub(crate) struct ViewedProfile {
     pub(crate) before: Option<Profile>,
     /// For a running recording: its end so far, in ns since the profile's zero.
     pub(crate) until_ns: Option<u64>,
+    pub(crate) files: FileNames,
+}
+
+impl ViewedProfile {
+    /// A profile alone, which is complete.
+    pub(crate) fn new(profile: Profile) -> Self {
+        Self { profile, before: None, until_ns: None, files: FileNames::default() }
+    }
+}
+
+/// The names of the files, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileNames {
+    pub(crate) shown: Option<String>,
+    /// That of the other run of a comparison.
+    pub(crate) before: Option<String>,
 }
 
 /// The sender of requests. The thread starts with the first one, or on demand.
@@ -83,6 +109,15 @@ impl Worker {
         progress: Option<Arc<Progress>>,
     ) -> Self {
         Self { state: Mutex::new(WorkerState::Idle(Box::new((subject, symbols)))), progress }
+    }
+
+    /// Sets the names of the files, before the first request.
+    pub(crate) fn name(&self, files: FileNames) {
+        if let Ok(mut state) = self.state.lock()
+            && let WorkerState::Idle(owned) = &mut *state
+        {
+            owned.0.files = files;
+        }
     }
 
     /// Starts computing the data for all responses, without waiting for it.
@@ -127,11 +162,11 @@ impl Worker {
     }
 
     /// Shows another profile instead of the current one, or compared with it, and waits until this is done.
-    pub(crate) fn open(&self, profile: Profile, compares: bool) {
+    pub(crate) fn open(&self, opened: OpenedProfile) {
         // The thread owns the current profile.
         let Some(sender) = self.sender() else { return };
         let (taken, reply) = sync_channel(1);
-        let _ = sender.send(WorkerMessage::Other(Box::new(profile), compares, taken));
+        let _ = sender.send(WorkerMessage::Other(opened, taken));
         let _ = reply.recv();
     }
 
@@ -180,36 +215,83 @@ fn work(
     progress: Option<&Progress>,
     messages: &Receiver<WorkerMessage>,
 ) {
-    let mut taken = None;
-    while let Some((next, next_taken)) = answer_about(&subject, symbols, progress, messages, taken) {
-        subject = match next {
-            NextProfile::ViewedProfile(next) => *next,
-            NextProfile::Other(profile, compares) => ViewedProfile {
-                profile: *profile,
-                before: compares.then_some(subject.profile),
-                until_ns: None,
-            },
+    let mut begin = Begin::default();
+    loop {
+        let recorded = RecordedMeasures::of(&subject.profile);
+        let derived = begin.event.as_ref().and_then(|event| of_event(&subject, event));
+        let waits = derived.as_ref().map(|_| has_waits(&subject.profile));
+        let of = AskedAbout { recorded: &recorded, waits, event: begin.event.take() };
+        let shown = derived.as_ref().unwrap_or(&subject);
+        let Some(next) = answer_about(shown, &of, symbols, progress, messages, begin) else { return };
+        begin = match next {
+            NextProfile::ViewedProfile(next, taken) => {
+                subject = *next;
+                Begin { event: of.event, taken: Some(taken), job: None }
+            }
+            NextProfile::Other(OpenedProfile { profile, file, compares }, taken) => {
+                let files = FileNames { shown: file, before: subject.files.shown.filter(|_| compares) };
+                let before = compares.then_some(subject.profile);
+                subject = ViewedProfile { profile: *profile, before, until_ns: None, files };
+                Begin { event: None, taken: Some(taken), job: None }
+            }
+            NextProfile::Event(event, job) => Begin { event, taken: None, job: Some(job) },
         };
-        taken = Some(next_taken);
+    }
+}
+
+/// Whether a profile has samples of waiting. O(samples).
+fn has_waits(profile: &Profile) -> bool {
+    profile.threads().iter().any(|thread| thread.samples.iter().any(|sample| sample.off_cpu))
+}
+
+/// How requests about a profile begin.
+#[derive(Default)]
+struct Begin {
+    /// The event that is shown instead of samples.
+    event: Option<String>,
+    /// Receives the time that the switch to the profile took.
+    taken: Option<SyncSender<Duration>>,
+    /// The request that led to this.
+    job: Option<WorkerJob>,
+}
+
+/// What requests are about.
+struct AskedAbout<'a> {
+    recorded: &'a RecordedMeasures,
+    /// Whether waits were recorded, if the shown profile does not say.
+    waits: Option<bool>,
+    /// The event that is shown instead of samples.
+    event: Option<String>,
+}
+
+impl AskedAbout<'_> {
+    /// The event that a request is about. Requests for one that was not recorded are refused.
+    fn event_of(&self, job: &WorkerJob) -> Option<String> {
+        let parameters = Parameters::parse(&job.query);
+        let event = parameters.get("event").filter(|event| self.recorded.has_event(event));
+        event.map(str::to_owned)
     }
 }
 
 /// The profile of the next requests.
 enum NextProfile {
-    ViewedProfile(Box<ViewedProfile>),
-    /// A profile, and whether to compare it with the current one.
-    Other(Box<Profile>, bool),
+    /// Another profile, and the receiver of the time that the switch takes.
+    ViewedProfile(Box<ViewedProfile>, SyncSender<Duration>),
+    /// The same for a profile that a client has opened.
+    Other(OpenedProfile, SyncSender<Duration>),
+    /// The same profile with another event, or with its samples, and the request about that.
+    Event(Option<String>, WorkerJob),
 }
 
-/// Handles requests until there is another profile, and returns that. `taken` receives the time that the
-/// switch to this profile took.
+/// Handles requests until there is another profile, and returns that.
 fn answer_about(
     subject: &ViewedProfile,
+    of: &AskedAbout<'_>,
     symbols: &dyn SymbolSource,
     progress: Option<&Progress>,
     messages: &Receiver<WorkerMessage>,
-    taken: Option<SyncSender<Duration>>,
-) -> Option<(NextProfile, SyncSender<Duration>)> {
+    begin: Begin,
+) -> Option<NextProfile> {
     let began = Instant::now();
     let index = Index::new(&subject.profile);
     let before = subject.before.as_ref().map(Index::new);
@@ -220,29 +302,36 @@ fn answer_about(
         views: ViewCache::new(&index),
         before: before.as_ref().map(ViewCache::new),
         symbols,
+        recorded: of.recorded,
+        has_waits: of.waits.unwrap_or_else(|| index.has_waits()),
         until_ns: subject.until_ns,
         progress,
         answers: ResponseCache::default(),
     };
     // The profiles of a recording are replaced too early for data of later requests.
     let prepares = progress.is_none();
-    let mut is_open = false;
-    if let Some(taken) = taken {
+    let mut is_open = begin.job.is_some();
+    if let Some(taken) = begin.taken {
         let answering = progress.map_or(Duration::ZERO, Progress::count_version);
         let _ = taken.send(began.elapsed() + answering);
+    }
+    if let Some(job) = begin.job {
+        handler.handle(&job);
     }
     loop {
         match next_message(messages, IDLE, prepares && is_open, || index.prepare_more())? {
             WorkerMessage::Question(job) => {
                 is_open = true;
+                let event = of.event_of(&job);
+                if event != of.event {
+                    return Some(NextProfile::Event(event, job));
+                }
                 handler.handle(&job);
             }
             WorkerMessage::ViewedProfile(next, taken) => {
-                return Some((NextProfile::ViewedProfile(next), taken));
+                return Some(NextProfile::ViewedProfile(next, taken));
             }
-            WorkerMessage::Other(profile, compares, taken) => {
-                return Some((NextProfile::Other(profile, compares), taken));
-            }
+            WorkerMessage::Other(opened, taken) => return Some(NextProfile::Other(opened, taken)),
             WorkerMessage::Time(until_ns, taken) => {
                 handler.pass_time(until_ns);
                 let _ = taken.send(progress.map_or(Duration::ZERO, Progress::count_version));
@@ -279,6 +368,9 @@ struct RequestHandler<'a> {
     views: ViewCache<'a>,
     before: Option<ViewCache<'a>>,
     symbols: &'a dyn SymbolSource,
+    recorded: &'a RecordedMeasures,
+    /// Whether waits were recorded.
+    has_waits: bool,
     /// The time up to which a running recording is complete.
     until_ns: Option<u64>,
     /// For a running recording.
@@ -318,34 +410,35 @@ impl RequestHandler<'_> {
     fn answer(&mut self, job: &WorkerJob) -> Result<ViewerResponse, ViewerError> {
         let profile = &self.subject.profile;
         let parameters = Parameters::parse(&job.query);
-        let selection = selection(&parameters, profile, self.until_ns)?;
-        let (categories, symbols) = (&self.categories, self.symbols);
-        let live = self.progress.is_some().then(|| self.until_ns.unwrap_or_else(|| end_of(profile)));
-        if let Some(parts) = with_parts_of_range(profile, &selection) {
-            let index = Index::new(&parts);
-            let view = View::new(&index, &selection);
-            let (index, before) = (&index, None);
-            let requested = QueryContext {
-                index,
-                view: &view,
-                before,
-                parameters: &parameters,
-                categories,
-                symbols,
-                live,
-            };
-            return answer(&job.question, &requested);
+        if let Some(event) = parameters.get("event").filter(|event| !self.recorded.has_event(event)) {
+            let shown: String = event.chars().take(40).collect();
+            return Err(bad_request(format_args!("the event {shown:?} was not recorded")));
         }
-        let view = self.views.of(&selection);
+        let selection = selection(&parameters, profile, self.until_ns)?;
+        let split = with_parts_of_range(profile, &selection);
+        let index_of_parts = split.as_ref().map(Index::new);
+        let view = match &index_of_parts {
+            Some(index) => Rc::new(View::new(index, &selection)),
+            None => self.views.of(&selection),
+        };
         let before = match (&mut self.before, &self.subject.before) {
-            (Some(views), Some(before)) if compares(&job.question) => {
+            (Some(views), Some(before)) if compares(&job.question) && split.is_none() => {
                 Some(views.of(&translated(&selection, profile, before)))
             }
             _ => None,
         };
-        let (index, before) = (self.index, before.as_deref());
-        let requested =
-            QueryContext { index, view: &view, before, parameters: &parameters, categories, symbols, live };
+        let requested = QueryContext {
+            index: index_of_parts.as_ref().unwrap_or(self.index),
+            view: &view,
+            before: before.as_deref(),
+            parameters: &parameters,
+            categories: &self.categories,
+            symbols: self.symbols,
+            recorded: self.recorded,
+            files: &self.subject.files,
+            has_waits: self.has_waits,
+            live: self.progress.is_some().then(|| self.until_ns.unwrap_or_else(|| end_of(profile))),
+        };
         answer(&job.question, &requested)
     }
 }

@@ -291,6 +291,155 @@ const scenarios = {
     const { x, y, width, height } = await panel('flame-graph').locator('canvas').first().boundingBox();
     await page.mouse.move(x + width / 2, y + height - 12);
     await page.locator('.tooltip').getByText('share before').waitFor();
+    // By time, the table and the picture say the same: what is slower is red, and as much slower as in the table.
+    await panel('flame-graph').getByRole('button', { name: 'Times' }).click();
+    const graph = await api('diff/flamegraph?width=1000');
+    const [, start, boxWidth, fn] = graph.boxes.find(([, , , number]) => graph.functions[number].name === expected.slower);
+    assert.equal(fn, answer.rows[0].function);
+    await until('it is red', async () => {
+      const [red, , blue] = await page.locator('[data-panel="flame-graph"] canvas').first().evaluate((canvas, at) => {
+        const { data } = canvas.getContext('2d').getImageData(canvas.width * at, canvas.height - 28 * devicePixelRatio, 1, 1);
+        return [...data];
+      }, (start + boxWidth * 0.9) / graph.weight);
+      return red > blue + 30;
+    });
+    await page.mouse.move(x + (width * (start + boxWidth * 0.9)) / graph.weight, y + height - 30);
+    await page.locator('.tooltip').getByText(/^\+3,000 {2}\+300\.0%$/).waitFor();
+    assert.match(await page.locator('.facts').innerText(), /before\.folded → after\.folded/);
+    await tab('compare');
+    await panel('compare').getByText('in before.folded').waitFor();
+  },
+
+  /** An event in place of CPU time: what is no time has its place in the timeline, and its numbers are those of the report. */
+  async events() {
+    await open();
+    await page.locator('.time').selectOption(`event ${expected.event}`);
+    await page.locator('[data-crumb=event]').waitFor();
+    const params = new URLSearchParams({ event: expected.event });
+    assert.equal(new URL(page.url()).searchParams.get('event'), expected.event);
+    const info = await api(`info?${params}`);
+    assert.deepEqual([info.summary.weight * info.interval_ns, info.measure], [expected.count, { name: expected.event, unit: 'count' }]);
+    await until('the page says how many', async () => (await page.locator('.facts').innerText()).startsWith(`${expected.count.toLocaleString('en-US')} `));
+    const { tracks } = await api(`timeline?${params}&parts=100`);
+    assert.equal(tracks[0].categories.reduce((sum, { ns }) => sum + ns.reduce((a, b) => a + b, 0), 0), expected.count);
+    await until('the overview is drawn', async () => (await painted('.overview canvas')) > 0);
+    await until('the track is drawn', async () => (await painted('.track[data-thread] canvas')) > 0);
+    assert.match(await page.locator('.overview .track-time').innerText(), /^peak .+\/s$/);
+    await page.goto(`${url}?${params}&tab=stack-chart`);
+    const [busiest] = info.threads;
+    const { start_ns: zero, part_ns: part, tracks: [track] } = await api(`timeline?${params}&parts=1000&tracks=${busiest.thread}`);
+    const sums = track.categories[0].ns.map((_, at) => track.categories.reduce((sum, { ns }) => sum + ns[at], 0));
+    const at = sums.indexOf(Math.max(...sums));
+    await page.goto(`${url}?${params}&tab=stack-chart&range=${Math.round(zero + Math.max(0, at - 2) * part)}-${Math.round(zero + (at + 3) * part)}`);
+    await until('the stack chart is drawn', async () => (await painted('[data-panel="stack-chart"] canvas.flame-canvas')) > 0.001);
+    await page.locator('[data-crumb=event] button').click();
+    await until('CPU time is shown again', async () => /CPU time/.test(await page.locator('.facts').innerText()));
+  },
+
+  /** Waiting: shares of the waiting, stacks of markers, and their flame graph. */
+  async waits() {
+    await open();
+    await page.locator('.time').selectOption('waiting');
+    await page.locator('[data-crumb=time]').waitFor();
+    await page.locator('.crumbs-amount').getByText('100% of all waiting').waitFor();
+    const whole = await api('info?state=waiting');
+    const shown = () => panel('timeline').locator(`.track[data-thread="${whole.threads[0].thread}"] .track-time`).innerText();
+    await until('a thread has its waiting', async () => parseFloat(await shown()) >= 1 && /\d s$/.test(await shown()));
+    // No more threads wait at a time than there are.
+    const { part_ns: part, tracks } = await api('timeline?state=waiting&parts=200');
+    const peak = Math.max(...tracks[0].categories[0].ns.map((_, at) => tracks[0].categories.reduce((sum, { ns }) => sum + ns[at], 0))) / part;
+    assert.ok(peak <= 2 * whole.threads.length, `${peak} of ${whole.threads.length} threads`);
+    await page.goto(`${url}?tab=markers&kind=${encodeURIComponent(expected.kind)}`);
+    await panel('markers').locator('.marker-row').filter({ hasText: expected.thread }).first().click();
+    await panel('markers').locator('.marker-stack').getByText(expected.function, { exact: true }).waitFor();
+    await panel('markers').getByRole('button', { name: 'Flame graph of their stacks' }).click();
+    await page.locator('[data-crumb=event]').getByText(expected.kind).waitFor();
+    await until('the flame graph is drawn', async () => (await painted('[data-panel="flame-graph"] canvas')) > 0.05);
+    const event = encodeURIComponent(`marker:${expected.kind}`);
+    const answer = await api(`functions?event=${event}&sort=total`);
+    const { kinds } = await api('markers?limit=1');
+    const { total_ns: total } = kinds.find(({ name }) => name === expected.kind);
+    assert.ok(Math.abs(answer.weight * answer.interval_ns - total) <= 0.01 * total, `${answer.weight * answer.interval_ns} of ${total}`);
+    await page.goto(`${url}?tab=marker-chart`);
+    await until('the marker chart is drawn', async () => (await painted('[data-panel="marker-chart"] canvas.flame-canvas')) > 0.01);
+  },
+
+  /** A profile without samples: the reason is shown, and waiting is not offered. */
+  async nothing() {
+    await open();
+    await panel('flame-graph').getByText(expected.reason).waitFor();
+    assert.equal(await page.locator('.time').isVisible(), false);
+  },
+
+  /** What a page shows is not changed by its own selections. */
+  async unselected() {
+    for (const name of ['call-tree', 'functions']) {
+      await open(`${url}?tab=${name}`);
+      await panel(name).locator('.row.selected').waitFor();
+      await page.waitForTimeout(500);
+      assert.equal(new URL(page.url()).searchParams.get('function'), null, name);
+    }
+    await open(`${url}?tab=call-tree`);
+    assert.match(await panel('call-tree').locator('.row.selected').innerText(), new RegExp(expected.leaf));
+  },
+
+  /** The wheel and the keys zoom and move the time; a search with ! finds the others, and the timeline shows where. */
+  async zoom() {
+    await open(`${url}?tab=stack-chart`);
+    await until('the stack chart is drawn', async () => (await painted('[data-panel="stack-chart"] canvas.flame-canvas')) > 0.01);
+    const range = () => (new URL(page.url()).searchParams.get('range') ?? '').split('-').map(Number);
+    const { start_ns: first, end_ns: last } = await api('info');
+    const box = await panel('timeline').locator('.track[data-thread] canvas').first().boundingBox();
+    await page.mouse.move(box.x + box.width * 0.25, box.y + box.height / 2);
+    await page.keyboard.down('Control');
+    await page.mouse.wheel(0, -100);
+    await page.keyboard.up('Control');
+    await until('the range is shorter', () => range().length === 2);
+    const [start, end] = range();
+    assert.ok(Math.abs((end - start) / (last - first) - 0.7) < 0.01, `${start} to ${end}`);
+    assert.ok(Math.abs(start + (end - start) * 0.25 - (first + (last - first) * 0.25)) < 0.01 * (last - first), `${start} to ${end}`);
+    await panel('stack-chart').locator('.chart-scroller').focus();
+    await page.keyboard.press('d');
+    await until('the range has moved', () => range()[0] > start);
+    await page.keyboard.press('w');
+    await until('the range is shorter again', () => range()[1] - range()[0] < (end - start) * 0.75);
+    for (let i = 0; i < 5; i++) await page.keyboard.press('s');
+    await until('all of the time is shown', () => range().length === 1);
+    await tab('functions');
+    await page.keyboard.press('/');
+    await page.keyboard.type(`!${expected.leaf}`);
+    await page.locator('#search-share').filter({ hasText: '%' }).waitFor();
+    await until('the list has the others', async () => (await rows().count()) > 0 && (await rowOf(expected.leaf).count()) === 0);
+    await page.locator('#search').press('Enter');
+    assert.deepEqual(await page.getByRole('menuitem').allTextContents(), ['Only samples without', 'Stacks without these functions']);
+    const all = await api('timeline?parts=1');
+    const found = await api(`timeline?parts=1&search=${expected.leaf}`);
+    const sum = ({ tracks }) => tracks[0].categories.reduce((total, { ns }) => total + ns[0], 0);
+    const { matched, weight } = await api(`search?q=${expected.leaf}`);
+    assert.ok(Math.abs(sum(found) / sum(all) - matched / weight) < 0.02, `${sum(found)} of ${sum(all)}`);
+  },
+
+  /** Programs that read the page aloud understand it: axe-core finds nothing. */
+  async accessible() {
+    const axe = await readFile(`${process.env.PLAYWRIGHT_HOME}/node_modules/axe-core/axe.min.js`, 'utf8');
+    const look = async (what) => {
+      await page.evaluate(axe);
+      const found = await page.evaluate(async () => (await window.axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' ')}`));
+      assert.deepEqual(found, [], what);
+    };
+    for (const scheme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme: scheme });
+      for (const name of ['flame-graph', 'call-tree', 'functions', 'stack-chart', 'heat-map', 'markers', 'marker-chart', 'source', 'info']) {
+        await open(`${url}?tab=${name}&counters=1`);
+        await page.waitForFunction(() => document.querySelectorAll('.status-loading:not([hidden])').length === 0);
+        await look(`${name}, ${scheme}`);
+      }
+    }
+    await open(`${url}?tab=functions&threads=0&state=waiting`);
+    await look('a selection');
+    await rows().first().click({ button: 'right' });
+    await page.getByRole('menu').waitFor();
+    await look('a menu');
   },
 
   /** Only the program's own code, and a library as one function. */

@@ -1,7 +1,9 @@
 // Texts for users: times, shares, counts, and names of any kind.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { fitName } from '../assets/fit.js';
 import { clean, formatBytes, formatCount, formatCounted, formatPercent, formatTick, formatTime, shorten } from '../assets/format.js';
 import { countsTime, formatAmount, setMeasure } from '../assets/measure.js';
 
@@ -54,14 +56,21 @@ test('the last segment of a path stays', () => {
   assert.equal(shorten('alloc::vec::Vec<T>::reserve', 20), '…::Vec<T>::reserve');
   assert.equal(shorten('alloc::vec::Vec<T>::reserve', 12), '…::reserve');
   assert.equal(shorten('<a::B as c::D>::poll', 8), '…::poll');
-  assert.equal(shorten('std::map<a::b, c::d>::find(a::b const&)', 12), 'find()');
+  assert.equal(shorten('std::map<a::b, c::d>::find(a::b const&)', 12), '…::find');
+  assert.equal(shorten('std::map<a::b, c::d>::find(a::b const&)', 20), 'std::map<…>::find');
   assert.equal(shorten('github.com/prometheus/client/prom.(*R).Gather', 20), '…/prom.(*R).Gather');
   assert.equal(shorten('java.util.concurrent.ForkJoinPool.runWorker', 14), '….runWorker');
 });
 
 test('a closure is named with what it is in', () => {
   assert.equal(shorten('a::b::main::{{closure}}', 20), '…::main::{{closure}}');
-  assert.match(shorten('a::b::main::{{closure}}', 8), /^main/);
+  assert.match(shorten('a::b::main::{{closure}}', 8), /^…mai/);
+});
+
+test('names are shortened as everywhere else', () => {
+  const examples = JSON.parse(readFileSync(new URL('../../nyquist-formats/src/fit_names.json', import.meta.url), 'utf8'));
+  assert.ok(examples.length > 30);
+  for (const [name, width, expected] of examples) assert.equal(fitName(name, width), expected, `${name} in ${width}`);
 });
 
 test('a shortened name is never longer than asked, whatever the name', () => {

@@ -5,13 +5,14 @@ import { test } from 'node:test';
 import { niceStep, ticks, toTime, toX } from '../assets/axis.js';
 import { addRows, emptyModel, hottest, indent, rowsOf } from '../assets/panels/call_tree/model.js';
 import { boxAt, boxOfPath, layoutOf, neighbour, pathOf } from '../assets/panels/flame_graph/layout.js';
+import { changeOf } from '../assets/panels/flame_graph/change.js';
 import { contentHeight, rowAt, rowTop, rowsBeyond, rowsInView, scrollTo } from '../assets/panels/flame_graph/view.js';
 import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
 import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
 import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
 import { LABEL, LANE, at as markerAt, heightOf, place } from '../assets/panels/marker_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
-import { chooseTracks, shortDetails } from '../assets/panels/timeline/tracks.js';
+import { chooseTracks, shortDetails, threadNames } from '../assets/panels/timeline/tracks.js';
 import { cellAt, columnWidth, columnsOf, heatOf, rangeOfCells } from '../assets/panels/heat_map/cells.js';
 import { rowsOf as compareRows, summaryOf } from '../assets/panels/compare/rows.js';
 import { partAt, valueText } from '../assets/panels/timeline/values.js';
@@ -57,11 +58,28 @@ test('rows are where they are drawn, from the bottom and from the top', () => {
   assert.ok(rowTop({ ...view, scroll: scrollTo(view, 0) }, 0) <= 300 - 18);
 });
 
+test('threads of one name have their ids', () => {
+  const thread = (number, name, tid) => ({ thread: number, name, tid, process: 0, process_name: 'app', pid: '7', weight: 1, markers: 0, start_ns: 0, end_ns: 1 });
+  const names = threadNames({ threads: [thread(0, 'pool', '8'), thread(1, 'pool', '9'), thread(2, 'main', '7')], cores: [thread(3, 'CPU 0', '1')] });
+  assert.deepEqual([...names], [[0, 'pool (8)'], [1, 'pool (9)'], [2, 'main'], [3, 'CPU 0']]);
+});
+
+test('changes are by time or by share', () => {
+  const layout = layoutOf([[0, 0, 30, 4, 30, 0.5]], 40, 20);
+  const [box] = layout.rows[0];
+  // It had half of 20 and has 30 of 40.
+  assert.deepEqual([changeOf(box, layout, 'ns'), changeOf(box, layout, 'share')], [0.5, 0.25]);
+  assert.equal(changeOf({ ...box, before: undefined }, layout, 'ns'), null);
+});
+
 test('the call tree keeps what it knows and shows what is open', () => {
   const model = emptyModel();
   addRows(model, '', [['4', 4, 0, 519, true], ['5', 5, 1, 1, false], ['4.17', 17, 500, 519, true], ['4.17.2', 2, 5, 9, false]], 7);
   model.expanded.add('4').add('4.17');
   assert.deepEqual(rowsOf(model).map(({ path, depth, more }) => [path, depth, more]), [['4', 0, 0], ['4.17', 1, 0], ['4.17.2', 2, 0], ['5', 0, 0], ['', 0, 7]]);
+  // It has more time itself than what it calls.
+  assert.equal(hottest(model), '4.17');
+  model.nodes.get('4.17').own = 8;
   assert.equal(hottest(model), '4.17.2');
   model.expanded.delete('4.17');
   assert.equal(hottest(model), '4.17');
@@ -107,7 +125,7 @@ test('graphs are stacked by category, in CPUs', () => {
   const layers = stack({ categories: [{ category: 2, ns: [50, 0] }, { category: 1, ns: [100, 25] }] }, 100);
   assert.deepEqual(layers.map(({ category, low, high }) => [category, [...low], [...high]]), [[1, [0, 0], [1, 0.25]], [2, [1, 0.25], [1.5, 0.25]]]);
   assert.equal(peak(layers), 1.5);
-  assert.deepEqual(at(layers, 0), [{ category: 1, cpus: 1 }, { category: 2, cpus: 0.5 }]);
+  assert.deepEqual(at(layers, 0), [{ category: 1, height: 1 }, { category: 2, height: 0.5 }]);
   assert.equal(peak(stack(undefined, 1)), 0);
   assert.ok(scaleTop(4) >= 4 && scaleTop(0) === 1);
 });
@@ -162,7 +180,7 @@ test('patterns match as the API says', () => {
 test('a heat map has its cells by column and offset, and selects the time between two', () => {
   const map = { start_ns: 100, end_ns: 1e9 + 600e6, column_ns: 1e9, row_ns: 250e6, rows: 4, cells: [1, 0, 0, 4, 0, 0, 0, 0] };
   assert.equal(columnsOf(map), 2);
-  assert.deepEqual([columnWidth(map, 10), columnWidth(map, 1000)], [5, 32]);
+  assert.deepEqual([columnWidth(map, 10), columnWidth(map, 1000)], [5, 400]);
   assert.deepEqual([cellAt(map, { width: 10, height: 40 }, 1, 39), cellAt(map, { width: 10, height: 40 }, 9, 1), cellAt(map, { width: 10, height: 40 }, 99, -5)], [0, 7, 7]);
   assert.deepEqual(rangeOfCells(map, 3, 1), [250e6 + 100, 1e9 + 100]);
   assert.deepEqual(rangeOfCells(map, 6, 7)[1], 1.6e9);

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { INITIAL, clearSelection, createStore, isNarrowed, remove, selectRange, selectThread, set, stepBack, transform } from '../assets/store.js';
+import { INITIAL, clearSelection, createStore, isNarrowed, remove, selectRange, selectThread, set, setRange, stepBack, transform } from '../assets/store.js';
+import { moved, zoomed } from '../assets/widgets/time_zoom.js';
 import { addTransform, isTransform, parentsOf, removeTransform } from '../assets/transforms.js';
 
 test('a click selects a thread alone, a second one gives all back', () => {
@@ -78,4 +79,13 @@ test('a listener hears of a change with what was before, and of nothing else', (
   store.update(set, { search: 'a' });
   store.update(stepBack);
   assert.deepEqual(heard, [['a', '']]);
+});
+
+test('zooming keeps the time under the pointer, within the whole', () => {
+  assert.deepEqual(zoomed([0, 1000_000], [0, 1000_000], 500_000, 0.5), [250_000, 750_000]);
+  assert.deepEqual(zoomed([250_000, 750_000], [0, 1000_000], 250_000, 4), [0, 1000_000]);
+  assert.deepEqual(zoomed([0, 2000], [0, 1000_000], 0, 0.1), [0, 1000]);
+  assert.deepEqual(moved([0, 100_000], [0, 1000_000], 0.5), [50_000, 150_000]);
+  assert.deepEqual(moved([850_000, 950_000], [0, 1000_000], 2), [900_000, 1000_000]);
+  assert.deepEqual(setRange({ ...INITIAL, ranges: [[1, 9], [2, 3]] }, [4, 5]).ranges, [[4, 5]]);
 });

@@ -7,7 +7,7 @@ import { fromQuery, selectionParams, toQuery } from '../assets/url.js';
 import { isStep } from '../assets/frame/history.js';
 
 const FULL = {
-  threads: [0, 3], ranges: [[0, 1000], [10, 20]], time: 'both', filters: [{ kind: 'focus', pattern: '/^a::b$/' }, { kind: 'hide', pattern: 'x&y=z' }],
+  threads: [0, 3], ranges: [[0, 1000], [10, 20]], time: 'both', event: 'page-faults', counters: false, filters: [{ kind: 'focus', pattern: '/^a::b$/' }, { kind: 'hide', pattern: 'x&y=z' }],
   last: null, transforms: ['focus-function:17', 'focus-subtree:4.17.3'], own: true, tab: 'call-tree', inverted: true, icicle: true, color: 'category', sort: 'total', unit: 'share',
   search: 'Vec<T> + ü', fn: 17, kind: 'page load',
 };
@@ -33,7 +33,7 @@ test('a question has the last range and all filters in order', () => {
   assert.equal(params.get('state'), 'both');
   assert.deepEqual(params.getAll('transform'), FULL.transforms);
   assert.deepEqual([params.get('focus'), params.get('hide')], ['/^a::b$/', 'x&y=z']);
-  assert.equal(selectionParams(FULL, { threads: false, filters: false, range: false }).toString(), 'state=both');
+  assert.equal(selectionParams(FULL, { threads: false, filters: false, range: false }).toString(), 'state=both&event=page-faults');
 });
 
 test('the last seconds are in the address, and a range is in their place', () => {

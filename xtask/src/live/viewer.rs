@@ -31,6 +31,12 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("moments_and_the_heat_map", |test| on_shares(test, "moments")),
     Test::new("own_code_and_libraries", |test| on_shares(test, "own")),
     Test::new("two_runs_are_compared", compare),
+    Test::new("events_are_shown_in_place_of_time", events),
+    Test::new("waits_have_their_shares_and_stacks", waits),
+    Test::new("without_samples_the_reason_is_shown", nothing),
+    Test::new("the_page_selects_nothing_by_itself", |test| on_shares(test, "unselected")),
+    Test::new("axe_finds_nothing", accessible),
+    Test::new("the_wheel_and_keys_zoom", |test| on_shares(test, "zoom")),
     Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")),
     Test::new("each_of_many_threads_has_a_track", many_threads),
     Test::new("each_core_has_a_track", cores),
@@ -42,6 +48,9 @@ pub(super) const TESTS: &[Test] = &[
 
 /// The package that controls the browser.
 const PLAYWRIGHT: Package = Package { name: "playwright-core", version: "1.65.1" };
+
+/// The package that checks what programs that read pages aloud need.
+const AXE: Package = Package { name: "axe-core", version: "4.14.1" };
 
 /// The package that checks the types in the page's modules.
 const TYPESCRIPT: Package = Package { name: "typescript", version: "5.9.3" };
@@ -159,7 +168,7 @@ fn browse(test: &Context<'_>, profiles: &[&Path], scenario: &str, expected: &Val
 /// Runs a scenario in a browser.
 fn look_at(test: &Context<'_>, url: &str, scenario: &str, expected: &Value) -> Verdict {
     packages::install_browser();
-    let (program, tools) = (browser::program()?, npm::folder_with(&[PLAYWRIGHT])?);
+    let (program, tools) = (browser::program()?, npm::folder_with(&[PLAYWRIGHT, AXE])?);
     let script = crate_folder().join("tests/browser.mjs");
     let call = test.program("node").path(&script).args(&[scenario, url, &expected.to_string()]);
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output()?;
@@ -275,6 +284,49 @@ fn compare(test: &Context<'_>) -> Verdict {
     std::fs::write(&before, "main;slow 1000\nmain;same 1000\nmain;fast 500\n")?;
     std::fs::write(&after, "main;slow 4000\nmain;same 1000\nmain;fast 100\n")?;
     browse(test, &[&before, &after], "compare", &json!({"slower": "slow"}))
+}
+
+/// The counts of an additional event are those of the report.
+fn events(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).options(&["-e", "page-faults"]).run_well()?;
+    let call = test.nyquist(&["report", "--json", "--event", "page-faults"]).path(&recorded.path);
+    let report: Value = serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?;
+    let expected = json!({"event": "page-faults", "count": report["weight"]});
+    browse(test, &[&recorded.path], "events", &expected)
+}
+
+fn waits(test: &Context<'_>) -> Verdict {
+    let file = test.fresh("written").display().to_string();
+    let recorded = test.record(&["reasons", "2", &file]).options(&["--off-cpu"]).run_well()?;
+    let expected = json!({"kind": "Wait: lock", "thread": "wants", "function": "wants_lock"});
+    browse(test, &[&recorded.path], "waits", &expected)
+}
+
+/// The program uses less CPU time than a sampling interval.
+fn nothing(test: &Context<'_>) -> Verdict {
+    let output = test.path("none.json.gz");
+    let call = test.nyquist(&["record", "-s", "-r", "1", "-o"]).path(&output).args(&["--", "true"]);
+    call.run()?.succeeded()?;
+    let (browser, opened) = browser::stand_in(test, "auto")?;
+    let call = test.nyquist(&["load", "--ui", "auto"]).path(&output);
+    let running = call.env("BROWSER", browser.display().to_string()).start()?;
+    let link = link_of(&running)?;
+    running.wait_until("the browser to be opened", || opened.exists())?;
+    let (port, _, base) = parts_of(&link)?;
+    let argument = std::fs::read_to_string(&opened)?.trim().to_owned();
+    let path = argument.strip_prefix(&format!("http://127.0.0.1:{port}")).unwrap_or_default();
+    let target = format!("http://127.0.0.1:{port}{base}/");
+    let answer = Client::new(port).get(path)?;
+    expect_eq("the opened page", answer.header("location"), Some(target.as_str()))?;
+    running.signal(libc::SIGINT)?;
+    expect_eq("the status at the end", running.wait()?.code(), 0)?;
+    browse(test, &[&output], "nothing", &json!({"reason": "one sample each 1.00 s"}))
+}
+
+fn accessible(test: &Context<'_>) -> Verdict {
+    let file = test.fresh("written").display().to_string();
+    let recorded = test.record(&["reasons", "2", &file]).options(&["--off-cpu"]).run_well()?;
+    browse(test, &[&recorded.path], "accessible", &json!({}))
 }
 
 /// Names that contain markup, control characters, or a hundred thousand letters.

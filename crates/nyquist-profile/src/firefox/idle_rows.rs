@@ -57,12 +57,9 @@ impl<'a> IdleRows<'a> {
             begin == since && before.is_some_and(|before| before.off_cpu && before.stack == sample.stack);
         let first = if is_idle { row(ended, None) } else { None };
         // A wait has its stack from its begin on.
-        let second = match sample.off_cpu {
-            true if continues => None,
-            true => row(begin, sample.stack),
-            false if is_idle => row(begin, None),
-            false => None,
-        };
+        let is_begun = if sample.off_cpu { !continues } else { is_idle };
+        let stack = sample.stack.filter(|_| sample.off_cpu);
+        let second = if is_begun { row(begin, stack) } else { None };
         [first, second]
     }
 

@@ -1,14 +1,14 @@
 // The parts of the selection: a crumb for each, which can be removed in any order.
 
 import { button, fill, h } from '../dom.js';
-import { clean, formatPercent, formatTime, shorten } from '../format.js';
-import { formatAmount, measureName } from '../measure.js';
+import { clean, formatPercent, shorten } from '../format.js';
+import { formatAmount, formatSpan, measureName } from '../measure.js';
 import { nameOf, isKnown, libOf } from '../names.js';
-import { clearSelection, isNarrowed, remove } from '../store.js';
+import { clearSelection, isNarrowed, remove, set } from '../store.js';
 import { selectionParams } from '../url.js';
 import { ask } from '../api.js';
 import { WORDS, kindOf, numbersOf } from '../transforms.js';
-import { threadName, threadOf } from '../panels/timeline/tracks.js';
+import { threadNames } from '../panels/timeline/tracks.js';
 
 /** @typedef {import('../store.js').State} State */
 /** @typedef {import('../context.js').Context} Context */
@@ -16,9 +16,14 @@ import { threadName, threadOf } from '../panels/timeline/tracks.js';
 /** @type {Record<import('../store.js').FilterKind, string>} */
 const FILTER_WORDS = { focus: 'With', ignore: 'Without', show: 'Only frames', hide: 'Hide frames' };
 
+/** @typedef {import('../api.js').Info} Info */
+
+/** What is counted, if it is not the profile's measure alone. @type {Partial<Record<State['time'], string>>} */
+const KINDS = { waiting: 'waiting', both: 'time' };
+
 /** @param {Context} ctx */
 export function createBreadcrumbs(ctx) {
-  const { store, info } = ctx;
+  const { store } = ctx;
   const list = h('ol', { class: 'crumbs', 'aria-label': 'Selection' });
   const amount = h('span', { class: 'crumbs-amount' });
   const clear = button('Clear', () => store.update(clearSelection), { class: 'crumbs-clear' });
@@ -37,10 +42,11 @@ export function createBreadcrumbs(ctx) {
     clear.hidden = amount.hidden = !narrowed;
     draw();
     if (!narrowed) return;
-    const params = selectionParams(state);
-    ask('selection', 'info', params).then((/** @type {import('../api.js').Info} */ answer) => {
-      const weight = answer.summary.weight;
-      amount.textContent = `${formatAmount(weight * answer.interval_ns)}, ${formatPercent(weight, info.summary.weight)} of all`;
+    // The whole is of the same kind of time.
+    const whole = selectionParams(set(clearSelection(state), { time: state.time, event: state.event }));
+    Promise.all([ask('selection', 'info', selectionParams(state)), ask('selection-whole', 'info', whole)]).then(([/** @type {Info} */ part, /** @type {Info} */ all]) => {
+      const weight = part.summary.weight;
+      amount.textContent = `${formatAmount(weight * part.interval_ns)}, ${formatPercent(weight, all.summary.weight)} of all ${KINDS[state.time] ?? measureName()}`;
       draw();
     }, () => { amount.textContent = ''; });
   };
@@ -55,23 +61,24 @@ function crumbs({ store, info }) {
   const state = store.get();
   /** @type {HTMLElement[]} */
   const out = [];
-  /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'own' | 'last', index: number, word: string, text: string, full?: string) => void} */
+  /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'event' | 'own' | 'last', index: number, word: string, text: string, full?: string) => void} */
   const add = (part, index, word, text, full = text) => {
     out.push(h('li', { 'data-crumb': part, title: `${word} ${full}`.trim().slice(0, 600) },
       h('span', { class: 'crumb-word' }, word), h('span', { class: 'crumb-text' }, text),
       button('×', () => store.update(remove, part, index), { 'aria-label': `Remove: ${word} ${text}`.slice(0, 200) })));
   };
   if (state.time !== 'running') add('time', 0, '', state.time === 'waiting' ? 'Waiting' : `${measureName()} + waiting`);
+  if (state.event !== null) add('event', 0, 'Counts', clean(state.event.replace(/^marker:/, ''), 60));
   if (state.own) add('own', 0, '', 'Only my code', 'Only functions of the program itself; what they call counts as theirs');
   if (state.threads.length > 0) add('threads', 0, state.threads.length === 1 ? 'Thread' : 'Threads', threadsText(state.threads, info));
   if (state.last !== null) add('last', 0, 'Last', `${state.last} s`);
   state.ranges.forEach(([start, end], i) => {
-    add('ranges', i, 'Range', formatTime(end - start), `${formatTime(start - info.start_ns)} to ${formatTime(end - info.start_ns)}`);
+    add('ranges', i, 'Range', formatSpan(end - start), `${formatSpan(start - info.start_ns)} to ${formatSpan(end - info.start_ns)}`);
   });
   state.filters.forEach(({ kind, pattern }, i) => add('filters', i, FILTER_WORDS[kind], clean(pattern, 60), clean(pattern, 500)));
   state.transforms.forEach((transform, i) => {
     const full = objectOf(transform, info);
-    add('transforms', i, WORDS[kindOf(transform)] ?? kindOf(transform), shorten(full, 36), full);
+    add('transforms', i, WORDS[kindOf(transform)] ?? kindOf(transform), shorten(objectOf(transform, info, true), 36), full);
   });
   return out;
 }
@@ -81,7 +88,7 @@ function crumbs({ store, info }) {
  * @param {import('../api.js').Info} info
  */
 function threadsText(threads, info) {
-  const names = threads.map((number) => threadOf(info, number)).map((thread) => (thread ? threadName(thread) : '?'));
+  const names = threads.map((number) => threadNames(info).get(number) ?? '?');
   return names.length > 2 ? `${names.length} selected` : names.map((name) => name.slice(0, 40)).join(', ');
 }
 
@@ -89,10 +96,11 @@ function threadsText(threads, info) {
  * The subject of a transform.
  * @param {string} transform
  * @param {import('../api.js').Info} info
+ * @param {boolean} [short] without arguments
  */
-function objectOf(transform, info) {
+function objectOf(transform, info, short = false) {
   const number = numbersOf(transform).at(-1) ?? 0;
   if (kindOf(transform) === 'drop-category') return clean(info.categories[number]?.name ?? String(number), 60);
   if (kindOf(transform) === 'collapse-lib') return libOf(number);
-  return !isKnown(number) ? `#${number}` : nameOf(number).text;
+  return !isKnown(number) ? `#${number}` : short ? nameOf(number).short : nameOf(number).text;
 }

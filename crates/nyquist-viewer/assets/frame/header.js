@@ -28,16 +28,19 @@ const FILTERS = [
 export function createHeader(ctx, openHelp, live) {
   const { store, info, offline } = ctx;
   const field = h('input', {
-    type: 'search', class: 'search', id: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/',
+    type: 'search', class: 'search', id: 'search', placeholder: 'Search functions   /', 'aria-label': 'Search functions: a part of a name, or /a regular expression/; with ! before it, the others',
     spellcheck: 'false', autocomplete: 'off',
   });
   const found = h('output', { class: 'search-share', id: 'search-share', 'aria-live': 'polite' });
   const filter = button('Filter', () => openFilters(), { class: 'search-filter', title: 'Make a filter of the searched text', 'aria-haspopup': 'menu' });
   const openFilters = () => {
-    const pattern = store.get().search;
-    if (pattern === '' || offline) return field.focus();
+    const { search } = store.get();
+    if (search === '' || offline) return field.focus();
+    // What is searched with `!` is left out.
+    const negated = search.startsWith('!') && search.length > 1;
+    const pattern = negated ? search.slice(1) : search;
     const { left, bottom } = filter.getBoundingClientRect();
-    ctx.menu.open(left, bottom + 2, `“${clean(pattern, 60)}”`, FILTERS.map(([kind, label]) => ({
+    ctx.menu.open(left, bottom + 2, `“${clean(pattern, 60)}”`, (negated ? FILTERS.filter(([kind]) => kind === 'ignore' || kind === 'hide') : FILTERS).map(([kind, label]) => ({
       label,
       run: () => {
         field.blur();
@@ -63,7 +66,7 @@ export function createHeader(ctx, openHelp, live) {
     field.value = '';
     store.update(set, { search: '' });
   });
-  const time = createTimeChoice(store);
+  const time = createTimeChoice(store, info);
   const own = button('My code', () => store.update((state) => set(state, { own: !state.own })), {
     class: 'own-code', 'aria-pressed': 'false', title: 'Only functions of the program itself  (w)',
   });
@@ -71,7 +74,7 @@ export function createHeader(ctx, openHelp, live) {
     const { right, bottom } = share.getBoundingClientRect();
     ctx.menu.open(right - 300, bottom + 2, 'Save what is shown', shareItems(ctx));
   }, { class: 'share', 'aria-haspopup': 'menu', title: 'Save a picture, a page or the profile' });
-  time.hidden = offline;
+  time.hidden = offline || time.options.length < 2;
   const program = createProgram();
   const element = h('header', { class: 'top' },
     program.element,
@@ -86,7 +89,8 @@ export function createHeader(ctx, openHelp, live) {
     /** @param {State} state */
     update(state) {
       if (document.activeElement !== field || state.search === '') field.value = state.search;
-      time.value = state.time;
+      time.value = state.event === null ? state.time : `event ${state.event}`;
+      if (time.selectedIndex < 0 && state.event !== null) time.append(h('option', { value: `event ${state.event}`, selected: true }, clean(state.event.replace(/^marker:/, 'Markers: '), 60)));
       program.update(info);
       own.setAttribute('aria-pressed', String(state.own));
       own.hidden = offline || !info.has_own_code;
@@ -106,18 +110,29 @@ function createProgram() {
     update(info) {
       const name = clean(info.name || info.product, 300) || 'Profile';
       const amount = formatAmount(info.summary.weight * info.interval_ns);
-      facts.textContent = countsTime() ? `${amount} ${measureName()} in ${formatTime(info.end_ns - info.start_ns)}` : `${amount} (${measureName()})`;
+      facts.textContent = countsTime() ? `${amount} ${measureName()} in ${formatTime(info.end_ns - info.start_ns)}` : `${amount} ${measureName()}`;
+      const compared = info.before && info.file && info.before.file ? [info.before.file, info.file] : null;
+      if (compared) facts.textContent = `${clean(compared[0] ?? '', 80)} → ${clean(compared[1] ?? '', 80)}`;
       document.title = `${clean(info.name || info.product, 80)} – nyquist`;
       title.textContent = title.title = name;
     },
   };
 }
 
-/** @param {import('../store.js').Store} store */
-function createTimeChoice(store) {
-  const element = h('select', { class: 'time', 'aria-label': 'Which time is counted' },
-    h('option', { value: 'running' }, measureName()), h('option', { value: 'waiting' }, 'Waiting'), h('option', { value: 'both' }, `${measureName()} + waiting`));
-  element.addEventListener('change', () => store.update(set, { time: /** @type {State['time']} */ (element.value) }));
+/**
+ * The choice of what is counted: running, waiting, or an event that was recorded besides.
+ * @param {import('../store.js').Store} store
+ * @param {import('../api.js').Info} info
+ */
+function createTimeChoice(store, { recorded, has_waits: hasWaits }) {
+  const name = clean(recorded.samples, 60);
+  const waits = hasWaits ? [h('option', { value: 'waiting' }, 'Waiting'), h('option', { value: 'both' }, `${name} + waiting`)] : [];
+  const events = recorded.events.map((event) => h('option', { value: `event ${event}` }, clean(event, 60)));
+  const element = h('select', { class: 'time', 'aria-label': 'What is counted' }, h('option', { value: 'running' }, name), ...waits, ...events);
+  element.addEventListener('change', () => {
+    const event = element.value.startsWith('event ') ? element.value.slice(6) : null;
+    store.update(set, { event, time: event === null ? /** @type {State['time']} */ (element.value) : 'running' });
+  });
   return element;
 }
 

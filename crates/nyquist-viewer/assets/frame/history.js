@@ -16,7 +16,7 @@ export function isStep(state, before) {
   return toQuery(set(state, quiet)) !== toQuery(set(before, quiet));
 }
 
-/** Functions that the arrow keys pass more quickly than this are one step. */
+/** Functions and ranges that keys or the wheel pass more quickly than this are one step. */
 const PASSING_MS = 600;
 
 /** @param {import('../store.js').Store} store */
@@ -27,7 +27,8 @@ export function keepHistory(store) {
     const query = toQuery(state);
     if (byHistory || query === location.search) return;
     const address = query === '' ? location.pathname : query;
-    const passing = performance.now() - lastStep < PASSING_MS && !isStep(set(state, { fn: null }), set(before, { fn: null }));
+    const rest = { fn: null, ranges: [] };
+    const passing = performance.now() - lastStep < PASSING_MS && !isStep(set(state, rest), set(before, rest));
     const step = isStep(state, before);
     if (step) lastStep = performance.now();
     try {

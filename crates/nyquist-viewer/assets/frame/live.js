@@ -3,6 +3,7 @@
 import { askAnew, ask, isAsking, setVersion } from '../api.js';
 import { button, h } from '../dom.js';
 import { isRunning, setProgress } from '../progress.js';
+import { paramsOfMeasure } from './measure_switch.js';
 import { set } from '../store.js';
 
 /** @typedef {import('../api.js').Info} Info */
@@ -69,7 +70,7 @@ export function createLive({ store, info, offline }) {
     setVersion(version);
     const { threads } = info;
     /** @type {Info} */
-    const next = await ask('profile', 'info', new URLSearchParams());
+    const next = await ask('profile', 'info', paramsOfMeasure(store.get()));
     shown = version;
     Object.assign(info, next, phase === 'ended' ? {} : { threads: inOrderOf(next.threads, threads) });
     setProgress(phase !== 'ended', next.live?.until_ns ?? next.end_ns);

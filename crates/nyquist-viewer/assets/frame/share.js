@@ -33,6 +33,7 @@ export function graphParams(state) {
   if (state.inverted) params.set('inverted', '1');
   if (state.icicle) params.set('icicle', '1');
   params.set('color', state.color);
+  if (state.color === 'change' && state.unit === 'share') params.set('unit', 'share');
   return params;
 }
 

@@ -3,7 +3,7 @@
 import { h } from '../dom.js';
 import { TABS, set } from '../store.js';
 
-/** The tabs that need a server. @type {Set<string>} */
+/** The tabs that need a server. A heat map needs times. @type {Set<string>} */
 const SERVED = new Set(['stack-chart', 'heat-map', 'marker-chart', 'source']);
 
 /** @typedef {import('../store.js').State} State */
@@ -15,13 +15,13 @@ const SERVED = new Set(['stack-chart', 'heat-map', 'marker-chart', 'source']);
  * @param {Record<Tab, () => Panel>} makers
  */
 export function createTabs({ store, offline, info }, makers) {
-  const there = (/** @type {Tab} */ tab) => !(offline && SERVED.has(tab)) && (tab !== 'compare' || info.before !== null);
+  const there = (/** @type {Tab} */ tab) => !(offline && SERVED.has(tab)) && (tab !== 'compare' || info.before !== null) && !(tab === 'heat-map' && info.axis_is_amount);
   const buttons = TABS.map(([tab, label]) => h('button', {
     type: 'button', role: 'tab', id: `tab-${tab}`, 'aria-controls': 'panel', 'aria-selected': 'false', tabindex: '-1', hidden: !there(tab),
     onclick: () => store.update(set, { tab }),
   }, label));
   const bar = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Views' }, ...buttons);
-  const body = h('main', { class: 'tab-body', id: 'panel', role: 'tabpanel' });
+  const body = h('div', { class: 'tab-body', id: 'panel', role: 'tabpanel' });
   /** @type {Partial<Record<Tab, Panel>>} */
   const panels = {};
   /** @type {Tab | null} */

@@ -7,8 +7,8 @@ import { h } from '../dom.js';
  * @param {...Node} above elements that stay on top of it
  */
 export function createCanvasBox(attributes, ...above) {
-  const canvas = h('canvas', { class: 'flame-canvas' });
-  const marks = h('canvas', { class: 'flame-canvas' });
+  const canvas = h('canvas', { class: 'flame-canvas', role: 'img', 'aria-label': attributes['aria-label'] });
+  const marks = h('canvas', { class: 'flame-canvas', 'aria-hidden': 'true' });
   const frame = h('div', { class: 'flame-window' }, canvas, marks);
   const space = h('div');
   const scroller = h('div', { tabindex: '0', role: 'application', ...attributes }, ...above, frame, space);

@@ -3,6 +3,7 @@
 import { button, fill, h } from '../dom.js';
 import { clearSelection, isNarrowed, set } from '../store.js';
 import { ApiError } from '../api.js';
+import { noSamples } from '../emptiness.js';
 import { clean } from '../format.js';
 import { isRunning } from '../progress.js';
 
@@ -12,7 +13,7 @@ const PATIENCE_MS = 150;
 /**
  * @typedef {object} Status
  * @property {HTMLElement} element
- * @property {() => void} loading
+ * @property {(what?: string) => void} loading `what` is being done
  * @property {() => void} clear
  * @property {(text: string, ...ways: Node[]) => void} message
  * @property {() => void} nothing there are no samples
@@ -42,12 +43,12 @@ export function createStatus(store) {
       clearTimeout(timer);
       element.hidden = true;
     },
-    loading() {
+    loading(what = 'Loading') {
       clearTimeout(timer);
-      timer = setTimeout(() => show('loading', h('p', {}, 'Loading…')), PATIENCE_MS);
+      timer = setTimeout(() => show('loading', h('p', {}, `${what}…`)), PATIENCE_MS);
     },
     nothing() {
-      if (!isNarrowed(store.get())) return message(isRunning() ? 'Nothing was sampled so far.' : 'This profile has no samples.');
+      if (!isNarrowed(store.get())) return message(isRunning() ? 'Nothing was sampled so far.' : noSamples());
       const what = store.get().time === 'waiting' ? 'waiting time' : 'samples';
       message(`No ${what} in this selection.`, button('Clear the selection', () => store.update(clearSelection)));
     },

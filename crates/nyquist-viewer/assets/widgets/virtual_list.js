@@ -8,6 +8,7 @@ import { h, onResize } from '../dom.js';
  * @property {(count: number) => void} setCount makes all rows again
  * @property {() => void} refresh makes the visible rows again
  * @property {(index: number, where?: 'near' | 'middle') => void} reveal scrolls to a row
+ * @property {(id: string | null) => void} setActive names the element of the selected row, as far as it exists
  * @property {() => number} pageSize the number of visible rows
  */
 
@@ -25,6 +26,13 @@ export function createVirtualList({ rowHeight, attributes, row }) {
   let rows = new Map();
   let count = 0;
   let scheduled = false;
+  /** @type {string | null} */
+  let active = null;
+  /** Rows that are out of sight do not exist. */
+  const nameActive = () => {
+    if (active !== null && [...rows.values()].some(({ id }) => id === active)) element.setAttribute('aria-activedescendant', active);
+    else element.removeAttribute('aria-activedescendant');
+  };
 
   const draw = () => {
     scheduled = false;
@@ -42,6 +50,7 @@ export function createVirtualList({ rowHeight, attributes, row }) {
       rows.set(index, made);
       space.append(made);
     }
+    nameActive();
   };
   const schedule = () => {
     if (!scheduled) requestAnimationFrame(draw);
@@ -69,6 +78,10 @@ export function createVirtualList({ rowHeight, attributes, row }) {
       else if (top < element.scrollTop) element.scrollTop = top;
       else if (top + rowHeight > element.scrollTop + height) element.scrollTop = top + rowHeight - height;
       draw();
+    },
+    setActive(id) {
+      active = id;
+      nameActive();
     },
     pageSize: () => Math.max(1, Math.floor(element.clientHeight / rowHeight) - 1),
   };

@@ -5,8 +5,11 @@ use nyquist_profile::FuncId;
 use nyquist_server::{SymbolSource, ViewerError};
 
 use crate::function_table::{FunctionCategories, FunctionTable};
+use crate::measures::RecordedMeasures;
+
 use crate::parameters::Parameters;
 use crate::refusal::bad_request;
+use crate::worker::FileNames;
 
 /// A request and its selection.
 #[derive(Clone, Copy)]
@@ -18,6 +21,11 @@ pub(crate) struct QueryContext<'q, 'a> {
     pub(crate) parameters: &'q Parameters,
     pub(crate) categories: &'q FunctionCategories,
     pub(crate) symbols: &'q dyn SymbolSource,
+    pub(crate) recorded: &'q RecordedMeasures,
+    /// The names of the files.
+    pub(crate) files: &'q FileNames,
+    /// Whether waits were recorded.
+    pub(crate) has_waits: bool,
     /// For a recording that is shown since it was running: its end so far, in ns since the profile's zero.
     pub(crate) live: Option<u64>,
 }

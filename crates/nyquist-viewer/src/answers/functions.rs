@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::context::QueryContext;
 use crate::function_table::FunctionTable;
-use crate::parameters::pattern;
+use crate::parameters::name_search;
 use crate::refusal::bad_request;
 use crate::selection::function;
 
@@ -36,7 +36,7 @@ pub(super) fn list<'a>(context: &QueryContext<'_, 'a>) -> Result<FunctionsAnswer
         Some("total") => true,
         Some(_) => return Err(bad_request("sort takes own or total")),
     };
-    let search = context.parameters.get("search").map(pattern).transpose()?;
+    let search = context.parameters.get("search").map(name_search).transpose()?;
     let mut functions = context.view.functions().functions;
     functions.retain(|one| search.as_ref().is_none_or(|search| search.matches(one.name)));
     if by_total {
@@ -105,7 +105,7 @@ pub(super) struct SearchTotals {
 
 pub(super) fn search(context: &QueryContext<'_, '_>) -> Result<SearchTotals, ViewerError> {
     let text = context.parameters.get("q").ok_or_else(|| bad_request("the parameter q is missing"))?;
-    let wanted = pattern(text)?;
+    let wanted = name_search(text)?;
     // Only names are searched, because boxes are marked by name. A filter also checks files and libs.
     let functions = context.view.functions().functions;
     let functions: HashSet<_> =

@@ -19,6 +19,9 @@ pub(super) struct FlameGraph<'a, Box> {
     weight: u64,
     interval_ns: u64,
     depth: usize,
+    /// The whole of the other run, in intervals of this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before_weight: Option<f64>,
     boxes: Vec<Box>,
     functions: FunctionTable<'a>,
 }
@@ -47,7 +50,8 @@ pub(super) fn flame_graph<'a>(
         })
         .collect();
     let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
-    Ok(FlameGraph { weight: graph.width, interval_ns: context.interval_ns(), depth, boxes, functions })
+    let (weight, interval_ns) = (graph.width, context.interval_ns());
+    Ok(FlameGraph { weight, interval_ns, depth, before_weight: None, boxes, functions })
 }
 
 pub(super) fn compared<'a>(
@@ -57,6 +61,7 @@ pub(super) fn compared<'a>(
     let graph = context.view.flame_graph(&options);
     let before = context.before()?.flame_graph(&FlameOptions { min_share: 0.0, ..options });
     let shares = graph.shares_in(&before);
+    let before_weight = Some(before_weight(context, before.width)?);
     let mut functions = FunctionTable::new();
     let boxes: Vec<_> = outermost(&graph)
         .into_iter()
@@ -66,7 +71,14 @@ pub(super) fn compared<'a>(
         })
         .collect();
     let depth = boxes.iter().map(|one| one.0 + 1).max().unwrap_or(0);
-    Ok(FlameGraph { weight: graph.width, interval_ns: context.interval_ns(), depth, boxes, functions })
+    let (weight, interval_ns) = (graph.width, context.interval_ns());
+    Ok(FlameGraph { weight, interval_ns, depth, before_weight, boxes, functions })
+}
+
+/// A weight of the other run, in sampling intervals of the shown one.
+pub(super) fn before_weight(context: &QueryContext<'_, '_>, weight: u64) -> Result<f64, ViewerError> {
+    let interval = context.before()?.profile().meta().interval;
+    Ok(weight as f64 * interval as f64 / context.interval_ns().max(1) as f64)
 }
 
 fn options(context: &QueryContext<'_, '_>) -> Result<FlameOptions, ViewerError> {

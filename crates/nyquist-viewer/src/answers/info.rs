@@ -1,17 +1,23 @@
 //! `info`: the recording, its machine, and its threads.
 
 use nyquist_analysis::{ThreadRow, Transform, own_functions};
-use nyquist_profile::Profile;
+use nyquist_profile::{Profile, Unit};
 use serde::Serialize;
 
 use super::context::QueryContext;
 use crate::function_table::FunctionTable;
+use crate::measures::RecordedMeasures;
 
 #[derive(Debug, Serialize)]
-pub(super) struct ProfileInfoAnswer<'a> {
+pub(super) struct ProfileInfoAnswer<'q, 'a> {
     name: &'a str,
     product: &'a str,
     measure: SampleMeasure<'a>,
+    /// The measures that can be shown, and whether waits can.
+    recorded: &'q RecordedMeasures,
+    has_waits: bool,
+    /// Whether the axis of times counts what samples measure, because the file has no times.
+    axis_is_amount: bool,
     interval_ns: u64,
     start_ns: u64,
     end_ns: u64,
@@ -22,7 +28,9 @@ pub(super) struct ProfileInfoAnswer<'a> {
     /// Whether some functions are the program's own code, which can be shown alone.
     has_own_code: bool,
     /// The other run of a comparison.
-    before: Option<BeforeRun<'a>>,
+    before: Option<BeforeRun<'q>>,
+    /// The name of the file, if known.
+    file: Option<&'q str>,
     /// For a running recording: the time up to which it is complete.
     live: Option<LiveProgress>,
     categories: Vec<CategoryAnswer<'a>>,
@@ -69,6 +77,7 @@ struct LiveProgress {
 #[derive(Debug, Serialize)]
 struct BeforeRun<'a> {
     name: &'a str,
+    file: Option<&'a str>,
     weight: u64,
     interval_ns: u64,
 }
@@ -88,11 +97,13 @@ struct ThreadAnswer<'a> {
     process_name: &'a str,
     pid: &'a str,
     weight: u64,
+    /// The number of its markers, in all of the time.
+    markers: usize,
     start_ns: u64,
     end_ns: u64,
 }
 
-pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> ProfileInfoAnswer<'a> {
+pub(super) fn answer<'q, 'a>(context: &'q QueryContext<'_, 'a>) -> ProfileInfoAnswer<'q, 'a> {
     let profile = context.view.profile();
     let meta = profile.meta();
     let times = context.view.times();
@@ -105,6 +116,9 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> ProfileInfoAnswer<'a
         name: &meta.product,
         product: &meta.product,
         measure: SampleMeasure { name: &meta.measure.name, unit: meta.measure.unit.as_str() },
+        recorded: context.recorded,
+        has_waits: context.has_waits,
+        axis_is_amount: meta.measure.unit != Unit::Time && meta.has_exact_times,
         interval_ns: context.interval_ns(),
         start_ns: times.start,
         end_ns: times.end,
@@ -114,9 +128,11 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> ProfileInfoAnswer<'a
         has_own_code: own_functions(profile).contains(&true),
         before: context.before.map(|view| BeforeRun {
             name: &view.profile().meta().product,
+            file: context.files.before.as_deref(),
             weight: view.total().weight,
             interval_ns: view.profile().meta().interval,
         }),
+        file: context.files.shown.as_deref(),
         live: context.live.map(|until_ns| LiveProgress { until_ns }),
         categories: categories.collect(),
         threads,
@@ -162,6 +178,7 @@ fn thread<'a>(profile: &'a Profile, row: &ThreadRow<'a>, end: u64) -> ThreadAnsw
         process_name: &profile.process(row.process).name,
         pid: row.pid,
         weight: row.amount.weight,
+        markers: thread.markers.len(),
         start_ns: thread.start,
         end_ns: thread.end.unwrap_or(end),
     }

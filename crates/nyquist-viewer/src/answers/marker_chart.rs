@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nyquist_profile::StackId;
 use nyquist_server::ViewerError;
 use serde::Serialize;
 
@@ -38,8 +39,9 @@ struct ThreadBars<'a> {
     bars: Vec<MarkerBar>,
 }
 
-/// Lane, start and end in ns, the number of markers that it stands for, and the text of the first of them.
-type MarkerBar = (usize, u64, u64, usize, String);
+/// Lane, start and end in ns, the number of markers that it stands for, and the text and the number of the stack
+/// of the first of them.
+type MarkerBar = (usize, u64, u64, usize, String, Option<usize>);
 
 /// The chart. O(markers × log).
 pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkerChartAnswer<'a>, ViewerError> {
@@ -54,7 +56,8 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkerChartAn
         let end = start.saturating_add(duration.unwrap_or(0));
         if !joins(bars, (*start, end), pixel) {
             let lane = free_lane(bars, *start);
-            bars.push((lane, *start, end, 1, text(context, (*start, *duration, *thread, marker))));
+            let text = text(context, (*start, *duration, *thread, marker));
+            bars.push((lane, *start, end, 1, text, marker.stack.map(StackId::index)));
         }
     }
     let (all, mut bars_left) = (by_row.len(), MAX_BARS);

@@ -1,11 +1,11 @@
 //! `markers`: the markers of the selected threads and time.
 
-use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, ThreadIndex};
+use nyquist_profile::{Marker, MarkerFormat, MarkerTiming, MarkerValue, Profile, StackId, ThreadIndex};
 use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
-use crate::parameters::pattern;
+use crate::parameters::name_search;
 
 /// The maximum number of rows of a response.
 const MAX_ROWS: usize = 5000;
@@ -14,8 +14,8 @@ const MAX_ROWS: usize = 5000;
 pub(super) struct MarkersAnswer<'a> {
     count: usize,
     kinds: Vec<MarkerTotals<'a>>,
-    /// Thread, start and duration in ns, name, and the texts of the fields.
-    rows: Vec<(usize, u64, Option<u64>, &'a str, String)>,
+    /// Thread, start and duration in ns, name, the texts of the fields, and the number of the stack.
+    rows: Vec<(usize, u64, Option<u64>, &'a str, String, Option<usize>)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -23,6 +23,8 @@ struct MarkerTotals<'a> {
     name: &'a str,
     count: u64,
     total_ns: u64,
+    /// Whether one of them has a stack, so that they can be shown in place of samples.
+    has_stacks: bool,
 }
 
 pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkersAnswer<'a>, ViewerError> {
@@ -30,12 +32,14 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkersAnswer
     let profile = context.view.profile();
     let found = matching_markers(context)?;
     let rows = found.iter().take(limit).map(|(start, duration, thread, marker)| {
-        (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker))
+        let stack = marker.stack.map(StackId::index);
+        (thread.index(), *start, *duration, profile.string(marker.name), fields(profile, marker), stack)
     });
     let kinds = context.view.markers().into_iter();
     let kinds = kinds.map(|kind| MarkerTotals {
         name: kind.name,
         count: kind.count,
+        has_stacks: context.recorded.has_marker(kind.name),
         total_ns: kind.durations.map_or(0, |durations| durations.total_ns),
     });
     Ok(MarkersAnswer { count: found.len(), rows: rows.collect(), kinds: kinds.take(MAX_ROWS).collect() })
@@ -48,7 +52,7 @@ pub(super) type MarkerMatch<'a> = (u64, Option<u64>, ThreadIndex, &'a Marker);
 pub(super) fn matching_markers<'a>(
     context: &QueryContext<'_, 'a>,
 ) -> Result<Vec<MarkerMatch<'a>>, ViewerError> {
-    let search = context.parameters.get("search").map(pattern).transpose()?;
+    let search = context.parameters.get("search").map(name_search).transpose()?;
     let kind = context.parameters.get("kind");
     let (profile, times) = (context.view.profile(), context.view.times());
     let mut found: Vec<MarkerMatch<'a>> = Vec::new();
@@ -58,9 +62,7 @@ pub(super) fn matching_markers<'a>(
             let is_in_range = start < times.end && start.saturating_add(duration.unwrap_or(0)) >= times.start;
             let name = profile.string(marker.name);
             let is_wanted = kind.is_none_or(|kind| kind == name)
-                && search
-                    .as_ref()
-                    .is_none_or(|search| search.matches(name) || search.matches(&fields(profile, marker)));
+                && search.as_ref().is_none_or(|search| search.matches_any([name, &*fields(profile, marker)]));
             if is_in_range && is_wanted {
                 found.push((start, duration, thread, marker));
             }

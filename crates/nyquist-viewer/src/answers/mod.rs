@@ -33,6 +33,7 @@ pub(crate) fn json_answer(question: &str, context: &QueryContext<'_, '_>) -> Res
         "counters" => json(&counters::answer(context)?),
         "heatmap" => json(&heat_map::answer(context)?),
         "moment" => json(&moment::answer(context)?),
+        "stack" => json(&moment::stack(context)?),
         "chart" => json(&graphs::stack_chart(context)?),
         "tree" => json(&tree::answer(context)?),
         "functions" => json(&functions::list(context)?),

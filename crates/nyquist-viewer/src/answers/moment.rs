@@ -1,4 +1,4 @@
-//! `moment`: the stack of a thread at a moment.
+//! `moment` and `stack`: the stack of a thread at a moment, and that of a marker.
 
 use nyquist_profile::{Profile, StackId, ThreadIndex};
 use nyquist_server::ViewerError;
@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::context::QueryContext;
 use crate::function_table::FunctionTable;
+use crate::refusal::bad_request;
 use crate::selection::thread;
 
 /// The maximum number of frames of the response; the innermost are kept.
@@ -27,26 +28,34 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MomentAnswer<
     let profile = context.view.profile();
     let thread = thread(context.parameters.required("thread")?, profile)?;
     let time = context.parameters.required("time")?;
-    let mut moment = MomentAnswer {
-        time_ns: None,
-        is_waiting: false,
-        depth: 0,
-        frames: Vec::new(),
-        functions: FunctionTable::new(),
+    let Some((until, is_waiting, stack)) = sampled_at(profile, thread, time) else {
+        return Ok(of_stack(context, None));
     };
-    let Some((until, is_waiting, stack)) = sampled_at(profile, thread, time) else { return Ok(moment) };
-    (moment.time_ns, moment.is_waiting) = (Some(until), is_waiting);
-    let mut next = stack;
+    Ok(MomentAnswer { time_ns: Some(until), is_waiting, ..of_stack(context, stack) })
+}
+
+/// The stack with a number. O(depth).
+pub(super) fn stack<'a>(context: &QueryContext<'_, 'a>) -> Result<MomentAnswer<'a>, ViewerError> {
+    let number: usize = context.parameters.required("stack")?;
+    if number >= context.view.profile().stacks().len() {
+        return Err(bad_request(format_args!("there is no stack {number}")));
+    }
+    Ok(of_stack(context, Some(StackId::from_index(number))))
+}
+
+fn of_stack<'a>(context: &QueryContext<'_, 'a>, stack: Option<StackId>) -> MomentAnswer<'a> {
+    let profile = context.view.profile();
+    let mut functions = FunctionTable::new();
+    let (mut frames, mut depth, mut next) = (Vec::new(), 0, stack);
     while let Some(id) = next {
         let stack = profile.stack(id);
-        if moment.depth < MAX_FRAMES {
-            let func = profile.frame(stack.frame).func;
-            moment.frames.push(context.number(&mut moment.functions, func));
+        if depth < MAX_FRAMES {
+            frames.push(context.number(&mut functions, profile.frame(stack.frame).func));
         }
-        moment.depth += 1;
+        depth += 1;
         next = stack.prefix;
     }
-    Ok(moment)
+    MomentAnswer { time_ns: None, is_waiting: false, depth, frames, functions }
 }
 
 /// The first sample at or after a time, if its span includes that time.

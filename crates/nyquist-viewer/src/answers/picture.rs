@@ -1,18 +1,19 @@
 //! `flamegraph.svg`: the flame graph of the selection as a picture.
 
-use nyquist_analysis::{FlameBox, FlameOptions};
+use nyquist_analysis::{FlameBox, FlameGraph, FlameOptions, short_name};
 use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox, write_svg};
 use nyquist_profile::{CategoryId, Unit};
 use nyquist_server::{ViewerError, ViewerResponse};
 
 use super::context::QueryContext;
+use super::graphs::before_weight;
 use crate::refusal::{bad_request, internal};
 
 /// The width of the picture in pixels, before a browser fits it to its window.
 const PIXELS: u32 = 1200;
 
-/// The minimum width of drawn boxes, in pixels.
-const MIN_WIDTH: f64 = 0.1;
+/// The minimum width of drawn boxes, in pixels, as on the page. Narrower ones would be most of the file.
+const MIN_WIDTH: f64 = 0.5;
 
 /// The meaning of the colours of boxes.
 #[derive(Clone, Copy)]
@@ -45,25 +46,22 @@ fn picture(context: &QueryContext<'_, '_>) -> Result<FlamePicture, ViewerError> 
     let min_share = MIN_WIDTH / f64::from(PIXELS);
     let graph = context.view.flame_graph(&FlameOptions { inverted, min_share, ..FlameOptions::default() });
     let before = match colors {
-        Colors::Change => {
-            let before = context.before()?;
-            let before = before.flame_graph(&FlameOptions { inverted, ..FlameOptions::default() });
-            Some(graph.shares_in(&before))
-        }
+        Colors::Change => Some(BoxesBefore::new(context, &graph, inverted)?),
         _ => None,
     };
     let boxes = graph.boxes.iter().enumerate().map(|(index, one)| {
+        let change = before.as_ref().map(|before| before.change(index, one));
         let share = one.width as f64 / graph.width.max(1) as f64;
-        let change = before.as_ref().map(|before| share - before[index]);
+        let remark = change.as_ref().map_or("", |(_, remark)| remark);
         FlamePictureBox {
             depth: one.depth,
             start: one.start as f64,
             width: one.width as f64,
-            name: one.name.to_owned(),
-            details: details(context, one, share, change),
-            color: change.map_or_else(
+            name: short_name(one.name).into_owned(),
+            details: details(context, one, share, remark),
+            color: change.as_ref().map_or_else(
                 || color(context, one, colors),
-                |change| FlameColors::of_change(change / STRONGEST),
+                |(change, _)| FlameColors::of_change(change / STRONGEST),
             ),
         }
     });
@@ -82,11 +80,47 @@ fn picture(context: &QueryContext<'_, '_>) -> Result<FlamePicture, ViewerError> 
     })
 }
 
-fn details(context: &QueryContext<'_, '_>, one: &FlameBox<'_>, share: f64, change: Option<f64>) -> String {
+/// The same boxes in the other run of a comparison.
+struct BoxesBefore<'q> {
+    shares: Vec<f64>,
+    /// The wholes of both runs, in intervals of the shown one.
+    before: f64,
+    after: f64,
+    by_share: bool,
+    context: &'q QueryContext<'q, 'q>,
+}
+
+impl<'q> BoxesBefore<'q> {
+    fn new(
+        context: &'q QueryContext<'q, 'q>,
+        graph: &FlameGraph<'_>,
+        inverted: bool,
+    ) -> Result<Self, ViewerError> {
+        let before = context.before()?.flame_graph(&FlameOptions { inverted, ..FlameOptions::default() });
+        Ok(Self {
+            shares: graph.shares_in(&before),
+            before: before_weight(context, before.width)?,
+            after: graph.width as f64,
+            by_share: context.parameters.get("unit") == Some("share"),
+            context,
+        })
+    }
+
+    /// The change of a box as a share of the whole, and the text about it.
+    fn change(&self, index: usize, one: &FlameBox<'_>) -> (f64, String) {
+        let (before, after) = (self.shares[index], one.width as f64 / self.after.max(1.0));
+        if self.by_share {
+            let change = after - before;
+            return (change, format!(", before {:.1} %, {:+.1} %", 100.0 * before, 100.0 * change));
+        }
+        let time_before = before * self.before;
+        let change = (one.width as f64 - time_before) / self.after.max(self.before).max(1.0);
+        (change, format!(", before {}", amount(self.context, time_before.round() as u64)))
+    }
+}
+
+fn details(context: &QueryContext<'_, '_>, one: &FlameBox<'_>, share: f64, remark: &str) -> String {
     let lib = one.lib.map(|lib| format!("{lib}, ")).unwrap_or_default();
-    let remark = change.map_or_else(String::new, |change| {
-        format!(", before {:.1} %, {:+.1} %", 100.0 * (share - change), 100.0 * change)
-    });
     format!("{lib}{}, {:.1} %{remark}", amount(context, one.width), 100.0 * share)
 }
 

@@ -1,11 +1,14 @@
 //! `timeline`: the CPU use of threads over time, by category.
 
+use std::collections::HashSet;
+
 use nyquist_analysis::CategoryTimeline;
 use nyquist_profile::{CategoryId, FuncId};
 use nyquist_server::ViewerError;
 use serde::Serialize;
 
 use super::context::QueryContext;
+use crate::parameters::name_search;
 use crate::refusal::bad_request;
 use crate::selection::{function, thread};
 
@@ -49,10 +52,16 @@ pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<TimelineAnswer, V
     Ok(TimelineAnswer { start_ns: times.start, end_ns: times.end, part_ns, tracks })
 }
 
-/// The function whose time is requested, unless all time is.
-fn wanted_function(context: &QueryContext<'_, '_>) -> Result<Option<FuncId>, ViewerError> {
-    let number = context.parameters.number("function")?;
-    number.map(|number| function(number, context.view.profile())).transpose()
+/// The functions whose time is requested, unless all time is: one, or those that a search matches.
+fn wanted_functions(context: &QueryContext<'_, '_>) -> Result<Option<HashSet<FuncId>>, ViewerError> {
+    if let Some(number) = context.parameters.number("function")? {
+        return Ok(Some(HashSet::from([function(number, context.view.profile())?])));
+    }
+    let Some(search) = context.parameters.get("search").map(name_search).transpose()? else {
+        return Ok(None);
+    };
+    let functions = context.view.functions().functions.into_iter();
+    Ok(Some(functions.filter(|one| search.matches(one.name)).map(|one| one.func).collect()))
 }
 
 /// All selected threads together.
@@ -60,8 +69,8 @@ fn whole<'a>(
     context: &QueryContext<'_, 'a>,
     parts: usize,
 ) -> Result<nyquist_analysis::Timeline<CategoryTimeline<'a>>, ViewerError> {
-    Ok(match wanted_function(context)? {
-        Some(func) => context.view.category_timeline_with(func, parts),
+    Ok(match wanted_functions(context)? {
+        Some(wanted) => context.view.category_timeline_with(|func| wanted.contains(&func), parts),
         None => context.view.category_timeline(parts),
     })
 }
@@ -74,8 +83,8 @@ fn tracks(
 ) -> Result<Vec<TimelineTrack>, ViewerError> {
     let profile = context.view.profile();
     let threads = indexes.into_iter().map(|index| thread(index, profile)).collect::<Result<Vec<_>, _>>()?;
-    let timelines = match wanted_function(context)? {
-        Some(func) => context.view.category_timelines_with(func, &threads, parts),
+    let timelines = match wanted_functions(context)? {
+        Some(wanted) => context.view.category_timelines_with(|func| wanted.contains(&func), &threads, parts),
         None => context.view.category_timelines(&threads, parts),
     };
     let tracks = threads.iter().zip(timelines);

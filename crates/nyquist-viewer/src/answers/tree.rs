@@ -47,10 +47,11 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<ChildrenAnswe
     for _ in 0..MAX_OPENED_NODES {
         let Some(heaviest) = children.first().filter(|_| is_expanding) else { break };
         let below = tree.children(heaviest);
-        if below.is_empty() {
+        // A function that has more time itself than each of those it calls is the end of the path.
+        let Some(next) = below.first().filter(|next| next.total.weight >= heaviest.self_amount.weight) else {
             break;
-        }
-        let splits = below.first().is_none_or(|one| one.total.weight < heaviest.total.weight / 2);
+        };
+        let splits = next.total.weight < heaviest.total.weight / 2;
         prefix = joined(&prefix, number(&heaviest.func));
         answer.add(context, &prefix, &below[..below.len().min(limit)]);
         if splits {

@@ -16,7 +16,9 @@ use crate::answers::{QueryContext, json_answer};
 use crate::bundle;
 use crate::files;
 use crate::function_table::FunctionCategories;
+use crate::measures::RecordedMeasures;
 use crate::parameters::Parameters;
+use crate::worker::FileNames;
 
 /// The maximum number of threads with a track in the file.
 const TRACKS: usize = 40;
@@ -41,6 +43,7 @@ pub(crate) fn write_whole(profile: &Profile, out: &mut dyn Write) -> io::Result<
         view = View::new(&index, &Selection { state: SampleState::OffCpu, ..Selection::default() });
     }
     let (parameters, categories) = (Parameters::default(), FunctionCategories::new(profile));
+    let recorded = RecordedMeasures::of(profile);
     let context = QueryContext {
         index: &index,
         view: &view,
@@ -48,6 +51,9 @@ pub(crate) fn write_whole(profile: &Profile, out: &mut dyn Write) -> io::Result<
         parameters: &parameters,
         categories: &categories,
         symbols: &NoFiles,
+        recorded: &recorded,
+        has_waits: index.has_waits(),
+        files: &FileNames::default(),
         live: None,
     };
     write(&context, out)

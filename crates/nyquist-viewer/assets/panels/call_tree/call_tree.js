@@ -1,6 +1,7 @@
 // The call tree: loads children when they are opened, and moves through the rows by pointer and keys.
 
 import { h } from '../../dom.js';
+import { countsTime } from '../../measure.js';
 import { createHighlight } from '../../pattern.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
@@ -50,7 +51,7 @@ export class CallTree {
 
   build() {
     const head = h('div', { class: 'list-head tree-head', 'aria-hidden': 'true' }, h('span', { class: 'number share' }, 'Total'),
-      h('span', { class: 'number wide' }, 'Time'), h('span', { class: 'number' }, 'Self'), h('span', { class: 'tree-head-name' }, 'Function'));
+      h('span', { class: 'number wide' }, countsTime() ? 'Time' : 'Amount'), h('span', { class: 'number' }, 'Self'), h('span', { class: 'tree-head-name' }, 'Function'));
     return h('section', { class: 'panel call-tree' }, h('div', { class: 'panel-tools' }, this.order.element),
       h('div', { class: 'panel-body' }, h('div', { class: 'list-box' }, head, this.list.element), this.status.element));
   }
@@ -205,23 +206,29 @@ export class CallTree {
   select(path) {
     const node = this.model.nodes.get(path);
     if (!node || path === '') return;
-    this.selected = path;
-    this.list.element.setAttribute('aria-activedescendant', rowId(path));
+    this.mark(path, 'near');
     this.ctx.store.update(set, { fn: node.fn });
-    this.list.refresh();
-    this.list.reveal(this.indexOf(path));
   }
 
   /**
-   * Selects the row of the already selected function, otherwise the end of the hottest path.
+   * Shows a row as selected. The rest of the page does not change.
+   * @param {string} path
+   * @param {'near' | 'middle'} where
+   */
+  mark(path, where) {
+    this.selected = path;
+    this.list.refresh();
+    this.list.reveal(this.indexOf(path), where);
+    this.list.setActive(rowId(path));
+  }
+
+  /**
+   * Marks the row of the selected function, otherwise the end of the hottest path.
    * @param {number | null} fn
    */
   selectAtStart(fn) {
     const row = this.rows.find(({ path, more }) => more === 0 && fn !== null && this.model.nodes.get(path)?.fn === fn);
-    this.selected = row?.path ?? hottest(this.model);
-    if (row || fn === null) this.select(this.selected);
-    this.list.refresh();
-    this.list.reveal(this.indexOf(this.selected), 'middle');
+    this.mark(row?.path ?? hottest(this.model), 'middle');
   }
 
   /** @param {string} path */

@@ -75,13 +75,19 @@ export function rowsOf(model) {
 }
 
 /**
- * The end of the hottest open path: from the root always the first child.
+ * The end of the hottest open path: from the root always the first child, down to a function that has more time
+ * itself than each of those it calls.
  * @param {Model} model
  */
 export function hottest(model) {
   let path = '';
-  for (let next = model.nodes.get('')?.children?.[0]; next !== undefined; next = model.expanded.has(path) ? model.nodes.get(path)?.children?.[0] : undefined) path = next;
-  return path;
+  for (;;) {
+    const node = model.nodes.get(path);
+    const next = path === '' || model.expanded.has(path) ? node?.children?.[0] : undefined;
+    const child = next === undefined ? undefined : model.nodes.get(next);
+    if (!node || !child || child.total < node.own) return path;
+    path = child.path;
+  }
 }
 
 /**

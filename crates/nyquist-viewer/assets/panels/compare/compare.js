@@ -1,8 +1,8 @@
 // The comparison with another run: slower and faster functions by self time, and noise.
 
 import { h } from '../../dom.js';
-import { formatCounted, formatTime } from '../../format.js';
-import { measureName } from '../../measure.js';
+import { clean, formatCounted } from '../../format.js';
+import { formatAmount, measureName } from '../../measure.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
@@ -16,6 +16,15 @@ import { rowsOf, summaryOf } from './rows.js';
 /** @typedef {import('../../store.js').State} State */
 
 const LIMIT = 1000;
+
+/**
+ * The names of the files of both runs.
+ * @param {import('../../api.js').Info} info
+ * @returns {[string, string]}
+ */
+function namesOf({ file, before }) {
+  return [before?.file ? `in ${clean(before.file, 60)}` : 'before', file ? `in ${clean(file, 60)}` : 'after'];
+}
 
 /**
  * @param {import('../../context.js').Context} ctx
@@ -44,10 +53,10 @@ export function createCompare(ctx) {
   const select = (index) => {
     selected = index;
     const fn = rows[index]?.row?.function ?? null;
-    list.element.setAttribute('aria-activedescendant', rowId(index));
     if (fn !== null) store.update(set, { fn });
     list.refresh();
     list.reveal(index);
+    list.setActive(rowId(index));
   };
   const under = (/** @type {Event} */ event) => {
     const found = event.target instanceof Element ? event.target.closest('[data-index]') : null;
@@ -81,7 +90,7 @@ export function createCompare(ctx) {
       question.ask('diff', params, (/** @type {import('../../api.js').Diff} */ answer) => {
         rows = rowsOf(answer);
         selected = -1;
-        summary.textContent = `${summaryOf(answer, measureName(), formatTime)}; ${formatCounted(answer.noise_count, 'function')} within noise`;
+        summary.textContent = `${summaryOf(answer, measureName(), formatAmount, namesOf(ctx.info))}; ${formatCounted(answer.noise_count, 'function')} within noise`;
         list.setCount(rows.length);
         if (rows.length === 0) status.message('Neither run has samples in this selection.');
       });

@@ -42,9 +42,10 @@ export function relativeOf({ relative, after }) {
  * @param {import('../../api.js').Diff} answer
  * @param {string} measure
  * @param {(ns: number) => string} amount
+ * @param {[string, string]} [names] of both runs
  */
-export function summaryOf({ whole }, measure, amount) {
+export function summaryOf({ whole }, measure, amount, [before, after] = ['before', 'after']) {
   const margin = whole.before > 0 ? formatChange(whole.margin / whole.before).slice(1) : '–';
   const noise = whole.is_noise ? ', which is noise' : '';
-  return `${measure} before ${amount(whole.before)}, after ${amount(whole.after)}: ${relativeOf(whole)} ± ${margin}${noise}`;
+  return `${measure} ${before} ${amount(whole.before)}, ${after} ${amount(whole.after)}: ${relativeOf(whole)} ± ${margin}${noise}`;
 }

@@ -3,6 +3,7 @@
 import { fitText, surface, theme } from '../../canvas.js';
 import { categoryBox, changeBox, groupBox } from '../../color.js';
 import { nameOf } from '../../names.js';
+import { changeOf } from './change.js';
 import { ROW, rowTop, rowsInView } from './view.js';
 
 /** @typedef {import('./layout.js').Box} Box */
@@ -14,6 +15,7 @@ import { ROW, rowTop, rowsInView } from './view.js';
  * @property {number[]} parents functions above the root
  * @property {import('./view.js').View} view
  * @property {import('../../store.js').State['color']} color
+ * @property {import('../../store.js').State['unit']} unit by what changes are coloured
  * @property {string[]} categories their colours by number
  * @property {((fn: number) => boolean) | null} matches whether the search matches a function, if there is a
  * search
@@ -108,7 +110,7 @@ function drawBox(ctx, box, scale, top, picture, colors) {
   const width = box.width * scale;
   const name = nameOf(box.fn);
   const found = picture.matches ? picture.matches(box.fn) : null;
-  const change = picture.color === 'change' && box.before !== undefined ? box.width / picture.layout.weight - box.before : null;
+  const change = picture.color === 'change' ? changeOf(box, picture.layout, picture.unit) : null;
   const plain = change === null ? boxColor(name, picture.color, picture.categories, colors.dark) : changeBox(change, colors.dark);
   ctx.fillStyle = found ? colors.match : plain;
   ctx.globalAlpha = found === false ? 0.5 : 1;
@@ -116,7 +118,7 @@ function drawBox(ctx, box, scale, top, picture, colors) {
   if (width > 20) {
     ctx.fillStyle = colors.text;
     ctx.globalAlpha = found === false ? 0.75 : 1;
-    const text = fitText(ctx, name.text, width - 9);
+    const text = fitText(ctx, name.text, width - 9, name.short);
     if (text !== '') ctx.fillText(text, Math.max(x, 0) + 4, top + ROW / 2);
   }
   ctx.globalAlpha = 1;
@@ -136,7 +138,7 @@ function drawParent(ctx, fn, width, top, colors) {
   ctx.fillRect(0, top, width - 1, ROW - 1);
   ctx.globalAlpha = 1;
   ctx.fillStyle = colors.dim;
-  ctx.fillText(fitText(ctx, nameOf(fn).text, width - 9), 4, top + ROW / 2);
+  ctx.fillText(fitText(ctx, nameOf(fn).text, width - 9, nameOf(fn).short), 4, top + ROW / 2);
 }
 
 /**

@@ -94,7 +94,7 @@ export class FlameGraph {
   show(answer, state, again) {
     const path = this.selected ? pathOf(this.selected) : [];
     const { fn } = this.ctx.store.get();
-    this.layout = layoutOf(answer.boxes, answer.weight);
+    this.layout = layoutOf(answer.boxes, answer.weight, answer.before_weight);
     this.interval = answer.interval_ns;
     this.parents = parentsOf(state.transforms, state.inverted);
     this.hovered = null;
@@ -120,8 +120,8 @@ export class FlameGraph {
 
   draw() {
     this.scheduled = false;
-    const { color } = this.ctx.store.get();
-    drawFlame(this.box.canvas, { ...this.picture(), color, categories: this.ctx.info.categories.map((one) => one.color), matches: this.highlight.matches() });
+    const { color, unit } = this.ctx.store.get();
+    drawFlame(this.box.canvas, { ...this.picture(), color, unit, categories: this.ctx.info.categories.map((one) => one.color), matches: this.highlight.matches() });
     this.mark();
     this.showBeyond();
   }
@@ -271,7 +271,7 @@ export class FlameGraph {
     const amount = (/** @type {number} */ value) => `${formatAmount(value * this.interval)}  ${formatPercent(value, this.layout.weight)}`;
     return [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
-      tooltipRow('total', amount(box.width)), tooltipRow('self', amount(box.own)), ...changeRows(box, this.layout.weight),
+      tooltipRow('total', amount(box.width)), tooltipRow('self', amount(box.own)), ...changeRows(box, this.layout, this.ctx.store.get().unit, this.interval),
     ];
   }
 }

@@ -11,14 +11,15 @@
  * @property {Box | null} parent
  */
 
-/** @typedef {{rows: Box[][], weight: number}} Layout rows by depth, each from left to right */
+/** @typedef {{rows: Box[][], weight: number, beforeWeight?: number | undefined}} Layout rows by depth, each from left to right; `beforeWeight` is the whole of the run that is compared with */
 
 /**
  * @param {readonly import('../../api.js').FlameBox[]} boxes
  * @param {number} weight
+ * @param {number} [beforeWeight]
  * @returns {Layout}
  */
-export function layoutOf(boxes, weight) {
+export function layoutOf(boxes, weight, beforeWeight) {
   /** @type {Box[][]} */
   const rows = [];
   for (const [depth, start, width, fn, own, before] of boxes) {
@@ -29,7 +30,7 @@ export function layoutOf(boxes, weight) {
     row.sort((a, b) => a.start - b.start);
     if (depth > 0) for (const box of row) box.parent = boxAt({ rows, weight }, depth - 1, box.start);
   });
-  return { rows, weight };
+  return { rows, weight, beforeWeight };
 }
 
 /**

@@ -30,7 +30,7 @@ export async function pictureOf({ store, info }) {
   if (state.inverted) params.set('inverted', '1');
   /** @type {import('../../api.js').FlameGraph} */
   const answer = await ask('picture', questionOf(state, info), params);
-  const layout = layoutOf(answer.boxes, answer.weight);
+  const layout = layoutOf(answer.boxes, answer.weight, answer.before_weight);
   const parents = parentsOf(state.transforms, state.inverted).map(({ fn }) => fn);
   const view = { icicle: state.icicle, parents: parents.length, depth: layout.rows.length, height: 0, scroll: 0 };
   view.height = contentHeight(view);
@@ -43,7 +43,7 @@ export async function pictureOf({ store, info }) {
   const highlight = createHighlight();
   highlight.search(state.search);
   const categories = info.categories.map(({ color }) => color);
-  paintFlame({ ctx: target, width: WIDTH, height: view.height }, { layout, parents, view, color: state.color, categories, matches: highlight.matches() });
+  paintFlame({ ctx: target, width: WIDTH, height: view.height }, { layout, parents, view, color: state.color, unit: state.unit, categories, matches: highlight.matches() });
   return new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
 }
 

@@ -32,6 +32,8 @@ export class Functions {
     this.asking = -1;
     /** @type {number | null} */
     this.shownFn = null;
+    /** The first function of the list. @type {number | null} */
+    this.first = null;
     this.list = createVirtualList({
       rowHeight: 20, attributes: { class: 'functions', role: 'listbox', tabindex: '0', 'aria-label': 'Functions' }, row: (index) => this.rowElement(index),
     });
@@ -60,7 +62,7 @@ export class Functions {
     on('click', (fn) => store.update(set, { fn }));
     on('dblclick', (fn) => store.update(set, { tab: 'source', fn }));
     this.element.addEventListener('contextmenu', (event) => {
-      const fn = functionUnder(event) ?? (byKeyboard(event) ? store.get().fn : null);
+      const fn = functionUnder(event) ?? (byKeyboard(event) ? this.current() : null);
       if (fn === null) return;
       event.preventDefault();
       openFunctionMenu(this.ctx, { fn, path: null, inverted: false }, event.clientX, event.clientY);
@@ -72,8 +74,8 @@ export class Functions {
     const missing = missingPage(this.pages, index);
     if (missing !== null) void this.loadPage(missing);
     const row = this.pages.rows[index];
-    const { fn, sort } = this.ctx.store.get();
-    return row ? functionRow(row, { weight: this.weight, interval: this.interval, selected: row[0] === fn, sort }) : h('div', { class: 'row' }, '…');
+    const { sort } = this.ctx.store.get();
+    return row ? functionRow(row, { weight: this.weight, interval: this.interval, selected: row[0] === this.current(), sort }) : h('div', { class: 'row' }, '…');
   }
 
   /**
@@ -115,10 +117,10 @@ export class Functions {
     this.question.ask('functions', this.paramsOf(state, 0), (answer, again) => this.show(answer, again));
     if (state.fn !== this.shownFn) {
       this.list.refresh();
-      this.list.element.setAttribute('aria-activedescendant', rowId(state.fn ?? -1));
+      this.list.setActive(state.fn === null ? null : rowId(state.fn));
     }
     this.shownFn = state.fn;
-    this.callers.update(state);
+    this.showCallers(state);
   }
 
   /** @param {'own' | 'total'} sort */
@@ -146,13 +148,25 @@ export class Functions {
     this.list.setCount(answer.count);
     if (answer.weight === 0) return this.status.nothing();
     if (answer.count === 0) return this.status.message('No function has this name.');
-    if (store.get().fn === null && answer.rows[0]) store.update(set, { fn: answer.rows[0][0] });
+    this.first = answer.rows[0]?.[0] ?? null;
+    this.list.refresh();
+    this.showCallers(store.get());
+  }
+
+  /** The selected function, otherwise the first one of the list. */
+  current() {
+    return this.ctx.store.get().fn ?? this.first;
+  }
+
+  /** @param {State} state */
+  showCallers(state) {
+    this.callers.update({ ...state, fn: this.current() });
   }
 
   /** @param {string} key */
   move(key) {
     this.focus();
-    const at = this.pages.rows.findIndex((row) => row?.[0] === this.ctx.store.get().fn);
+    const at = this.pages.rows.findIndex((row) => row?.[0] === this.current());
     const to = moveInList(key, at, this.pages.count, this.list.pageSize()) ?? 0;
     const row = this.pages.rows[to];
     if (row) this.ctx.store.update(set, { fn: row[0] });
@@ -169,9 +183,9 @@ export class Functions {
     return [
       { keys: LIST_KEYS, text: 'Move in the functions', run: (key) => this.move(key) },
       { keys: ['s'], text: 'By self or by total time', run: () => store.update((state) => set(state, { sort: state.sort === 'own' ? 'total' : 'own' })) },
-      { keys: ['Enter'], text: 'Show source', run: () => store.get().fn !== null && store.update(set, { tab: 'source' }) },
+      { keys: ['Enter'], text: 'Show source', run: () => this.current() !== null && store.update(set, { tab: 'source', fn: this.current() }) },
       ...functionKeys(this.ctx, () => {
-        const { fn } = store.get();
+        const fn = this.current();
         return fn === null ? null : { fn, path: null, inverted: false };
       }),
     ];

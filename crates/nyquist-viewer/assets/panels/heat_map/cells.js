@@ -5,8 +5,8 @@
 /** The number of columns of a map. @param {HeatMap} map */
 export const columnsOf = (map) => Math.max(1, Math.ceil(map.cells.length / map.rows));
 
-/** The maximum width of a column, in pixels. A map of a few seconds should not consist of a few blocks. */
-const WIDEST = 32;
+/** The maximum width of a column, in pixels. */
+const WIDEST = 400;
 
 /**
  * @param {HeatMap} map

@@ -1,15 +1,17 @@
 // The heat map: seconds from left to right, the time within each second from bottom to top. It shows activity
 // that changes within seconds.
 
-import { h, onResize } from '../../dom.js';
+import { fill, h, onResize } from '../../dom.js';
 import { onThemeChange, surface, theme } from '../../canvas.js';
-import { formatPercent, formatTime } from '../../format.js';
+import { formatPercent } from '../../format.js';
+import { formatAmount, formatSpan, isShareOfTime, measureName } from '../../measure.js';
 import { selectRange } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { tooltipRow } from '../../widgets/tooltip.js';
-import { cellAt, columnWidth, heatOf, rangeOfCells } from './cells.js';
+import { ticks } from '../../axis.js';
+import { columnWidth, cellAt, columnsOf, heatOf, rangeOfCells } from './cells.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../api.js').HeatMap} Map */
@@ -26,9 +28,12 @@ export class HeatMap {
     this.from = null;
     this.to = 0;
     this.note = h('span', { class: 'tools-note' });
-    this.canvas = h('canvas', { class: 'flame-canvas heat-canvas', role: 'img', 'aria-label': 'Heat map of CPU use by second and offset' });
-    this.element = h('section', { class: 'panel heat-map' }, h('div', { class: 'panel-tools' }, this.note),
-      h('div', { class: 'panel-body' }, this.canvas, this.status.element));
+    this.legend = h('span', { class: 'heat-legend', 'aria-hidden': 'true' }, 'none', h('i', {}), h('span'));
+    this.canvas = h('canvas', { class: 'heat-canvas', role: 'img', 'aria-label': 'Heat map by second and by offset within the second' });
+    this.axis = h('canvas', { class: 'heat-axis', 'aria-hidden': 'true' });
+    this.offsets = h('div', { class: 'heat-offsets', 'aria-hidden': 'true' });
+    this.element = h('section', { class: 'panel heat-map' }, h('div', { class: 'panel-tools' }, this.legend, this.note),
+      h('div', { class: 'panel-body' }, this.offsets, this.canvas, this.axis, this.status.element));
     this.listen();
   }
 
@@ -54,11 +59,31 @@ export class HeatMap {
     params.set('rows', '50');
     this.question.ask('heatmap', params, (/** @type {Map} */ answer) => {
       this.map = answer;
-      const column = answer.column_ns === 1e9 ? 'a second' : formatTime(answer.column_ns);
-      this.note.textContent = `Each column is ${column}, each cell ${formatTime(answer.row_ns)} of it, from the bottom to the top. Drag from a cell to another to select the time between.`;
+      this.describe(answer);
       this.forget();
       if (answer.cells.every((ns) => ns === 0)) this.status.nothing();
     });
+  }
+
+  /**
+   * Shows what columns, cells and colours mean.
+   * @param {Map} map
+   */
+  describe(map) {
+    const column = map.column_ns === 1e9 ? 'a second' : formatSpan(map.column_ns);
+    this.note.textContent = `A column is ${column}, a cell ${formatSpan(map.row_ns)} of it, from the bottom to the top. Drag from a cell to another to select the time between.`;
+    const most = Math.max(0, ...map.cells.slice(0, 100_000));
+    if (this.legend.lastElementChild) this.legend.lastElementChild.textContent = this.amount(most);
+    fill(this.offsets, ...[1, 0.5, 0].map((part) => h('span', {}, part === 0 ? '0' : formatSpan(map.column_ns * part))));
+  }
+
+  /**
+   * The amount of a cell: CPUs in use, or things.
+   * @param {number} value
+   */
+  amount(value) {
+    const { row_ns: row } = /** @type {Map} */ (this.map);
+    return isShareOfTime() ? `${formatPercent(value, row)} of a CPU` : `${formatAmount(value)} ${measureName()}`;
   }
 
   /** @param {PointerEvent} event */
@@ -76,8 +101,8 @@ export class HeatMap {
       this.draw();
     }
     const [start, end] = rangeOfCells(this.map, this.from ?? cell, cell);
-    const value = this.from === null ? tooltipRow('CPUs in use', formatPercent(this.map.cells[cell] ?? 0, this.map.row_ns)) : tooltipRow('selects', formatTime(end - start));
-    this.ctx.tooltip.show(event.clientX, event.clientY, [tooltipRow('from', formatTime(start - this.ctx.info.start_ns)), value]);
+    const value = this.from === null ? tooltipRow('in use', this.amount(this.map.cells[cell] ?? 0)) : tooltipRow('selects', formatSpan(end - start));
+    this.ctx.tooltip.show(event.clientX, event.clientY, [tooltipRow('from', formatSpan(start - this.ctx.info.start_ns)), value]);
   }
 
   select() {
@@ -112,5 +137,26 @@ export class HeatMap {
       ctx.fillRect(x, y, size.x - gap, Math.max(0.5, size.y - (size.y > 3 ? 0.5 : 0)));
     });
     ctx.globalAlpha = 1;
+    this.drawAxis(width);
+  }
+
+  /**
+   * Draws the axis of the columns below them.
+   * @param {number} width
+   */
+  drawAxis(width) {
+    const target = surface(this.axis);
+    if (!target || !this.map) return;
+    const { dim, line, font } = theme();
+    const used = columnWidth(this.map, width) * columnsOf(this.map);
+    const { start_ns: start, column_ns: column } = this.map;
+    target.ctx.font = font;
+    target.ctx.textBaseline = 'middle';
+    for (const { x, label } of ticks({ start, end: start + column * columnsOf(this.map), width: used }, this.ctx.info.start_ns, Math.max(90, columnWidth(this.map, width)))) {
+      target.ctx.fillStyle = line;
+      target.ctx.fillRect(Math.round(x), 0, 1, 6);
+      target.ctx.fillStyle = dim;
+      if (x + 8 < width) target.ctx.fillText(label, Math.round(x) + 4, target.height / 2 + 1);
+    }
   }
 }

@@ -51,6 +51,8 @@ function sectionsOf(info) {
     const name = clean(title, 100);
     const known = sections.find(([other]) => other === name);
     const row = /** @type {[string, string]} */ ([clean(label, 200), clean(value, 4000)]);
+    // Some facts of the recording are already among the figures.
+    if (sections.some(([, rows]) => rows.some(([other]) => other === row[0]))) continue;
     if (known) known[1].push(row);
     else sections.push([name, [row]]);
   }

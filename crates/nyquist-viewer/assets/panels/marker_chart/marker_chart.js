@@ -1,8 +1,9 @@
 // Markers as bars over time: a row for each kind of each thread.
 
+import { ask } from '../../api.js';
 import { h, onResize } from '../../dom.js';
 import { fitText, onThemeChange, surface, theme } from '../../canvas.js';
-import { groupBox, shadeOf } from '../../color.js';
+import { groupBox, groupLine, shadeOf } from '../../color.js';
 import { clean, formatCounted, formatTime } from '../../format.js';
 import { rangeOf, selectRange, set } from '../../store.js';
 import { selectionParams } from '../../url.js';
@@ -11,13 +12,18 @@ import { createQuestion } from '../../question.js';
 import { createCanvasBox } from '../../widgets/canvas_box.js';
 import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
+import { listenForZoom } from '../../widgets/time_zoom.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
+import { framesOf } from '../timeline/hover.js';
 import { threadNames } from '../timeline/tracks.js';
 import { LABEL, LANE, at, heightOf, place } from './layout.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../api.js').MarkerChart} Chart */
+
+/** How long the pointer must rest before a stack is requested. */
+const REST_MS = 80;
 
 /** The height of the time axis. */
 const AXIS = 19;
@@ -38,6 +44,7 @@ export class MarkerChart {
     this.rows = [];
     this.start = ctx.info.start_ns;
     this.end = ctx.info.end_ns;
+    this.timer = 0;
     this.listen();
   }
 
@@ -45,7 +52,10 @@ export class MarkerChart {
     const { scroller } = this.box;
     scroller.addEventListener('scroll', () => requestAnimationFrame(() => this.draw()), { passive: true });
     scroller.addEventListener('pointermove', (event) => this.onMove(event));
-    scroller.addEventListener('pointerleave', () => this.ctx.tooltip.hide());
+    scroller.addEventListener('pointerleave', () => {
+      clearTimeout(this.timer);
+      this.ctx.tooltip.hide();
+    });
     listenForDrags(scroller, {
       area: () => this.box.canvas,
       preview: (_, from, to) => this.preview(from, to),
@@ -53,6 +63,7 @@ export class MarkerChart {
       select: (_, from, to) => this.ctx.store.update(selectRange, [toTime(this.scale(), from), toTime(this.scale(), to)]),
       click: (_, event) => this.select(event),
     });
+    listenForZoom(scroller, this.ctx, () => this.box.canvas);
     onResize(scroller, () => {
       this.resize();
       this.update(this.ctx.store.get());
@@ -112,10 +123,11 @@ export class MarkerChart {
     ctx.fillRect(0, top + height - 1, width, 1);
     const name = clean(row.name, 100);
     const fill = groupBox(row.name, colors.dark, shadeOf(row.name));
+    const edge = groupLine(row.name, colors.dark);
     for (const [lane, start, end, , text] of row.bars) {
       const x = toX(scale, start);
       const wide = Math.max(2, toX(scale, end) - x);
-      ctx.fillStyle = wide <= 3 ? colors.accent : fill;
+      ctx.fillStyle = wide <= 3 ? edge : fill;
       ctx.fillRect(x, top + LABEL + lane * LANE + 1, wide > 4 ? wide - 0.5 : wide, LANE - 1);
       ctx.fillStyle = colors.text;
       if (wide > 28) ctx.fillText(fitText(ctx, clean(text, 200) || name, wide - 7), Math.max(x, 0) + 3, top + LABEL + lane * LANE + LANE / 2 + 1);
@@ -133,6 +145,7 @@ export class MarkerChart {
 
   /** @param {PointerEvent} event */
   onMove(event) {
+    clearTimeout(this.timer);
     const found = this.under(event);
     if (!found || event.pointerType === 'touch') return this.ctx.tooltip.hide();
     const { row, bar } = found;
@@ -143,7 +156,23 @@ export class MarkerChart {
       if (count > 1) said.push(tooltipRow('markers', formatCounted(count, 'marker')));
       if (text !== '') said.push(h('div', {}, clean(text, 400)));
     }
-    this.ctx.tooltip.show(event.clientX, event.clientY, said);
+    const show = (/** @type {(Node | string)[]} */ more) => this.ctx.tooltip.show(event.clientX, event.clientY, [...said, ...more]);
+    show([]);
+    const stack = bar?.[5] ?? null;
+    if (stack !== null) this.timer = setTimeout(() => void this.showStack(stack, show), REST_MS);
+  }
+
+  /**
+   * Shows the stack of a marker in the tooltip.
+   * @param {number} stack
+   * @param {(lines: (Node | string)[]) => void} show
+   */
+  async showStack(stack, show) {
+    const { event } = this.ctx.store.get();
+    const params = new URLSearchParams({ stack: String(stack), ...(event === null ? {} : { event }) });
+    /** @type {import('../../api.js').Moment | null} */
+    const answer = await ask('marker-tooltip', 'stack', params).catch(() => null);
+    if (answer && !this.ctx.tooltip.element.hidden) show(framesOf(answer, 'Its stack'));
   }
 
   /** @param {MouseEvent} event */

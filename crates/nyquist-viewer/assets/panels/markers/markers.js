@@ -1,4 +1,4 @@
-// Markers: their kinds with counts, and a table of them by time.
+// Markers: their kinds with counts, a table of them by time, and the stack of the selected one.
 
 import { button, fill, h } from '../../dom.js';
 import { clean, formatCount, formatTime } from '../../format.js';
@@ -9,6 +9,7 @@ import { createStatus } from '../../widgets/status.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
 import { threadNames } from '../timeline/tracks.js';
 import { markerRow, rowId } from './row.js';
+import { createMarkerStack } from './stack.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../api.js').Markers} Answer */
@@ -27,6 +28,7 @@ export class Markers {
     this.selected = 0;
     this.limit = LIMIT;
     this.asked = '';
+    this.stack = createMarkerStack(ctx);
     this.kinds = h('div', { class: 'kinds', role: 'group', 'aria-label': 'Kinds of markers' });
     this.more = h('div', { class: 'track-more' });
     this.list = createVirtualList({
@@ -40,7 +42,7 @@ export class Markers {
     const head = h('div', { class: 'list-head marker-head', 'aria-hidden': 'true' }, h('span', { class: 'number' }, 'Start'), h('span', { class: 'number' }, 'Duration'),
       h('span', { class: 'marker-thread' }, 'Thread'), h('span', { class: 'marker-kind' }, 'Kind'), h('span', {}, 'Text'));
     return h('section', { class: 'panel markers-panel' }, h('div', { class: 'panel-tools' }, this.kinds),
-      h('div', { class: 'panel-body' }, h('div', { class: 'list-box' }, head, this.list.element, this.more), this.status.element));
+      h('div', { class: 'split' }, h('div', { class: 'panel-body' }, h('div', { class: 'list-box' }, head, this.list.element, this.more), this.status.element), this.stack.element));
   }
 
   listen() {
@@ -83,6 +85,8 @@ export class Markers {
     this.selected = Math.min(this.selected, Math.max(0, this.rows.length - 1));
     fill(this.kinds, ...this.kindButtons(answer));
     this.list.setCount(this.rows.length);
+    this.list.setActive(this.rows.length > 0 ? rowId(this.selected) : null);
+    this.stack.show(this.rows[this.selected]?.[5] ?? null);
     const left = answer.count - this.rows.length;
     fill(this.more, left > 0 ? button(`Show more (${formatCount(left)} left)`, () => this.showMore()) : null);
     if (this.rows.length === 0) this.showNothing();
@@ -102,11 +106,22 @@ export class Markers {
 
   /** @param {Answer} answer */
   kindButtons({ kinds }) {
-    const { store } = this.ctx;
+    const { store, offline } = this.ctx;
     const { kind: chosen } = store.get();
-    return kinds.map(({ name, count, total_ns: total }) => button(
+    const buttons = kinds.map(({ name, count, total_ns: total }) => button(
       `${clean(name, 60)}  ${formatCount(count)}`, () => store.update(set, { kind: chosen === name ? null : name }),
       { 'aria-pressed': String(chosen === name), title: `${clean(name, 300)}: ${formatCount(count)}, ${formatTime(total)} in all` }));
+    const withStacks = kinds.find(({ name, has_stacks: has }) => has && name === chosen);
+    if (withStacks && !offline) buttons.push(button('Flame graph of their stacks', () => this.showStacks(withStacks.name), { class: 'kind-stacks' }));
+    return buttons;
+  }
+
+  /**
+   * Counts the markers of a kind instead of samples.
+   * @param {string} kind
+   */
+  showStacks(kind) {
+    this.ctx.store.update(set, { event: `marker:${kind}`, time: 'running', tab: 'flame-graph', fn: null, transforms: [] });
   }
 
   /** @param {number} index */
@@ -122,9 +137,10 @@ export class Markers {
   /** @param {number} index */
   select(index) {
     this.selected = index;
-    this.list.element.setAttribute('aria-activedescendant', rowId(index));
     this.list.refresh();
     this.list.reveal(index);
+    this.list.setActive(rowId(index));
+    this.stack.show(this.rows[index]?.[5] ?? null);
   }
 
   /** @param {MouseEvent} event */
@@ -140,6 +156,7 @@ export class Markers {
       { label: 'Zoom to this marker', key: 'z', run: () => this.zoom(index) },
       { label: `Select the thread ${threadNames(this.ctx.info).get(thread) ?? thread}`.slice(0, 80), run: () => store.update(selectThread, thread, false) },
       { label: 'Only this kind', run: () => store.update(set, { kind: name }) },
+      ...(row[5] === null || this.ctx.offline ? [] : [{ label: 'Flame graph of the stacks of this kind', run: () => this.showStacks(name) }]),
     ]);
   }
 

@@ -11,6 +11,6 @@ import { nameOf } from '../../names.js';
 export function callerItems({ sites, function: [, , total] }, go) {
   return sites.map(([caller, file, line, weight]) => {
     const place = file === null || line === null ? 'line not known' : `${clean(file.split('/').at(-1) ?? '', 40)}:${line}`;
-    return { label: `${shorten(nameOf(caller).text, 60)} · ${place} · ${formatPercent(weight, total)}`, run: () => go(caller, line) };
+    return { label: `${shorten(nameOf(caller).short, 60)} · ${place} · ${formatPercent(weight, total)}`, run: () => go(caller, line) };
   });
 }

@@ -40,7 +40,7 @@ export function drawChart(canvas, { rows, start, end, scroll, color, categories,
       ctx.globalAlpha = found === false ? 0.5 : 1;
       ctx.fillRect(x, top, Math.max(0.5, wide > 3 ? wide - 0.5 : wide), ROW - 1);
       ctx.fillStyle = colors.text;
-      if (wide > 24) ctx.fillText(fitText(ctx, name.text, wide - 7), x + 3, top + ROW / 2);
+      if (wide > 24) ctx.fillText(fitText(ctx, name.text, wide - 7, name.short), x + 3, top + ROW / 2);
     }
   }
   ctx.globalAlpha = 1;

@@ -2,7 +2,7 @@
 
 import { h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
-import { formatTime } from '../../format.js';
+import { formatSpan } from '../../measure.js';
 import { nameOf } from '../../names.js';
 import { createHighlight } from '../../pattern.js';
 import { rangeOf, selectRange, set } from '../../store.js';
@@ -12,10 +12,11 @@ import { createQuestion } from '../../question.js';
 import { createCanvasBox } from '../../widgets/canvas_box.js';
 import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
+import { listenForZoom } from '../../widgets/time_zoom.js';
 import { functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
-import { threadDetails, threadName, threadOf } from '../timeline/tracks.js';
+import { threadDetails, threadNames, threadOf } from '../timeline/tracks.js';
 import { ROW, drawChart, drawChartMarks } from './draw.js';
 import { boxAt, rowsOf } from './layout.js';
 
@@ -63,6 +64,7 @@ export class StackChart {
       select: (_, from, to) => this.selectRange(this.timeAt(from), this.timeAt(to)),
       click: (_, event) => this.select(this.under(event)),
     });
+    listenForZoom(scroller, this.ctx, () => this.box.canvas);
     onResize(scroller, () => {
       this.resize();
       this.update(this.ctx.store.get());
@@ -76,7 +78,7 @@ export class StackChart {
     const thread = threads.find((one) => one.thread === state.threads[0]) ?? threads[0];
     if (!thread) return this.status.nothing();
     this.highlight.search(state.search);
-    this.title.textContent = threadName(thread);
+    this.title.textContent = threadNames(this.ctx.info).get(thread.thread) ?? '';
     this.title.title = threadDetails(thread);
     const which = state.threads.length === 0 ? 'the busiest thread' : 'the first selected thread';
     this.note.textContent = state.threads.length === 1 ? '' : `${which}; another is chosen in the timeline`;
@@ -179,7 +181,7 @@ export class StackChart {
     this.brush.hidden = false;
     this.brush.style.left = `${from}px`;
     this.brush.style.width = `${to - from}px`;
-    this.brush.textContent = formatTime(this.timeAt(to) - this.timeAt(from));
+    this.brush.textContent = formatSpan(this.timeAt(to) - this.timeAt(from));
   }
 
   /** @param {PointerEvent} event */
@@ -192,7 +194,7 @@ export class StackChart {
     const name = nameOf(box.fn);
     tooltip.show(event.clientX, event.clientY, [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
-      tooltipRow('from', formatTime(box.start - info.start_ns)), tooltipRow('for', formatTime(box.end - box.start)),
+      tooltipRow('from', formatSpan(box.start - info.start_ns)), tooltipRow('for', formatSpan(box.end - box.start)),
     ]);
   }
 

@@ -1,5 +1,6 @@
 // The timeline's requests for overview and tracks: with filters, without, and for the selected function.
 
+import { isShareOfTime } from '../../measure.js';
 import { rangeOf } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
@@ -8,7 +9,7 @@ import { partsFor } from './graph.js';
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../api.js').Timeline} Timeline */
 /** @typedef {import('../../api.js').Track} Track */
-/** @typedef {'shown' | 'whole' | 'marked'} Which with the filters, without them, of the selected function */
+/** @typedef {'shown' | 'whole' | 'marked'} Which with the filters, without them, of the searched functions or the selected one */
 /** @typedef {Record<Which, Timeline | null>} Answers */
 
 /** How long a function must stay selected before its time is requested, because the arrow keys pass many. */
@@ -26,6 +27,8 @@ export function createAnswers(part, status, info) {
     shown: createQuestion(part, status), whole: createQuestion(`${part}-whole`, status), marked: createQuestion(`${part}-marked`, status),
   };
   let timer = 0;
+  // Short parts of an axis that counts things would have more or fewer of them by chance.
+  const shortestPart = () => (info.axis_is_amount ? 50 * info.interval_ns : isShareOfTime() ? info.interval_ns : 1);
   /**
    * @param {Which} which
    * @param {URLSearchParams | null} params null if there is nothing to request
@@ -56,18 +59,19 @@ export function createAnswers(part, status, info) {
       const [start, end] = (tracks && rangeOf(state)) || [info.start_ns, info.end_ns];
       const params = (/** @type {boolean} */ filters) => {
         const all = selectionParams(state, { threads: false, range: tracks !== null, filters });
-        all.set('parts', String(partsFor(width, end - start, info.interval_ns)));
+        all.set('parts', String(partsFor(width, end - start, shortestPart())));
         if (tracks) all.set('tracks', tracks.join(','));
         return all;
       };
       ask('shown', params(true), draw);
       ask('whole', state.filters.length + state.transforms.length > 0 || state.own ? params(false) : null, draw);
       clearTimeout(timer);
-      const { fn } = state;
-      if (fn === null) return ask('marked', null, draw);
+      const { fn, search } = state;
+      if (fn === null && search === '') return ask('marked', null, draw);
       timer = setTimeout(() => {
         const marked = params(true);
-        marked.set('function', String(fn));
+        if (search !== '') marked.set('search', search);
+        else marked.set('function', String(fn));
         ask('marked', marked, draw);
       }, REST_MS);
     },

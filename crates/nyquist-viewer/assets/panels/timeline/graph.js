@@ -1,7 +1,9 @@
-// The numbers of a CPU graph: the number of parts to request, stacked layers, peaks. Pure.
+// The numbers of a graph over time: the number of parts to request, stacked layers, peaks. Pure.
+
+import { isShareOfTime } from '../../measure.js';
 
 /** @typedef {import('../../api.js').Track} Track */
-/** @typedef {{category: number, low: Float64Array, high: Float64Array}} Layer heights of each part, 1 is one CPU */
+/** @typedef {{category: number, low: Float64Array, high: Float64Array}} Layer heights of each part: 1 is one CPU, or one thing in a second */
 
 /**
  * The number of parts of a graph of a width: at most its pixels, and none shorter than a sampling interval.
@@ -17,16 +19,16 @@ export function partsFor(width, span, interval) {
 /**
  * The categories of a track as stacked layers, in the order of the categories.
  * @param {Track | undefined} track
- * @param {number} partNs
+ * @param {number} unit what has the height 1: the time of a part, or a part of a second
  * @returns {Layer[]}
  */
-export function stack(track, partNs) {
+export function stack(track, unit) {
   const ordered = [...(track?.categories ?? [])].sort((a, b) => a.category - b.category);
   /** @type {Float64Array | null} */
   let below = null;
   return ordered.map(({ category, ns }) => {
     const low = below ?? new Float64Array(ns.length);
-    const high = Float64Array.from(ns, (value, i) => (low[i] ?? 0) + value / partNs);
+    const high = Float64Array.from(ns, (value, i) => (low[i] ?? 0) + value / unit);
     below = high;
     return { category, low, high };
   });
@@ -48,6 +50,7 @@ export function peak(layers) {
  */
 export function scaleTop(highest) {
   if (highest <= 0) return 1;
+  if (!isShareOfTime()) return highest * 1.04;
   return highest <= 1 ? Math.max(0.1, highest) : highest * 1.04;
 }
 
@@ -66,11 +69,11 @@ export function partOf(whole, part) {
 }
 
 /**
- * The CPUs of each category at a part.
+ * The height of each category at a part.
  * @param {Layer[]} layers
  * @param {number} part
- * @returns {{category: number, cpus: number}[]}
+ * @returns {{category: number, height: number}[]}
  */
 export function at(layers, part) {
-  return layers.map(({ category, low, high }) => ({ category, cpus: (high[part] ?? 0) - (low[part] ?? 0) })).filter(({ cpus }) => cpus > 0);
+  return layers.map(({ category, low, high }) => ({ category, height: (high[part] ?? 0) - (low[part] ?? 0) })).filter(({ height }) => height > 0);
 }

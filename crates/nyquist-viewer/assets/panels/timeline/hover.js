@@ -2,7 +2,8 @@
 
 import { ask } from '../../api.js';
 import { h } from '../../dom.js';
-import { clean, formatPercent, formatTime, shorten } from '../../format.js';
+import { clean, formatPercent, shorten } from '../../format.js';
+import { formatAmount, formatSpan, isShareOfTime } from '../../measure.js';
 import { nameOf } from '../../names.js';
 import { toTime } from '../../axis.js';
 import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
@@ -12,7 +13,7 @@ import { at } from './graph.js';
 const REST_MS = 60;
 const SHOWN_FRAMES = 12;
 
-/** @typedef {{scale: import('../../axis.js').Scale, layers: import('./graph.js').Layer[], mark: Float64Array | null, thread: number | null, title: string}} Under */
+/** @typedef {{scale: import('../../axis.js').Scale, layers: import('./graph.js').Layer[], mark: Float64Array | null, thread: number | null, title: string, part: number}} Under `part` is the time of a part of the graph */
 
 /**
  * @param {HTMLElement} element
@@ -34,30 +35,41 @@ export function createHover(element, ctx, look, sayCounter) {
     const under = look(area);
     const time = toTime(under.scale, x);
     const since = time - ctx.info.start_ns;
-    if (area.querySelector('.axis')) return show([formatTime(since)]);
+    if (area.querySelector('.axis')) return show([formatSpan(since)]);
     const counter = sayCounter(area, x, since);
     if (counter) return show(counter);
     const said = lines(ctx, under, x, since);
     show(said);
     const { thread } = under;
     if (thread === null || ctx.offline) return;
-    timer = setTimeout(() => void stackLines(thread, time).then((more) => more.length > 0 && show([...said, ...more]), () => undefined), REST_MS);
+    timer = setTimeout(() => void stackLines(ctx, thread, time).then((more) => more.length > 0 && show([...said, ...more]), () => undefined), REST_MS);
   });
   element.addEventListener('pointerleave', stop);
 }
 
 /**
  * The stack of a thread at a moment.
+ * @param {import('../../context.js').Context} ctx
  * @param {number} thread
  * @param {number} time
  */
-async function stackLines(thread, time) {
+async function stackLines({ store }, thread, time) {
+  const { event } = store.get();
   /** @type {import('../../api.js').Moment} */
-  const moment = await ask('moment', 'moment', new URLSearchParams({ thread: String(thread), time: String(time) }));
-  if (moment.frames.length === 0) return [];
-  const frames = moment.frames.slice(0, SHOWN_FRAMES).map((fn) => h('div', { class: 'tooltip-frame' }, shorten(nameOf(fn).text, 60)));
+  const moment = await ask('moment', 'moment', new URLSearchParams({ thread: String(thread), time: String(time), ...(event === null ? {} : { event }) }));
+  return moment.frames.length === 0 ? [] : framesOf(moment, moment.is_waiting ? 'It waits in' : 'It runs');
+}
+
+/**
+ * The innermost functions of a stack, for a tooltip.
+ * @param {import('../../api.js').Moment} moment
+ * @param {string} title
+ * @returns {(Node | string)[]}
+ */
+export function framesOf(moment, title) {
+  const frames = moment.frames.slice(0, SHOWN_FRAMES).map((fn) => h('div', { class: 'tooltip-frame' }, shorten(nameOf(fn).short, 60)));
   const left = moment.depth - frames.length;
-  return [h('div', { class: 'tooltip-head' }, moment.is_waiting ? 'It waits in' : 'It runs'), ...frames, ...(left > 0 ? [`called by ${left} more`] : [])];
+  return [h('div', { class: 'tooltip-head' }, title), ...frames, ...(left > 0 ? [`called by ${left} more`] : [])];
 }
 
 /**
@@ -66,11 +78,13 @@ async function stackLines(thread, time) {
  * @param {number} x
  * @param {number} time
  */
-function lines(ctx, { layers, mark, scale, title }, x, time) {
+function lines(ctx, { layers, mark, scale, title, part: length }, x, time) {
+  const text = (/** @type {number} */ height) => (isShareOfTime() ? formatPercent(height, 1) : formatAmount((height * length) / 1e9));
   const parts = layers[0]?.high.length ?? 1;
   const part = Math.max(0, Math.min(parts - 1, Math.floor((x / scale.width) * parts)));
-  const rows = at(layers, part).map(({ category, cpus }) => tooltipRow(clean(ctx.info.categories[category]?.name ?? '?', 60), formatPercent(cpus, 1)));
-  const { fn } = ctx.store.get();
-  if (mark && fn !== null) rows.push(tooltipRow(shorten(nameOf(fn).text, 40), formatPercent(mark[part] ?? 0, 1)));
-  return [tooltipTitle(title), tooltipRow('at', formatTime(time)), ...(rows.length > 0 ? rows : ['nothing ran'])];
+  const rows = at(layers, part).map(({ category, height }) => tooltipRow(clean(ctx.info.categories[category]?.name ?? '?', 60), text(height)));
+  const { fn, search } = ctx.store.get();
+  const marked = search !== '' ? `“${clean(search, 40)}”` : fn !== null ? shorten(nameOf(fn).short, 40) : null;
+  if (mark && marked !== null) rows.push(tooltipRow(marked, text(mark[part] ?? 0)));
+  return [tooltipTitle(title), tooltipRow('at', formatSpan(time)), ...(rows.length > 0 ? rows : ['nothing'])];
 }

@@ -2,19 +2,21 @@
 
 import { button, fill, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
-import { formatTime } from '../../format.js';
+import { formatSpan, isShareOfTime } from '../../measure.js';
 import { rangeOf, selectRange, selectThread, set } from '../../store.js';
 import { toTime } from '../../axis.js';
 import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
+import { listenForZoom } from '../../widgets/time_zoom.js';
 import { createAnswers } from './answers.js';
 import { createCounters } from './counters.js';
 import { drawAxis, drawGraph } from './draw.js';
 import { partOf, peak, scaleTop, stack } from './graph.js';
 import { createHover } from './hover.js';
 import { createTrackRow } from './track_row.js';
-import { FIRST_TRACKS, chooseTracks, shortDetails } from './tracks.js';
-import { createView, peakText, placeBrush } from './view.js';
+import { createThreadAmounts } from './thread_amounts.js';
+import { FIRST_TRACKS, chooseTracks, shortDetails, threadNames } from './tracks.js';
+import { createView, peakText, placeBrush, rateText } from './view.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../store.js').Range} Range */
@@ -30,13 +32,17 @@ export class Timeline {
     this.overview = createAnswers('overview', this.status, ctx.info);
     this.tracks = createAnswers('tracks', this.status, ctx.info);
     this.counters = createCounters(ctx, this.status);
+    this.amounts = createThreadAmounts(ctx);
     /** @type {import('./track_row.js').TrackRow[]} */
     this.rows = [];
     this.shownThreads = '';
     this.said = ctx.info.threads;
     this.limit = FIRST_TRACKS;
+    /** The value at the upper edge of the threads' graphs. */
+    this.top = 1;
     this.view = createView();
     this.element = h('section', { class: 'timeline', 'data-panel': 'timeline', 'aria-label': 'Timeline' }, this.view.top, this.view.tracks, this.status.element);
+    this.view.counters.replaceWith(this.counters.element);
     this.listen();
   }
 
@@ -55,6 +61,7 @@ export class Timeline {
       select: (area, from, to) => this.selectRange(this.rangeIn(area, from, to)),
       click: (target, event) => this.selectThread(target, event),
     });
+    listenForZoom(this.element, this.ctx, (target) => target.closest('[data-area="range"]') ?? (target.closest('[data-area]') ? this.view.overview : null));
     createHover(this.element, this.ctx, (area) => this.under(area), this.counters.say);
     this.element.addEventListener('scroll', () => requestAnimationFrame(() => this.onScroll()), { passive: true });
     onResize(this.view.overview, () => {
@@ -91,14 +98,14 @@ export class Timeline {
       this.drawTracks();
     } else if (this.said !== info.threads) shown.forEach((thread, i) => this.rows[i]?.say(thread));
     this.said = info.threads;
+    this.amounts.ask(state, (amounts) => this.rows.forEach((row) => row.say(amounts.of(row.thread), amounts.whole)));
     const nothing = info.threads.length > 0 ? 'No thread has this name.' : 'There are no threads.';
     fill(this.view.more, left > 0 ? button(`Show ${left} more`, () => this.showMore(left)) : null, shown.length === 0 ? h('span', {}, nothing) : null);
   }
 
-  /** Places the tracks below each other: the counters of a process are below the last of its threads. */
+  /** Places the tracks below each other. */
   placeRows() {
-    const last = new Map(this.rows.map((row) => [row.thread.process, row]));
-    fill(this.view.list, ...this.rows.flatMap((row) => [row.element, ...(last.get(row.thread.process) === row ? this.counters.of(row.thread.process) : [])]));
+    fill(this.view.list, ...this.rows.map((row) => row.element));
   }
 
   /** @param {number} left */
@@ -112,7 +119,7 @@ export class Timeline {
     const width = this.view.overview.clientWidth;
     if (width === 0) return;
     this.overview.ask(state, width, null, () => this.drawOverview());
-    this.counters.ask(state, width, () => this.placeRows());
+    this.counters.ask(state, width);
     if (this.rows.length > 0) this.tracks.ask(state, width, this.nearRows().map((row) => row.thread.thread), () => this.drawTracks());
   }
 
@@ -142,10 +149,10 @@ export class Timeline {
   graphOf(thread) {
     const layers = (/** @type {import('./answers.js').Which} */ which) => {
       const found = (thread === null ? this.overview : this.tracks).find(which, thread);
-      return found && stack(found.track, found.part);
+      return found && stack(found.track, isShareOfTime() ? found.part : found.part / 1e9);
     };
     const shown = layers('shown') ?? [];
-    return { layers: shown, ghost: layers('whole'), mark: partOf(shown, layers('marked')), top: 1, colors: this.ctx.info.categories.map(({ color }) => color) };
+    return { layers: shown, ghost: layers('whole'), mark: partOf(shown, layers('marked')), top: this.top, colors: this.ctx.info.categories.map(({ color }) => color) };
   }
 
   drawOverview() {
@@ -154,11 +161,14 @@ export class Timeline {
     drawGraph(this.view.overview, { ...graph, top: scaleTop(highest) });
     const { measure } = this.ctx.info;
     const isOnCpu = this.ctx.store.get().time === 'running' && measure.name === 'CPU time';
-    this.view.peak.textContent = measure.unit === 'ns' ? peakText(highest, isOnCpu ? 'CPU' : 'thread') : '';
+    this.view.peak.textContent = isShareOfTime() ? (measure.unit === 'ns' ? peakText(highest, isOnCpu ? 'CPU' : 'thread') : '') : rateText(highest);
   }
 
   drawTracks() {
     const near = new Set(this.nearRows());
+    // Threads have one scale, so that they can be compared: a CPU, or the highest of the visible ones.
+    const highest = isShareOfTime() ? 1 : Math.max(0, ...[...near].map(({ thread }) => peak(this.graphOf(thread.thread).layers)));
+    this.top = isShareOfTime() ? 1 : scaleTop(highest);
     for (const row of this.rows) {
       if (near.has(row)) drawGraph(row.canvas, this.graphOf(row.thread.thread));
       else if (row.canvas.width > 0) [row.canvas.width, row.canvas.height] = [0, 0];
@@ -205,7 +215,7 @@ export class Timeline {
   preview(range) {
     for (const brush of this.view.brushes) placeBrush(brush, range, this.scaleOf(/** @type {HTMLElement} */ (brush.parentElement)));
     const [first] = this.view.brushes;
-    if (first) first.textContent = formatTime(range[1] - range[0]);
+    if (first) first.textContent = formatSpan(range[1] - range[0]);
   }
 
   /** @param {Range} range */
@@ -241,7 +251,15 @@ export class Timeline {
   under(area) {
     const row = area.closest('[data-thread]');
     const { layers, mark } = this.graphOf(row instanceof HTMLElement ? Number(row.dataset['thread']) : null);
-    return { scale: this.scaleOf(area), layers, mark, thread: row instanceof HTMLElement ? Number(row.dataset['thread']) : null, title: row?.querySelector('.track-name')?.textContent ?? 'All threads' };
+    return { scale: this.scaleOf(area), layers, mark, thread: row instanceof HTMLElement ? Number(row.dataset['thread']) : null, title: row instanceof HTMLElement ? threadNames(this.ctx.info).get(Number(row.dataset['thread'])) ?? '?' : 'All threads', part: this.partOf(row !== null) };
+  }
+
+  /**
+   * The length of a part of the shown graphs.
+   * @param {boolean} ofThread
+   */
+  partOf(ofThread) {
+    return (ofThread ? this.tracks : this.overview).answers.shown?.part_ns ?? 1;
   }
 
   focusSearch() {

@@ -1,12 +1,12 @@
 // The row of one thread: its label and its canvas.
 
 import { h } from '../../dom.js';
-import { formatPercent } from '../../format.js';
+import { formatCounted, formatPercent } from '../../format.js';
 import { formatAmount } from '../../measure.js';
 import { threadDetails, threadName } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
-/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread, say: (thread: Thread) => void}} TrackRow `say`: sets the thread of a newer profile */
+/** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread, say: (thread: Thread, whole?: number) => void}} TrackRow `say`: sets the amount, and that of all threads */
 
 /**
  * @param {Thread} thread
@@ -17,15 +17,16 @@ import { threadDetails, threadName } from './tracks.js';
 export function createTrackRow(thread, info, details) {
   const canvas = h('canvas', { class: 'graph', 'aria-hidden': 'true' });
   const time = h('span', { class: 'track-time' });
+  const share = h('span', { class: 'unseen' });
   const label = h('div', { class: 'track-label', title: threadDetails(thread) },
     h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, threadName(thread)), h('span', { class: 'track-detail' }, details(thread))),
-    time);
+    time, share);
   const element = h('div', {
     class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,
   }, label, h('div', { class: 'graph-area', 'data-area': 'range' }, canvas));
-  const say = (/** @type {Thread} */ { weight }) => {
-    time.textContent = formatAmount(weight * info.interval_ns);
-    element.setAttribute('aria-label', `${threadName(thread)}, ${time.textContent}, ${formatPercent(weight, info.summary.weight)}`);
+  const say = (/** @type {Thread} */ { weight, markers }, whole = info.summary.weight) => {
+    time.textContent = weight > 0 || markers === 0 ? formatAmount(weight * info.interval_ns) : formatCounted(markers, 'marker');
+    share.textContent = formatPercent(weight, whole);
   };
   say(thread);
   return { element, canvas, thread, say };

@@ -42,10 +42,24 @@ export function threadName(thread) {
 /** @type {{threads: Thread[], names: Map<number, string>}} */
 let named = { threads: [], names: new Map() };
 
-/** The names of all threads, by number. @param {import('../../api.js').Info} info */
+/**
+ * The names of all threads, by number. Those of one name also have their ids.
+ * @param {{threads: Thread[], cores: Thread[]}} info
+ */
 export function threadNames({ threads, cores }) {
-  if (named.threads !== threads) named = { threads, names: new Map([...threads, ...cores].map((thread) => [thread.thread, threadName(thread)])) };
+  if (named.threads !== threads) named = { threads, names: distinctNames([...threads, ...cores]) };
   return named.names;
+}
+
+/** @param {Thread[]} threads */
+function distinctNames(threads) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const thread of threads) counts.set(threadName(thread), (counts.get(threadName(thread)) ?? 0) + 1);
+  return new Map(threads.map((thread) => {
+    const name = threadName(thread);
+    return [thread.thread, (counts.get(name) ?? 0) > 1 ? `${name} (${clean(thread.tid, 40)})` : name];
+  }));
 }
 
 /** @param {Thread} thread */

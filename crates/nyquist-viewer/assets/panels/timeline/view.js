@@ -1,6 +1,7 @@
 // The elements of the timeline.
 
 import { button, h } from '../../dom.js';
+import { formatRate } from '../../measure.js';
 
 const hidden = { 'aria-hidden': 'true' };
 
@@ -16,7 +17,7 @@ function row(kind, area, label, content) {
 }
 
 export function createView() {
-  const overview = h('canvas', { class: 'graph', ...hidden });
+  const overview = h('canvas', { class: 'graph', role: 'img', 'aria-label': 'All threads over time' });
   const wholeAxis = h('canvas', { class: 'axis', ...hidden });
   const rangeAxis = h('canvas', { class: 'axis', ...hidden });
   const brush = h('div', { class: 'brush', hidden: true });
@@ -27,11 +28,12 @@ export function createView() {
   const search = h('input', { type: 'search', class: 'track-search', placeholder: 'Find a thread', 'aria-label': 'Find a thread by name' });
   const list = h('div', { class: 'track-list', role: 'listbox', tabindex: '0', 'aria-label': 'Threads', 'aria-multiselectable': 'true' });
   const more = h('div', { class: 'track-more' });
+  const counters = h('div');
   const top = h('div', { class: 'timeline-top' }, row('overview', 'whole', [all, peak], [overview, selected, brush]),
     row('axis-row whole-axis', 'whole', [], [wholeAxis]), row('axis-row', 'range', [search], [rangeAxis]));
   const brushArea = h('div', { class: 'tracks-brush-area', 'data-area': 'range' }, trackBrush);
-  const tracks = h('div', { class: 'tracks' }, h('div', { class: 'tracks-inner' }, list, brushArea, more));
-  return { top, tracks, overview, wholeAxis, rangeAxis, brushes: [brush, trackBrush], selected, peak, all, search, list, more };
+  const tracks = h('div', { class: 'tracks' }, h('div', { class: 'tracks-inner' }, list, more, counters, brushArea));
+  return { top, tracks, overview, wholeAxis, rangeAxis, brushes: [brush, trackBrush], selected, peak, all, search, list, more, counters };
 }
 
 /**
@@ -47,6 +49,9 @@ export function placeBrush(brush, range, { start, end }) {
   brush.style.left = `${share(range[0])}%`;
   brush.style.width = `${share(range[1]) - share(range[0])}%`;
 }
+
+/** @param {number} highest in a second */
+export const rateText = (highest) => (highest > 0 ? `peak ${formatRate(highest)}` : '');
 
 /**
  * @param {number} highest
