@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nyquist_object::elf::ElfSection;
-use nyquist_object::{ByteSource as _, Cursor, Elf, FileSource, Svma};
+use nyquist_object::{ByteSource as _, Cursor, Elf, FileSource, ObjectError, Svma};
 use nyquist_resources::{Budget, Charge};
 
 use super::place_error::PlaceError;
@@ -99,29 +99,20 @@ impl Table {
         let Some(section) = elf.section(name).filter(is_plain) else { return Ok(None) };
         let strings = elf.sections().get(section.link as usize).filter(is_plain);
         let Some(strings) = strings else { return Ok(None) };
-        let charge = elf.source().budget().map(Budget::charge);
-        let charged = |bytes: u64| charge.as_ref().is_none_or(|charge| charge.take(bytes));
         let too_large = || PlaceError::from(format!("its symbols ({name}) take too much memory"));
-        if !charged(strings.size) {
+        let reading = TableReader { elf, charge: elf.source().budget().map(Budget::charge) };
+        let strings = match reading.bytes(strings.offset.0, strings.size) {
+            Ok(strings) => strings,
+            Err(ObjectError::TooLarge { .. }) => return Err(too_large()),
+            Err(_) => return Ok(None),
+        };
+        if !reading.charge(strings.len()) {
             return Err(too_large());
         }
-        let Ok(strings) = elf.source().read_range(strings.offset.0, strings.size) else { return Ok(None) };
-        let mut symbols = Vec::new();
-        let mut at = 0;
-        while at < section.size / ENTRY {
-            let count = AT_ONCE.min(section.size / ENTRY - at);
-            let Some(start) = section.offset.0.checked_add(at * ENTRY) else { break };
-            let Ok(bytes) = elf.source().read_range(start, count * ENTRY) else { break };
-            let little_endian = elf.is_little_endian();
-            let found = bytes.chunks_exact(ENTRY as usize).filter_map(|entry| read(entry, little_endian));
-            let before = symbols.len();
-            symbols.extend(found);
-            if !charged(((symbols.len() - before) * 2 * size_of::<Symbol>()) as u64) {
-                return Err(too_large());
-            }
-            at += count;
+        match reading.symbols(section) {
+            Some(symbols) => Ok(Some(Self { symbols, strings, _charge: reading.charge })),
+            None => Err(too_large()),
         }
-        Ok(Some(Self { symbols, strings, _charge: charge }))
     }
 
     fn name(&self, symbol: Symbol) -> Option<Cow<'_, str>> {
@@ -129,6 +120,42 @@ impl Table {
         let rest = rest.get(..MAX_NAME_LEN).unwrap_or(rest);
         let len = rest.iter().position(|byte| *byte == 0).filter(|len| *len > 0)?;
         Some(String::from_utf8_lossy(&rest[..len]))
+    }
+}
+
+/// Reads a table within the budget of its file.
+struct TableReader<'a> {
+    elf: &'a Elf<FileSource>,
+    charge: Option<Charge>,
+}
+
+impl TableReader<'_> {
+    fn charge(&self, bytes: usize) -> bool {
+        self.charge.as_ref().is_none_or(|charge| charge.take(bytes as u64))
+    }
+
+    fn bytes(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
+        self.elf.source().read_range(offset, len)
+    }
+
+    /// The functions among the symbols of a section, up to where it is damaged. `None` if they exceed the budget.
+    fn symbols(&self, section: &ElfSection) -> Option<Vec<Symbol>> {
+        let little_endian = self.elf.is_little_endian();
+        let (mut symbols, mut at) = (Vec::new(), 0);
+        while at < section.size / ENTRY {
+            let count = AT_ONCE.min(section.size / ENTRY - at);
+            let bytes = match self.bytes(section.offset.0.saturating_add(at * ENTRY), count * ENTRY) {
+                Ok(bytes) => bytes,
+                Err(ObjectError::TooLarge { .. }) => return None,
+                Err(_) => break,
+            };
+            let before = symbols.len();
+            symbols.extend(bytes.chunks_exact(ENTRY as usize).filter_map(|entry| read(entry, little_endian)));
+            // The list is twice as long while it grows.
+            self.charge((symbols.len() - before) * 2 * size_of::<Symbol>()).then_some(())?;
+            at += count;
+        }
+        Some(symbols)
     }
 }
 
@@ -171,9 +198,20 @@ mod tests {
     }
 
     #[test]
-    fn tables_beyond_the_budget_are_refused() {
-        let elf = own_program(100 << 10);
-        let error = FunctionSymbols::read(&elf).unwrap_err();
-        assert!(error.reason.contains("too much memory"), "{error:?}");
+    fn tables_are_read_whole_or_refused() {
+        let count = |budget| FunctionSymbols::read(&own_program(budget)).map(|read| read.iter().count());
+        let all = count(1 << 30).unwrap();
+        let mut refused = 0;
+        for budget in (18..28).flat_map(|bits| [1 << bits, 3 << bits]) {
+            // The headers need some memory, too.
+            match count(budget) {
+                Ok(found) => assert_eq!(found, all, "{budget} bytes"),
+                Err(error) => {
+                    refused += 1;
+                    assert!(error.reason.contains("too much memory"), "{error:?}");
+                }
+            }
+        }
+        assert!((2..20).contains(&refused), "{refused} of 20 budgets are too small");
     }
 }
