@@ -31,7 +31,7 @@ const PLACES: &[(&str, &str)] = &[
     ("nyquist-record/src/linux/sys/beneath.rs", "the folder of marker files, beneath a descriptor"),
     ("nyquist-record/src/macos/pure/copies.rs", "copies of programs in a private folder"),
     ("nyquist-record/src/macos/sign.rs", "a list for codesign in a private folder"),
-    ("nyquist-tracing/src/sys.rs", "the control file in memory, by the profiled program"),
+    ("nyquist-tracing/src/sys/linux.rs", "the control file in memory, by the profiled program"),
     ("nyquist/src/option_reference.rs", "the reference of the options, by a test"),
     ("nyquist-tracing/src/ring.rs", "rings of markers, by the profiled program"),
     ("nyquist-viewer/build.rs", "built files of the page"),
