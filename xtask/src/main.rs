@@ -5,6 +5,8 @@ mod bench;
 mod builds;
 #[cfg(test)]
 mod circles;
+#[cfg(test)]
+mod created_files;
 mod debian_rust;
 mod dist;
 mod docs;

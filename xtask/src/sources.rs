@@ -37,7 +37,7 @@ fn faults(root: &Path) -> Result<Vec<String>> {
 }
 
 /// The source files below a folder, without what was built.
-fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {

@@ -129,6 +129,7 @@ const WORKLOADS: &[Workload] = &[
     c("child_states", "-pthread child_states.c"),
     c("traps", "traps.c"),
     c("queued", "-pthread queued.c"),
+    c("swapped", "swapped.c"),
     c("generations", "-pthread generations.c"),
     c("vanishes", "vanishes.c"),
     c("deny_perf", "deny_perf.c"),

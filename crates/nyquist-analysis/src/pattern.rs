@@ -3,6 +3,12 @@
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
+/// The most bytes of a compiled pattern of the user's own.
+const MAX_SIZE: usize = 10 << 20;
+
+/// The most bytes of the tables that each thread makes while it matches.
+const MAX_TABLES: usize = 2 << 20;
+
 /// A pattern for names.
 #[derive(Clone, Debug)]
 pub struct Pattern {
@@ -23,7 +29,7 @@ pub enum PatternError {
         /// The position in characters from the start; `None` if the whole is invalid.
         position: Option<usize>,
     },
-    /// A pattern takes more memory than the `regex` crate allows.
+    /// A pattern takes more memory than is allowed.
     #[error("`{pattern}` is too large to be compiled")]
     TooLarge {
         /// The pattern.
@@ -55,18 +61,30 @@ fn place(position: Option<usize>) -> String {
 impl Pattern {
     /// Matches names that contain `text`, ignoring case.
     pub fn substring(text: &str) -> Result<Self, PatternError> {
-        Self::build(text, RegexBuilder::new(&regex::escape(text)).case_insensitive(true))
+        Self::substring_within(text, MAX_SIZE)
+    }
+
+    /// The same, if the compiled pattern takes at most that many bytes.
+    pub fn substring_within(text: &str, bytes: usize) -> Result<Self, PatternError> {
+        Self::build(text, RegexBuilder::new(&regex::escape(text)).case_insensitive(true), bytes)
     }
 
     /// Matches names in which the regular expression matches anywhere, in the syntax of the `regex` crate.
     pub fn regex(text: &str) -> Result<Self, PatternError> {
+        Self::regex_within(text, MAX_SIZE)
+    }
+
+    /// The same, if the compiled expression takes at most that many bytes.
+    pub fn regex_within(text: &str, bytes: usize) -> Result<Self, PatternError> {
         if let Err(error) = regex_syntax::parse(text) {
             return Err(syntax_error(text, &error));
         }
-        Self::build(text, &RegexBuilder::new(text))
+        Self::build(text, &mut RegexBuilder::new(text), bytes)
     }
 
-    fn build(text: &str, builder: &RegexBuilder) -> Result<Self, PatternError> {
+    fn build(text: &str, builder: &mut RegexBuilder, bytes: usize) -> Result<Self, PatternError> {
+        // The tables for matching are made when it is used, by each thread.
+        builder.size_limit(bytes).dfa_size_limit(bytes.min(MAX_TABLES));
         let too_large = |_| PatternError::TooLarge { pattern: text.into() };
         Ok(Self { text: text.into(), regex: builder.build().map_err(too_large)? })
     }

@@ -5,11 +5,11 @@ use crate::cache_file::{self, PendingFile, entries, is_abandoned, renew};
 use crate::transfer::{Address, Client, TransferFailure};
 use crate::{Limits, Observer};
 use nyquist_symbols::{AttemptOutcome, FetchResult, RemoteFile};
-use nyquist_system::{Access, create_private_folder};
+use nyquist_system::{Access, open_regular};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -190,11 +190,11 @@ impl Debuginfod {
         let now = SystemTime::now();
         match fs::metadata(&interval).and_then(|metadata| metadata.modified()) {
             Ok(last) if now.duration_since(last).is_ok_and(|age| age < every) => return Ok(()),
-            Ok(_) => fs::File::open(&interval)?.set_modified(now)?,
+            Ok(_) => open_regular(&interval)?.set_modified(now)?,
             Err(_) => {
-                create_private_folder(&self.cache)?;
-                fs::write(&interval, CLEAN_EVERY.to_string())?;
-                return Ok(());
+                let mut pending = PendingFile::create(&interval)?;
+                pending.file.write_all(CLEAN_EVERY.to_string().as_bytes())?;
+                return pending.keep(Access::ReadWrite);
             }
         }
         let unused = Duration::from_secs(self.number_in(UNUSED_FILE, KEEP_UNUSED));
@@ -295,10 +295,8 @@ fn headers(file: &str) -> Vec<(String, String)> {
 
 fn read_config(path: &Path) -> Option<String> {
     use io::Read as _;
-    let metadata = fs::metadata(path).ok()?;
     let mut text = String::new();
-    let file = metadata.is_file().then(|| fs::File::open(path)).and_then(Result::ok)?;
-    file.take(MAX_CONFIG).read_to_string(&mut text).ok()?;
+    open_regular(path).ok()?.take(MAX_CONFIG).read_to_string(&mut text).ok()?;
     Some(text)
 }
 

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archive_reader;
 mod cabinet;
 mod cache_file;
 mod debuginfod;

@@ -2,14 +2,16 @@
 //!
 //! Of an entry's path (Linux: `tools/perf/perf-archive.sh` and `util/build-id.c`) only the last two parts
 //! are used, the build id and the kind of file. They determine the names of written files, so no archive
-//! can write elsewhere.
+//! can write elsewhere. Only files of build ids that the recording contains are written.
 
+use crate::archive_reader::{ArchiveLimits, ArchiveReader};
 use crate::cache_file::{PendingFile, entries, remove};
 use nyquist_object::BuildId;
-use nyquist_system::{Access, modified};
+use nyquist_system::{Access, modified, open_regular};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -19,13 +21,10 @@ const ENDINGS: [&str; 5] = [".tar.bz2", ".tar.gz", ".tar.zst", ".tar.xz", ".tar"
 /// The files of a build id that are used.
 const KINDS: [&str; 2] = ["elf", "debug"];
 
-/// The maximum size that is unpacked from an archive, because a small archive can contain much.
-const MAX_BYTES: u64 = 16 << 30;
-
 /// Archives that were unused for this time are removed when another archive is unpacked.
 const KEEP_UNUSED: Duration = Duration::from_hours(24 * 7);
 
-/// The file that marks an archive as complete.
+/// The file that marks an archive as complete. It contains a hash of the build ids that were wanted.
 const COMPLETE: &str = "complete";
 
 /// The depth of files in the cache: `ARCHIVE/.build-id/xx/yyyy/elf`.
@@ -35,6 +34,8 @@ const DEPTH: usize = 4;
 #[derive(Debug)]
 pub struct PerfArchive {
     path: PathBuf,
+    file: File,
+    len: u64,
     cache: PathBuf,
     folder: PathBuf,
 }
@@ -49,17 +50,19 @@ impl PerfArchive {
     /// The archive of a recording, whose name begins with the recording's. `None` if there is none, or if
     /// it cannot be read. `cache` is used only for such archives.
     pub fn of_recording(recording: &Path, cache: &Path) -> Option<Self> {
-        let path = ENDINGS.iter().find_map(|ending| {
+        let (path, file) = ENDINGS.iter().find_map(|ending| {
             let mut name = recording.as_os_str().to_owned();
             name.push(ending);
-            Some(PathBuf::from(name)).filter(|archive| archive.is_file())
+            let path = PathBuf::from(name);
+            let file = open_regular(&path).ok()?;
+            Some((path, file))
         })?;
         // A different archive of the same name gets another folder.
-        let metadata = fs::metadata(&path).ok()?;
+        let metadata = file.metadata().ok()?;
         let mut hasher = DefaultHasher::new();
         (path.canonicalize().ok()?, metadata.len(), modified(&metadata)).hash(&mut hasher);
         let folder = cache.join(format!("{:016x}", hasher.finish()));
-        Some(Self { path, cache: cache.to_owned(), folder })
+        Some(Self { path, file, len: metadata.len(), cache: cache.to_owned(), folder })
     }
 
     /// The path of the archive.
@@ -72,33 +75,34 @@ impl PerfArchive {
         &self.folder
     }
 
-    /// Whether it was unpacked before.
-    pub fn is_unpacked(&self) -> bool {
-        self.folder.join(COMPLETE).is_file()
+    /// Whether it was unpacked before, for these build ids.
+    pub fn is_unpacked(&self, wanted: &BTreeSet<BuildId>) -> bool {
+        let mut text = String::new();
+        let marked = open_regular(&self.folder.join(COMPLETE));
+        marked.and_then(|file| file.take(64).read_to_string(&mut text)).is_ok() && text == mark(wanted)
     }
 
-    /// Unpacks it. Each file appears completely. If an archive is damaged, the files before the damage stay.
-    pub fn unpack(&self) -> io::Result<()> {
+    /// Unpacks the files of these build ids. Each file appears completely. If an archive is damaged, or larger
+    /// than is allowed, the files before that place stay.
+    ///
+    /// # Errors
+    /// It cannot be read, is larger than is allowed, or the files cannot be written.
+    pub fn unpack(self, wanted: &BTreeSet<BuildId>) -> io::Result<()> {
         // A cache that cannot be cleaned can still be used.
         let _ = self.remove_unused();
-        let mut archive = tar::Archive::new(decoder(&self.path)?);
-        let mut left = MAX_BYTES;
-        for entry in archive.entries()? {
-            let mut entry = entry?;
-            let Some(name) = place_in_cache(&entry.path()?).filter(|_| entry.header().entry_type().is_file())
-            else {
-                continue;
-            };
-            left = left.checked_sub(entry.size()).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::FileTooLarge, "it holds more than 16 GB of binaries")
-            })?;
+        let ending = self.path.extension().unwrap_or_default().to_str().unwrap_or_default();
+        let mut archive = ArchiveReader::open(self.file, ending, ArchiveLimits::of_packed(self.len))?;
+        archive.each_file(|path, size, contents| {
+            let Some(name) = place_in_cache(path, wanted) else { return Ok(()) };
             let mut pending = PendingFile::create(&self.folder.join(name))?;
-            if io::copy(&mut entry, &mut pending.file)? < entry.size() {
+            if io::copy(contents, &mut pending.file)? < size {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            pending.keep(Access::ReadOnly)?;
-        }
-        PendingFile::create(&self.folder.join(COMPLETE))?.keep(Access::ReadWrite)
+            pending.keep(Access::ReadOnly)
+        })?;
+        let mut pending = PendingFile::create(&self.folder.join(COMPLETE))?;
+        pending.file.write_all(mark(wanted).as_bytes())?;
+        pending.keep(Access::ReadWrite)
     }
 
     fn remove_unused(&self) -> io::Result<()> {
@@ -118,33 +122,25 @@ impl PerfArchive {
     }
 }
 
-/// The place of an archived file in the cache; `None` if it is not needed.
-fn place_in_cache(path: &Path) -> Option<PathBuf> {
-    let kind = KINDS.into_iter().find(|kind| path.file_name().is_some_and(|name| name == *kind))?;
-    let id = BuildId::from_hex(path.parent()?.file_name()?.to_str()?)?.to_string();
-    let (first, rest) = id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
-    Some([".build-id", first, rest, kind].iter().collect())
+/// The contents of the file that marks an archive as complete.
+fn mark(wanted: &BTreeSet<BuildId>) -> String {
+    let mut hasher = DefaultHasher::new();
+    wanted.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
 }
 
-fn decoder(path: &Path) -> io::Result<Box<dyn Read>> {
-    let file = BufReader::new(File::open(path)?);
-    let ending = path.extension().unwrap_or_default().to_str();
-    Ok(match ending {
-        Some("bz2") => Box::new(bzip2::bufread::MultiBzDecoder::new(file)),
-        Some("gz") => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
-        Some("xz") => Box::new(lzma_rust2::XzReader::new(file, true)),
-        Some("zst") => Box::new(
-            ruzstd::decoding::StreamingDecoder::new(file)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?,
-        ),
-        _ => Box::new(file),
-    })
+/// The place of an archived file in the cache; `None` if it is not needed.
+fn place_in_cache(path: &Path, wanted: &BTreeSet<BuildId>) -> Option<PathBuf> {
+    let kind = KINDS.into_iter().find(|kind| path.file_name().is_some_and(|name| name == *kind))?;
+    let id = BuildId::from_hex(path.parent()?.file_name()?.to_str()?).filter(|id| wanted.contains(id))?;
+    let id = id.to_string();
+    let (first, rest) = id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
+    Some([".build-id", first, rest, kind].iter().collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write as _;
 
     const ID: &str = "4a5a9b0affb66c437abcd455d2738af879985fa9";
 
@@ -178,6 +174,10 @@ mod tests {
         tar.into_inner().unwrap()
     }
 
+    fn ids(ids: &[&str]) -> BTreeSet<BuildId> {
+        ids.iter().map(|id| BuildId::from_hex(id).unwrap()).collect()
+    }
+
     fn archive_of(folder: &Path) -> PerfArchive {
         PerfArchive::of_recording(&folder.join("perf.data"), &folder.join("cache")).unwrap()
     }
@@ -186,15 +186,20 @@ mod tests {
     fn binaries_are_unpacked_under_their_build_ids() {
         let folder = TestFolder::new("binaries");
         let (elf, debug) = (format!("usr/bin/app/{ID}/elf"), format!("usr/bin/app/{ID}/debug"));
-        let tar = tar_of(&[(&elf, b"binary"), (&debug, b"names"), (&format!("x/{ID}/probes"), b"")]);
+        let others = [format!("x/{ID}/probes"), "x/abcd/elf".to_owned()];
+        let tar = tar_of(&[(&elf, b"binary"), (&debug, b"names"), (&others[0], b""), (&others[1], b"other")]);
         let mut packed = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
         packed.write_all(&tar).unwrap();
         fs::write(folder.0.join("perf.data.tar.bz2"), packed.finish().unwrap()).unwrap();
         let archive = archive_of(&folder.0);
-        assert!(!archive.is_unpacked());
-        archive.unpack().unwrap();
-        assert!(archive.is_unpacked() && archive_of(&folder.0).is_unpacked());
-        let place = archive.folder().join(".build-id/4a/5a9b0affb66c437abcd455d2738af879985fa9");
+        let wanted = ids(&[ID, "0123"]);
+        assert!(!archive.is_unpacked(&wanted));
+        let unpacked = archive.folder().to_owned();
+        archive.unpack(&wanted).unwrap();
+        assert!(archive_of(&folder.0).is_unpacked(&wanted));
+        assert!(!archive_of(&folder.0).is_unpacked(&ids(&[ID, "abcd"])), "another recording wants more");
+        assert!(!unpacked.join(".build-id/ab").exists(), "no build id asked for it");
+        let place = unpacked.join(".build-id/4a/5a9b0affb66c437abcd455d2738af879985fa9");
         assert_eq!(fs::read(place.join("elf")).unwrap(), b"binary");
         assert_eq!(fs::read(place.join("debug")).unwrap(), b"names");
         assert_eq!(fs::read_dir(place).unwrap().count(), 2);
@@ -203,11 +208,14 @@ mod tests {
     #[test]
     fn nothing_is_written_anywhere_else() {
         let check = |path: &str, expected: Option<&str>| {
-            assert_eq!(place_in_cache(Path::new(path)), expected.map(PathBuf::from), "{path}");
+            let wanted = ids(&["abcd", "ab"]);
+            assert_eq!(place_in_cache(Path::new(path), &wanted), expected.map(PathBuf::from), "{path}");
         };
         check("a/../../abcd/elf", Some(".build-id/ab/cd/elf"));
         check("/etc/abcd/elf", Some(".build-id/ab/cd/elf"));
-        for path in ["elf", "../elf", "ab/elf", "abc/elf", "xy00/elf", "abcd/..", "abcd/vdso/", ""] {
+        for path in
+            ["elf", "../elf", "abce/elf", "ab/elf", "abc/elf", "xy00/elf", "abcd/..", "abcd/vdso/", ""]
+        {
             check(path, None);
         }
     }
@@ -218,8 +226,9 @@ mod tests {
         let tar = tar_of(&[("a/abcd/elf", b"first"), ("b/ef01/elf", &[7; 4000])]);
         fs::write(folder.0.join("perf.data.tar"), &tar[..2000]).unwrap();
         let archive = archive_of(&folder.0);
-        assert!(archive.unpack().is_err() && !archive.is_unpacked());
-        assert_eq!(fs::read(archive.folder().join(".build-id/ab/cd/elf")).unwrap(), b"first");
-        assert!(!archive.folder().join(".build-id/ef/01/elf").exists());
+        let (unpacked, wanted) = (archive.folder().to_owned(), ids(&["abcd", "ef01"]));
+        assert!(archive.unpack(&wanted).is_err() && !archive_of(&folder.0).is_unpacked(&wanted));
+        assert_eq!(fs::read(unpacked.join(".build-id/ab/cd/elf")).unwrap(), b"first");
+        assert!(!unpacked.join(".build-id/ef/01/elf").exists());
     }
 }

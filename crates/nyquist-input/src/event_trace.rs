@@ -25,7 +25,7 @@ pub(crate) fn read(
     // It is read twice: for what it says of the whole, and for its events.
     let file = CountedFile::new(file, 2, observer).map_err(|error| failed(FileError::from(error).into()))?;
     let reader = FileReader::open(file).map_err(|error| failed(error.into()))?;
-    let folders = recording_folders(path, options.archives.as_deref(), observer);
+    let folders = recording_folders(path, None);
     let progress = Arc::new(Progress::default());
     let finder = finders.finder(&folders, Some(&progress));
     let mut symbolicator = symbolicator(&finder);

@@ -8,6 +8,7 @@ use nyquist_download::PerfArchive;
 use nyquist_formats::{Format, UnpackedFile};
 use nyquist_symbols::KernelFiles;
 use nyquist_system::anonymous_file;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,14 @@ impl InputFile {
     /// The path by which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file itself, if it is a regular one, for reading its bytes once more.
+    pub fn regular_file(&self) -> Option<File> {
+        match &self.source {
+            Source::File(file) => file.try_clone().ok(),
+            Source::Folder { .. } | Source::Pipe { .. } => None,
+        }
     }
 
     /// The same file with unpacked contents, if the reader of its format does not know its compression. The observer

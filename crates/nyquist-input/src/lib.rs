@@ -30,6 +30,7 @@ mod recording_folders;
 mod samply_symbols;
 mod saved_profile;
 mod source;
+mod wanted_files;
 
 pub use document::document;
 pub use error::{InputError, UnknownContent};

@@ -5,13 +5,14 @@ use crate::lookup::{import_with_lookup, look_up_recording, symbolicator};
 use crate::note::{LostAmount, MissingFile, Note};
 use crate::observer::ReadObserver;
 use crate::options::ReadOptions;
-use crate::recording_folders::{own_folder, recording_folders};
+use crate::recording_folders::{own_folder, recording_folders, unpack_archive};
 use nyquist_convert::perf_data::{EventUse, ImportOptions, ImportedProfile, import};
 use nyquist_convert::{LibSource, Libs, Progress, name_by_address};
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
 use nyquist_symbols::{Finder, KernelFiles};
-use nyquist_system::{open_regular, ownership};
+use nyquist_system::ownership;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -24,12 +25,14 @@ pub(crate) fn read(
     options: ReadOptions<'_>,
 ) -> Result<Profile, InputError> {
     let (finders, observer, no_symbols) = (options.finders, options.observer, options.no_symbols);
-    let folders = recording_folders(path, options.archives.as_deref(), observer);
+    unpack_archive(path, &reader, options.archives.as_deref(), observer);
+    let folders = recording_folders(path, options.archives.as_deref());
     let progress = Arc::new(Progress::default());
     let finder = finders.finder(&folders, Some(&progress)).with_kernel_files(kernel);
     let mut symbolicator = symbolicator(&finder);
+    let files = reader.files();
     let imported = import_with_lookup(&mut symbolicator, no_symbols, |sender| {
-        let options = import_options(path, options, finders.finder(&folders, None));
+        let options = import_options(path, files.main(), options, finders.finder(&folders, None));
         Ok(import(reader, ImportOptions { sender, ..options })?)
     });
     let ImportedProfile { finished, events, notes, other_machine } = imported?;
@@ -47,8 +50,14 @@ pub(crate) fn read(
     Ok(look_up_recording(finished.profile, &finished.libs, &mut symbolicator, &progress, observer))
 }
 
-fn import_options(path: &Path, options: ReadOptions<'_>, finder: Finder) -> ImportOptions {
-    let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+/// The options for a recording. `file` is what is open: its owner decides whose side files are believed.
+fn import_options(
+    path: &Path,
+    file: Option<&File>,
+    options: ReadOptions<'_>,
+    finder: Finder,
+) -> ImportOptions {
+    let modified = file.and_then(|file| file.metadata().ok()?.modified().ok());
     let saved = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     ImportOptions {
         finder,
@@ -57,7 +66,7 @@ fn import_options(path: &Path, options: ReadOptions<'_>, finder: Finder) -> Impo
         name: options.name,
         architecture: options.architecture,
         aux_folders: options.aux_folders.into_iter().chain(own_folder(path)).collect(),
-        owner: open_regular(path).and_then(|file| ownership(&file)).ok().map(|owner| owner.user),
+        owner: file.and_then(|file| ownership(file).ok()).map(|owner| owner.user),
         side_files: options.side_files,
         process_memory: options.process_memory,
         saved_ns: saved.map(|time| time.as_nanos() as u64),

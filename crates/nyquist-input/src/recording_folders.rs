@@ -2,17 +2,16 @@
 
 use crate::note::Note;
 use crate::observer::ReadObserver;
+use crate::wanted_files::wanted_files;
 use nyquist_download::PerfArchive;
+use nyquist_perf::file::FileReader;
 use std::path::{Path, PathBuf};
 
-/// The folders of files that came with a recording: its own folder, and that of its archive, which is unpacked
-/// into a folder below `archives` on first use.
-pub fn recording_folders(
-    recording: &Path,
-    archives: Option<&Path>,
-    observer: &dyn ReadObserver,
-) -> Vec<PathBuf> {
-    let archive = archives.and_then(|archives| unpacked(recording, archives, observer));
+/// The folders of files that came with a recording: its own folder, and that of its archive below `archives`, if
+/// that was unpacked.
+pub fn recording_folders(recording: &Path, archives: Option<&Path>) -> Vec<PathBuf> {
+    let archive = archives.and_then(|archives| PerfArchive::of_recording(recording, archives));
+    let archive = archive.map(|archive| archive.folder().to_owned());
     own_folder(recording).into_iter().chain(archive).collect()
 }
 
@@ -22,17 +21,24 @@ pub(crate) fn own_folder(recording: &Path) -> Option<PathBuf> {
     Some(if own == Path::new("") { PathBuf::from(".") } else { own.to_owned() })
 }
 
-/// The folder of the binaries that `perf archive` has packed, if there is such an archive.
-fn unpacked(recording: &Path, archives: &Path, observer: &dyn ReadObserver) -> Option<PathBuf> {
-    let archive = PerfArchive::of_recording(recording, archives)?;
-    if !archive.is_unpacked() {
-        let path = || archive.path().to_owned();
-        observer.note(Note::Unpacking { archive: path() });
-        if let Err(error) = archive.unpack() {
-            observer.note(Note::NotUnpacked { archive: path(), error });
+/// Unpacks the archive beside a recording, if there is one and that was not done before: the files of the recording's
+/// build ids.
+pub(crate) fn unpack_archive(
+    recording: &Path,
+    reader: &FileReader,
+    archives: Option<&Path>,
+    observer: &dyn ReadObserver,
+) {
+    let archive = archives.and_then(|archives| PerfArchive::of_recording(recording, archives));
+    let Some(archive) = archive else { return };
+    let wanted = wanted_files(reader);
+    if !archive.is_unpacked(&wanted) {
+        let path = archive.path().to_owned();
+        observer.note(Note::Unpacking { archive: path.clone() });
+        if let Err(error) = archive.unpack(&wanted) {
+            observer.note(Note::NotUnpacked { archive: path, error });
         }
     }
-    Some(archive.folder().to_owned())
 }
 
 #[cfg(test)]

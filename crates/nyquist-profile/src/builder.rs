@@ -5,7 +5,7 @@ mod finish;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::category::{Category, CategoryColor};
 use crate::code::{Frame, Func, Lib, NativeSymbol, Source, Stack};
@@ -32,6 +32,8 @@ pub struct ProfileBuilder {
     interned: InternedIds,
     /// The number of processes with each pid so far.
     pids: FxHashMap<String, u32>,
+    /// The categories of a file whose subcategories did not begin with `Other`.
+    categories_without_other: FxHashSet<usize>,
 }
 
 /// The ids of the existing rows.
@@ -94,7 +96,12 @@ impl ProfileBuilder {
     /// missing.
     pub(crate) fn without_categories(meta: Meta) -> Self {
         let profile = Profile { meta, ..Profile::default() };
-        Self { profile, interned: InternedIds::default(), pids: FxHashMap::default() }
+        Self {
+            profile,
+            interned: InternedIds::default(),
+            pids: FxHashMap::default(),
+            categories_without_other: FxHashSet::default(),
+        }
     }
 
     /// Takes a profile apart to give it other code tables, as symbolication does.
@@ -120,7 +127,7 @@ impl ProfileBuilder {
             ..InternedIds::default()
         };
         let pids = profile.processes.iter().map(|process| (process.pid.clone(), 1)).collect();
-        (Self { profile, interned, pids }, code)
+        (Self { profile, interned, pids, categories_without_other: FxHashSet::default() }, code)
     }
 
     /// Replaces the stack of every sample and marker that has one by the stack that `map` returns.
@@ -235,13 +242,26 @@ impl ProfileBuilder {
     }
 
     /// Adds a category from a file, even if one of that name exists, because frames refer to categories by
-    /// index.
+    /// index. The first subcategory is always `Other`: it is put before those of a file that lacks it.
     pub(crate) fn push_category(&mut self, name: &str, color: CategoryColor, subcategories: &[String]) {
         let mut subcategories = subcategories.to_vec();
-        if subcategories.is_empty() {
-            subcategories.push(well_known::OTHER.into());
+        let has_other = subcategories.first().is_some_and(|first| first == well_known::OTHER);
+        if !has_other {
+            if !subcategories.is_empty() {
+                self.categories_without_other.insert(self.profile.categories.len());
+            }
+            subcategories.insert(0, well_known::OTHER.into());
         }
         self.profile.categories.push(Category { name: name.into(), color, subcategories });
+    }
+
+    /// The subcategory that a file calls by a number, of a category that the file has. `None` if it has none of that
+    /// number.
+    pub(crate) fn subcategory_of_file(&self, category: CategoryId, number: usize) -> Option<u16> {
+        let is_behind_other = self.categories_without_other.contains(&category.index());
+        let index = number.checked_add(usize::from(is_behind_other))?;
+        let count = self.profile.categories.get(category.index())?.subcategories.len();
+        (index < count).then(|| u16::try_from(index).unwrap_or(0))
     }
 
     /// Adds a subcategory, or finds the one of that name.

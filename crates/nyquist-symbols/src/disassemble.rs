@@ -6,6 +6,7 @@ use iced_x86::{
 use nyquist_object::elf::Architecture;
 use nyquist_object::{RelativeAddress, Svma};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// The most code that is disassembled in one call.
 pub(crate) const MAX_CODE: u32 = 16 << 20;
@@ -105,6 +106,35 @@ pub fn disassemble_code(
     disassemble(architecture, code, start, Svma(start.0.into()), |_| None)
 }
 
+/// The range of the instruction around an offset of code that begins with an instruction. `None` if what is
+/// before the offset is not all code, or the instruction set is not known.
+pub fn instruction_around(architecture: Architecture, code: &[u8], offset: u32) -> Option<Range<u32>> {
+    const ARM_INSTRUCTION: u32 = 4;
+    let bits = match architecture {
+        Architecture::X86_64 => 64,
+        Architecture::X86 => 32,
+        Architecture::Aarch64 => {
+            let start = offset - offset % ARM_INSTRUCTION;
+            return Some(start..start.checked_add(ARM_INSTRUCTION)?);
+        }
+        _ => return None,
+    };
+    let mut decoder = Decoder::new(bits, code, DecoderOptions::NONE);
+    let mut instruction = iced_x86::Instruction::default();
+    while decoder.can_decode() {
+        let start = decoder.position() as u32;
+        decoder.decode_out(&mut instruction);
+        if instruction.is_invalid() {
+            return None;
+        }
+        let end = decoder.position() as u32;
+        if offset < end {
+            return Some(start..end);
+        }
+    }
+    None
+}
+
 fn decode(bits: u32, code: &[u8], address: Svma) -> Vec<iced_x86::Instruction> {
     let mut decoder = Decoder::with_ip(bits, code, address.0, DecoderOptions::NONE);
     let mut decoded = Vec::new();
@@ -159,6 +189,22 @@ mod tests {
             &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x44, 0x24, 0x08, 0xe8, 0xf2, 0, 0, 0, 0xc3],
             &[(0, "push rbp"), (1, "mov rbp, rsp"), (4, "mov rax, [rsp+8]"), (9, "call callee"), (14, "ret")],
         );
+    }
+
+    #[test]
+    fn instructions_are_found_around_an_offset() {
+        let check = |architecture, code: &[u8], offset, expected| {
+            assert_eq!(instruction_around(architecture, code, offset), expected, "{code:x?} {offset}");
+        };
+        // push rbp; mov rbp, rsp; ret
+        let code = [0x55, 0x48, 0x89, 0xe5, 0xc3];
+        for (offset, expected) in [(0, 0..1), (1, 1..4), (2, 1..4), (3, 1..4), (4, 4..5)] {
+            check(Architecture::X86_64, &code, offset, Some(expected));
+        }
+        check(Architecture::X86_64, &code, 5, None);
+        check(Architecture::X86_64, &[0x06, 0x90], 1, None);
+        check(Architecture::X86_64, &code[..3], 2, None);
+        check(Architecture::Aarch64, &[], 6, Some(4..8));
     }
 
     #[test]

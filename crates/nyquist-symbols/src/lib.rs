@@ -73,7 +73,7 @@ pub use batch::{Batch, symbolicate};
 pub use cache::{AnswerCache, CachedModule, read_answers, read_inflated, sealed_block, sealed_list};
 pub use contents::{Contents, Language};
 pub use demangle::demangle;
-pub use disassemble::{Disassembly, DisassemblyError, Instruction, disassemble_code};
+pub use disassemble::{Disassembly, DisassemblyError, Instruction, disassemble_code, instruction_around};
 pub use error::SymbolsError;
 pub use fetch::{Fetch, FetchResult, RemoteFile};
 pub use find::{

@@ -1,9 +1,8 @@
 //! The dynamic loader that a program names (elf(5), `PT_INTERP`). If it is missing, the kernel reports that
 //! the program itself is missing.
 
-use nyquist_system::OsStrExt as _;
+use nyquist_system::{OsStrExt as _, open_regular};
 use std::ffi::OsStr;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use nyquist_object::{Elf, FileSource};
@@ -13,8 +12,7 @@ const MAX_PATH_LEN: u64 = 4096;
 
 /// The loader that a program names, if it does not exist.
 pub fn missing_loader(program: &Path) -> Option<PathBuf> {
-    let file = File::open(program).ok().filter(|file| file.metadata().is_ok_and(|file| file.is_file()))?;
-    missing_loader_of(&Elf::open(FileSource::new(file)).ok()?)
+    missing_loader_of(&Elf::open(FileSource::new(open_regular(program).ok()?)).ok()?)
 }
 
 /// The same for an open file.

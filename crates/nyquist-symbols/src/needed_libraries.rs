@@ -1,8 +1,8 @@
 //! Finds the files that the dynamic loader uses for a program's libraries (ld.so(8)).
 
-use nyquist_system::OsStrExt as _;
+use nyquist_system::{OsStrExt as _, open_regular};
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use nyquist_object::{DynamicSection, Elf, FileSource};
@@ -28,7 +28,7 @@ pub fn needed_libraries(
     let cache = fs::read("/etc/ld.so.cache").unwrap_or_default();
     let folders = folders(program, &dynamic, library_path);
     let fits = |path: &PathBuf| {
-        let found = File::open(path).ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
+        let found = open_regular(path).ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
         found.is_some_and(|found| found.architecture() == elf.architecture())
     };
     let find = |name: &Vec<u8>| {
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn libraries_that_a_program_needs_are_found() {
         let this = std::env::current_exe().unwrap();
-        let elf = Elf::open(FileSource::new(File::open(&this).unwrap())).unwrap();
+        let elf = Elf::open(FileSource::new(fs::File::open(&this).unwrap())).unwrap();
         let needed = needed_libraries(&this, &elf, None);
         let is_libc = |(name, path): &&(String, Option<PathBuf>)| name.starts_with("libc.") && path.is_some();
         // A statically linked program needs none.

@@ -61,13 +61,16 @@ pub(crate) fn number<T: FromStr>(name: &str, value: &str) -> Result<T, ViewerErr
     value.parse().map_err(|_| bad_request(format_args!("{name} takes a number, not {shown:?}")))
 }
 
+/// The most bytes of a compiled pattern. A query can have many.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
 /// A pattern: a part of a name, or `/REGEX/`.
 pub(crate) fn pattern(text: &str) -> Result<Pattern, ViewerError> {
     let regex =
         text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|regex| !regex.is_empty());
     let pattern = match regex {
-        Some(regex) => Pattern::regex(regex),
-        None => Pattern::substring(text),
+        Some(regex) => Pattern::regex_within(regex, MAX_PATTERN_BYTES),
+        None => Pattern::substring_within(text, MAX_PATTERN_BYTES),
     };
     pattern.map_err(|error: nyquist_analysis::PatternError| bad_request(&error as &dyn Display))
 }

@@ -21,6 +21,7 @@ pub(crate) fn selection(
     profile: &Profile,
     until_ns: Option<u64>,
 ) -> Result<Selection, ViewerError> {
+    check_changes(parameters)?;
     let mut selection = Selection::default();
     for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
         match name {
@@ -43,11 +44,17 @@ pub(crate) fn selection(
     if parameters.is_set("own") {
         selection.transforms.insert(0, Transform::OwnCode);
     }
-    let Selection { focus, ignore, show, hide, transforms, .. } = &selection;
-    if focus.len() + ignore.len() + show.len() + hide.len() + transforms.len() > MAX_CHANGES {
+    Ok(selection)
+}
+
+/// Counts the filters and transforms, before a pattern of them is compiled.
+fn check_changes(parameters: &Parameters) -> Result<(), ViewerError> {
+    let is_change = |name| ["focus", "ignore", "show", "hide", "transform"].contains(&name);
+    let given = parameters.iter().filter(|(name, value)| !value.is_empty() && is_change(*name)).count();
+    if given + usize::from(parameters.is_set("own")) > MAX_CHANGES {
         return Err(bad_request(format_args!("more than {MAX_CHANGES} filters and transforms")));
     }
-    Ok(selection)
+    Ok(())
 }
 
 fn threads(parameters: &Parameters, profile: &Profile) -> Result<Vec<ThreadIndex>, ViewerError> {
@@ -182,5 +189,10 @@ mod tests {
         check("transform=collapse-lib:0", "there is no lib 0");
         check("transform=drop-category:0", "there is no category 0");
         check(&"hide=x&".repeat(65), "more than 64 filters and transforms");
+        // None of them is compiled.
+        check(&"hide=/(/&".repeat(65), "more than 64 filters and transforms");
+        check(&format!("own=1&{}", "hide=x&".repeat(64)), "more than 64 filters and transforms");
+        check("hide=/%5Cw{500}/", "`\\w{500}` is too large to be compiled");
+        assert!(selected("hide=/%5Cw{1,8}::x/").is_ok());
     }
 }

@@ -1,22 +1,29 @@
 //! Profiles of any format that a page of the viewer sends. A separate process reads them. If a profile needs
 //! too much memory, or is damaged in an unexpected way, that process ends and the server continues.
 
+use crate::identity;
+use crate::memory::Bytes;
 use nyquist_profile::Profile;
 use nyquist_profile::firefox;
 use std::io::{self, Read, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 
 /// The maximum size of a profile as JSON, in bytes.
 const MAX_JSON_BYTES: u64 = 2 << 30;
 
+/// How much memory a byte of JSON may take while this process reads it: the JSON itself, and the tables.
+const MEMORY_A_BYTE: u64 = 4;
+
 /// The maximum length that is read of the other process's messages.
 const MAX_MESSAGE_BYTES: u64 = 64 << 10;
 
-/// Reads a profile, as `nyquist load` does. If it is no profile, or too large, returns a message about that.
-pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
+/// Reads a profile, as `nyquist load` does. If it is no profile, or takes more memory than `limit`, returns a
+/// message about that.
+pub(crate) fn read(bytes: Vec<u8>, limit: Bytes) -> Result<Profile, String> {
     let failed = |error: &io::Error| format!("the profile could not be read: {error}");
-    let mut child = start().map_err(|error| failed(&error))?;
+    let most = MAX_JSON_BYTES.min(limit.number() / MEMORY_A_BYTE);
+    let mut child = start(limit).map_err(|error| failed(&error))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     // The process may end before it has read everything.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&bytes)));
@@ -29,15 +36,18 @@ pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
         String::from_utf8_lossy(&said).into_owned()
     });
     let mut json = Vec::new();
-    let taken = stdout.map_or(Ok(0), |stdout| stdout.take(MAX_JSON_BYTES + 1).read_to_end(&mut json));
-    let is_too_large = json.len() as u64 > MAX_JSON_BYTES;
+    let taken = stdout.map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut json));
+    let is_too_large = json.len() as u64 > most;
     if is_too_large {
         let _ = child.kill();
     }
     let status = child.wait().map_err(|error| failed(&error))?;
     taken.map_err(|error| failed(&error))?;
     if is_too_large {
-        return Err(format!("the profile is larger than {} MiB of JSON", MAX_JSON_BYTES >> 20));
+        return Err(format!(
+            "the profile has more than {} MiB as JSON, too much for {limit} of memory",
+            most >> 20
+        ));
     }
     if !status.success() {
         let said = said.join().unwrap_or_default();
@@ -47,9 +57,10 @@ pub(crate) fn read(bytes: Vec<u8>) -> Result<Profile, String> {
 }
 
 /// Starts this program as a process that reads a profile of any format, and writes it in a fixed one.
-fn start() -> io::Result<Child> {
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["export", "--quiet", "--format", "firefox", "--output", "-", "--", "-"]);
+fn start(limit: Bytes) -> io::Result<Child> {
+    let mut command = identity::command("/proc/self/exe");
+    command.arg("export").arg(format!("--max-memory={}", limit.number()));
+    command.args(["--quiet", "--format", "firefox", "--output", "-", "--", "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 

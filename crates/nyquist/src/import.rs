@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let requests = Requests::take_over()
                 .map_err(|error| Failure::because("cannot take over signals", &error))?;
             let control = Control::start(requests);
-            let symbols = input::with_its_folders(&args.file, &args.presentation.symbols, printer);
+            let symbols = input::with_its_folders(&args.file, &args.presentation.symbols);
             // No remaining output needs root.
             identity::give_up_privileges()?;
             let stated = input::samply_symbols(&args.file, &symbols, printer);

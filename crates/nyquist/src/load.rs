@@ -16,18 +16,18 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let read =
         |file: &PathBuf| input::read_as_saved(file, &args.recording, &args.presentation.symbols, printer);
     let first = read(&args.file)?;
-    let (file, profile, before) = match &args.after {
-        Some(after) => (after, read(after)?, Some(first)),
+    let (path, (profile, file), before) = match &args.after {
+        Some(after) => (after, read(after)?, Some(first.0)),
         None => (&args.file, first, None),
     };
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let bytes = nyquist_input::document(file, &profile)?;
-    let symbols = input::with_its_folders(file, &args.presentation.symbols, printer);
-    let stated = input::samply_symbols(file, &symbols, printer);
-    let name = |file: &PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
-    let files = [name(file), before.as_ref().and_then(|_| name(&args.file))];
+    let symbols = input::with_its_folders(path, &args.presentation.symbols);
+    let stated = input::samply_symbols(path, &symbols, printer);
+    let name = |file: &Path| file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let files = [name(path), before.as_ref().and_then(|_| name(&args.file))];
     let served = ServedProfile { bytes, profile, before, stated, files };
     serve(served, &args.presentation.server, &symbols, printer, &control)
 }

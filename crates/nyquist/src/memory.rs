@@ -19,6 +19,13 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes(u64);
 
+impl Bytes {
+    /// The number of bytes.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl FromStr for Bytes {
     type Err = String;
 
@@ -47,8 +54,8 @@ impl fmt::Display for Bytes {
 /// The smallest limit, because the program itself needs some megabytes.
 const MIN_LIMIT: u64 = 16 << 20;
 
-/// The limit of the command: the given one, or half of the available memory.
-fn limit(requested: Option<Bytes>) -> Bytes {
+/// The limit of a command that reads a file: the given one, or half of the available memory.
+pub(crate) fn limit(requested: Option<Bytes>) -> Bytes {
     requested.unwrap_or_else(|| Bytes((available() / 2).max(MIN_LIMIT)))
 }
 

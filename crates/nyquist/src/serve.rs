@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::finder::{finder, source_files};
 use crate::generated_code::SideFiles;
 use crate::live_page::GrowingSymbols;
+use crate::memory;
 use crate::printer::Printer;
 use crate::server_config::server_config;
 use crate::source_paths::name_specially;
@@ -48,6 +49,7 @@ pub(crate) fn serve(
     control: &Control,
 ) -> Result<(), Failure> {
     let ServedProfile { bytes, profile, before, stated, files: [file, file_before] } = served;
+    let limit = memory::limit(symbols.max_memory);
     let finder = finder(symbols, Watch::new(printer, None)).with_stated_answers(stated);
     let symbols = ProfileSymbols::new(&profile, finder, source_files(symbols));
     let is_empty = profile.threads().iter().all(|thread| thread.samples.is_empty());
@@ -58,7 +60,7 @@ pub(crate) fn serve(
         None => BuiltinViewer::new(profile, Arc::clone(&symbols)),
     };
     let viewer = viewer.named(file, file_before).opening(Box::new(move |bytes| {
-        let mut profile = dropped::read(bytes)?;
+        let mut profile = dropped::read(bytes, limit)?;
         name_specially(&mut profile);
         known.take_libs(&profile);
         Ok(profile)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::invocation::{Finished, Invocation, Running};
 use super::json_docs::Documents;
 use super::paranoid::{self, Paranoid};
@@ -335,9 +335,6 @@ fn copied(test: &Context<'_>) -> Result<PathBuf, anyhow::Error> {
 
 fn capabilities(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
-    if !["/usr/sbin/setcap", "/sbin/setcap"].iter().any(|path| Path::new(path).exists()) {
-        return skip("needs setcap");
-    }
     let copy = copied(test)?;
     let look = || doctor(test.program(&copy).args(&["doctor"]).by_plain_user(), &[]);
     let mut setup = test.program(&copy).args(&["setup", "--capabilities"]).on_terminal().start()?;

@@ -165,7 +165,8 @@ fn counted_by_frequency(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-fn need_probes() -> Verdict {
+/// Skips the test unless functions of programs can be counted.
+pub(super) fn need_probes() -> Verdict {
     need_root()?;
     if is_missing("/sys/bus/event_source/devices/uprobe") {
         return skip("this kernel has no uprobes");

@@ -93,6 +93,7 @@ mod split_debug_info;
 mod stacks;
 mod stat;
 mod storms;
+mod swapped_files;
 mod symbol_sources;
 mod targets;
 mod test;
@@ -139,6 +140,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("counters", counters::TESTS),
     ("events", events::TESTS),
     ("own_files", own_files::TESTS),
+    ("swapped_files", swapped_files::TESTS),
     ("storms", storms::TESTS),
     ("idle", idle::TESTS),
     ("leaks", leaks::TESTS),

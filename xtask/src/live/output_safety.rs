@@ -22,6 +22,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_device_is_never_given_away", device),
     Test::new("an_interrupt_ends_the_wait_for_a_reader", waits_for_reader),
     Test::new("files_of_dead_recorders_are_removed", stale_files),
+    Test::new("man_pages_are_not_written_through_links", man_pages),
     Test::new("what_has_no_room_lies_in_a_private_folder", private_folder),
 ];
 
@@ -104,6 +105,33 @@ fn strangers_link(test: &Context<'_>) -> Verdict {
         }
     }
     expect_eq("files in the folder", fs::read_dir(&shared.folder)?.count(), 4)
+}
+
+/// Tests links in place of a page, of its folder, and of a folder above that.
+fn man_pages(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let shared = Shared::make(test)?;
+    let private = shared.secret.parent().unwrap_or(Path::new("/"));
+    let folder = shared.folder.join("man1");
+    fs::create_dir(&folder)?;
+    let page = shared.link("man1/nyquist.1", &shared.secret)?;
+    let to_folder = shared.link("to-folder", private)?;
+    for place in [&folder, &to_folder, &to_folder.join("new"), &to_folder.join("new/man1")] {
+        let finished = test.nyquist(&["man"]).path(place).run()?;
+        expect_eq(&finished.line, finished.code(), 1)?;
+        expect_contains(&finished.line, &finished.stderr, &format!("is a link of user {PLAIN_USER}"))?;
+        shared.expect_untouched()?;
+    }
+    fs::remove_file(page)?;
+    let inner = folder.join("share/man1");
+    for _ in 0..2 {
+        test.nyquist(&["man"]).path(&inner).run()?.succeeded()?;
+    }
+    let names: Vec<_> = fs::read_dir(&inner)?.flatten().map(|entry| entry.file_name()).collect();
+    expect(names.iter().all(|name| name.to_string_lossy().ends_with(".1")), format_args!("{names:?}"))?;
+    let mode = |path: &Path| fs::metadata(path).map(|file| file.permissions().mode() & 0o777);
+    expect_eq("the rights to a page", mode(&inner.join("nyquist.1"))?, 0o644)?;
+    expect_eq("the rights to the folder", mode(&inner)?, 0o755)
 }
 
 /// Tests the plain user, and root under `sudo` by the plain user.

@@ -19,6 +19,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("under_sudo_no_cache_is_made_through_links", linked_cache),
     Test::new("a_home_that_is_not_there_stays_away", no_home),
     Test::new("after_a_recording_root_is_given_up", recorded_server),
+    Test::new("threads_of_a_live_page_cannot_become_root", live_page),
     Test::new("what_root_alone_may_read_has_names", closed_program),
     Test::new("what_root_alone_may_write_stays_roots", closed_output),
     Test::new("a_file_of_roots_is_read_without_root", closed_input),
@@ -151,6 +152,41 @@ fn recorded_server(test: &Context<'_>) -> Verdict {
     expect_served_by_plain_user(running)?;
     expect_eq("the profile's owner", fs::metadata(&output)?.uid(), PLAIN_USER)?;
     expect(Profile::read(&output)?.functions().contains_key("alpha"), "alpha has no name")
+}
+
+/// The threads of the page keep what `setresuid` needs in each thread, and can have nothing else back.
+fn live_page(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let (output, over) = (test.path("live.json.gz"), test.path("over"));
+    let call = test.nyquist(&["record", "--live", "--no-open", "-o"]).path(&output).args(&["--"]);
+    let running = by_sudo(call.path(&test.workload("endless")).args(&["1"]).path(&over)).start()?;
+    link_of(&running)?;
+    running.wait_until_sampling()?;
+    let looked = look_at_live_threads(&running);
+    fs::write(&over, "")?;
+    let looked_again = running.wait_until("the profile", || output.exists()).map_err(Into::into);
+    let looked_again = looked_again.and_then(|()| look_at_server(&running));
+    end(running)?;
+    looked.and(looked_again)
+}
+
+fn look_at_live_threads(running: &Running<'_>) -> Verdict {
+    const TO_CHANGE_USER: u64 = 1 << 6 | 1 << 7;
+    let folder = format!("/proc/{}/task", running.pid());
+    for name in ["nyquist-server", "nyquist-live"] {
+        let threads = || fs::read_dir(&folder).into_iter().flatten().flatten();
+        let statuses = || threads().filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
+        let is_it = |status: &String| status.starts_with(&format!("Name:\t{name}\n"));
+        let kept = ["CapPrm:", "CapEff:"].map(|set| format!("\n{set}\t{TO_CHANGE_USER:016x}\n"));
+        let has_only_these = |status: &String| kept.iter().all(|line| status.contains(line));
+        let what = format!("{name} to give up all other rights");
+        running.wait_until(&what, || statuses().find(is_it).is_some_and(|it| has_only_these(&it)))?;
+        let status = statuses().find(is_it).context("the thread has ended")?;
+        let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let user = user.and_then(|users| users.split_whitespace().last());
+        expect_eq(name, user, Some(&*PLAIN_USER.to_string()))?;
+    }
+    Ok(())
 }
 
 fn closed_program(test: &Context<'_>) -> Verdict {

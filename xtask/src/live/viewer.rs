@@ -38,6 +38,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("axe_finds_nothing", accessible),
     Test::new("the_wheel_and_keys_zoom", |test| on_shares(test, "zoom")),
     Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")),
+    Test::new("a_dropped_file_keeps_to_the_memory_limit", dropped_within_limit),
     Test::new("each_of_many_threads_has_a_track", many_threads),
     Test::new("each_core_has_a_track", cores),
     Test::new("a_recording_is_followed", live_recording),
@@ -216,6 +217,24 @@ fn live_top(test: &Context<'_>) -> Verdict {
 fn follow(test: &Context<'_>, port: u16, base: &str, ending: &Path) -> Verdict {
     let expected = json!({"leaf": "main_loop", "ending": ending.display().to_string()});
     look_at(test, &format!("http://127.0.0.1:{port}{base}/"), "live", &expected)
+}
+
+/// A profile that is sent to the page is read within the memory that the command was given.
+fn dropped_within_limit(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    let call = test.nyquist(&["load", "--no-open", "--max-memory", "64M"]).path(&recorded.path);
+    let running = call.start()?;
+    let (port, _, base) = parts_of(&link_of(&running)?)?;
+    let sent = |functions: u32| {
+        let lines: String = (0..functions).map(|n| format!("main;outer{n};inner{n} 1\n")).collect();
+        Client::new(port).post(&format!("{base}/api/v1/open"), &lines)
+    };
+    let refused = sent(400_000)?;
+    expect_eq("a large profile", refused.status, 400)?;
+    expect_contains("the reason", &refused.text(), "64 MiB of memory")?;
+    expect_eq("a small profile", sent(100)?.status, 200)?;
+    running.signal(libc::SIGINT)?;
+    expect_eq("the status after Ctrl-C", running.wait()?.code(), 0)
 }
 
 /// An exported page opens without a server.

@@ -36,6 +36,11 @@ impl FromIterator<Option<Arc<File>>> for PlacedFiles {
 }
 
 impl PlacedFiles {
+    /// The recording's file, or the first one of its folder.
+    pub fn main(&self) -> Option<&File> {
+        self.files.first()?.as_deref()
+    }
+
     /// Reads the data at a position until the buffer is full. Returns the number of bytes read, which is
     /// smaller if the file was truncated since, or cannot be read.
     pub fn read(&self, place: Place, buffer: &mut [u8]) -> usize {

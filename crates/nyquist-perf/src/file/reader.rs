@@ -110,12 +110,27 @@ impl FileReader {
         let mut reader = Self::open_file(main)?;
         for (name, path) in data_files(path).map_err(read_error("the folder"))? {
             let file = File::open(path).map_err(read_error("a file of the folder"))?;
-            let len = file.metadata().map_err(read_error("a file of the folder"))?.len();
-            let source = StreamSource::File { file: Arc::new(file), at: 0 };
-            let stream = RecordStream::new(source, Some(len), 0, Some(name), reader.order);
-            reader.lanes.push(StreamLane::new(stream));
+            reader.add_file(Arc::new(file), Some(name)).map_err(read_error("a file of the folder"))?;
         }
         Ok(reader)
+    }
+
+    /// Adds a file of a folder.
+    fn add_file(&mut self, file: Arc<File>, name: Option<String>) -> io::Result<()> {
+        let len = file.metadata()?.len();
+        let source = StreamSource::File { file, at: 0 };
+        self.lanes.push(StreamLane::new(RecordStream::new(source, Some(len), 0, name, self.order)));
+        Ok(())
+    }
+
+    /// Another reader of the same open files, from their beginning. `None` for a pipe.
+    pub fn again(&self) -> Option<Self> {
+        let mut files = self.lanes.iter().map(|lane| lane.stream.file().cloned());
+        let mut reader = Self::open_file(files.next()??.try_clone().ok()?).ok()?;
+        for file in files {
+            reader.add_file(file?, None).ok()?;
+        }
+        Some(reader)
     }
 
     /// Reads an open file. If it contains a stream's format, it is read as a stream.

@@ -176,10 +176,10 @@ impl ThreadReader<'_> {
 
     /// A category of the file. An unknown subcategory counts as none.
     fn category(&self, category: usize, subcategory: Option<usize>) -> Option<CategoryPair> {
-        let known = self.builder.profile().categories().get(category)?;
-        let subcategory = subcategory.filter(|&index| index < known.subcategories.len());
-        let subcategory = subcategory.and_then(|index| u16::try_from(index).ok()).unwrap_or(0);
-        Some(CategoryPair { category: CategoryId::from_index(category), subcategory })
+        let is_there = category < self.builder.profile().categories().len();
+        let category = is_there.then(|| CategoryId::from_index(category))?;
+        let subcategory = subcategory.and_then(|number| self.builder.subcategory_of_file(category, number));
+        Some(CategoryPair { category, subcategory: subcategory.unwrap_or(0) })
     }
 
     /// The frame for a location: an address, a JavaScript function with its file, or a label.

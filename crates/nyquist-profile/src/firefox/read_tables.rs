@@ -414,16 +414,15 @@ fn read_category(
         // The list may be missing. Then the numbers refer to an importer's own categories.
         return Ok(None);
     }
-    let Some(known) = category.get().and_then(|category| categories.get(category as usize)) else {
+    let known = category.get().map(|category| category as usize).filter(|index| *index < categories.len());
+    let Some(known) = known.map(CategoryId::from_index) else {
         return Err(table.out_of_range("category", row, category, categories.len()));
     };
-    let subcategory = subcategory.and_then(RawIndex::get).unwrap_or(0);
-    if subcategory as usize >= known.subcategories.len() {
-        let problem = format!("is {subcategory}, but its category has {}", known.subcategories.len());
-        return Err(table.error("subcategory", Some(row), problem));
-    }
-    let category = CategoryId::from_index(category.get().unwrap_or(0) as usize);
-    Ok(Some(CategoryPair { category, subcategory: u16::try_from(subcategory).unwrap_or(0) }))
+    let Some(number) = subcategory.and_then(RawIndex::get) else { return Ok(Some(known.into())) };
+    let subcategory = builder.subcategory_of_file(known, number as usize).ok_or_else(|| {
+        table.error("subcategory", Some(row), format!("is {number}, which its category does not have"))
+    })?;
+    Ok(Some(CategoryPair { category: known, subcategory }))
 }
 
 fn read_stacks(

@@ -37,6 +37,37 @@ fn the_tables_of_version_66_come_back_unchanged() {
 }
 
 #[test]
+fn subcategories_begin_with_other_after_reading() {
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let mut document: Value = serde_json::from_slice(&write(&sample_profile(), version, false)).unwrap();
+        let tables = match version {
+            FormatVersion::V49 => "/threads/0/frameTable",
+            FormatVersion::V66 => "/shared/frameTable",
+        };
+        let place = |column: &str| format!("{tables}/{column}/0");
+        let category = document.pointer(&place("category")).unwrap().as_u64().unwrap() as usize;
+        document["meta"]["categories"][category]["subcategories"] = json!(["First", "Second"]);
+        for (number, name) in [(0, "First"), (1, "Second")] {
+            let column = document.pointer_mut(&format!("{tables}/subcategory")).unwrap();
+            for value in column.as_array_mut().unwrap() {
+                *value = json!(0);
+            }
+            column[0] = json!(number);
+            let read = firefox::read(document.to_string().as_bytes()).unwrap();
+            let names = read.categories().iter().map(|category| &*category.subcategories[0]);
+            assert!(names.clone().all(|name| name == "Other"), "{:?}", names.collect::<Vec<_>>());
+            let named = |frame: &Frame| {
+                let pair = frame.category?;
+                let category = read.categories().get(pair.category.index())?;
+                category.subcategories.get(usize::from(pair.subcategory)).cloned()
+            };
+            assert!(read.frames().iter().filter_map(named).any(|found| found == name), "{version} {name}");
+            assert_eq!(firefox::check_bytes(&write(&read, version, false)).unwrap(), []);
+        }
+    }
+}
+
+#[test]
 fn what_samples_count_comes_back() {
     for (name, unit) in [("inuse_space", Unit::Bytes), ("goroutine", Unit::Count), ("wall", Unit::Time)] {
         let measure = Measure { name: name.into(), unit };

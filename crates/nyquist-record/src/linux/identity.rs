@@ -12,8 +12,9 @@ use super::sys::identity::{
 const TO_CHANGE_USER: u64 = 1 << 6 | 1 << 7;
 
 /// Runs `work` with a user's rights to files, on the calling thread and on those that it starts meanwhile.
-/// The only capabilities left are those for starting a program as that user. Changes nothing if this process
-/// has that user already.
+/// The only capabilities in effect are those for starting a program as that user. The thread may have the others
+/// back, and takes them at the end; a thread that does not end with `work` gives them up by
+/// [`give_up_capabilities`]. Changes nothing if this process has that user already.
 pub fn as_user<T>(user: &Credentials, work: impl FnOnce() -> T) -> io::Result<T> {
     if has_rights_of(user.uid) {
         return Ok(work());
@@ -50,13 +51,18 @@ pub fn become_user(user: &Credentials) -> io::Result<()> {
     }
 }
 
-/// Permanently gives up the capabilities of the calling thread and of those that it starts from now on. These
-/// are the capabilities that a program's file gives to an ordinary user. Does nothing for root.
+/// Permanently gives up the capabilities of the calling thread and of those that it starts from now on.
+///
+/// An ordinary user has those that the program's file gives, and keeps none. A thread of root's that uses another
+/// user's rights ([`as_user`]) keeps those to change users: [`become_user`] changes all threads, and each must be
+/// allowed to. Does nothing for root with root's own rights.
 pub fn give_up_capabilities() -> io::Result<()> {
-    if effective_user() == 0 {
-        return Ok(());
-    }
-    Capabilities::default().set_of_thread()
+    let kept = match (effective_user(), file_user()) {
+        (0, 0) => return Ok(()),
+        (0, _) => Capabilities::of_thread()?.permitted & TO_CHANGE_USER,
+        _ => 0,
+    };
+    Capabilities { effective: kept, permitted: kept, inheritable: 0 }.set_of_thread()
 }
 
 fn is_for_good(user: &Credentials) -> io::Result<bool> {
@@ -173,6 +179,28 @@ mod tests {
         let metadata = fs::metadata(&own).unwrap();
         assert_eq!((metadata.uid(), metadata.gid()), (NOBODY, NOBODY));
         fs::remove_dir_all(&open).unwrap();
+    }
+
+    #[test]
+    fn a_thread_of_the_users_cannot_get_rights_back() {
+        if effective_user() != 0 {
+            return;
+        }
+        let before = state();
+        let inside = as_user(&nobody(), || {
+            let started = thread::spawn(|| {
+                give_up_capabilities().unwrap();
+                let all = Capabilities { effective: 1 << 21, permitted: 1 << 21, inheritable: 0 };
+                assert!(all.set_of_thread().is_err(), "CAP_SYS_ADMIN came back");
+                state()
+            });
+            started.join().unwrap()
+        });
+        let kept = format!("{TO_CHANGE_USER:016x}");
+        assert_eq!(inside.unwrap()[3..], [format!("CapPrm:\t{kept}"), format!("CapEff:\t{kept}")]);
+        assert_eq!(state(), before);
+        give_up_capabilities().unwrap();
+        assert_eq!(state(), before, "root with its own rights keeps them");
     }
 
     #[test]

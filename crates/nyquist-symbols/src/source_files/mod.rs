@@ -22,7 +22,7 @@ mod special_path;
 use moved::MovedFolder;
 use rust::RustSources;
 use rust_path::RustPath;
-use source_file::{MAX_SOURCE_BYTES, OpenSourceFile, open};
+use source_file::{MAX_SOURCE_BYTES, OpenSourceFile, open, open_below};
 use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -117,9 +117,7 @@ impl SourceFiles {
         let moved = self.moved.iter().filter_map(|moved| Some((moved.place_of(file)?, moved.to())));
         let below = self.folders.iter().map(|folder| (folder.join(file), folder.as_path()));
         moved.chain(below).find_map(|(path, folder)| {
-            let (real, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
-            (real.starts_with(&folder) && real.is_file())
-                .then(|| open(&real, MAX_SOURCE_BYTES).and_then(OpenSourceFile::text))
+            open_below(folder, &path).map(|opened| opened.and_then(OpenSourceFile::text))
         })
     }
 }

@@ -3,7 +3,7 @@
 //! The manifest of a rustup toolchain states the commit of its compiler, so the compiler need not be run.
 
 use super::rust_path::RustPath;
-use super::source_file::{MAX_SOURCE_BYTES, SourceError, SourceFile, open};
+use super::source_file::{SourceError, SourceFile, open, open_below};
 use super::special_path::is_of_crates_io;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -123,11 +123,7 @@ fn commit(manifest: &str) -> Option<&str> {
 
 /// Reads a file whose real path is in a folder.
 fn read_below(folder: &Path, path: &str) -> Option<SourceFile> {
-    let (real, folder) = (folder.join(path).canonicalize().ok()?, folder.canonicalize().ok()?);
-    if !real.starts_with(&folder) {
-        return None;
-    }
-    let file = open(&real, MAX_SOURCE_BYTES).ok()?.text().ok()?;
+    let file = open_below(folder, &folder.join(path))?.ok()?.text().ok()?;
     // It is the right version, independent of when it was unpacked.
     Some(SourceFile { modified: None, ..file })
 }

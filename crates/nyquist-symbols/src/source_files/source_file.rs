@@ -1,6 +1,7 @@
 //! The text of one source file, and why there is none.
 
-use std::fs::File;
+use nyquist_system::path_of_open;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::SystemTime;
@@ -47,6 +48,21 @@ pub(super) struct OpenSourceFile {
     file: File,
     length: u64,
     modified: Option<SystemTime>,
+}
+
+/// Opens a source file whose real path is in a folder. `None` if there is no such file. It is checked again when it
+/// is open, because a folder on its path may have become a link meanwhile.
+pub(super) fn open_below(folder: &Path, path: &Path) -> Option<Result<OpenSourceFile, SourceError>> {
+    let (real, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
+    if !real.starts_with(&folder) || !real.is_file() {
+        return None;
+    }
+    let opened = open(&real, MAX_SOURCE_BYTES);
+    let is_below = opened.as_ref().is_ok_and(|opened| {
+        let now = path_of_open(&opened.file).and_then(|path| fs::read_link(path).ok());
+        now.is_none_or(|now| now.starts_with(&folder))
+    });
+    (is_below || opened.is_err()).then_some(opened)
 }
 
 /// Opens a source file.

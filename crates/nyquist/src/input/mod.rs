@@ -19,6 +19,7 @@ use nyquist_input::{InputError, InputFile, recording_folders};
 use nyquist_profile::Profile;
 use nyquist_symbols::StatedAnswers;
 use reader::Reader;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Reads a profile for a command that shows functions. Missing names are looked up in the files on this
@@ -74,16 +75,18 @@ pub(crate) fn read_as(
     Ok(profile)
 }
 
-/// The same without looking up the missing names of a saved profile.
+/// The same without looking up the missing names of a saved profile. Also returns the file, if it is a regular one.
 pub(crate) fn read_as_saved(
     path: &PathBuf,
     recording: &RecordingArgs,
     symbols: &SymbolArgs,
     printer: Printer,
-) -> Result<Profile, Failure> {
-    let mut profile = Reader { recording, symbols, printer }.read(open(path)?)?;
+) -> Result<(Profile, Option<File>), Failure> {
+    let opened = open(path)?;
+    let file = opened.regular_file();
+    let mut profile = Reader { recording, symbols, printer }.read(opened)?;
     name_specially(&mut profile);
-    Ok(profile)
+    Ok((profile, file))
 }
 
 /// Opens files, and gives up all rights that the user does not have. A file that only root can read is opened
@@ -107,11 +110,10 @@ fn open_one(path: &Path) -> Result<InputFile, Failure> {
     Ok(opened.with_kernel_files())
 }
 
-/// Adds the folders of files that came with a recording: its own folder, and that of its archive, which is
-/// unpacked on first use.
-pub(crate) fn with_its_folders(path: &Path, symbols: &SymbolArgs, printer: Printer) -> SymbolArgs {
+/// Adds the folders of files that came with a recording that was read: its own folder, and that of its archive.
+pub(crate) fn with_its_folders(path: &Path, symbols: &SymbolArgs) -> SymbolArgs {
     let archives = UserFolders::of_user().archives();
-    let folders = recording_folders(path, archives.as_deref(), &ReadReporter::new(printer));
+    let folders = recording_folders(path, archives.as_deref());
     options::with_folders(symbols, folders)
 }
 

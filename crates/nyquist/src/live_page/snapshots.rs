@@ -5,6 +5,7 @@ use super::{Pace, PageProfile};
 use crate::args::SymbolArgs;
 use crate::failure::Failure;
 use crate::system::signals::now;
+use crate::system::users::give_up_capabilities;
 use crate::{finder, identity};
 use nyquist_convert::event::Timestamp;
 use nyquist_convert::{Converter, LibSource, Progress};
@@ -54,7 +55,11 @@ impl SnapshotSender {
         let (copies, copied) = sync_channel(1);
         let maker = Maker { shown: Arc::clone(shown), wanted: Arc::clone(&wanted), copied, finder };
         // Names are cached in the user's folders, in which root writes no files.
-        let spawn = || thread::Builder::new().name("nyquist-live".to_owned()).spawn(move || maker.run());
+        let run = move || {
+            let _ = give_up_capabilities();
+            maker.run();
+        };
+        let spawn = || thread::Builder::new().name("nyquist-live".to_owned()).spawn(run);
         let maker = identity::as_invoking_user(spawn)?
             .map_err(|error| Failure::because("no thread can be started", &error))?;
         Ok(Self { wanted, copies, start: OnceLock::new(), maker })

@@ -10,6 +10,7 @@ pub(crate) use refused::OutputRefusal;
 
 use crate::identity::Rights;
 use crate::system::files::{self, FolderEntry, OutputTarget};
+use nyquist_system::{Access, restrict};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
@@ -91,6 +92,24 @@ impl Destination {
             Self::File(place, shown, rights) => PendingFile::create(place, shown, rights).map(Output::File),
             Self::Stream(stream) => Ok(Output::Stream(stream)),
         }
+    }
+}
+
+/// Makes a folder for files that everybody may read, and those above it that are missing.
+pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputRefusal> {
+    Rights::to_open(|| files::create_folders(folder)).map(drop)
+}
+
+/// Writes a whole file that everybody may read. An existing one is replaced and not kept.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), OutputRefusal> {
+    match Output::open(path)? {
+        Output::File(pending) => {
+            let mut file = pending.file()?;
+            file.write_all(bytes)?;
+            restrict(&file, Access::ReadByAll)?;
+            Ok(pending.replace()?)
+        }
+        Output::Stream(mut stream) => Ok(stream.file.write_all(bytes)?),
     }
 }
 

@@ -86,11 +86,21 @@ impl OutputRefusal {
 
     /// The failure to write there; `option` is the option that sets another place.
     pub(crate) fn failure(&self, path: &Path, option: &str) -> Failure {
-        let failure = Failure::new(format!("cannot write {}: {}", path.display(), self.reason()));
-        if !failure.hints.is_empty() {
-            return failure;
+        let failure = self.failure_at(path);
+        if failure.hints.is_empty() {
+            failure.hint(format!("choose another place with {option} FILE"))
+        } else {
+            failure
         }
-        failure.hint(self.hint().unwrap_or_else(|| format!("choose another place with {option} FILE")))
+    }
+
+    /// The failure to write there, where no option sets another place.
+    pub(crate) fn failure_at(&self, path: &Path) -> Failure {
+        let failure = Failure::new(format!("cannot write {}: {}", path.display(), self.reason()));
+        match self.hint().filter(|_| failure.hints.is_empty()) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     }
 }
 

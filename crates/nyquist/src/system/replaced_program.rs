@@ -14,9 +14,9 @@ pub(crate) fn replace(program: &Path, sign: impl FnOnce(&Path) -> Result<(), Str
             .hint(format!("sudo {} setup", program.display()))
     };
     // It must be a new file: the copy follows no link that is there.
-    fs::File::create_new(&copy).map_err(|error| cannot("write", &error))?;
+    let made = fs::File::create_new(&copy).map_err(|error| cannot("write", &error))?;
     let replace = || {
-        fs::copy(program, &copy).map_err(|error| cannot("write", &error))?;
+        copy_into(program, &made).map_err(|error| cannot("write", &error))?;
         sign(&copy).map_err(|why| Failure::new(format!("{} cannot be signed: {why}", program.display())))?;
         fs::rename(&copy, program).map_err(|error| cannot("rename", &error))
     };
@@ -25,6 +25,13 @@ pub(crate) fn replace(program: &Path, sign: impl FnOnce(&Path) -> Result<(), Str
         let _ = fs::remove_file(&copy);
     }
     replaced
+}
+
+/// Copies a file with its rights. The copy is the open file, whatever is at its path now.
+fn copy_into(program: &Path, mut made: &fs::File) -> io::Result<()> {
+    let mut program = fs::File::open(program)?;
+    io::copy(&mut program, &mut made)?;
+    made.set_permissions(program.metadata()?.permissions())
 }
 
 fn temporary_path(program: &Path) -> PathBuf {

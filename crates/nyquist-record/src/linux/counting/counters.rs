@@ -273,10 +273,10 @@ impl OpenParameters<'_> {
         let reach = Reach { inherits: false, from_exec: false };
         for selector in &event.selectors {
             let attr = counting(event, selector, reach, less);
-            let path = selector.probe.as_ref().map(|probe| &*probe.path);
+            let path = selector.path_for_kernel()?;
             for cpu in cpus {
                 let subject = Subject::Group(leaf.file().as_fd());
-                let counter = event::open_counter(attr, subject, Some(*cpu), path)?;
+                let counter = event::open_counter(attr, subject, Some(*cpu), path.as_deref())?;
                 event::enable(counter.as_fd())?;
                 counters.push(counter);
             }
@@ -295,15 +295,15 @@ impl OpenParameters<'_> {
         let reach = Reach { inherits: reach.inherits && !event.is_probe(), ..reach };
         for selector in &event.selectors {
             let attr = counting(event, selector, reach, less);
-            let path = selector.probe.as_ref().map(|probe| &*probe.path);
+            let path = selector.path_for_kernel()?;
             if matches!(self.scope, CountedScope::Everyone) {
                 for cpu in self.cpus_of(selector) {
-                    counters.push(event::open_counter(attr, Subject::Everyone, Some(cpu), path)?);
+                    counters.push(event::open_counter(attr, Subject::Everyone, Some(cpu), path.as_deref())?);
                 }
                 continue;
             }
             for thread in threads {
-                match event::open_counter(attr, Subject::Thread(*thread), None, path) {
+                match event::open_counter(attr, Subject::Thread(*thread), None, path.as_deref()) {
                     // Other threads of the process live on.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) && threads.len() > 1 => {}
                     opened => counters.push(opened?),

@@ -1,13 +1,15 @@
 //! The names that are most similar to an unknown one.
 
+use std::collections::BTreeSet;
+
 use strsim::osa_distance;
 
 /// How many names are returned.
 const MAX_NAMES: usize = 5;
 
 /// The names that differ least from a word, nearest first: those within few edits, and those that contain it.
-/// The time for each name is proportional to the product of the lengths.
-pub fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// The time for each name is proportional to the product of the lengths, and no more than the nearest are kept.
+pub fn closest<S: AsRef<str>>(word: &str, names: impl Iterator<Item = S>) -> Vec<String> {
     let word: String = word.chars().take(64).collect::<String>().to_lowercase();
     // A third of its letters may be wrong.
     let most = (word.chars().count() / 3).clamp(1, 4);
@@ -19,10 +21,16 @@ pub fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<Stri
         let part = (word.len() >= 3 && lower.contains(&word)).then_some(most + 1);
         distance.or(part)
     };
-    let mut ranked: Vec<_> = names.filter_map(|name| Some((rank(name)?, name))).collect();
-    ranked.sort_unstable();
-    ranked.dedup();
-    ranked.into_iter().take(MAX_NAMES).map(|(_, name)| name.to_owned()).collect()
+    let mut nearest = BTreeSet::new();
+    for name in names {
+        let name = name.as_ref();
+        let Some(rank) = rank(name) else { continue };
+        nearest.insert((rank, name.to_owned()));
+        if nearest.len() > MAX_NAMES {
+            nearest.pop_last();
+        }
+    }
+    nearest.into_iter().map(|(_, name)| name).collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,24 @@
 //! Finds the function of a file that a name refers to: by its symbol, its demangled name, or a shortened form
 //! of that name.
 
-use nyquist_object::Svma;
 use nyquist_symbols::demangle;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use super::function_symbols::Function;
 
 /// How many functions are listed if several match.
 const NAMED: usize = 5;
+
+/// How many matching functions are counted.
+const MAX_COUNTED: usize = 1000;
+
+/// How many bytes of demangled names are compared. A short hostile symbol has a long name, and there may be
+/// millions of them.
+const MAX_COMPARED: usize = 512 << 20;
+
+/// The most characters of a name that are shown.
+const MAX_SHOWN: usize = 200;
 
 /// Why a name does not identify a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,40 +27,77 @@ pub(super) enum FunctionNameError {
     Missing,
     /// Several functions match: some of them, and how many more there are.
     Several(Vec<String>, usize),
+    /// The names of all functions are too long to be compared.
+    TooLong,
 }
 
-/// Finds the function that a name refers to, among symbols with their addresses. A whole name has priority
-/// over one without parameters and generic arguments, and that one over the last parts of a path.
-pub(super) fn find(symbols: &[(String, Svma)], name: &str) -> Result<Svma, FunctionNameError> {
-    let exact = symbols.iter().find(|(symbol, _)| symbol == name);
-    let exact = exact.or_else(|| symbols.iter().find(|(symbol, _)| demangle(symbol) == name));
-    if let Some(&(_, address)) = exact {
-        return Ok(address);
+/// Finds the function that a name refers to, among symbols. A whole name has priority over one without
+/// parameters and generic arguments, and that one over the last parts of a path.
+pub(super) fn find<'s>(
+    symbols: impl Iterator<Item = (Cow<'s, str>, Function)> + Clone,
+    name: &str,
+) -> Result<Function, FunctionNameError> {
+    find_within(symbols, name, MAX_COMPARED)
+}
+
+fn find_within<'s>(
+    symbols: impl Iterator<Item = (Cow<'s, str>, Function)> + Clone,
+    name: &str,
+    mut left: usize,
+) -> Result<Function, FunctionNameError> {
+    if let Some((_, function)) = symbols.clone().find(|(symbol, _)| symbol == name) {
+        return Ok(function);
     }
-    let (mut whole, mut parts) = (BTreeMap::new(), BTreeMap::new());
-    for (symbol, address) in symbols {
-        let demangled = demangle(symbol);
-        let fit = fit(&demangled, name);
-        let of_fit = match fit {
-            Some(NameMatch::Whole) => &mut whole,
-            Some(NameMatch::LastParts) => &mut parts,
-            None => continue,
-        };
-        // If a name occurs twice, as in both symbol tables, the first symbol is listed.
-        of_fit.entry(*address).or_insert((symbol, demangled));
+    let (mut whole, mut parts) = (Matches::default(), Matches::default());
+    for (symbol, function) in symbols {
+        let demangled = demangle(&symbol);
+        if demangled == name {
+            return Ok(function);
+        }
+        left = left.checked_sub(demangled.len()).ok_or(FunctionNameError::TooLong)?;
+        match fit(&demangled, name) {
+            Some(NameMatch::Whole) => whole.add(&symbol, &demangled, function),
+            Some(NameMatch::LastParts) => parts.add(&symbol, &demangled, function),
+            None => {}
+        }
     }
-    let found = if whole.is_empty() { parts } else { whole };
-    let mut addresses = found.keys();
-    match (addresses.next(), addresses.next()) {
-        (Some(&address), None) => Ok(address),
-        (None, _) => Err(FunctionNameError::Missing),
-        _ => {
-            let more = found.len().saturating_sub(NAMED);
+    if whole.first.is_some() { whole.only() } else { parts.only() }
+}
+
+/// The functions that match a name equally well.
+#[derive(Default)]
+struct Matches {
+    first: Option<Function>,
+    addresses: BTreeSet<u64>,
+    named: Vec<String>,
+}
+
+impl Matches {
+    /// Adds a function. If a name occurs twice, as in both symbol tables, the first symbol is listed.
+    fn add(&mut self, symbol: &str, demangled: &str, function: Function) {
+        self.first.get_or_insert(function);
+        let is_new = self.addresses.len() < MAX_COUNTED && self.addresses.insert(function.start.0);
+        if is_new && self.named.len() < NAMED {
             // The symbol is listed as well, because a name with a comma cannot be used: commas separate
             // events.
-            let named = |(symbol, demangled): &(&String, _)| format!("`{demangled}` ({symbol})");
-            Err(FunctionNameError::Several(found.values().take(NAMED).map(named).collect(), more))
+            self.named.push(format!("`{}` ({})", shortened(demangled), shortened(symbol)));
         }
+    }
+
+    fn only(self) -> Result<Function, FunctionNameError> {
+        match (self.first, self.addresses.len()) {
+            (Some(function), 1) => Ok(function),
+            (None, _) => Err(FunctionNameError::Missing),
+            (Some(_), count) => Err(FunctionNameError::Several(self.named, count.saturating_sub(NAMED))),
+        }
+    }
+}
+
+/// The beginning of a name, which may have any length.
+fn shortened(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &name[..end])),
+        None => Cow::Borrowed(name),
     }
 }
 
@@ -137,6 +186,7 @@ fn without_generics(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_object::Svma;
 
     const SYMBOLS: [(&str, u64); 12] = [
         ("main", 1),
@@ -154,8 +204,12 @@ mod tests {
     ];
 
     fn find(name: &str) -> Result<u64, FunctionNameError> {
-        let symbols: Vec<_> = SYMBOLS.iter().map(|(symbol, at)| ((*symbol).to_owned(), Svma(*at))).collect();
-        super::find(&symbols, name).map(|address| address.0)
+        let symbols = SYMBOLS.iter().map(|(symbol, at)| (Cow::Borrowed(*symbol), function(*at)));
+        super::find(symbols, name).map(|function| function.start.0)
+    }
+
+    fn function(start: u64) -> Function {
+        Function { start: Svma(start), size: None }
     }
 
     #[test]
@@ -193,9 +247,18 @@ mod tests {
                 "{name}"
             );
         }
-        let many: Vec<_> = (0..9).map(|n| (format!("_ZN2n{n}1fEv"), Svma(n + 1))).collect();
-        let Err(FunctionNameError::Several(named, more)) = super::find(&many, "f") else { panic!() };
+        let many = (0..9).map(|n| (Cow::Owned(format!("_ZN2n{n}1fEv")), function(n + 1)));
+        let Err(FunctionNameError::Several(named, more)) = super::find(many, "f") else { panic!() };
         assert_eq!((named.len(), more), (5, 4));
+    }
+
+    #[test]
+    fn hostile_names_end_the_search() {
+        let long = "x".repeat(1000);
+        let many = std::iter::repeat_n((Cow::Borrowed(&*long), function(1)), 10);
+        assert_eq!(find_within(many.clone(), "f", 10_000), Err(FunctionNameError::Missing));
+        assert_eq!(find_within(many, "f", 9_999), Err(FunctionNameError::TooLong));
+        assert_eq!(shortened(&long).len(), MAX_SHOWN + 3);
     }
 
     #[test]

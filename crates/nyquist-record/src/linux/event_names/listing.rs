@@ -1,10 +1,11 @@
 //! A list of this machine's events for users to choose from.
 
-use std::path::Path;
-
+use super::event::RequestedEvent;
 use super::generic::{self, HARDWARE, SOFTWARE};
+use super::probe::user_probes;
+use super::probed_file::ProbedFile;
+use super::read::{PROBES, of_probes};
 use super::sources::EventSources;
-use super::user_probes;
 
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +25,7 @@ pub enum EventGroup {
 }
 
 /// An event that can be named.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListedEvent {
     /// Its kind.
     pub group: EventGroup,
@@ -36,10 +37,12 @@ pub struct ListedEvent {
     pub about: String,
     /// The values of `perf_event_attr.type` and `.config`, if they are known without further files.
     pub selector: Option<(u32, u64)>,
+    /// The event of a probe in the file whose events are listed. Its name alone may lead to another file.
+    pub probe: Option<RequestedEvent>,
 }
 
 /// The events of this machine, group by group. If a file is given, its probes are added.
-pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<ListedEvent> {
+pub fn listed(sources: &EventSources, file: Option<&ProbedFile>) -> Vec<ListedEvent> {
     let generic = |group, events: &'static [generic::GenericEvent]| {
         events.iter().map(move |event| ListedEvent {
             group,
@@ -47,6 +50,7 @@ pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<ListedEvent> {
             other_names: event.names[1..].iter().map(ToString::to_string).collect(),
             about: event.about.to_owned(),
             selector: Some((event.kind, event.config)),
+            probe: None,
         })
     };
     let cache = generic::listed_cache_events().map(|(name, about, config)| ListedEvent {
@@ -63,12 +67,7 @@ pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<ListedEvent> {
             .into_iter()
             .map(move |name| named(EventGroup::Tracepoint, format!("{group}:{name}"), String::new()))
     });
-    let probes = file.into_iter().flat_map(|path| {
-        user_probes(path).into_iter().map(move |probe| {
-            let name = format!("{}:{}:{}", path.display(), probe.provider, probe.name);
-            named(EventGroup::UserProbe, name, String::new())
-        })
-    });
+    let probes = file.into_iter().flat_map(|file| probes_of(file, sources));
     let mut all: Vec<_> = generic(EventGroup::Software, SOFTWARE)
         .chain(generic(EventGroup::Hardware, HARDWARE))
         .chain(cache)
@@ -81,6 +80,16 @@ pub fn listed(sources: &EventSources, file: Option<&Path>) -> Vec<ListedEvent> {
     all
 }
 
+/// The probes that a file was built with.
+fn probes_of(file: &ProbedFile, sources: &EventSources) -> impl Iterator<Item = ListedEvent> {
+    let kind = sources.unit_kind(PROBES);
+    user_probes(file).into_iter().map(move |(probe, place)| {
+        let name = format!("{}:{}:{}", file.path().display(), probe.provider, probe.name);
+        let probe = kind.zip(place).map(|(kind, place)| of_probes(&name, kind, vec![place]));
+        ListedEvent { probe, ..named(EventGroup::UserProbe, name, String::new()) }
+    })
+}
+
 fn named(group: EventGroup, name: String, about: String) -> ListedEvent {
-    ListedEvent { group, name, other_names: Vec::new(), about, selector: None }
+    ListedEvent { group, name, other_names: Vec::new(), about, selector: None, probe: None }
 }

@@ -12,7 +12,9 @@ use super::closest::closest;
 use super::error::EventNameError;
 use super::event::RequestedEvent;
 use super::modifiers::{LETTERS, Modifiers};
-use super::probe::{self, NotFound, Probe};
+use super::place_error::PlaceError;
+use super::probe::{self, Probe};
+use super::probed_file::ProbedFile;
 use super::selector::Selector;
 use super::sources::EventSources;
 use super::{generic, terms};
@@ -20,6 +22,9 @@ use super::{generic, terms};
 /// The most events that a list may name, so that a pattern of tracepoints does not exceed the descriptor
 /// limit.
 const MAX_EVENTS: usize = 4096;
+
+/// The counting unit of probes in programs.
+pub(super) const PROBES: &str = "uprobe";
 
 /// The advice if the kernel's tracepoints are not readable.
 const TRACEFS_ADVICE: &str = "tracepoints take root, or a tracefs that you may read (`sudo mount -o remount,mode=755 /sys/kernel/tracing`)";
@@ -245,19 +250,15 @@ impl<'a> EventListParser<'a> {
         rest: &str,
     ) -> Result<Vec<RequestedEvent>, EventNameError> {
         let head = at.start..at.start + group.len();
-        let groups = match self.sources.tracepoint_groups() {
-            Ok(groups) => groups,
-            Err(_) if probe::file_named(group).is_some() => return self.in_file(at.clone()),
-            Err(_) if Modifiers::parse(rest).is_ok() => return Err(self.unknown(head)),
-            Err(error) => return Err(self.no_tracefs(at.clone(), &error)),
-        };
-        if !groups.iter().any(|known| known == group) {
-            if probe::file_named(group).is_some() {
-                return self.in_file(at.clone());
+        let groups = self.sources.tracepoint_groups();
+        if !groups.as_ref().is_ok_and(|groups| groups.iter().any(|known| known == group)) {
+            if let Some(file) = ProbedFile::named(group) {
+                return self.in_opened(at.clone(), &head, file);
             }
             if Modifiers::parse(rest).is_ok() {
                 return Err(self.unknown(head));
             }
+            let groups = groups.map_err(|error| self.no_tracefs(at.clone(), &error))?;
             let reason = "there is no such group of tracepoints, and no such library or program";
             return Err(self.error(head, reason).similar(closest(group, groups.iter().map(String::as_str))));
         }
@@ -302,28 +303,40 @@ impl<'a> EventListParser<'a> {
             let reason = "a function is missing: FILE:FUNCTION, or FILE:PROVIDER:PROBE";
             return Err(self.error(at, reason));
         };
-        let (file, place) = (&text[..colon], &text[colon + 1..]);
-        let place_at = at.start + colon + 1..at.end;
-        let Some(path) = probe::file_named(file) else {
-            return Err(self.error(at.start..at.start + colon, "there is no such file"));
-        };
+        let name = at.start..at.start + colon;
+        match ProbedFile::named(self.part(name.clone())) {
+            Some(file) => self.in_opened(at, &name, file),
+            None => Err(self.error(name, "there is no such file")),
+        }
+    }
+
+    /// A place in a file that was found by its name.
+    fn in_opened(
+        &self,
+        at: Range<usize>,
+        name: &Range<usize>,
+        file: io::Result<ProbedFile>,
+    ) -> Result<Vec<RequestedEvent>, EventNameError> {
+        let place_at = name.end + 1..at.end;
+        let place = self.part(place_at.clone());
         if place.is_empty() {
             return Err(self.error(place_at, "a function is missing: FILE:FUNCTION, or FILE:PROVIDER:PROBE"));
         }
-        let kind = self.sources.unit_kind("uprobe");
+        let file = file.map_err(|error| self.error(name.clone(), format!("it cannot be read: {error}")))?;
+        let kind = self.sources.unit_kind(PROBES);
         let kind =
             kind.ok_or_else(|| self.error(at.clone(), "this kernel has no probes of programs (uprobes)"))?;
         // In C++ and Rust, two colons are part of a function's name.
         let user_probe = place.split_once(':').filter(|(_, name)| !name.starts_with(':') && !name.is_empty());
         let found = match user_probe {
-            Some((provider, name)) => probe::user_probe(&path, provider, name),
-            None => probe::function(&path, place).map(|probe| vec![probe]),
+            Some((provider, name)) => probe::user_probe(&file, provider, name),
+            None => probe::function(&file, place).map(|probe| vec![probe]),
         };
-        let probes = found.map_err(|NotFound { reason, names }| {
-            self.error(place_at, reason).similar(closest(place, names.iter().map(String::as_str)))
+        let probes = found.map_err(|PlaceError { reason, similar, advice }| EventNameError {
+            advice,
+            ..self.error(place_at, reason).similar(similar)
         })?;
-        let selectors = probes.into_iter().map(|probe| of_probe(kind, probe)).collect();
-        Ok(vec![RequestedEvent { selectors, ..event(text, Selector::new(kind, 0)) }])
+        Ok(vec![of_probes(self.part(at), kind, probes)])
     }
 
     fn unknown(&self, at: Range<usize>) -> EventNameError {
@@ -353,6 +366,12 @@ fn event(name: &str, selector: Selector) -> RequestedEvent {
         scale: 1.0,
         unit: None,
     }
+}
+
+/// The event of places in a program.
+pub(super) fn of_probes(name: &str, kind: u32, probes: Vec<Probe>) -> RequestedEvent {
+    let selectors = probes.into_iter().map(|probe| of_probe(kind, probe)).collect();
+    RequestedEvent { selectors, ..event(name, Selector::new(kind, 0)) }
 }
 
 /// The lowest bit selects a function's return, and the upper half of `config` is the offset of the counter

@@ -1,5 +1,8 @@
 //! Selectors of events: the values of `perf_event_attr` that name one, with its place and CPUs.
 
+use std::ffi::CString;
+use std::io;
+
 use super::probe::Probe;
 
 /// The kernel's identification of something that it can count.
@@ -18,5 +21,13 @@ pub struct Selector {
 impl Selector {
     pub(super) fn new(kind: u32, config: u64) -> Self {
         Self { kind, config: [config, 0, 0], probe: None, cpus: None }
+    }
+
+    /// The path of the probe's file, for the kernel. `None` if it is no probe.
+    ///
+    /// # Errors
+    /// The kernel cannot be given the open file.
+    pub(crate) fn path_for_kernel(&self) -> io::Result<Option<CString>> {
+        self.probe.as_ref().map(|probe| probe.file.path_for_kernel()).transpose()
     }
 }

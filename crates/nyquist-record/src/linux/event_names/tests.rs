@@ -137,13 +137,13 @@ fn tracepoints_are_found_by_name_and_pattern() {
 #[test]
 fn functions_of_files_are_probes() {
     let machine = FakeMachine::usual("probes");
-    if probe::file_named("libc").is_none() {
+    if ProbedFile::named("libc").is_none() {
         return;
     }
     let event = machine.one("libc:malloc%return");
     let probe = event.selectors[0].probe.as_ref().unwrap();
     assert_eq!(selected(&event), [(8, [1, 0, probe.offset])]);
-    let path = probe.path.to_str().unwrap();
+    let path = probe.file.path().display();
     let by_path = machine.one(&format!("{path}:malloc"));
     assert_eq!(by_path.selectors[0].config, [0, 0, probe.offset]);
     let (wrong, error) = machine.refused("cs,libc:mallok");

@@ -56,8 +56,8 @@ impl OpenParameters {
                 attr.set_enable_on_exec(0);
                 subject = Subject::Everyone;
             }
-            let path = selector.probe.as_ref().map(|probe| &*probe.path);
-            let event = event::open_counter(attr, subject, Some(self.cpu), path).map_err(fail)?;
+            let path = selector.path_for_kernel().map_err(fail)?;
+            let event = event::open_counter(attr, subject, Some(self.cpu), path.as_deref()).map_err(fail)?;
             if let Some(filter) = &recorded.filter {
                 set_filter(&event, recorded, filter)?;
             }

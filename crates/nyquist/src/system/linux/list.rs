@@ -9,11 +9,11 @@ use nyquist_convert::NamePattern;
 use nyquist_convert::event::Pid;
 use nyquist_record::linux::counting::{CountedScope, EventCounters, MissingCount};
 use nyquist_record::linux::event_names::{
-    EventGroup, EventSources, ListedEvent, RequestedEvent, closest, listed, parse,
+    EventGroup, EventSources, ListedEvent, ProbedFile, RequestedEvent, closest, listed, parse,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
 
 /// The kinds of events with their headings.
 const GROUPS: [(EventGroup, &str, &str); 6] = [
@@ -28,8 +28,9 @@ const GROUPS: [(EventGroup, &str, &str); 6] = [
 /// Runs the subcommand.
 pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     let sources = EventSources::of_machine();
-    let file = args.word.as_deref().map(Path::new).filter(|path| path.is_file());
-    let all = listed(&sources, file);
+    let file = args.word.as_deref().and_then(|path| ProbedFile::at(path.into())).transpose();
+    let file = file.map_err(|error| cannot_read(args, &error))?;
+    let all = listed(&sources, file.as_ref());
     let wanted: Vec<_> = match &args.word {
         Some(_) if file.is_some() => {
             all.iter().filter(|event| event.group == EventGroup::UserProbe).collect()
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
         None => all.iter().collect(),
     };
     if wanted.is_empty() && args.word.is_some() {
-        return Err(nothing(args, file, &all));
+        return Err(nothing(args, file.is_some(), &all));
     }
     let states = states(&wanted, &sources);
     let events: Vec<_> = wanted.into_iter().zip(states).collect();
@@ -111,9 +112,13 @@ fn fits(event: &ListedEvent, word: &str) -> bool {
         || event.about.to_lowercase().contains(&word)
 }
 
-fn nothing(args: &ListArgs, file: Option<&Path>, all: &[ListedEvent]) -> Failure {
+fn cannot_read(args: &ListArgs, error: &io::Error) -> Failure {
+    Failure::because(format!("cannot read {}", args.word.as_deref().unwrap_or_default()), error)
+}
+
+fn nothing(args: &ListArgs, is_file: bool, all: &[ListedEvent]) -> Failure {
     let word = args.word.as_deref().unwrap_or_default();
-    if file.is_some() {
+    if is_file {
         return Failure::new(format!("{word} was built without probes (USDT)"))
             .hint(format!("`nyquist stat -e {word}:FUNCTION` counts the calls of a function"));
     }
@@ -132,6 +137,9 @@ fn states(events: &[&ListedEvent], sources: &EventSources) -> Vec<EventState> {
     let mut tracepoints = None;
     let mut state = |event: &ListedEvent| match event.group {
         EventGroup::Tracepoint => *tracepoints.get_or_insert_with(|| state_of(event, sources)),
+        EventGroup::UserProbe => {
+            event.probe.as_ref().map_or(EventState::Unknown, |probe| tried(std::slice::from_ref(probe)))
+        }
         _ => state_of(event, sources),
     };
     events.iter().map(|event| state(event)).collect()
@@ -251,7 +259,7 @@ mod tests {
             json: false,
             verbosity: crate::args::Verbosity::default(),
         };
-        let failure = nothing(&args, None, &all);
+        let failure = nothing(&args, false, &all);
         assert!(failure.hints[0].contains("cycles"), "{failure:?}");
     }
 }

@@ -66,6 +66,11 @@ pub(crate) fn find(path: &Path, to_seek: bool) -> Result<OutputTarget, OutputRef
     Ok(OutputTarget::File(FolderEntry { path }))
 }
 
+/// Makes a folder that everybody may enter, and those above it that are missing.
+pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputRefusal> {
+    Ok(fs::create_dir_all(folder)?)
+}
+
 /// The folders for a profile that cannot be written where it should be.
 pub(crate) fn other_folders() -> Vec<PathBuf> {
     vec![std::env::temp_dir()]
@@ -132,10 +137,9 @@ impl PendingFile {
                 return Err(io::Error::from(io::ErrorKind::InvalidInput).into());
             }
             let path = folder.join(name);
-            let mut pending = Self::create(FolderEntry { path: path.clone() }, path, Rights::Users)?;
+            let pending = Self::create(FolderEntry { path: path.clone() }, path, Rights::Users)?;
             pending.file()?.write_all(bytes)?;
-            fs::rename(&pending.temporary, &pending.place.path)?;
-            pending.has_appeared = true;
+            pending.replace()?;
         }
         Ok(())
     }
@@ -143,6 +147,13 @@ impl PendingFile {
     /// The file for writing.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), File::try_clone)
+    }
+
+    /// Gives it its final name. An existing file of that name is not kept.
+    pub(crate) fn replace(mut self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.place.path)?;
+        self.has_appeared = true;
+        Ok(())
     }
 
     /// Gives it its final name. An existing file of that name is renamed.

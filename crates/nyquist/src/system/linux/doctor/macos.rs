@@ -6,16 +6,13 @@ use nyquist_object::elf::Architecture;
 use nyquist_symbols::{
     Attempt, AttemptOutcome, FileRole, Finder, MachoContents, ModuleRequest, OpenFile, SymbolFiles,
 };
-use std::fs::File;
+use nyquist_system::open_regular;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The findings about a Mach-O file. `None` for other files.
 pub(crate) fn inspect(path: &Path, finder: &Finder) -> Result<Option<Section>, String> {
-    let Ok(file) = File::open(path) else { return Ok(None) };
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(None);
-    }
+    let Ok(file) = open_regular(path) else { return Ok(None) };
     let file = OpenFile { path: path.to_owned(), source: Arc::new(FileSource::new(file)) };
     let contents = MachoContents::of(&file).map_err(|error| error.to_string())?;
     Ok(contents.map(|contents| section(path, &contents, finder)))

@@ -23,8 +23,8 @@ use nyquist_object::{Elf, FileSource};
 use nyquist_record::linux::machine::Machine;
 use nyquist_record::linux::process::ProcessFacts;
 use nyquist_symbols::{Finder, missing_loader_of, needed_libraries};
+use nyquist_system::open_regular;
 use std::env;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         Report { can_record: machine::can_record(&machine), sections: vec![machine::section(&machine)] };
     let looks_at_file = args.subject.as_ref().filter(|subject| subject.parse::<u32>().is_err());
     if let Some(subject) = looks_at_file
-        && let Ok((_, Rights::Users)) = Rights::to_open(|| File::open(in_path(subject)))
+        && let Ok((_, Rights::Users)) = Rights::to_open(|| open_regular(&in_path(subject)))
     {
         // The checks of root's permissions are done, and reading the file needs no privileges.
         identity::give_up_privileges()?;
@@ -129,10 +129,7 @@ fn in_path(subject: &str) -> PathBuf {
 }
 
 fn open(path: &Path) -> Result<Elf<FileSource>, String> {
-    let file = File::open(path).map_err(|error| io_reason(&error))?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err("is a directory".to_owned());
-    }
+    let file = open_regular(path).map_err(|error| io_reason(&error))?;
     Elf::open(FileSource::new(file)).map_err(|error| error.to_string())
 }
 
@@ -140,7 +137,7 @@ fn open(path: &Path) -> Result<Elf<FileSource>, String> {
 /// is the program in the argument of `env`.
 fn interpreter(path: &Path) -> Result<Option<PathBuf>, Failure> {
     const MAX_LINE_LEN: u64 = 256;
-    let file = File::open(path)
+    let file = open_regular(path)
         .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
     let mut line = Vec::new();
     // A failure to read it is reported when it is opened as a program.

@@ -7,7 +7,7 @@ mod stale_files;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pending::PendingFile;
+pub(crate) use pending::{PendingFile, create_folders};
 pub(crate) use place::FolderEntry;
 
 use super::sys;

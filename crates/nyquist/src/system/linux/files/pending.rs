@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// The number of names for an existing file that another one replaces.
 const OLD_NAMES: u32 = 16;
 
+/// The rights to a folder that everybody may enter.
+const FOR_ALL: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
+
 /// A file with a temporary name. It is removed unless it is published.
 #[derive(Debug)]
 pub(crate) struct PendingFile {
@@ -98,11 +101,7 @@ impl PendingFile {
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
     ) -> Result<(), OutputRefusal> {
-        match mkdirat(
-            &self.place.folder,
-            folder,
-            Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH,
-        ) {
+        match mkdirat(&self.place.folder, folder, FOR_ALL) {
             Err(Errno::EXIST) => {}
             made => made?,
         }
@@ -120,8 +119,7 @@ impl PendingFile {
             let place = FolderEntry { folder: inner.try_clone()?, name: name.into(), path: path.clone() };
             let mut pending = Self::create(place, path, self.rights.clone())?;
             pending.file.write_all(bytes)?;
-            renameat(&inner, &pending.temporary, &inner, name)?;
-            pending.has_appeared = true;
+            pending.replace()?;
         }
         Ok(())
     }
@@ -138,11 +136,29 @@ impl PendingFile {
         Ok(())
     }
 
+    /// Gives it its final name. An existing file of that name is not kept.
+    pub(crate) fn replace(mut self) -> io::Result<()> {
+        self.rights.with(|| self.replace_name())??;
+        self.has_appeared = true;
+        Ok(())
+    }
+
+    fn replace_name(&self) -> io::Result<()> {
+        let FolderEntry { folder, name, .. } = &self.place;
+        self.check_is_there()?;
+        Ok(renameat(folder, &self.temporary, folder, name)?)
+    }
+
+    fn check_is_there(&self) -> io::Result<()> {
+        if is_there(&self.place.folder, &self.temporary, &self.file) {
+            return Ok(());
+        }
+        Err(io::Error::other("another program removed or replaced it while it was written"))
+    }
+
     fn take_name(&self) -> io::Result<()> {
         let FolderEntry { folder, name, .. } = &self.place;
-        if !is_there(folder, &self.temporary, &self.file) {
-            return Err(io::Error::other("another program removed or replaced it while it was written"));
-        }
+        self.check_is_there()?;
         let old = keep_old(folder, name)?;
         if let Err(error) = renameat(folder, &self.temporary, folder, name) {
             if let Some(old) = old {
@@ -170,6 +186,28 @@ impl Drop for PendingFile {
             let _ = self.rights.with(|| self.remove());
         }
     }
+}
+
+/// Makes a folder that everybody may enter, and those above it that are missing. Another user's links are not
+/// followed.
+pub(crate) fn create_folders(folder: &Path) -> Result<(), OutputRefusal> {
+    // Without a slash at its end.
+    let folder: PathBuf = folder.components().collect();
+    let mut folders: Vec<_> = folder.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
+    folders.reverse();
+    for folder in folders {
+        match find(folder) {
+            Ok(Target::File(place)) => match mkdirat(&place.folder, &place.name, FOR_ALL) {
+                // Another process has made it, or it is no folder: what is written into it says so.
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            },
+            Ok(_) => return Err(Errno::NOTDIR.into()),
+            Err(OutputRefusal::IsFolder) => {}
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    Ok(())
 }
 
 /// Makes a folder below `parent` that no other user may enter.

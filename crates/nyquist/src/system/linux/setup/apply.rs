@@ -2,6 +2,7 @@
 
 use super::plan::Change;
 use crate::failure::Failure;
+use crate::output::{self, OutputRefusal};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,14 +20,12 @@ pub(crate) fn set(root: &Path, changes: &[Change]) -> Result<(), Failure> {
 /// Writes the file that the system reads at boot. It appears completely or not at all.
 pub(crate) fn make_last(root: &Path, text: &str) -> Result<PathBuf, Failure> {
     let path = root.join(LASTING);
-    let part = path.with_extension("conf.part");
-    let write = || {
-        fs::create_dir_all(path.parent().unwrap_or(root))?;
-        fs::write(&part, text)?;
-        fs::rename(&part, &path)
-    };
-    write().map_err(|error| cannot_write(&path, &error))?;
-    Ok(path)
+    let folders = output::create_folders(path.parent().unwrap_or(root));
+    match folders.and_then(|()| output::replace(&path, text.as_bytes())) {
+        Ok(()) => Ok(path),
+        Err(OutputRefusal::Io(error)) => Err(cannot_write(&path, &error)),
+        Err(refusal) => Err(refusal.failure_at(&path)),
+    }
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

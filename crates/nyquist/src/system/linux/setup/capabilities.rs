@@ -1,14 +1,17 @@
-//! Gives this program's file the privileges to record (capabilities(7), "File capabilities"), by setcap(8).
+//! Gives this program's file the privileges to record (capabilities(7), "File capabilities").
 
 use crate::failure::{Failure, io_reason};
+use rustix::fs::{XattrFlags, fsetxattr};
 use std::env;
-use std::io;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// The capabilities of the file: to sample everything, to attach to and read any process, and to see the
 /// kernel's addresses. The kernel's documentation names them for perf (`admin-guide/perf-security.rst`).
 pub(crate) const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace,cap_syslog+ep";
+
+/// Their numbers (`linux/capability.h`).
+const NUMBERS: [u32; 3] = [38, 19, 34];
 
 /// The file of this program.
 pub(crate) fn own_program() -> Result<PathBuf, Failure> {
@@ -25,31 +28,38 @@ pub(crate) fn describe(program: &Path) -> String {
     )
 }
 
-/// Runs setcap.
+/// Gives them to the file that runs, whatever is at its path now.
 pub(crate) fn give(program: &Path) -> Result<(), Failure> {
-    let setcap = find_setcap().ok_or_else(|| {
-        Failure::new("setcap is not installed, and it is what gives capabilities to files")
-            .hint("Debian, Ubuntu: sudo apt install libcap2-bin; Fedora, Arch: libcap; Alpine: libcap-setcap")
-    })?;
-    let output = Command::new(&setcap).arg(CAPABILITIES).arg(program).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| cannot_run(&setcap, &error))?;
-    if output.status.success() {
-        return Ok(());
+    let given = File::open("/proc/self/exe")
+        .and_then(|file| Ok(fsetxattr(file, c"security.capability", &attribute(), XattrFlags::empty())?));
+    given.map_err(|error| {
+        let program = program.display();
+        Failure::new(format!("the kernel refuses capabilities of {program}: {}", io_reason(&error)))
+            .hint("the file system must keep extended attributes, and root must have CAP_SETFCAP")
+    })
+}
+
+/// The value of the attribute: `vfs_cap_data`, revision 2 (`linux/capability.h`).
+fn attribute() -> [u8; 20] {
+    const REVISION_2: u32 = 0x0200_0000;
+    const EFFECTIVE: u32 = 1;
+    let permitted = NUMBERS.iter().fold(0_u64, |all, number| all | 1 << number);
+    let words = [REVISION_2 | EFFECTIVE, permitted as u32, 0, (permitted >> 32) as u32, 0];
+    let mut bytes = [0; 20];
+    for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let failure =
-        Failure::new(format!("setcap refused {}: {}", program.display(), said.lines().next().unwrap_or("")));
-    Err(failure
-        .hint("the file system must keep extended attributes, and the kernel know CAP_PERFMON (Linux 5.8)"))
+    bytes
 }
 
-fn cannot_run(setcap: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot run {}: {}", setcap.display(), io_reason(error)))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The path of setcap. It is run as root, so the system's own has priority over those in PATH.
-fn find_setcap() -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = ["/usr/sbin", "/sbin"].map(PathBuf::from).into_iter().chain(env::split_paths(&path));
-    folders.map(|folder| folder.join("setcap")).find(|file| file.is_file())
+    #[test]
+    fn the_attribute_is_what_setcap_writes() {
+        // `setcap cap_perfmon,cap_sys_ptrace,cap_syslog+ep`, as getfattr shows it.
+        let expected = [1, 0, 0, 2, 0, 0, 8, 0, 0, 0, 0, 0, 0x44, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(attribute(), expected);
+    }
 }
