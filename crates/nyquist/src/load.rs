@@ -7,7 +7,7 @@ use crate::input;
 use crate::printer::Printer;
 use crate::serve::{ServedProfile, serve};
 use crate::system::signals::Requests;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Runs the subcommand: serves the profile until Ctrl-C.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
