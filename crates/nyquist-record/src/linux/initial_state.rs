@@ -5,7 +5,7 @@
 
 use super::proc;
 use nyquist_convert::event::{EventKind, Pid, Tid};
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 
@@ -27,7 +27,7 @@ pub(crate) fn describe(pids: &[u32]) -> Vec<EventKind> {
 }
 
 fn describe_within(pids: &[u32], limits: TextLimits) -> Vec<EventKind> {
-    let (mut left_of_users, mut left) = (FxHashMap::default(), limits.of_all);
+    let (mut left_of_users, mut left) = (HashMap::new(), limits.of_all);
     let mut kinds = Vec::new();
     for pid in pids.iter().copied().map(Pid) {
         let threads = proc::threads(pid).unwrap_or_default();
