@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
 use nyquist_convert::ProcessFilter;
-use nyquist_convert::event::{EventKind, Pid, Timestamp};
+use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfDecoder, Period, Successors};
 
 use super::active_outer_stacks::ActiveOuterStacks;
