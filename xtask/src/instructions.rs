@@ -28,7 +28,7 @@ struct Work {
 const UNWINDING: &[Work] = &[
     Work { name: "walk", unit: "frame", most: 238.0 },
     Work { name: "compile", unit: "row", most: 293.0 },
-    Work { name: "map", unit: "mapping", most: 1000.0 },
+    Work { name: "map", unit: "mapping", most: 2000.0 },
 ];
 
 /// The unit is an entry of debug info that is skipped. Most entries belong to functions that are not looked
