@@ -28,7 +28,7 @@ struct Work {
 const UNWINDING: &[Work] = &[
     Work { name: "walk", unit: "frame", most: 238.0 },
     Work { name: "compile", unit: "row", most: 293.0 },
-    Work { name: "map", unit: "mapping", most: 1000.0 },
+    Work { name: "map", unit: "mapping", most: 2000.0 },
 ];
 
 /// The unit is an entry of debug info that is skipped. Most entries belong to functions that are not looked
@@ -40,7 +40,7 @@ const SYMBOLICATION: &[Work] = &[
 
 /// The most instructions of an import for a mapping at a lower address than all before it. If these were put into a
 /// list, each would move the others, and the count would grow with their number.
-const MOST_FOR_A_MAPPING: f64 = 40_000.0;
+const MOST_FOR_A_MAPPING: f64 = 15_000.0;
 
 /// The numbers of mappings in two files. The difference contains only the work for mappings.
 const MAPPINGS: (u32, u32) = (2_000, 22_000);

@@ -11,6 +11,7 @@ mod cpus;
 mod credentials;
 pub mod event_names;
 mod identity;
+mod initial_state;
 mod kernel;
 pub mod launch;
 mod limits;

@@ -193,18 +193,7 @@ pub(crate) fn has_32_bits(pid: u32) -> bool {
     read.is_ok() && header[CLASS_AT] == CLASS_32
 }
 
-/// The names of a process's threads and its executable mappings, as far as they are readable.
-pub(crate) fn describe(pid: Pid) -> Vec<EventKind> {
-    let mut kinds = Vec::new();
-    for tid in threads(pid).unwrap_or_default() {
-        kinds.extend(name(pid, Tid(tid)));
-    }
-    let maps = fs::read(format!("/proc/{}/maps", living_thread(pid))).unwrap_or_default();
-    let mappings = maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(pid, line));
-    kinds.extend(mappings.map(EventKind::Map));
-    kinds
-}
-
+/// The name of a thread, as an event.
 pub(crate) fn name(pid: Pid, tid: Tid) -> Option<EventKind> {
     let name = fs::read(format!("/proc/{}/task/{}/comm", pid.0, tid.0)).ok()?;
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
@@ -362,14 +351,9 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_threads_a_name_and_mappings() {
+    fn this_process_has_threads() {
         let pid = Pid(std::process::id());
         assert!(threads(pid).unwrap().contains(&pid.0));
         assert!(!has_ended(pid.0));
-        let kinds = describe(pid);
-        assert!(kinds.iter().any(|kind| matches!(kind, EventKind::Name { tid, .. } if tid.0 == pid.0)));
-        let here = this_process_has_threads_a_name_and_mappings as fn() as usize as u64;
-        let covers = |kind: &EventKind| matches!(kind, EventKind::Map(map) if Avma(here).offset_from(map.start).is_some_and(|at| at < map.len));
-        assert!(kinds.iter().any(covers));
     }
 }

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
 use nyquist_convert::ProcessFilter;
-use nyquist_convert::event::{EventKind, Pid, Timestamp};
+use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::perf::{AdditionalEvents, CounterMeaning, PerfDecoder, Period, Successors};
 
 use super::active_outer_stacks::ActiveOuterStacks;
@@ -42,7 +42,7 @@ use crate::linux::sys::limits::page_size;
 use crate::linux::sys::poll;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::users;
-use crate::linux::{arch, cpus, kernel, limits, proc};
+use crate::linux::{arch, cpus, initial_state, kernel, limits, proc};
 use crate::pool::buffers_for;
 
 /// Beyond this rate, the clock's interrupts alone (some 12 µs each on a virtual machine) starve the target.
@@ -159,7 +159,7 @@ impl Perf {
         let from_exec = matches!(common.reach, Reach::Thread { from_exec: true });
         let enabled = if from_exec { Ok(()) } else { events.enable() };
         drop(self.preference);
-        let processes = describe(&running_processes(&self.target, self.group.as_ref()));
+        let processes = initial_state::describe(&running_processes(&self.target, self.group.as_ref()));
         let recording = PerfRecording {
             initial: Some(InitialState { time, processes, kernel: common.features.kernel }),
             chunks,
@@ -291,11 +291,6 @@ fn running_processes(target: &RecordingTarget, group: Option<&RecordedGroup>) ->
 fn has_switch_stacks(options: &Options, opened: &OpenEvents) -> bool {
     let of = |event: usize| options.events.get(event).is_some_and(RecordedEvent::is_optional);
     opened.events.additional().iter().any(|additional| of(additional.event))
-}
-
-/// The names and mappings of processes, as far as they are readable.
-fn describe(pids: &[u32]) -> Vec<EventKind> {
-    pids.iter().flat_map(|pid| proc::describe(Pid(*pid))).collect()
 }
 
 /// The open events of a target, and how the target's samples are selected.
