@@ -110,7 +110,7 @@ fn clock_samples_are_shown_and_others_on_request() {
 }
 
 /// The measure of a recording of one event, and the weights of its samples. Each sample has its own period.
-fn measured(event: &WrittenEvent, periods: &[u64]) -> (Measure, u64, Vec<u32>) {
+fn measured(event: &WrittenEvent, periods: &[u64]) -> (Measure, u64, Vec<u64>) {
     let format = event.attr.record_format(ByteOrder::Little);
     let record = |(time, period): (u64, &u64)| {
         format.encode_sample(2, (0x10, *period), &[context::USER, 0x10], &id(1, time))
@@ -146,7 +146,7 @@ fn what_is_no_time_is_counted_by_its_periods() {
 
 /// The profile of a recording of context switches: its measure, and each sample's weight and whether it is
 /// off the CPU.
-fn of_switches(flags: u64, command_line: &str) -> (Measure, Vec<(u32, bool)>) {
+fn of_switches(flags: u64, command_line: &str) -> (Measure, Vec<(u64, bool)>) {
     let mut switch = event(2, 91, 1, "sched:sched_switch", flags);
     switch.attr.sample_period = 1;
     let events = [switch];

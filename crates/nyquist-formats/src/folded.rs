@@ -47,7 +47,8 @@ pub fn write(profile: &Profile, out: &mut impl Write, options: WriteOptions) -> 
     for (index, stacks) in weights(profile) {
         let root = root_name(profile, index, options);
         for (stack, weight) in stacks {
-            *lines.entry(line(profile, &root, stack, &names)).or_default() += weight;
+            let sum = lines.entry(line(profile, &root, stack, &names)).or_default();
+            *sum = sum.saturating_add(weight);
         }
     }
     for (line, weight) in lines {
@@ -62,7 +63,8 @@ fn weights(profile: &Profile) -> Vec<(ThreadIndex, FxHashMap<Option<StackId>, u6
     let sum = |samples: &Samples| {
         let mut weights: FxHashMap<_, u64> = FxHashMap::default();
         for sample in samples.iter().filter(|sample| wanted(sample)) {
-            *weights.entry(sample.stack).or_default() += u64::from(sample.weight);
+            let sum = weights.entry(sample.stack).or_default();
+            *sum = sum.saturating_add(sample.weight);
         }
         weights
     };

@@ -256,10 +256,7 @@ impl Importer {
     /// Otherwise it is the longest time of which all are multiples.
     pub(crate) fn finish(mut self, stated: Option<u64>) -> ImportedProfile {
         let common = common_interval(self.durations.iter().flatten().copied());
-        let longest = self.durations.iter().flatten().max().copied().unwrap_or(0);
-        let fits = |stated: &u64| {
-            *stated > 0 && common.is_multiple_of(*stated) && u32::try_from(longest / *stated).is_ok()
-        };
+        let fits = |stated: &u64| *stated > 0 && common.is_multiple_of(*stated);
         let interval = stated.filter(fits).unwrap_or(common);
         self.builder.meta_mut().interval = interval;
         let has_exact_times = self.builder.profile().meta().has_exact_times;
@@ -276,9 +273,7 @@ impl Importer {
         for (&index, durations) in threads.iter().zip(&self.durations) {
             let thread = self.builder.thread_mut(index);
             let samples = thread.samples.iter().zip(durations).map(|(sample, duration)| {
-                let weight = u32::try_from((duration.saturating_add(interval / 2)) / interval);
-                let sample =
-                    Sample { time: sample.time - zero, weight: weight.unwrap_or(u32::MAX), ..sample };
+                let sample = Sample { time: sample.time - zero, weight: duration / interval, ..sample };
                 end = end.max(sample.time.saturating_add(after(*duration)).saturating_add(1));
                 sample
             });
@@ -331,14 +326,10 @@ fn earlier(timing: MarkerTiming, by: u64) -> MarkerTiming {
     }
 }
 
-/// The greatest common divisor of all durations, so that each is a whole number of intervals. It is increased
-/// if the longest duration would otherwise exceed the range of a weight.
+/// The greatest common divisor of all durations, so that each is a whole number of intervals.
 fn common_interval(durations: impl Iterator<Item = u64>) -> u64 {
-    let (divisor, longest) = durations.fold((0, 0), |(divisor, longest), duration| {
-        (greatest_common_divisor(divisor, duration), duration.max(longest))
-    });
-    let least = longest.div_ceil(u64::from(u32::MAX));
-    if divisor == 0 { MILLISECOND } else { divisor.max(least) }
+    let divisor = durations.fold(0, greatest_common_divisor);
+    if divisor == 0 { MILLISECOND } else { divisor }
 }
 
 fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
@@ -360,7 +351,7 @@ mod tests {
         check(&[0], MILLISECOND);
         check(&[10, 20, 0, 50], 10);
         check(&[7, 11], 1);
-        check(&[1, u64::from(u32::MAX) * 3], 3);
+        check(&[1, u64::from(u32::MAX) * 3], 1);
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn a_packed_file_is_unpacked_and_read() {
     let caller = Caller::default();
     let path = file("a.folded.bz2", &packed("main;parse 3\nmain;write 4\n"));
     let profile = caller.read(&path, caller.options()).unwrap();
-    let weights: u32 = profile.threads()[0].samples.iter().map(|sample| sample.weight).sum();
+    let weights: u64 = profile.threads()[0].samples.iter().map(|sample| sample.weight).sum();
     assert_eq!(weights, 7);
     assert!(caller.notes.borrow().is_empty());
     remove(&path);

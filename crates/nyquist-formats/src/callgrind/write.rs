@@ -200,7 +200,7 @@ impl<'a> CostTable<'a> {
         let mut stacks: BTreeMap<StackId, CostRow> = BTreeMap::new();
         let interval = self.profile.meta().interval;
         for sample in threads.iter().flat_map(|thread| &thread.samples) {
-            let weight = u64::from(sample.weight);
+            let weight = sample.weight;
             let mut row = CostRow { weight, ..CostRow::default() };
             row.costs[usize::from(sample.off_cpu)] = weight.saturating_mul(interval);
             if weight == 0 {

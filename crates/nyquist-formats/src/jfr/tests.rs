@@ -49,7 +49,7 @@ fn other_values_are_read_by_their_names() {
     let bytes = read_value(&file, Some("ObjectAllocationSample")).unwrap().profile;
     assert_eq!(bytes.meta().measure, counts("jdk.ObjectAllocationSample", Unit::Bytes));
     let total = |profile: &Profile| {
-        let weights = profile.threads().iter().flat_map(|it| &it.samples).map(|it| u64::from(it.weight));
+        let weights = profile.threads().iter().flat_map(|it| &it.samples).map(|it| it.weight);
         weights.sum::<u64>() * profile.meta().interval
     };
     assert_eq!(total(&bytes), 4096);

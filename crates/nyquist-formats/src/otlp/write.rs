@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::message::{self, AnyValueContent};
 use super::{KERNEL, OFF_CPU, key};
 use crate::SourcePaths;
-use crate::pprof::{self, Tables, unit_name};
+use crate::pprof::{self, Tables, signed, unit_name};
 
 /// The fields of `ProfilesData`, with the wire type of bytes.
 const RESOURCE_TAG: u8 = 1 << 3 | 2;
@@ -156,7 +156,7 @@ impl<'a> OtlpWriter<'a> {
     }
 
     fn amount(&self, sample: &Sample) -> i64 {
-        i64::from(sample.weight).saturating_mul(self.profile.meta().interval as i64)
+        signed(sample.weight.saturating_mul(self.profile.meta().interval))
     }
 
     fn time(&self, sample: &Sample) -> u64 {

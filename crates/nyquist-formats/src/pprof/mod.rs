@@ -11,8 +11,8 @@ mod write;
 pub use read::{read, read_labelled, read_value};
 pub(crate) use tables::Tables;
 pub(crate) use values::factor_of;
-pub(crate) use write::unit_name;
 pub use write::write;
+pub(crate) use write::{signed, unit_name};
 
 /// Labels of samples that distinguish processes and threads.
 mod label {

@@ -128,11 +128,11 @@ impl<'a> PprofWriter<'a> {
         let mut by_stack: FxHashMap<_, StackSums> = FxHashMap::default();
         for sample in self.profile.thread(thread).samples.iter().filter(|sample| sample.weight > 0) {
             let sums = by_stack.entry(sample.stack).or_default();
-            let time = i64::from(sample.weight).saturating_mul(self.profile.meta().interval as i64);
+            let time = signed(sample.weight.saturating_mul(self.profile.meta().interval));
             if sample.off_cpu {
                 sums.off_cpu = sums.off_cpu.saturating_add(time);
             } else {
-                sums.samples += i64::from(sample.weight);
+                sums.samples = sums.samples.saturating_add(signed(sample.weight));
                 sums.main = sums.main.saturating_add(time);
             }
         }
@@ -160,6 +160,11 @@ impl<'a> PprofWriter<'a> {
             })
             .collect()
     }
+}
+
+/// A number as pprof's and OpenTelemetry's messages have it. No sum of a real recording comes near the limit.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// The name of a unit in pprof.

@@ -93,7 +93,7 @@ fn write_thread(
     off_cpu: bool,
 ) -> io::Result<()> {
     let interval = profile.meta().interval;
-    let weight = |sample: &Sample| u64::from(sample.weight).saturating_mul(interval);
+    let weight = |sample: &Sample| sample.weight.saturating_mul(interval);
     // Frames that open and close cannot express a sample without a stack.
     let is_evented =
         profile.meta().has_exact_times && selected(profile, thread, off_cpu).all(|it| it.stack.is_some());
