@@ -29,6 +29,13 @@ pub enum Note {
         /// What they are, and why, such as `samples of the event branch-misses`.
         what: String,
     },
+    /// The value that such files show by default is 0 everywhere, and another one was read.
+    Instead {
+        /// The value that was read.
+        shown: String,
+        /// The default.
+        empty: String,
+    },
 }
 
 impl fmt::Display for Note {
@@ -38,6 +45,9 @@ impl fmt::Display for Note {
                 write!(f, "the file is cut off or damaged at {place}: what comes before was read")
             }
             Self::LeftOut { count, what } => write!(f, "left out: {count} {what}"),
+            Self::Instead { shown, empty } => {
+                write!(f, "all values of {empty} are 0: {shown} is shown instead")
+            }
         }
     }
 }

@@ -108,6 +108,19 @@ impl Importer {
         }
     }
 
+    /// Changes a thread's name to a later one. The main thread's name is also that of its process.
+    pub(crate) fn rename_thread(&mut self, thread: ThreadIndex, name: &str) {
+        let it = self.builder.thread_mut(thread);
+        if it.name != name {
+            name.clone_into(&mut it.name);
+        }
+        let (process, is_main) = (it.process, it.is_main);
+        let process = self.builder.process_mut(process);
+        if is_main && process.name != name {
+            name.clone_into(&mut process.name);
+        }
+    }
+
     /// The thread with these ids, which is added if it is new. The first known name stays.
     pub(crate) fn thread(&mut self, name: ThreadName<'_>) -> ThreadIndex {
         let key = (name.pid.to_owned(), name.tid.to_owned());
@@ -263,7 +276,10 @@ impl Importer {
         // Time that passed before a sampler's first sample is no part of the recording.
         let before = |duration: u64| if has_exact_times { duration } else { 0 };
         let is_time = self.builder.profile().meta().measure.unit == Unit::Time;
-        let after = |duration: u64| if has_exact_times || !is_time { 0 } else { duration };
+        // The first sample's own interval was cut off with it, and is added at the end. A wait ends at its time.
+        let after = |sample: &Sample| {
+            if has_exact_times || !is_time || sample.off_cpu { 0 } else { interval }
+        };
         let threads: Vec<_> = (0..self.durations.len()).map(ThreadIndex::from_index).collect();
         let firsts = threads.iter().zip(&self.durations).filter_map(|(&thread, durations)| {
             first_time(self.builder.profile().thread(thread), durations.iter().map(|&it| before(it)))
@@ -274,7 +290,7 @@ impl Importer {
             let thread = self.builder.thread_mut(index);
             let samples = thread.samples.iter().zip(durations).map(|(sample, duration)| {
                 let sample = Sample { time: sample.time - zero, weight: duration / interval, ..sample };
-                end = end.max(sample.time.saturating_add(after(*duration)).saturating_add(1));
+                end = end.max(sample.time.saturating_add(after(&sample)).saturating_add(1));
                 sample
             });
             thread.samples = samples.collect();
@@ -352,6 +368,19 @@ mod tests {
         check(&[10, 20, 0, 50], 10);
         check(&[7, 11], 1);
         check(&[1, u64::from(u32::MAX) * 3], 1);
+    }
+
+    /// Two samples a millisecond apart are two milliseconds, whatever their weights are.
+    #[test]
+    fn a_recording_ends_with_its_last_wait() {
+        let mut importer = Importer::new("x", "y");
+        let thread = importer.thread(ThreadName { pid: "1", tid: "1", ..ThreadName::default() });
+        importer.sample(thread, 5_000_000, None, MILLISECOND);
+        importer.sample(thread, 6_000_000, None, 4 * MILLISECOND);
+        let before = importer.builder().profile().clone();
+        assert_eq!(before.threads().len(), 1);
+        importer.off_cpu_sample(thread, 7_500_000, None, 900 * MILLISECOND);
+        assert_eq!(importer.finish(None).profile.duration(), 2_500_001);
     }
 
     #[test]

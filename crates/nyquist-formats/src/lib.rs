@@ -49,6 +49,7 @@ mod strings;
 mod test_profile;
 pub mod v8;
 pub mod v8_heap;
+pub mod v8_old;
 mod values;
 mod zstd;
 
@@ -100,6 +101,7 @@ pub fn read_wanted(
         Format::Speedscope => speedscope::read(&bytes),
         Format::ChromeTrace => chrome::read(&bytes),
         Format::V8CpuProfile => v8::read(&bytes),
+        Format::V8OldCpuProfile => v8_old::read(&bytes),
         Format::Instruments => instruments::read(&bytes),
         Format::Callgrind => callgrind::read_value(&bytes, name),
         Format::V8HeapProfile => v8_heap::read(&bytes),

@@ -181,6 +181,7 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> No
 /// The samples of a thread: nodes at times.
 pub(crate) struct CpuProfileSamples {
     thread: ThreadIndex,
+    start: u64,
     clock: u64,
     /// Each sample's time and node.
     taken: Vec<(u64, u64)>,
@@ -191,7 +192,7 @@ pub(crate) struct CpuProfileSamples {
 impl CpuProfileSamples {
     /// The samples of a recording that began at `start` ns.
     pub(crate) fn new(thread: ThreadIndex, start: u64) -> Self {
-        Self { thread, clock: start, taken: Vec::new(), end: 0 }
+        Self { thread, start, clock: start, taken: Vec::new(), end: 0 }
     }
 
     /// Adds sampled nodes, each `deltas` µs after the previous one. V8's times sometimes go backwards.
@@ -204,6 +205,11 @@ impl CpuProfileSamples {
             self.clock = clock;
             self.taken.push((clock, node));
         }
+    }
+
+    /// Adds sampled nodes with their times, in ns.
+    pub(crate) fn add_at(&mut self, nodes: &[u64], times: &[u64]) {
+        self.taken.extend(times.iter().copied().zip(nodes.iter().copied()));
     }
 
     /// Notes when the recording ended, in ns.
@@ -233,12 +239,19 @@ impl CpuProfileSamples {
 
     /// When the last sample ends. It ends with the recording or, if the end is not known, it lasts as long as
     /// the previous sample. If a recording ends with its last sample, or before it by V8's uneven clock, the
-    /// sample has no time.
+    /// sample has no time. It lasts no longer than any other, because some programs state an end of another
+    /// clock.
     fn end_of_last(&self) -> u64 {
         let mut backwards = self.taken.iter().rev().map(|&(time, _)| time);
-        let Some(last) = backwards.next().filter(|_| self.end == 0) else { return self.end };
-        let step = backwards.next().map_or(MILLISECOND, |before| last - before);
-        last.saturating_add(step)
+        let Some(last) = backwards.next() else { return self.end };
+        if self.end == 0 {
+            let step = backwards.next().map_or(MILLISECOND, |before| last - before);
+            return last.saturating_add(step);
+        }
+        let times = std::iter::once(self.start).chain(self.taken.iter().map(|&(time, _)| time));
+        let steps = times.clone().zip(times.skip(1)).map(|(time, next)| next.saturating_sub(time));
+        let longest = steps.max().filter(|&step| step > 0).unwrap_or(MILLISECOND);
+        self.end.min(last.saturating_add(longest))
     }
 }
 
@@ -296,6 +309,8 @@ mod tests {
         // The last sample ends with the recording, or was recorded after its end.
         check(800, &["a 2", "b 5"]);
         check(790, &["a 2", "b 5"]);
+        // The end is of another clock. No other sample lasts longer than 500 µs.
+        check(470_030_000, &["a 7", "b 5"]);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Format {
     Speedscope,
     /// A CPU profile of V8.
     V8CpuProfile,
+    /// A CPU profile of V8 as Node.js up to version 6 made it.
+    V8OldCpuProfile,
     /// A Chrome trace.
     ChromeTrace,
     /// A table of Instruments from `xctrace export`.
@@ -64,6 +66,12 @@ pub enum Format {
     GoText,
     /// The output of `ls -l`, which is no profile.
     FileList,
+    /// What `pprof -raw` prints of a profile.
+    PprofRaw,
+    /// GHC's report of a profile (`.prof`).
+    GhcReport,
+    /// Names with numbers, which are no stacks.
+    Numbers,
 }
 
 impl fmt::Display for Format {
@@ -76,7 +84,7 @@ impl fmt::Display for Format {
             Self::Pprof => "a pprof profile",
             Self::Folded => "a file of folded stacks",
             Self::Speedscope => "a speedscope profile",
-            Self::V8CpuProfile => "a CPU profile of V8",
+            Self::V8CpuProfile | Self::V8OldCpuProfile => "a CPU profile of V8",
             Self::ChromeTrace => "a Chrome trace",
             Self::Instruments => "an export of Instruments",
             Self::Jfr => "a JFR recording",
@@ -99,6 +107,9 @@ impl fmt::Display for Format {
             Self::Dhat => "a file of DHAT",
             Self::GoText => "a list of goroutines",
             Self::FileList => "a list of files",
+            Self::PprofRaw => "the text that pprof -raw prints",
+            Self::GhcReport => "a report of GHC's profiler (.prof)",
+            Self::Numbers => "a list of names and numbers",
         })
     }
 }
@@ -111,6 +122,7 @@ impl Format {
         Self::Folded,
         Self::Speedscope,
         Self::V8CpuProfile,
+        Self::V8OldCpuProfile,
         Self::ChromeTrace,
         Self::Instruments,
         Self::Callgrind,
@@ -176,6 +188,9 @@ impl Format {
         let advice = match self {
             Self::GoText => "with each on its own: get it with debug=1, or without it, then it is a profile",
             Self::FileList => "as ls -l prints it, and no profile",
+            Self::PprofRaw => "and no profile: give the file that was printed, which can be read",
+            Self::GhcReport => "which has no counts of stacks: its shares are those of a table",
+            Self::Numbers => "such as `size: 40`, and no stacks with counts",
             _ => "which cannot be read here",
         };
         format!("it is {self}, {advice}")

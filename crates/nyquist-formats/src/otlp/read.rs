@@ -9,7 +9,7 @@ use super::message;
 use super::{KERNEL, OFF_CPU, key};
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
-use crate::pprof::factor_of;
+use crate::pprof::{factor_of, plausible_period};
 use crate::strings::{FunctionLine, NumberedStrings};
 
 const FORMAT: &str = "a profile of OpenTelemetry";
@@ -127,9 +127,7 @@ fn value_type<'s>(profile: &message::Profile, strings: &'s NumberedStrings<'_>) 
 
 /// The time that a sample stands for in ns, if the period is a time.
 fn period(profile: &message::Profile, strings: &NumberedStrings<'_>) -> Option<u64> {
-    let (factor, unit) = factor_of(strings.text(profile.period_type?.unit.into()));
-    let period = u64::try_from(profile.period).ok().filter(|&period| period > 0)?;
-    (unit == Unit::Time).then(|| factor.saturating_mul(period))
+    plausible_period(strings.text(profile.period_type?.unit.into()), profile.period)
 }
 
 fn value(profile: &message::Profile, strings: &NumberedStrings<'_>) -> ValueMeaning {

@@ -150,7 +150,7 @@ impl<'a> OtlpWriter<'a> {
             time_unix_nano: meta.start_time.saturating_mul(1000),
             duration_nano: self.profile.duration(),
             period_type: Some(kind),
-            period: meta.interval as i64,
+            period: signed(meta.interval),
             attributes: Vec::new(),
         }
     }

@@ -7,10 +7,11 @@ use nyquist_profile::{
 use rustc_hash::FxHashMap;
 
 use super::line::{
-    FrameLine, SampleHeader, parse_frame, parse_header, parse_source_line, parse_timeless_header,
+    FrameLine, SampleHeader, parse_frame, parse_frame_line, parse_header, parse_source_line,
+    parse_timeless_header,
 };
 use super::{OFF_CPU_EVENT, UNKNOWN};
-use crate::error::{ImportedProfile, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
 use crate::values::{self, SampleValueKind};
 
@@ -31,8 +32,14 @@ const FORMAT: &str = "the output of perf script";
 pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut reader = PerfScriptReader::default();
     let mut importer = Importer::new("perf script", "perf script");
-    for line in bytes.split(|&byte| byte == b'\n') {
+    // Perf ends each line. What follows the last end of a line was cut off.
+    let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    for line in bytes[..whole].split(|&byte| byte == b'\n') {
         reader.read_line(&mut importer, &String::from_utf8_lossy(line));
+    }
+    if whole < bytes.len() {
+        reader.read_last_line(&String::from_utf8_lossy(&bytes[whole..]));
+        importer.note(Note::Cut { place: "its last line".into() });
     }
     reader.end_sample(&mut importer);
     if reader.samples.is_empty() {
@@ -127,12 +134,20 @@ impl PerfScriptReader {
                 Some(header) => self.begin_sample(importer, &header),
                 None => self.odd_lines += 1,
             }
-        } else if let Some(frame) = parse_frame(line).filter(|_| line.starts_with([' ', '\t'])) {
+        } else if let Some(frame) = parse_frame_line(line) {
             self.frames.push(ScriptFrame::new(&frame));
         } else if let Some((frame, (file, line))) = self.frames.last_mut().zip(parse_source_line(line)) {
             frame.source = Some((file.to_owned(), line));
         } else {
             self.odd_lines += 1;
+        }
+    }
+
+    /// Reads a line that has no end. A frame is whole if it has its lib.
+    fn read_last_line(&mut self, line: &str) {
+        let frame = parse_frame_line(line.trim_end()).filter(|frame| frame.dso.is_some() || frame.is_inlined);
+        if self.pending.is_some() {
+            self.frames.extend(frame.as_ref().map(ScriptFrame::new));
         }
     }
 
@@ -143,6 +158,7 @@ impl PerfScriptReader {
             tid: header.tid,
             thread: header.comm,
         });
+        importer.rename_thread(thread, header.comm);
         let event = self.event(header.event);
         let is_tracepoint = self.events[event].kind == EventMeaning::Tracepoint;
         // A lone address is that of the data (`-F +addr`).
@@ -484,6 +500,39 @@ mod tests {
         for head in ["a 1 250 cpu-clock: \n", "a 1 1.5: cycles: \n"] {
             assert!(measure(head).is_cpu_time(), "{head}");
         }
+    }
+
+    /// As perf itself says: `perf script -F comm,pid` of a process whose main thread is `app`.
+    #[test]
+    fn a_process_has_its_main_thread_s_last_name() {
+        let head =
+            |comm: &str, tid: u32| format!("{comm} 7/{tid} 1.00{tid}: 9 cycles: \n\t 10 f+0x1 (/a)\n\n");
+        let text = head("pool 1", 9) + &head("sh", 7) + &head("my app", 7) + &head("pool 2", 9);
+        let profile = read_value(text.as_bytes(), None).unwrap().profile;
+        let names: Vec<_> = profile.threads().iter().map(|thread| &*thread.name).collect();
+        assert_eq!((&*profile.processes()[0].name, names), ("my app", vec!["pool 2", "my app"]));
+    }
+
+    #[test]
+    fn frames_may_begin_their_lines() {
+        let text = "java 19983 cycles: \nffffffff8103d0ca write_msr ([kernel.kallsyms])\n    7f3c run (/tmp/perf-1.map)\n\n\
+            java 19983 cycles: \nffffffff8103d0ca write_msr ([kernel.kallsyms])\n\n";
+        assert_eq!(crate::detect(text.as_bytes(), "x"), Some(crate::Format::PerfScript));
+        let read = read_value(text.as_bytes(), None).unwrap();
+        assert_eq!(
+            (stacks_of(&read.profile), read.notes),
+            (vec!["run;write_msr 1".into(), "write_msr 1".into()], vec![])
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_cut_off_says_so() {
+        let whole =
+            "a 1 1.000000: 9 cycles: \n\t 10 f+0x1 (/a)\n\na 1 1.001000: 9 cycles: \n\t 20 g+0x1 (/a)\n\n";
+        let notes = |end: usize| read_value(&whole.as_bytes()[..end], None).unwrap().notes;
+        let cut = crate::Note::Cut { place: "its last line".into() };
+        assert_eq!(notes(whole.len()), []);
+        assert!((50..whole.len()).all(|end| notes(end) == [cut.clone()] || whole[..end].ends_with('\n')));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod write;
 
 pub use read::{read, read_labelled, read_value};
 pub(crate) use tables::Tables;
-pub(crate) use values::factor_of;
+pub(crate) use values::{factor_of, plausible_period};
 pub use write::write;
 pub(crate) use write::{signed, unit_name};
 

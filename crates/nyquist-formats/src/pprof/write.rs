@@ -13,7 +13,7 @@ use super::{OFF_CPU, label, message};
 use crate::SourcePaths;
 
 /// Writes the profile, compressed. The stacks of each thread are summed up, because pprof has no times.
-/// Values are `samples/count`, `cpu/nanoseconds` and, if threads waited, `off_cpu/nanoseconds`. A profile of
+/// Values are `samples/count`, `off_cpu/nanoseconds` if threads waited, and `cpu/nanoseconds`. A profile of
 /// another measure has that value. Labels name the process and the thread. O(samples + stacks of each thread
 /// × depth), in memory that does not grow with the number of these stacks.
 ///
@@ -83,16 +83,20 @@ impl<'a> PprofWriter<'a> {
         } else {
             self.value_type(&meta.measure.name, unit_name(meta.measure.unit))
         };
-        self.tables.message.sample_type.push(main);
+        // Many readers show the last value.
         if self.has_off_cpu {
             let off_cpu = self.value_type(OFF_CPU, "nanoseconds");
             self.tables.message.sample_type.push(off_cpu);
         }
+        self.tables.message.sample_type.push(main);
         self.tables.message.period_type = Some(main);
-        self.tables.message.period = meta.interval as i64;
+        self.tables.message.period = signed(meta.interval);
         self.tables.message.default_sample_type = main.kind;
-        self.tables.message.time_nanos = meta.start_time.saturating_mul(1000) as i64;
-        self.tables.message.duration_nanos = self.profile.duration() as i64;
+        self.tables.message.time_nanos = signed(meta.start_time.saturating_mul(1000));
+        // Things that were counted without times follow each other, and take no time.
+        if meta.measure.unit == Unit::Time || !meta.has_exact_times {
+            self.tables.message.duration_nanos = signed(self.profile.duration());
+        }
         let arguments = meta.arguments.iter().chain([&meta.product]).find(|text| !text.is_empty());
         if let Some(comment) = arguments {
             let comment = self.tables.string(comment);
@@ -108,10 +112,10 @@ impl<'a> PprofWriter<'a> {
         for (stack, sums) in sums {
             sample.value.clear();
             sample.value.extend(self.counts_cpu_time.then_some(sums.samples));
-            sample.value.push(sums.main);
             if self.has_off_cpu {
                 sample.value.push(sums.off_cpu);
             }
+            sample.value.push(sums.main);
             sample.location_id.clear();
             self.tables.push_locations(stack, &mut sample.location_id);
             bytes.push(SAMPLE_TAG);
