@@ -80,6 +80,23 @@ fn clock() -> WrittenEvent {
     event(1, 0, 1, "cpu-clock:u", 0)
 }
 
+/// As in a recording of a hardware trace, in which perf itself shows no samples.
+#[test]
+fn a_recording_without_samples_begins_with_its_program() {
+    let format = clock().attr.record_format(ByteOrder::Little);
+    let at = |time_ms| RecordId { time: Some(time_ms * MS), ..id(1, time_ms) };
+    let records = [
+        format.encode_comm((7, 7), b"before", false, &at(0)),
+        format.encode_comm((7, 8), b"app", true, &at(641_000)),
+        format.encode_exit(
+            &Task { pid: 7, parent_pid: 7, tid: 8, parent_tid: 7, time: 641_002 * MS },
+            &at(641_002),
+        ),
+    ];
+    let imported = imported(&[clock()], &records, ImportOptions::default()).unwrap();
+    assert!(imported.finished.profile.duration() <= 2 * MS, "{}", imported.finished.profile.duration());
+}
+
 fn faults() -> WrittenEvent {
     event(1, 2, 2, "page-faults", 0)
 }

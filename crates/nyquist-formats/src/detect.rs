@@ -259,7 +259,7 @@ mod tests {
         let text = "PeriodType: cpu nanoseconds\nPeriod: 10000000\nSamples:\nsamples/count cpu/nanoseconds\n\
             \x20         1   10000000: 1 2 3 4\n          2   20000000: 1 2 3\nLocations\n     1: 0x4 M=1 main /a.go:7 s=0\n";
         check_refused(text, Format::PprofRaw, raw);
-        let ghc = "it is a report of GHC's profiler (.prof), which has no counts of stacks: its shares are those of a table";
+        let ghc = "it is a report of GHC's profiler (.prof), a table: inferno-collapse-ghcprof makes folded stacks of it";
         let text = "\tMon Jan  1 12:00 2024 Time and Allocation Profiling Report  (Final)\n\n\t   app +RTS -p -RTS\n\n\
             COST CENTRE MODULE  SRC         %time %alloc\n\nmain        Main    a.hs:3:1-9   60.0   70.0\n";
         check_refused(text, Format::GhcReport, ghc);

@@ -62,6 +62,9 @@ pub enum ReadError {
     /// The zstd stream is damaged at its beginning, or too large when decompressed.
     #[error("its zstd data cannot be decompressed")]
     Zstd(#[source] io::Error),
+    /// The system does not read it.
+    #[error("it cannot be read to its end")]
+    Read(#[source] io::Error),
     /// The file is no JSON, or its members have other types than the format gives them.
     #[error("it is not {format}")]
     Json {

@@ -51,7 +51,8 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let mut tree = Tree::default();
     tree.add(&mut importer, &nodes(&document.nodes));
     let mut samples = CpuProfileSamples::new(thread, nanoseconds(file.start_time, 1e9));
-    samples.add_at(&file.samples, &times(&file));
+    let times = times(&file);
+    samples.add_at(file.samples, times);
     samples.end_at(nanoseconds(file.end_time, 1e9));
     let unknown = samples.add_to(&mut importer, &tree);
     importer.note_left_out(unknown, "samples of nodes that are not in the tree");

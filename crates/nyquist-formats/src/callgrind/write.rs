@@ -313,14 +313,14 @@ impl<W: Write> CallgrindWriter<'_, W> {
         // One number is enough for all functions without an object.
         let object = lib.map_or(0, |lib| lib.index() + 1);
         let path = self.written_objects.insert(object).then(|| sanitize(path));
-        write_name(&mut self.out, &format!("{called}ob"), object, path)?;
+        write_name(&mut self.out, &format!("{called}ob"), object, path.as_deref())?;
         self.file(if called.is_empty() { "fl" } else { "cfi" }, self.own_file(function))?;
         let number = match function {
             CallgrindFunction::Process(process) => process,
             CallgrindFunction::Func(func) => self.profile.processes().len() + func.index(),
         };
         let name = self.written_functions.insert(number).then(|| sanitize(&name));
-        write_name(&mut self.out, &format!("{called}fn"), number, name)
+        write_name(&mut self.out, &format!("{called}fn"), number, name.as_deref())
     }
 
     fn file(&mut self, key: &str, source: Option<SourceId>) -> io::Result<()> {
@@ -330,12 +330,12 @@ impl<W: Write> CallgrindWriter<'_, W> {
         }
         self.files.insert(source, next);
         let path = source.map(|source| source_path(self.profile, source, self.paths));
-        write_name(&mut self.out, key, next, Some(sanitize(path.as_deref().unwrap_or(UNKNOWN))))
+        write_name(&mut self.out, key, next, Some(&sanitize(path.as_deref().unwrap_or(UNKNOWN))))
     }
 }
 
 /// Writes a number, with its name where it comes first.
-fn write_name(out: &mut impl Write, key: &str, number: usize, name: Option<String>) -> io::Result<()> {
+fn write_name(out: &mut impl Write, key: &str, number: usize, name: Option<&str>) -> io::Result<()> {
     match name {
         Some(name) => writeln!(out, "{key}=({number}) {name}"),
         None => writeln!(out, "{key}=({number})"),

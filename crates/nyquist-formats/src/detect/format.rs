@@ -62,6 +62,8 @@ pub enum Format {
     Heaptrack,
     /// DHAT's JSON.
     Dhat,
+    /// Profiles of OpenTelemetry as JSON.
+    OtlpJson,
     /// A list of Go's goroutines (`debug=2`), which is not read.
     GoText,
     /// The output of `ls -l`, which is no profile.
@@ -88,7 +90,7 @@ impl fmt::Display for Format {
             Self::ChromeTrace => "a Chrome trace",
             Self::Instruments => "an export of Instruments",
             Self::Jfr => "a JFR recording",
-            Self::Otlp => "a profile of OpenTelemetry",
+            Self::Otlp | Self::OtlpJson => "a profile of OpenTelemetry",
             Self::Perfetto => "a trace of Perfetto",
             Self::GperftoolsCpu => "a CPU profile of gperftools",
             Self::PprofText => "a profile as text",
@@ -122,7 +124,6 @@ impl Format {
         Self::Folded,
         Self::Speedscope,
         Self::V8CpuProfile,
-        Self::V8OldCpuProfile,
         Self::ChromeTrace,
         Self::Instruments,
         Self::Callgrind,
@@ -142,6 +143,8 @@ impl Format {
         Self::GperftoolsCpu,
         Self::PprofText,
         Self::AustinMojo,
+        Self::V8OldCpuProfile,
+        Self::OtlpJson,
     ];
 
     /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads one by its
@@ -153,6 +156,7 @@ impl Format {
                 | Self::PerfScript
                 | Self::Jfr
                 | Self::Otlp
+                | Self::OtlpJson
                 | Self::Perfetto
                 | Self::PprofText
                 | Self::Callgrind
@@ -164,9 +168,14 @@ impl Format {
         )
     }
 
+    /// Whether [`read_by_line`](crate::read_by_line) reads it.
+    pub fn is_read_by_line(self) -> bool {
+        matches!(self, Self::PerfScript | Self::Folded)
+    }
+
     /// Whether its samples can have labels, by which they can be selected.
     pub fn has_labels(self) -> bool {
-        matches!(self, Self::Pprof | Self::Otlp)
+        matches!(self, Self::Pprof | Self::Otlp | Self::OtlpJson)
     }
 
     /// Whether its files are binary. Text files might have another encoding.
@@ -189,7 +198,7 @@ impl Format {
             Self::GoText => "with each on its own: get it with debug=1, or without it, then it is a profile",
             Self::FileList => "as ls -l prints it, and no profile",
             Self::PprofRaw => "and no profile: give the file that was printed, which can be read",
-            Self::GhcReport => "which has no counts of stacks: its shares are those of a table",
+            Self::GhcReport => "a table: inferno-collapse-ghcprof makes folded stacks of it",
             Self::Numbers => "such as `size: 40`, and no stacks with counts",
             _ => "which cannot be read here",
         };

@@ -53,6 +53,7 @@ pub(super) fn by_json(text: &str, name: &str) -> Option<Format> {
 /// The format with a key that no other format has.
 fn by_own_key(keys: &Keys<'_>) -> Option<Format> {
     let own = [
+        ("resourceProfiles", Format::OtlpJson),
         ("head", Format::V8HeapProfile),
         ("missed_samples", Format::Stackprof),
         ("root_frame", Format::Pyinstrument),

@@ -1,18 +1,21 @@
 //! Reads the output of `perf script`.
 
+use std::io::BufRead;
+
 use nyquist_profile::{
     CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue,
     StackId, ThreadIndex, Unit,
 };
 use rustc_hash::FxHashMap;
 
+use super::OFF_CPU_EVENT;
 use super::line::{
-    FrameLine, SampleHeader, parse_frame, parse_frame_line, parse_header, parse_source_line,
-    parse_timeless_header,
+    FrameLine, SampleHeader, parse_frame, parse_frame_line, parse_header, parse_timeless_header,
 };
-use super::{OFF_CPU_EVENT, UNKNOWN};
+use super::stack::ScriptStack;
 use crate::error::{ImportedProfile, Note, ReadError};
-use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
+use crate::import::{Importer, MILLISECOND, ThreadName};
+use crate::text_lines::each_line;
 use crate::values::{self, SampleValueKind};
 
 const FORMAT: &str = "the output of perf script";
@@ -28,19 +31,19 @@ const FORMAT: &str = "the output of perf script";
 /// samples become markers. With an event that measures time, `offcpu-time` becomes waiting.
 ///
 /// # Errors
-/// The text has no sample, or none of the wanted event.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// The text has no sample, or none of the wanted event, or cannot be read.
+pub fn read_value(text: impl BufRead, wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut reader = PerfScriptReader::default();
     let mut importer = Importer::new("perf script", "perf script");
-    // Perf ends each line. What follows the last end of a line was cut off.
-    let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    for line in bytes[..whole].split(|&byte| byte == b'\n') {
-        reader.read_line(&mut importer, &String::from_utf8_lossy(line));
-    }
-    if whole < bytes.len() {
-        reader.read_last_line(&String::from_utf8_lossy(&bytes[whole..]));
-        importer.note(Note::Cut { place: "its last line".into() });
-    }
+    each_line(text, |line, has_end| {
+        if has_end {
+            reader.read_line(&mut importer, line);
+        } else {
+            // Perf ends each line. What has no end was cut off.
+            reader.read_last_line(line);
+            importer.note(Note::Cut { place: "its last line".into() });
+        }
+    })?;
     reader.end_sample(&mut importer);
     if reader.samples.is_empty() {
         let problem = "no line is the head of a sample".into();
@@ -84,27 +87,6 @@ struct ScriptSample {
     fields: String,
 }
 
-/// A frame with the data of the line below it.
-struct ScriptFrame {
-    address: u64,
-    symbol: String,
-    dso: Option<String>,
-    is_inlined: bool,
-    source: Option<(String, u32)>,
-}
-
-impl ScriptFrame {
-    fn new(line: &FrameLine<'_>) -> Self {
-        Self {
-            address: line.address,
-            symbol: line.symbol.to_owned(),
-            dso: line.dso.map(Into::into),
-            is_inlined: line.is_inlined,
-            source: None,
-        }
-    }
-}
-
 #[derive(Default)]
 struct PerfScriptReader {
     events: Vec<ScriptEvent>,
@@ -112,8 +94,8 @@ struct PerfScriptReader {
     samples: Vec<ScriptSample>,
     /// The sample whose stack is being read.
     pending: Option<ScriptSample>,
-    /// Its frames, innermost first.
-    frames: Vec<ScriptFrame>,
+    /// Its frames.
+    stack: ScriptStack,
     /// Whether a sample has a time.
     has_times: bool,
     odd_lines: u64,
@@ -126,6 +108,8 @@ impl PerfScriptReader {
             self.end_sample(importer);
         } else if line.starts_with('#') {
             // A comment: perf's own heading.
+        } else if self.pending.is_some() && line.starts_with('\t') && self.stack.add_line(line) {
+            // Perf's own frames begin with a tab, and heads with a name.
         } else if let Some(header) = parse_header(line) {
             self.end_sample(importer);
             self.begin_sample(importer, &header);
@@ -134,20 +118,16 @@ impl PerfScriptReader {
                 Some(header) => self.begin_sample(importer, &header),
                 None => self.odd_lines += 1,
             }
-        } else if let Some(frame) = parse_frame_line(line) {
-            self.frames.push(ScriptFrame::new(&frame));
-        } else if let Some((frame, (file, line))) = self.frames.last_mut().zip(parse_source_line(line)) {
-            frame.source = Some((file.to_owned(), line));
-        } else {
+        } else if !self.stack.add_line(line) && !self.stack.add_source_line(line) {
             self.odd_lines += 1;
         }
     }
 
     /// Reads a line that has no end. A frame is whole if it has its lib.
     fn read_last_line(&mut self, line: &str) {
-        let frame = parse_frame_line(line.trim_end()).filter(|frame| frame.dso.is_some() || frame.is_inlined);
-        if self.pending.is_some() {
-            self.frames.extend(frame.as_ref().map(ScriptFrame::new));
+        let is_whole = |frame: &FrameLine<'_>| frame.dso.is_some() || frame.is_inlined;
+        if self.pending.is_some() && parse_frame_line(line).as_ref().is_some_and(is_whole) {
+            self.stack.add_line(line.trim_end());
         }
     }
 
@@ -163,8 +143,8 @@ impl PerfScriptReader {
         let is_tracepoint = self.events[event].kind == EventMeaning::Tracepoint;
         // A lone address is that of the data (`-F +addr`).
         let is_frame = |frame: &FrameLine<'_>| !frame.symbol.is_empty() || frame.dso.is_some();
-        if !is_tracepoint && let Some(frame) = parse_frame(header.rest).filter(is_frame) {
-            self.frames.push(ScriptFrame::new(&frame));
+        if !is_tracepoint && parse_frame(header.rest).as_ref().is_some_and(is_frame) {
+            self.stack.add(header.rest);
         }
         self.has_times |= header.time.is_some();
         self.pending = Some(ScriptSample {
@@ -191,10 +171,9 @@ impl PerfScriptReader {
     }
 
     fn end_sample(&mut self, importer: &mut Importer) {
-        let frames = std::mem::take(&mut self.frames);
-        if let Some(mut sample) = self.pending.take() {
-            sample.stack = read_stack(importer, &frames);
-            self.samples.push(sample);
+        let stack = self.stack.take(importer);
+        if let Some(sample) = self.pending.take() {
+            self.samples.push(ScriptSample { stack, ..sample });
         }
     }
 }
@@ -220,45 +199,6 @@ fn describe_event(name: &str) -> (&str, EventMeaning) {
         _ => EventMeaning::Count,
     };
     (base, kind)
-}
-
-/// The stack of frames that are listed from the innermost on. Inlined functions have no lib, so that of the
-/// next one is used.
-fn read_stack(importer: &mut Importer, frames: &[ScriptFrame]) -> Option<StackId> {
-    let mut stack = None;
-    let (mut lib, mut inline_depth) = (None, 0_u16);
-    for frame in frames.iter().rev() {
-        if frame.is_inlined {
-            inline_depth = inline_depth.saturating_add(1);
-        } else {
-            inline_depth = 0;
-            lib = frame.dso.as_deref().map(|dso| importer.lib(dso, None));
-        }
-        let name = if frame.symbol.is_empty() { unknown(frame) } else { frame.symbol.clone() };
-        let id = importer.frame(&CodePosition {
-            name: &name,
-            lib,
-            file: frame.source.as_ref().map(|(file, _)| file.as_str()),
-            line: frame.source.as_ref().map(|&(_, line)| line),
-            address: u32::try_from(frame.address).ok(),
-            inline_depth,
-            is_kernel: is_kernel(frame),
-            ..CodePosition::default()
-        });
-        stack = Some(importer.stack(stack, id));
-    }
-    stack
-}
-
-fn unknown(frame: &ScriptFrame) -> String {
-    if frame.address == 0 { UNKNOWN.into() } else { format!("{:#x}", frame.address) }
-}
-
-fn is_kernel(frame: &ScriptFrame) -> bool {
-    let dso = frame.dso.as_deref().unwrap_or_default();
-    let in_upper_half = frame.address >= 0xffff_8000_0000_0000;
-    let is_module = [".ko", ".ko.xz", ".ko.gz", ".ko.zst"].iter().any(|end| dso.ends_with(end));
-    dso.starts_with("[kernel") || dso.starts_with("[guest.kernel") || is_module || in_upper_half
 }
 
 /// The event whose samples are read. `None` if all samples are time of waiting.

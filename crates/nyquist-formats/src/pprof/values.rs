@@ -247,19 +247,18 @@ mod tests {
     #[test]
     fn values_that_are_all_zero_are_not_chosen() {
         let zero_last = |values: &[[i64; 3]], default: &str| {
-            let mut file = message::Profile::default();
-            file.string_table =
-                ["", "alloc", "inuse", "off_cpu", "bytes"].map(|text| text.as_bytes().to_vec()).into();
-            file.sample_type = [1, 2, 3].map(|kind| message::ValueType { kind, unit: 4 }).into();
-            file.default_sample_type = if default.is_empty() { 0 } else { 2 };
             let sample =
                 |value: &[i64; 3]| message::Sample { value: value.to_vec(), ..message::Sample::default() };
-            file.sample = values.iter().map(sample).collect();
-            values_of(&file)
+            let texts = ["", "alloc", "inuse", "off_cpu", "bytes"];
+            let file = message::Profile {
+                string_table: texts.map(|text| text.as_bytes().to_vec()).into(),
+                sample_type: [1, 2, 3].map(|kind| message::ValueType { kind, unit: 4 }).into(),
+                default_sample_type: if default.is_empty() { 0 } else { 2 },
+                sample: values.iter().map(sample).collect(),
+                ..message::Profile::default()
+            };
+            super::values(&file, &NumberedStrings::new(&file.string_table), None).unwrap().values[0].index
         };
-        fn values_of(file: &message::Profile) -> usize {
-            values(file, &NumberedStrings::new(&file.string_table), None).unwrap().values[0].index
-        }
         assert_eq!(zero_last(&[[5, 0, 0], [7, 0, 9]], ""), 0);
         assert_eq!(zero_last(&[[5, 0, 0], [7, 0, 9]], "inuse"), 0);
         assert_eq!(zero_last(&[[5, 0, 0], [7, 1, 9]], ""), 1);

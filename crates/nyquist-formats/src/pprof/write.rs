@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nyquist_profile::{Profile, StackId, ThreadIndex, Unit};
+use nyquist_profile::{Meta, Profile, StackId, ThreadIndex, Unit};
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
@@ -93,8 +93,7 @@ impl<'a> PprofWriter<'a> {
         self.tables.message.period = signed(meta.interval);
         self.tables.message.default_sample_type = main.kind;
         self.tables.message.time_nanos = signed(meta.start_time.saturating_mul(1000));
-        // Things that were counted without times follow each other, and take no time.
-        if meta.measure.unit == Unit::Time || !meta.has_exact_times {
+        if has_times(meta) {
             self.tables.message.duration_nanos = signed(self.profile.duration());
         }
         let arguments = meta.arguments.iter().chain([&meta.product]).find(|text| !text.is_empty());
@@ -164,6 +163,11 @@ impl<'a> PprofWriter<'a> {
             })
             .collect()
     }
+}
+
+/// Whether the times of samples mean anything. Bytes and things that were counted without times follow each other.
+pub(crate) fn has_times(meta: &Meta) -> bool {
+    meta.measure.unit == Unit::Time || !meta.has_exact_times
 }
 
 /// A number as pprof's and OpenTelemetry's messages have it. No sum of a real recording comes near the limit.
