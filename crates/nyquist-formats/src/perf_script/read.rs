@@ -481,6 +481,6 @@ mod tests {
         let read = read_value(text.as_bytes(), None).unwrap();
         assert_eq!(stacks_of(&read.profile), ["f 1", "g 1"]);
         assert_eq!(read.notes.len(), 1);
-        assert!(read_value(b"no samples\n", None).is_err());
+        assert!(read_value(&b"no samples\n"[..], None).is_err());
     }
 }
