@@ -80,7 +80,7 @@ fn import_options(path: &Path, options: &ReadOptions<'_>, finder: Finder) -> Imp
         aux_folders: options.aux_folders.iter().cloned().chain(own_folder(path)).collect(),
         owner: open_regular(path).and_then(|file| ownership(&file)).ok().map(|owner| owner.user),
         side_files: options.side_files.clone(),
-        process_memory: options.process_memory.clone(),
+        process_memory: options.process_memory,
         saved_ns: saved.map(|time| time.as_nanos() as u64),
         shape: options.shape,
         threads: None,
