@@ -19,7 +19,7 @@ impl Amount {
     /// The amount of a sample. A thread's first CPU delta has no meaning, because no sample precedes it. Its
     /// time follows from its weight instead.
     pub(crate) fn of_sample(profile: &Profile, sample: &Sample, is_first: bool) -> Self {
-        let weight = u64::from(sample.weight);
+        let weight = sample.weight;
         let cpu_ns = match profile.meta() {
             meta if !meta.has_cpu_deltas => 0,
             meta if is_first && !sample.off_cpu => weight.saturating_mul(meta.interval),

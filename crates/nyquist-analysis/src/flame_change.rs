@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn boxes_are_matched_by_the_path_of_names() {
-        let profile = |stacks: &[(&str, u32)]| {
+        let profile = |stacks: &[(&str, u64)]| {
             let mut test = TestProfile::new();
             test.thread("1", "main");
             for (stack, weight) in stacks {

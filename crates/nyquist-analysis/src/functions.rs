@@ -90,7 +90,7 @@ mod tests {
     use crate::test_profile::TestProfile;
 
     /// Checks name, self weight and total weight of all functions.
-    fn check(samples: &[(&str, u32)], expected: &[(&str, u64, u64)]) {
+    fn check(samples: &[(&str, u64)], expected: &[(&str, u64, u64)]) {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         for &(stack, weight) in samples {
@@ -102,7 +102,7 @@ mod tests {
         let rows = table.functions.iter();
         let rows: Vec<_> = rows.map(|row| (row.name, row.self_amount.weight, row.total.weight)).collect();
         assert_eq!(rows, expected, "{samples:?}");
-        assert_eq!(table.total.weight, samples.iter().map(|&(_, weight)| u64::from(weight)).sum::<u64>());
+        assert_eq!(table.total.weight, samples.iter().map(|&(_, weight)| weight).sum::<u64>());
     }
 
     #[test]

@@ -71,7 +71,7 @@ mod tests {
     use crate::test_profile::TestProfile;
 
     /// Checks the lines of functions, ordered by name.
-    fn check(samples: &[(&str, u32)], expected: &[(&str, u32)]) {
+    fn check(samples: &[(&str, u64)], expected: &[(&str, u32)]) {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         for &(stack, weight) in samples {

@@ -49,7 +49,7 @@ mod tests {
     type Named<'a> = (&'a str, &'a str, &'a str);
 
     /// The functions with their total weights, for stacks of functions, each the outermost first, with their weights.
-    fn weights_text(stacks: &[(&[Named<'_>], u32)]) -> String {
+    fn weights_text(stacks: &[(&[Named<'_>], u64)]) -> String {
         let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));

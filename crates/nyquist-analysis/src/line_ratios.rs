@@ -80,7 +80,7 @@ mod tests {
     use crate::selection::Selection;
 
     /// A profile with samples of a weight in lines of `main` in a.c.
-    fn profile(samples: &[(u32, u32)]) -> (Profile, BTreeSet<FuncId>) {
+    fn profile(samples: &[(u32, u64)]) -> (Profile, BTreeSet<FuncId>) {
         let mut builder = ProfileBuilder::new(Meta { interval: 1, ..Meta::default() });
         let filename = builder.intern_string("/a.c");
         let source = builder.intern_source(Source { filename });
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn huge_weights_do_not_overflow() {
-        let (most, funcs) = profile(&[(5, u32::MAX), (5, u32::MAX), (5, u32::MAX)]);
+        let (most, funcs) = profile(&[(5, u64::MAX), (5, u64::MAX), (5, u64::MAX)]);
         let index = Index::new(&most);
         let view = View::new(&index, &Selection::default());
         let found = line_ratios([(&view, &funcs), (&view, &funcs)]);

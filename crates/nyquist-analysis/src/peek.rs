@@ -85,7 +85,7 @@ mod tests {
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, func, with_view};
 
-    fn check(samples: &[(&str, u32)], name: &str, callers: &[(&str, u64)], callees: &[(&str, u64)]) {
+    fn check(samples: &[(&str, u64)], name: &str, callers: &[(&str, u64)], callees: &[(&str, u64)]) {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         for &(stack, weight) in samples {

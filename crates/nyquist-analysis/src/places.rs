@@ -150,7 +150,7 @@ fn line(profile: &Profile, frame: &Frame) -> Option<(SourceId, u32)> {
 impl PlaceWeights {
     /// The self weight of the function plus that of the functions inlined into it.
     pub fn with_inlined(&self) -> u64 {
-        self.addresses.values().map(|weight| weight.own).sum()
+        self.addresses.values().map(|weight| weight.own).fold(0, u64::saturating_add)
     }
 
     /// The weights of the addresses in a part of a lib, by their offsets.

@@ -121,7 +121,7 @@ mod tests {
     use crate::selection::Selection;
     use crate::test_profile::TestProfile;
 
-    fn profile(samples: &[(&str, u32)]) -> nyquist_profile::Profile {
+    fn profile(samples: &[(&str, u64)]) -> nyquist_profile::Profile {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         for &(stack, weight) in samples {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     /// For each function its name, its self counts of both events, and whether their ratio is uncertain.
-    fn rows(counted: &[(&str, u32)], of: &[(&str, u32)]) -> Vec<(String, f64, f64, bool)> {
+    fn rows(counted: &[(&str, u64)], of: &[(&str, u64)]) -> Vec<(String, f64, f64, bool)> {
         let (counted, of) = (profile(counted), profile(of));
         let (counted, of) = (Index::new(&counted), Index::new(&of));
         let all = Selection::default();

@@ -59,6 +59,6 @@ pub(crate) fn length(meta: &Meta, sample: &Sample, is_first_of_thread: bool) -> 
     if is_time && meta.has_cpu_deltas && !sample.off_cpu && !is_first_of_thread {
         sample.cpu_delta
     } else {
-        u64::from(sample.weight).saturating_mul(meta.interval)
+        sample.weight.saturating_mul(meta.interval)
     }
 }

@@ -167,7 +167,7 @@ mod tests {
         for place in 0..4 {
             test.sample("f", 1);
             if place == 2 {
-                test.change_last(|sample| (sample.cpu_delta, sample.weight) = (1 << 40, u32::MAX));
+                test.change_last(|sample| (sample.cpu_delta, sample.weight) = (1 << 40, u32::MAX.into()));
             }
         }
         let profile = test.finish();

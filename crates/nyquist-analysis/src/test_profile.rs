@@ -43,7 +43,7 @@ impl TestProfile {
     /// Adds a sample. Functions are separated by spaces, the outermost first. `user:` and `kernel:` set a
     /// category, `@lib` at the end a lib, and `#7` before that a line. Brackets enclose one function,
     /// including spaces. Without a function there is no stack.
-    pub(crate) fn sample(&mut self, stack: &str, weight: u32) {
+    pub(crate) fn sample(&mut self, stack: &str, weight: u64) {
         let words: Vec<_> =
             if stack.starts_with('[') { vec![stack] } else { stack.split_whitespace().collect() };
         let mut prefix = None;
@@ -61,7 +61,7 @@ impl TestProfile {
     }
 
     /// Adds a sample off the CPU.
-    pub(crate) fn wait(&mut self, stack: &str, weight: u32) {
+    pub(crate) fn wait(&mut self, stack: &str, weight: u64) {
         self.sample(stack, weight);
         self.change_last(|sample| sample.off_cpu = true);
     }
@@ -95,7 +95,7 @@ impl TestProfile {
         self.add(prefix, 1);
     }
 
-    fn add(&mut self, stack: Option<StackId>, weight: u32) {
+    fn add(&mut self, stack: Option<StackId>, weight: u64) {
         let thread = self.thread.expect("a thread comes first");
         let time = self.builder.profile().thread(thread).samples.len() as u64 * 1_000_000;
         self.builder.add_sample(thread, Sample { time, cpu_delta: 1_000_000, stack, weight, off_cpu: false });

@@ -200,7 +200,7 @@ mod tests {
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, tree_text, with_view};
 
-    fn check(samples: &[(&str, u32)], tree: &str, inverted: &str) {
+    fn check(samples: &[(&str, u64)], tree: &str, inverted: &str) {
         let mut test = TestProfile::new();
         test.thread("1", "main");
         for &(stack, weight) in samples {

@@ -80,6 +80,23 @@ fn clock() -> WrittenEvent {
     event(1, 0, 1, "cpu-clock:u", 0)
 }
 
+/// As in a recording of a hardware trace, in which perf itself shows no samples.
+#[test]
+fn a_recording_without_samples_begins_with_its_program() {
+    let format = clock().attr.record_format(ByteOrder::Little);
+    let at = |time_ms| RecordId { time: Some(time_ms * MS), ..id(1, time_ms) };
+    let records = [
+        format.encode_comm((7, 7), b"before", false, &at(0)),
+        format.encode_comm((7, 8), b"app", true, &at(641_000)),
+        format.encode_exit(
+            &Task { pid: 7, parent_pid: 7, tid: 8, parent_tid: 7, time: 641_002 * MS },
+            &at(641_002),
+        ),
+    ];
+    let imported = imported(&[clock()], &records, ImportOptions::default()).unwrap();
+    assert_eq!(imported.finished.profile.duration() / MS, 2);
+}
+
 fn faults() -> WrittenEvent {
     event(1, 2, 2, "page-faults", 0)
 }
@@ -110,7 +127,7 @@ fn clock_samples_are_shown_and_others_on_request() {
 }
 
 /// The measure of a recording of one event, and the weights of its samples. Each sample has its own period.
-fn measured(event: &WrittenEvent, periods: &[u64]) -> (Measure, u64, Vec<u32>) {
+fn measured(event: &WrittenEvent, periods: &[u64]) -> (Measure, u64, Vec<u64>) {
     let format = event.attr.record_format(ByteOrder::Little);
     let record = |(time, period): (u64, &u64)| {
         format.encode_sample(2, (0x10, *period), &[context::USER, 0x10], &id(1, time))
@@ -146,7 +163,7 @@ fn what_is_no_time_is_counted_by_its_periods() {
 
 /// The profile of a recording of context switches: its measure, and each sample's weight and whether it is
 /// off the CPU.
-fn of_switches(flags: u64, command_line: &str) -> (Measure, Vec<(u32, bool)>) {
+fn of_switches(flags: u64, command_line: &str) -> (Measure, Vec<(u64, bool)>) {
     let mut switch = event(2, 91, 1, "sched:sched_switch", flags);
     switch.attr.sample_period = 1;
     let events = [switch];

@@ -125,6 +125,16 @@ mod tests {
         check(b"main;work 17\nmain 1\n", "x", Some(Format::Folded));
         check(br#"{"head":{"callFrame":{},"selfSize":0,"#, "x", Some(Format::V8HeapProfile));
         check(
+            br#"{"head":{"functionName":"(root)","url":"","hitCount":0,"#,
+            "x",
+            Some(Format::V8OldCpuProfile),
+        );
+        check(
+            br#"{"typeId":"CPU","startTime":1,"head":{"functionName":"a"}}"#,
+            "x",
+            Some(Format::V8OldCpuProfile),
+        );
+        check(
             br#"{"version":1.2,"mode":"cpu","interval":1,"missed_samples":0,"frames":{"#,
             "x",
             Some(Format::Stackprof),
@@ -243,6 +253,18 @@ mod tests {
         let files = "it is a list of files, as ls -l prints it, and no profile";
         check_refused("total 48\ndrwxr-xr-x  2 u g 4096 Jan  1 12:00 .\n", Format::FileList, files);
         check_refused("total 0\n-rw-r--r--@ 1 u g 0 Jan  1 2024 a 3\n", Format::FileList, files);
+        let numbers = "it is a list of names and numbers, such as `size: 40`, and no stacks with counts";
+        check_refused("key: 1\nsize: 40\nvalue: 18446744073709551615\n", Format::Numbers, numbers);
+        let raw = "it is the text that pprof -raw prints, and no profile: give the file that was printed, which can be read";
+        let text = "PeriodType: cpu nanoseconds\nPeriod: 10000000\nSamples:\nsamples/count cpu/nanoseconds\n\
+            \x20         1   10000000: 1 2 3 4\n          2   20000000: 1 2 3\nLocations\n     1: 0x4 M=1 main /a.go:7 s=0\n";
+        check_refused(text, Format::PprofRaw, raw);
+        let ghc = "it is a report of GHC's profiler (.prof), a table: inferno-collapse-ghcprof makes folded stacks of it";
+        let text = "\tMon Jan  1 12:00 2024 Time and Allocation Profiling Report  (Final)\n\n\t   app +RTS -p -RTS\n\n\
+            COST CENTRE MODULE  SRC         %time %alloc\n\nmain        Main    a.hs:3:1-9   60.0   70.0\n";
+        check_refused(text, Format::GhcReport, ghc);
+        check(b"field { key: 1\n name: \"a\" number: 4 }\nvalue: 3\n", "x", None);
+        check(b"a::b: c;d 3\n", "x", Some(Format::Folded));
         let go = "it is a list of goroutines, with each on its own: get it with debug=1, or without it, then it is a profile";
         check_refused("goroutine 1 [running]:\nmain.main()\n", Format::GoText, go);
     }

@@ -29,6 +29,13 @@ pub enum Note {
         /// What they are, and why, such as `samples of the event branch-misses`.
         what: String,
     },
+    /// The value that such files show by default is 0 everywhere, and another one was read.
+    Instead {
+        /// The value that was read.
+        shown: String,
+        /// The default.
+        empty: String,
+    },
 }
 
 impl fmt::Display for Note {
@@ -38,6 +45,9 @@ impl fmt::Display for Note {
                 write!(f, "the file is cut off or damaged at {place}: what comes before was read")
             }
             Self::LeftOut { count, what } => write!(f, "left out: {count} {what}"),
+            Self::Instead { shown, empty } => {
+                write!(f, "all values of {empty} are 0: {shown} is shown instead")
+            }
         }
     }
 }
@@ -52,6 +62,9 @@ pub enum ReadError {
     /// The zstd stream is damaged at its beginning, or too large when decompressed.
     #[error("its zstd data cannot be decompressed")]
     Zstd(#[source] io::Error),
+    /// The system does not read it.
+    #[error("it cannot be read to its end")]
+    Read(#[source] io::Error),
     /// The file is no JSON, or its members have other types than the format gives them.
     #[error("it is not {format}")]
     Json {

@@ -3,7 +3,7 @@
 //! The format is described in the README of <https://github.com/brendangregg/FlameGraph> (stackcollapse).
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 use nyquist_profile::{Frame, FrameId, Measure, Profile, Samples, StackId, ThreadIndex, Unit, well_known};
 use rustc_hash::FxHashMap;
@@ -12,6 +12,8 @@ use crate::error::{ImportedProfile, Note, ReadError};
 use crate::hidden;
 use crate::import::{CodePosition, Importer, JIT, MILLISECOND, ThreadName};
 use crate::select;
+use crate::text_lines::each_line;
+use crate::values::SampleQueue;
 
 const FORMAT: &str = "a file of folded stacks";
 
@@ -47,7 +49,8 @@ pub fn write(profile: &Profile, out: &mut impl Write, options: WriteOptions) -> 
     for (index, stacks) in weights(profile) {
         let root = root_name(profile, index, options);
         for (stack, weight) in stacks {
-            *lines.entry(line(profile, &root, stack, &names)).or_default() += weight;
+            let sum = lines.entry(line(profile, &root, stack, &names)).or_default();
+            *sum = sum.saturating_add(weight);
         }
     }
     for (line, weight) in lines {
@@ -62,7 +65,8 @@ fn weights(profile: &Profile) -> Vec<(ThreadIndex, FxHashMap<Option<StackId>, u6
     let sum = |samples: &Samples| {
         let mut weights: FxHashMap<_, u64> = FxHashMap::default();
         for sample in samples.iter().filter(|sample| wanted(sample)) {
-            *weights.entry(sample.stack).or_default() += u64::from(sample.weight);
+            let sum = weights.entry(sample.stack).or_default();
+            *sum = sum.saturating_add(sample.weight);
         }
         weights
     };
@@ -157,78 +161,179 @@ fn sanitize(name: &str) -> String {
 /// milliseconds. Lines that are no stack are counted and left out.
 ///
 /// # Errors
-/// If no line is a stack.
-pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
-    let mut importer = Importer::new("Folded stacks", IMPORTED);
-    let mut skipped = 0;
-    // Whether the last line with text is no stack.
-    let mut skips_last = false;
-    let mut stacks = Vec::new();
-    let name = ThreadName { pid: "0", tid: "0", process: "Folded stacks", thread: "Folded stacks" };
-    let thread = importer.thread(name);
-    for line in bytes.split(|&byte| byte == b'\n') {
-        let line = String::from_utf8_lossy(line);
+/// If no line is a stack, or the text cannot be read.
+pub fn read(text: impl BufRead) -> Result<ImportedProfile, ReadError> {
+    let (mut reader, mut is_whole) = (FoldedReader::new(), true);
+    each_line(text, |line, has_end| {
+        reader.read_line(line);
+        is_whole = has_end;
+    })?;
+    reader.finish(is_whole)
+}
+
+/// A frame of the last line.
+struct LineFrame {
+    /// Where its text ends in the line.
+    end: usize,
+    stack: StackId,
+    inline_depth: u16,
+}
+
+/// Reads one line after another. Most lines begin like the one before, and most functions are repeated.
+struct FoldedReader {
+    importer: Importer,
+    /// The frames by their texts, except for inlined ones.
+    frames: FxHashMap<Box<str>, FrameId>,
+    /// The last line without its count, and its frames, the outermost first.
+    last_line: String,
+    last_frames: Vec<LineFrame>,
+    /// The stacks with their counts, in units of `factor`.
+    stacks: Vec<(Option<StackId>, u64)>,
+    /// 1 as long as all counts are whole numbers.
+    factor: u64,
+    skipped: u64,
+    /// Whether the last line with text is no stack.
+    skips_last: bool,
+}
+
+impl FoldedReader {
+    fn new() -> Self {
+        Self {
+            importer: Importer::new("Folded stacks", IMPORTED),
+            frames: FxHashMap::default(),
+            last_line: String::new(),
+            last_frames: Vec::new(),
+            stacks: Vec::new(),
+            factor: 1,
+            skipped: 0,
+            skips_last: false,
+        }
+    }
+
+    fn read_line(&mut self, line: &str) {
         let line = line.trim_end();
         if line.is_empty() || line.starts_with('#') {
-            continue;
+            return;
         }
         let stack = split_count(line);
-        skips_last = stack.is_none();
-        let Some((frames, count)) = stack else {
-            skipped += 1;
-            continue;
+        self.skips_last = stack.is_none();
+        match stack {
+            Some((frames, count)) => self.add(frames, count),
+            None => self.skipped += 1,
+        }
+    }
+
+    fn add(&mut self, frames: &str, count: FoldedCount) {
+        let stack = self.stack(frames);
+        if let FoldedCount::Part(_) = count
+            && self.factor == 1
+        {
+            self.factor = MILLISECOND;
+            for (_, amount) in &mut self.stacks {
+                *amount = amount.saturating_mul(MILLISECOND);
+            }
+        }
+        let amount = match count {
+            FoldedCount::Whole(count) => count.saturating_mul(self.factor),
+            FoldedCount::Part(count) => (count * self.factor as f64).round() as u64,
         };
-        stacks.push((read_stack(&mut importer, frames), count));
+        self.stacks.push((stack, amount));
     }
-    if stacks.is_empty() {
-        let problem = "no line is a stack and a count".into();
-        return Err(ReadError::Malformed { format: FORMAT, problem });
+
+    /// The stack of a line without its count. The frames that the last line has, too, are not looked up again.
+    fn stack(&mut self, line: &str) -> Option<StackId> {
+        let same = line.bytes().zip(self.last_line.bytes()).take_while(|(one, next)| one == next).count();
+        let ends_there =
+            |end: usize| end <= same && line.as_bytes().get(end).is_none_or(|&byte| byte == b';');
+        let known = self.last_frames.iter().take_while(|frame| ends_there(frame.end)).count();
+        self.last_frames.truncate(known);
+        self.last_line.truncate(0);
+        self.last_line.push_str(line);
+        let mut start = self.last_frames.last().map_or(0, |frame| frame.end + 1);
+        while start <= line.len() {
+            let end = line[start..].find(';').map_or(line.len(), |length| start + length);
+            self.push(&line[start..end], end);
+            start = end + 1;
+        }
+        self.last_frames.last().map(|frame| frame.stack)
     }
-    if skips_last && !bytes.ends_with(b"\n") {
-        importer.note(Note::Cut { place: "its last line".into() });
-        skipped -= 1;
+
+    /// Adds the next frame of the line, whose text ends there.
+    fn push(&mut self, text: &str, end: usize) {
+        let (name, annotation) = split_annotation(text);
+        let outer = self.last_frames.last();
+        // Functions can only be inlined into a caller.
+        let inline_depth = match outer {
+            Some(outer) if annotation == INLINED => outer.inline_depth.saturating_add(1),
+            _ => 0,
+        };
+        let prefix = outer.map(|outer| outer.stack);
+        let known = self.frames.get(text).copied().filter(|_| inline_depth == 0);
+        let frame = known.unwrap_or_else(|| {
+            let (is_kernel, is_jit) = (annotation == KERNEL, annotation == COMPILED);
+            let code = CodePosition { name, is_kernel, is_jit, inline_depth, ..CodePosition::default() };
+            let frame = self.importer.frame(&code);
+            if inline_depth == 0 {
+                self.frames.insert(text.into(), frame);
+            }
+            frame
+        });
+        let stack = self.importer.stack(prefix, frame);
+        self.last_frames.push(LineFrame { end, stack, inline_depth });
     }
-    importer.note_left_out(skipped, "lines that are not a stack and a count");
-    let are_whole = stacks.iter().all(|(_, count)| count.fract() == 0.0);
-    let (name, unit, factor) =
-        if are_whole { ("samples", Unit::Count, 1) } else { ("time", Unit::Time, MILLISECOND) };
-    let measure = Measure { name: name.into(), unit };
-    importer.meta_mut().measure = measure;
-    let mut time = 0_u64;
-    for (stack, count) in stacks {
-        let amount = (count * factor as f64).round() as u64;
-        importer.span(thread, time, (stack, false), amount);
-        time = time.saturating_add(amount);
+
+    /// The profile. A file that is whole ends with an end of a line.
+    fn finish(mut self, is_whole: bool) -> Result<ImportedProfile, ReadError> {
+        if self.stacks.is_empty() {
+            let problem = "no line is a stack and a count".into();
+            return Err(ReadError::Malformed { format: FORMAT, problem });
+        }
+        if self.skips_last && !is_whole {
+            self.importer.note(Note::Cut { place: "its last line".into() });
+            self.skipped -= 1;
+        }
+        self.importer.note_left_out(self.skipped, "lines that are not a stack and a count");
+        let (name, unit) = if self.factor == 1 { ("samples", Unit::Count) } else { ("time", Unit::Time) };
+        self.importer.meta_mut().measure = Measure { name: name.into(), unit };
+        let name = ThreadName { pid: "0", tid: "0", process: "Folded stacks", thread: "Folded stacks" };
+        let mut queue = SampleQueue::new(self.importer.thread(name));
+        for (stack, amount) in self.stacks {
+            queue.add(&mut self.importer, stack, amount);
+        }
+        Ok(self.importer.finish(Some(self.factor)))
     }
-    Ok(importer.finish(Some(factor)))
+}
+
+/// The count of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum FoldedCount {
+    Whole(u64),
+    /// A number with decimals.
+    Part(f64),
+}
+
+impl FoldedCount {
+    fn of(text: &str) -> Option<Self> {
+        if let Ok(count) = text.parse() {
+            return Some(Self::Whole(count));
+        }
+        let count = text.parse().ok().filter(|count: &f64| count.is_finite() && *count >= 0.0)?;
+        Some(if count.fract() == 0.0 { Self::Whole(count as u64) } else { Self::Part(count) })
+    }
 }
 
 /// The frames of a line and its count. If there are two counts, as from `difffolded.pl`, the second one is
 /// that of the newer profile.
-pub(crate) fn split_count(line: &str) -> Option<(&str, f64)> {
-    let number = |text: &str| text.parse::<f64>().ok().filter(|count| count.is_finite() && *count >= 0.0);
+pub(crate) fn split_count(line: &str) -> Option<(&str, FoldedCount)> {
     let (frames, count) = line.trim_end().rsplit_once([' ', '\t'])?;
-    let count = number(count)?;
+    let count = FoldedCount::of(count)?;
     let frames = frames.trim_end();
     match frames.rsplit_once(' ') {
-        Some((shorter, before)) if !shorter.is_empty() && number(before).is_some() => {
+        Some((shorter, before)) if !shorter.is_empty() && FoldedCount::of(before).is_some() => {
             Some((shorter.trim_end(), count))
         }
         _ => (!frames.is_empty()).then_some((frames, count)),
     }
-}
-
-fn read_stack(importer: &mut Importer, frames: &str) -> Option<StackId> {
-    let mut depth = 0_u16;
-    frames.split(';').fold(None, |prefix, frame| {
-        let (name, annotation) = split_annotation(frame);
-        // Functions can only be inlined into a caller.
-        depth = if annotation == INLINED && prefix.is_some() { depth.saturating_add(1) } else { 0 };
-        let (is_kernel, is_jit) = (annotation == KERNEL, annotation == COMPILED);
-        let code = CodePosition { name, is_kernel, is_jit, inline_depth: depth, ..CodePosition::default() };
-        let frame = importer.frame(&code);
-        Some(importer.stack(prefix, frame))
-    })
 }
 
 /// A function's name and its mark, if it has one.
@@ -308,7 +413,7 @@ mod tests {
 
     #[test]
     fn annotations_are_no_part_of_names() {
-        let read = read(b"main;run_[j];sum_[i];page_fault_[k] 1\n_[k];a_[x] 2\n").unwrap().profile;
+        let read = read(&b"main;run_[j];sum_[i];page_fault_[k] 1\n_[k];a_[x] 2\n"[..]).unwrap().profile;
         assert_eq!(stacks_of(&read), ["_[k];a_[x] 2", "main;run;sum;page_fault 1"]);
         let frame = |name: &str| {
             let frame = read.frames().iter().find(|frame| read.func_name(frame.func) == name).unwrap();
@@ -322,26 +427,49 @@ mod tests {
     #[test]
     fn counts_are_taken_from_the_end_of_the_line() {
         let check = |line: &str, expected| assert_eq!(split_count(line), expected, "{line}");
-        check("a;b 17", Some(("a;b", 17.0)));
-        check("a b;c d 2.5", Some(("a b;c d", 2.5)));
-        check("a;b 3 4", Some(("a;b", 4.0)));
+        check("a;b 17", Some(("a;b", FoldedCount::Whole(17))));
+        check("a b;c d 2.5", Some(("a b;c d", FoldedCount::Part(2.5))));
+        check("a;b 3 4", Some(("a;b", FoldedCount::Whole(4))));
+        check("a;b 4.0", Some(("a;b", FoldedCount::Whole(4))));
         check("a;b", None);
         check("17", None);
         check(" 17", None);
         check("a -1", None);
     }
 
+    /// flamegraph.pl draws these widths. 2^53 + 1 is no number of a double.
+    #[test]
+    fn great_counts_stay_exact() {
+        let text = "main;a 10000000000\nmain;b 3000000000\nmain;c 9007199254740993\n";
+        assert_eq!(again(text), text);
+        let profile = read(text.as_bytes()).unwrap().profile;
+        let weights: Vec<_> = profile.threads()[0].samples.iter().map(|sample| sample.weight).collect();
+        assert_eq!(
+            (weights, profile.meta().interval),
+            (vec![10_000_000_000, 3_000_000_000, 9_007_199_254_740_993], 1)
+        );
+    }
+
+    #[test]
+    fn stacks_that_begin_alike_share_what_is_alike() {
+        let text = "a;b;c 1\na;b 2\na;bc;c 4\na;bc;c;d_[i] 8\na;bc;c;d_[i];e_[i] 16\nab 32\nab;\u{e9};c 64\nab;\u{e8};c 128\n";
+        assert_eq!(
+            again(text).lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>(),
+            text.lines().map(str::to_owned).collect()
+        );
+    }
+
     #[test]
     fn odd_lines_are_counted_and_a_cut_one_is_noted() {
-        let read = read(b"# comment\na;b_[k] 2\nnonsense\n\na;c").unwrap();
+        let read = read(&b"# comment\na;b_[k] 2\nnonsense\n\na;c"[..]).unwrap();
         assert_eq!(stacks_of(&read.profile), ["a;b 2"]);
         assert_eq!(read.notes, [cut(), left_out(1)]);
-        assert!(super::read(b"nothing\nat all").is_err());
+        assert!(super::read(&b"nothing\nat all"[..]).is_err());
     }
 
     #[test]
     fn a_whole_last_line_is_not_called_cut() {
-        let notes = |bytes| read(bytes).unwrap().notes;
+        let notes = |bytes: &[u8]| read(bytes).unwrap().notes;
         assert_eq!(notes(b"a 1\nnonsense\nb 2"), [left_out(1)]);
         assert_eq!(notes(b"a 1\nnonsense\n"), [left_out(1)]);
         assert_eq!(notes(b"a 1\nnonsense"), [cut()]);

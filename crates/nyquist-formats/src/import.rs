@@ -108,6 +108,19 @@ impl Importer {
         }
     }
 
+    /// Changes a thread's name to a later one. The main thread's name is also that of its process.
+    pub(crate) fn rename_thread(&mut self, thread: ThreadIndex, name: &str) {
+        let it = self.builder.thread_mut(thread);
+        if it.name != name {
+            name.clone_into(&mut it.name);
+        }
+        let (process, is_main) = (it.process, it.is_main);
+        let process = self.builder.process_mut(process);
+        if is_main && process.name != name {
+            name.clone_into(&mut process.name);
+        }
+    }
+
     /// The thread with these ids, which is added if it is new. The first known name stays.
     pub(crate) fn thread(&mut self, name: ThreadName<'_>) -> ThreadIndex {
         let key = (name.pid.to_owned(), name.tid.to_owned());
@@ -256,17 +269,17 @@ impl Importer {
     /// Otherwise it is the longest time of which all are multiples.
     pub(crate) fn finish(mut self, stated: Option<u64>) -> ImportedProfile {
         let common = common_interval(self.durations.iter().flatten().copied());
-        let longest = self.durations.iter().flatten().max().copied().unwrap_or(0);
-        let fits = |stated: &u64| {
-            *stated > 0 && common.is_multiple_of(*stated) && u32::try_from(longest / *stated).is_ok()
-        };
+        let fits = |stated: &u64| *stated > 0 && common.is_multiple_of(*stated);
         let interval = stated.filter(fits).unwrap_or(common);
         self.builder.meta_mut().interval = interval;
         let has_exact_times = self.builder.profile().meta().has_exact_times;
         // Time that passed before a sampler's first sample is no part of the recording.
         let before = |duration: u64| if has_exact_times { duration } else { 0 };
         let is_time = self.builder.profile().meta().measure.unit == Unit::Time;
-        let after = |duration: u64| if has_exact_times || !is_time { 0 } else { duration };
+        // The first sample's own interval was cut off with it, and is added at the end. A wait ends at its time.
+        let after = |sample: &Sample| {
+            if has_exact_times || !is_time || sample.off_cpu { 0 } else { interval }
+        };
         let threads: Vec<_> = (0..self.durations.len()).map(ThreadIndex::from_index).collect();
         let firsts = threads.iter().zip(&self.durations).filter_map(|(&thread, durations)| {
             first_time(self.builder.profile().thread(thread), durations.iter().map(|&it| before(it)))
@@ -276,10 +289,8 @@ impl Importer {
         for (&index, durations) in threads.iter().zip(&self.durations) {
             let thread = self.builder.thread_mut(index);
             let samples = thread.samples.iter().zip(durations).map(|(sample, duration)| {
-                let weight = u32::try_from((duration.saturating_add(interval / 2)) / interval);
-                let sample =
-                    Sample { time: sample.time - zero, weight: weight.unwrap_or(u32::MAX), ..sample };
-                end = end.max(sample.time.saturating_add(after(*duration)).saturating_add(1));
+                let sample = Sample { time: sample.time - zero, weight: duration / interval, ..sample };
+                end = end.max(sample.time.saturating_add(after(&sample)).saturating_add(1));
                 sample
             });
             thread.samples = samples.collect();
@@ -331,14 +342,10 @@ fn earlier(timing: MarkerTiming, by: u64) -> MarkerTiming {
     }
 }
 
-/// The greatest common divisor of all durations, so that each is a whole number of intervals. It is increased
-/// if the longest duration would otherwise exceed the range of a weight.
+/// The greatest common divisor of all durations, so that each is a whole number of intervals.
 fn common_interval(durations: impl Iterator<Item = u64>) -> u64 {
-    let (divisor, longest) = durations.fold((0, 0), |(divisor, longest), duration| {
-        (greatest_common_divisor(divisor, duration), duration.max(longest))
-    });
-    let least = longest.div_ceil(u64::from(u32::MAX));
-    if divisor == 0 { MILLISECOND } else { divisor.max(least) }
+    let divisor = durations.fold(0, greatest_common_divisor);
+    if divisor == 0 { MILLISECOND } else { divisor }
 }
 
 fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
@@ -360,7 +367,20 @@ mod tests {
         check(&[0], MILLISECOND);
         check(&[10, 20, 0, 50], 10);
         check(&[7, 11], 1);
-        check(&[1, u64::from(u32::MAX) * 3], 3);
+        check(&[1, u64::from(u32::MAX) * 3], 1);
+    }
+
+    /// Two samples a millisecond apart are two milliseconds, whatever their weights are.
+    #[test]
+    fn a_recording_ends_with_its_last_wait() {
+        let mut importer = Importer::new("x", "y");
+        let thread = importer.thread(ThreadName { pid: "1", tid: "1", ..ThreadName::default() });
+        importer.sample(thread, 5_000_000, None, MILLISECOND);
+        importer.sample(thread, 6_000_000, None, 4 * MILLISECOND);
+        let before = importer.builder().profile().clone();
+        assert_eq!(before.threads().len(), 1);
+        importer.off_cpu_sample(thread, 7_500_000, None, 900 * MILLISECOND);
+        assert_eq!(importer.finish(None).profile.duration(), 2_500_001);
     }
 
     #[test]

@@ -47,12 +47,15 @@ pub mod stackprof;
 mod strings;
 #[cfg(test)]
 mod test_profile;
+mod text_lines;
 pub mod v8;
 pub mod v8_heap;
+pub mod v8_old;
 mod values;
 mod zstd;
 
 use std::borrow::Cow;
+use std::io::BufRead;
 
 pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
 pub use error::{ImportedProfile, Note, ReadError};
@@ -94,12 +97,13 @@ pub fn read_wanted(
         bytes = recoded(bytes);
     }
     let mut imported = match format {
-        Format::PerfScript => perf_script::read_value(&bytes, name),
+        Format::PerfScript => perf_script::read_value(&*bytes, name),
         Format::Pprof => pprof::read_labelled(&bytes, name, labels),
-        Format::Folded => folded::read(&bytes),
+        Format::Folded => folded::read(&*bytes),
         Format::Speedscope => speedscope::read(&bytes),
         Format::ChromeTrace => chrome::read(&bytes),
         Format::V8CpuProfile => v8::read(&bytes),
+        Format::V8OldCpuProfile => v8_old::read(&bytes),
         Format::Instruments => instruments::read(&bytes),
         Format::Callgrind => callgrind::read_value(&bytes, name),
         Format::V8HeapProfile => v8_heap::read(&bytes),
@@ -117,11 +121,29 @@ pub fn read_wanted(
         Format::PprofText => legacy::read_text(&bytes, name),
         Format::Perfetto => perfetto::read_value(&bytes, name),
         Format::Otlp => otlp::read_labelled(&bytes, name, labels),
+        Format::OtlpJson => otlp::read_json(&bytes, name, labels),
         Format::Jfr => jfr::read_value(&bytes, name),
         other => Err(ReadError::Unsupported(other.refusal())),
     }?;
     imported.notes.extend(note);
     Ok(imported)
+}
+
+/// As [`read_value`], for a text in UTF-8 of a format that is [read by line](Format::is_read_by_line). It is never in
+/// memory as a whole.
+///
+/// # Errors
+/// As for [`read_value`], and if the text cannot be read.
+pub fn read_by_line(
+    format: Format,
+    text: impl BufRead,
+    name: Option<&str>,
+) -> Result<ImportedProfile, ReadError> {
+    match format {
+        Format::PerfScript => perf_script::read_value(text, name),
+        Format::Folded => folded::read(text),
+        other => Err(ReadError::Unsupported(other.refusal())),
+    }
 }
 
 /// A text as UTF-8 without a byte order mark, even if it is compressed or in UTF-16. It is for readers of

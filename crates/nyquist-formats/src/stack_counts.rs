@@ -15,6 +15,9 @@ use crate::values::{SampleQueue, SampleValueKind, choose};
 const DTRACE: &str = "the output of DTrace";
 const BPFTRACE: &str = "the output of bpftrace";
 
+/// The frame of what was counted with an empty stack.
+const NO_STACK: &str = "[no stack]";
+
 /// Whether the lines are maps of bpftrace with stacks.
 pub(crate) fn is_bpftrace(lines: &[&str]) -> bool {
     let begin = lines.iter().position(|line| begins_map(line).is_some());
@@ -54,6 +57,13 @@ fn begins_map(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.strip_prefix('@')?.split_once('[')?;
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     (is_name && split_end(line).is_none()).then_some((name, rest))
+}
+
+/// The name of the map, the keys and the count, if a line is a whole entry: `@[]: 17`, `@calls[bash, 7]: 3`.
+fn whole_entry(line: &str) -> Option<(&str, &str, u64)> {
+    let (entry, count) = split_end(line)?;
+    let (name, keys) = entry.strip_prefix('@')?.split_once('[')?;
+    Some((name, keys, count))
 }
 
 /// The text before `]: 17`, and the count.
@@ -109,12 +119,19 @@ pub fn read_bpftrace(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile
     let wanted = names[at].clone();
     let mut reader = StackCountReader::new("bpftrace", &wanted);
     let mut entry: Option<StackEntry<'_>> = None;
+    let is_wanted = |name| wanted.name.strip_prefix('@') == Some(name);
     for line in text.lines() {
         if let Some((name, rest)) = begins_map(line) {
-            let is_wanted = wanted.name.strip_prefix('@') == Some(name);
-            entry = is_wanted.then(StackEntry::default);
+            entry = is_wanted(name).then(StackEntry::default);
             if let Some(entry) = &mut entry {
                 entry.add_keys(rest);
+            }
+        } else if let Some((name, keys, count)) = whole_entry(line) {
+            // An entry whose stacks are all empty takes one line.
+            if is_wanted(name) {
+                let mut entry = StackEntry::default();
+                entry.add_keys(keys);
+                reader.add(&entry, count);
             }
         } else if let Some((keys, count)) = split_end(line) {
             if let Some(mut entry) = entry.take() {
@@ -184,11 +201,11 @@ impl StackCountReader {
     }
 
     fn add(&mut self, entry: &StackEntry<'_>, count: u64) {
-        if entry.frames.is_empty() && entry.keys.is_empty() {
-            return;
+        self.stacks += u64::from(!entry.frames.is_empty());
+        let mut frames: Vec<_> = entry.mark_first_stack().collect();
+        if frames.is_empty() {
+            frames.push((NO_STACK, false));
         }
-        self.stacks += 1;
-        let frames: Vec<_> = entry.mark_first_stack().collect();
         let stack = frames
             .iter()
             .rev()
@@ -268,6 +285,19 @@ mod tests {
         let processes: Vec<_> = profile.processes().iter().map(|it| &*it.name).collect();
         assert_eq!(processes, ["DTrace", "bash"]);
         assert!(read_dtrace(b"no stack\n").is_err());
+    }
+
+    /// The counts of bpftrace's own lines add up to 14.
+    #[test]
+    fn what_has_an_empty_stack_is_counted() {
+        let text = "@[\n    main+1\n]: 3\n@[]: 8\n@calls[7]: 100\n@[, bash]: 2\n@[\n, sh]: 1\n";
+        let profile = read_bpftrace(text.as_bytes(), None).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["[no stack] 11", "main 3"]);
+        let processes: Vec<_> = profile.processes().iter().map(|it| &*it.name).collect();
+        assert_eq!(processes, ["bpftrace", "bash", "sh"]);
+        let of_dtrace = "\n   app`main+0x1b\n   17\n\n   5\n";
+        let profile = read_dtrace(of_dtrace.as_bytes()).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["[no stack] 5", "main 17"]);
     }
 
     const MAPS: &str = "Attaching 2 probes...\n\n@calls: 3\n@[\n    schedule+35\n    do_exit+9\n,\n    0x7f60\n    a::b(int, char)+12\n, rustc, 42]: 5\n\

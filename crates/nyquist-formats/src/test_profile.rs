@@ -111,7 +111,7 @@ fn kind_of(profile: &Profile, off_cpu: bool) -> Vec<String> {
             let frames = sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack));
             let mut names: Vec<_> = frames.map(|frame| profile.func_name(frame.func)).collect();
             names.reverse();
-            *lines.entry(names.join(";")).or_default() += u64::from(sample.weight);
+            *lines.entry(names.join(";")).or_default() += sample.weight;
         }
     }
     lines.into_iter().map(|(stack, weight)| format!("{stack} {weight}")).collect()

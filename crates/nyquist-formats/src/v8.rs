@@ -80,7 +80,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let mut tree = Tree::default();
     tree.add(&mut importer, &file.nodes);
     let mut samples = CpuProfileSamples::new(thread, nanoseconds(file.start_time, 1000.0));
-    samples.add(&file.samples, &file.time_deltas);
+    samples.add(file.samples, file.time_deltas);
     samples.end_at(nanoseconds(file.end_time, 1000.0));
     let unknown = samples.add_to(&mut importer, &tree);
     importer.note_left_out(unknown, "samples of nodes that are not in the tree");
@@ -181,9 +181,12 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, node: &Node) -> No
 /// The samples of a thread: nodes at times.
 pub(crate) struct CpuProfileSamples {
     thread: ThreadIndex,
+    start: u64,
     clock: u64,
-    /// Each sample's time and node.
-    taken: Vec<(u64, u64)>,
+    /// The time of each sample.
+    times: Vec<u64>,
+    /// The node of each sample.
+    nodes: Vec<u64>,
     /// When the last sample ended, or 0 if that is not known.
     end: u64,
 }
@@ -191,19 +194,30 @@ pub(crate) struct CpuProfileSamples {
 impl CpuProfileSamples {
     /// The samples of a recording that began at `start` ns.
     pub(crate) fn new(thread: ThreadIndex, start: u64) -> Self {
-        Self { thread, clock: start, taken: Vec::new(), end: 0 }
+        Self { thread, start, clock: start, times: Vec::new(), nodes: Vec::new(), end: 0 }
     }
 
     /// Adds sampled nodes, each `deltas` µs after the previous one. V8's times sometimes go backwards.
-    pub(crate) fn add(&mut self, nodes: &[u64], deltas: &[f64]) {
-        let deltas = deltas.iter().copied().chain(std::iter::repeat(0.0));
-        for (&node, delta) in nodes.iter().zip(deltas) {
+    pub(crate) fn add(&mut self, nodes: Vec<u64>, deltas: Vec<f64>) {
+        let deltas = deltas.into_iter().chain(std::iter::repeat(0.0));
+        self.times.reserve(nodes.len());
+        for delta in deltas.take(nodes.len()) {
             let step = nanoseconds(delta.abs(), 1000.0);
             let clock =
                 if delta < 0.0 { self.clock.saturating_sub(step) } else { self.clock.saturating_add(step) };
             self.clock = clock;
-            self.taken.push((clock, node));
+            self.times.push(clock);
         }
+        if self.nodes.is_empty() {
+            self.nodes = nodes;
+        } else {
+            self.nodes.extend(nodes);
+        }
+    }
+
+    /// Adds sampled nodes with their times, in ns.
+    pub(crate) fn add_at(&mut self, nodes: Vec<u64>, times: Vec<u64>) {
+        (self.nodes, self.times) = (nodes, times);
     }
 
     /// Notes when the recording ended, in ns.
@@ -213,32 +227,49 @@ impl CpuProfileSamples {
 
     /// Adds the samples to the profile, and returns the number of samples whose node is not known.
     pub(crate) fn add_to(mut self, importer: &mut Importer, tree: &Tree) -> u64 {
-        self.taken.sort_by_key(|&(time, _)| time);
+        self.sort();
         let mut unknown = 0;
-        let mut counts: FxHashMap<u64, u64> = FxHashMap::default();
-        let nexts = self.taken.iter().skip(1).map(|&(time, _)| time).chain([self.end_of_last()]);
-        for (&(time, node), next) in self.taken.iter().zip(nexts) {
-            let count = counts.entry(node).or_default();
-            *count += 1;
-            match tree.stacks.get(&node) {
+        let mut nodes: FxHashMap<u64, (Option<&NodeStack>, u64)> = FxHashMap::default();
+        let nexts = self.times.iter().skip(1).copied().chain([self.end_of_last()]);
+        for ((&time, &id), next) in self.times.iter().zip(&self.nodes).zip(nexts) {
+            let (node, count) = nodes.entry(id).or_insert_with(|| (tree.stacks.get(&id), 0));
+            match node {
                 Some(node) => {
-                    let stack = node.of_sample(*count - 1);
+                    let stack = node.of_sample(*count);
                     importer.span(self.thread, time, (stack, node.is_idle), next.saturating_sub(time));
                 }
                 None => unknown += 1,
             }
+            *count += 1;
         }
         unknown
     }
 
+    /// Sorts the samples by time. Most are.
+    fn sort(&mut self) {
+        if self.times.is_sorted() {
+            return;
+        }
+        let mut taken: Vec<_> = self.times.iter().copied().zip(self.nodes.iter().copied()).collect();
+        taken.sort_by_key(|&(time, _)| time);
+        (self.times, self.nodes) = taken.into_iter().unzip();
+    }
+
     /// When the last sample ends. It ends with the recording or, if the end is not known, it lasts as long as
     /// the previous sample. If a recording ends with its last sample, or before it by V8's uneven clock, the
-    /// sample has no time.
+    /// sample has no time. It lasts no longer than any other, because some programs state an end of another
+    /// clock.
     fn end_of_last(&self) -> u64 {
-        let mut backwards = self.taken.iter().rev().map(|&(time, _)| time);
-        let Some(last) = backwards.next().filter(|_| self.end == 0) else { return self.end };
-        let step = backwards.next().map_or(MILLISECOND, |before| last - before);
-        last.saturating_add(step)
+        let mut backwards = self.times.iter().rev().copied();
+        let Some(last) = backwards.next() else { return self.end };
+        if self.end == 0 {
+            let step = backwards.next().map_or(MILLISECOND, |before| last - before);
+            return last.saturating_add(step);
+        }
+        let times = std::iter::once(self.start).chain(self.times.iter().copied());
+        let steps = times.clone().zip(times.skip(1)).map(|(time, next)| next.saturating_sub(time));
+        let longest = steps.max().filter(|&step| step > 0).unwrap_or(MILLISECOND);
+        self.end.min(last.saturating_add(longest))
     }
 }
 
@@ -296,6 +327,8 @@ mod tests {
         // The last sample ends with the recording, or was recorded after its end.
         check(800, &["a 2", "b 5"]);
         check(790, &["a 2", "b 5"]);
+        // The end is of another clock. No other sample lasts longer than 500 µs.
+        check(470_030_000, &["a 7", "b 5"]);
     }
 
     #[test]

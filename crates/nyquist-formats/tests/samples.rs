@@ -17,7 +17,7 @@ fn imported(bytes: &[u8], name: &str, expected: Format) -> Profile {
 }
 
 /// The weights by innermost function, without waiting.
-fn self_weights(profile: &Profile) -> BTreeMap<&str, u32> {
+fn self_weights(profile: &Profile) -> BTreeMap<&str, u64> {
     let mut weights = BTreeMap::new();
     for sample in profile.threads().iter().flat_map(|thread| &thread.samples) {
         if let Some(frame) = sample.stack.and_then(|stack| profile.stack_frames(stack).next())

@@ -67,8 +67,8 @@ fn trace(seed: u64) -> Profile {
         for _ in 0..random.below(60) {
             time += [0, 0, random.below(900)][random.below(3) as usize] * interval;
             let longest = [2, 2, 800][random.below(3) as usize];
-            let weight = 1 + random.below(longest) as u32;
-            time += u64::from(weight) * interval;
+            let weight = 1 + random.below(longest);
+            time += weight * interval;
             let stack = Some(stacks[random.below(12) as usize]);
             let off_cpu = random.below(5) == 0;
             builder.add_sample(thread, Sample { weight, off_cpu, ..Sample::new(time, stack, 0) });

@@ -27,6 +27,13 @@ pub enum Note {
         /// The number of its samples.
         samples: u64,
     },
+    /// The event that is shown by default has no samples, and another one was chosen.
+    EventInstead {
+        /// The event that is shown.
+        shown: String,
+        /// The event without samples.
+        empty: String,
+    },
     /// Files that a recording needs are not on this machine.
     MissingFiles {
         /// The machine of the recording, if it is not this one.

@@ -6,6 +6,7 @@ use crate::note::{LostAmount, MissingFile, Note};
 use crate::observer::ReadObserver;
 use crate::options::ReadOptions;
 use crate::recording_folders::{own_folder, recording_folders, unpack_archive};
+use crate::source::Source;
 use nyquist_convert::perf_data::{EventUse, ImportOptions, ImportedProfile, import};
 use nyquist_convert::{LibSource, Libs, Progress, name_by_address};
 use nyquist_perf::file::FileReader;
@@ -17,9 +18,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// Reads a recording, looks up names, and reports to the observer which parts are missing.
+/// Reads a recording, looks up names, and reports to the observer which parts are missing. If the event that is read
+/// by default has no samples, the file is read again, for the first event that has some.
 pub(crate) fn read(
-    reader: FileReader,
+    (reader, again): (FileReader, Option<Source>),
     path: &Path,
     kernel: Option<KernelFiles>,
     options: ReadOptions<'_>,
@@ -30,12 +32,20 @@ pub(crate) fn read(
     let progress = Arc::new(Progress::default());
     let finder = finders.finder(&folders, Some(&progress)).with_kernel_files(kernel);
     let mut symbolicator = symbolicator(&finder);
-    let files = reader.files();
-    let imported = import_with_lookup(&mut symbolicator, no_symbols, |sender| {
-        let options = import_options(path, files.main(), options, finders.finder(&folders, None));
-        Ok(import(reader, ImportOptions { sender, ..options })?)
-    });
-    let ImportedProfile { finished, events, notes, other_machine } = imported?;
+    let (files, of_all) = (reader.files(), options.events.is_empty());
+    let mut read = |reader, events: Vec<String>| {
+        import_with_lookup(&mut symbolicator, no_symbols, |sender| {
+            let options = import_options(path, files.main(), &options, finders.finder(&folders, None));
+            Ok(import(reader, ImportOptions { sender, events, ..options })?)
+        })
+    };
+    let mut imported = read(reader, options.events.clone())?;
+    let instead = if of_all { instead(&imported.events) } else { None };
+    if let (Some((shown, empty)), Some(Ok(reader))) = (instead, again.map(Source::recording)) {
+        imported = read(reader, vec![shown.clone()])?;
+        observer.note(Note::EventInstead { shown, empty });
+    }
+    let ImportedProfile { finished, events, notes, other_machine } = imported;
     for note in notes {
         observer.note(Note::Incomplete(note));
     }
@@ -50,24 +60,34 @@ pub(crate) fn read(
     Ok(look_up_recording(finished.profile, &finished.libs, &mut symbolicator, &progress, observer))
 }
 
+/// The first event that has samples, and the event that is read by default, if that has none.
+fn instead(events: &[EventUse]) -> Option<(String, String)> {
+    if events.iter().any(|event| event.used && event.samples > 0) {
+        return None;
+    }
+    let shown = events.iter().find(|event| event.samples > 0)?;
+    let empty = events.iter().find(|event| event.used)?;
+    Some((shown.name.clone(), empty.name.clone()))
+}
+
 /// The options for a recording. `file` is what is open: its owner decides whose side files are believed.
 fn import_options(
     path: &Path,
     file: Option<&File>,
-    options: ReadOptions<'_>,
+    options: &ReadOptions<'_>,
     finder: Finder,
 ) -> ImportOptions {
     let modified = file.and_then(|file| file.metadata().ok()?.modified().ok());
     let saved = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     ImportOptions {
         finder,
-        selection: options.selection,
-        events: options.events,
-        name: options.name,
+        selection: options.selection.clone(),
+        events: Vec::new(),
+        name: options.name.clone(),
         architecture: options.architecture,
-        aux_folders: options.aux_folders.into_iter().chain(own_folder(path)).collect(),
+        aux_folders: options.aux_folders.iter().cloned().chain(own_folder(path)).collect(),
         owner: file.and_then(|file| ownership(file).ok()).map(|owner| owner.user),
-        side_files: options.side_files,
+        side_files: options.side_files.clone(),
         process_memory: options.process_memory,
         saved_ns: saved.map(|time| time.as_nanos() as u64),
         shape: options.shape,

@@ -18,9 +18,10 @@ impl UnpackedInput {
         match self.format {
             Some(Format::PerfData) => {
                 let Self { path, source, kernel, .. } = self;
+                let again = source.again();
                 let recording =
                     source.recording().map_err(|source| InputError::Recording { path: path.clone(), source });
-                perf_data::read(recording?, &path, kernel, options)
+                perf_data::read((recording?, again), &path, kernel, options)
             }
             Some(Format::Etl) => {
                 let Self { path, source, .. } = self;

@@ -5,10 +5,10 @@ use crate::input_file::UnpackedInput;
 use crate::note::Note;
 use crate::options::ReadOptions;
 use crate::source::Source;
-use nyquist_formats::{Format, is_recoded, may_be_json, plain_text, read_wanted};
+use nyquist_formats::{Format, is_recoded, may_be_json, plain_text, read_by_line, read_wanted};
 use nyquist_profile::{Profile, firefox};
 use std::borrow::Cow;
-use std::io::{self, Read as _};
+use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
 /// Reads a saved profile, or the values of another tool's file that the options select.
@@ -23,9 +23,16 @@ pub(crate) fn read(input: UnpackedInput, options: &ReadOptions<'_>) -> Result<Pr
         let profile = read_firefox(&path, source, format.is_some())?;
         return of_event(&path, profile, value);
     };
-    let bytes = all_bytes(source).map_err(|error| cannot_read(&path, error))?;
-    let imported = read_wanted(format, &bytes, value, &options.labels)
-        .map_err(|source| InputError::Import { path, source })?;
+    let is_by_line =
+        format.is_read_by_line() && is_plain(&source).map_err(|error| cannot_read(&path, error))?;
+    let imported = if is_by_line {
+        let bytes = source.bytes().map_err(|error| cannot_read(&path, error))?;
+        read_by_line(format, BufReader::with_capacity(PIECE, bytes), value)
+    } else {
+        let bytes = all_bytes(source).map_err(|error| cannot_read(&path, error))?;
+        read_wanted(format, &bytes, value, &options.labels)
+    };
+    let imported = imported.map_err(|source| InputError::Import { path, source })?;
     for note in imported.notes {
         options.observer.note(Note::LeftOut(note));
     }
@@ -47,6 +54,14 @@ fn read_firefox(path: &Path, source: Source, is_certain: bool) -> Result<Profile
         firefox::read(source.bytes().map_err(|error| cannot_read(path, error))?)
     };
     read.map_err(|source| InputError::Firefox { path: path.to_owned(), source })
+}
+
+/// How much of a text is read at once.
+const PIECE: usize = 1 << 18;
+
+/// Whether a text is neither compressed nor in another encoding.
+fn is_plain(source: &Source) -> io::Result<bool> {
+    Ok(source.packing()?.is_none() && !is_recoded(&source.start()?))
 }
 
 fn all_bytes(source: Source) -> io::Result<Vec<u8>> {

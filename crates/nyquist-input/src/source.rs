@@ -82,6 +82,12 @@ impl Source {
         }
     }
 
+    /// The same file for another reading of a recording. `None` if it cannot be read twice.
+    pub(crate) fn again(&self) -> Option<Self> {
+        let Self::File(file) = self else { return None };
+        file.try_clone().ok().map(Self::File)
+    }
+
     /// The contents as a recording of perf.
     pub(crate) fn recording(self) -> Result<FileReader, FileError> {
         match self {

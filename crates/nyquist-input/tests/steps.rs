@@ -6,11 +6,13 @@ use nyquist_convert::Progress;
 use nyquist_input::{
     Finders, InputError, InputFile, Note, ReadObserver, ReadOptions, UnknownContent, look_up_missing_names,
 };
+use nyquist_perf::file::{Features, FileWriter, WrittenEvent};
+use nyquist_perf::{ByteOrder, EventAttr, RecordId, SampleType};
 use nyquist_profile::{Frame, Func, Lib, Meta, Process, Profile, ProfileBuilder, Sample, Thread};
 use nyquist_symbols::Finder;
 use std::cell::RefCell;
 use std::fs;
-use std::io::Read as _;
+use std::io::{Cursor, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,7 +70,7 @@ fn a_packed_file_is_unpacked_and_read() {
     let caller = Caller::default();
     let path = file("a.folded.bz2", &packed("main;parse 3\nmain;write 4\n"));
     let profile = caller.read(&path, caller.options()).unwrap();
-    let weights: u32 = profile.threads()[0].samples.iter().map(|sample| sample.weight).sum();
+    let weights: u64 = profile.threads()[0].samples.iter().map(|sample| sample.weight).sum();
     assert_eq!(weights, 7);
     assert!(caller.notes.borrow().is_empty());
     remove(&path);
@@ -116,6 +118,31 @@ fn what_cannot_be_opened_is_the_systems_error() {
     check(&std::env::temp_dir(), std::io::ErrorKind::IsADirectory);
     assert!(matches!(InputFile::check_name(Path::new("a.tar.bz2")), Err(InputError::Archive { .. })));
     assert!(InputFile::check_name(Path::new("perf.data")).is_ok());
+}
+
+/// `perf report` shows the same events, those without samples as empty.
+#[test]
+fn an_event_without_samples_gives_way_to_one_with_samples() {
+    let sample_type =
+        SampleType::IDENTIFIER.with(SampleType::IP).with(SampleType::TID).with(SampleType::TIME);
+    let event = |kind: u32, number, name: &str| {
+        let attr = EventAttr { kind, sample_period: 1, sample_type, ..EventAttr::default() };
+        WrittenEvent { attr, name: name.into(), ids: vec![(number, None)] }
+    };
+    let events = [event(9, 1, "cs_etm/autofdo/k"), event(10, 2, "instructions")];
+    let format = events[1].attr.record_format(ByteOrder::Little);
+    let id = RecordId { task: Some((7, 7)), time: Some(5), id: Some(2), ..RecordId::default() };
+    let mut writer = FileWriter::new(Cursor::new(Vec::new()), events.to_vec()).unwrap();
+    for _ in 0..24 {
+        writer.write_records(&format.encode_sample(2, (0x10, 1), &[], &id)).unwrap();
+    }
+    let path = file("empty.data", &writer.finish(&Features::default()).unwrap().into_inner());
+    let caller = Caller::default();
+    let profile = caller.read(&path, caller.options()).unwrap();
+    assert_eq!((profile.threads()[0].samples.len(), &*profile.meta().measure.name), (24, "instructions"));
+    let said = |note: &Note| matches!(note, Note::EventInstead { shown, .. } if shown == "instructions");
+    assert!(caller.notes.borrow().iter().any(said), "{:?}", caller.notes);
+    remove(&path);
 }
 
 /// A saved profile with one function that has an address in a lib.

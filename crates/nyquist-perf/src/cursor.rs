@@ -25,6 +25,11 @@ impl<'a> RecordCursor<'a> {
         self.rest.len()
     }
 
+    /// The remaining bytes, which stay.
+    pub(crate) fn peek(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// Reads the next `len` bytes as the field of that name.
     pub(crate) fn bytes(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], RecordError> {
         let (taken, rest) =

@@ -67,19 +67,24 @@ impl<'a> Mmap<'a> {
     }
 
     pub(crate) fn parse2(cursor: &mut RecordCursor<'a>, misc: u16) -> Result<Self, RecordError> {
-        Ok(Self {
-            pid: cursor.u32("process")?,
-            tid: cursor.u32("thread")?,
-            address: cursor.u64("address")?,
-            len: cursor.u64("length")?,
-            page_offset: cursor.u64("file offset")?,
-            identity: MappedIdentity::parse(cursor, misc)?,
-            protection: Some(cursor.u32("protection")?),
-            flags: Some(cursor.u32("flags")?),
-            path: cursor.text(),
-            data: misc & misc::MMAP_DATA != 0,
-        })
+        let [pid, tid] = [cursor.u32("process")?, cursor.u32("thread")?];
+        let [address, len] = [cursor.u64("address")?, cursor.u64("length")?];
+        let page_offset = cursor.u64("file offset")?;
+        let identity = MappedIdentity::parse(cursor, misc)?;
+        let (protection, flags) = if begins_path(cursor.peek()) {
+            (None, None)
+        } else {
+            (Some(cursor.u32("protection")?), Some(cursor.u32("flags")?))
+        };
+        let (path, data) = (cursor.text(), misc & misc::MMAP_DATA != 0);
+        Ok(Self { pid, tid, address, len, page_offset, identity, protection, flags, path, data })
     }
+}
+
+/// Whether a path follows, in place of the protection and the flags. Kernels before Linux 3.16, that of RHEL 7
+/// included, write neither. The bits of a protection are never those of letters.
+fn begins_path(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'/' | b'[', second, ..] if second.is_ascii_graphic())
 }
 
 impl<'a> MappedIdentity<'a> {

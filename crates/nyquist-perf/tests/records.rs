@@ -97,6 +97,19 @@ fn mmap2_records_have_an_inode() {
     });
 }
 
+/// perf of RHEL 7 says `0x400000 /usr/bin/true` of such a record.
+#[test]
+fn mmap2_records_of_old_kernels_have_no_protection() {
+    for path in [b"/usr/bin/true".as_slice(), b"[vdso]", b"//anon"] {
+        let bytes = body().u32(1).u32(2).u64(0x1000).u64(0x2000).u64(0x3000);
+        let bytes = bytes.u32(8).u32(1).u64(99).u64(7).text(path);
+        with_body(&trailer(bytes).record(record::MMAP2, 0), |body| {
+            let RecordBody::Mmap(mmap) = body else { panic!("{body:?}") };
+            assert_eq!((mmap.protection, mmap.flags, mmap.data, mmap.path), (None, None, false, path));
+        });
+    }
+}
+
 fn mmap2_with_build_id(identity: [u8; 24]) -> Vec<u8> {
     let bytes = body().u32(1).u32(2).words([0x1000, 0x2000, 0x3000]);
     let bytes = bytes.bytes(&identity).u32(5).u32(2).text(b"/lib/y");

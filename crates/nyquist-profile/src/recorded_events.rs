@@ -66,16 +66,12 @@ impl Profile {
         let name = well_known::event_schema(&event);
         let schema = self.marker_schemas.iter().position(|schema| schema.name == name)?;
         let schema = MarkerSchemaId::from_index(schema);
-        let markers = self.threads.iter().flat_map(|thread| &thread.markers);
-        let most = markers.filter_map(|marker| count(marker, schema)).max().unwrap_or(1);
-        // If numbers do not fit in a weight, the interval is increased.
-        let interval = most.div_ceil(u32::MAX.into()).max(1);
         for thread in &mut self.threads {
             let markers = thread.markers.iter().filter_map(|marker| Some((marker, count(marker, schema)?)));
             let mut samples: Vec<Sample> = markers
-                .map(|(marker, count)| {
-                    let weight = u32::try_from(count.div_ceil(interval)).unwrap_or(u32::MAX);
-                    Sample { weight, ..Sample::new(marker.timing.first(), marker.stack, 0) }
+                .map(|(marker, weight)| Sample {
+                    weight,
+                    ..Sample::new(marker.timing.first(), marker.stack, 0)
                 })
                 .collect();
             // Markers of a file may be in any order, but samples may not.
@@ -83,7 +79,7 @@ impl Profile {
             thread.samples = samples.into_iter().collect();
         }
         self.meta.measure = Measure { name: event, unit: Unit::Count };
-        self.meta.interval = interval;
+        self.meta.interval = 1;
         self.meta.has_cpu_deltas = false;
         self.meta.has_exact_times = false;
         self.meta.lost_samples = 0;
@@ -139,7 +135,7 @@ mod tests {
         builder.finish()
     }
 
-    fn samples(profile: &Profile) -> Vec<(u64, u32)> {
+    fn samples(profile: &Profile) -> Vec<(u64, u64)> {
         let thread = profile.thread(ThreadIndex::from_index(0));
         thread.samples.iter().map(|sample| (sample.time, sample.weight)).collect()
     }
@@ -173,12 +169,10 @@ mod tests {
     }
 
     #[test]
-    fn counts_beyond_a_weight_lengthen_the_interval() {
+    fn great_counts_are_kept() {
         let count = i64::from(u32::MAX) * 10;
         let after = profile(&[(0, MarkerValue::Integer(count)), (0, MarkerValue::Integer(11))]);
         let after = after.with_event_as_samples("faults").unwrap();
-        assert_eq!((after.meta().interval, samples(&after)), (10, vec![(10, u32::MAX), (11, 2)]));
-        let most = profile(&[(0, MarkerValue::Integer(i64::MAX))]).with_event_as_samples("faults").unwrap();
-        assert!(most.meta().interval > 1 && samples(&most)[0].1 > 1 << 31);
+        assert_eq!((after.meta().interval, samples(&after)), (1, vec![(10, count as u64), (11, 11)]));
     }
 }

@@ -20,7 +20,7 @@ pub struct Sample {
     /// what else samples [measure](crate::Meta::measure)) or, if it is [`off_cpu`](Self::off_cpu), of
     /// waiting. It is 1 for an ordinary sample, and more for one that stands for time that could not be
     /// sampled.
-    pub weight: u32,
+    pub weight: u64,
     /// Whether the thread waited, off the CPU. Sums of CPU time leave such samples
     /// out.
     pub off_cpu: bool,
@@ -29,7 +29,7 @@ pub struct Sample {
 impl Sample {
     /// The start of its time, for that length of a sampling interval.
     pub fn start(&self, interval: u64) -> u64 {
-        self.time.saturating_sub(u64::from(self.weight).saturating_mul(interval))
+        self.time.saturating_sub(self.weight.saturating_mul(interval))
     }
 
     /// A sample of weight 1, on the CPU.

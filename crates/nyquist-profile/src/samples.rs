@@ -15,7 +15,7 @@ const BLOCK: usize = 32;
 /// A thread's samples in sequence. They are added and returned, without loss, as a [`Sample`] of 32 bytes.
 /// Here a sample takes 8.5 bytes if it has the weight and the CPU delta of its neighbours, and otherwise
 /// 12.5. A sample with unusual figures (far from its neighbours in time, or with a great weight or CPU
-/// delta) takes 36.
+/// delta) takes 44.
 #[derive(Clone, Default)]
 pub struct Samples {
     rows: Vec<StoredSample>,
@@ -57,7 +57,7 @@ enum BlockFigures {
 struct LargeFigures {
     time: u64,
     cpu_delta: u64,
-    weight: u32,
+    weight: u64,
     off_cpu: bool,
 }
 
@@ -104,7 +104,13 @@ impl Samples {
         }
         let off_cpu = !figures.is_on_cpu();
         let (weight, cpu_delta) = figures.split(off_cpu);
-        Sample { time: base + u64::from(time), cpu_delta: cpu_delta.into(), stack, weight, off_cpu }
+        Sample {
+            time: base + u64::from(time),
+            cpu_delta: cpu_delta.into(),
+            stack,
+            weight: weight.into(),
+            off_cpu,
+        }
     }
 
     /// The first one.
@@ -255,7 +261,7 @@ impl SampleFigures {
     /// `None` if the figures are too great.
     fn new(sample: &Sample) -> Option<Self> {
         let bits = Self::delta_bits(sample.off_cpu);
-        let weight = Some(sample.weight).filter(|weight| weight >> (31 - bits) == 0)?;
+        let weight = u32::try_from(sample.weight).ok().filter(|weight| weight >> (31 - bits) == 0)?;
         let delta = u32::try_from(sample.cpu_delta).ok().filter(|delta| delta >> bits == 0)?;
         let off_cpu = if sample.off_cpu { Self::OFF_CPU } else { 0 };
         Some(Self(off_cpu | weight << bits | delta)).filter(|figures| *figures != Self::LARGE)
@@ -367,7 +373,7 @@ impl fmt::Debug for Iter<'_> {
 mod tests {
     use super::*;
 
-    fn sample(time: u64, cpu_delta: u64, weight: u32, off_cpu: bool) -> Sample {
+    fn sample(time: u64, cpu_delta: u64, weight: u64, off_cpu: bool) -> Sample {
         Sample { time, cpu_delta, stack: Some(StackId::from_index(time as usize % 7)), weight, off_cpu }
     }
 
@@ -408,7 +414,7 @@ mod tests {
 
     #[test]
     fn what_comes_out_is_what_was_put_in() {
-        let check = |figures: &[(u64, u64, u32, bool)], large: usize| {
+        let check = |figures: &[(u64, u64, u64, bool)], large: usize| {
             let samples: Vec<_> = figures.iter().map(|&(a, b, c, d)| sample(a, b, c, d)).collect();
             let table: Samples = samples.iter().copied().collect();
             assert_eq!(table.iter().collect::<Vec<_>>(), samples);
@@ -417,9 +423,9 @@ mod tests {
         check(&[], 0);
         check(&[(5, 0, 0, false), (5 + u64::from(u32::MAX), (1 << 25) - 1, 63, false)], 0);
         check(&[(5, 0, 0, false), (6 + u64::from(u32::MAX), 0, 1, false), (4, 0, 1, false)], 2);
-        check(&[(9, 1 << 25, 1, false), (9, 0, 64, false), (9, u64::MAX, u32::MAX, false)], 3);
+        check(&[(9, 1 << 25, 1, false), (9, 0, 64, false), (9, u64::MAX, u64::MAX, false)], 3);
         check(&[(9, (1 << 15) - 1, 1, true), (9, 0, (1 << 16) - 1, true)], 0);
-        check(&[(9, 1 << 15, 1, true), (9, 0, 1 << 16, true), (9, u64::MAX, u32::MAX, true)], 3);
+        check(&[(9, 1 << 15, 1, true), (9, 0, 1 << 16, true), (9, u64::MAX, u64::MAX, true)], 3);
         // The greatest figures that would fit are the mark of those that do not.
         check(&[(9, (1 << 15) - 1, (1 << 16) - 1, true)], 1);
         check(&[(u64::MAX, 1, 1, false), (0, 1, 1, false)], 1);

@@ -14,9 +14,8 @@ impl Profile {
             return;
         }
         let old = self.meta.interval;
-        let (mut divisor, mut longest, mut is_split) = (old, 0, false);
+        let (mut divisor, mut is_split) = (old, false);
         for sample in self.threads.iter().flat_map(|thread| &thread.samples) {
-            longest = longest.max(u64::from(sample.weight).saturating_mul(old));
             for &time in times.iter().filter(|&&time| is_within(time, &sample, old)) {
                 is_split = true;
                 divisor = greatest_common_divisor(divisor, sample.time - time);
@@ -25,8 +24,7 @@ impl Profile {
         if !is_split {
             return;
         }
-        // Greater, if the longest sample would otherwise exceed the maximum weight.
-        let interval = divisor.max(longest.div_ceil(u64::from(u32::MAX))).max(1);
+        let interval = divisor.max(1);
         for thread in &mut self.threads {
             let parts = thread.samples.iter().flat_map(|sample| parts(sample, times, old, interval));
             thread.samples = parts.collect::<Samples>();
@@ -48,11 +46,11 @@ fn parts(sample: Sample, times: &[u64], old: u64, new: u64) -> impl Iterator<Ite
     ends.push(sample.time);
     // The first part gets the rest, because a time before the profile's zero is cut off.
     let later: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let whole = u64::from(sample.weight).saturating_mul(old);
+    let whole = sample.weight.saturating_mul(old);
     let first = whole.saturating_sub(later.iter().sum());
     let lengths = std::iter::once(first).chain(later);
     ends.into_iter().zip(lengths).map(move |(time, length)| {
-        let weight = u32::try_from(length.saturating_add(new / 2) / new).unwrap_or(u32::MAX);
+        let weight = length.saturating_add(new / 2) / new;
         Sample { time, weight, ..sample }
     })
 }
@@ -68,7 +66,7 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 mod tests {
     use crate::{Meta, Process, Profile, ProfileBuilder, Sample, Thread};
 
-    fn profile(interval: u64, has_exact_times: bool, samples: &[(u64, u32)]) -> Profile {
+    fn profile(interval: u64, has_exact_times: bool, samples: &[(u64, u64)]) -> Profile {
         let mut builder = ProfileBuilder::new(Meta { interval, has_exact_times, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));
@@ -78,7 +76,7 @@ mod tests {
         builder.finish()
     }
 
-    fn check(interval: u64, samples: &[(u64, u32)], times: &[u64], expected: (u64, &[(u64, u32)])) {
+    fn check(interval: u64, samples: &[(u64, u64)], times: &[u64], expected: (u64, &[(u64, u64)])) {
         let mut split = profile(interval, true, samples);
         split.split_samples(times);
         assert_eq!(split, profile(expected.0, true, expected.1));
@@ -97,7 +95,7 @@ mod tests {
 
     #[test]
     fn great_figures_do_no_harm() {
-        let mut split = profile(u64::MAX, true, &[(u64::MAX, u32::MAX), (5, 0)]);
+        let mut split = profile(u64::MAX, true, &[(u64::MAX, u64::MAX), (5, 0)]);
         split.split_samples(&[7, 8]);
         assert_eq!(split.threads()[0].samples.len(), 4);
     }

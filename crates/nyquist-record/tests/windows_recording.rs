@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// The CPU samples of a thread: weights, and the functions of stacks, outermost first.
-    fn stacks(profile: &Profile, thread: &Thread) -> Vec<(u32, Vec<String>)> {
+    fn stacks(profile: &Profile, thread: &Thread) -> Vec<(u64, Vec<String>)> {
         let mut sums = std::collections::HashMap::new();
         for sample in (&thread.samples).into_iter().filter(|sample| !sample.off_cpu) {
             let frames = sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack));
@@ -218,7 +218,7 @@ mod tests {
         sums.into_iter().map(|(names, weight)| (weight, names)).collect()
     }
 
-    fn weight_of(stacks: &[(u32, Vec<String>)], fits: impl Fn(&[String]) -> bool) -> u32 {
+    fn weight_of(stacks: &[(u64, Vec<String>)], fits: impl Fn(&[String]) -> bool) -> u64 {
         stacks.iter().filter(|(_, names)| fits(names)).map(|(weight, _)| weight).sum()
     }
 
@@ -233,15 +233,14 @@ mod tests {
     /// milliseconds, so a second has some dozen samples only, and recordings have to be long.
     fn assert_shares(profile: &Profile, thread: &Thread, roots: &[&str]) {
         let stacks = stacks(profile, thread);
-        let all = f64::from(weight_of(&stacks, |_| true));
-        let share = |name: &str| {
-            f64::from(weight_of(&stacks, |names| names.iter().any(|it| it.contains(name)))) / all
-        };
+        let all = weight_of(&stacks, |_| true) as f64;
+        let share =
+            |name: &str| weight_of(&stacks, |names| names.iter().any(|it| it.contains(name))) as f64 / all;
         let (seventy, thirty) = (share("seventy"), share("thirty"));
         println!("  {}: seventy {seventy:.3}, thirty {thirty:.3} of {all}", thread.name);
         assert!((seventy - 0.7).abs() < 0.08 && (thirty - 0.3).abs() < 0.08, "{seventy} {thirty}");
         let has = |names: &[String], root: &str| names.iter().any(|name| name.contains(root));
-        let whole = f64::from(weight_of(&stacks, |names| roots.iter().all(|root| has(names, root)))) / all;
+        let whole = weight_of(&stacks, |names| roots.iter().all(|root| has(names, root))) as f64 / all;
         assert!(whole > 0.9, "{whole} of the stacks have {roots:?}");
     }
 
@@ -255,8 +254,8 @@ mod tests {
         assert_eq!(thread(profile, "on_a_thread").name, "thread");
         assert_eq!(profile.processes().len(), 1);
         let counted = Duration::from_nanos(recorded.summary.total_cpu_time_ns.unwrap());
-        let all: u32 = profile.threads().iter().map(|it| weight_of(&stacks(profile, it), |_| true)).sum();
-        let ratio = f64::from(all) / 1000.0 / counted.as_secs_f64();
+        let all: u64 = profile.threads().iter().map(|it| weight_of(&stacks(profile, it), |_| true)).sum();
+        let ratio = all as f64 / 1000.0 / counted.as_secs_f64();
         assert!((0.9..1.1).contains(&ratio), "samples stand for {all} ms of {counted:?}");
     }
 
@@ -348,7 +347,7 @@ mod tests {
         let sleeper = profile.threads().iter().find(|thread| thread.name == "sleep").unwrap();
         let used = weight_of(&stacks(profile, sleeper), |_| true);
         assert!(used < 60, "it has {used} ms of CPU time");
-        let waited: u32 =
+        let waited: u64 =
             (&sleeper.samples).into_iter().filter(|it| it.off_cpu).map(|sample| sample.weight).sum();
         assert!((1500..2500).contains(&waited), "it has waited {waited} ms");
     }

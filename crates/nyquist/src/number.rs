@@ -23,10 +23,15 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// A duration in nanoseconds in readable form: in seconds, or in milliseconds below a tenth of a second.
+/// A duration in nanoseconds in readable form: in seconds, in milliseconds below a tenth of a second, or in
+/// microseconds below a tenth of a millisecond.
 pub(crate) fn time_span(nanoseconds: u64) -> String {
     let seconds = nanoseconds as f64 / 1e9;
-    if nanoseconds < 100_000_000 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
+    match nanoseconds {
+        1..100_000 => format!("{:.1} µs", seconds * 1e6),
+        0..100_000_000 => format!("{:.1} ms", seconds * 1e3),
+        _ => format!("{seconds:.2} s"),
+    }
 }
 
 #[cfg(test)]
@@ -52,7 +57,7 @@ mod tests {
 
     #[test]
     fn short_times_are_in_milliseconds() {
-        let times = [0, 1_540_000, 99_999_999, 100_000_000, 2_146_000_000];
-        assert_eq!(times.map(time_span), ["0.0 ms", "1.5 ms", "100.0 ms", "0.10 s", "2.15 s"]);
+        let times = [0, 54_300, 1_540_000, 99_999_999, 100_000_000, 2_146_000_000];
+        assert_eq!(times.map(time_span), ["0.0 ms", "54.3 µs", "1.5 ms", "100.0 ms", "0.10 s", "2.15 s"]);
     }
 }

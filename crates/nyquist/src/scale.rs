@@ -44,7 +44,18 @@ impl Scale {
 
     /// The time, or the number of other units, as text.
     pub(crate) fn amount(self, weight: u64) -> String {
-        amount(self.unit, weight.saturating_mul(self.interval_ns))
+        let of_weight = weight.saturating_mul(self.interval_ns);
+        if self.unit == Unit::Time && self.is_fine() {
+            return microseconds(of_weight);
+        }
+        amount(self.unit, of_weight)
+    }
+
+    /// Whether the whole is so short, and known so exactly, that most of its parts would be 0.0 ms.
+    fn is_fine(self) -> bool {
+        const SHORT: u64 = 10_000_000;
+        const COARSE_INTERVAL: u64 = 100_000;
+        self.interval_ns < COARSE_INTERVAL && self.total.saturating_mul(self.interval_ns) < SHORT
     }
 
     /// The least weight that is the given percentage of the whole.
@@ -74,11 +85,19 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 /// A time in ms, without decimals from 10 ms on.
 pub(crate) fn milliseconds(nanoseconds: u64) -> String {
-    let milliseconds = nanoseconds as f64 / 1e6;
-    if milliseconds >= 9.95 {
-        format!("{} ms", grouped(milliseconds.round() as u64))
+    number_of(nanoseconds as f64 / 1e6, "ms")
+}
+
+/// A time in µs, without decimals from 10 µs on.
+fn microseconds(nanoseconds: u64) -> String {
+    number_of(nanoseconds as f64 / 1e3, "µs")
+}
+
+fn number_of(number: f64, unit: &str) -> String {
+    if number >= 9.95 {
+        format!("{} {unit}", grouped(number.round() as u64))
     } else {
-        format!("{milliseconds:.1} ms")
+        format!("{number:.1} {unit}")
     }
 }
 
@@ -93,6 +112,15 @@ mod tests {
         assert_eq!((scale.percent(0), scale.time(0)), (String::new(), String::new()));
         assert_eq!(scale.weight_of_percent(0.4), 1);
         assert!(Scale { total: 0, interval_ns: 1, unit: Unit::Time }.share(3).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn parts_of_a_short_trace_are_not_zero() {
+        let scale = |total, interval_ns| Scale { total, interval_ns, unit: Unit::Time };
+        assert_eq!([scale(90, 1000).time(1), scale(90, 1000).time(70)], ["1.0 µs", "70 µs"]);
+        assert_eq!(scale(9_000, 1000).time(1_234), "1,234 µs");
+        // A sampler's interval, and a whole of which most parts are worth showing in ms.
+        assert_eq!([scale(2, 1_000_000).time(1), scale(10_000, 1000).time(60)], ["1.0 ms", "0.1 ms"]);
     }
 
     #[test]

@@ -74,11 +74,12 @@ pub(crate) fn hints(
 ) -> Vec<String> {
     let mut of_libs = BTreeMap::<LibId, u64>::new();
     let mut of_made_code = 0;
+    let add = |sum: &mut u64, weight| *sum = sum.saturating_add(weight);
     for function in functions.iter().filter(|function| is_only_address(function.name)) {
         let weight = function.self_amount.weight;
         match profile.funcs().get(function.func.index()).and_then(|func| func.lib) {
-            Some(lib) if !is_perf_map(profile.lib(lib)) => *of_libs.entry(lib).or_default() += weight,
-            Some(_) | None => of_made_code += weight,
+            Some(lib) if !is_perf_map(profile.lib(lib)) => add(of_libs.entry(lib).or_default(), weight),
+            Some(_) | None => add(&mut of_made_code, weight),
         }
     }
     let is_worth_it = |weight: u64| scale.share(weight) >= WORTH_A_LINE;
@@ -156,12 +157,12 @@ mod tests {
     use nyquist_profile::{Frame, Func, Meta, Process, ProfileBuilder, Sample, Thread};
 
     /// The hints on a profile of these functions, each given by file (if any), name and weight.
-    fn hints_of(functions: &[(&str, &str, u32)]) -> Vec<String> {
+    fn hints_of(functions: &[(&str, &str, u64)]) -> Vec<String> {
         hints_for(("", ""), functions)
     }
 
     /// The same, for a recording of a command, or of processes with these command lines.
-    fn hints_for((command, attached): (&str, &str), functions: &[(&str, &str, u32)]) -> Vec<String> {
+    fn hints_for((command, attached): (&str, &str), functions: &[(&str, &str, u64)]) -> Vec<String> {
         let meta = Meta { interval: 1_000_000, arguments: Some(command.into()), ..Meta::default() };
         let mut builder = ProfileBuilder::new(meta);
         let process = builder.add_process(Process::default());

@@ -19,7 +19,7 @@ pub(super) fn write_all() -> io::Result<()> {
     for (number, (choice, name)) in files.into_iter().enumerate() {
         write("formats", number, &[&[choice], fs::read(samples.join(name))?.as_slice()].concat())?;
     }
-    let texts: [(u8, &str); 16] = [
+    let texts: [(u8, &str); 18] = [
         (
             22,
             "heap profile: 1: 2 [3: 4] @ heap/2048\n1: 2 [3: 4] @ 0x1235\n#\t0x1234\tmain.a+0x4\t/g.go:1\nMAPPED_LIBRARIES:\n1000-2000 r-xp 0 00:00 1 /bin/a\n",
@@ -66,6 +66,14 @@ pub(super) fn write_all() -> io::Result<()> {
             17,
             r#"{"dhatFileVersion":2,"cmd":"./a","pid":7,"pps":[{"tb":10,"tbk":1,"fs":[1,0]}],"ftbl":["[root]","0x1: main (a.c:3)"]}"#,
         ),
+        (
+            24,
+            r#"{"head":{"functionName":"(root)","id":1,"children":[{"functionName":"f","url":"a.js","lineNumber":3,"id":2,"children":[]}]},"startTime":1,"endTime":2,"samples":[2,1],"timestamps":[1000000,1001000]}"#,
+        ),
+        (
+            25,
+            r#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"process.pid","value":{"intValue":"7"}}]},"scopeProfiles":[{"profiles":[{"sampleType":{"typeStrindex":1,"unitStrindex":2},"samples":[{"stackIndex":1,"values":["3"],"timestampsUnixNano":["9"]}]}]}]}],"dictionary":{"locationTable":[{},{"lines":[{"functionIndex":1,"line":"4"}]}],"functionTable":[{},{"nameStrindex":3}],"stringTable":["","cpu","nanoseconds","main"],"stackTable":[{},{"locationIndices":[1]}]}}"#,
+        ),
     ];
     for (number, (choice, text)) in texts.into_iter().enumerate() {
         write("formats", 3 + number, &[&[choice], text.as_bytes()].concat())?;
@@ -83,7 +91,7 @@ pub(super) fn write_all() -> io::Result<()> {
     let jfr = [&[18], jfr.as_slice()].concat();
     let austin = [&[23], AUSTIN].concat();
     for (number, seed) in [otlp, perfetto, gperftools, jfr, austin].iter().enumerate() {
-        write("formats", 19 + number, seed)?;
+        write("formats", 21 + number, seed)?;
     }
     Ok(())
 }

@@ -146,8 +146,8 @@ impl Maker {
         while samples.len() < count {
             let number = self.random.next();
             let off_cpu = number.is_multiple_of(50);
-            let weight = if off_cpu { 1 + (number >> 8) as u32 % 100 } else { 1 };
-            time += INTERVAL * u64::from(weight) + number % 1000;
+            let weight = if off_cpu { 1 + u64::from((number >> 8) as u32 % 100) } else { 1 };
+            time += INTERVAL * weight + number % 1000;
             let stack = leaves
                 .get(self.random.below(leaves.len(), 3.0))
                 .copied()

@@ -45,12 +45,12 @@ mod tests {
     use super::*;
     use nyquist_profile::Sample;
 
-    fn sample(time: u64, stack: usize, weight: u32, off_cpu: bool) -> Sample {
+    fn sample(time: u64, stack: usize, weight: u64, off_cpu: bool) -> Sample {
         let stack = Some(StackId::from_index(stack));
-        Sample { time, cpu_delta: u64::from(weight) * 10, stack, weight, off_cpu }
+        Sample { time, cpu_delta: weight.saturating_mul(10), stack, weight, off_cpu }
     }
 
-    fn check(samples: &[(u64, usize, u32, bool)], before: u64, expected: &[(u64, usize, u32, bool)]) {
+    fn check(samples: &[(u64, usize, u64, bool)], before: u64, expected: &[(u64, usize, u64, bool)]) {
         let mut samples: Samples =
             samples.iter().map(|&(time, stack, weight, off)| sample(time, stack, weight, off)).collect();
         condense(&mut samples, before);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_sum_too_great_for_a_weight_becomes_two() {
-        let all = [(1, 0, 1, false), (2, 7, u32::MAX, false), (3, 7, 2, false), (4, 7, 4, false)];
-        check(&all, 9, &[(1, 0, 1, false), (2, 7, u32::MAX, false), (3, 7, 6, false)]);
+        let all = [(1, 0, 1, false), (2, 7, u64::MAX, false), (3, 7, 2, false), (4, 7, 4, false)];
+        check(&all, 9, &[(1, 0, 1, false), (2, 7, u64::MAX, false), (3, 7, 6, false)]);
     }
 }

@@ -78,7 +78,7 @@ impl ProfileSink {
     /// The weight of all samples of threads that ran.
     pub(crate) fn weight_on_cpu(&self) -> u64 {
         let samples = self.rows_of_threads().flat_map(|(_, thread)| &thread.samples);
-        samples.filter(|sample| !sample.off_cpu).map(|sample| u64::from(sample.weight)).sum()
+        samples.filter(|sample| !sample.off_cpu).map(|sample| sample.weight).fold(0, u64::saturating_add)
     }
 
     /// Adds a sample for time that was not sampled and whose thread is not known.

@@ -114,7 +114,8 @@ pub(crate) fn aux_files(features: &Features, options: &ImportOptions) -> AuxFile
     }
 }
 
-/// The profile's zero: the time when the recorder began, if it is stated, otherwise the first sample's.
+/// The profile's zero: the time when the recorder began, if it is stated, otherwise the first sample's. Without
+/// samples, it is the first event of a program. Records of what was there before have no time.
 fn zero(features: &Features, first: &[(Event, Option<Place>)]) -> u64 {
     if let (true, Some(clock)) = (is_by_nyquist(features), features.clock) {
         return clock.clock_ns;
@@ -123,7 +124,8 @@ fn zero(features: &Features, first: &[(Event, Option<Place>)]) -> u64 {
         first.iter().map(|(event, _)| event).filter(|event| matches!(event.kind, EventKind::Sample(_)));
     let in_events = samples.map(|event| event.time.0).filter(|time| *time > 0).min();
     let stated = features.sample_time.map(|(first, _)| first).filter(|first| *first > 0);
-    stated.into_iter().chain(in_events).min().unwrap_or_default()
+    let of_any = || first.iter().map(|(event, _)| event.time.0).filter(|time| *time > 0).min();
+    stated.into_iter().chain(in_events).min().or_else(of_any).unwrap_or_default()
 }
 
 fn meta(features: &Features, options: &ImportOptions, used: &[&ImportedEvent], start: Timestamp) -> Meta {

@@ -7,8 +7,9 @@
 /// The magic number of every file.
 const MAGIC: &[u8] = b"MOJ";
 
-/// The supported versions. The second one has columns, and the third one has the interpreters' numbers.
-pub(super) const VERSIONS: std::ops::RangeInclusive<u64> = 1..=3;
+/// The supported versions. The second one has columns, the third one the interpreters' numbers, and the fourth one
+/// stacks that begin like the thread's last one.
+pub(super) const VERSIONS: std::ops::RangeInclusive<u64> = 1..=4;
 
 /// An event. Keys belong to the process of the last [`Stack`](Self::Stack).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -377,6 +377,19 @@ mod tests {
         assert_eq!(stacks_of(&profile), ["main;read 1", "main;work 2"]);
     }
 
+    /// The lines are those of austin-python's reader.
+    #[test]
+    fn the_fourth_version_repeats_stacks() {
+        let mut bytes =
+            file("wall", &[STACK, FRAMES, MAIN, TIME, STACK, WORK, b"\x0d", TIME, STACK, b"\x0d", TIME]);
+        bytes[3] = 4;
+        let read = read_value(&bytes, None).unwrap();
+        assert_eq!(
+            (stacks_of(&read.profile), read.notes),
+            (vec!["main 1".into(), "main;work 2".into()], vec![])
+        );
+    }
+
     #[test]
     fn frames_of_tasks_are_not_the_sample_s() {
         let tasks = b"\x0e\x63\x03\x01\x05\x02\x0f\x63\x64\x10\x63";
@@ -403,8 +416,8 @@ mod tests {
     fn unknown_versions_and_keys_are_reported() {
         let error = |bytes: &[u8]| read_value(bytes, None).unwrap_err().to_string();
         assert_eq!(
-            error(b"MOJ\x04\x02"),
-            "it is a binary file of Austin of version 4, and versions 1 to 3 are known"
+            error(b"MOJ\x05\x02"),
+            "it is a binary file of Austin of version 5, and versions 1 to 4 are known"
         );
         assert_eq!(
             error(&file("cpu", &[STACK, MAIN, TIME])),

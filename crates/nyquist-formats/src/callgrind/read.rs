@@ -4,7 +4,7 @@ use nyquist_profile::{FrameId, LibId, Measure, StringId, Unit};
 use rustc_hash::FxHashMap;
 
 use crate::call_graph::CallGraph;
-use crate::error::{ImportedProfile, ReadError};
+use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{CodePosition, Importer, ThreadName};
 use crate::pprof::factor_of;
 use crate::values::{SampleValueKind, choose};
@@ -33,6 +33,10 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
     let mut reader = CallgrindReader::new(name);
     for line in bytes.split(|&byte| byte == b'\n') {
         reader.read_line(String::from_utf8_lossy(line).trim())?;
+    }
+    let is_cut_in_line = !bytes.ends_with(b"\n");
+    if is_cut_in_line || reader.lacks_totals {
+        reader.importer.note(Note::Cut { place: "its end".into() });
     }
     reader.finish()
 }
@@ -72,7 +76,7 @@ struct CallgrindReader<'a> {
     line_at: usize,
     positions: Vec<u64>,
     names: [FxHashMap<u64, StringId>; 3],
-    process: String,
+    command: String,
     pid: String,
     /// The costs by thread, and the current thread.
     threads: Vec<(String, ThreadCosts)>,
@@ -85,6 +89,10 @@ struct CallgrindReader<'a> {
     callee: Callee,
     is_call: bool,
     has_costs: bool,
+    /// Whether callgrind itself wrote the file, which ends each part with its sums.
+    is_by_callgrind: bool,
+    /// Whether the last part has no sums yet.
+    lacks_totals: bool,
     negative: u64,
     unknown: u64,
 }
@@ -98,7 +106,7 @@ impl<'a> CallgrindReader<'a> {
             line_at: 0,
             positions: vec![0],
             names: Default::default(),
-            process: String::new(),
+            command: String::new(),
             pid: "0".into(),
             threads: vec![(String::new(), ThreadCosts::default())],
             thread_numbers: FxHashMap::default(),
@@ -109,6 +117,8 @@ impl<'a> CallgrindReader<'a> {
             callee: Callee::default(),
             is_call: false,
             has_costs: false,
+            is_by_callgrind: false,
+            lacks_totals: false,
             negative: 0,
             unknown: 0,
         }
@@ -132,28 +142,24 @@ impl<'a> CallgrindReader<'a> {
 
     fn read_header(&mut self, key: &str, value: &str) -> Result<(), ReadError> {
         match key {
-            "events" => self.event = Some(event(value, self.wanted)?),
+            "creator" => self.is_by_callgrind |= value.starts_with("callgrind-"),
+            "events" => {
+                self.event = Some(event(value, self.wanted)?);
+                self.lacks_totals = self.is_by_callgrind;
+            }
+            "totals" => self.lacks_totals = false,
             "positions" => {
                 let positions: Vec<_> = value.split_whitespace().take(3).collect();
                 self.line_at = positions.iter().position(|&it| it == "line").unwrap_or(usize::MAX);
                 self.positions = vec![0; positions.len().max(1)];
             }
-            "cmd" => self.read_command(value),
+            "cmd" if self.command.is_empty() => value.clone_into(&mut self.command),
             "pid" => value.clone_into(&mut self.pid),
             "thread" => self.thread = self.thread_of(value),
             "part" => self.positions.fill(0),
             _ => {}
         }
         Ok(())
-    }
-
-    fn read_command(&mut self, command: &str) {
-        let program = command.split_whitespace().next().unwrap_or_default();
-        let name = program.rsplit('/').next().unwrap_or_default();
-        if self.process.is_empty() && !name.is_empty() {
-            name.clone_into(&mut self.process);
-            name.clone_into(&mut self.importer.meta_mut().product);
-        }
     }
 
     /// The index of a thread's costs. The first name is also that of the costs before it.
@@ -286,7 +292,11 @@ impl<'a> CallgrindReader<'a> {
         }
         let is_cpu_time = value.name == CPU_TIME && value.unit == Unit::Time;
         self.importer.meta_mut().measure = if is_cpu_time { Measure::default() } else { value.measure() };
-        let process = if self.process.is_empty() { "callgrind" } else { &self.process };
+        let objects =
+            self.libs.keys().map(|&object| self.importer.builder().profile().string(object).to_owned());
+        let program = program_name(&self.command, &objects.collect::<Vec<_>>()).to_owned();
+        let process = if program.is_empty() { "callgrind" } else { &program };
+        process.clone_into(&mut self.importer.meta_mut().product);
         for (number, (name, costs)) in self.threads.into_iter().enumerate() {
             let (tid, thread) = match number {
                 0 => (self.pid.clone(), process.to_owned()),
@@ -300,6 +310,21 @@ impl<'a> CallgrindReader<'a> {
         self.importer.note_left_out(self.unknown, "lines that are none of the format");
         Ok(self.importer.finish(None))
     }
+}
+
+/// The name of the program of a command line, in which a path with spaces is not marked. It is the longest
+/// beginning that is the name of an object, or else the first word.
+fn program_name<'c>(command: &'c str, objects: &[String]) -> &'c str {
+    /// More spaces are hardly in a name.
+    const MOST_SPACES: usize = 16;
+    fn name(path: &str) -> &str {
+        path.rsplit('/').next().unwrap_or_default()
+    }
+    let ends = command.match_indices(' ').map(|(at, _)| at).take(MOST_SPACES).chain([command.len()]);
+    let mut names: Vec<_> = ends.map(|end| name(command[..end].trim_end())).collect();
+    let first = names.first().copied().unwrap_or_default();
+    names.retain(|it| !it.is_empty() && objects.iter().any(|object| name(object) == *it));
+    names.last().copied().unwrap_or(first)
 }
 
 fn is_position(key: &str) -> bool {

@@ -3,6 +3,7 @@
 use nyquist_profile::{Measure, Profile, Unit};
 
 use super::{read, read_value, write};
+use crate::error::Note;
 use crate::test_profile::{profile, stacks_of};
 
 /// A program of three functions, with all notations of the format for names and positions.
@@ -145,4 +146,47 @@ fn a_function_that_recurs_counts_once() {
     let calls: Vec<_> = text.lines().filter(|line| line.starts_with("cfn=")).collect();
     // The outermost call of each function, by its caller.
     assert_eq!(calls, ["cfn=(1) main", "cfn=(2) f", "cfn=(3) g", "cfn=(4) h"]);
+}
+
+/// callgrind_annotate says `Profiled target:  ./my app 100`, and the object is the program.
+#[test]
+fn a_program_s_name_may_have_spaces() {
+    let name = |text: &str| read(text.as_bytes()).unwrap().profile.processes()[0].name.clone();
+    assert_eq!(name(FILE), "app");
+    let spaced = FILE.replace("./app 100", "./my app 100").replace("/bin/app", "/bin/my app");
+    assert_eq!(name(&spaced), "my app");
+    assert_eq!(name(&FILE.replace("./app 100", "./other app")), "other");
+}
+
+#[test]
+fn a_file_that_is_cut_off_says_so() {
+    let notes = |text: &str| read(text.as_bytes()).unwrap().notes;
+    let cut = [Note::Cut { place: "its end".into() }];
+    let (sums, last) = (FILE.find("\ntotals").unwrap(), FILE.rfind("600").unwrap());
+    assert_eq!(notes(FILE), []);
+    assert_eq!(notes(&FILE[..sums]), cut);
+    assert_eq!(notes(&FILE[..last + 3]), cut);
+    // Only callgrind itself is known to end with sums.
+    let other = FILE.replace("callgrind-3", "other-3");
+    let (sums, last) = (other.find("\ntotals").unwrap(), other.rfind("600").unwrap());
+    assert_eq!((notes(&other[..sums]), notes(&other[..last + 3])), (vec![], cut.to_vec()));
+}
+
+/// speedscope refuses a file that defines a number twice.
+#[test]
+fn each_name_is_written_once() {
+    let mut out = Vec::new();
+    write(&profile(), &crate::as_named, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let kinds = [["ob", "cob"].as_slice(), &["fn", "cfn"], &["fl", "cfi", "fi", "fe"]];
+    for kinds in kinds {
+        let names =
+            text.lines().filter_map(|line| line.split_once("=(")).filter(|(key, _)| kinds.contains(key));
+        let defined = names.filter_map(|(_, rest)| rest.split_once(") ")).map(|(number, _)| number);
+        let mut defined: Vec<_> = defined.collect();
+        let count = defined.len();
+        defined.sort_unstable();
+        defined.dedup();
+        assert!(count > 0 && defined.len() == count, "{kinds:?}: {text}");
+    }
 }

@@ -32,6 +32,8 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
         table: &table,
         events: events.len(),
         files: FxHashMap::default(),
+        written_objects: FxHashSet::default(),
+        written_functions: FxHashSet::default(),
         out,
     };
     writer.header(&events)?;
@@ -200,7 +202,7 @@ impl<'a> CostTable<'a> {
         let mut stacks: BTreeMap<StackId, CostRow> = BTreeMap::new();
         let interval = self.profile.meta().interval;
         for sample in threads.iter().flat_map(|thread| &thread.samples) {
-            let weight = u64::from(sample.weight);
+            let weight = sample.weight;
             let mut row = CostRow { weight, ..CostRow::default() };
             row.costs[usize::from(sample.off_cpu)] = weight.saturating_mul(interval);
             if weight == 0 {
@@ -246,8 +248,12 @@ struct CallgrindWriter<'a, W> {
     paths: SourcePaths<'a>,
     table: &'a CostTable<'a>,
     events: usize,
-    /// The numbers of the files so far, and of functions without a file. A name is written once.
+    /// The numbers of the files so far, and of functions without a file. A name is written once, because readers
+    /// may refuse a second one.
     files: FxHashMap<Option<SourceId>, usize>,
+    /// The numbers of objects and of functions whose names are written.
+    written_objects: FxHashSet<usize>,
+    written_functions: FxHashSet<usize>,
     out: W,
 }
 
@@ -306,22 +312,32 @@ impl<W: Write> CallgrindWriter<'_, W> {
         // Each name has a number, because a name that begins with a parenthesis would be read as a number.
         // One number is enough for all functions without an object.
         let object = lib.map_or(0, |lib| lib.index() + 1);
-        writeln!(self.out, "{called}ob=({object}) {}", sanitize(path))?;
+        let path = self.written_objects.insert(object).then(|| sanitize(path));
+        write_name(&mut self.out, &format!("{called}ob"), object, path.as_deref())?;
         self.file(if called.is_empty() { "fl" } else { "cfi" }, self.own_file(function))?;
         let number = match function {
             CallgrindFunction::Process(process) => process,
             CallgrindFunction::Func(func) => self.profile.processes().len() + func.index(),
         };
-        writeln!(self.out, "{called}fn=({number}) {}", sanitize(&name))
+        let name = self.written_functions.insert(number).then(|| sanitize(&name));
+        write_name(&mut self.out, &format!("{called}fn"), number, name.as_deref())
     }
 
     fn file(&mut self, key: &str, source: Option<SourceId>) -> io::Result<()> {
         let next = self.files.len();
-        if let Some(number) = self.files.get(&source) {
-            return writeln!(self.out, "{key}=({number})");
+        if let Some(&number) = self.files.get(&source) {
+            return write_name(&mut self.out, key, number, None);
         }
         self.files.insert(source, next);
         let path = source.map(|source| source_path(self.profile, source, self.paths));
-        writeln!(self.out, "{key}=({next}) {}", sanitize(path.as_deref().unwrap_or(UNKNOWN)))
+        write_name(&mut self.out, key, next, Some(&sanitize(path.as_deref().unwrap_or(UNKNOWN))))
+    }
+}
+
+/// Writes a number, with its name where it comes first.
+fn write_name(out: &mut impl Write, key: &str, number: usize, name: Option<&str>) -> io::Result<()> {
+    match name {
+        Some(name) => writeln!(out, "{key}=({number}) {name}"),
+        None => writeln!(out, "{key}=({number})"),
     }
 }

@@ -36,6 +36,9 @@ pub(super) struct Event<'a> {
     /// In µs.
     #[serde(borrow)]
     pub dur: UnparsedValue<'a>,
+    /// In µs of the thread's CPU time. Some events have no other duration.
+    #[serde(borrow)]
+    pub tdur: UnparsedValue<'a>,
     #[serde(borrow)]
     pub args: UnparsedValue<'a>,
 }
@@ -47,6 +50,12 @@ impl Event<'_> {
             Cow::Borrowed(name) => plain_name(name).into(),
             Cow::Owned(name) => plain_name(&name).to_owned().into(),
         }
+    }
+
+    /// How long a complete event lasts, in ns.
+    pub(super) fn duration(&self) -> u64 {
+        let stated = if self.dur.json().is_empty() { self.tdur } else { self.dur };
+        stated.microseconds()
     }
 
     /// The ids of its process and thread.

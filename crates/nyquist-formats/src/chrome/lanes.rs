@@ -25,7 +25,7 @@ pub(super) fn place(samples: &Samples, meta: &Meta) -> Vec<Lane> {
     let mut weighty: Vec<Sample> = samples.iter().filter(|sample| sample.weight > 0).collect();
     weighty.sort_by_key(|sample| sample.start(interval));
     let largest = weighty.iter().filter(|sample| !sample.off_cpu).map(|sample| sample.weight).max();
-    let limit = (u64::from(largest.unwrap_or(0)) + 1).saturating_mul(interval);
+    let limit = largest.unwrap_or(0).saturating_add(1).saturating_mul(interval);
     let mut lanes: Vec<Lane> = Vec::new();
     let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();
     for sample in weighty {
@@ -38,7 +38,7 @@ pub(super) fn place(samples: &Samples, meta: &Meta) -> Vec<Lane> {
             None => (lanes.len(), begin),
         };
         found.map(|key| ends.remove(&key));
-        let end = start.saturating_add(u64::from(sample.weight).saturating_mul(interval));
+        let end = start.saturating_add(sample.weight.saturating_mul(interval));
         ends.insert((end, lane));
         let placed = PlacedSample { sample, start, end };
         match lanes.get_mut(lane) {
@@ -54,10 +54,10 @@ mod tests {
     use super::*;
 
     /// The starts and ends on each lane, given the starts and weights of samples, at an interval of 10.
-    fn placed_as(samples: &[(u64, u32)], has_exact_times: bool) -> Vec<Vec<(u64, u64)>> {
+    fn placed_as(samples: &[(u64, u64)], has_exact_times: bool) -> Vec<Vec<(u64, u64)>> {
         let mut all = Samples::default();
         for &(start, weight) in samples {
-            let time = start + u64::from(weight) * 10;
+            let time = start + weight * 10;
             all.push(Sample { weight, ..Sample::new(time, None, 0) });
         }
         let meta = Meta { interval: 10, has_exact_times, ..Meta::default() };
@@ -65,7 +65,7 @@ mod tests {
         place(&all, &meta).iter().map(times).collect()
     }
 
-    fn placed(samples: &[(u64, u32)]) -> Vec<Vec<(u64, u64)>> {
+    fn placed(samples: &[(u64, u64)]) -> Vec<Vec<(u64, u64)>> {
         placed_as(samples, false)
     }
 

@@ -85,7 +85,7 @@ mod tests {
         for sample in profile.threads().iter().flat_map(|thread| &thread.samples) {
             for frame in sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack)) {
                 let key = (profile.func_name(frame.func).to_owned(), sample.off_cpu);
-                *times.entry(key).or_default() += u64::from(sample.weight) * profile.meta().interval;
+                *times.entry(key).or_default() += sample.weight * profile.meta().interval;
             }
         }
         times

@@ -112,7 +112,7 @@ impl<'a> ChromeReader<'a> {
             "B" => self.add_slice(event, time, SliceKind::Begin),
             "E" => self.add_slice(event, time, SliceKind::End),
             "X" => {
-                let end = time.saturating_add(event.dur.microseconds());
+                let end = time.saturating_add(event.duration());
                 self.add_slice(event, time, SliceKind::Complete(end));
             }
             "I" | "i" | "R" => {
@@ -231,6 +231,29 @@ mod tests {
         assert_eq!(worker.name, "worker");
         assert_eq!(worker.markers[0].timing, MarkerTiming::Instant(7000));
         assert_eq!(read.notes.len(), 1);
+    }
+
+    /// speedscope gives `work` the second, and the three empty calls nothing.
+    #[test]
+    fn events_of_the_same_time_keep_their_order() {
+        let read = imported(
+            r#"[{"ph":"X","pid":1,"tid":1,"name":"init","ts":0,"dur":0},
+            {"ph":"B","pid":1,"tid":1,"name":"main","ts":0},
+            {"ph":"B","pid":1,"tid":1,"name":"tiny","ts":10},{"ph":"E","pid":1,"tid":1,"name":"tiny","ts":10},
+            {"ph":"B","pid":1,"tid":1,"name":"tiny","ts":30},{"ph":"E","pid":1,"tid":1,"name":"tiny","ts":30},
+            {"ph":"B","pid":1,"tid":1,"name":"work","ts":30},{"ph":"E","pid":1,"tid":1,"name":"work","ts":1030},
+            {"ph":"E","pid":1,"tid":1,"name":"main","ts":1030}]"#,
+        );
+        assert_eq!(stacks_of(&read.profile), ["main 3", "main;work 100"]);
+        assert_eq!((read.profile.meta().interval, read.notes), (10_000, vec![]));
+    }
+
+    #[test]
+    fn complete_events_may_have_only_cpu_time_or_no_name() {
+        let read = imported(
+            r#"[{"ph":"X","pid":1,"tid":1,"name":"a","ts":0,"tdur":3},{"ph":"X","pid":1,"tid":1,"ts":10,"dur":2}]"#,
+        );
+        assert_eq!(stacks_of(&read.profile), ["(unknown) 2", "a 3"]);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use super::unparsed_value::{ThreadId, UnparsedValue, microseconds};
 use crate::import::{CodePosition, Importer, MILLISECOND};
 use crate::json::id_text;
 
+/// Hermes' name of the outermost frame. A sample whose only frame it is was taken outside of JavaScript.
+const ROOT: &str = "[root]";
+
 #[derive(Default)]
 pub(super) struct TraceSamples {
     samples: Vec<TraceSample>,
@@ -68,13 +71,14 @@ impl TraceSamples {
         let mut by_thread: FxHashMap<ThreadId, Vec<(u64, Option<StackId>)>> = FxHashMap::default();
         let mut unknown = 0;
         for sample in &self.samples {
-            match stacks.stack(importer, id_text(&sample.sf)) {
-                Some(stack) => {
-                    let id = (id_text(&sample.pid), id_text(&sample.tid));
-                    by_thread.entry(id).or_default().push((microseconds(&sample.ts), Some(stack)));
-                }
-                None => unknown += 1,
+            let frame = id_text(&sample.sf);
+            if !stacks.has(&frame) {
+                unknown += 1;
+                continue;
             }
+            let id = (id_text(&sample.pid), id_text(&sample.tid));
+            let stack = stacks.stack(importer, frame).unwrap_or_else(|| root(importer));
+            by_thread.entry(id).or_default().push((microseconds(&sample.ts), Some(stack)));
         }
         let mut threads: Vec<_> = by_thread.into_iter().collect();
         threads.sort_by(|(one, _), (next, _)| one.cmp(next));
@@ -104,6 +108,12 @@ struct Stacks<'a> {
 }
 
 impl Stacks<'_> {
+    /// Whether the table has this frame.
+    fn has(&self, id: &str) -> bool {
+        self.frames.contains_key(id)
+    }
+
+    /// The stack of a frame. `None` for the root, which is no function.
     fn stack(&mut self, importer: &mut Importer, innermost: String) -> Option<StackId> {
         let (mut id, mut open) = (innermost, Vec::new());
         let mut stack = loop {
@@ -128,9 +138,15 @@ impl Stacks<'_> {
     }
 }
 
+/// The stack of a sample in no function.
+fn root(importer: &mut Importer) -> StackId {
+    let frame = importer.frame(&CodePosition { name: ROOT, ..CodePosition::default() });
+    importer.stack(None, frame)
+}
+
 /// `None` for the root, which is no function.
 fn push(importer: &mut Importer, prefix: Option<StackId>, frame: &TraceFrame) -> Option<StackId> {
-    if frame.name == "[root]" {
+    if frame.name == ROOT {
         return None;
     }
     let (name, url) = split_name(&frame.name);
@@ -190,6 +206,17 @@ mod tests {
         let run = profile.frames().iter().find(|frame| frame.line == Some(4)).unwrap();
         let file = profile.string(profile.source(profile.frame_source(run).unwrap()).filename);
         assert_eq!((file, run.column), ("http://h:1/a.js", Some(2)));
+    }
+
+    /// speedscope shows all samples of such a file, those at `[root]` too.
+    #[test]
+    fn time_outside_of_functions_is_kept() {
+        let text = r#"{"traceEvents":[],"samples":[{"ts":"0","pid":1,"tid":"2","sf":1},{"ts":"4000","pid":1,"tid":"2","sf":2},
+            {"ts":"7000","pid":1,"tid":"2","sf":1},{"ts":"9000","pid":1,"tid":"2","sf":1}],
+            "stackFrames":{"1":{"name":"[root]","category":"root"},"2":{"name":"[GC Young Gen]","parent":1}}}"#;
+        let imported = read(text.as_bytes()).unwrap();
+        assert_eq!(stacks_of(&imported.profile), ["[GC Young Gen] 3", "[root] 8"]);
+        assert_eq!((imported.notes, imported.profile.meta().interval), (vec![], 1_000_000));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Durations (`B` and `E`, `X`) of a thread: matches ends to begins, and makes samples.
 
+use std::cmp::Reverse;
 use std::rc::Rc;
 
 use nyquist_profile::ThreadIndex;
@@ -21,13 +22,9 @@ pub(crate) struct Slice<'a> {
 }
 
 impl Slice<'_> {
-    /// Its order among others of the same time: ends first, then begins, and longer durations first.
-    fn order(&self) -> u64 {
-        match self.kind {
-            SliceKind::End => 0,
-            SliceKind::Begin => 1,
-            SliceKind::Complete(end) => u64::MAX - end.saturating_sub(self.time),
-        }
+    /// When it ends, if that is known from its beginning.
+    fn complete_until(&self) -> Option<u64> {
+        if let SliceKind::Complete(end) = self.kind { Some(end) } else { None }
     }
 }
 
@@ -155,14 +152,23 @@ impl<T> OpenSlices<T> {
     }
 }
 
+/// Sorts by time. Begins and ends of the same time keep the order of the file, in which a child without length has
+/// its end before the next one's begin. Complete durations may be written when they end, so of those that follow
+/// each other and begin at the same time, the longest one comes first.
+fn sort(slices: &mut [Slice<'_>]) {
+    slices.sort_by_key(|slice| slice.time);
+    let are_complete = |one: &Slice<'_>, next: &Slice<'_>| {
+        one.time == next.time && one.complete_until().is_some() && next.complete_until().is_some()
+    };
+    for complete in slices.chunk_by_mut(are_complete) {
+        complete.sort_by_key(|slice| Reverse(slice.complete_until()));
+    }
+}
+
 /// Adds durations as samples, and returns the number of ends without a begin. Events of one thread may be in
 /// any order, except for begins and ends of the same time.
 pub(crate) fn add_samples(importer: &mut Importer, thread: ThreadIndex, mut slices: Vec<Slice<'_>>) -> u64 {
-    if slices.iter().any(|slice| matches!(slice.kind, SliceKind::Complete(_))) {
-        slices.sort_by_key(|slice| (slice.time, slice.order()));
-    } else {
-        slices.sort_by_key(|slice| slice.time);
-    }
+    sort(&mut slices);
     let last = slices.iter().map(|slice| slice.time).max().unwrap_or(0);
     let mut spans = Spans::new(thread);
     let mut open = OpenSlices::new();

@@ -20,6 +20,8 @@ pub enum Format {
     Speedscope,
     /// A CPU profile of V8.
     V8CpuProfile,
+    /// A CPU profile of V8 as Node.js up to version 6 made it.
+    V8OldCpuProfile,
     /// A Chrome trace.
     ChromeTrace,
     /// A table of Instruments from `xctrace export`.
@@ -60,10 +62,18 @@ pub enum Format {
     Heaptrack,
     /// DHAT's JSON.
     Dhat,
+    /// Profiles of OpenTelemetry as JSON.
+    OtlpJson,
     /// A list of Go's goroutines (`debug=2`), which is not read.
     GoText,
     /// The output of `ls -l`, which is no profile.
     FileList,
+    /// What `pprof -raw` prints of a profile.
+    PprofRaw,
+    /// GHC's report of a profile (`.prof`).
+    GhcReport,
+    /// Names with numbers, which are no stacks.
+    Numbers,
 }
 
 impl fmt::Display for Format {
@@ -76,11 +86,11 @@ impl fmt::Display for Format {
             Self::Pprof => "a pprof profile",
             Self::Folded => "a file of folded stacks",
             Self::Speedscope => "a speedscope profile",
-            Self::V8CpuProfile => "a CPU profile of V8",
+            Self::V8CpuProfile | Self::V8OldCpuProfile => "a CPU profile of V8",
             Self::ChromeTrace => "a Chrome trace",
             Self::Instruments => "an export of Instruments",
             Self::Jfr => "a JFR recording",
-            Self::Otlp => "a profile of OpenTelemetry",
+            Self::Otlp | Self::OtlpJson => "a profile of OpenTelemetry",
             Self::Perfetto => "a trace of Perfetto",
             Self::GperftoolsCpu => "a CPU profile of gperftools",
             Self::PprofText => "a profile as text",
@@ -99,6 +109,9 @@ impl fmt::Display for Format {
             Self::Dhat => "a file of DHAT",
             Self::GoText => "a list of goroutines",
             Self::FileList => "a list of files",
+            Self::PprofRaw => "the text that pprof -raw prints",
+            Self::GhcReport => "a report of GHC's profiler (.prof)",
+            Self::Numbers => "a list of names and numbers",
         })
     }
 }
@@ -130,6 +143,8 @@ impl Format {
         Self::GperftoolsCpu,
         Self::PprofText,
         Self::AustinMojo,
+        Self::V8OldCpuProfile,
+        Self::OtlpJson,
     ];
 
     /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads one by its
@@ -141,6 +156,7 @@ impl Format {
                 | Self::PerfScript
                 | Self::Jfr
                 | Self::Otlp
+                | Self::OtlpJson
                 | Self::Perfetto
                 | Self::PprofText
                 | Self::Callgrind
@@ -152,9 +168,14 @@ impl Format {
         )
     }
 
+    /// Whether [`read_by_line`](crate::read_by_line) reads it.
+    pub fn is_read_by_line(self) -> bool {
+        matches!(self, Self::PerfScript | Self::Folded)
+    }
+
     /// Whether its samples can have labels, by which they can be selected.
     pub fn has_labels(self) -> bool {
-        matches!(self, Self::Pprof | Self::Otlp)
+        matches!(self, Self::Pprof | Self::Otlp | Self::OtlpJson)
     }
 
     /// Whether its files are binary. Text files might have another encoding.
@@ -176,6 +197,9 @@ impl Format {
         let advice = match self {
             Self::GoText => "with each on its own: get it with debug=1, or without it, then it is a profile",
             Self::FileList => "as ls -l prints it, and no profile",
+            Self::PprofRaw => "and no profile: give the file that was printed, which can be read",
+            Self::GhcReport => "a table: inferno-collapse-ghcprof makes folded stacks of it",
+            Self::Numbers => "such as `size: 40`, and no stacks with counts",
             _ => "which cannot be read here",
         };
         format!("it is {self}, {advice}")

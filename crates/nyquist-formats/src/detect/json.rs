@@ -31,6 +31,8 @@ pub(super) fn by_json(text: &str, name: &str) -> Option<Format> {
         (keys.has("ph") || is_cut_with(&OF_EVENTS)).then_some(Format::ChromeTrace)
     } else if is_speedscope(text, &keys) || name.ends_with(".speedscope.json") {
         Some(Format::Speedscope)
+    } else if is_old_cpu_profile(text, &keys) {
+        Some(Format::V8OldCpuProfile)
     } else if let Some(format) = by_own_key(&keys) {
         Some(format)
     } else if keys.has("nodes") {
@@ -51,12 +53,19 @@ pub(super) fn by_json(text: &str, name: &str) -> Option<Format> {
 /// The format with a key that no other format has.
 fn by_own_key(keys: &Keys<'_>) -> Option<Format> {
     let own = [
+        ("resourceProfiles", Format::OtlpJson),
         ("head", Format::V8HeapProfile),
         ("missed_samples", Format::Stackprof),
         ("root_frame", Format::Pyinstrument),
         ("dhatFileVersion", Format::Dhat),
     ];
     own.into_iter().find(|(key, _)| keys.has(key)).map(|(_, format)| format)
+}
+
+/// Its tree of calls has the name of that of a heap profile, which has sizes in place of counts and times.
+fn is_old_cpu_profile(text: &str, keys: &Keys<'_>) -> bool {
+    let has_counts = text.contains("\"hitCount\"") && !text.contains("\"selfSize\"");
+    keys.has("head") && (has_counts || keys.has_any(&["timestamps", "startTime"]))
 }
 
 /// The Firefox Profiler also has a member `shared`, but with tables and without frames.

@@ -27,11 +27,31 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
         Some(Format::PprofText)
     } else if is_go_text(first) {
         Some(Format::GoText)
-    } else if lines.iter().take(5).any(|line| is_file(line)) {
-        Some(Format::FileList)
+    } else if let Some(format) = by_heading(&lines) {
+        Some(format)
     } else {
         is_folded(&lines).then_some(Format::Folded)
     }
+}
+
+/// A text that is known, and is no profile or cannot be read.
+fn by_heading(lines: &[&str]) -> Option<Format> {
+    let has = |start: &str| lines.iter().take(5).any(|line| line.trim_start().starts_with(start));
+    if lines.iter().take(5).any(|line| is_file(line)) {
+        Some(Format::FileList)
+    } else if has("PeriodType: ") && lines.iter().any(|line| line.starts_with("Samples:")) {
+        Some(Format::PprofRaw)
+    } else if lines.first().is_some_and(|line| line.contains("Time and Allocation Profiling Report")) {
+        Some(Format::GhcReport)
+    } else {
+        lines.iter().all(|line| is_name_and_number(line)).then_some(Format::Numbers)
+    }
+}
+
+/// Whether a line is as in `size: 40`.
+fn is_name_and_number(line: &str) -> bool {
+    line.split_once(": ")
+        .is_some_and(|(name, number)| !name.contains([' ', ';']) && number.trim().parse::<f64>().is_ok())
 }
 
 /// The format of a text with its own notation of stacks.
@@ -49,18 +69,25 @@ fn by_stacks(text: &str, first: &str, lines: &[&str]) -> Option<Format> {
     }
 }
 
+/// Whether a line is a stack with a count. Names with values (`key: 17`), and columns of a table, are none: they have
+/// a colon before a space or at the end, or several spaces in a row. A line with a semicolon is a stack.
+fn is_stack(line: &str) -> bool {
+    folded::split_count(line).is_some_and(|(frames, _)| {
+        let is_pair = frames.ends_with(':') || frames.contains(": ");
+        frames.contains(';') || !is_pair && !frames.contains("  ") && !frames.starts_with([' ', '\t'])
+    })
+}
+
 /// Whether at least half of the lines are stacks with a count. The last one may be truncated.
 fn is_folded(lines: &[&str]) -> bool {
     let is_text = |line: &str| !line.contains('\u{fffd}') && !line.contains('\0');
     match lines {
         [] => false,
         [line] => {
-            is_text(line)
-                && (folded::split_count(line).is_some()
-                    || line.len() >= MIN_TRUNCATED_STACK_LEN && line.contains(';'))
+            is_text(line) && (is_stack(line) || line.len() >= MIN_TRUNCATED_STACK_LEN && line.contains(';'))
         }
         [first, ..] => {
-            let stacks = lines.iter().filter(|line| folded::split_count(line).is_some()).count();
+            let stacks = lines.iter().filter(|line| is_stack(line)).count();
             is_text(first) && stacks > 0 && stacks * 2 >= lines.len()
         }
     }

@@ -58,6 +58,9 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
     Ok(reader.finish(&counts, damaged.or(cut)))
 }
 
+/// The state of a thread that async-profiler has sampled by the wall clock, though it did not run.
+const SLEEPING: &str = "STATE_SLEEPING";
+
 /// The chunks of a file with their places.
 type Chunks<'a> = Vec<(Chunk<'a>, usize)>;
 
@@ -122,6 +125,8 @@ struct JfrReader {
     process: RecordedProcess,
     /// The amount of one sample.
     factor: u64,
+    /// Whether samples of CPU time are among those of the wall clock.
+    may_sleep: bool,
     schema: Option<MarkerSchemaId>,
     name_bytes_left: usize,
     /// The earliest time of a sample or marker, in ns since 1970.
@@ -138,6 +143,7 @@ impl JfrReader {
             settings: SamplingSettings::default(),
             process: RecordedProcess { pid: "0".into(), name: "java".into() },
             factor: 1,
+            may_sleep: false,
             schema: None,
             name_bytes_left: length.saturating_mul(NAME_BYTES_PER_BYTE),
             first: u64::MAX,
@@ -183,6 +189,7 @@ impl JfrReader {
     fn begin(&mut self) {
         let (measure, factor) = measure(self.measured_value, &self.settings);
         self.factor = factor;
+        self.may_sleep = measure.is_cpu_time();
         let meta = self.importer.meta_mut();
         meta.measure = measure;
         meta.product.clone_from(&self.process.name);
@@ -212,7 +219,8 @@ impl JfrReader {
             };
             let stack = names.stack(&mut self.importer, fields.get("stackTrace"));
             if let Some(amount) = amount {
-                self.add_sample(&fields, amount, thread, stack);
+                let sleeps = self.may_sleep && &*names.text(fields.get("state")) == SLEEPING;
+                self.add_sample(&fields, amount, thread, (stack, sleeps));
             }
             if is_wait {
                 self.add_marker(&fields, &mut names, thread, stack);
@@ -226,10 +234,14 @@ impl JfrReader {
         fields: &EventFields<'_, '_>,
         amount: EventAmount,
         thread: ThreadIndex,
-        stack: Option<StackId>,
+        (stack, sleeps): (Option<StackId>, bool),
     ) {
         let time = fields.chunk.time(fields.number("startTime"));
         self.first = self.first.min(time);
+        if sleeps {
+            let interval = self.settings.wall.filter(|&interval| interval > 0).unwrap_or(self.factor);
+            return self.importer.off_cpu_sample(thread, time, stack, interval);
+        }
         let count = match amount {
             EventAmount::Sample => 1,
             EventAmount::WallSamples(field) | EventAmount::Bytes(field) => fields.number(field),

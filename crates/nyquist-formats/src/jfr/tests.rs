@@ -8,7 +8,7 @@ mod jfr_recording;
 
 use super::{read, read_value};
 use crate::error::Note;
-use crate::test_profile::stacks_of;
+use crate::test_profile::{stacks_of, waits_of};
 use jfr_recording::{EXECUTION, SETTING, WALL, Writer, chunk, events};
 
 fn counts(name: &str, unit: Unit) -> Measure {
@@ -49,7 +49,7 @@ fn other_values_are_read_by_their_names() {
     let bytes = read_value(&file, Some("ObjectAllocationSample")).unwrap().profile;
     assert_eq!(bytes.meta().measure, counts("jdk.ObjectAllocationSample", Unit::Bytes));
     let total = |profile: &Profile| {
-        let weights = profile.threads().iter().flat_map(|it| &it.samples).map(|it| u64::from(it.weight));
+        let weights = profile.threads().iter().flat_map(|it| &it.samples).map(|it| it.weight);
         weights.sum::<u64>() * profile.meta().interval
     };
     assert_eq!(total(&bytes), 4096);
@@ -83,7 +83,10 @@ fn async_profilers_intervals_are_known() {
         setting(out, "interval", "5000000");
         setting(out, "wall", "20000000");
         out.event(EXECUTION, |out| {
-            out.long(1500).long(1).long(1);
+            out.long(1500).long(1).long(1).long(1);
+        });
+        out.event(EXECUTION, |out| {
+            out.long(2500).long(2).long(2).long(2);
         });
         out.event(WALL, |out| {
             out.long(1500).long(2).long(2).int(3);
@@ -92,6 +95,8 @@ fn async_profilers_intervals_are_known() {
     let cpu = read(&file).unwrap().profile;
     assert!(cpu.meta().measure.is_cpu_time());
     assert_eq!((cpu.meta().interval, stacks_of(&cpu)), (5_000_000, vec!["Main.main;org.Work.spin 1".into()]));
+    // A sample of the wall clock among those of the CPU, as older versions have them. jfr-parser counts it as wall time.
+    assert_eq!(waits_of(&cpu), ["(truncated);Main.main 4"]);
     let wall = read_value(&file, Some("wall")).unwrap().profile;
     assert_eq!(wall.meta().measure, counts("wall time", Unit::Time));
     assert_eq!(

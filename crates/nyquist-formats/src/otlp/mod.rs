@@ -1,6 +1,8 @@
 //! OpenTelemetry's profiles (`ProfilesData` of `profiles/v1development`), which the collector and its agents
 //! exchange.
 
+mod json;
+mod json_fields;
 mod label_filter;
 mod message;
 mod read;
@@ -8,6 +10,7 @@ mod read;
 mod tests;
 mod write;
 
+pub use json::read as read_json;
 pub use read::{read, read_labelled, read_value};
 pub use write::write;
 

@@ -9,7 +9,7 @@ use super::message;
 use super::{KERNEL, OFF_CPU, key};
 use crate::error::{ImportedProfile, Note, ReadError};
 use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
-use crate::pprof::factor_of;
+use crate::pprof::{factor_of, plausible_period};
 use crate::strings::{FunctionLine, NumberedStrings};
 
 const FORMAT: &str = "a profile of OpenTelemetry";
@@ -55,12 +55,38 @@ pub fn read_labelled(
 ) -> Result<ImportedProfile, ReadError> {
     let mut file = message::ProfilesData::default();
     let cut = file.merge(bytes).is_err();
+    read_document(file, cut, (bytes.len(), wanted, labels))
+}
+
+/// As [`read_labelled`], for a document of that length.
+///
+/// # Errors
+/// As there.
+pub(super) fn read_file(
+    file: message::ProfilesData,
+    length: usize,
+    wanted: Option<&str>,
+    labels: &[String],
+) -> Result<ImportedProfile, ReadError> {
+    read_document(file, false, (length, wanted, labels))
+}
+
+fn read_document(
+    mut file: message::ProfilesData,
+    cut: bool,
+    (length, wanted, labels): (usize, Option<&str>, &[String]),
+) -> Result<ImportedProfile, ReadError> {
     if file.resource_profiles.is_empty() {
-        let problem = "it has no profiles".into();
-        return Err(ReadError::Malformed { format: FORMAT, problem });
+        let problem = if cut { "it is cut off in its first profile" } else { "it has no profiles" };
+        return Err(ReadError::Malformed { format: FORMAT, problem: problem.into() });
     }
     let dictionary = file.dictionary.take().unwrap_or_default();
     let strings = NumberedStrings::new(&dictionary.strings);
+    if cut && profiles(&file).all(|profile| value_type(profile, &strings).0.is_empty()) {
+        // The names of everything are at the end.
+        let problem = "it is cut off before its table of names".into();
+        return Err(ReadError::Malformed { format: FORMAT, problem });
+    }
     let (wanted, measure) = choose(&file, &strings, wanted)?;
     let filter = LabelFilter::new(&file, &dictionary, &strings, labels)?;
     let mut importer = Importer::new("OpenTelemetry profile", "OTLP");
@@ -79,7 +105,7 @@ pub fn read_labelled(
         threads: FxHashMap::default(),
         clocks: FxHashMap::default(),
         has_times: has_times(&file),
-        most_stacks: bytes.len().saturating_mul(STACKS_PER_BYTE),
+        most_stacks: length.saturating_mul(STACKS_PER_BYTE),
         first: u64::MAX,
         period: None,
         negative: 0,
@@ -127,9 +153,7 @@ fn value_type<'s>(profile: &message::Profile, strings: &'s NumberedStrings<'_>) 
 
 /// The time that a sample stands for in ns, if the period is a time.
 fn period(profile: &message::Profile, strings: &NumberedStrings<'_>) -> Option<u64> {
-    let (factor, unit) = factor_of(strings.text(profile.period_type?.unit.into()));
-    let period = u64::try_from(profile.period).ok().filter(|&period| period > 0)?;
-    (unit == Unit::Time).then(|| factor.saturating_mul(period))
+    plausible_period(strings.text(profile.period_type?.unit.into()), profile.period)
 }
 
 fn value(profile: &message::Profile, strings: &NumberedStrings<'_>) -> ValueMeaning {

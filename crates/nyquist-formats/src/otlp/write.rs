@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::message::{self, AnyValueContent};
 use super::{KERNEL, OFF_CPU, key};
 use crate::SourcePaths;
-use crate::pprof::{self, Tables, unit_name};
+use crate::pprof::{self, Tables, signed, unit_name};
 
 /// The fields of `ProfilesData`, with the wire type of bytes.
 const RESOURCE_TAG: u8 = 1 << 3 | 2;
@@ -122,6 +122,7 @@ impl<'a> OtlpWriter<'a> {
     /// A profile of the samples on the CPU, or of those of waiting.
     fn one_kind(&mut self, threads: &[&Thread], off_cpu: bool) -> message::Profile {
         let meta = self.profile.meta();
+        let has_times = pprof::has_times(meta);
         let kind = self.value_type(off_cpu);
         let mut samples = Vec::new();
         for thread in threads {
@@ -140,23 +141,27 @@ impl<'a> OtlpWriter<'a> {
                     samples.len() - 1
                 });
                 let (value, time) = (self.amount(&sample), self.time(&sample));
-                samples[place].values.push(value);
-                samples[place].times.push(time);
+                let sample = &mut samples[place];
+                match sample.values.first_mut().filter(|_| !has_times) {
+                    Some(sum) => *sum = sum.saturating_add(value),
+                    None => sample.values.push(value),
+                }
+                sample.times.extend(has_times.then_some(time));
             }
         }
         message::Profile {
             sample_type: Some(kind),
             samples,
             time_unix_nano: meta.start_time.saturating_mul(1000),
-            duration_nano: self.profile.duration(),
+            duration_nano: if has_times { self.profile.duration() } else { 0 },
             period_type: Some(kind),
-            period: meta.interval as i64,
+            period: signed(meta.interval),
             attributes: Vec::new(),
         }
     }
 
     fn amount(&self, sample: &Sample) -> i64 {
-        i64::from(sample.weight).saturating_mul(self.profile.meta().interval as i64)
+        signed(sample.weight.saturating_mul(self.profile.meta().interval))
     }
 
     fn time(&self, sample: &Sample) -> u64 {

@@ -35,8 +35,8 @@ pub(crate) fn is_header(line: &str) -> bool {
 
 /// Whether two lines are the head of a sample that lacks its time or its event, and a frame below it.
 pub(crate) fn is_short_header(line: &str, next: &str) -> bool {
-    let is_frame = next.starts_with([' ', '\t'])
-        && parse_frame(next).is_some_and(|frame| !frame.symbol.is_empty() || frame.dso.is_some());
+    let is_frame =
+        parse_frame_line(next).is_some_and(|frame| !frame.symbol.is_empty() || frame.dso.is_some());
     is_frame && parse_header(line).or_else(|| parse_timeless_header(line)).is_some()
 }
 
@@ -125,6 +125,11 @@ fn split_event(text: &str) -> (&str, &str) {
         Some(event) => (event, rest.trim_start()),
         None => ("", text),
     }
+}
+
+/// A line that is a frame. It is indented, or has its lib, without which it could be anything.
+pub(super) fn parse_frame_line(line: &str) -> Option<FrameLine<'_>> {
+    parse_frame(line).filter(|frame| line.starts_with([' ', '\t']) || frame.dso.is_some())
 }
 
 pub(super) fn parse_frame(line: &str) -> Option<FrameLine<'_>> {

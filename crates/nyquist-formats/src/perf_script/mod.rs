@@ -3,6 +3,7 @@
 
 mod line;
 mod read;
+mod stack;
 mod write;
 
 pub(crate) use line::{is_header, is_short_header};

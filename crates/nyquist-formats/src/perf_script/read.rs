@@ -1,17 +1,21 @@
 //! Reads the output of `perf script`.
 
+use std::io::BufRead;
+
 use nyquist_profile::{
     CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue,
     StackId, ThreadIndex, Unit,
 };
 use rustc_hash::FxHashMap;
 
+use super::OFF_CPU_EVENT;
 use super::line::{
-    FrameLine, SampleHeader, parse_frame, parse_header, parse_source_line, parse_timeless_header,
+    FrameLine, SampleHeader, parse_frame, parse_frame_line, parse_header, parse_timeless_header,
 };
-use super::{OFF_CPU_EVENT, UNKNOWN};
-use crate::error::{ImportedProfile, ReadError};
-use crate::import::{CodePosition, Importer, MILLISECOND, ThreadName};
+use super::stack::ScriptStack;
+use crate::error::{ImportedProfile, Note, ReadError};
+use crate::import::{Importer, MILLISECOND, ThreadName};
+use crate::text_lines::each_line;
 use crate::values::{self, SampleValueKind};
 
 const FORMAT: &str = "the output of perf script";
@@ -27,13 +31,19 @@ const FORMAT: &str = "the output of perf script";
 /// samples become markers. With an event that measures time, `offcpu-time` becomes waiting.
 ///
 /// # Errors
-/// The text has no sample, or none of the wanted event.
-pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
+/// The text has no sample, or none of the wanted event, or cannot be read.
+pub fn read_value(text: impl BufRead, wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let mut reader = PerfScriptReader::default();
     let mut importer = Importer::new("perf script", "perf script");
-    for line in bytes.split(|&byte| byte == b'\n') {
-        reader.read_line(&mut importer, &String::from_utf8_lossy(line));
-    }
+    each_line(text, |line, has_end| {
+        if has_end {
+            reader.read_line(&mut importer, line);
+        } else {
+            // Perf ends each line. What has no end was cut off.
+            reader.read_last_line(line);
+            importer.note(Note::Cut { place: "its last line".into() });
+        }
+    })?;
     reader.end_sample(&mut importer);
     if reader.samples.is_empty() {
         let problem = "no line is the head of a sample".into();
@@ -77,27 +87,6 @@ struct ScriptSample {
     fields: String,
 }
 
-/// A frame with the data of the line below it.
-struct ScriptFrame {
-    address: u64,
-    symbol: String,
-    dso: Option<String>,
-    is_inlined: bool,
-    source: Option<(String, u32)>,
-}
-
-impl ScriptFrame {
-    fn new(line: &FrameLine<'_>) -> Self {
-        Self {
-            address: line.address,
-            symbol: line.symbol.to_owned(),
-            dso: line.dso.map(Into::into),
-            is_inlined: line.is_inlined,
-            source: None,
-        }
-    }
-}
-
 #[derive(Default)]
 struct PerfScriptReader {
     events: Vec<ScriptEvent>,
@@ -105,8 +94,8 @@ struct PerfScriptReader {
     samples: Vec<ScriptSample>,
     /// The sample whose stack is being read.
     pending: Option<ScriptSample>,
-    /// Its frames, innermost first.
-    frames: Vec<ScriptFrame>,
+    /// Its frames.
+    stack: ScriptStack,
     /// Whether a sample has a time.
     has_times: bool,
     odd_lines: u64,
@@ -119,6 +108,8 @@ impl PerfScriptReader {
             self.end_sample(importer);
         } else if line.starts_with('#') {
             // A comment: perf's own heading.
+        } else if self.pending.is_some() && line.starts_with('\t') && self.stack.add_line(line) {
+            // Perf's own frames begin with a tab, and heads with a name.
         } else if let Some(header) = parse_header(line) {
             self.end_sample(importer);
             self.begin_sample(importer, &header);
@@ -127,12 +118,16 @@ impl PerfScriptReader {
                 Some(header) => self.begin_sample(importer, &header),
                 None => self.odd_lines += 1,
             }
-        } else if let Some(frame) = parse_frame(line).filter(|_| line.starts_with([' ', '\t'])) {
-            self.frames.push(ScriptFrame::new(&frame));
-        } else if let Some((frame, (file, line))) = self.frames.last_mut().zip(parse_source_line(line)) {
-            frame.source = Some((file.to_owned(), line));
-        } else {
+        } else if !self.stack.add_line(line) && !self.stack.add_source_line(line) {
             self.odd_lines += 1;
+        }
+    }
+
+    /// Reads a line that has no end. A frame is whole if it has its lib.
+    fn read_last_line(&mut self, line: &str) {
+        let is_whole = |frame: &FrameLine<'_>| frame.dso.is_some() || frame.is_inlined;
+        if self.pending.is_some() && parse_frame_line(line).as_ref().is_some_and(is_whole) {
+            self.stack.add_line(line.trim_end());
         }
     }
 
@@ -143,12 +138,13 @@ impl PerfScriptReader {
             tid: header.tid,
             thread: header.comm,
         });
+        importer.rename_thread(thread, header.comm);
         let event = self.event(header.event);
         let is_tracepoint = self.events[event].kind == EventMeaning::Tracepoint;
         // A lone address is that of the data (`-F +addr`).
         let is_frame = |frame: &FrameLine<'_>| !frame.symbol.is_empty() || frame.dso.is_some();
-        if !is_tracepoint && let Some(frame) = parse_frame(header.rest).filter(is_frame) {
-            self.frames.push(ScriptFrame::new(&frame));
+        if !is_tracepoint && parse_frame(header.rest).as_ref().is_some_and(is_frame) {
+            self.stack.add(header.rest);
         }
         self.has_times |= header.time.is_some();
         self.pending = Some(ScriptSample {
@@ -175,10 +171,9 @@ impl PerfScriptReader {
     }
 
     fn end_sample(&mut self, importer: &mut Importer) {
-        let frames = std::mem::take(&mut self.frames);
-        if let Some(mut sample) = self.pending.take() {
-            sample.stack = read_stack(importer, &frames);
-            self.samples.push(sample);
+        let stack = self.stack.take(importer);
+        if let Some(sample) = self.pending.take() {
+            self.samples.push(ScriptSample { stack, ..sample });
         }
     }
 }
@@ -204,45 +199,6 @@ fn describe_event(name: &str) -> (&str, EventMeaning) {
         _ => EventMeaning::Count,
     };
     (base, kind)
-}
-
-/// The stack of frames that are listed from the innermost on. Inlined functions have no lib, so that of the
-/// next one is used.
-fn read_stack(importer: &mut Importer, frames: &[ScriptFrame]) -> Option<StackId> {
-    let mut stack = None;
-    let (mut lib, mut inline_depth) = (None, 0_u16);
-    for frame in frames.iter().rev() {
-        if frame.is_inlined {
-            inline_depth = inline_depth.saturating_add(1);
-        } else {
-            inline_depth = 0;
-            lib = frame.dso.as_deref().map(|dso| importer.lib(dso, None));
-        }
-        let name = if frame.symbol.is_empty() { unknown(frame) } else { frame.symbol.clone() };
-        let id = importer.frame(&CodePosition {
-            name: &name,
-            lib,
-            file: frame.source.as_ref().map(|(file, _)| file.as_str()),
-            line: frame.source.as_ref().map(|&(_, line)| line),
-            address: u32::try_from(frame.address).ok(),
-            inline_depth,
-            is_kernel: is_kernel(frame),
-            ..CodePosition::default()
-        });
-        stack = Some(importer.stack(stack, id));
-    }
-    stack
-}
-
-fn unknown(frame: &ScriptFrame) -> String {
-    if frame.address == 0 { UNKNOWN.into() } else { format!("{:#x}", frame.address) }
-}
-
-fn is_kernel(frame: &ScriptFrame) -> bool {
-    let dso = frame.dso.as_deref().unwrap_or_default();
-    let in_upper_half = frame.address >= 0xffff_8000_0000_0000;
-    let is_module = [".ko", ".ko.xz", ".ko.gz", ".ko.zst"].iter().any(|end| dso.ends_with(end));
-    dso.starts_with("[kernel") || dso.starts_with("[guest.kernel") || is_module || in_upper_half
 }
 
 /// The event whose samples are read. `None` if all samples are time of waiting.
@@ -486,12 +442,45 @@ mod tests {
         }
     }
 
+    /// As perf itself says: `perf script -F comm,pid` of a process whose main thread is `app`.
+    #[test]
+    fn a_process_has_its_main_thread_s_last_name() {
+        let head =
+            |comm: &str, tid: u32| format!("{comm} 7/{tid} 1.00{tid}: 9 cycles: \n\t 10 f+0x1 (/a)\n\n");
+        let text = head("pool 1", 9) + &head("sh", 7) + &head("my app", 7) + &head("pool 2", 9);
+        let profile = read_value(text.as_bytes(), None).unwrap().profile;
+        let names: Vec<_> = profile.threads().iter().map(|thread| &*thread.name).collect();
+        assert_eq!((&*profile.processes()[0].name, names), ("my app", vec!["pool 2", "my app"]));
+    }
+
+    #[test]
+    fn frames_may_begin_their_lines() {
+        let text = "java 19983 cycles: \nffffffff8103d0ca write_msr ([kernel.kallsyms])\n    7f3c run (/tmp/perf-1.map)\n\n\
+            java 19983 cycles: \nffffffff8103d0ca write_msr ([kernel.kallsyms])\n\n";
+        assert_eq!(crate::detect(text.as_bytes(), "x"), Some(crate::Format::PerfScript));
+        let read = read_value(text.as_bytes(), None).unwrap();
+        assert_eq!(
+            (stacks_of(&read.profile), read.notes),
+            (vec!["run;write_msr 1".into(), "write_msr 1".into()], vec![])
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_cut_off_says_so() {
+        let whole =
+            "a 1 1.000000: 9 cycles: \n\t 10 f+0x1 (/a)\n\na 1 1.001000: 9 cycles: \n\t 20 g+0x1 (/a)\n\n";
+        let notes = |end: usize| read_value(&whole.as_bytes()[..end], None).unwrap().notes;
+        let cut = crate::Note::Cut { place: "its last line".into() };
+        assert_eq!(notes(whole.len()), []);
+        assert!((50..whole.len()).all(|end| notes(end) == [cut.clone()] || whole[..end].ends_with('\n')));
+    }
+
     #[test]
     fn samples_run_together_or_cut_are_read() {
         let text = "a 1 1.000000: 9 cycles:  10 f+0x1 (/a)\na 1 1.001000: 9 cycles:  20 g+0x1 (/a)\na 1 1.0";
         let read = read_value(text.as_bytes(), None).unwrap();
         assert_eq!(stacks_of(&read.profile), ["f 1", "g 1"]);
         assert_eq!(read.notes.len(), 1);
-        assert!(read_value(b"no samples\n", None).is_err());
+        assert!(read_value(&b"no samples\n"[..], None).is_err());
     }
 }

@@ -47,7 +47,7 @@ pub fn write_sample(
 fn write_head(profile: &Profile, out: &mut impl Write, thread: &Thread, sample: &Sample) -> io::Result<()> {
     let process = profile.process(thread.process);
     let (seconds, nanoseconds) = (sample.time / 1_000_000_000, sample.time % 1_000_000_000);
-    let period = u64::from(sample.weight).saturating_mul(profile.meta().interval);
+    let period = sample.weight.saturating_mul(profile.meta().interval);
     let measure = &profile.meta().measure;
     let event = match (sample.off_cpu, measure.is_cpu_time()) {
         (true, _) => OFF_CPU_EVENT.into(),

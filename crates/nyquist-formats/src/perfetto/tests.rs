@@ -53,7 +53,7 @@ fn samples_that_are_written_are_read_again() {
 }
 
 /// A thread with one sample of this weight in bytes, and overlapping markers.
-fn with_markers(weight: u32) -> Profile {
+fn with_markers(weight: u64) -> Profile {
     let measure = Measure { name: "inuse_space".into(), unit: Unit::Bytes };
     let mut builder = ProfileBuilder::new(Meta { interval: 512, measure, ..Meta::default() });
     let process = builder.add_process(Process { pid: "7".into(), name: "p".into(), ..Process::default() });
@@ -102,7 +102,7 @@ fn a_large_weight_becomes_few_samples() {
     let file = written(&with_markers(1_000_000));
     assert!(file.len() < 2000, "{} bytes", file.len());
     let read = read(&file).unwrap().profile;
-    let total: u64 = read.threads()[0].samples.iter().map(|it| u64::from(it.weight)).sum();
+    let total: u64 = read.threads()[0].samples.iter().map(|it| it.weight).sum();
     assert_eq!(total * read.meta().interval, 512_000_000);
 }
 

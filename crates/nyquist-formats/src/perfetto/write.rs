@@ -77,9 +77,8 @@ enum TextTable {
 fn intervals_of_a_sample(profile: &Profile) -> u64 {
     let accepts = one_kind(profile);
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples).filter(|it| accepts(it));
-    let (count, weight) = samples.fold((0_u64, 0_u64), |(count, weight), sample| {
-        (count + 1, weight.saturating_add(sample.weight.into()))
-    });
+    let (count, weight) = samples
+        .fold((0_u64, 0_u64), |(count, weight), sample| (count + 1, weight.saturating_add(sample.weight)));
     weight.div_ceil(count.saturating_mul(MAX_WRITTEN_PER_SAMPLE).max(1)).max(1)
 }
 
@@ -164,7 +163,7 @@ impl<'a, Out: Write> PerfettoWriter<'a, Out> {
         // The remainder of a sample is added to the next one.
         let mut left = 0;
         for sample in thread.samples.iter().filter(|it| accepts(it)) {
-            left += u64::from(sample.weight);
+            left = sample.weight.saturating_add(left);
             let count = left / self.intervals;
             left %= self.intervals;
             self.write_sample((pid, tid), &sample, count)?;

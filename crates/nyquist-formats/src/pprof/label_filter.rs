@@ -80,7 +80,7 @@ mod tests {
             let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
             let profile = read_labelled(&file(), None, &labels).unwrap().profile;
             let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
-            let sum: u64 = samples.map(|sample| u64::from(sample.weight) * profile.meta().interval).sum();
+            let sum: u64 = samples.map(|sample| sample.weight * profile.meta().interval).sum();
             assert_eq!(sum, expected, "{labels:?}");
         };
         check(&[], 111);

@@ -10,9 +10,9 @@ mod write;
 
 pub use read::{read, read_labelled, read_value};
 pub(crate) use tables::Tables;
-pub(crate) use values::factor_of;
-pub(crate) use write::unit_name;
+pub(crate) use values::{factor_of, plausible_period};
 pub use write::write;
+pub(crate) use write::{has_times, signed, unit_name};
 
 /// Labels of samples that distinguish processes and threads.
 mod label {
@@ -223,5 +223,65 @@ mod tests {
         assert!(notes > 0);
         assert!(read(b"").is_err());
         assert!(read(b"no protobuf").is_err());
+    }
+
+    /// `go tool pprof -raw` shows the last value without an option, unless another one is the default.
+    #[test]
+    fn cpu_time_is_the_last_value() {
+        use prost::Message as _;
+        let bytes = crate::gzip::decompress(&written()).unwrap().0;
+        let file = super::message::Profile::decode(&*bytes).unwrap();
+        let text = |index: i64| String::from_utf8(file.string_table[index as usize].clone()).unwrap();
+        let types: Vec<_> = file.sample_type.iter().map(|it| text(it.kind)).collect();
+        assert_eq!(types, ["samples", "off_cpu", "cpu"]);
+        assert_eq!(text(file.default_sample_type), "cpu");
+        assert!(file.duration_nanos > 0);
+    }
+
+    #[test]
+    fn counts_take_no_time() {
+        use prost::Message as _;
+        let counted = crate::folded::read(&b"main;a 700\nmain;b 3\n"[..]).unwrap().profile;
+        let mut out = Vec::new();
+        write(&counted, &crate::as_named, &mut out).unwrap();
+        let bytes = crate::gzip::decompress(&out).unwrap().0;
+        assert_eq!(super::message::Profile::decode(&*bytes).unwrap().duration_nanos, 0);
+    }
+
+    /// `go tool pprof -top` shows one row for these.
+    #[test]
+    fn mappings_of_one_file_are_one_lib() {
+        use super::message::{Function, Line, Location, Mapping, Profile, Sample, ValueType};
+        use prost::Message as _;
+        let location = |id| Location {
+            id,
+            mapping_id: id,
+            address: id * 0x1000 + 0x10,
+            line: vec![Line { function_id: 1, ..Line::default() }],
+            ..Location::default()
+        };
+        let mapping = |id, build_id| Mapping {
+            id,
+            memory_start: id * 0x1000,
+            memory_limit: id * 0x1000 + 0x1000,
+            filename: 3,
+            build_id,
+            ..Mapping::default()
+        };
+        let sample = |id| Sample { location_id: vec![id], value: vec![id as i64], ..Sample::default() };
+        let file = Profile {
+            sample_type: vec![ValueType { kind: 1, unit: 2 }],
+            string_table: ["", "samples", "count", "/app", "f", "aabb"]
+                .map(|text| text.as_bytes().to_vec())
+                .into(),
+            mapping: vec![mapping(1, 0), mapping(2, 5)],
+            function: vec![Function { id: 1, name: 4, ..Function::default() }],
+            location: vec![location(1), location(2)],
+            sample: vec![sample(1), sample(2)],
+            ..Profile::default()
+        };
+        let profile = read(&file.encode_to_vec()).unwrap().profile;
+        assert_eq!((profile.libs().len(), profile.funcs().len()), (1, 1));
+        assert_eq!(profile.libs()[0].code_id.as_deref(), Some("aabb"));
     }
 }

@@ -107,10 +107,13 @@ impl<'a> PprofReader<'a> {
             return Err(malformed("it has no sample types".into()));
         }
         let strings = NumberedStrings::new(&file.string_table);
-        let SelectedValues { values, measure } = values(file, &strings, wanted)?;
+        let SelectedValues { values, measure, empty_default } = values(file, &strings, wanted)?;
         let comment = file.comment.first().map_or("", |&comment| strings.text(comment));
         let product = if comment.is_empty() { main_program(file, &strings) } else { comment };
         let mut importer = Importer::new(product, "pprof");
+        if let Some(empty) = empty_default {
+            importer.note(Note::Instead { shown: measure.name.clone(), empty });
+        }
         importer.meta_mut().measure = measure;
         importer.meta_mut().start_time = u64::try_from(file.time_nanos).unwrap_or(0) / 1000;
         // The recording is longer than the sum of the samples if the program did not run all the time. Bytes
@@ -195,10 +198,17 @@ impl<'a> PprofReader<'a> {
     fn read_mappings(&mut self) -> FxHashMap<u64, (u64, Option<LibId>)> {
         let mut mappings = FxHashMap::default();
         let mut libs: FxHashMap<(i64, i64), Option<LibId>> = FxHashMap::default();
+        // A file may be mapped several times, and only one of its mappings may have its build id.
+        let with_id = self.file.mapping.iter().filter(|mapping| mapping.build_id != 0);
+        let ids: FxHashMap<i64, i64> = with_id.map(|mapping| (mapping.filename, mapping.build_id)).collect();
         for mapping in &self.file.mapping {
-            let lib = *libs.entry((mapping.filename, mapping.build_id)).or_insert_with(|| {
+            let build_id = match mapping.build_id {
+                0 => ids.get(&mapping.filename).copied().unwrap_or(0),
+                stated => stated,
+            };
+            let lib = *libs.entry((mapping.filename, build_id)).or_insert_with(|| {
                 let path = self.strings.text(mapping.filename);
-                let build_id = self.strings.text(mapping.build_id);
+                let build_id = self.strings.text(build_id);
                 (!path.is_empty()).then(|| self.importer.lib(path, Some(build_id)))
             });
             let base = mapping.memory_start.saturating_sub(mapping.file_offset);

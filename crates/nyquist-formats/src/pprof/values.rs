@@ -21,6 +21,8 @@ pub(super) struct SelectedValue {
 pub(super) struct SelectedValues {
     pub values: Vec<SelectedValue>,
     pub measure: Measure,
+    /// The file's default, if another value was chosen because this one is 0 in all samples.
+    pub empty_default: Option<String>,
 }
 
 /// Chooses the value that is requested by its name, or else the file's default, or else the last one, as in
@@ -36,14 +38,17 @@ pub(super) fn values(
     let types: Vec<_> =
         file.sample_type.iter().map(|kind| (strings.text(kind.kind), strings.text(kind.unit))).collect();
     let called = |name: &str| types.iter().position(|&(kind, _)| kind == name);
-    let index = match wanted {
-        Some(name) => called(name).ok_or_else(|| not_there(name, &types))?,
+    let (index, default) = match wanted {
+        Some(name) => (called(name).ok_or_else(|| not_there(name, &types))?, None),
         None => {
             let default = Some(strings.text(file.default_sample_type)).filter(|name| !name.is_empty());
             let last = types.iter().rposition(|&(kind, _)| !is_waiting(kind));
-            default.and_then(called).or(last).unwrap_or(types.len() - 1)
+            let default = default.and_then(called).or(last).unwrap_or(types.len() - 1);
+            (with_values(file, default, |index| !is_waiting(types[index].0)), Some(default))
         }
     };
+    let empty_default =
+        default.filter(|&default| default != index).map(|default| types[default].0.to_owned());
     let (kind, unit) = types[index];
     let (factor, unit) = factor_of(unit);
     let period = cpu_period(file, strings);
@@ -63,10 +68,24 @@ pub(super) fn values(
         return Ok(SelectedValues {
             values: [Some(main), waits].into_iter().flatten().collect(),
             measure: Measure::default(),
+            empty_default,
         });
     }
     let measure = if is_cpu_time { Measure::default() } else { Measure { name: kind.to_owned(), unit } };
-    Ok(SelectedValues { values: vec![SelectedValue { index, factor, off_cpu: false }], measure })
+    Ok(SelectedValues {
+        values: vec![SelectedValue { index, factor, off_cpu: false }],
+        measure,
+        empty_default,
+    })
+}
+
+/// The default value, or the last one that is not 0 in all samples if the default one is.
+fn with_values(file: &message::Profile, default: usize, is_wanted: impl Fn(usize) -> bool) -> usize {
+    let has_any = |index: usize| file.sample.iter().any(|it| it.value.get(index).is_some_and(|it| *it != 0));
+    if has_any(default) {
+        return default;
+    }
+    (0..file.sample_type.len()).rev().find(|&index| is_wanted(index) && has_any(index)).unwrap_or(default)
 }
 
 fn not_there(name: &str, types: &[(&str, &str)]) -> ReadError {
@@ -80,10 +99,18 @@ fn is_waiting(kind: &str) -> bool {
 
 /// The time that a sample stands for in ns, if the file's period is CPU time or unnamed time.
 pub(super) fn cpu_period(file: &message::Profile, strings: &NumberedStrings<'_>) -> Option<u64> {
-    let kind = file.period_type?;
-    let (factor, unit) = factor_of(strings.text(kind.unit));
-    let period = u64::try_from(file.period).ok().filter(|&period| period > 0)?;
-    (unit == Unit::Time).then(|| factor.saturating_mul(period))
+    plausible_period(strings.text(file.period_type?.unit), file.period)
+}
+
+/// The longest time between two samples that is believed. Programs that state a frequency, or a time in another
+/// unit, as the period exceed it.
+const LONGEST_PERIOD: u64 = 60_000_000_000;
+
+/// A period in ns, if its unit is one of time, and a sampler can have had it.
+pub(crate) fn plausible_period(unit: &str, period: i64) -> Option<u64> {
+    let (factor, unit) = factor_of(unit);
+    let period = u64::try_from(period).ok()?.saturating_mul(factor);
+    Some(period).filter(|period| unit == Unit::Time && (1..=LONGEST_PERIOD).contains(period))
 }
 
 /// The number of our units in a unit of a file, by its name in the singular or plural, or its abbreviation.
@@ -153,7 +180,7 @@ mod tests {
         let unit = string(period, &mut file);
         file.period_type = Some(message::ValueType { kind: 0, unit });
         file.default_sample_type = string(default, &mut file);
-        let SelectedValues { values, measure } =
+        let SelectedValues { values, measure, .. } =
             values(&file, &NumberedStrings::new(&file.string_table), wanted).unwrap();
         (values, measure)
     }
@@ -201,6 +228,41 @@ mod tests {
         let expected = (value(1, 1_000_000_000), measure("wall", Unit::Time));
         assert_eq!(chosen(&wall, "ms", "wall", None), expected);
         assert_eq!(chosen(&wall, "ms", "cpu", None), (value(0, 1_000_000_000), Measure::default()));
+    }
+
+    /// `go tool pprof -raw` shows these numbers as counts, and no time.
+    #[test]
+    fn a_period_that_cannot_be_is_not_believed() {
+        let samples = [("samples", "count")];
+        let counted = (value(0, 1), measure("samples", Unit::Count));
+        for unit in ["minutes", "hours", "count", ""] {
+            assert_eq!(chosen(&samples, unit, "", None), counted, "{unit}");
+        }
+        assert_eq!(plausible_period("seconds", 1_000_000), None);
+        assert_eq!(plausible_period("hours", i64::MAX), None);
+        assert_eq!([plausible_period("ns", 0), plausible_period("ns", -5)], [None; 2]);
+        assert_eq!(plausible_period("milliseconds", 10), Some(10_000_000));
+    }
+
+    #[test]
+    fn values_that_are_all_zero_are_not_chosen() {
+        let zero_last = |values: &[[i64; 3]], default: &str| {
+            let sample =
+                |value: &[i64; 3]| message::Sample { value: value.to_vec(), ..message::Sample::default() };
+            let texts = ["", "alloc", "inuse", "off_cpu", "bytes"];
+            let file = message::Profile {
+                string_table: texts.map(|text| text.as_bytes().to_vec()).into(),
+                sample_type: [1, 2, 3].map(|kind| message::ValueType { kind, unit: 4 }).into(),
+                default_sample_type: if default.is_empty() { 0 } else { 2 },
+                sample: values.iter().map(sample).collect(),
+                ..message::Profile::default()
+            };
+            super::values(&file, &NumberedStrings::new(&file.string_table), None).unwrap().values[0].index
+        };
+        assert_eq!(zero_last(&[[5, 0, 0], [7, 0, 9]], ""), 0);
+        assert_eq!(zero_last(&[[5, 0, 0], [7, 0, 9]], "inuse"), 0);
+        assert_eq!(zero_last(&[[5, 0, 0], [7, 1, 9]], ""), 1);
+        assert_eq!(zero_last(&[[0, 0, 0]], ""), 1);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nyquist_profile::{Profile, StackId, ThreadIndex, Unit};
+use nyquist_profile::{Meta, Profile, StackId, ThreadIndex, Unit};
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
@@ -13,7 +13,7 @@ use super::{OFF_CPU, label, message};
 use crate::SourcePaths;
 
 /// Writes the profile, compressed. The stacks of each thread are summed up, because pprof has no times.
-/// Values are `samples/count`, `cpu/nanoseconds` and, if threads waited, `off_cpu/nanoseconds`. A profile of
+/// Values are `samples/count`, `off_cpu/nanoseconds` if threads waited, and `cpu/nanoseconds`. A profile of
 /// another measure has that value. Labels name the process and the thread. O(samples + stacks of each thread
 /// × depth), in memory that does not grow with the number of these stacks.
 ///
@@ -83,16 +83,19 @@ impl<'a> PprofWriter<'a> {
         } else {
             self.value_type(&meta.measure.name, unit_name(meta.measure.unit))
         };
-        self.tables.message.sample_type.push(main);
+        // Many readers show the last value.
         if self.has_off_cpu {
             let off_cpu = self.value_type(OFF_CPU, "nanoseconds");
             self.tables.message.sample_type.push(off_cpu);
         }
+        self.tables.message.sample_type.push(main);
         self.tables.message.period_type = Some(main);
-        self.tables.message.period = meta.interval as i64;
+        self.tables.message.period = signed(meta.interval);
         self.tables.message.default_sample_type = main.kind;
-        self.tables.message.time_nanos = meta.start_time.saturating_mul(1000) as i64;
-        self.tables.message.duration_nanos = self.profile.duration() as i64;
+        self.tables.message.time_nanos = signed(meta.start_time.saturating_mul(1000));
+        if has_times(meta) {
+            self.tables.message.duration_nanos = signed(self.profile.duration());
+        }
         let arguments = meta.arguments.iter().chain([&meta.product]).find(|text| !text.is_empty());
         if let Some(comment) = arguments {
             let comment = self.tables.string(comment);
@@ -108,10 +111,10 @@ impl<'a> PprofWriter<'a> {
         for (stack, sums) in sums {
             sample.value.clear();
             sample.value.extend(self.counts_cpu_time.then_some(sums.samples));
-            sample.value.push(sums.main);
             if self.has_off_cpu {
                 sample.value.push(sums.off_cpu);
             }
+            sample.value.push(sums.main);
             sample.location_id.clear();
             self.tables.push_locations(stack, &mut sample.location_id);
             bytes.push(SAMPLE_TAG);
@@ -128,11 +131,11 @@ impl<'a> PprofWriter<'a> {
         let mut by_stack: FxHashMap<_, StackSums> = FxHashMap::default();
         for sample in self.profile.thread(thread).samples.iter().filter(|sample| sample.weight > 0) {
             let sums = by_stack.entry(sample.stack).or_default();
-            let time = i64::from(sample.weight).saturating_mul(self.profile.meta().interval as i64);
+            let time = signed(sample.weight.saturating_mul(self.profile.meta().interval));
             if sample.off_cpu {
                 sums.off_cpu = sums.off_cpu.saturating_add(time);
             } else {
-                sums.samples += i64::from(sample.weight);
+                sums.samples = sums.samples.saturating_add(signed(sample.weight));
                 sums.main = sums.main.saturating_add(time);
             }
         }
@@ -160,6 +163,16 @@ impl<'a> PprofWriter<'a> {
             })
             .collect()
     }
+}
+
+/// Whether the times of samples mean anything. Bytes and things that were counted without times follow each other.
+pub(crate) fn has_times(meta: &Meta) -> bool {
+    meta.measure.unit == Unit::Time || !meta.has_exact_times
+}
+
+/// A number as pprof's and OpenTelemetry's messages have it. No sum of a real recording comes near the limit.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// The name of a unit in pprof.

@@ -133,7 +133,7 @@ impl ThreadWriter<'_> {
         let (interval, is_time) = (meta.interval, meta.measure.unit == Unit::Time);
         let mut clock = None;
         self.samples().flat_map(move |sample| {
-            let length = u64::from(sample.weight).saturating_mul(interval);
+            let length = sample.weight.saturating_mul(interval);
             let begin = *clock.get_or_insert_with(|| sample.start(interval));
             // A shorter one is noise of the sampler.
             let gap = sample.start(interval).saturating_sub(begin);
@@ -166,6 +166,9 @@ struct SpeedscopeFile {
     name: Option<String>,
     /// The measure, which only our own files have.
     measure: Option<String>,
+    /// The program that made the file.
+    #[serde(default)]
+    exporter: Option<String>,
     shared: SpeedscopeShared,
     profiles: Vec<SpeedscopeProfile>,
 }
@@ -230,6 +233,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let no_stack = no_stack.unwrap_or(usize::MAX);
     let unit = common_unit(&file.profiles);
     let name_of_measure = match unit {
+        Unit::Time if is_wall_time(file.exporter.as_deref()) => "wall time".into(),
         Unit::Time => Measure::default().name,
         Unit::Bytes => BYTES.into(),
         Unit::Count => "samples".into(),
@@ -259,6 +263,11 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     }
     importer.note_left_out(others, "profiles that count bytes or things");
     Ok(importer.finish(None))
+}
+
+/// Whether a program measures by the wall clock. The format does not say which time it has.
+fn is_wall_time(exporter: Option<&str>) -> bool {
+    exporter.is_some_and(|exporter| exporter.starts_with("pyinstrument"))
 }
 
 fn malformed(problem: String) -> ReadError {
@@ -384,6 +393,18 @@ mod tests {
         let threads: Vec<_> = read.profile.threads().iter().map(|thread| thread.name.as_str()).collect();
         assert_eq!(threads, ["app", "pool 1"]);
         assert_eq!(read.profile.processes()[0].pid, "77");
+    }
+
+    /// pyinstrument's own output has wall time in its first line (`Duration`).
+    #[test]
+    fn wall_time_is_not_called_cpu_time() {
+        let text = r#"{"shared":{"frames":[{"name":"a"}]},"profiles":[{"type":"sampled","unit":"seconds","samples":[[0]],
+            "weights":[0.5]}],"exporter":"EXPORTER"}"#;
+        let measure = |exporter: &str| {
+            read(text.replace("EXPORTER", exporter).as_bytes()).unwrap().profile.meta().measure.clone()
+        };
+        assert_eq!(&*measure("pyinstrument").name, "wall time");
+        assert!(measure("py-spy@0.4.0").is_cpu_time());
     }
 
     #[test]

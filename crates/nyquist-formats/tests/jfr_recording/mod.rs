@@ -14,6 +14,7 @@ const METHOD: u64 = 24;
 const TRACE: u64 = 25;
 const FRAME: u64 = 26;
 const FRAME_TYPE: u64 = 27;
+const STATE: u64 = 28;
 /// The class of such events.
 pub const EXECUTION: u64 = 101;
 const ALLOCATION: u64 = 102;
@@ -52,8 +53,14 @@ const CLASSES: &Classes = &[
     (
         EXECUTION,
         "jdk.ExecutionSample",
-        &[("startTime", LONG, "t"), ("sampledThread", THREAD, "c"), ("stackTrace", TRACE, "c")],
+        &[
+            ("startTime", LONG, "t"),
+            ("sampledThread", THREAD, "c"),
+            ("stackTrace", TRACE, "c"),
+            ("state", STATE, "c"),
+        ],
     ),
+    (STATE, "jdk.types.ThreadState", &[("name", STRING, "")]),
     (
         ALLOCATION,
         "jdk.ObjectAllocationSample",
@@ -191,11 +198,12 @@ fn write_element(element: &Element, strings: &mut Vec<String>, out: &mut Writer)
     }
 }
 
-/// `Main.main` (line 3), which calls `Work.spin` (line 7): stack 1; and `Main.main` alone: stack 2.
+/// `Main.main` (line 3), which calls `Work.spin` (line 7): stack 1; and `Main.main` alone: stack 2. State 1 is that of
+/// a thread that runs, and state 2 that of one that sleeps.
 fn constants(out: &mut Writer) {
     let symbols = ["Main", "main", "org/Work", "spin"];
     out.event(1, |out| {
-        out.long(0).long(0).long(0).byte(1).int(6);
+        out.long(0).long(0).long(0).byte(1).int(7);
         out.long(SYMBOL).int(4);
         for (key, symbol) in (1..).zip(symbols) {
             out.long(key).text(symbol);
@@ -203,6 +211,7 @@ fn constants(out: &mut Writer) {
         out.long(CLASS).int(2).long(1).long(1).long(2).long(3);
         out.long(METHOD).int(2).long(1).long(1).long(2).long(2).long(2).long(4);
         out.long(FRAME_TYPE).int(1).long(1).text("JIT compiled");
+        out.long(STATE).int(2).long(1).text("STATE_DEFAULT").long(2).text("STATE_SLEEPING");
         out.long(TRACE).int(2);
         out.long(1).byte(0).int(2).long(2).int(7).long(1).long(1).int(3).long(1);
         out.long(2).byte(1).int(1).long(1).int(3).long(1);
@@ -245,10 +254,10 @@ pub fn events(out: &mut Writer) {
         out.long(500).text("period").text("20 ms");
     });
     out.event(EXECUTION, |out| {
-        out.long(1500).long(1).long(1);
+        out.long(1500).long(1).long(1).long(1);
     });
     out.event(EXECUTION, |out| {
-        out.long(3500).long(1).long(2);
+        out.long(3500).long(1).long(2).long(1);
     });
     out.event(ALLOCATION, |out| {
         out.long(4000).long(1).long(1).long(4096);

@@ -27,7 +27,7 @@ fn empty_row(time: u64) -> Sample {
 
 /// The sample of a row; `None` for a row that only ends the previous one.
 pub(super) fn sample_of_exact_row(row: Sample, interval: u64) -> Option<Sample> {
-    let length = u64::from(row.weight).saturating_mul(interval);
+    let length = row.weight.saturating_mul(interval);
     (row.weight > 0).then_some(Sample { time: row.time.saturating_add(length), ..row })
 }
 
@@ -36,12 +36,12 @@ mod tests {
     use super::*;
     use crate::id::StackId;
 
-    fn sample(time: u64, weight: u32, stack: usize) -> Sample {
+    fn sample(time: u64, weight: u64, stack: usize) -> Sample {
         Sample { weight, ..Sample::new(time, Some(StackId::from_index(stack)), 0) }
     }
 
     /// The rows' times, stacks and weights.
-    fn rows(samples: &[Sample]) -> Vec<(u64, Option<usize>, u32)> {
+    fn rows(samples: &[Sample]) -> Vec<(u64, Option<usize>, u64)> {
         let all: Samples = samples.iter().copied().collect();
         let rows: Vec<_> = exact_rows(&all, 10).collect();
         let read: Vec<_> = rows.iter().filter_map(|&row| sample_of_exact_row(row, 10)).collect();

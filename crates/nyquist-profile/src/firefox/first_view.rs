@@ -64,9 +64,8 @@ impl FirstView {
 
 /// The number of sampling intervals that a thread was on a CPU.
 fn on_cpu_weight(thread: &Thread) -> u64 {
-    let weights =
-        thread.samples.iter().filter(|sample| !sample.off_cpu).map(|sample| u64::from(sample.weight));
-    weights.sum()
+    let on_cpu = thread.samples.iter().filter(|sample| !sample.off_cpu);
+    on_cpu.map(|sample| sample.weight).fold(0, u64::saturating_add)
 }
 
 /// Whether a thread has markers that its track shows.
@@ -89,7 +88,7 @@ mod tests {
     use crate::thread::Process;
 
     /// The first view of threads with these weights and numbers of markers; the CPUs have pid 0.
-    fn first_view(threads: &[(&str, u32, usize)]) -> FirstView {
+    fn first_view(threads: &[(&str, u64, usize)]) -> FirstView {
         let mut builder = ProfileBuilder::new(Meta::default());
         let category = builder.add_category("Other", CategoryColor::Grey);
         let name = builder.intern_string("marker");
@@ -117,7 +116,7 @@ mod tests {
         FirstView::of(&builder.finish())
     }
 
-    fn check(threads: &[(&str, u32, usize)], visible: &[usize], selected: Option<usize>) {
+    fn check(threads: &[(&str, u64, usize)], visible: &[usize], selected: Option<usize>) {
         let expected = FirstView { visible: visible.to_vec(), selected };
         assert_eq!(first_view(threads), expected, "{threads:?}");
     }

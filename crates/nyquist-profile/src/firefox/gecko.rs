@@ -93,12 +93,12 @@ struct CpuTime(u64);
 
 impl CpuTime {
     /// Adds the used time, and removes whole intervals from it, rounded.
-    fn take(&mut self, used: u64, interval: u64) -> u32 {
+    fn take(&mut self, used: u64, interval: u64) -> u64 {
         let interval = interval.max(1);
         self.0 = self.0.saturating_add(used);
         let intervals = self.0.saturating_add(interval / 2) / interval;
         self.0 = self.0.saturating_sub(intervals.saturating_mul(interval));
-        u32::try_from(intervals).unwrap_or(u32::MAX)
+        intervals
     }
 }
 

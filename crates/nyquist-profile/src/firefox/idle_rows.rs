@@ -94,7 +94,7 @@ mod tests {
         Sample::new(ms * MS, Some(stack(1)), cpu_ms * MS)
     }
 
-    fn waiting(ms: u64, weight: u32) -> Sample {
+    fn waiting(ms: u64, weight: u64) -> Sample {
         Sample { time: ms * MS, cpu_delta: 0, stack: Some(stack(2)), weight, off_cpu: true }
     }
 

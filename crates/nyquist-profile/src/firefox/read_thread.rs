@@ -284,12 +284,12 @@ fn sum_deltas(deltas: &[RawNumber]) -> Vec<u64> {
 }
 
 /// The weight for a number of units.
-fn read_weight(weight: Option<&RawNumber>, unit: f64) -> Result<u32, ReadError> {
+fn read_weight(weight: Option<&RawNumber>, unit: f64) -> Result<u64, ReadError> {
     match weight {
         Some(weight) if weight.0 < 0.0 => Err(ReadError::Unsupported(
             "its samples have negative weights: it is the difference of two profiles",
         )),
-        Some(weight) if !weight.0.is_nan() => Ok((weight.0 / unit).round() as u32),
+        Some(weight) if !weight.0.is_nan() => Ok((weight.0 / unit).round() as u64),
         _ => Ok(1),
     }
 }

@@ -82,7 +82,7 @@ fn write_samples<W: Write, Rows: Iterator<Item = Sample>>(
         Unit::Bytes => ("bytes", meta.interval),
         Unit::Time | Unit::Count => ("samples", 1),
     };
-    let weight = |sample: &Sample| u64::from(cpu_weight(sample)).saturating_mul(unit);
+    let weight = |sample: &Sample| cpu_weight(sample).saturating_mul(unit);
     json.object(|json| {
         json.column("stack", samples(), |json, sample| {
             let waits = sample.off_cpu || is_idle_row(&sample);
@@ -100,7 +100,7 @@ fn write_samples<W: Write, Rows: Iterator<Item = Sample>>(
         // An extension that the front end ignores: its own weights are CPU time.
         if samples().any(|sample| sample.off_cpu) {
             json.column(OFF_CPU_WEIGHT, samples(), |json, sample| {
-                json.integer(if sample.off_cpu { sample.weight.into() } else { 0 });
+                json.integer(if sample.off_cpu { sample.weight } else { 0 });
             });
         }
         json.key("weightType").string(weight_type);
@@ -112,7 +112,7 @@ fn write_samples<W: Write, Rows: Iterator<Item = Sample>>(
 }
 
 /// The weight that counts as CPU time.
-fn cpu_weight(sample: &Sample) -> u32 {
+fn cpu_weight(sample: &Sample) -> u64 {
     if sample.off_cpu { 0 } else { sample.weight }
 }
 

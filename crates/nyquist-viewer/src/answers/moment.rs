@@ -67,7 +67,7 @@ fn sampled_at(profile: &Profile, thread: ThreadIndex, time: u64) -> Option<(u64,
         if samples.get(middle)?.time < time { low = middle + 1 } else { high = middle }
     }
     let sample = samples.get(low)?;
-    let length = u64::from(sample.weight).saturating_mul(profile.meta().interval).max(sample.cpu_delta);
+    let length = sample.weight.saturating_mul(profile.meta().interval).max(sample.cpu_delta);
     let is_covered = sample.time.saturating_sub(length) <= time;
     is_covered.then_some((sample.time, sample.off_cpu, sample.stack))
 }

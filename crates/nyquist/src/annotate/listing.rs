@@ -194,7 +194,7 @@ fn files(profile: &Profile, places: &PlaceWeights, funcs: &BTreeSet<FuncId>) -> 
 impl FileLines {
     /// The sum of the self weights of its lines.
     pub(super) fn own_weight(&self) -> u64 {
-        self.weights.values().map(|weight| weight.own).sum()
+        self.weights.values().map(|weight| weight.own).fold(0, u64::saturating_add)
     }
 
     /// Whether it has no text: the file is not here, so only its line numbers are known.

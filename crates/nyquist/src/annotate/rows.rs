@@ -61,7 +61,7 @@ fn folded_row<'a>(files: &[&FileLines]) -> Option<Row<'a>> {
     if files.is_empty() {
         return None;
     }
-    let own = files.iter().map(|file| file.own_weight()).sum();
+    let own = files.iter().map(|file| file.own_weight()).fold(0, u64::saturating_add);
     let lines = counted(files.iter().map(|file| file.weights.len() as u64).sum(), "line");
     let files = counted(files.len() as u64, "file");
     let text = format!("inlined: {lines} of {files} without source here (-v lists them)");

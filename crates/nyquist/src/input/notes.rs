@@ -30,6 +30,9 @@ pub(super) fn print(note: &Note, printer: Printer) {
             let samples = counted(*samples, "sample");
             printer.say(format_args!("{samples} of {name} are not shown; --event {name} shows them"));
         }
+        Note::EventInstead { shown, empty } => {
+            printer.say(format_args!("there are no samples of {empty}: those of {shown} are shown"));
+        }
         Note::MissingFiles { machine, files } => printer.warn(missing_files(machine.as_deref(), files)),
         Note::NoStacks => {
             printer.warn("the trace has no stacks: only the function that ran is known");

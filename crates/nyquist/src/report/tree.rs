@@ -175,7 +175,7 @@ impl<'v> Heaviest<'v> {
             let weight = node.total.weight;
             if weight < options.min_weight.max(1) {
                 children.others += 1;
-                children.others_weight += weight;
+                children.others_weight = children.others_weight.saturating_add(weight);
                 continue;
             }
             let index = self.nodes.len();
@@ -201,7 +201,7 @@ impl<'v> Heaviest<'v> {
                 None => &mut self.roots,
             };
             siblings.others += 1;
-            siblings.others_weight += weight;
+            siblings.others_weight = siblings.others_weight.saturating_add(weight);
         }
         is_cut
     }

@@ -207,10 +207,10 @@ fn leftover_cpu_time_is_not_sampled_after_losses() {
         converter.push(at(0, EventKind::TotalInAll { cpu_time_ns: used_ms * MS }));
         let profile = converter.finish().profile;
         let weight =
-            |row: &nyquist_profile::Thread| row.samples.iter().map(|sample| sample.weight).sum::<u32>();
+            |row: &nyquist_profile::Thread| row.samples.iter().map(|sample| sample.weight).sum::<u64>();
         profile.threads().iter().map(|row| (row.name.clone(), weight(row))).collect::<Vec<_>>()
     };
-    let rows = |of_thread: u32| {
+    let rows = |of_thread: u64| {
         vec![("<1>".to_owned(), of_thread), ("All CPUs".to_owned(), 1), ("CPU 3".to_owned(), 1)]
     };
     assert_eq!([by_cpu((false, 9)), by_cpu((true, 9))], [rows(1), rows(9)]);

@@ -245,7 +245,7 @@ fn all_time_of_a_thread_adds_up() {
     events.push((2 + 350, exit(1, 2)));
     let profile = profile_of(events);
     let thread = profile.threads().iter().find(|thread| thread.tid == "2").unwrap();
-    let weight: u32 = thread.samples.iter().map(|sample| sample.weight).sum();
+    let weight: u64 = thread.samples.iter().map(|sample| sample.weight).sum();
     assert_eq!(weight, 352);
 }
 
@@ -277,7 +277,7 @@ fn a_thread_without_samples_adds_up() {
     converter.push(at(500, exit(1, 2)));
     let profile = converter.finish().profile;
     let thread = profile.threads().iter().find(|thread| thread.tid == "2").unwrap();
-    let weight = |off_cpu| -> u32 {
+    let weight = |off_cpu| -> u64 {
         let samples = thread.samples.iter().filter(|sample| sample.off_cpu == off_cpu);
         samples.map(|sample| sample.weight).sum()
     };
@@ -310,7 +310,7 @@ fn a_wait_that_lasts_counts_until_now() {
     assert_eq!(found, [vec![first], vec![first], vec![first, "1: 0x20;[waiting: lock] 5"]]);
     // Counting the lasting waits does not change the sum.
     converter.push(at(22, on_cpu(1)));
-    let weights: u32 =
+    let weights: u64 =
         converter.finish().profile.threads()[0].samples.iter().map(|sample| sample.weight).sum();
     assert_eq!(weights, 20);
 }

@@ -127,7 +127,7 @@ impl<W: Write + Seek> ProfileWriter<'_, W> {
         let (first, last) = self.samples.unwrap_or((time, time));
         self.samples = Some((first.min(time), last.max(time)));
         let number = if sample.off_cpu { OFF_CPU_ID } else { SAMPLES_ID };
-        let period = u64::from(sample.weight).saturating_mul(self.profile.meta().interval.max(1));
+        let period = sample.weight.saturating_mul(self.profile.meta().interval.max(1));
         let id = RecordId { id: Some(number), ..at(task.time, Some((task.pid, task.tid))) };
         let chain = self.chains.chain(sample.stack);
         let record = self.format.encode_sample(chain.mode, (chain.ip, period), chain.words, &id);

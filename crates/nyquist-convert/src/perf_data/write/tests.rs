@@ -89,7 +89,7 @@ impl Made {
     }
 }
 
-fn sample(time_ms: u64, stack: StackId, weight: u32) -> Sample {
+fn sample(time_ms: u64, stack: StackId, weight: u64) -> Sample {
     Sample { weight, ..Sample::new(time_ms * MS, Some(stack), 0) }
 }
 

@@ -57,7 +57,8 @@ fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u6
     let is_of_process = |thread: &&Thread| !profile.process(thread.process).is_of_cpus();
     let samples = profile.threads().iter().filter(is_of_process).flat_map(|thread| &thread.samples);
     let on_cpu = samples.filter(|sample| !sample.off_cpu && is_wanted(sample.stack));
-    on_cpu.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
+    let weight = on_cpu.map(|sample| sample.weight).fold(0, u64::saturating_add);
+    weight.saturating_mul(profile.meta().interval)
 }
 
 /// Whether a stack stands for time without a sample.

@@ -25,15 +25,16 @@ fn line(profile: &Profile) -> Option<String> {
         let innermost = sample.stack.and_then(|stack| profile.stack_frames(stack).next());
         let name = innermost.map_or("", |frame| profile.func_name(frame.func));
         let reason = if name == well_known::RUNNABLE { Some("a CPU") } else { well_known::wait_reason(name) };
-        *by_reason.entry(reason.unwrap_or(NOT_KNOWN)).or_default() += u64::from(sample.weight);
+        let sum = by_reason.entry(reason.unwrap_or(NOT_KNOWN)).or_default();
+        *sum = sum.saturating_add(sample.weight);
     }
     if by_reason.keys().all(|reason| *reason == NOT_KNOWN) {
         return None;
     }
     let mut reasons: Vec<_> = by_reason.into_iter().collect();
     reasons.sort_by_key(|(_, weight)| Reverse(*weight));
-    let seconds = |weight: u64| (weight * profile.meta().interval) as f64 / 1e9;
-    let all = seconds(reasons.iter().map(|(_, weight)| weight).sum());
+    let seconds = |weight: u64| weight.saturating_mul(profile.meta().interval) as f64 / 1e9;
+    let all = seconds(reasons.iter().map(|&(_, weight)| weight).fold(0, u64::saturating_add));
     let texts = reasons.iter().take(REASONS).map(|(why, weight)| format!("{why} {:.2} s", seconds(*weight)));
     let texts: Vec<_> = texts.collect();
     (!texts.is_empty()).then(|| format!("All threads together waited {all:.2} s: {}", texts.join(", ")))
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
     use nyquist_profile::{Meta, Process, ProfileBuilder, Sample, Thread};
 
-    fn texts(waits: &[(&str, u32)]) -> Option<String> {
+    fn texts(waits: &[(&str, u64)]) -> Option<String> {
         let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));

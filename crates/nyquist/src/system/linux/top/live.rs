@@ -239,7 +239,7 @@ mod tests {
         live.push(events, Timestamp(end), Timestamp(end));
     }
 
-    fn weights(live: &mut Live, window: u64, now: u64) -> (Vec<u32>, Snapshot) {
+    fn weights(live: &mut Live, window: u64, now: u64) -> (Vec<u64>, Snapshot) {
         let snapshot = live.snapshot(Duration::from_secs(window), Timestamp(now)).snapshot;
         let samples = snapshot.profile.threads().iter().flat_map(|thread| &thread.samples);
         (samples.map(|sample| sample.weight).collect(), snapshot)
@@ -273,7 +273,7 @@ mod tests {
             Event { time: Timestamp(time), cpu: None, kind: exit }
         };
         live.push(std::iter::once(event(SECOND)), Timestamp(0), Timestamp(SECOND + MS));
-        assert_eq!(weights(&mut live, 5, SECOND + 2 * MS).0, [0_u32; 0]);
+        assert_eq!(weights(&mut live, 5, SECOND + 2 * MS).0, [0_u64; 0]);
         assert_eq!(weights(&mut live, 5, 3 * SECOND).0, [50]);
     }
 
