@@ -1,0 +1,196 @@
+//! A delegate's side: answers the requests of a recorder, one after the other, until the recorder is gone.
+
+use super::access::{FoundFile, FoundMap, MapFolder, TargetAccess};
+use super::channel;
+use super::in_process::InProcess;
+use super::message::{Answer, Handle, MAX_REQUEST, MOST_BYTES, Request};
+use super::own_mounts::OwnMounts;
+use crate::event::Pid;
+use crate::files::opened::Refusal;
+use nyquist_system::{HeldFile, OpenRoot};
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// Answers the requests that come through a socket, until the other end is gone. `give_up_rights` is called when the
+/// recorder has given up its own.
+///
+/// # Errors
+/// If the socket is none.
+pub fn answer_requests(socket: impl AsFd, give_up_rights: impl Fn()) -> io::Result<()> {
+    let mut delegate = Answering::new();
+    let mut buffer = vec![0; MAX_REQUEST];
+    loop {
+        let (len, _) = channel::receive(&socket, &mut buffer)?;
+        let Some(request) = Request::parse(&buffer[..len]).filter(|_| len > 0) else { return Ok(()) };
+        if request == Request::GiveUpRights {
+            give_up_rights();
+        }
+        let (answer, file) = delegate.answer(&request);
+        if request.is_answered() {
+            let file = file.as_ref().and_then(HeldFile::here).map(AsFd::as_fd);
+            send(&socket, &answer, file)?;
+        }
+    }
+}
+
+fn send(socket: &impl AsFd, answer: &Answer, file: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    channel::send(socket, &answer.to_bytes(), file, true)
+}
+
+/// What a delegate holds open for its recorder.
+#[derive(Debug)]
+enum Held {
+    File(Arc<File>),
+    Folder(Arc<dyn MapFolder>),
+    Root(OpenRoot),
+}
+
+#[derive(Debug)]
+struct Answering {
+    access: InProcess,
+    own: OwnMounts,
+    held: FxHashMap<Handle, Held>,
+    next: Handle,
+}
+
+/// An answer, and the file whose descriptor comes with it.
+type Reply = (Answer, Option<HeldFile>);
+
+impl Answering {
+    fn new() -> Self {
+        let (access, own) = (InProcess::default(), OwnMounts::new());
+        Self { access, own, held: FxHashMap::default(), next: 0 }
+    }
+
+    fn answer(&mut self, request: &Request) -> Reply {
+        let reply = match request {
+            Request::OpenMapping(mapping, mounts) => {
+                let pid = mapping.pid.unwrap_or(Pid(0));
+                let found = self.access.open_mapping(mapping, pid, *mounts);
+                found.map(|FoundFile { file, is_here }| self.file(file, is_here))
+            }
+            Request::OpenDump(mapping, how) => {
+                let pid = mapping.pid.unwrap_or(Pid(0));
+                let opened = self.access.open_dump(mapping, pid, *how);
+                Some(self.opened(opened))
+            }
+            Request::OpenMarkerFile(mapping) => {
+                let opened = self.access.open_marker_file(mapping, mapping.pid.unwrap_or(Pid(0)));
+                Some(self.opened(opened))
+            }
+            Request::OpenMap { pid, user, may_come } => {
+                Some(match self.access.open_map(*pid, *user, *may_come) {
+                    Ok(FoundMap::Expected(folder)) => (self.hold(Held::Folder(folder)), None),
+                    Ok(FoundMap::Open(file)) => self.opened(Ok(file)),
+                    Err(why) => self.opened(Err(why)),
+                })
+            }
+            Request::OpenMapIn { folder, name, user } => {
+                let folder = self.folder(*folder);
+                let opened = folder.map(|folder| folder.open(name, *user));
+                opened.map(|opened| self.opened(opened))
+            }
+            Request::OpenInRoot { root, path } => {
+                let root = self.root(*root);
+                let opened = root.map(|root| root.open_file(path).map_err(Refusal::Unreadable));
+                opened.map(|opened| self.opened(opened))
+            }
+            other => self.plain(other).map(|answer| (answer, None)),
+        };
+        reply.unwrap_or((Answer::Nothing, None))
+    }
+
+    /// The answers without a file.
+    fn plain(&mut self, request: &Request) -> Option<Answer> {
+        match request {
+            Request::View(pid) => self.access.view(*pid).map(Answer::View),
+            Request::Root(pid) => self.access.root(*pid).map(|root| self.hold(Held::Root(root))),
+            Request::Length(file) => {
+                let len = self.file_of(*file)?.metadata().map(|metadata| metadata.len());
+                Some(len.map_or_else(refused, Answer::Length))
+            }
+            Request::Read { file, offset, len } => {
+                let file = HeldFile::Here(self.file_of(*file)?);
+                let mut bytes = room(*len);
+                let read = file.read_at(&mut bytes, *offset);
+                Some(read.map_or_else(refused, |read| part(bytes, read)))
+            }
+            Request::Memory { pid, address, len } => {
+                let mut bytes = room(*len);
+                let read = self.access.read_memory(*pid, *address, &mut bytes);
+                Some(part(bytes, read))
+            }
+            Request::CommandLine(pid) => Some(Answer::Bytes(self.access.command_line(*pid))),
+            Request::ProgramStart(pid) => Some(Answer::Bytes(self.access.program_start(*pid))),
+            Request::Close(handle) => {
+                self.held.remove(handle);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn opened(&mut self, opened: Result<HeldFile, Refusal>) -> Reply {
+        match opened {
+            Ok(file) => self.file(file, true),
+            Err(why) => (Answer::Refused(why), None),
+        }
+    }
+
+    /// A file is handed over if its file system is one of ours. Of all others, even closing a file can take for ever.
+    fn file(&mut self, file: HeldFile, is_here: bool) -> Reply {
+        let (Ok(facts), HeldFile::Here(open)) = (file.facts(), &file) else { return (Answer::Nothing, None) };
+        if self.own.have(open, &facts) {
+            return (Answer::File { facts, is_here, held: None }, Some(file));
+        }
+        let held = match self.hold(Held::File(Arc::clone(open))) {
+            Answer::Held(handle) => Some(handle),
+            _ => None,
+        };
+        (Answer::File { facts, is_here, held }, None)
+    }
+
+    fn hold(&mut self, what: Held) -> Answer {
+        let handle = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.held.insert(handle, what);
+        Answer::Held(handle)
+    }
+
+    fn file_of(&self, handle: Handle) -> Option<Arc<File>> {
+        match self.held.get(&handle)? {
+            Held::File(file) => Some(Arc::clone(file)),
+            _ => None,
+        }
+    }
+
+    fn folder(&self, handle: Handle) -> Option<Arc<dyn MapFolder>> {
+        match self.held.get(&handle)? {
+            Held::Folder(folder) => Some(Arc::clone(folder)),
+            _ => None,
+        }
+    }
+
+    fn root(&self, handle: Handle) -> Option<OpenRoot> {
+        match self.held.get(&handle)? {
+            Held::Root(root) => Some(root.clone()),
+            _ => None,
+        }
+    }
+}
+
+fn refused(error: io::Error) -> Answer {
+    Answer::Refused(Refusal::Unreadable(error))
+}
+
+fn room(len: u64) -> Vec<u8> {
+    vec![0; usize::try_from(len).unwrap_or(MOST_BYTES).min(MOST_BYTES)]
+}
+
+fn part(mut bytes: Vec<u8>, len: usize) -> Answer {
+    bytes.truncate(len);
+    Answer::Bytes(bytes)
+}
