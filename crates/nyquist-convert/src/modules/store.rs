@@ -154,9 +154,9 @@ impl ModuleStore {
                 return None;
             }
             let mut module = Module::of_mapping(mapping, &self.files, mounts);
-            let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
-            module.root =
-                mapping.pid.filter(|_| is_live_file).and_then(|pid| self.targets()?.access().root(pid));
+            let has_own_root = mounts != MountView::Ours && matches!(module.bytes, Bytes::File(_));
+            let pid = mapping.pid.filter(|_| has_own_root);
+            module.root = pid.and_then(|pid| self.targets()?.access().root(pid));
             let is_missing = matches!(module.bytes, Bytes::Missing);
             Some(if is_missing { self.of_process(mapping, module, mounts) } else { module })
         });

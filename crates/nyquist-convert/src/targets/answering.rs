@@ -194,3 +194,60 @@ fn part(mut bytes: Vec<u8>, len: usize) -> Answer {
     bytes.truncate(len);
     Answer::Bytes(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{MappedFile, Mapping};
+    use crate::files::view::MountView;
+    use nyquist_object::{Avma, FileOffset};
+    use std::os::unix::fs::MetadataExt as _;
+
+    /// A request for the file of this program.
+    fn request() -> Request {
+        let path = std::env::current_exe().unwrap();
+        let inode = path.metadata().unwrap().ino();
+        let mapping = Mapping {
+            pid: Some(Pid(std::process::id())),
+            start: Avma(0x1000),
+            len: 0x1000,
+            offset: FileOffset(0),
+            path: path.to_str().unwrap().to_owned(),
+            identity: MappedFile::Inode { major: 0, minor: 0, inode, generation: 0 },
+        };
+        Request::OpenMapping(mapping, MountView::Ours)
+    }
+
+    #[test]
+    fn a_file_of_our_own_mounts_is_handed_over() {
+        let (answer, file) = Answering::new().answer(&request());
+        assert!(matches!(answer, Answer::File { held: None, is_here: true, .. }), "{answer:?}");
+        let inode = file.unwrap().facts().unwrap().id.number;
+        assert_eq!(inode, std::env::current_exe().unwrap().metadata().unwrap().ino());
+    }
+
+    #[test]
+    fn a_file_of_other_mounts_stays_and_is_read_by_ranges() {
+        let mut delegate = Answering::new();
+        delegate.own = OwnMounts::none();
+        let (answer, file) = delegate.answer(&request());
+        let Answer::File { facts, held: Some(held), .. } = answer else { panic!("{answer:?}") };
+        assert!(file.is_none());
+        let mut answer = |request| delegate.answer(&request).0;
+        assert!(matches!(answer(Request::Length(held)), Answer::Length(len) if len == facts.len));
+        let read = |offset, len| Request::Read { file: held, offset, len };
+        assert!(matches!(answer(read(1, 3)), Answer::Bytes(bytes) if bytes == b"ELF"));
+        let all = answer(read(0, u64::MAX));
+        assert!(matches!(all, Answer::Bytes(bytes) if bytes.len() == MOST_BYTES), "a bounded part");
+        answer(Request::Close(held));
+        assert!(matches!(answer(read(1, 3)), Answer::Nothing), "it is closed");
+    }
+
+    #[test]
+    fn a_view_that_has_changed_is_refused() {
+        let Request::OpenMapping(mapping, _) = request() else { panic!() };
+        let other = MountView::Other { mount: u64::MAX, folder: 1 };
+        let (answer, file) = Answering::new().answer(&Request::OpenMapping(mapping, other));
+        assert!(matches!(answer, Answer::Nothing) && file.is_none());
+    }
+}

@@ -31,6 +31,13 @@ impl OwnMounts {
         own
     }
 
+    /// No mounts.
+    #[cfg(test)]
+    pub(super) fn none() -> Self {
+        let (mounts, devices) = (FxHashSet::default(), FxHashSet::default());
+        Self { list: None, mounts, devices, memory: None }
+    }
+
     /// Whether an open file is in one of them. While it is open, no other file system gets its device's number.
     pub(super) fn have(&mut self, file: &File, facts: &FileFacts) -> bool {
         if self.have_changed() {
