@@ -66,6 +66,7 @@ fn main() -> ExitCode {
     }
     outlive_file_size_limit();
     let worked = on_own_stack(STACK_BYTES, || command_line().and_then(|cli| run(cli.command)));
+    delegates::end();
     match worked.unwrap_or_else(|error| Err(Failure::because("no thread can be started", &error))) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {

@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn long_arguments_are_cut_and_many_left_out() {
-        let mut arguments = ProgramArguments::new(9, false, Budget::new(20_000));
+        let mut arguments = ProgramArguments::new((9, false), Budget::new(20_000), Targets::default());
         let line = |len| [b"sh\0".to_vec(), vec![b'a'; len]].concat();
         let short = arguments.arguments_in(&line(3));
         assert_eq!((&*short, arguments.notes().count()), ("aaa", 0));

@@ -46,6 +46,9 @@ pub(crate) trait TargetAccess: Debug + Send + Sync {
 
     /// Gives up the rights that the user who started the recording does not have.
     fn give_up_rights(&self) {}
+
+    /// Ends all access.
+    fn end(&self) {}
 }
 
 /// The most bytes that are read of a command line.

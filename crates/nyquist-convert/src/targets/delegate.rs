@@ -134,20 +134,26 @@ impl Delegate {
             let _ = channel::send(&self.socket, &Request::Close(handle).to_bytes(), None, false);
         }
     }
+
+    /// Ends it, and waits for that a little. It may have to close files that are withheld.
+    pub(super) fn end(&self) {
+        let was_left = self.is_left.swap(true, Ordering::Relaxed);
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = Instant::now();
+        while !was_left && begun.elapsed() < TO_END {
+            if !matches!(process.try_wait(), Ok(None)) {
+                return;
+            }
+            sleep(Duration::from_micros(200));
+        }
+        let _ = process.kill();
+        let _ = process.try_wait();
+    }
 }
 
 impl Drop for Delegate {
     fn drop(&mut self) {
-        let _ = shutdown(&self.socket, Shutdown::Both);
-        let process = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let begun = Instant::now();
-        while begun.elapsed() < TO_END && !self.is_left.load(Ordering::Relaxed) {
-            if !matches!(process.try_wait(), Ok(None)) {
-                return;
-            }
-            sleep(Duration::from_millis(1));
-        }
-        let _ = process.kill();
-        let _ = process.try_wait();
+        self.end();
     }
 }

@@ -174,6 +174,12 @@ impl TargetAccess for Delegates {
             delegate.ask((Pid(0), None), &Request::GiveUpRights);
         }
     }
+
+    fn end(&self) {
+        for (.., delegate) in self.known.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            delegate.end();
+        }
+    }
 }
 
 /// The user who started a process. A program with the rights of its file's owner is still that user's.

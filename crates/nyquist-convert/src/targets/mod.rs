@@ -89,6 +89,11 @@ impl Targets {
         self.0.give_up_rights();
     }
 
+    /// Ends the other processes. Files that they hold open cannot be read any more.
+    pub fn end(&self) {
+        self.0.end();
+    }
+
     pub(crate) fn access(&self) -> &dyn TargetAccess {
         &*self.0
     }

@@ -37,6 +37,8 @@ pub(crate) mod delegates {
 
     pub(crate) fn give_up_rights() {}
 
+    pub(crate) fn end() {}
+
     pub(crate) fn work() -> Option<ExitCode> {
         None
     }

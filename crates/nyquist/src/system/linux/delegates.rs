@@ -49,6 +49,13 @@ pub(crate) fn give_up_rights() {
     }
 }
 
+/// Ends the other processes, so that this one leaves none behind.
+pub(crate) fn end() {
+    if let Some(targets) = IN_USE.get() {
+        targets.end();
+    }
+}
+
 /// Works for a recorder, if this process was started for that. Returns when the recorder is gone.
 pub(crate) fn work() -> Option<ExitCode> {
     let mut arguments = env::args_os().skip(1);
