@@ -15,18 +15,17 @@ use std::sync::OnceLock;
 const DELEGATE: &str = "--delegate";
 const FOR_ROOT: &str = "--for-root";
 
+/// The access to recorded processes, if any was accessed.
+static TARGETS: OnceLock<Targets> = OnceLock::new();
+
 /// The access to recorded processes, by other processes of this program.
 pub(crate) fn targets() -> &'static Targets {
-    static TARGETS: OnceLock<Targets> = OnceLock::new();
     TARGETS.get_or_init(|| {
         let targets = Targets::by_delegates(program);
         target_access::access_by(targets.clone());
-        IN_USE.get_or_init(|| targets).clone()
+        targets
     })
 }
-
-/// The same, if any process was accessed.
-static IN_USE: OnceLock<Targets> = OnceLock::new();
 
 fn program() -> Command {
     let mut command = Command::new("/proc/self/exe");
@@ -39,19 +38,19 @@ fn program() -> Command {
 
 /// Messages about processes that gave no access.
 pub(crate) fn sentences() -> Vec<String> {
-    IN_USE.get().map(Targets::sentences).unwrap_or_default()
+    TARGETS.get().map(Targets::sentences).unwrap_or_default()
 }
 
 /// Lets the other processes give up the rights that the served user does not have.
 pub(crate) fn give_up_rights() {
-    if let Some(targets) = IN_USE.get() {
+    if let Some(targets) = TARGETS.get() {
         targets.give_up_rights();
     }
 }
 
 /// Ends the other processes, so that this one leaves none behind.
 pub(crate) fn end() {
-    if let Some(targets) = IN_USE.get() {
+    if let Some(targets) = TARGETS.get() {
         targets.end();
     }
 }
