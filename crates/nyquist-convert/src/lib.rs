@@ -59,7 +59,7 @@ pub use symbolicate::unnamed_libs::unnamed_libs;
 pub use symbolicate::{
     LibReport, Progress, SymbolicatedProfile, Symbolicator, Symbols, name_by_address, symbolicate,
 };
-pub use targets::Targets;
 #[cfg(target_os = "linux")]
 pub use targets::answer_requests;
+pub use targets::{ReadMemory, Targets};
 pub use unwind::active_completion::StackCopyFeedback;

@@ -2,25 +2,30 @@
 
 use super::access::{FoundFile, FoundMap, MapFolder, TargetAccess};
 use super::channel;
-use super::in_process::InProcess;
-use super::message::{Answer, Handle, MAX_REQUEST, MOST_BYTES, Request};
+use super::in_process::{InProcess, ReadMemory};
+use super::message::{Answer, Handle, MAX_REQUEST, MOST_BYTES, MOST_SHARED, Request};
 use super::own_mounts::OwnMounts;
 use crate::event::Pid;
 use crate::files::opened::Refusal;
-use nyquist_system::{HeldFile, OpenRoot};
+use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
 use rustc_hash::FxHashMap;
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 /// Answers the requests that come through a socket, until the other end is gone. `give_up_rights` is called when the
-/// recorder has given up its own.
+/// recorder has given up its own. `read_memory` is how memory is read.
 ///
 /// # Errors
 /// If the socket is none.
-pub fn answer_requests(socket: impl AsFd, give_up_rights: impl Fn()) -> io::Result<()> {
-    let mut delegate = Answering::new();
+pub fn answer_requests(
+    socket: impl AsFd,
+    give_up_rights: impl Fn(),
+    read_memory: ReadMemory,
+) -> io::Result<()> {
+    let mut delegate = Answering::new(InProcess::reading(read_memory));
     let mut buffer = vec![0; MAX_REQUEST];
     loop {
         let (len, _) = channel::receive(&socket, &mut buffer)?;
@@ -54,15 +59,18 @@ struct Answering {
     own: OwnMounts,
     held: FxHashMap<Handle, Held>,
     next: Handle,
+    /// The room for memory that is read, and the file in which the recorder gets it.
+    memory: Vec<u8>,
+    shared: Option<HeldFile>,
 }
 
 /// An answer, and the file whose descriptor comes with it.
 type Reply = (Answer, Option<HeldFile>);
 
 impl Answering {
-    fn new() -> Self {
-        let (access, own) = (InProcess::default(), OwnMounts::new());
-        Self { access, own, held: FxHashMap::default(), next: 0 }
+    fn new(access: InProcess) -> Self {
+        let (own, held) = (OwnMounts::new(), FxHashMap::default());
+        Self { access, own, held, next: 0, memory: Vec::new(), shared: None }
     }
 
     fn answer(&mut self, request: &Request) -> Reply {
@@ -98,6 +106,7 @@ impl Answering {
                 let opened = root.map(|root| root.open_file(path).map_err(Refusal::Unreadable));
                 opened.map(|opened| self.opened(opened))
             }
+            Request::Memory { pid, address, len } => self.memory(*pid, *address, *len),
             other => self.plain(other).map(|answer| (answer, None)),
         };
         reply.unwrap_or((Answer::Nothing, None))
@@ -118,11 +127,6 @@ impl Answering {
                 let read = file.read_at(&mut bytes, *offset);
                 Some(read.map_or_else(refused, |read| part(bytes, read)))
             }
-            Request::Memory { pid, address, len } => {
-                let mut bytes = room(*len);
-                let read = self.access.read_memory(*pid, *address, &mut bytes);
-                Some(part(bytes, read))
-            }
             Request::CommandLine(pid) => Some(Answer::Bytes(self.access.command_line(*pid))),
             Request::ProgramStart(pid) => Some(Answer::Bytes(self.access.program_start(*pid))),
             Request::Close(handle) => {
@@ -131,6 +135,22 @@ impl Answering {
             }
             _ => None,
         }
+    }
+
+    /// Memory that is too large for a message comes in a file.
+    fn memory(&mut self, pid: Pid, address: u64, len: u64) -> Option<Reply> {
+        let len = usize::try_from(len).unwrap_or(MOST_SHARED).min(MOST_SHARED);
+        self.memory.resize(len.max(self.memory.len()), 0);
+        let room = self.memory.get_mut(..len)?;
+        let read = self.access.read_memory(pid, address, room);
+        let bytes = room.get(..read)?;
+        if read <= MOST_BYTES {
+            return Some((Answer::Bytes(bytes.to_vec()), None));
+        }
+        let make = || Some(HeldFile::from(File::from(memfd_create("memory", MemfdFlags::CLOEXEC).ok()?)));
+        self.shared = self.shared.take().or_else(make);
+        self.shared.as_ref()?.here()?.write_all_at(bytes, 0).ok()?;
+        Some((Answer::Shared(read as u64), self.shared.clone()))
     }
 
     fn opened(&mut self, opened: Result<HeldFile, Refusal>) -> Reply {
@@ -220,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_file_of_our_own_mounts_is_handed_over() {
-        let (answer, file) = Answering::new().answer(&request());
+        let (answer, file) = Answering::new(InProcess::default()).answer(&request());
         assert!(matches!(answer, Answer::File { held: None, is_here: true, .. }), "{answer:?}");
         let inode = file.unwrap().facts().unwrap().id.number;
         assert_eq!(inode, std::env::current_exe().unwrap().metadata().unwrap().ino());
@@ -228,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_file_of_other_mounts_stays_and_is_read_by_ranges() {
-        let mut delegate = Answering::new();
+        let mut delegate = Answering::new(InProcess::default());
         delegate.own = OwnMounts::none();
         let (answer, file) = delegate.answer(&request());
         let Answer::File { facts, held: Some(held), .. } = answer else { panic!("{answer:?}") };
@@ -244,10 +264,25 @@ mod tests {
     }
 
     #[test]
+    fn much_memory_comes_in_a_file() {
+        let own = vec![7_u8; MOST_BYTES + 5];
+        let (pid, address) = (Pid(std::process::id()), own.as_ptr() as u64);
+        let mut delegate = Answering::new(InProcess::default());
+        let mut read = |len| delegate.answer(&Request::Memory { pid, address, len });
+        assert!(matches!(read(3), (Answer::Bytes(bytes), None) if bytes == [7; 3]));
+        let (answer, file) = read(own.len() as u64);
+        assert!(matches!(answer, Answer::Shared(len) if len == own.len() as u64), "{answer:?}");
+        let mut found = vec![0; own.len()];
+        file.unwrap().read_exact_at(&mut found, 0).unwrap();
+        assert!(found == own);
+    }
+
+    #[test]
     fn a_view_that_has_changed_is_refused() {
         let Request::OpenMapping(mapping, _) = request() else { panic!() };
         let other = MountView::Other { mount: u64::MAX, folder: 1 };
-        let (answer, file) = Answering::new().answer(&Request::OpenMapping(mapping, other));
+        let (answer, file) =
+            Answering::new(InProcess::default()).answer(&Request::OpenMapping(mapping, other));
         assert!(matches!(answer, Answer::Nothing) && file.is_none());
     }
 }

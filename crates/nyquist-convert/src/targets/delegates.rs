@@ -5,15 +5,15 @@
 use super::access::{DumpAccess, FoundFile, FoundMap, TargetAccess};
 use super::delegate::{Delegate, Received, Subject};
 use super::in_process::InProcess;
-use super::message::{Answer, MOST_BYTES, Request};
+use super::message::{Answer, MOST_SHARED, Request};
 use super::remote::{RemoteHandle, held_file};
 use super::silences::Silences;
 use crate::event::{Mapping, Pid};
 use crate::files::opened::Refusal;
 use crate::files::view::MountView;
-use nyquist_system::{HeldFile, OpenRoot};
+use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,6 +90,24 @@ impl Delegates {
         held_file(received, &delegate, subject.0)
     }
 
+    /// Reads as much memory as one answer can have.
+    fn read_part(&self, pid: Pid, address: u64, out: &mut [u8]) -> usize {
+        let request = Request::Memory { pid, address, len: out.len() as u64 };
+        match self.ask((pid, None), Work::Memory, &request) {
+            Some(((Answer::Bytes(bytes), _), _)) => {
+                let read = bytes.len().min(out.len());
+                out[..read].copy_from_slice(&bytes[..read]);
+                read
+            }
+            Some(((Answer::Shared(len), Some(file)), _)) => {
+                let len = usize::try_from(len).unwrap_or(usize::MAX).min(out.len());
+                let read = File::from(file).read_exact_at(&mut out[..len], 0);
+                if read.is_ok() { len } else { 0 }
+            }
+            _ => 0,
+        }
+    }
+
     fn bytes(&self, pid: Pid, work: Work, request: &Request) -> Vec<u8> {
         match self.ask((pid, None), work, request) {
             Some(((Answer::Bytes(bytes), _), _)) => bytes,
@@ -143,13 +161,10 @@ impl TargetAccess for Delegates {
         }
         let mut done = 0;
         while done < out.len() {
-            let room = &mut out[done..];
-            let (address, len) = (address.saturating_add(done as u64), room.len().min(MOST_BYTES) as u64);
-            let bytes = self.bytes(pid, Work::Memory, &Request::Memory { pid, address, len });
-            let read = bytes.len().min(room.len());
-            room[..read].copy_from_slice(&bytes[..read]);
+            let len = (out.len() - done).min(MOST_SHARED);
+            let read = self.read_part(pid, address.saturating_add(done as u64), &mut out[done..done + len]);
             done += read;
-            if (read as u64) < len {
+            if read < len {
                 break;
             }
         }

@@ -17,9 +17,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Asks the kernel itself. A file system that does not answer stops the calling thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct InProcess {
     roots: ProcessRoots,
+    read_memory: ReadMemory,
+}
+
+/// Copies memory of a process from an address on, up to the first unreadable byte. Returns the number of bytes.
+pub type ReadMemory = fn(Pid, u64, &mut [u8]) -> usize;
+
+impl Default for InProcess {
+    fn default() -> Self {
+        Self::reading(read_proc)
+    }
+}
+
+impl InProcess {
+    /// The same, which reads memory by another system call.
+    pub(crate) fn reading(read_memory: ReadMemory) -> Self {
+        Self { roots: ProcessRoots::default(), read_memory }
+    }
 }
 
 impl TargetAccess for InProcess {
@@ -57,15 +74,7 @@ impl TargetAccess for InProcess {
     }
 
     fn read_memory(&self, pid: Pid, address: u64, out: &mut [u8]) -> usize {
-        let Ok(memory) = File::open(format!("/proc/{}/mem", pid.0)) else { return 0 };
-        let mut done = 0;
-        while done < out.len() {
-            match memory.read_at(&mut out[done..], address.saturating_add(done as u64)) {
-                Ok(read) if read > 0 => done += read,
-                _ => break,
-            }
-        }
-        done
+        (self.read_memory)(pid, address, out)
     }
 
     fn command_line(&self, pid: Pid) -> Vec<u8> {
@@ -87,6 +96,19 @@ impl MapFolder for Root {
 fn same_view(pid: Pid, mounts: MountView) -> Option<ProcessView> {
     let seen = ProcessView::of(pid);
     (seen.root.is_none() || seen.mounts == mounts).then_some(seen)
+}
+
+/// Reads memory as a file of `/proc`.
+fn read_proc(pid: Pid, address: u64, out: &mut [u8]) -> usize {
+    let Ok(memory) = File::open(format!("/proc/{}/mem", pid.0)) else { return 0 };
+    let mut done = 0;
+    while done < out.len() {
+        match memory.read_at(&mut out[done..], address.saturating_add(done as u64)) {
+            Ok(read) if read > 0 => done += read,
+            _ => break,
+        }
+    }
+    done
 }
 
 /// The first bytes of a file.

@@ -1,7 +1,7 @@
 //! The requests to a delegate, and its answers.
 
 use super::access::DumpAccess;
-use super::wire::{MessageReader, MessageWriter};
+use super::wire::{MessageReader, MessageWriter, known};
 use crate::event::{Mapping, Pid};
 use crate::files::opened::Refusal;
 use crate::files::view::MountView;
@@ -12,6 +12,9 @@ use std::path::PathBuf;
 
 /// The most bytes of a file or of memory in an answer. The message must fit into a socket's buffer.
 pub(super) const MOST_BYTES: usize = 64 << 10;
+
+/// The most bytes of memory in an answer whose bytes are in a file of memory.
+pub(super) const MOST_SHARED: usize = 2 << 20;
 
 /// The largest request: a path of 4096 bytes, of which the kernel writes each as four at most, and some numbers.
 pub(super) const MAX_REQUEST: usize = 20 << 10;
@@ -54,6 +57,8 @@ pub(super) enum Answer {
     Held(Handle),
     Length(u64),
     Bytes(Vec<u8>),
+    /// Bytes of memory, in a file of memory whose descriptor comes with the message.
+    Shared(u64),
     Refused(Refusal),
 }
 
@@ -107,11 +112,15 @@ impl Request {
             2 => {
                 let pid = from.pid()?;
                 let mapping = from.mapping(pid)?;
-                let (user, mounts) = (from.user()?, from.view()?);
+                let (user, mounts) = (known(from.user()?), from.view()?);
                 Self::OpenDump(mapping, DumpAccess { user, mounts, unlink: from.byte()? == 1 })
             }
-            3 => Self::OpenMap { pid: from.pid()?, user: from.user()?, may_come: from.byte()? == 1 },
-            4 => Self::OpenMapIn { folder: from.short()?, name: path(from.bytes()?), user: from.user()? },
+            3 => Self::OpenMap { pid: from.pid()?, user: known(from.user()?), may_come: from.byte()? == 1 },
+            4 => Self::OpenMapIn {
+                folder: from.short()?,
+                name: path(from.bytes()?),
+                user: known(from.user()?),
+            },
             5 => Self::Root(from.pid()?),
             6 => Self::OpenInRoot { root: from.short()?, path: path(from.bytes()?) },
             7 => Self::Length(from.short()?),
@@ -141,6 +150,7 @@ impl Answer {
             Self::Length(len) => kind(4).number(*len),
             Self::Bytes(bytes) => kind(5).bytes(bytes),
             Self::Refused(refusal) => kind(6).refusal(refusal),
+            Self::Shared(len) => kind(7).number(*len),
         }
         .0
     }
@@ -150,11 +160,12 @@ impl Answer {
         Some(match from.byte()? {
             0 => Self::Nothing,
             1 => Self::View(from.view()?),
-            2 => Self::File { facts: from.facts()?, is_here: from.byte()? == 1, held: from.user()? },
+            2 => Self::File { facts: from.facts()?, is_here: from.byte()? == 1, held: known(from.user()?) },
             3 => Self::Held(from.short()?),
             4 => Self::Length(from.number()?),
             5 => Self::Bytes(from.bytes()?.to_vec()),
             6 => Self::Refused(from.refusal()?),
+            7 => Self::Shared(from.number()?),
             _ => return None,
         })
     }

@@ -24,6 +24,7 @@ mod wire;
 
 #[cfg(target_os = "linux")]
 pub use answering::answer_requests;
+pub use in_process::ReadMemory;
 
 use crate::event::{Mapping, Pid};
 use crate::files::opened::Refusal;

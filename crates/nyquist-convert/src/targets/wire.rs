@@ -77,6 +77,11 @@ impl MessageWriter {
     }
 }
 
+/// A number that may be left out: larger ones than any are none.
+pub(super) fn known(number: u64) -> Option<u32> {
+    u32::try_from(number).ok()
+}
+
 /// Reads a message. Anything that is not there or makes no sense is `None`.
 #[derive(Debug)]
 pub(super) struct MessageReader<'a>(pub(super) &'a [u8]);
@@ -109,8 +114,9 @@ impl<'a> MessageReader<'a> {
         Some(bytes)
     }
 
-    pub(super) fn user(&mut self) -> Option<Option<u32>> {
-        Some(u32::try_from(self.number()?).ok())
+    /// A number that may be left out, such as that of a user, in the inner form of [`known`].
+    pub(super) fn user(&mut self) -> Option<u64> {
+        self.number()
     }
 
     pub(super) fn view(&mut self) -> Option<MountView> {

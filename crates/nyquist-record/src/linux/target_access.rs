@@ -15,7 +15,12 @@ pub fn access_by(targets: Targets) {
     let _ = TARGETS.set(targets);
 }
 
-/// Copies memory of a process from an address on, as far as it is readable. Returns the number of bytes.
+/// Copies memory of a process from an address on, as far as it is readable, and waits for it. Returns the number of bytes.
+pub fn read_here(pid: Pid, address: u64, out: &mut [u8]) -> usize {
+    ptrace::read_memory(pid.0, address, out)
+}
+
+/// The same, without waiting for what the process withholds.
 pub(crate) fn read(pid: u32, address: u64, out: &mut [u8]) -> usize {
     match TARGETS.get() {
         Some(targets) => targets.read_memory(Pid(pid), address, out),
