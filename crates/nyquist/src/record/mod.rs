@@ -69,7 +69,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let goes_on = wants_server(args) || page.is_some();
     let mut profile = session.symbolicate(profile, libs, goes_on)?;
     // Names are read from files that may have been withheld only now.
-    for sentence in delegates::sentences().iter().filter(|sentence| !side_file_notes.contains(sentence)) {
+    for sentence in delegates::sentences().iter().filter(|sentence| !notes.contains(sentence)) {
         printer.warn(sentence);
     }
     let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.pid };
