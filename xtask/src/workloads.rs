@@ -99,6 +99,8 @@ const WORKLOADS: &[Workload] = &[
     c("made_code", "made_code.c"),
     c("moved_code", "moved_code.c"),
     c("from_memory", "from_memory.c"),
+    c("withholds", "-pthread withholds.c"),
+    c("withheld_memory", "-pthread withheld_memory.c"),
     c("dumped_code", "dumped_code.c"),
     c("ending", "ending.c"),
     c("kernel_heavy", "kernel_heavy.c"),

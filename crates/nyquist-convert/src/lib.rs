@@ -32,6 +32,7 @@ mod selection;
 mod shape;
 mod statistics;
 mod symbolicate;
+mod targets;
 pub mod time_namespace;
 mod unwind;
 
@@ -58,4 +59,7 @@ pub use symbolicate::unnamed_libs::unnamed_libs;
 pub use symbolicate::{
     LibReport, Progress, SymbolicatedProfile, Symbolicator, Symbols, name_by_address, symbolicate,
 };
+#[cfg(target_os = "linux")]
+pub use targets::answer_requests;
+pub use targets::{ReadMemory, Targets};
 pub use unwind::active_completion::StackCopyFeedback;

@@ -8,6 +8,7 @@ use crate::processes::memory::DEFAULT_PROCESS_MEMORY;
 use crate::selection::process_filter::ProcessFilter;
 use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
+use crate::targets::Targets;
 use nyquist_perf::Budget;
 use nyquist_profile::Meta;
 use nyquist_symbols::KernelSymbols;
@@ -45,6 +46,9 @@ pub struct Options {
     /// Where to look for mapped files, if the recording is read later. `None` if they are opened through
     /// living processes.
     pub recorded_files: Option<RecordedFiles>,
+    /// How living processes are accessed. By default, this process does it itself, and waits for what a process
+    /// withholds.
+    pub targets: Targets,
     /// The symbols of the kernel that is recorded, to find what threads wait for by the functions of the
     /// kernel that they wait in ([`EventKind::SwitchStack`](crate::event::EventKind::SwitchStack)).
     pub kernel_symbols: Option<KernelSymbols>,
@@ -69,6 +73,7 @@ impl Options {
             side_files: Budget::default(),
             process_memory: DEFAULT_PROCESS_MEMORY,
             recorded_files: None,
+            targets: Targets::default(),
             kernel_symbols: None,
             address_sender: None,
         }

@@ -1,8 +1,7 @@
 //! The identity of a module: build ids, debug ids, and a substitute for files without either.
 
-use nyquist_system::{file_id, modified};
+use crate::FileSource;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::{fmt, io};
 
 /// A GNU build id, as in the note: usually the 20 bytes of a SHA-1, never empty.
@@ -204,13 +203,13 @@ impl FileIdentity {
     ///
     /// # Errors
     /// If the system call fails.
-    pub fn of(file: &File, text_hash: [u8; 16]) -> io::Result<Self> {
-        let (metadata, id) = (file.metadata()?, file_id(file)?);
-        let (seconds, nanoseconds) = modified(&metadata);
+    pub fn of(file: &FileSource, text_hash: [u8; 16]) -> io::Result<Self> {
+        let facts = file.facts()?;
+        let (seconds, nanoseconds) = facts.modified;
         Ok(Self {
-            device: id.device,
-            inode: id.number,
-            size: metadata.len(),
+            device: facts.id.device,
+            inode: facts.id.number,
+            size: facts.len,
             modified_ns: seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds.into()),
             text_hash,
         })

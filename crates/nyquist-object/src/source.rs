@@ -2,7 +2,7 @@
 
 use crate::ObjectError;
 use nyquist_resources::{Budget, Charge, of_files};
-use nyquist_system::{FileExt as _, allocated_bytes, has_data};
+use nyquist_system::{FileFacts, HeldFile, has_data};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -146,24 +146,32 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
 /// An open file. While it is open, its bytes can be read even if the path is deleted or replaced.
 #[derive(Debug)]
 pub struct FileSource {
-    file: File,
+    file: HeldFile,
     budget: Budget,
 }
 
 impl FileSource {
     /// Wraps an open regular file. Its memory is charged to this process's budget for all files.
-    pub fn new(file: File) -> Self {
+    pub fn new(file: impl Into<HeldFile>) -> Self {
         Self::within(file, of_files())
     }
 
     /// Wraps an open regular file. Its memory is charged to this budget.
-    pub fn within(file: File, budget: Budget) -> Self {
-        Self { file, budget }
+    pub fn within(file: impl Into<HeldFile>, budget: Budget) -> Self {
+        Self { file: file.into(), budget }
     }
 
-    /// The open file, for its metadata.
-    pub fn file(&self) -> &File {
-        &self.file
+    /// What the file system says of the file.
+    ///
+    /// # Errors
+    /// If the file system does not tell.
+    pub fn facts(&self) -> io::Result<FileFacts> {
+        self.file.facts()
+    }
+
+    /// The open file, if it is open in this process.
+    pub fn here(&self) -> Option<&File> {
+        self.file.here()
     }
 }
 
@@ -171,13 +179,13 @@ impl ByteSource for FileSource {
     /// The size of the file. A large file of holes counts as empty. Such a file costs nothing to make, and
     /// a reader of its claimed contents would fill memory with zeros.
     fn len(&self) -> u64 {
-        let Ok(metadata) = self.file.metadata() else { return 0 };
-        let len = metadata.len();
+        let Ok(facts) = self.file.facts() else { return 0 };
+        let len = facts.len;
         // Some file systems do not count blocks, or count them later. So the parts between holes are
-        // checked, too.
-        let is_suspicious =
-            len > MAX_HOLE_FILE_SIZE && allocated_bytes(&metadata).saturating_mul(HOLLOW) < len;
-        if is_suspicious && !has_data(&self.file, len, len / HOLLOW) { 0 } else { len }
+        // checked, too. This is not asked of another process: a file as large as this counts by its blocks.
+        let is_suspicious = len > MAX_HOLE_FILE_SIZE && facts.allocated.saturating_mul(HOLLOW) < len;
+        let has_data = || self.file.here().is_some_and(|file| has_data(file, len, len / HOLLOW));
+        if is_suspicious && !has_data() { 0 } else { len }
     }
 
     fn as_file(&self) -> Option<&FileSource> {
@@ -227,6 +235,7 @@ impl ByteSource for DerivedSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_system::FileExt as _;
 
     #[test]
     fn a_claimed_length_takes_no_memory() {

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod held_file;
 #[cfg(target_os = "linux")]
 mod linux_anonymous_file;
 #[cfg(target_os = "linux")]
@@ -29,10 +30,11 @@ use unix as system;
 #[cfg(windows)]
 use windows as system;
 
+pub use held_file::{FileFacts, HeldFile, RemoteFile};
 #[cfg(target_os = "linux")]
 pub use linux_anonymous_file::anonymous_file;
 #[cfg(target_os = "linux")]
-pub use linux_root::OpenRoot;
+pub use linux_root::{OpenRoot, RemoteRoot};
 pub use lossy_path::files_of_lossy_path;
 #[cfg(not(target_os = "linux"))]
 pub use other_anonymous_file::anonymous_file;

@@ -1,10 +1,9 @@
 //! The root folder of other processes, on systems where all processes have the same one.
 
-use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::open_regular;
+use crate::{HeldFile, open_regular};
 
 /// A folder below which files are opened.
 #[derive(Clone, Debug)]
@@ -43,7 +42,7 @@ impl OpenRoot {
     ///
     /// # Errors
     /// If it is not there, is no regular file, or cannot be opened.
-    pub fn open_file(&self, inside: &Path) -> io::Result<File> {
+    pub fn open_file(&self, inside: &Path) -> io::Result<HeldFile> {
         let mut path = self.0.clone();
         for component in inside.components() {
             match component {
@@ -52,6 +51,6 @@ impl OpenRoot {
                 Component::ParentDir | Component::Prefix(_) => return Err(io::ErrorKind::NotFound.into()),
             }
         }
-        open_regular(&path)
+        Ok(open_regular(&path)?.into())
     }
 }

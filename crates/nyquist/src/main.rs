@@ -54,15 +54,19 @@ use args::{Cli, Command};
 use clap::CommandFactory as _;
 use failure::Failure;
 use std::process::ExitCode;
-use system::recording;
 use system::signals::{on_own_stack, outlive_file_size_limit};
+use system::{delegates, recording};
 
 /// The stack of the worker thread, independent of the stack limit of the program.
 const STACK_BYTES: usize = 8 << 20;
 
 fn main() -> ExitCode {
+    if let Some(status) = delegates::work() {
+        return status;
+    }
     outlive_file_size_limit();
     let worked = on_own_stack(STACK_BYTES, || command_line().and_then(|cli| run(cli.command)));
+    delegates::end();
     match worked.unwrap_or_else(|error| Err(Failure::because("no thread can be started", &error))) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {

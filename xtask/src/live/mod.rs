@@ -100,6 +100,7 @@ mod test;
 mod time_namespaces;
 mod top;
 mod tracefs;
+mod unresponsive_files;
 mod unwind_info;
 mod viewer;
 mod virtual_machine;
@@ -141,6 +142,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("events", events::TESTS),
     ("own_files", own_files::TESTS),
     ("swapped_files", swapped_files::TESTS),
+    ("unresponsive_files", unresponsive_files::TESTS),
     ("storms", storms::TESTS),
     ("idle", idle::TESTS),
     ("leaks", leaks::TESTS),

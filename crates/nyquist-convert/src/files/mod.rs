@@ -2,6 +2,7 @@
 
 pub(crate) mod identity;
 pub(crate) mod macho;
+pub(crate) mod marker_file;
 pub(crate) mod opened;
 pub(crate) mod roots;
 pub(crate) mod view;

@@ -56,12 +56,9 @@ impl MountView {
 
 impl FileOwner {
     /// The owner of a file that was found for a mapping of a process that sees these mounts.
-    pub(crate) fn of(file: &File, path: &str, mounts: MountView) -> Option<Self> {
-        let user = ownership(file).ok()?.user;
-        let here = || Root::own().and_then(|root| root.open(Path::new(path)).ok());
-        let is_here = || here().is_some_and(|here| is_same_file(&here.file, file));
-        let mounts = if mounts == MountView::Ours || is_here() { MountView::Ours } else { mounts };
-        Some(Self { user, mounts })
+    /// `is_here` is whether we see the file at its path, too.
+    pub(crate) fn of(user: u32, is_here: bool, mounts: MountView) -> Self {
+        Self { user, mounts: if is_here { MountView::Ours } else { mounts } }
     }
 
     /// The owner of data that is read from a process's memory, or is only claimed to be in it.
@@ -79,6 +76,12 @@ impl FileOwner {
     pub(crate) fn is_trusted_for_all(self) -> bool {
         [0, own_user()].contains(&self.user)
     }
+}
+
+/// Whether we see an open file at this path, too.
+pub(crate) fn is_here(file: &File, path: &str) -> bool {
+    let here = Root::own().and_then(|root| root.open(Path::new(path)).ok());
+    here.is_some_and(|here| is_same_file(&here.file, file))
 }
 
 /// Whether two open files are the same.
@@ -151,12 +154,10 @@ mod tests {
         std::fs::hard_link(&path, &second).unwrap();
         assert!(!with_mode(0o600, MountView::Ours, gone), "it may be a link to somebody else's");
         let place = path.display().to_string();
-        assert_eq!(
-            FileOwner::of(&file, &place, other),
-            Some(FileOwner { user: own_user(), mounts: MountView::Ours })
-        );
+        let owner = || FileOwner::of(own_user(), is_here(&file, &place), other);
+        assert_eq!(owner(), FileOwner { user: own_user(), mounts: MountView::Ours });
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(FileOwner::of(&file, &place, other), Some(FileOwner { user: own_user(), mounts: other }));
+        assert_eq!(owner(), FileOwner { user: own_user(), mounts: other });
         std::fs::remove_file(second).unwrap();
     }
 }

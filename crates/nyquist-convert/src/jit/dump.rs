@@ -7,11 +7,10 @@ use crate::mappings::Range;
 use crate::module_index::ModuleIndex;
 use nyquist_object::{Architecture, Avma};
 use nyquist_perf::{Charge, JitDumpBody, JitDumpHeader, JitDumpLines, JitDumpRecord};
-use nyquist_system::FileExt as _;
+use nyquist_system::HeldFile;
 use nyquist_unwind::Module;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::sync::Arc;
 
 /// How many bytes are read at once, unless a record is larger.
@@ -30,7 +29,7 @@ const MAX_COPIES: u64 = 4;
 /// A jitdump.
 #[derive(Debug)]
 pub(crate) struct Dump {
-    file: Arc<File>,
+    file: HeldFile,
     module: ModuleIndex,
     /// The first process that was seen to map it.
     owner: Option<Pid>,
@@ -119,7 +118,7 @@ struct Change {
 
 impl Dump {
     /// A jitdump in `file`. Nothing of it is read yet.
-    pub(crate) fn new(file: Arc<File>, module: ModuleIndex, owner: Option<Pid>, charge: Charge) -> Self {
+    pub(crate) fn new(file: HeldFile, module: ModuleIndex, owner: Option<Pid>, charge: Charge) -> Self {
         Self {
             file,
             module,
@@ -223,7 +222,7 @@ impl Dump {
     /// for the size that it claims.
     fn take_large(&mut self, start: &[u8], size: u32) -> u64 {
         let end = self.offset.saturating_add(u64::from(size));
-        if self.file.metadata().map_or(0, |metadata| metadata.len()) < end {
+        if self.file.current_len().unwrap_or(0) < end {
             return 0;
         }
         if let Some(record) = JitDumpRecord::parse_start(start, size) {
@@ -238,7 +237,7 @@ impl Dump {
 
     /// Reads up to `size` bytes at the offset of the next record, but no more than the file has.
     fn read(&mut self, size: usize) -> Option<Vec<u8>> {
-        let len = self.file.metadata().ok()?.len().saturating_sub(self.offset);
+        let len = self.file.current_len().ok()?.saturating_sub(self.offset);
         let mut bytes = vec![0; size.min(usize::try_from(len).ok()?)];
         let read = self.file.read_at(&mut bytes, self.offset).ok()?;
         bytes.truncate(read);

@@ -4,11 +4,10 @@
 
 use crate::event::{Pid, Timestamp};
 use crate::mappings::Range;
+use crate::targets::Targets;
 use nyquist_object::Avma;
-use nyquist_system::FileExt as _;
 use nyquist_unwind::{AddressSpace, Module};
 use rustc_hash::FxHashMap;
-use std::fs::File;
 use std::sync::Arc;
 
 /// The size of a block that is read at once. Blocks are aligned to it.
@@ -44,7 +43,7 @@ impl ReadInstructions {
         &mut self,
         (pid, address, now): (Pid, Avma, Timestamp),
         range: &Range,
-        space: &mut AddressSpace,
+        (space, targets): (&mut AddressSpace, &Targets),
     ) -> bool {
         let block = address.0 & !(BLOCK - 1);
         let is_known = self.0.get(&block);
@@ -57,7 +56,7 @@ impl ReadInstructions {
         }
         self.0.insert(block, now);
         let (start, end) = (block.max(range.start.0), block.saturating_add(BLOCK).min(range.end.0));
-        let Some(instructions) = read(pid, start..end) else { return false };
+        let Some(instructions) = read(targets, pid, start..end) else { return false };
         let start = Avma(start);
         space.map(start, instructions.len() as u64, start, Arc::new(Module::from_instructions(instructions)));
         true
@@ -65,11 +64,9 @@ impl ReadInstructions {
 }
 
 /// Bytes of a process's memory.
-fn read(pid: Pid, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
-    let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
+fn read(targets: &Targets, pid: Pid, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(range.end.checked_sub(range.start)?).ok()?];
-    memory.read_exact_at(&mut bytes, range.start).ok()?;
-    Some(bytes)
+    (targets.read_memory(pid, range.start, &mut bytes) == bytes.len()).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -83,9 +80,14 @@ mod tests {
         let start = Avma(code.as_ptr() as u64);
         let range = Range { start, end: Avma(start.0 + code.len() as u64), module: None };
         let (mut read, mut space) = (ReadInstructions::default(), AddressSpace::new());
+        let targets = Targets::default();
         let mut check = |pid, address, now, expected| {
             let at = (Pid(pid), Avma(address), Timestamp(now));
-            assert_eq!(read.read_around(at, &range, &mut space), expected, "{pid} {address:#x} {now}");
+            assert_eq!(
+                read.read_around(at, &range, (&mut space, &targets)),
+                expected,
+                "{pid} {address:#x} {now}"
+            );
         };
         let own = std::process::id();
         check(own, start.0 + 5, 1000, true);
@@ -98,7 +100,7 @@ mod tests {
         read.forget(Avma(start.0 + BLOCK), 1);
         let mut check = |address, expected| {
             let at = (Pid(own), Avma(address), Timestamp(2002));
-            assert_eq!(read.read_around(at, &range, &mut space), expected, "{address:#x}");
+            assert_eq!(read.read_around(at, &range, (&mut space, &targets)), expected, "{address:#x}");
         };
         check(start.0 + BLOCK + 5, true);
     }

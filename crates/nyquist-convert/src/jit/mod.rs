@@ -11,6 +11,7 @@ pub(crate) mod dumps;
 pub(crate) mod id;
 pub(crate) mod instructions;
 pub(crate) mod map_file;
+pub(crate) mod map_search;
 pub(crate) mod naming;
 mod runtime;
 pub(crate) mod saved;

@@ -14,7 +14,7 @@ use nyquist_object::{DebugId, RelativeAddress};
 use nyquist_perf::{Budget, CodeNames};
 use nyquist_profile::Lib;
 use nyquist_symbols::special_source_path;
-use nyquist_system::FileExt as _;
+use nyquist_system::{FileExt as _, HeldFile, file_id};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -81,15 +81,19 @@ impl SavedCode {
         let other = || SavedCodeError::Other(lib.path.clone());
         if id::is_dump(&lib.breakpad_id) == Some(true) {
             let file = Arc::new(file);
-            let mut dump =
-                Dump::new(Arc::clone(&file), ModuleIndex::default(), None, Budget::new(MAX_MEMORY).charge());
+            let mut dump = Dump::new(
+                HeldFile::Here(Arc::clone(&file)),
+                ModuleIndex::default(),
+                None,
+                Budget::new(MAX_MEMORY).charge(),
+            );
             dump.read_on();
             let header = dump.header().filter(|header| is_it(Some(id::of_dump(header)))).ok_or_else(other)?;
             let machine = u16::try_from(header.machine).unwrap_or_default();
             let architecture = Architecture::of_elf_machine(machine);
             return Ok(Self(Kind::Dump { file, codes: dump.codes().to_vec(), architecture }));
         }
-        if !is_it(id::of_map(&file)) {
+        if !is_it(file_id(&file).ok().map(id::of_map)) {
             return Err(other());
         }
         let names = CodeNames::read(file, &Budget::new(MAX_MEMORY)).map_err(SavedCodeError::Unreadable)?;
@@ -230,7 +234,7 @@ mod tests {
         let path = std::env::temp_dir().canonicalize().unwrap();
         let path = path.join(format!("nyquist-saved-{}.map", std::process::id()));
         fs::write(&path, "1000 10 JS:~f /y.js:1:2\n").unwrap();
-        let id = id::of_map(&File::open(&path).unwrap()).unwrap().breakpad();
+        let id = id::of_map(nyquist_system::path_id(&path).unwrap()).breakpad();
         let lib = Lib { path: path.to_str().unwrap().into(), breakpad_id: id, ..Lib::default() };
         let saved = SavedCode::open(&lib).unwrap();
         assert_eq!(["/y.js", "/z.js"].map(|file| saved.named_source(file).is_some()), [true, false]);

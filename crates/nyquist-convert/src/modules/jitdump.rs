@@ -3,7 +3,6 @@
 use super::mapping_kind::is_dump;
 use super::store::ModuleStore;
 use crate::event::Mapping;
-use crate::files::opened::user_of;
 use crate::jit::dump::Dump;
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
@@ -26,13 +25,10 @@ pub(crate) fn open(
     }
     let index = dumps.next_index();
     let id = DumpId::default();
-    let (module, found) = modules.add_jitdump(mapping, user, (index, Arc::clone(&id)))?;
-    if let (true, Some(pid)) = (dumps.are_unlinked() && modules.are_live(), mapping.pid) {
-        // A file that cannot be removed is only left behind.
-        let _ = user_of(pid).or(user).map(|user| found.remove(user));
-    }
+    let how = (user, dumps.are_unlinked());
+    let (module, file) = modules.add_jitdump(mapping, how, (index, Arc::clone(&id)))?;
     let ahead_ns = mapping.pid.filter(|_| modules.are_live()).map_or(0, |pid| ahead_ns(pid.0));
-    let dump = Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge());
+    let dump = Dump::new(file, module, mapping.pid, modules.budget().charge());
     dumps.add(dump.with_clock_ahead(ahead_ns).with_id(id));
     Some(index)
 }

@@ -6,9 +6,9 @@
 //! Frames").
 
 use crate::event::{Mapping, Pid};
+use crate::targets::Targets;
 use nyquist_object::Avma;
-use nyquist_system::FileExt as _;
-use std::fs::{self, File};
+use std::fs;
 use std::ops::Range;
 
 /// The beginning of an ELF file of 64 bits, little-endian.
@@ -50,21 +50,22 @@ struct MappedPart {
 }
 
 /// The file of a mapping, as far as the process has loaded it. `None` if it has more than `most` bytes.
-pub(crate) fn read(mapping: &Mapping, pid: Pid, most: usize) -> Option<Vec<u8>> {
+pub(crate) fn read(mapping: &Mapping, (pid, targets): (Pid, &Targets), most: usize) -> Option<Vec<u8>> {
     let maps = fs::read_to_string(format!("/proc/{}/maps", pid.0)).ok()?;
     let parts = parts_of(&maps, mapping.start)?;
     let base = parts.first()?.memory.start;
     let len = image_len(&parts).filter(|len| *len <= most)?;
-    let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
+    let is_read = |at, room: &mut [u8]| targets.read_memory(pid, at, room) == room.len();
     let mut magic = [0; ELF_64.len()];
-    memory.read_exact_at(&mut magic, base).ok()?;
-    if magic != *ELF_64 {
+    if !is_read(base, &mut magic) || magic != *ELF_64 {
         return None;
     }
     let mut image = vec![0; len];
     for part in &parts {
         let room = image.get_mut(part.offset as usize..part.end() as usize)?;
-        memory.read_exact_at(room, part.memory.start).ok()?;
+        if !is_read(part.memory.start, room) {
+            return None;
+        }
     }
     with_sections(image, Avma(base))
 }
@@ -384,7 +385,7 @@ mod tests {
     #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn a_library_in_memory_has_what_its_file_has() {
         let Some((mapping, path)) = libc() else { return };
-        let image = read(&mapping, Pid(std::process::id()), 1 << 26).unwrap();
+        let image = read(&mapping, (Pid(std::process::id()), &Targets::default()), 1 << 26).unwrap();
         let (memory, file) =
             (Elf::open(image.as_slice()).unwrap(), Elf::open(fs::read(path).unwrap()).unwrap());
         assert_eq!(memory.build_id(), file.build_id());
@@ -412,7 +413,7 @@ mod tests {
     #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn no_more_is_read_than_is_allowed() {
         let Some((mapping, _)) = libc() else { return };
-        assert!(read(&mapping, Pid(std::process::id()), 1 << 16).is_none());
+        assert!(read(&mapping, (Pid(std::process::id()), &Targets::default()), 1 << 16).is_none());
     }
 
     #[test]
@@ -449,7 +450,7 @@ mod tests {
     #[cfg_attr(not(target_os = "linux"), ignore = "/proc has the mappings and the memory of a process")]
     fn damage_costs_no_more_than_the_image() {
         let Some((mapping, _)) = libc() else { return };
-        let image = read(&mapping, Pid(std::process::id()), 1 << 26).unwrap();
+        let image = read(&mapping, (Pid(std::process::id()), &Targets::default()), 1 << 26).unwrap();
         for at in (0..4096).step_by(3) {
             for byte in [0, 0x7f, 0xff] {
                 let mut damaged = image[..1 << 16].to_vec();

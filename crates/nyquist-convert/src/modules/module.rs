@@ -5,12 +5,12 @@ use super::mapping_kind::is_windows_path;
 use crate::event::{MappedFile, Mapping};
 use crate::files::identity::without_deleted;
 use crate::files::macho;
-use crate::files::view::{FileOwner, MountView, ProcessView};
+use crate::files::view::{FileOwner, MountView};
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
 use crate::jit::map_file::MapFile;
 use crate::jit::symbols::JitSymbols;
-use crate::modules::recorded_files::Files;
+use crate::modules::recorded_files::{Files, OpenedSource};
 use crate::modules::stated_symbols::StatedSymbols;
 use crate::modules::vdso;
 use nyquist_object::elf::{Architecture, ElfSegment};
@@ -20,7 +20,7 @@ use nyquist_object::{
 };
 use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
-use nyquist_system::{FileId, OpenRoot, changed, file_id, path_of_open};
+use nyquist_system::{FileId, OpenRoot, path_of_open};
 use nyquist_unwind::rule::Rule;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub(super) enum Bytes {
 }
 
 impl Module {
-    pub(super) fn of_mapping(mapping: &Mapping, files: &Files, seen: &ProcessView) -> Self {
+    pub(super) fn of_mapping(mapping: &Mapping, files: &Files, mounts: MountView) -> Self {
         let id = files.id_of(mapping);
         // The kernel of Windows and its drivers are files like all others.
         let stated_image = match &mapping.identity {
@@ -85,8 +85,8 @@ impl Module {
         if mapping.path == vdso::NAME {
             return Self::vdso(mapping, id.as_ref(), files);
         }
-        let source = files.open(mapping, id.as_ref(), seen);
-        let read = source.and_then(|source| Self::read(mapping, source, seen.mounts));
+        let opened = files.open(mapping, id.as_ref(), mounts);
+        let read = opened.and_then(|opened| Self::read(mapping, opened, mounts));
         // The libraries of macOS are in no files of their own.
         let stated_id = match &mapping.identity {
             MappedFile::MachO(id) => Some(ModuleId::MachUuid(*id)),
@@ -158,28 +158,29 @@ impl Module {
         })
     }
 
-    fn read(mapping: &Mapping, source: Arc<FileSource>, mounts: MountView) -> Option<Self> {
-        let path = &mapping.path;
+    fn read(mapping: &Mapping, opened: OpenedSource, mounts: MountView) -> Option<Self> {
+        let (path, OpenedSource { source, is_here }) = (&mapping.path, opened);
+        let owner = FileOwner::of(source.facts().ok()?.ownership.user, is_here, mounts);
         if let MappedFile::MachO(id) = mapping.identity {
-            return Self::read_macho(path, source, id, mounts);
+            return Self::read_macho(path, source, id, owner);
         }
-        let Ok(elf) = Elf::open(Arc::clone(&source)) else { return Self::read_pe(path, source, mounts) };
+        let Ok(elf) = Elf::open(Arc::clone(&source)) else { return Self::read_pe(path, source, owner) };
         let id = match elf.build_id() {
             Some(id) => ModuleId::BuildId(id),
-            None => ModuleId::File(FileIdentity::of(source.file(), elf.text_hash().ok()?).ok()?),
+            None => ModuleId::File(FileIdentity::of(&source, elf.text_hash().ok()?).ok()?),
         };
         Some(Self {
             id: Some(id),
             architecture: Some(elf.architecture()),
             segments: elf.segments().to_vec(),
             image_base: elf.image_base(),
-            owner: FileOwner::of(source.file(), path, mounts),
+            owner: Some(owner),
             bytes: Bytes::File(source),
             ..Self::missing(path)
         })
     }
 
-    fn read_pe(path: &str, source: Arc<FileSource>, mounts: MountView) -> Option<Self> {
+    fn read_pe(path: &str, source: Arc<FileSource>, owner: FileOwner) -> Option<Self> {
         let pe = Pe::open(Arc::clone(&source)).ok()?;
         Some(Self {
             id: Some(ModuleId::Pe(pe.id().ok()?)),
@@ -187,20 +188,20 @@ impl Module {
             segments: pe.segments(),
             image_base: pe.image_base(),
             pdb: pe.code_view().ok().flatten().map(|view| pdb_name(&view.path)).unwrap_or_default(),
-            owner: FileOwner::of(source.file(), path, mounts),
+            owner: Some(owner),
             bytes: Bytes::File(source),
             ..Self::missing(path)
         })
     }
 
-    fn read_macho(path: &str, source: Arc<FileSource>, id: MachUuid, mounts: MountView) -> Option<Self> {
+    fn read_macho(path: &str, source: Arc<FileSource>, id: MachUuid, owner: FileOwner) -> Option<Self> {
         let file = macho::open(Arc::clone(&source), id)?;
         Some(Self {
             id: Some(ModuleId::MachUuid(id)),
             architecture: Some(file.architecture()),
             segments: macho::segments(&file),
             image_base: file.image_base(),
-            owner: FileOwner::of(source.file(), path, mounts),
+            owner: Some(owner),
             bytes: Bytes::File(source),
             ..Self::missing(path)
         })
@@ -220,8 +221,8 @@ impl Module {
     /// The file that the module was read from, as it is now.
     pub(super) fn file_state(&self) -> Option<FileState> {
         let Bytes::File(source) = &self.bytes else { return None };
-        let metadata = source.file().metadata().ok()?;
-        Some((file_id(source.file()).ok()?, metadata.len(), changed(&metadata)))
+        let facts = source.facts().ok()?;
+        Some((facts.id, facts.len, facts.changed))
     }
 
     /// Where the image base is, given a mapping of the module.
@@ -362,7 +363,7 @@ impl Module {
             }
             _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
-                let held = path_of_open(source.file()).unwrap_or_else(|| path.into());
+                let held = source.here().and_then(path_of_open).unwrap_or_else(|| path.into());
                 Some(OpenFile { path: held, source: Arc::clone(source) })
             }
             Bytes::Kernel(_)

@@ -3,27 +3,42 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::files::identity::has_identity;
-use crate::files::opened::{OpenedFile, Refusal, open_regular};
-use crate::files::view::ProcessView;
+use crate::files::opened::{Refusal, open_regular};
+use crate::files::view::MountView;
 use crate::jit::aux_files::AuxFiles;
-use crate::modules::mapped_file::{open_mapped, open_mapped_dump};
 use crate::modules::stated_symbols::StatedSymbols;
+use crate::targets::Targets;
+use crate::targets::access::DumpAccess;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
 use nyquist_symbols::{Finder, KERNEL_LIB, ModuleRequest};
+use nyquist_system::HeldFile;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Where mapped files are looked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) enum Files {
     /// In the processes that map them now.
-    #[default]
-    Live,
+    Live(Targets),
     /// On this machine, after the recording.
     Recorded(Box<RecordedFiles>),
+}
+
+/// An open file of a mapping.
+#[derive(Debug)]
+pub(crate) struct OpenedSource {
+    pub(crate) source: Arc<FileSource>,
+    /// Whether we see it at its path, too.
+    pub(crate) is_here: bool,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self::Live(Targets::default())
+    }
 }
 
 /// How to find the files of a recording that is read later, here or on another machine.
@@ -47,15 +62,16 @@ impl Files {
         match (&mapping.identity, self) {
             (MappedFile::BuildId(id), _) => Some(id.clone()),
             (_, Self::Recorded(files)) => files.stated_id(&mapping.path),
-            (_, Self::Live) => None,
+            (_, Self::Live(_)) => None,
         }
     }
 
-    /// The view of the process of a mapping. For a recording that is read later, it is our own view.
-    pub(crate) fn process_view(&self, mapping: &Mapping) -> ProcessView {
-        match (self, mapping.pid) {
-            (Self::Live, Some(pid)) => ProcessView::of(pid),
-            _ => ProcessView::default(),
+    /// The view of the living process of a mapping. `None` if it has ended, or the recording is read later: then it is
+    /// our own view.
+    pub(crate) fn process_view(&self, mapping: &Mapping) -> Option<MountView> {
+        match self {
+            Self::Live(targets) => targets.access().view(mapping.pid?),
+            Self::Recorded(_) => None,
         }
     }
 
@@ -65,16 +81,18 @@ impl Files {
         &self,
         mapping: &Mapping,
         id: Option<&BuildId>,
-        seen: &ProcessView,
-    ) -> Option<Arc<FileSource>> {
+        mounts: MountView,
+    ) -> Option<OpenedSource> {
         match self {
-            Self::Live => {
+            Self::Live(targets) => {
                 // On Windows, the kernel's files are opened by their paths like those of processes.
                 let is_of_windows = matches!(mapping.identity, MappedFile::Stated(_));
                 let pid = mapping.pid.or(Some(Pid(0)).filter(|_| is_of_windows))?;
-                Some(Arc::new(FileSource::new(open_mapped(mapping, pid, seen)?)))
+                let found = targets.access().open_mapping(mapping, pid, mounts)?;
+                let source = Arc::new(FileSource::new(found.file));
+                Some(OpenedSource { source, is_here: found.is_here })
             }
-            Self::Recorded(files) => files.open(mapping, id),
+            Self::Recorded(files) => Some(OpenedSource { source: files.open(mapping, id)?, is_here: true }),
         }
     }
 
@@ -82,7 +100,7 @@ impl Files {
     pub(crate) fn stated_symbols(&self, path: &str) -> Option<&StatedSymbols> {
         match self {
             Self::Recorded(files) => files.symbols.get(path),
-            Self::Live => None,
+            Self::Live(_) => None,
         }
     }
 
@@ -92,15 +110,12 @@ impl Files {
     }
 
     /// Opens a jitdump of a process of this user. Its only identity is its inode.
-    pub(crate) fn open_jitdump(
-        &self,
-        mapping: &Mapping,
-        user: Option<u32>,
-        seen: &ProcessView,
-    ) -> Result<OpenedFile, Refusal> {
+    pub(crate) fn open_jitdump(&self, mapping: &Mapping, how: DumpAccess) -> Result<HeldFile, Refusal> {
         match self {
-            Self::Live => open_mapped_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, user, seen),
-            Self::Recorded(files) => files.aux.open_mapped(mapping),
+            Self::Live(targets) => {
+                targets.access().open_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, how)
+            }
+            Self::Recorded(files) => Ok(files.aux.open_mapped(mapping)?.file.into()),
         }
     }
 
@@ -108,7 +123,7 @@ impl Files {
     /// another process.
     pub(crate) fn knows_processes(&self) -> bool {
         match self {
-            Self::Live => true,
+            Self::Live(_) => true,
             Self::Recorded(files) => files.aux.made_here || !files.aux.folders.is_empty(),
         }
     }
@@ -116,7 +131,7 @@ impl Files {
     /// Whether the kernel with this build id, if it is known, is the running kernel.
     pub(crate) fn is_running_kernel(&self, id: Option<&BuildId>) -> bool {
         match (self, id) {
-            (Self::Live, _) => true,
+            (Self::Live(_), _) => true,
             // `id` may be that of a kernel module, so the kernel's id is used.
             (Self::Recorded(files), _) if files.stated_id(KERNEL_LIB).is_some() => {
                 files.stated_id(KERNEL_LIB) == running_kernel_id()

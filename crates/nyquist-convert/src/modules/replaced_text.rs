@@ -10,8 +10,6 @@ use crate::mappings::{Mappings, Range};
 use crate::module_index::ModuleIndex;
 use crate::modules::store::ModuleStore;
 use nyquist_object::Avma;
-use nyquist_system::FileExt as _;
-use std::fs::File;
 
 /// The most ranges of a process that are remembered. A program replaces its own text, and that of a few
 /// libraries.
@@ -73,7 +71,7 @@ impl ReplacedText {
     /// text.
     pub(crate) fn compare_due(&mut self, pid: Pid, mappings: &Mappings, modules: &ModuleStore) -> Vec<Range> {
         let mut found = Vec::new();
-        let mut memory = None;
+        let Some(targets) = modules.targets() else { return found };
         self.ranges.retain_mut(|candidate| {
             candidate.samples += 1;
             if !candidate.samples.is_power_of_two() {
@@ -82,8 +80,8 @@ impl ReplacedText {
             let Some(module) = candidate.module.or_else(|| neighbour_file(candidate, mappings)) else {
                 return false;
             };
-            let memory = memory.get_or_insert_with(|| File::open(format!("/proc/{}/mem", pid.0)).ok());
-            let is_same = memory.as_ref().is_some_and(|memory| candidate.is_of(module, memory, modules));
+            let memory = |at: Avma, room: &mut [u8]| targets.read_memory(pid, at.0, room) == room.len();
+            let is_same = candidate.is_of(module, memory, modules);
             if is_same {
                 found.push(Range { start: candidate.start, end: candidate.end, module: Some(module) });
             }
@@ -111,7 +109,12 @@ fn neighbour_file(candidate: &Candidate, mappings: &Mappings) -> Option<(ModuleI
 
 impl Candidate {
     /// Whether the memory has the file's bytes there.
-    fn is_of(&self, (module, base): (ModuleIndex, Avma), memory: &File, modules: &ModuleStore) -> bool {
+    fn is_of(
+        &self,
+        (module, base): (ModuleIndex, Avma),
+        is_read: impl Fn(Avma, &mut [u8]) -> bool,
+        modules: &ModuleStore,
+    ) -> bool {
         let module = modules.get(module);
         let len = self.end.0 - self.start.0;
         let last = len.saturating_sub(PLACE as u64);
@@ -125,7 +128,7 @@ impl Candidate {
             let room = PLACE.min(usize::try_from(len - offset).unwrap_or(PLACE));
             let read = module.read_code(base, at, &mut expected[..room]);
             let (expected, found) = (&expected[..read], &mut found[..read]);
-            if read == 0 || memory.read_exact_at(found, at.0).is_err() || expected != found {
+            if read == 0 || !is_read(at, found) || expected != found {
                 return false;
             }
             has_code |= expected.iter().any(|byte| *byte != expected[0]);

@@ -3,7 +3,6 @@
 
 use super::module::{Bytes, FileState, Module};
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::files::roots::ProcessRoots;
 use crate::files::view::{FileOwner, MountView};
 use nyquist_object::{BuildId, ModuleId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -37,7 +36,6 @@ const MAX_NOTED: usize = 1 << 20;
 pub(super) struct SharedModules {
     modules: Mutex<Modules>,
     noted: Mutex<Noted>,
-    pub(super) roots: ProcessRoots,
     /// The number of bytes that are kept of files that cannot be opened any more.
     pub(super) in_memory: AtomicUsize,
 }

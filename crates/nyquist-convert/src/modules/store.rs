@@ -7,16 +7,19 @@ use super::recorded_files::{Files, RecordedFiles};
 use super::shared::{Key, SharedModules, Users, key_of};
 use super::{memfd, memory_image, vdso};
 use crate::event::{Mapping, Pid};
-use crate::files::opened::{OpenedFile, user_of};
-use crate::files::view::{FileOwner, MountView, ProcessView};
+use crate::files::opened::user_of;
+use crate::files::view::{FileOwner, MountView};
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::id::DumpId;
 use crate::jit::map_file::MapFile;
 use crate::jit::side_file_notes::SideFileNotes;
 use crate::jit::symbols::JitSymbols;
 use crate::module_index::ModuleIndex;
+use crate::targets::Targets;
+use crate::targets::access::DumpAccess;
 use nyquist_object::{Avma, BuildId};
 use nyquist_perf::{Budget, Charge, PerfMap, PerfMapEntry};
+use nyquist_system::HeldFile;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,8 +61,12 @@ impl ModuleStore {
     /// A store without modules. Files are those of living processes, or of a recording that is read later.
     /// The names in perf maps and jitdumps take at most as much memory as the one budget has, and the names of
     /// files as much as the other.
-    pub(crate) fn new(recorded: Option<RecordedFiles>, budget: Budget, file_names: &Budget) -> Self {
-        let files = recorded.map_or(Files::Live, |files| Files::Recorded(Box::new(files)));
+    pub(crate) fn new(
+        recorded: Option<RecordedFiles>,
+        targets: Targets,
+        (budget, file_names): (Budget, &Budget),
+    ) -> Self {
+        let files = recorded.map_or(Files::Live(targets), |files| Files::Recorded(Box::new(files)));
         Self { files: Arc::new(files), budget, file_names: file_names.charge(), ..Self::default() }
     }
 
@@ -86,7 +93,15 @@ impl ModuleStore {
 
     /// Whether the processes are on this machine, and may be alive.
     pub(crate) fn are_live(&self) -> bool {
-        matches!(*self.files, Files::Live)
+        self.targets().is_some()
+    }
+
+    /// The access to the processes, if these may be alive.
+    pub(crate) fn targets(&self) -> Option<&Targets> {
+        match &*self.files {
+            Files::Live(targets) => Some(targets),
+            Files::Recorded(_) => None,
+        }
     }
 
     /// Compiles the unwind information of mapped modules, for all stores that share them.
@@ -124,24 +139,26 @@ impl ModuleStore {
             return Some(index);
         }
         let seen = self.files.process_view(mapping);
-        if let Some(module) = self.shared.noted(mapping).filter(|_| seen.root.is_none()) {
+        if let Some(module) = self.shared.noted(mapping).filter(|_| seen.is_none()) {
             return self.place(mapping, module);
         }
+        let mounts = seen.unwrap_or_default();
         let users = || match mapping.pid.filter(|_| self.are_live()) {
             Some(pid) => user_of(pid).map(Users::One),
             None => Some(Users::All),
         };
-        let key = key_of(mapping, seen.mounts, Users::All);
+        let key = key_of(mapping, mounts, Users::All);
         let has_room = || self.file_names.budget().has(name_bytes(&mapping.path));
         let module = self.shared.module(key, users, || {
             if !has_room() {
                 return None;
             }
-            let mut module = Module::of_mapping(mapping, &self.files, &seen);
-            let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
-            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.shared.roots.of(pid));
+            let mut module = Module::of_mapping(mapping, &self.files, mounts);
+            let has_own_root = mounts != MountView::Ours && matches!(module.bytes, Bytes::File(_));
+            let pid = mapping.pid.filter(|_| has_own_root);
+            module.root = pid.and_then(|pid| self.targets()?.access().root(pid));
             let is_missing = matches!(module.bytes, Bytes::Missing);
-            Some(if is_missing { self.of_process(mapping, module, seen.mounts) } else { module })
+            Some(if is_missing { self.of_process(mapping, module, mounts) } else { module })
         });
         let Some(module) = module else {
             self.left_out += 1;
@@ -209,9 +226,9 @@ impl ModuleStore {
 
     /// The module of a file that cannot be opened, as far as its process has loaded it.
     fn read_memory(&self, mapping: &Mapping) -> Option<Module> {
-        let pid = mapping.pid.filter(|_| self.are_live())?;
+        let (pid, targets) = (mapping.pid?, self.targets()?);
         let most = MAX_BYTES_IN_MEMORY.saturating_sub(self.shared.in_memory.load(Ordering::Relaxed));
-        let image = Arc::new(memory_image::read(mapping, pid, most)?);
+        let image = Arc::new(memory_image::read(mapping, (pid, targets), most)?);
         self.shared.in_memory.fetch_add(Vec::len(&image), Ordering::Relaxed);
         Module::of_image(&mapping.path, &image, Bytes::Memory(Arc::clone(&image)))
     }
@@ -227,25 +244,26 @@ impl ModuleStore {
         let noted = self.shared.noted(mapping);
         let noted = noted.and_then(|module| self.places.get(&Arc::as_ptr(&module).addr()).copied());
         noted.or_else(|| {
-            self.known.get(&self.jitdump_key(mapping, user, &self.files.process_view(mapping))).copied()
+            let mounts = self.files.process_view(mapping).unwrap_or_default();
+            self.known.get(&self.jitdump_key(mapping, user, mounts)).copied()
         })
     }
 
-    fn jitdump_key(&self, mapping: &Mapping, user: Option<u32>, seen: &ProcessView) -> Key {
+    fn jitdump_key(&self, mapping: &Mapping, user: Option<u32>, mounts: MountView) -> Key {
         let user = mapping.pid.filter(|_| self.are_live()).and_then(user_of).or(user);
-        key_of(mapping, seen.mounts, user.map_or(Users::All, Users::One))
+        key_of(mapping, mounts, user.map_or(Users::All, Users::One))
     }
 
     /// The module of the code of a jitdump, and the file. `None` if the file cannot be opened, or is not
-    /// trusted for a process of this user.
+    /// trusted for a process of this user. If `unlink`, the file of a living process is removed from its folder.
     pub(crate) fn add_jitdump(
         &mut self,
         mapping: &Mapping,
-        user: Option<u32>,
+        (user, unlink): (Option<u32>, bool),
         dump: (DumpIndex, DumpId),
-    ) -> Option<(ModuleIndex, OpenedFile)> {
-        let seen = self.files.process_view(mapping);
-        let file = match self.files.open_jitdump(mapping, user, &seen) {
+    ) -> Option<(ModuleIndex, HeldFile)> {
+        let mounts = self.files.process_view(mapping).unwrap_or_default();
+        let file = match self.files.open_jitdump(mapping, DumpAccess { user, mounts, unlink }) {
             Ok(file) => file,
             Err(why) => {
                 self.notes.refused(mapping.pid?, "jitdump", Path::new(&mapping.path), &why);
@@ -259,7 +277,7 @@ impl ModuleStore {
         if self.are_live() {
             self.shared.note(mapping, &module);
         }
-        let key = self.jitdump_key(mapping, user, &seen);
+        let key = self.jitdump_key(mapping, user, mounts);
         let index = self.place(mapping, module)?;
         self.known.insert(key, index);
         Some((index, file))
@@ -276,9 +294,9 @@ impl ModuleStore {
     pub(crate) fn find_perf_map(&self, pid: Pid, user: Option<u32>, maps_at_end: bool) -> Option<MapFile> {
         let path = format!("/tmp/perf-{}.map", pid.0);
         let found = match &*self.files {
-            Files::Live => MapFile::find(pid, user, maps_at_end),
+            Files::Live(targets) => MapFile::find(targets, pid, user, maps_at_end),
             Files::Recorded(files) => {
-                files.aux.open(&path).map(|(found, path)| MapFile::left_behind(found.file, path))
+                files.aux.open(&path).map(|(found, path)| MapFile::left_behind(found.file.into(), path))
             }
         };
         found.inspect_err(|why| self.notes.refused(pid, "perf map", Path::new(&path), why)).ok()

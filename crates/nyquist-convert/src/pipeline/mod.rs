@@ -71,10 +71,12 @@ impl Pipeline {
         let sampling_interval = options.sampling_interval.unwrap_or(interval).max(1);
         let rules = TimeRules { interval, sampling_interval, kernel_permitted, shows_waits: shape.waits };
         let memory = ProcessMemory::new(options.process_memory);
-        let modules = ModuleStore::new(options.recorded_files, options.side_files, &memory.files);
+        let (targets, names) = (options.targets, (options.side_files, &memory.files));
+        let modules = ModuleStore::new(options.recorded_files, targets.clone(), names);
         let dumps = JitDumps::new(options.unlink_jitdumps);
         let wants_words = options.distinctive_words;
-        let arguments = ProgramArguments::new(shape.program_arguments, wants_words, memory.arguments);
+        let wanted = (shape.program_arguments, wants_words);
+        let arguments = ProgramArguments::new(wanted, memory.arguments, targets);
         Self {
             processes: ProcessState::new((modules, dumps), arguments, memory.mappings),
             wanted: EventSelection::new(options.filter, options.selection, start),

@@ -7,6 +7,7 @@ use crate::jit::instructions::ReadInstructions;
 use crate::jit::map_file::MapFile;
 use crate::mappings::Range;
 use crate::modules::store::ModuleStore;
+use crate::targets::Targets;
 use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;
 use std::sync::Arc;
@@ -97,9 +98,9 @@ impl ProcessJit {
         &mut self,
         at: (Pid, Avma, Timestamp),
         range: &Range,
-        space: &mut AddressSpace,
+        into: (&mut AddressSpace, &Targets),
     ) -> bool {
-        let reads = self.dumps.is_empty() && self.instructions.read_around(at, range, space);
+        let reads = self.dumps.is_empty() && self.instructions.read_around(at, range, into);
         self.knows_code |= reads;
         reads
     }

@@ -13,6 +13,7 @@ use crate::module_index::ModuleIndex;
 use crate::modules::mapping_kind::is_memory;
 use crate::modules::replaced_text::ReplacedText;
 use crate::modules::store::ModuleStore;
+use crate::targets::Targets;
 use nyquist_object::{Avma, RangeMap};
 use nyquist_profile::ProcessIndex;
 use nyquist_resources::{Budget, Charge};
@@ -290,11 +291,11 @@ impl Process {
     /// Passes the instructions around an address at which a walk ended to the unwinder, if the address is in
     /// generated code. Returns whether the walk may get further now. `at` is the process, the address and the
     /// sample's time.
-    pub(crate) fn read_instructions(&mut self, at: (Pid, Avma, Timestamp)) -> bool {
+    pub(crate) fn read_instructions(&mut self, at: (Pid, Avma, Timestamp), targets: &Targets) -> bool {
         let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
             return false;
         };
-        self.jit.read_instructions(at, &range, &mut self.space)
+        self.jit.read_instructions(at, &range, (&mut self.space, targets))
     }
 
     /// The part of a walk by frame pointers, innermost first, that is in code. No call leaves an address

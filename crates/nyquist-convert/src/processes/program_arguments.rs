@@ -3,10 +3,10 @@
 use super::arguments::Arguments;
 use crate::event::{Event, EventKind, Pid, Timestamp};
 use crate::processes::program_words::{distinctive_words, program_name};
+use crate::targets::Targets;
 use nyquist_resources::Budget;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 
 /// The bytes of a command line that are read.
 const LOOKED_AT: usize = 8192;
@@ -29,6 +29,7 @@ pub(crate) struct ProgramArguments {
     cut: u64,
     /// How many programs have arguments that were beyond the budget.
     left_out: u64,
+    targets: Targets,
 }
 
 /// The command line of a program.
@@ -60,8 +61,12 @@ impl CommandLine {
 impl ProgramArguments {
     /// Reads this many arguments of each program, and if wanted, the words that distinguish processes of one
     /// name. The arguments of all programs take at most as much memory as the budget has.
-    pub(crate) fn new(count: usize, wants_distinctive_words: bool, budget: Budget) -> Self {
-        Self { count, wants_distinctive_words, budget, ..Self::default() }
+    pub(crate) fn new(
+        (count, wants_distinctive_words): (usize, bool),
+        budget: Budget,
+        targets: Targets,
+    ) -> Self {
+        Self { count, wants_distinctive_words, budget, targets, ..Self::default() }
     }
 
     /// Messages to the user about arguments that are missing.
@@ -125,7 +130,7 @@ impl ProgramArguments {
     }
 
     fn read(&mut self, pid: Pid) -> CommandLine {
-        let line = beginning(&format!("/proc/{}/cmdline", pid.0));
+        let line = self.targets.command_line(pid);
         let arguments = self.arguments_in(&line);
         if !self.wants_distinctive_words {
             return CommandLine { arguments, ..CommandLine::default() };
@@ -162,13 +167,6 @@ fn main_thread(pid: Pid) -> String {
     String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned()
 }
 
-/// The first bytes of a file: one more than are looked at, which tells whether there are more.
-fn beginning(path: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LOOKED_AT as u64 + 1).read_to_end(&mut bytes));
-    if read.is_ok() { bytes } else { Vec::new() }
-}
-
 /// The first arguments after the program's own name, in words that each end with a zero byte. Words that a
 /// shell would split are quoted.
 fn first_arguments(words: &[u8], count: usize) -> String {
@@ -193,7 +191,7 @@ mod tests {
     #[test]
     fn an_early_second_name_takes_no_arguments_away() {
         let pid = Pid(std::process::id());
-        let mut arguments = ProgramArguments::new(2, false, Budget::default());
+        let mut arguments = ProgramArguments::new((2, false), Budget::default(), Targets::default());
         let name = |time| Event {
             time: Timestamp(time),
             cpu: None,
@@ -211,7 +209,7 @@ mod tests {
     #[cfg_attr(not(target_os = "linux"), ignore = "the words of other processes are read in /proc")]
     fn a_program_is_looked_at_again_after_exec() {
         let pid = Pid(std::process::id());
-        let mut arguments = ProgramArguments::new(0, true, Budget::default());
+        let mut arguments = ProgramArguments::new((0, true), Budget::default(), Targets::default());
         let name = |time, exec| Event {
             time: Timestamp(time),
             cpu: None,
@@ -243,7 +241,7 @@ mod tests {
 
     #[test]
     fn long_arguments_are_cut_and_many_left_out() {
-        let mut arguments = ProgramArguments::new(9, false, Budget::new(20_000));
+        let mut arguments = ProgramArguments::new((9, false), Budget::new(20_000), Targets::default());
         let line = |len| [b"sh\0".to_vec(), vec![b'a'; len]].concat();
         let short = arguments.arguments_in(&line(3));
         assert_eq!((&*short, arguments.notes().count()), ("aaa", 0));

@@ -14,6 +14,7 @@ use crate::modules::jitdump;
 use crate::modules::lib_source::LibSource;
 use crate::modules::mapping_kind::may_be_made_code;
 use crate::modules::store::ModuleStore;
+use crate::targets::Targets;
 use nyquist_object::Avma;
 use nyquist_resources::Budget;
 use rustc_hash::FxHashMap;
@@ -310,6 +311,8 @@ impl ProcessState {
             self.modules.notes.is_too_large("jitdump", path.as_ref(), self.modules.budget().most());
         }
         let of_processes = self.tracker.note().into_iter().chain(self.program_arguments.notes());
-        of_processes.chain(self.modules.file_names_note()).chain(self.modules.notes.sentences()).collect()
+        let silent = self.modules.targets().map(Targets::sentences).unwrap_or_default();
+        let of_files = self.modules.file_names_note().into_iter().chain(self.modules.notes.sentences());
+        of_processes.chain(of_files).chain(silent).collect()
     }
 }

@@ -69,9 +69,10 @@ impl ProcessWalker<'_> {
     /// Whether a walk that ended at a frame would get further now, because the missing data was read from the
     /// process.
     fn may_go_on(&mut self, end: WalkEnd, last: Option<&FrameAddress>, (pid, now): (Pid, Timestamp)) -> bool {
-        let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo) && self.modules.are_live();
-        let at = last.filter(|_| lacks_rule).map(|frame| (pid, frame.lookup_address(), now));
-        at.is_some_and(|at| self.process.read_instructions(at))
+        let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo);
+        let Some(targets) = self.modules.targets().filter(|_| lacks_rule) else { return false };
+        let at = last.map(|frame| (pid, frame.lookup_address(), now));
+        at.is_some_and(|at| self.process.read_instructions(at, targets))
     }
 }
 

@@ -31,6 +31,7 @@ pub mod signals;
 mod stop;
 mod sudo;
 mod sys;
+pub mod target_access;
 mod thread_state;
 mod wait_reason;
 pub mod wait_stacks;

@@ -9,7 +9,7 @@ use std::{fs, io};
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
 use nyquist_object::{Avma, FileOffset};
 
-use super::sys;
+use super::{sys, target_access};
 
 /// The index of the fault counts in a process's `stat`, from its state on: first the minor faults, and two
 /// fields later the major ones (proc_pid_stat(5), `minflt` and `majflt`).
@@ -188,9 +188,7 @@ pub(crate) fn living_thread(pid: Pid) -> u32 {
 pub(crate) fn has_32_bits(pid: u32) -> bool {
     const CLASS_AT: usize = 4;
     const CLASS_32: u8 = 1;
-    let mut header = [0; CLASS_AT + 1];
-    let read = fs::File::open(format!("/proc/{pid}/exe")).and_then(|mut file| file.read_exact(&mut header));
-    read.is_ok() && header[CLASS_AT] == CLASS_32
+    target_access::targets().program_start(Pid(pid)).get(CLASS_AT) == Some(&CLASS_32)
 }
 
 /// The name of a thread, as an event.

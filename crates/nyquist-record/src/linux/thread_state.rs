@@ -11,7 +11,7 @@ use nyquist_convert::event::{Registers, UserStack};
 
 use crate::linux::arch;
 use crate::linux::limits::descriptor_limit;
-use crate::linux::sys::ptrace::read_memory;
+use crate::linux::target_access;
 
 /// The longest line of these files: nine numbers of eighteen digits.
 const MAX_LINE_LEN: usize = 256;
@@ -97,7 +97,7 @@ impl KernelWait {
             let registers = Box::new(Registers::Bits32 { ip });
             return UserStack::Copied { registers, stack: Bytes::new(), limited: false };
         }
-        let len = read_memory(tid, self.stack_pointer, room);
+        let len = target_access::read(tid, self.stack_pointer, room);
         let arguments = self.call.map(|call| call.arguments);
         let registers = arch::waiting::registers(arguments, self.stack_pointer, self.instruction_pointer);
         UserStack::Copied {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nyquist_convert::event::{Tid, WaitReason};
 
 use crate::linux::arch::calls;
-use crate::linux::sys::ptrace::read_memory;
+use crate::linux::target_access;
 use crate::linux::thread_state::SystemCall;
 
 /// What a thread waits for.
@@ -57,7 +57,7 @@ pub(crate) fn what_for(pid: u32, tid: u32, call: Option<SystemCall>) -> WaitCaus
         WaitedOn::Descriptor(number) => of_descriptor(pid, number, reason),
         WaitedOn::Polled(address) => {
             let mut number = [0; 4];
-            let len = read_memory(pid, address, &mut number);
+            let len = target_access::read(pid, address, &mut number);
             let number = u64::try_from(i32::from_ne_bytes(number)).ok().filter(|_| len == number.len());
             number.map_or(WaitCause::some(reason), |number| of_descriptor(pid, number, reason))
         }
@@ -93,7 +93,7 @@ fn by_link(link: &Path) -> Option<WaitReason> {
 /// two words after the futex (`struct __pthread_mutex_s`).
 fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
     let mut words = [0; 12];
-    let len = read_memory(pid, address, &mut words);
+    let len = target_access::read(pid, address, &mut words);
     let word =
         |at: usize| words.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_ne_bytes);
     let is_contended = len == words.len() && word(0) == Some(CONTENDED);

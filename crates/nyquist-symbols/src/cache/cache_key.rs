@@ -4,7 +4,6 @@ use super::folder::{self, ANSWERS};
 use crate::section_contents::SharedSource;
 use crate::{OpenFile, SymbolFiles};
 use nyquist_object::{BuildId, ByteSource, Elf, FileSource};
-use nyquist_system::{file_id, modified};
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
@@ -92,7 +91,7 @@ pub(super) fn identity(
     let identity = match build_id {
         Some(id) => id.to_string(),
         None => {
-            let id = file_id(source.file()).ok()?;
+            let id = source.facts().ok()?.id;
             format!("file {} {}", id.device, id.number)
         }
     };
@@ -102,7 +101,7 @@ pub(super) fn identity(
 
 impl FileVersion {
     pub(super) fn of(source: &FileSource) -> io::Result<Self> {
-        let (seconds, nanoseconds) = modified(&source.file().metadata()?);
+        let (seconds, nanoseconds) = source.facts()?.modified;
         Ok(Self { size: source.len(), seconds, nanoseconds })
     }
 }

@@ -345,7 +345,7 @@ fn check_sum(file: &OpenFile, link: &DebugLink) -> AttemptOutcome {
 /// The identity of a file without an id.
 fn file_identity(file: &OpenFile, elf: &OpenElf) -> Result<FileIdentity, ObjectError> {
     let text_hash = elf.text_hash()?;
-    FileIdentity::of(file.source.file(), text_hash).map_err(|source| ObjectError::Read {
+    FileIdentity::of(&file.source, text_hash).map_err(|source| ObjectError::Read {
         offset: 0,
         len: 0,
         source,

@@ -2,8 +2,7 @@
 
 use super::symbol_files::AttemptOutcome;
 use nyquist_object::FileSource;
-use nyquist_system::{OpenRoot, open_regular};
-use std::fs::File;
+use nyquist_system::{HeldFile, OpenRoot, open_regular};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +15,10 @@ pub(crate) fn seen_from<'a>(roots: &'a [OpenRoot], path: &'a Path) -> impl Itera
 }
 
 /// Opens a regular file, one in another root as a process of that root sees it.
-pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<File> {
+pub(crate) fn open_seen(roots: &[OpenRoot], path: &Path) -> io::Result<HeldFile> {
     match roots.iter().find_map(|root| Some((root, path.strip_prefix(root.path()).ok()?))) {
         Some((root, inside)) => root.open_file(inside),
-        None => open_regular(path),
+        None => Ok(open_regular(path)?.into()),
     }
 }
 
@@ -28,7 +27,7 @@ pub(crate) fn open_source(path: &Path) -> Result<Arc<FileSource>, AttemptOutcome
     open_regular(path).map(source_of).map_err(unreadable)
 }
 
-pub(super) fn source_of(file: File) -> Arc<FileSource> {
+pub(super) fn source_of(file: impl Into<HeldFile>) -> Arc<FileSource> {
     Arc::new(FileSource::new(file))
 }
 

@@ -16,7 +16,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::UNIX_EPOCH;
 
 /// How many object files are held open. Others are opened again for each look-up, because a process has a
 /// limit of open files.
@@ -185,8 +184,7 @@ pub(crate) fn find_object(
 
 fn check_time(source: &FileSource, wanted: Option<u64>) -> AttemptOutcome {
     let Some(wanted) = wanted else { return AttemptOutcome::Used };
-    let time = source.file().metadata().and_then(|metadata| metadata.modified());
-    let seconds = time.ok().and_then(|time| Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs()));
+    let seconds = source.facts().ok().and_then(|facts| u64::try_from(facts.modified.0).ok());
     if seconds == Some(wanted) {
         AttemptOutcome::Used
     } else {

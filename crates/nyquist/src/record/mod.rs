@@ -26,6 +26,7 @@ use crate::printer::{self, Printer};
 use crate::save::{SaveFormat, SavedProfile, save};
 use crate::serve::{ServedProfile, serve};
 use crate::symbolicate::symbolicate;
+use crate::system::delegates;
 use crate::system::recording;
 use crate::system::signals::Requests;
 use crate::{flamegraph, identity, page};
@@ -67,6 +68,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     }
     let goes_on = wants_server(args) || page.is_some();
     let mut profile = session.symbolicate(profile, libs, goes_on)?;
+    // Names are read from files that may have been withheld only now.
+    for sentence in delegates::sentences().iter().filter(|sentence| !notes.contains(sentence)) {
+        printer.warn(sentence);
+    }
     let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.pid };
     if statistics.samples == 0 {
         profile.add_info(ending.nothing_sampled(profile.meta().interval, runs.report.total_cpu_time_ns));

@@ -10,7 +10,6 @@ use nyquist_perf::Budget;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A jitdump that is removed at the end of the test.
@@ -94,7 +93,7 @@ impl TestDump {
         let index = jitdump::open(&mut JitDumps::default(), &mapping, None, &mut modules);
         assert_eq!(index, Some(DumpIndex(0)));
         let module = modules.of_mapping(&mapping).unwrap();
-        Dump::new(Arc::new(File::open(&self.path).unwrap()), module, mapping.pid, self.budget.charge())
+        Dump::new(File::open(&self.path).unwrap().into(), module, mapping.pid, self.budget.charge())
     }
 }
 

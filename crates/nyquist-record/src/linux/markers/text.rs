@@ -1,16 +1,14 @@
 //! Marker files of samply's protocol: growing text files, found by their mappings.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::io;
 
-use nyquist_convert::event::{Event, MappedFile, Mapping, Pid, Tid, Timestamp};
+use nyquist_convert::event::{Event, Mapping, Pid, Tid, Timestamp};
 use nyquist_convert::marker_file::Period;
 use nyquist_convert::{marker_text, time_namespace};
+use nyquist_system::HeldFile;
 
 use super::ids::Ids;
-use crate::linux::sys::beneath::{PathHandle, Status, at_once};
-use crate::linux::{now, proc};
+use crate::linux::{now, target_access};
 
 /// The maximum that is read of one file.
 const MAX_BYTES: u64 = 1 << 30;
@@ -22,7 +20,7 @@ const READ_SIZE: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct TextFile {
     pub(super) path: String,
-    file: File,
+    file: HeldFile,
     owner: (Pid, Tid),
     /// How far the program's clock is ahead of this process's.
     ahead_ns: i64,
@@ -50,32 +48,21 @@ impl TextFile {
         (pid, tid): (Pid, Tid),
         ids: &mut Ids,
     ) -> Result<Option<Self>, FileMismatch> {
-        // The path belongs to the program, which has its own root, and the program may be gone before the
-        // file is opened.
-        let own_root = format!("/proc/{}/root", pid.0);
-        let roots = [Path::new(&own_root), Path::new("/")];
-        let user = proc::effective_user(pid.0);
-        let mut verdict = Ok(None);
-        for root in roots {
-            // The kernel reports this path, and it contains no links.
-            let Ok(found) = PathHandle::under_root(root, Path::new(&mapping.path)) else { continue };
-            if !may_read(&found.status, &mapping.identity, user) {
-                verdict = Err(FileMismatch);
-                continue;
-            }
-            let Ok(file) = found.open(&at_once(false)) else { continue };
-            let owner = (pid, Tid(ids.thread(pid, tid.0)));
-            return Ok(Some(Self {
-                path: mapping.path.clone(),
-                file,
-                owner,
-                ahead_ns: time_namespace::ahead_ns(pid.0),
-                read: 0,
-                most: MAX_BYTES,
-                unreadable: 0,
-            }));
-        }
-        verdict
+        // The program may be gone before the file is opened.
+        let file = match target_access::targets().open_marker_file(mapping, pid) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(_) => return Err(FileMismatch),
+        };
+        Ok(Some(Self {
+            path: mapping.path.clone(),
+            file,
+            owner: (pid, Tid(ids.thread(pid, tid.0))),
+            ahead_ns: time_namespace::ahead_ns(pid.0),
+            read: 0,
+            most: MAX_BYTES,
+            unreadable: 0,
+        }))
     }
 
     /// How many bytes of it were read.
@@ -86,7 +73,7 @@ impl TextFile {
     /// Reads the whole lines that were written since the last time; at the end of a recording, also a
     /// truncated one.
     pub(super) fn read(&mut self, since: Timestamp, last: bool, events: &mut Vec<Event>) {
-        let len = self.file.metadata().map_or(0, |metadata| metadata.len()).min(self.most);
+        let len = self.file.current_len().unwrap_or(0).min(self.most);
         while self.read < len {
             let mut bytes = vec![0; (len - self.read).min(READ_SIZE) as usize];
             if self.file.read_exact_at(&mut bytes, self.read).is_err() {
@@ -108,27 +95,14 @@ impl TextFile {
     }
 }
 
-/// Whether reading a file reveals nothing new to the program's user. It must be the file that the program has
-/// mapped, or belong to that user, or belong to root and be readable by everyone.
-fn may_read(status: &Status, mapped: &MappedFile, user: Option<u32>) -> bool {
-    let is_mapped = match *mapped {
-        MappedFile::Inode { major, minor, inode, .. } => {
-            (status.device, status.inode) == ((major, minor), inode)
-        }
-        _ => false,
-    };
-    let is_theirs = Some(status.owner) == user;
-    let is_public = status.owner == 0 && status.permissions() & 0o004 != 0;
-    status.is_file() && (is_mapped || is_theirs || is_public)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_convert::event::MappedFile;
     use nyquist_object::{Avma, FileOffset};
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::PathBuf;
+    use std::os::unix::fs::symlink;
+    use std::path::{Path, PathBuf};
 
     fn mapping(path: &Path, identity: MappedFile) -> Mapping {
         Mapping {
@@ -162,31 +136,8 @@ mod tests {
         symlink(&file, folder.join("marker-2.txt")).unwrap();
         assert!(matches!(opens(&folder.join("marker-2.txt")), Err(FileMismatch)));
         symlink(&folder, folder.join("link")).unwrap();
-        assert!(matches!(opens(&folder.join("link/marker-1.txt")), Ok(false)));
+        assert!(matches!(opens(&folder.join("link/marker-1.txt")), Err(FileMismatch)));
         assert!(matches!(opens(&folder.join("marker-3.txt")), Ok(false)));
-        fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn a_file_the_program_may_not_read_is_left_alone() {
-        let folder = folder("rights");
-        let file = folder.join("marker-1.txt");
-        fs::write(&file, b"").unwrap();
-        fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-        let status = PathHandle::under_root(Path::new("/"), &file).unwrap().status;
-        let (user, other) = (status.owner, status.owner ^ 1);
-        let inode = |inode| {
-            let (major, minor) = status.device;
-            MappedFile::Inode { major, minor, inode, generation: 0 }
-        };
-        assert!(may_read(&status, &MappedFile::Unknown, Some(user)));
-        assert!(!may_read(&status, &MappedFile::Unknown, Some(other)));
-        assert!(!may_read(&status, &MappedFile::Unknown, None));
-        assert!(may_read(&status, &inode(status.inode), Some(other)));
-        assert!(!may_read(&status, &inode(status.inode + 1), Some(other)));
-        fs::set_permissions(&file, PermissionsExt::from_mode(0o604)).unwrap();
-        let status = PathHandle::under_root(Path::new("/"), &file).unwrap().status;
-        assert_eq!(may_read(&status, &MappedFile::Unknown, Some(other)), user == 0);
         fs::remove_dir_all(folder).unwrap();
     }
 

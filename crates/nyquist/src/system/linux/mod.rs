@@ -1,6 +1,7 @@
 //! Linux: the commands that record and measure, and what the others need of the system.
 
 mod arm_cores;
+pub(crate) mod delegates;
 mod doctor;
 mod event_failure;
 pub(crate) mod files;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nyquist_convert::event::LiveStack;
 use nyquist_object::Avma;
 
-use crate::linux::sys::ptrace::read_memory;
+use crate::linux::target_access;
 use crate::pool::Pool;
 
 /// Stacks are read in pages of this size.
@@ -43,7 +43,7 @@ impl PageBuffers {
         let len = part.end.saturating_sub(part.start) as usize;
         self.scratch.resize(len.max(self.scratch.len()), 0);
         self.start = part.start;
-        self.read = self.scratch.get_mut(..len).map_or(0, |room| read_memory(pid, part.start, room));
+        self.read = self.scratch.get_mut(..len).map_or(0, |room| target_access::read(pid, part.start, room));
         !self.read_pages().is_empty()
     }
 

@@ -20,7 +20,7 @@ use crate::live_page::SnapshotSender;
 use crate::printer::Printer;
 use crate::record::ending::pid_list;
 use crate::record::{RecordingResult, Run, record_runs};
-use crate::system::linux::options;
+use crate::system::linux::{delegates, options};
 use nyquist_convert::Converter;
 use nyquist_record::linux::{self, EndReason, RecordedEvent};
 use run::{Recorder, RunTarget};
@@ -56,14 +56,14 @@ impl<'a> Plan<'a> {
             Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots };
         let mut converter = None;
         // The processes may end before the recording does.
-        let mut command_lines = attached::command_lines(&args.target.pid);
+        let mut command_lines = attached::command_lines(&args.target.pid, delegates::targets());
         let record = |duration| recorder.run(RunTarget::Requested, duration, &mut converter);
         let mut runs = record_runs(args, printer, record)?;
         record_the_rest(&recorder, began, &mut runs, &mut converter);
         let finished =
             converter.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
         if !args.target.is_command() {
-            command_lines += &attached::command_lines_of_running(&finished.profile);
+            command_lines += &attached::command_lines_of_running(&finished.profile, delegates::targets());
         }
         let requested = events.iter().filter(|recorded| !recorded.is_optional());
         let events = requested.map(|recorded| recorded.event.name.clone()).collect();

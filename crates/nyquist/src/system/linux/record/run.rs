@@ -14,6 +14,7 @@ use crate::record::{
     Feed, LaunchedCommand, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
 };
 use crate::system::drive::{ChunkSink, drive};
+use crate::system::linux::delegates;
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::perf_tee::{PerfTee, RecordingFacts};
 use crate::system::linux::{markers, outcome_messages};
@@ -290,6 +291,7 @@ impl Recorder<'_> {
             process_memory: memory::of_processes(self.args.presentation.symbols.max_memory),
             side_files: memory::side_files(self.args.presentation.symbols.max_memory),
             kernel_symbols: functions_of_waits(outcome),
+            targets: delegates::targets().clone(),
             ..Options::new(*start, meta.clone())
         };
         if outcome.counts_cycles() { options.of_cycles() } else { options }

@@ -9,6 +9,7 @@ use crate::live_page::{Pace, PageProfile};
 use crate::memory;
 use crate::printer::Printer;
 use crate::system::drive::{ChunkSink, drive};
+use crate::system::linux::delegates;
 use crate::system::linux::options::with_stacks;
 use crate::system::linux::outcome_messages;
 use crate::system::linux::record::{
@@ -249,6 +250,7 @@ fn converter_options(args: &TopArgs, about: &WatchedTarget, zero: Timestamp) -> 
         process_memory: memory::of_processes(args.symbols.max_memory),
         side_files: memory::side_files(args.symbols.max_memory),
         kernel_symbols: functions_of_waits(outcome),
+        targets: delegates::targets().clone(),
         ..Options::new(zero, meta)
     };
     if outcome.counts_cycles() { options.of_cycles() } else { options }

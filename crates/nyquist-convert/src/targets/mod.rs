@@ -1,0 +1,101 @@
+//! All access to the files and the memory of processes that are recorded. A target can serve both itself, and then
+//! never answer. So a recorder lets other processes open and read them (`delegates.rs`), and an import does it itself.
+
+pub(crate) mod access;
+#[cfg(target_os = "linux")]
+mod answering;
+#[cfg(target_os = "linux")]
+mod channel;
+#[cfg(target_os = "linux")]
+mod delegate;
+#[cfg(target_os = "linux")]
+mod delegates;
+mod in_process;
+#[cfg(target_os = "linux")]
+mod message;
+#[cfg(target_os = "linux")]
+mod own_mounts;
+#[cfg(target_os = "linux")]
+mod remote;
+#[cfg(target_os = "linux")]
+mod silences;
+#[cfg(target_os = "linux")]
+mod wire;
+
+#[cfg(target_os = "linux")]
+pub use answering::answer_requests;
+pub use in_process::ReadMemory;
+
+use crate::event::{Mapping, Pid};
+use crate::files::opened::Refusal;
+use access::TargetAccess;
+use nyquist_system::HeldFile;
+use std::io;
+use std::sync::Arc;
+
+/// Access to the files and the memory of processes that are recorded.
+#[derive(Clone, Debug)]
+pub struct Targets(Arc<dyn TargetAccess>);
+
+impl Default for Targets {
+    /// Access by this process itself: for files that nobody withholds.
+    fn default() -> Self {
+        Self(in_process::access())
+    }
+}
+
+impl Targets {
+    /// Access by other processes, so that this one never waits for a file system or for memory that a target serves.
+    /// `program` makes the command that runs [`answer_requests`] on its standard input.
+    #[cfg(target_os = "linux")]
+    pub fn by_delegates(program: impl Fn() -> std::process::Command + Send + Sync + 'static) -> Self {
+        Self(Arc::new(delegates::Delegates::new(Box::new(program))))
+    }
+
+    /// Copies a process's memory from an address on, up to the first unreadable byte. Returns the number of bytes.
+    pub fn read_memory(&self, pid: Pid, address: u64, out: &mut [u8]) -> usize {
+        self.0.read_memory(pid, address, out)
+    }
+
+    /// The beginning of a process's command line: its words, each with a zero byte behind it.
+    pub fn command_line(&self, pid: Pid) -> Vec<u8> {
+        self.0.command_line(pid)
+    }
+
+    /// The beginning of the file of a process's program: its ELF header.
+    pub fn program_start(&self, pid: Pid) -> Vec<u8> {
+        self.0.program_start(pid)
+    }
+
+    /// Opens the marker file of a mapping, if reading it reveals nothing new to the user of the process.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if there is none. Others if the file is not that of the mapping, or may not be read.
+    pub fn open_marker_file(&self, mapping: &Mapping, pid: Pid) -> io::Result<HeldFile> {
+        self.0.open_marker_file(mapping, pid).map_err(|why| match why {
+            Refusal::Absent => io::ErrorKind::NotFound.into(),
+            Refusal::Unreadable(error) => error,
+            _ => io::ErrorKind::PermissionDenied.into(),
+        })
+    }
+
+    /// Messages to the user about processes whose files or memory gave no answer, a sentence each.
+    pub fn sentences(&self) -> Vec<String> {
+        self.0.sentences()
+    }
+
+    /// Gives up the rights that the user who started the recording does not have, also in other processes. What they
+    /// hold open stays readable.
+    pub fn give_up_rights(&self) {
+        self.0.give_up_rights();
+    }
+
+    /// Ends the other processes. Files that they hold open cannot be read any more.
+    pub fn end(&self) {
+        self.0.end();
+    }
+
+    pub(crate) fn access(&self) -> &dyn TargetAccess {
+        &*self.0
+    }
+}

@@ -1,0 +1,78 @@
+//! The processes that open files and read memory of targets for this one, and how this program becomes one of them.
+
+use crate::identity;
+use crate::system::linux::signals::Requests;
+use nyquist_convert::{Targets, answer_requests};
+use nyquist_record::linux::target_access;
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+use std::sync::OnceLock;
+
+/// The first argument of such a process, and the second one if it works for root alone.
+const DELEGATE: &str = "--delegate";
+const FOR_ROOT: &str = "--for-root";
+
+/// The access to recorded processes, if any was accessed.
+static TARGETS: OnceLock<Targets> = OnceLock::new();
+
+/// The access to recorded processes, by other processes of this program.
+pub(crate) fn targets() -> &'static Targets {
+    TARGETS.get_or_init(|| {
+        let targets = Targets::by_delegates(program);
+        target_access::access_by(targets.clone());
+        targets
+    })
+}
+
+fn program() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("nyquist").arg(DELEGATE);
+    if identity::invoking_user().is_none() {
+        command.arg(FOR_ROOT);
+    }
+    command
+}
+
+/// Messages about processes that gave no access.
+pub(crate) fn sentences() -> Vec<String> {
+    TARGETS.get().map(Targets::sentences).unwrap_or_default()
+}
+
+/// Lets the other processes give up the rights that the served user does not have.
+pub(crate) fn give_up_rights() {
+    if let Some(targets) = TARGETS.get() {
+        targets.give_up_rights();
+    }
+}
+
+/// Ends the other processes, so that this one leaves none behind.
+pub(crate) fn end() {
+    if let Some(targets) = TARGETS.get() {
+        targets.end();
+    }
+}
+
+/// Works for a recorder, if this process was started for that. Returns when the recorder is gone.
+pub(crate) fn work() -> Option<ExitCode> {
+    let mut arguments = env::args_os().skip(1);
+    if arguments.next()? != DELEGATE {
+        return None;
+    }
+    if arguments.next().is_some_and(|word| word == FOR_ROOT) {
+        identity::serve_root();
+    }
+    // The recorder ends it, and no signal that is meant for the recorder.
+    let _requests = Requests::take_over();
+    // So it is called in lists of processes.
+    let _ = fs::write("/proc/self/comm", "nyquist-files");
+    let give_up = || {
+        if identity::give_up_privileges().is_err() {
+            std::process::exit(1);
+        }
+    };
+    let worked = answer_requests(io::stdin(), give_up, target_access::read_here);
+    Some(worked.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
+}

@@ -1,0 +1,188 @@
+//! Programs of a user who serves their files, and sometimes does not. A recorder of root's must not wait for that user.
+
+use std::fs::{self, File};
+use std::os::unix::fs::chown;
+use std::path::PathBuf;
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_contains, need_root, skip};
+use super::invocation::{PLAIN_USER, Running};
+use super::profile::{Profile, Thread};
+use super::running_targets::{WORK, end, process_cpu_ms, working};
+use super::test::{SHARES, Test};
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("files_of_a_users_own_file_system_give_names", served).in_pairs(SHARES),
+    Test::new("files_that_are_withheld_end_no_recording", withheld_before).in_pairs(SHARES),
+    Test::new("files_that_are_withheld_meanwhile_end_no_recording", withheld_meanwhile).in_pairs(SHARES),
+    Test::new("memory_that_is_withheld_ends_no_recording", withheld_memory).in_pairs(SHARES),
+    Test::new("withheld_arguments_end_no_recording", withheld_arguments)
+        .exclusive("every program that lists processes waits for this one"),
+    Test::new("withheld_files_end_no_recording_of_the_machine", withheld_on_machine)
+        .exclusive("records the whole machine"),
+];
+
+/// A program on a file system of a plain user.
+struct Served<'a> {
+    server: Running<'a>,
+    pid: u32,
+    /// As soon as it exists, nothing is served.
+    withholds: PathBuf,
+}
+
+impl<'a> Served<'a> {
+    /// Starts the program, and waits until it works.
+    fn start(test: &'a Context<'a>, words: &[&str]) -> Result<Self, Stop> {
+        need_root()?;
+        let folder = test.fresh("own");
+        fs::create_dir(&folder)?;
+        chown(&folder, Some(PLAIN_USER), Some(PLAIN_USER))?;
+        let (base, ready, withholds) = (folder.join("base"), folder.join("ready"), test.fresh("withholds"));
+        fs::create_dir(&base)?;
+        chown(&base, Some(PLAIN_USER), Some(PLAIN_USER))?;
+        let call = test.program(test.workload("withholds")).path(&base).path(&withholds);
+        let call = call.path(&test.workload(words[0])).args(&words[1..]);
+        let call = call.env("WORKLOAD_READY", ready.display().to_string()).by_plain_user();
+        let server = call.start()?;
+        if server.wait_for_file(&ready).is_err() {
+            let finished = server.wait()?;
+            return match finished.code() {
+                77 => skip(format_args!("a user cannot serve files here: {}", finished.stderr.trim())),
+                _ => Err(anyhow::anyhow!("the program does not run: {}", finished.summary()).into()),
+            };
+        }
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.pid()))?;
+        let pid = children.trim().parse().map_err(|_| anyhow::anyhow!("no program in {children:?}"))?;
+        Ok(Self { server, pid, withholds })
+    }
+
+    /// Withholds the files from now on.
+    fn withhold(&self) -> Verdict {
+        File::create(&self.withholds)?;
+        Ok(())
+    }
+
+    /// Ends the file system, and with it all waiting.
+    fn end(self) -> Verdict {
+        end(self.server)
+    }
+}
+
+/// A recording that was ended by a signal.
+struct Ended {
+    profile: Profile,
+    stderr: String,
+}
+
+/// Records with these options until each process has worked, calls `meanwhile`, and ends the recording by a signal.
+fn record(
+    test: &Context<'_>,
+    options: &[&str],
+    pids: &[u32],
+    meanwhile: impl FnOnce() -> Verdict,
+    signal: i32,
+) -> Result<Ended, Stop> {
+    let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).collect::<Result<Vec<f64>, _>>();
+    let output = test.fresh("profile.json.gz");
+    let recorder = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).start()?;
+    recorder.wait_until_recording()?;
+    let begun = used()?;
+    recorder.wait_until("the processes to work", || {
+        used().is_ok_and(|now| now.iter().zip(&begun).all(|(now, begun)| now - begun > WORK))
+    })?;
+    meanwhile()?;
+    recorder.signal(signal)?;
+    let finished = recorder.wait()?.succeeded()?;
+    Ok(Ended { profile: Profile::read(&output)?, stderr: finished.stderr })
+}
+
+/// The share of a process's time that a function has.
+fn share_in(profile: &Profile, pid: u32, function: &str) -> f64 {
+    let of_process = |thread: &&Thread| thread.pid == pid.to_string();
+    let (mut all, mut with) = (0.0, 0.0);
+    for (stack, weight) in profile.threads.iter().filter(of_process).flat_map(Thread::stacks) {
+        all += weight;
+        with += if stack.iter().any(|frame| frame.function == function) { weight } else { 0.0 };
+    }
+    if all > 0.0 { with / all } else { 0.0 }
+}
+
+fn expect_named(profile: &Profile, pid: u32) -> Verdict {
+    let share = share_in(profile, pid, "main_loop");
+    expect(share > 0.5, format_args!("main_loop has {share:.3} of the time of process {pid}"))
+}
+
+/// The process has its time, and the user is told why it has no names.
+fn expect_withheld(ended: &Ended, pid: u32) -> Verdict {
+    let time: f64 =
+        ended.profile.threads.iter().filter(|it| it.pid == pid.to_string()).map(Thread::total).sum();
+    expect(time > WORK / 2.0, format_args!("process {pid} has {time} ms"))?;
+    expect_contains("stderr", &ended.stderr, "gives no access to its files or memory")
+}
+
+/// Rootless containers have such file systems.
+fn served(test: &Context<'_>) -> Verdict {
+    let served = Served::start(test, &["endless", "1"])?;
+    let pid = served.pid.to_string();
+    let ended = record(test, &["-p", &pid], &[served.pid], || Ok(()), libc::SIGINT)?;
+    expect_named(&ended.profile, served.pid)?;
+    served.end()
+}
+
+fn withheld_before(test: &Context<'_>) -> Verdict {
+    let served = Served::start(test, &["endless", "1"])?;
+    let other = working(test, &["endless", "1"])?;
+    served.withhold()?;
+    let pids = format!("{},{}", served.pid, other.pid());
+    let ended = record(test, &["-p", &pids], &[served.pid, other.pid()], || Ok(()), libc::SIGINT)?;
+    expect_withheld(&ended, served.pid)?;
+    expect_named(&ended.profile, other.pid())?;
+    served.end()?;
+    end(other)
+}
+
+/// The names are looked up when nothing is served any more.
+fn withheld_meanwhile(test: &Context<'_>) -> Verdict {
+    let served = Served::start(test, &["endless", "1"])?;
+    let other = working(test, &["endless", "1"])?;
+    let pids = format!("{},{}", served.pid, other.pid());
+    let both = [served.pid, other.pid()];
+    let ended = record(test, &["-p", &pids], &both, || served.withhold(), libc::SIGTERM)?;
+    let time: f64 = ended.profile.threads.iter().map(Thread::total).sum();
+    expect(time > WORK, format_args!("the profile has {time} ms"))?;
+    expect_named(&ended.profile, other.pid())?;
+    served.end()?;
+    end(other)
+}
+
+/// The stacks of threads that wait are read from their processes.
+fn withheld_memory(test: &Context<'_>) -> Verdict {
+    let served = Served::start(test, &["withheld_memory", "@"])?;
+    served.withhold()?;
+    let pid = served.pid.to_string();
+    let ended = record(test, &["--off-cpu", "-p", &pid], &[served.pid], || Ok(()), libc::SIGHUP)?;
+    expect_withheld(&ended, served.pid)?;
+    served.end()
+}
+
+fn withheld_arguments(test: &Context<'_>) -> Verdict {
+    let served = Served::start(test, &["withheld_memory", "@", "arguments"])?;
+    served.withhold()?;
+    let pid = served.pid.to_string();
+    let options = ["--include-args=3", "-p", &pid];
+    let ended = record(test, &options, &[served.pid], || Ok(()), libc::SIGINT)?;
+    expect_withheld(&ended, served.pid)?;
+    served.end()
+}
+
+fn withheld_on_machine(test: &Context<'_>) -> Verdict {
+    let served = Served::start(test, &["endless", "1"])?;
+    let other = working(test, &["endless", "1"])?;
+    served.withhold()?;
+    let both = [served.pid, other.pid()];
+    let ended = record(test, &["-a"], &both, || Ok(()), libc::SIGINT)?;
+    expect_withheld(&ended, served.pid)?;
+    expect_named(&ended.profile, other.pid())?;
+    served.end()?;
+    end(other)
+}
