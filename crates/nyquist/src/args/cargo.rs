@@ -320,9 +320,9 @@ impl CargoWords {
         self.0.values("target-dir").next().map(PathBuf::from)
     }
 
-    /// The target that is named.
-    pub(crate) fn target(&self) -> Option<String> {
-        self.0.values("target").next().map(|value| value.to_string_lossy().into_owned())
+    /// The targets that are named.
+    pub(crate) fn targets(&self) -> Vec<String> {
+        self.0.values("target").map(|value| value.to_string_lossy().into_owned()).collect()
     }
 }
 

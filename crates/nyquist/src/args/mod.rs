@@ -249,6 +249,12 @@ mod tests {
     }
 
     #[test]
+    fn two_dashes_reach_cargo_nyquist() {
+        let Command::Cargo { words } = command(&["cargo", "--", "--", "a", "--"]).unwrap() else { panic!() };
+        assert_eq!(words, ["--", "a", "--"]);
+    }
+
+    #[test]
     fn cargo_nyquist_shows_its_own_version() {
         let Command::Cargo { words } = command(&["cargo", "--version"]).unwrap() else { panic!() };
         assert_eq!(words, ["--version"]);

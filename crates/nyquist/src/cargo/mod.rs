@@ -8,6 +8,7 @@ mod advice;
 mod build;
 mod calls;
 mod choose;
+mod configuration;
 mod frame_pointers;
 mod harness;
 mod launch;
