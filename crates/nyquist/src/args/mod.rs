@@ -29,6 +29,7 @@ mod stacks;
 mod stat;
 mod symbols;
 mod top;
+mod typed_options;
 mod verbosity;
 
 pub(crate) use annotate::AnnotateArgs;
@@ -57,6 +58,7 @@ pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
+pub(crate) use typed_options::TypedReadOptions;
 pub(crate) use verbosity::Verbosity;
 
 use crate::failure::Failure;

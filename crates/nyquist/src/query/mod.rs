@@ -58,7 +58,7 @@ fn check(args: &QueryArgs) -> Result<(), Failure> {
     match &args.target {
         None if args.question.needs_function() => {
             Err(Failure::new(format!("`{name}` needs a function: its handle (f-123) or name"))
-                .hint(format!("nyquist query {} functions", args.file.display())))
+                .hint(context::next(args, &["functions"])))
         }
         Some(target) if !args.question.takes_target() => Err(Failure::new(format!(
             "`{name}` is about the whole profile, so `{target}` cannot be used with it"

@@ -1,6 +1,7 @@
 //! Facts about the end of a recording that are not in its profile: processes that still run, and why a
 //! profile is empty.
 
+use crate::shell;
 use crate::system::processes::process_state;
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ impl Ending<'_> {
             return notice.to_owned();
         }
         let all = if self.living.len() > MAX_NAMED_PROCESSES { " some of" } else { "" };
-        format!("{notice}: `nyquist record -p {}` records{all} them", pid_list(self.living))
+        let command = shell::nyquist(["record", "-p", &pid_list(self.living)]);
+        format!("{notice}: `{command}` records{all} them")
     }
 
     /// The reason why a profile is empty.

@@ -4,6 +4,7 @@ use crate::args::ListArgs;
 use crate::failure::{Failure, io_reason};
 use crate::number::counted;
 use crate::page;
+use crate::shell;
 use crate::text::{Screen, Style, Text, cut, one_line};
 use nyquist_convert::NamePattern;
 use nyquist_convert::event::Pid;
@@ -114,8 +115,9 @@ fn fits(event: &ListedEvent, word: &str) -> bool {
 fn nothing(args: &ListArgs, file: Option<&Path>, all: &[ListedEvent]) -> Failure {
     let word = args.word.as_deref().unwrap_or_default();
     if file.is_some() {
+        let counting = ["stat", "-e", &format!("{word}:FUNCTION")];
         return Failure::new(format!("{word} was built without probes (USDT)"))
-            .hint(format!("`nyquist stat -e {word}:FUNCTION` counts the calls of a function"));
+            .hint(format!("`{}` counts the calls of a function", shell::nyquist(counting)));
     }
     let names: Vec<_> =
         all.iter().map(|event| event.name.rsplit(':').next().unwrap_or(&event.name)).collect();
