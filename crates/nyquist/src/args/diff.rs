@@ -7,13 +7,17 @@ use std::path::PathBuf;
 
 /// `nyquist diff`
 #[derive(Debug, Args)]
-#[command(override_usage = "nyquist diff [OPTIONS] BEFORE AFTER
+#[command(override_usage = "nyquist diff [OPTIONS] BEFORE AFTER        (profiles, or folders of profiles)
        nyquist diff [OPTIONS] BEFORE... --after AFTER...")]
 #[command(after_help = "Examples:
   nyquist diff old.json.gz new.json.gz                  What got slower and faster
   nyquist diff old1.gz old2.gz --after new1.gz new2.gz  Several runs a side: less is noise
   nyquist diff old.gz new.gz --fail-above 5             Exit with status 1 if a function got slower by more
-                                                        than 5 %, and not by chance")]
+                                                        than 5 %, and not by chance
+  nyquist diff before/ after/ --markdown                A table for each file that both folders have, for a
+                                                        comment on a change
+
+Exit status: 0 if there is a comparison, 1 if --fail-above fails, 2 if a file cannot be read or compared.")]
 pub(crate) struct DiffArgs {
     /// The profile before and the one after, or all those before where --after is given
     #[arg(required = true, value_name = "FILE")]
@@ -28,6 +32,9 @@ pub(crate) struct DiffArgs {
     /// its own time, and not by chance
     #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0..=f64::MAX))]
     pub(crate) fail_above: Option<f64>,
+    /// Print Markdown, for a comment on a change
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
     /// Show changes that are noise, too
     #[arg(long)]
     pub(crate) all: bool,
