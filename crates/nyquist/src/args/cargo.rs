@@ -24,7 +24,6 @@ use std::path::{Path, PathBuf};
     version,
     propagate_version = true
 )]
-#[command(disable_help_subcommand = true)]
 #[command(override_usage = "cargo nyquist [OPTIONS] [-- ARGS...]
        cargo nyquist <COMMAND> [OPTIONS]")]
 #[command(after_help = "`cargo nyquist run --help` shows all options.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// `nyquist diff`
 #[derive(Debug, Args)]
-#[command(override_usage = "nyquist diff [OPTIONS] BEFORE AFTER        (profiles, or folders of profiles)
+#[command(override_usage = "nyquist diff [OPTIONS] BEFORE AFTER
        nyquist diff [OPTIONS] BEFORE... --after AFTER...")]
 #[command(after_help = "Examples:
   nyquist diff old.json.gz new.json.gz                  What got slower and faster
@@ -19,7 +19,8 @@ use std::path::PathBuf;
 
 Exit status: 0 if there is a comparison, 1 if --fail-above fails, 2 if a file cannot be read or compared.")]
 pub(crate) struct DiffArgs {
-    /// The profile before and the one after, or all those before where --after is given
+    /// The profile before and the one after, or all those before where --after is given; or two folders, whose files of the
+    /// same name are compared
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The profiles after

@@ -13,6 +13,7 @@ mod flamegraph;
 mod import;
 mod list;
 mod load;
+mod other_tools;
 mod presentation;
 mod quantity;
 mod query;
@@ -71,7 +72,7 @@ use std::ffi::OsString;
 
 /// A sampling CPU profiler: record a program and see where its time goes.
 #[derive(Debug, Parser)]
-#[command(name = "nyquist", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "nyquist", version, propagate_version = true)]
 #[command(after_help = "Examples:
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
@@ -349,6 +350,26 @@ mod tests {
             &["x-no-such"],
             &["to record a program, type: nyquist record x-no-such", "`nyquist --help` lists the commands"],
         );
+    }
+
+    #[test]
+    fn words_of_other_tools_have_their_replacement() {
+        let check = |words: &[&str], expected: &str| {
+            let hints = refusal(words).hints;
+            assert!(hints[0].contains(expected) && hints.len() == 2, "{words:?}: {hints:?}");
+        };
+        check(&["report", "--no-children"], "--sort total");
+        check(&["report", "--stdio"], "text in the terminal");
+        check(&["record", "-g", "ls"], "always recorded");
+        check(&["open", "p.json"], "nyquist load FILE");
+        check(&["report", "--top"], "nyquist report");
+    }
+
+    #[test]
+    fn help_is_a_command_too() {
+        for words in [&["help"][..], &["help", "record"]] {
+            assert_eq!(command(words).unwrap_err().kind(), ErrorKind::DisplayHelp, "{words:?}");
+        }
     }
 
     #[test]

@@ -78,7 +78,9 @@ impl TypedOption {
             Some(folder) if self.is_path && value != "-" => folder.join(value).into_os_string(),
             _ => value.clone(),
         });
-        let begins_with_dash = |value: &OsString| value.as_encoded_bytes().starts_with(b"-");
+        // A single dash is a file, the standard output.
+        let begins_with_dash =
+            |value: &OsString| value.len() > 1 && value.as_encoded_bytes().starts_with(b"-");
         match value {
             Some(value) if self.joined || begins_with_dash(&value) && self.flag.starts_with("--") => {
                 let mut word = flag;

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::text::Screen;
-use crate::{input, page, selection};
+use crate::{input, page, selection, shell};
 use answer::Answer;
 use context::QueryContext;
 use nyquist_analysis::{Index, View};
@@ -27,8 +27,12 @@ pub(crate) fn guide() -> Result<(), Failure> {
 /// Runs the subcommand.
 pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     check(args)?;
-    let mut profile =
-        input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity))?;
+    let read =
+        input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity));
+    let mut profile = read.map_err(|failure| match in_order(args) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })?;
     selection::split(&mut profile, &args.read.filter);
     let selected = selection::select(&profile, &args.read.filter)?;
     let index = Index::new(&profile);
@@ -51,6 +55,15 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
         // The reader is usually a program, so nothing is cut and there are no colours.
         page::print(answer.text(Screen { width: None, colour: false, unicode: true }))
     }
+}
+
+/// The intended command, if a question is where the profile's name should be.
+fn in_order(args: &QueryArgs) -> Option<String> {
+    let question = Question::named(args.file.to_str()?).filter(|_| !args.file.exists())?;
+    Some(format!(
+        "the profile comes first: `{}`",
+        shell::nyquist(["query", "profile.json.gz", question.name()])
+    ))
 }
 
 fn check(args: &QueryArgs) -> Result<(), Failure> {

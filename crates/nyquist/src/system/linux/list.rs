@@ -52,7 +52,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     let states = states(&wanted, &sources);
     let events: Vec<_> = wanted.into_iter().zip(states).collect();
     if args.json {
-        return page::print_json(&json!({ "events": events.iter().map(as_json).collect::<Vec<_>>() }));
+        return page::print_json(
+            &json!({ "schema": "nyquist-list/1", "events": events.iter().map(as_json).collect::<Vec<_>>() }),
+        );
     }
     let screen = Screen::of_stdout();
     let mut text = Text::default();
