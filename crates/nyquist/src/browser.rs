@@ -3,11 +3,13 @@
 use crate::args::{ServerArgs, Ui};
 use crate::identity;
 use crate::printer::Printer;
+use crate::shell::quoted;
 use crate::system::users::Credentials;
 use crate::system::{programs, users};
 use nyquist_download::accepts_connections;
 use nyquist_server::{Page, Server};
 use std::env;
+use std::net::IpAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -19,13 +21,17 @@ const REACHED_WITHIN: Duration = Duration::from_millis(300);
 /// page that a browser is about to show. The Firefox Profiler shows no profile without samples (`is_empty`).
 pub(crate) fn show(printer: Printer, server: &Server, args: &ServerArgs, is_empty: bool) -> Option<Page> {
     let port = server.local_addr().port();
-    let ssh = env::var("SSH_CONNECTION").ok();
+    let ssh = programs::ssh_connection().and_then(|connection| SshServer::of(&connection));
     let mut opened = None;
-    if let Some(connection) = &ssh {
-        let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
-        printer.say(format_args!("On your own machine, forward the port and open the link there:"));
-        printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
-    } else if !args.no_open && programs::has_display() {
+    if let Some(host) = &ssh {
+        printer.say("On your own machine, forward the port and open the link there:");
+        printer.say(format_args!("  {}", ssh_line(host, port)));
+    } else if !programs::has_display() {
+        printer.say(
+            "There is no display here. On a machine that has one, forward the port and open the link there:",
+        );
+        printer.say(format_args!("  {}", ssh_line(&SshServer::of_this_machine(), port)));
+    } else if !args.no_open {
         opened = Some(chosen_page(args, is_empty)).filter(|&page| open_once(server, page));
     }
     if opened.is_some() {
@@ -46,15 +52,36 @@ fn chosen_page(args: &ServerArgs, is_empty: bool) -> Page {
     if is_viewer { Page::Viewer } else { Page::FrontEnd }
 }
 
-/// The command that forwards the port from the user's own machine. `connection` is `SSH_CONNECTION`:
-/// the client's address and port, then the server's.
-fn ssh_line(connection: &str, user: &str, port: u16) -> String {
-    let mut parts = connection.split(' ').skip(2);
-    let server = parts.next().unwrap_or("HOST");
-    let ssh_port = parts.next().filter(|&ssh_port| ssh_port != "22");
-    let ssh_port = ssh_port.map(|ssh_port| format!(" -p {ssh_port}")).unwrap_or_default();
-    let at = if user.is_empty() { String::new() } else { format!("{user}@") };
-    format!("ssh -L {port}:127.0.0.1:{port}{ssh_port} {at}{server}")
+/// The SSH server of this machine, as it is reached from the user's own.
+#[derive(Debug, PartialEq, Eq)]
+struct SshServer {
+    host: String,
+    port: u16,
+}
+
+impl SshServer {
+    /// The one in `SSH_CONNECTION`: the client's address and port, then the server's.
+    fn of(connection: &str) -> Option<Self> {
+        let mut parts = connection.split(' ').skip(2);
+        let host: IpAddr = parts.next()?.parse().ok()?;
+        Some(Self { host: host.to_string(), port: parts.next()?.parse().ok()? })
+    }
+
+    fn of_this_machine() -> Self {
+        Self { host: programs::host_name().unwrap_or_else(|| "HOST".to_owned()), port: 22 }
+    }
+}
+
+/// The command that forwards the port from the user's own machine.
+fn ssh_line(server: &SshServer, port: u16) -> String {
+    let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
+    ssh_line_of(&user, server, port)
+}
+
+fn ssh_line_of(user: &str, server: &SshServer, port: u16) -> String {
+    let ssh_port = if server.port == 22 { String::new() } else { format!(" -p {}", server.port) };
+    let at = if user.is_empty() { server.host.clone() } else { format!("{user}@{}", server.host) };
+    format!("ssh -L {port}:127.0.0.1:{port}{ssh_port} {}", quoted(at.as_ref()))
 }
 
 /// Opens the profile by a link that is valid once, as the user of the browser.
@@ -87,9 +114,19 @@ mod tests {
 
     #[test]
     fn the_ssh_line_can_be_typed_as_it_is() {
-        let check = |connection, expected| assert_eq!(ssh_line(connection, "ann", 3001), expected);
-        check("10.0.0.2 51234 10.0.0.9 22", "ssh -L 3001:127.0.0.1:3001 ann@10.0.0.9");
-        check("10.0.0.2 51234 10.0.0.9 2222", "ssh -L 3001:127.0.0.1:3001 -p 2222 ann@10.0.0.9");
-        check("", "ssh -L 3001:127.0.0.1:3001 ann@HOST");
+        let line = |user, connection| ssh_line_of(user, &SshServer::of(connection).unwrap(), 3001);
+        assert_eq!(line("ann", "10.0.0.2 51234 10.0.0.9 22"), "ssh -L 3001:127.0.0.1:3001 ann@10.0.0.9");
+        assert_eq!(
+            line("ann", "10.0.0.2 51234 10.0.0.9 2222"),
+            "ssh -L 3001:127.0.0.1:3001 -p 2222 ann@10.0.0.9"
+        );
+        assert_eq!(line("", "::2 51234 ::9 22"), "ssh -L 3001:127.0.0.1:3001 ::9");
+    }
+
+    #[test]
+    fn what_is_no_connection_gives_no_line() {
+        for connection in ["", "10.0.0.2 51234", "10.0.0.2 51234 $(date) 22", "a b c d"] {
+            assert_eq!(SshServer::of(connection), None, "{connection}");
+        }
     }
 }

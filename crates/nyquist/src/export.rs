@@ -6,7 +6,7 @@ use crate::form::FormatOfName;
 use crate::output::{Destination, OutputRefusal};
 use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
-use crate::{export_perf_data, flamegraph, form, input, page, selection};
+use crate::{export_perf_data, flamegraph, form, input, page, selection, shell};
 use clap::ValueEnum;
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{
@@ -77,12 +77,15 @@ fn not_for_terminals() -> Failure {
 /// The requested format. If the file's name implies one as well, they must agree.
 fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
     let named = FormatOfName::of(&args.output);
+    let picture = ["flamegraph".as_ref(), args.file.as_os_str(), "-o".as_ref(), args.output.as_os_str()];
     match (args.format, named) {
         (Some(format), _) if named.fits(format) => Ok(format),
         (None, FormatOfName::Format(format)) => Ok(format),
         (_, FormatOfName::NotSo(instead)) => Err(form::wrong_name(&args.output).hint(instead)),
-        (_, FormatOfName::Picture) => Err(form::wrong_name(&args.output)
-            .hint(format!("`nyquist flamegraph -o {}` draws a flame graph", args.output.display()))),
+        (_, FormatOfName::Picture) => {
+            Err(form::wrong_name(&args.output)
+                .hint(format!("`{}` draws a flame graph", shell::nyquist(picture))))
+        }
         (Some(_), _) => {
             Err(form::wrong_name(&args.output).hint("leave out --format, or choose another name"))
         }

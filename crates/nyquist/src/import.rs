@@ -10,6 +10,7 @@ use crate::output::Destination;
 use crate::printer::Printer;
 use crate::save::{SaveFormat, save};
 use crate::serve::{ServedProfile, serve};
+use crate::shell;
 use crate::system::signals::Requests;
 
 /// Runs the subcommand and returns the exit status.
@@ -22,8 +23,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let profile = input::read_as(&args.file, &args.recording, &args.presentation.symbols, printer)?;
     let is_empty = profile.threads().iter().all(|it| it.samples.is_empty() && it.markers.is_empty());
     if let Some(option) = args.recording.selecting().filter(|_| is_empty) {
+        let words = ["report".as_ref(), "--threads".as_ref(), args.file.as_os_str()];
         return Err(Failure::new(format!("{option} leaves nothing of {}", args.file.display()))
-            .hint(format!("`nyquist report --threads {}` shows what is in it", args.file.display())));
+            .hint(format!("`{}` shows what is in it", shell::nyquist(words))));
     }
     let output = destination.open().map_err(|refused| refused.failure(&args.output, "-o"))?;
     let saved = save(&profile, output, SaveFormat { form, version: args.profile_version }, printer)?;

@@ -43,6 +43,7 @@ mod script;
 mod selection;
 mod serve;
 mod server_config;
+mod shell;
 mod source_paths;
 mod symbolicate;
 mod system;

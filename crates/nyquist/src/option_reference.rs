@@ -23,9 +23,14 @@ fn document() -> String {
         // From here on, global options are part of each command, and usages have full names.
         command.build();
         let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
-        command.get_subcommands_mut().for_each(|subcommand| document.add_command(&name, subcommand));
+        documented(&mut command).for_each(|subcommand| document.add_command(&name, subcommand));
     }
     document.text
+}
+
+/// The subcommands, without the one that prints their help.
+fn documented(command: &mut Command) -> impl Iterator<Item = &mut Command> {
+    command.get_subcommands_mut().filter(|subcommand| subcommand.get_name() != "help")
 }
 
 /// The text so far.
@@ -51,7 +56,7 @@ impl Document {
         for (heading, rows) in groups(command) {
             self.add_group(&name, heading, rows);
         }
-        command.get_subcommands_mut().for_each(|subcommand| self.add_command(&name, subcommand));
+        documented(command).for_each(|subcommand| self.add_command(&name, subcommand));
     }
 
     fn add_group(&mut self, command: &str, heading: String, rows: String) {

@@ -68,7 +68,7 @@ pub(crate) fn nothing_selected(view: &View<'_>, filter: &FilterArgs) -> Failure 
         return failure.hint(format!("nothing in the profile matches `{pattern}`"));
     }
     if filter.off_cpu && !profile.threads().iter().any(|thread| thread.samples.iter().any(|it| it.off_cpu)) {
-        return failure.hint("the profile has no samples of waiting threads");
+        return failure.hint("the profile has no waiting threads: `nyquist record --off-cpu` records them");
     }
     match filter.range {
         Some(range) if range.times().start > last_time(profile) => {

@@ -10,7 +10,7 @@ use crate::generated_code::SideFiles;
 use crate::live_page::GrowingSymbols;
 use crate::memory;
 use crate::printer::Printer;
-use crate::server_config::server_config;
+use crate::server_config::{cannot_serve, server_config};
 use crate::source_paths::name_specially;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
@@ -65,9 +65,8 @@ pub(crate) fn serve(
         known.take_libs(&profile);
         Ok(profile)
     }));
-    let server = Server::bind(server_config(args), bytes, symbols).map_err(|error| {
-        Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
-    })?;
+    let server = Server::bind(server_config(args), bytes, symbols)
+        .map_err(|error| cannot_serve("the profile", &error))?;
     let viewer = Arc::new(viewer);
     let server = server.with_viewer(Arc::<BuiltinViewer>::clone(&viewer));
     control.enter(Phase::Serving(server.shutdown_handle()));

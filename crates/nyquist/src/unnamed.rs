@@ -1,7 +1,7 @@
 //! Code of a recording without names, and how to get names.
 
-use crate::cargo::quoted;
 use crate::scale::Scale;
+use crate::shell;
 use nyquist_analysis::{Function, is_only_address};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_system::open_regular;
@@ -109,7 +109,7 @@ fn interpreted(profile: &Profile, functions: &[Function<'_>]) -> Option<u64> {
 fn of_file(lib: &Lib, share: &str) -> String {
     let what = format!("{share} is in functions of {} whose names are not known", lib.name);
     if is_binary(Path::new(&lib.path)) {
-        format!("{what}: `nyquist doctor {}` says what gives them", quoted(lib.path.as_ref()))
+        format!("{what}: `{}` says what gives them", shell::nyquist(["doctor", &lib.path]))
     } else {
         what
     }

@@ -32,6 +32,7 @@ pub(super) const TESTS: &[Test] = &[
     .exclusive(HEAVY),
     Test::new("one_test_runs_alone", one_test),
     Test { limit: Duration::from_mins(3), ..Test::new("frame_pointers_lose_no_flag", frame_pointers) },
+    Test { limit: Duration::from_mins(3), ..Test::new("a_runner_of_any_kind_is_replaced", runners) },
     Test::new("builds_that_give_poor_profiles_are_warned_of", warnings),
 ];
 
@@ -459,6 +460,43 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
         )?;
         found.retain(|flag| flag != FLAG);
         expect_eq(&what, found, wanted)?;
+    }
+    Ok(())
+}
+
+/// Cargo merges the configuration of all these places, and refuses to merge a string with an array.
+fn runners(test: &Context<'_>) -> Verdict {
+    let says =
+        "fn main() { println!(\"{:?} {:?}\", std::env::args().nth(1), std::env::var(\"WRAPPED\").ok()); }";
+    write(test, &[("Cargo.toml", &manifest("demo", "")), ("src/main.rs", says)])?;
+    let host = host(test)?;
+    let variable = format!("CARGO_TARGET_{}_RUNNER", host.to_uppercase().replace('-', "_"));
+    let text = format!("[target.{host}]\nrunner = \"env WRAPPED=text\"\n");
+    let array = format!("[target.{host}]\nrunner = [\"env\", \"WRAPPED=array\"]\n");
+    let family = "[target.'cfg(all())']\nrunner = \"env WRAPPED=family\"\n";
+    let families = format!("{family}[target.'cfg(unix)']\nrunner = [\"env\"]\nrustflags = \"--cfg a\"\n");
+    let target = format!("[build]\ntarget = \"{host}\"\n");
+    let by_variable = [(variable.as_str(), "env WRAPPED=variable")];
+    // The configuration of the workspace, that of the home folder, and variables.
+    let cases: &[(&str, &str, &[(&str, &str)])] = &[
+        (&text, "", &[]),
+        (&array, "", &[]),
+        (family, "", &[]),
+        (&families, "", &[]),
+        (&format!("{target}{text}{family}"), "", &[]),
+        (&format!("{target}{family}"), &text, &[]),
+        (&target, &array, &by_variable),
+        ("", "", &by_variable),
+        (family, "", &[("CARGO_BUILD_TARGET", &host)]),
+    ];
+    for (workspace, home, variables) in cases {
+        write(test, &[(".cargo/config.toml", workspace), ("home/config.toml", home)])?;
+        let call = cargo_nyquist(test, &["-s", "-q", "--frame-pointers", "--", "--own"]);
+        let call = call.env("CARGO_HOME", test.path("home").display().to_string());
+        let call = variables.iter().fold(call, |call, (name, value)| call.env(name, *value));
+        let shown = call.run()?.succeeded()?.stdout_text();
+        let what = format!("{workspace:?}, {home:?}, {variables:?}");
+        expect_contains(&what, &shown, "Some(\"--own\") None")?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_slowdown_of_10_percent_is_found", slowdown).quick().in_pairs(SHARES),
     Test::new("several_runs_a_side_are_compared_by_means", several).in_pairs(SHARES),
     Test::new("runs_of_different_length_compare_by_share", share).in_pairs(SHARES),
+    Test::new("folders_give_a_table_for_each_file", folders),
     Test::new("what_cannot_be_compared_is_refused", refused),
 ];
 
@@ -80,7 +81,44 @@ fn slowdown(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &failed.stderr, "slower by more than 5.0%: second_part (+")?;
     expect_contains("the table", &failed.stdout_text(), "second_part")?;
     call("20")?.succeeded()?;
-    Ok(())
+    let verdict = |above: &str| -> Result<Value, anyhow::Error> {
+        let call = test.nyquist(&["diff", "--json", "--lib", "parts", "--fail-above", above]);
+        let answer: Value = serde_json::from_str(&call.path(&before).path(&after).run()?.stdout_text())?;
+        Ok(answer["verdict"].clone())
+    };
+    let failed = verdict("5")?;
+    expect_eq("the verdict", failed["passed"].as_bool(), Some(false))?;
+    expect_eq("what is slower", failed["slower"][0].as_str(), Some("second_part"))?;
+    expect_eq("the verdict above 20 %", verdict("20")?["passed"].as_bool(), Some(true))
+}
+
+fn folders(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["parts", "50", "200", "50"]).run_well()?;
+    for (folder, names) in [("before", ["one", "two", "old"]), ("after", ["one", "two", "new"])] {
+        std::fs::create_dir_all(test.path(folder))?;
+        for name in names {
+            std::fs::copy(&recorded.path, test.path(&format!("{folder}/{name}.json.gz")))?;
+        }
+    }
+    let (before, after) = (test.path("before"), test.path("after"));
+    let call = |words: &[&str]| test.nyquist(&["diff", "--all"]).args(words).path(&before).path(&after).run();
+    let shown = call(&["--markdown", "--fail-above", "5"])?.succeeded()?;
+    let text = shown.stdout_text();
+    let headings: Vec<_> = text.lines().filter(|line| line.starts_with("### ")).collect();
+    expect_eq("the headings", headings, vec!["### `one.json.gz`", "### `two.json.gz`"])?;
+    let rows =
+        text.lines().filter(|line| line.starts_with("| ") && line.ends_with("| `second_part` |")).count();
+    expect_eq("rows of the function", rows, 2)?;
+    expect_contains("the verdict", &text, "**Nothing is slower than accepted.**")?;
+    for alone in ["before/old.json.gz", "after/new.json.gz"] {
+        expect_contains("the warnings", &shown.stderr, &format!("{alone} has no counterpart"))?;
+    }
+    let json: Value =
+        serde_json::from_str(&call(&["--json", "--fail-above", "5"])?.succeeded()?.stdout_text())?;
+    let names: Vec<_> =
+        json["comparisons"].as_array().into_iter().flatten().map(|it| it["name"].as_str()).collect();
+    expect_eq("the comparisons", names, vec![Some("one.json.gz"), Some("two.json.gz")])?;
+    expect_eq("the whole verdict", json["passed"].as_bool(), Some(true))
 }
 
 fn several(test: &Context<'_>) -> Verdict {
@@ -110,8 +148,8 @@ fn share(test: &Context<'_>) -> Verdict {
 fn refused(test: &Context<'_>) -> Verdict {
     let file = test.record(&["shares", "50"]).run_well()?.path;
     let check = |words: &[&str], said: &str| -> Verdict {
-        let finished = test.nyquist(&["diff"]).path(&file).args(words).run()?;
-        expect_eq("the status", finished.code(), 1)?;
+        let finished = test.nyquist(&["diff", "--fail-above", "5"]).path(&file).args(words).run()?;
+        expect_eq("the status", finished.code(), 2)?;
         expect_contains("stderr", &finished.stderr, said)
     };
     check(&[], "a profile before and one after are needed")?;

@@ -14,6 +14,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("handles_stay_whatever_the_filters", handles),
     Test::new("callers_and_callees_are_reported", neighbours),
     Test::new("text_and_json_say_the_same", text_and_json),
+    Test::new("a_suggested_command_runs_as_printed", suggestions),
+    Test::new("waiting_is_not_called_cpu_time", waiting),
     Test::new("a_question_that_makes_no_sense_is_refused", refused),
     Test::new("the_guide_names_every_question", guide),
 ];
@@ -36,6 +38,38 @@ fn three_calls(test: &Context<'_>) -> Verdict {
     let place = line["place"].as_str().unwrap_or_default();
     expect(place.ends_with("parts.c:5"), format_args!("the hot line is at {place}"))?;
     expect_contains("its text", line["source"].as_str().unwrap_or_default(), "void second_part(long ms)")
+}
+
+/// Each command keeps the filters, and a shell takes it as it is.
+fn suggestions(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["parts", "100", "600", "100"]).run_well()?;
+    let path = test.path("it's here.json.gz");
+    std::fs::rename(&recorded.path, &path)?;
+    let filters = ["--thread", "t-0", "--range", "-700ms", "--focus", "part|ma in", "--hide=-x"];
+    let mut commands = Vec::new();
+    for words in [&[][..], &["function", "second_part"], &["source", "second_part"]] {
+        let answer = ask(test, &path, &[words, &filters].concat())?;
+        let next = answer["next"].as_array().into_iter().flatten();
+        commands.extend(next.filter_map(|command| command.as_str().map(str::to_owned)));
+    }
+    expect(commands.len() >= 6, format_args!("only {commands:?}"))?;
+    let folder = test.nyquist_path().parent().unwrap_or(Path::new("/"));
+    for command in commands {
+        for filter in ["--thread t-0", "--range=-700ms", "'part|ma in'", "--hide=-x"] {
+            expect_contains(&command, &command, filter)?;
+        }
+        let line = format!("PATH='{}':$PATH; {command}", folder.display());
+        let answer = test.program("sh").args(&["-c", &line]).run()?.succeeded()?;
+        expect_contains(&command, &answer.stdout_text(), "second_part")?;
+    }
+    Ok(())
+}
+
+fn waiting(test: &Context<'_>) -> Verdict {
+    let recorded = test.record_command(&["sleep", "0.3"]).options(&["--off-cpu"]).run_well()?;
+    let answer = ask(test, &recorded.path, &["--off-cpu"])?;
+    expect(answer["waiting_ms"].as_f64().is_some_and(|ms| ms > 100.0), format_args!("{answer}"))?;
+    expect(answer["cpu_ms"].is_null(), format_args!("waiting is CPU time in {answer}"))
 }
 
 fn bounded(test: &Context<'_>) -> Verdict {

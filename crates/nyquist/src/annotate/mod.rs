@@ -13,7 +13,7 @@ use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::functions;
 use crate::printer::Printer;
-use crate::{input, page, selection};
+use crate::{input, page, selection, shell};
 use annotated::AnnotatedFunction;
 use listing::Listing;
 use nyquist_analysis::{Index, View};
@@ -55,8 +55,8 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
 fn in_order(args: &AnnotateArgs) -> Option<String> {
     let is_swapped = !args.file.exists() && Path::new(&args.function).is_file();
     is_swapped.then(|| {
-        let function = args.file.display();
-        format!("the function comes first: `nyquist annotate {function} {}`", args.function)
+        let words = ["annotate".as_ref(), args.file.as_os_str(), args.function.as_ref()];
+        format!("the function comes first: `{}`", shell::nyquist(words))
     })
 }
 

@@ -3,9 +3,9 @@
 use crate::args::RecordArgs;
 use crate::args::quantity::whole;
 use crate::args::refusal::refused;
+use crate::args::typed_options::TypedOptions;
 use crate::failure::Failure;
 use clap::builder::Resettable;
-use clap::parser::ValueSource;
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser, Subcommand,
     ValueHint,
@@ -24,7 +24,6 @@ use std::path::{Path, PathBuf};
     version,
     propagate_version = true
 )]
-#[command(disable_help_subcommand = true)]
 #[command(override_usage = "cargo nyquist [OPTIONS] [-- ARGS...]
        cargo nyquist <COMMAND> [OPTIONS]")]
 #[command(after_help = "`cargo nyquist run --help` shows all options.
@@ -209,84 +208,6 @@ fn passed_on() -> Vec<Arg> {
     options.into_iter().map(|arg| arg.help_heading("Options of cargo")).collect()
 }
 
-/// Options that were typed, to be handed to another program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct TypedOptions(Vec<TypedOption>);
-
-/// An option as it was typed, with its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct TypedOption {
-    id: String,
-    /// `--name` or `-Z`.
-    flag: String,
-    value: Option<OsString>,
-    /// Whether the value follows a `=`.
-    joined: bool,
-    is_path: bool,
-}
-
-impl TypedOptions {
-    fn collect(arguments: impl IntoIterator<Item = Arg>, matches: &ArgMatches) -> Self {
-        let typed = |arg: &Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-        let found = arguments.into_iter().filter(typed);
-        Self(found.flat_map(|arg| TypedOption::of(&arg, matches)).collect())
-    }
-
-    fn has(&self, id: &str) -> bool {
-        self.0.iter().any(|option| option.id == id)
-    }
-
-    /// The values of an option.
-    fn values<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a OsString> {
-        self.0.iter().filter(move |option| option.id == id).filter_map(|option| option.value.as_ref())
-    }
-
-    /// The words; relative paths are those of `folder`, where that is given.
-    fn words<'a>(&'a self, folder: Option<&'a Path>) -> impl Iterator<Item = OsString> + 'a {
-        self.0.iter().flat_map(move |option| option.words(folder))
-    }
-}
-
-impl TypedOption {
-    fn of(arg: &Arg, matches: &ArgMatches) -> Vec<Self> {
-        let id = arg.get_id().as_str();
-        let long = arg.get_long().map(|long| format!("--{long}"));
-        let Some(flag) = long.or_else(|| arg.get_short().map(|short| format!("-{short}"))) else {
-            return Vec::new();
-        };
-        let option = |value| Self {
-            id: id.to_owned(),
-            flag: flag.clone(),
-            value,
-            joined: arg.is_require_equals_set(),
-            is_path: matches!(arg.get_value_hint(), ValueHint::AnyPath),
-        };
-        if matches!(arg.get_action(), ArgAction::SetTrue) {
-            return vec![option(None)];
-        }
-        let values = matches.get_raw(id).into_iter().flatten();
-        values.map(|value| option(Some(value.to_owned()))).collect()
-    }
-
-    fn words(&self, folder: Option<&Path>) -> Vec<OsString> {
-        let flag = OsString::from(&self.flag);
-        let value = self.value.as_ref().map(|value| match folder {
-            // "-" is standard output.
-            Some(folder) if self.is_path && value != "-" => folder.join(value).into_os_string(),
-            _ => value.clone(),
-        });
-        match value {
-            Some(value) if self.joined => {
-                let mut word = flag;
-                word.push("=");
-                word.push(value);
-                vec![word]
-            }
-            value => [Some(flag), value].into_iter().flatten().collect(),
-        }
-    }
-}
-
 /// Options of cargo, as they were typed.
 #[derive(Clone, Debug)]
 pub(crate) struct CargoWords(TypedOptions);
@@ -299,15 +220,12 @@ impl CargoWords {
 
     /// Those that say where the packages are and how cargo is configured, which all of cargo's commands know.
     pub(crate) fn general(&self) -> Vec<OsString> {
-        const GENERAL: [&str; 6] = ["manifest-path", "config", "Z", "locked", "offline", "frozen"];
-        let general = self.0.0.iter().filter(|option| GENERAL.contains(&option.id.as_str()));
-        general.flat_map(|option| option.words(None)).collect()
+        self.0.only(&["manifest-path", "config", "Z", "locked", "offline", "frozen"])
     }
 
     /// Those that configure cargo.
     pub(crate) fn configuration(&self) -> Vec<OsString> {
-        let options = self.0.0.iter().filter(|option| ["config", "Z"].contains(&option.id.as_str()));
-        options.flat_map(|option| option.words(None)).collect()
+        self.0.only(&["config", "Z"])
     }
 
     /// The packages that are named.
@@ -320,9 +238,9 @@ impl CargoWords {
         self.0.values("target-dir").next().map(PathBuf::from)
     }
 
-    /// The target that is named.
-    pub(crate) fn target(&self) -> Option<String> {
-        self.0.values("target").next().map(|value| value.to_string_lossy().into_owned())
+    /// The targets that are named.
+    pub(crate) fn targets(&self) -> Vec<String> {
+        self.0.values("target").map(|value| value.to_string_lossy().into_owned()).collect()
     }
 }
 

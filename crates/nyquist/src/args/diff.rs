@@ -13,9 +13,14 @@ use std::path::PathBuf;
   nyquist diff old.json.gz new.json.gz                  What got slower and faster
   nyquist diff old1.gz old2.gz --after new1.gz new2.gz  Several runs a side: less is noise
   nyquist diff old.gz new.gz --fail-above 5             Exit with status 1 if a function got slower by more
-                                                        than 5 %, and not by chance")]
+                                                        than 5 %, and not by chance
+  nyquist diff before/ after/ --markdown                A table for each file that both folders have, for a
+                                                        comment on a change
+
+Exit status: 0 if there is a comparison, 1 if --fail-above fails, 2 if a file cannot be read or compared.")]
 pub(crate) struct DiffArgs {
-    /// The profile before and the one after, or all those before where --after is given
+    /// The profile before and the one after, or all those before where --after is given; or two folders, whose files of the
+    /// same name are compared
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The profiles after
@@ -28,6 +33,9 @@ pub(crate) struct DiffArgs {
     /// its own time, and not by chance
     #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0..=f64::MAX))]
     pub(crate) fail_above: Option<f64>,
+    /// Print Markdown, for a comment on a change
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
     /// Show changes that are noise, too
     #[arg(long)]
     pub(crate) all: bool,

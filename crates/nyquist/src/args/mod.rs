@@ -13,6 +13,7 @@ mod flamegraph;
 mod import;
 mod list;
 mod load;
+mod other_tools;
 mod presentation;
 mod quantity;
 mod query;
@@ -29,6 +30,7 @@ mod stacks;
 mod stat;
 mod symbols;
 mod top;
+mod typed_options;
 mod verbosity;
 
 pub(crate) use annotate::AnnotateArgs;
@@ -57,6 +59,7 @@ pub(crate) use stacks::{CallGraph, StackArgs};
 pub(crate) use stat::StatArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
+pub(crate) use typed_options::TypedReadOptions;
 pub(crate) use verbosity::Verbosity;
 
 use crate::failure::Failure;
@@ -69,7 +72,7 @@ use std::ffi::OsString;
 
 /// A sampling CPU profiler: record a program and see where its time goes.
 #[derive(Debug, Parser)]
-#[command(name = "nyquist", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(name = "nyquist", version, propagate_version = true)]
 #[command(after_help = "Examples:
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
@@ -249,6 +252,12 @@ mod tests {
     }
 
     #[test]
+    fn two_dashes_reach_cargo_nyquist() {
+        let Command::Cargo { words } = command(&["cargo", "--", "--", "a", "--"]).unwrap() else { panic!() };
+        assert_eq!(words, ["--", "a", "--"]);
+    }
+
+    #[test]
     fn cargo_nyquist_shows_its_own_version() {
         let Command::Cargo { words } = command(&["cargo", "--version"]).unwrap() else { panic!() };
         assert_eq!(words, ["--version"]);
@@ -341,6 +350,26 @@ mod tests {
             &["x-no-such"],
             &["to record a program, type: nyquist record x-no-such", "`nyquist --help` lists the commands"],
         );
+    }
+
+    #[test]
+    fn words_of_other_tools_have_their_replacement() {
+        let check = |words: &[&str], expected: &str| {
+            let hints = refusal(words).hints;
+            assert!(hints[0].contains(expected) && hints.len() == 2, "{words:?}: {hints:?}");
+        };
+        check(&["report", "--no-children"], "--sort total");
+        check(&["report", "--stdio"], "text in the terminal");
+        check(&["record", "-g", "ls"], "always recorded");
+        check(&["open", "p.json"], "nyquist load FILE");
+        check(&["report", "--top"], "nyquist report");
+    }
+
+    #[test]
+    fn help_is_a_command_too() {
+        for words in [&["help"][..], &["help", "record"]] {
+            assert_eq!(command(words).unwrap_err().kind(), ErrorKind::DisplayHelp, "{words:?}");
+        }
     }
 
     #[test]

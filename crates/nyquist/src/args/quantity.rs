@@ -5,9 +5,13 @@ use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Reads a number of seconds within a range.
+/// Reads a time within a range of seconds: `10`, `10s`, `500ms`, `2min`.
 pub(crate) fn seconds(text: &str, range: RangeInclusive<f64>) -> Result<Duration, String> {
-    number(text, "seconds", range).map(Duration::from_secs_f64)
+    let ends_with_unit =
+        text.ends_with(char::is_alphabetic) && text.starts_with(|c: char| c.is_ascii_digit());
+    let seconds =
+        if ends_with_unit { (nanoseconds(text)? as f64 / 1e9).to_string() } else { text.to_owned() };
+    number(&seconds, "seconds", range).map(Duration::from_secs_f64)
 }
 
 /// Reads a number of per cent within a range, with or without the sign.
@@ -106,6 +110,11 @@ mod tests {
             assert_eq!(refused(text, 0.0..=f64::MAX), "not from 0 on");
         }
         assert_eq!(seconds("1.5", 0.1..=2.0), Ok(Duration::from_millis(1500)));
+        for (text, ms) in [("10s", 10_000), ("500ms", 500), ("2min", 120_000)] {
+            assert_eq!(seconds(text, 0.1..=1e3), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        assert_eq!(seconds("5ms", 0.1..=2.0).unwrap_err(), "not from 0.1 to 2");
+        assert_eq!(seconds("2h", 0.1..=2.0).unwrap_err(), "`2h` is not a time such as 1.5s or 20ms");
     }
 
     #[test]

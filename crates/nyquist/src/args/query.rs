@@ -16,6 +16,7 @@ use std::path::PathBuf;
 `nyquist guide` describes all of it on one page.")]
 pub(crate) struct QueryArgs {
     /// The profile
+    #[arg(default_value = "profile.json.gz")]
     pub(crate) file: PathBuf,
     /// The question
     #[arg(value_enum, default_value_t)]
@@ -63,6 +64,11 @@ impl Question {
     /// Whether it is about a function that has to be named.
     pub(crate) fn needs_function(self) -> bool {
         matches!(self, Self::Function | Self::Callers | Self::Source)
+    }
+
+    /// The question of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::value_variants().iter().copied().find(|question| question.name() == name)
     }
 
     /// Whether a target has a meaning for it.

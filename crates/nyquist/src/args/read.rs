@@ -1,6 +1,6 @@
 //! The options of every command that reads a profile and prints something of it.
 
-use crate::args::{FilterArgs, SymbolArgs, Verbosity};
+use crate::args::{FilterArgs, SymbolArgs, TypedReadOptions, Verbosity};
 use clap::Args;
 
 /// What of a profile is read, and how functions get their names.
@@ -12,4 +12,7 @@ pub(crate) struct ReadArgs {
     pub(crate) symbols: SymbolArgs,
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
+    /// The options as they were typed, for the commands that an answer suggests.
+    #[command(flatten)]
+    pub(crate) typed: TypedReadOptions,
 }

@@ -1,6 +1,7 @@
 //! Invalid command lines: the parser's errors as one sentence and hints, like all failures.
 
 use super::dashed_value::{DashedValue, dashed_value};
+use super::other_tools::{instead_of_command, instead_of_option};
 use crate::failure::Failure;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
@@ -21,14 +22,14 @@ pub(crate) fn refused(error: &Error, command: &Command, words: &[OsString]) -> F
     let path = named(command, words);
     let inner = innermost(command, &path);
     let meant = meant_option(error, inner).map(|meant| format!("similar: the option '{meant}'"));
+    let meant = meant.or_else(|| instead(error, inner.get_name()).map(str::to_owned));
     let (message, hints) = match dashed_value(error, command, inner, words) {
         Some(DashedValue::Invalid(error)) => (sentence(&error), Vec::new()),
-        Some(DashedValue::Typed(hint)) => (sentence(error), vec![hint]),
-        None => (sentence(error), meant.map_or_else(|| hints(error, &path), |meant| vec![meant])),
+        Some(DashedValue::Typed(hint)) if meant.is_none() => (sentence(error), vec![hint]),
+        _ => (sentence(error), meant.map_or_else(|| hints(error, &path), |meant| vec![meant])),
     };
     let failure = Failure::new(message).status(NOT_UNDERSTOOD);
-    let hints = hints.into_iter().chain(perf_hint(error, &path).map(str::to_owned));
-    hints.fold(failure, Failure::hint).hint(help_hint(error.kind(), &path))
+    hints.into_iter().fold(failure, Failure::hint).hint(help_hint(error.kind(), &path))
 }
 
 /// Whether the parser's output was requested, and is no error.
@@ -188,16 +189,11 @@ fn usage(error: &Error) -> Vec<String> {
     forms.map(|form| format!("usage: {form}")).collect()
 }
 
-/// The replacement of an option of `perf record`. The options of samply have other names.
-fn perf_hint(error: &Error, path: &[&str]) -> Option<&'static str> {
-    if error.kind() != ErrorKind::UnknownArgument || !runs_a_program(path) {
-        return None;
-    }
-    match &*text(error, ContextKind::InvalidArg) {
-        "-g" => Some("callers are always recorded, without -g; --call-graph says how they are found"),
-        "-e" => Some(
-            "the CPU's cycles or its clock are sampled; `perf record -e` records others, and nyquist reads what it writes",
-        ),
+/// What to type in place of a word of another tool.
+fn instead(error: &Error, command: &str) -> Option<&'static str> {
+    match error.kind() {
+        ErrorKind::UnknownArgument => instead_of_option(command, &text(error, ContextKind::InvalidArg)),
+        ErrorKind::InvalidSubcommand => instead_of_command(&text(error, ContextKind::InvalidSubcommand)),
         _ => None,
     }
 }

@@ -13,9 +13,12 @@ fn main() -> ExitCode {
         words.remove(0);
     }
     let program = sibling_program().unwrap_or_else(|| PathBuf::from("nyquist"));
-    let error = replace_process(Command::new(&program).arg("cargo").args(words));
+    // The first `--` ends nyquist's own options. One that the user typed would be taken for it.
+    let error = replace_process(Command::new(&program).args(["cargo", "--"]).args(words));
     eprintln!("error: cannot run {}: {error}", program.display());
-    eprintln!("\nhint: `cargo install nyquist` installs `nyquist` and `cargo-nyquist` together");
+    eprintln!(
+        "\nhint: `cargo install --path crates/nyquist` in a clone installs `nyquist` and `cargo-nyquist` together"
+    );
     ExitCode::FAILURE
 }
 

@@ -1,7 +1,8 @@
 //! Cargo's part: it builds, and reports the command that it would run.
 
-use super::calls::{CARGO_FAILED, program, this_program, toml_string};
+use super::calls::{CARGO_FAILED, program, this_program};
 use super::choose::{self, Candidate};
+use super::configuration::Configuration;
 use super::frame_pointers;
 use super::launch::{self, Launch};
 use crate::args::cargo::CommonArgs;
@@ -85,20 +86,21 @@ impl Build {
         // All inlined functions with their full names, and lines. Variables and types are not needed.
         command.args(["--config", &format!("profile.{profile}.debug=\"limited\"")]);
         command.args(["--config", &format!("profile.{profile}.strip=false")]);
+        let configuration = Configuration::read(&common.cargo)?;
         let runner = runner()?;
-        // The entry of the host has priority over all others. The last entry is for builds for another
-        // target.
-        for target in [toml_string(&host()?), toml_string("cfg(all())")] {
-            command.args(["--config", &format!("target.{target}.runner={runner}")]);
+        let runner = [runner.as_str(), "cargo", "launch"];
+        // The entry of a target has priority over those of `cfg`, which could also be several.
+        for target in configuration.targets(&host()?, &common.cargo) {
+            command.args(["--config", &configuration.runner(&target, &runner)?]);
         }
         command.arg("--message-format=json-render-diagnostics");
         if common.frame_pointers {
-            frame_pointers::add(&mut command, &common.cargo)?;
+            frame_pointers::add(&mut command, &configuration);
         }
         Ok(Self {
             command,
             profile,
-            target: common.cargo.target(),
+            target: configuration.target_folder(&common.cargo),
             target_folder: common.cargo.target_folder(),
         })
     }
@@ -214,13 +216,13 @@ fn not_run() -> Failure {
         .status(CARGO_FAILED)
 }
 
-/// This program, as the runner.
+/// This program's file, for cargo's configuration.
 fn runner() -> Result<String, Failure> {
     let program = this_program()?;
     let path = program.to_str().ok_or_else(|| {
         Failure::new(format!("cargo cannot call {}, whose name is not UTF-8", program.display()))
     })?;
-    Ok(format!("[{}, \"cargo\", \"launch\"]", toml_string(path)))
+    Ok(path.to_owned())
 }
 
 /// The target that cargo builds for by default.

@@ -4,10 +4,8 @@
 //! `CARGO_ENCODED_RUSTFLAGS`; `RUSTFLAGS`; all `target.*.rustflags` that match, joined; `build.rustflags`. A
 //! flag in another source is ignored, or causes cargo to ignore the flags that the user has set.
 
-use super::calls::{program, toml_string};
-use crate::args::cargo::CargoWords;
-use crate::failure::Failure;
-use crate::identity;
+use super::calls::toml_string;
+use super::configuration::Configuration;
 use serde_json::Value;
 use std::env;
 use std::process::Command;
@@ -15,11 +13,11 @@ use std::process::Command;
 const FLAG: &str = "-Cforce-frame-pointers=yes";
 
 /// Adds the flag to the source that cargo uses.
-pub(super) fn add(command: &mut Command, cargo: &CargoWords) -> Result<(), Failure> {
+pub(super) fn add(command: &mut Command, configuration: &Configuration) {
     for (name, separator) in [("CARGO_ENCODED_RUSTFLAGS", '\x1f'), ("RUSTFLAGS", ' ')] {
         if let Ok(flags) = env::var(name) {
             command.env(name, with_flag(&flags, separator));
-            return Ok(());
+            return;
         }
     }
     for (name, flags) in env::vars_os() {
@@ -28,10 +26,9 @@ pub(super) fn add(command: &mut Command, cargo: &CargoWords) -> Result<(), Failu
             command.env(name, with_flag(flags, ' '));
         }
     }
-    for (key, value) in overrides(&configuration(cargo)?) {
+    for (key, value) in overrides(configuration.values()) {
         command.arg("--config").arg(format!("{key}={value}"));
     }
-    Ok(())
 }
 
 fn with_flag(flags: &str, separator: char) -> String {
@@ -57,22 +54,6 @@ fn flags_to_merge(present: &Value) -> String {
         Some(flags) => toml_string(&with_flag(flags, ' ')),
         None => format!("[{}]", toml_string(FLAG)),
     }
-}
-
-/// The whole configuration, as cargo merges it.
-fn configuration(cargo: &CargoWords) -> Result<Value, Failure> {
-    let mut command = identity::command(program());
-    // Cargo prints its configuration only if unstable options are permitted. This call builds nothing.
-    command.args(["-Zunstable-options", "config", "get", "--format", "json"]).env("RUSTC_BOOTSTRAP", "1");
-    let output = command.args(cargo.configuration()).output();
-    let output = output.map_err(|error| Failure::because("cargo cannot be run", &error))?;
-    let advice = "set the flags for rustc, this one among them, in RUSTFLAGS: -Cforce-frame-pointers=yes";
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(Failure::new(format!("cargo does not show its configuration: {said}")).hint(advice));
-    }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| Failure::because("cargo's configuration cannot be read", &error).hint(advice))
 }
 
 #[cfg(test)]

@@ -8,17 +8,15 @@ mod advice;
 mod build;
 mod calls;
 mod choose;
+mod configuration;
 mod frame_pointers;
 mod harness;
 mod launch;
-mod shell;
 mod targets;
-
-pub(crate) use shell::quoted;
 
 use crate::args::cargo::{self, BenchArgs, CargoCli, CargoCommand, CommonArgs, RunArgs, TestArgs};
 use crate::failure::Failure;
-use crate::page;
+use crate::{page, shell};
 use build::{Build, Built, Outcome};
 use calls::{CARGO_FAILED, current_folder, this_program};
 use choose::Candidate;

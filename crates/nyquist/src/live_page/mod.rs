@@ -16,7 +16,7 @@ use crate::finder::{finder, source_files};
 use crate::generated_code::SideFiles;
 use crate::identity;
 use crate::printer::Printer;
-use crate::server_config::server_config;
+use crate::server_config::{cannot_serve, server_config};
 use crate::system::users::give_up_capabilities;
 use crate::watch::Watch;
 use nyquist_profile::{Meta, Profile, ProfileBuilder};
@@ -132,8 +132,7 @@ fn bind(
     let symbols = Arc::new(GrowingSymbols::new(known));
     let source: Arc<dyn SymbolSource> = Arc::<GrowingSymbols>::clone(&symbols);
     let (viewer, feed) = BuiltinViewer::live(profile, Arc::clone(&source));
-    let server = Server::bind(server_config(args), None, source).map_err(|error| {
-        Failure::because("cannot serve the page", &error).hint("choose another port with -P PORT")
-    })?;
+    let server =
+        Server::bind(server_config(args), None, source).map_err(|error| cannot_serve("the page", &error))?;
     Ok((server.with_viewer(Arc::new(viewer)), PageProfile { feed, symbols }))
 }

@@ -2,9 +2,12 @@
 
 use crate::args::QueryArgs;
 use crate::scale::Scale;
+use crate::shell;
 use crate::text::Names;
-use nyquist_analysis::{Index, View};
+use nyquist_analysis::{Index, SampleState, View};
+use nyquist_profile::Unit;
 use serde_json::{Value, json};
+use std::ffi::OsString;
 
 /// A query with its profile.
 pub(super) struct QueryContext<'a> {
@@ -27,15 +30,49 @@ impl<'a> QueryContext<'a> {
         json!((self.scale.share(weight) * 1e4).round() / 1e4)
     }
 
-    /// The time in ms.
-    pub(super) fn ms(&self, weight: u64) -> Value {
-        milliseconds(weight.saturating_mul(self.scale.interval_ns))
+    /// The amount in the profile's unit: ms for times.
+    pub(super) fn amount(&self, weight: u64) -> Value {
+        let amount = weight.saturating_mul(self.scale.interval_ns);
+        if self.scale.unit == Unit::Time { milliseconds(amount) } else { json!(amount) }
     }
 
-    /// A command for a further query.
-    pub(super) fn next(&self, question: &str) -> String {
-        format!("nyquist query {} {question}", self.args.file.display())
+    /// The name of the whole amount, by what the weights are.
+    pub(super) fn total_name(&self) -> &'static str {
+        match self.view.selection().state {
+            _ if self.scale.unit != Unit::Time => "total",
+            SampleState::OnCpu if self.view.profile().meta().measure.is_cpu_time() => "cpu_ms",
+            SampleState::OnCpu => "total_ms",
+            SampleState::OffCpu => "waiting_ms",
+            SampleState::Both => "wall_ms",
+        }
     }
+
+    /// The columns for times, or those for amounts in other units.
+    pub(super) fn columns(
+        &self,
+        times: &'static [&'static str],
+        amounts: &'static [&'static str],
+    ) -> &'static [&'static str] {
+        if self.scale.unit == Unit::Time { times } else { amounts }
+    }
+
+    /// A command for a further query about the same part of the profile.
+    pub(super) fn next(&self, words: &[&str]) -> String {
+        next(self.args, words)
+    }
+
+    /// A command that shows the code of a function, of the same part of the profile.
+    pub(super) fn annotate(&self, handle: &str) -> String {
+        let words = ["annotate".into(), handle.into(), self.args.file.clone().into_os_string()];
+        shell::nyquist(words.into_iter().chain(self.args.read.typed.words()).chain(["--json".into()]))
+    }
+}
+
+/// A command for a query with the same filters.
+pub(super) fn next(args: &QueryArgs, words: &[&str]) -> String {
+    let query = ["query".into(), args.file.clone().into_os_string()];
+    let words = words.iter().map(OsString::from);
+    shell::nyquist(query.into_iter().chain(words).chain(args.read.typed.words()))
 }
 
 /// A time in ms with three decimals.

@@ -7,10 +7,12 @@ use crate::failure::Failure;
 use crate::functions::{Choice, choose};
 use crate::selection::pattern;
 use nyquist_analysis::{CodeSelection, Function, LineAmounts, Neighbour};
-use nyquist_profile::FuncId;
+use nyquist_profile::{FuncId, Unit};
 use serde_json::{Value, json};
 
-const FUNCTION: &[&str] = &["handle", "self_share", "self_ms", "total_share", "total_ms", "lib", "function"];
+/// The columns of functions for times, and for amounts in other units.
+const TIMES: &[&str] = &["handle", "self_share", "self_ms", "total_share", "total_ms", "lib", "function"];
+const AMOUNTS: &[&str] = &["handle", "self_share", "self", "total_share", "total", "lib", "function"];
 
 /// The number of functions and threads in a summary.
 const SUMMARY_ROWS: usize = 10;
@@ -22,7 +24,8 @@ pub(super) fn summary(context: &QueryContext<'_>) -> Answer {
     answer.fact("profile", context.view.profile().meta().product.as_str());
     answer.fact("command", context.view.profile().meta().arguments.as_deref());
     answer.fact("duration_ms", milliseconds(summary.duration_ns));
-    answer.fact("cpu_ms", context.ms(summary.total.weight));
+    answer.fact("measure", context.view.profile().meta().measure.name.as_str());
+    answer.fact(context.total_name(), context.amount(summary.total.weight));
     answer.fact("samples", summary.samples);
     answer.fact("lost_samples", summary.lost_samples);
     answer.fact("process_count", summary.processes);
@@ -32,14 +35,15 @@ pub(super) fn summary(context: &QueryContext<'_>) -> Answer {
     answer.fact("truncated_share", context.share(summary.truncated.weight));
     let functions = context.view.functions().functions;
     let limit = context.limit.min(SUMMARY_ROWS);
-    answer.rows(Rows::new("functions", FUNCTION, limit, &functions, |it| function_row(context, it)));
+    answer.rows(Rows::new("functions", context.columns(TIMES, AMOUNTS), limit, &functions, |it| {
+        function_row(context, it)
+    }));
     answer.rows(super::tables::thread_rows(context, limit));
     if let Some(hottest) = functions.first() {
         let handle = handle(hottest.func);
-        answer.next =
-            ["source", "function"].map(|question| context.next(&format!("{question} {handle}"))).to_vec();
+        answer.next = ["source", "function"].map(|question| context.next(&[question, &handle])).to_vec();
     }
-    answer.next.push(context.next("tree"));
+    answer.next.push(context.next(&["tree"]));
     answer
 }
 
@@ -54,7 +58,9 @@ pub(super) fn functions(context: &QueryContext<'_>) -> Result<Answer, Failure> {
         }
     }
     let mut answer = Answer::default();
-    answer.rows(Rows::new("functions", FUNCTION, context.limit, &functions, |it| function_row(context, it)));
+    answer.rows(Rows::new("functions", context.columns(TIMES, AMOUNTS), context.limit, &functions, |it| {
+        function_row(context, it)
+    }));
     Ok(answer)
 }
 
@@ -66,9 +72,9 @@ fn function_row(context: &QueryContext<'_>, function: &Function<'_>) -> Vec<Valu
     vec![
         json!(handle(function.func)),
         context.share(function.self_amount.weight),
-        context.ms(function.self_amount.weight),
+        context.amount(function.self_amount.weight),
         context.share(function.total.weight),
-        context.ms(function.total.weight),
+        context.amount(function.total.weight),
         json!(function.lib),
         json!(context.names.show(function.name)),
     ]
@@ -92,15 +98,20 @@ pub(super) fn function(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     let peek = context.view.peek(choice.first());
     answer.fact("file", peek.function.file);
     answer.fact("self_share", context.share(peek.function.self_amount.weight));
-    answer.fact("self_ms", context.ms(peek.function.self_amount.weight));
+    let [own, total] =
+        if context.scale.unit == Unit::Time { ["self_ms", "total_ms"] } else { ["self", "total"] };
+    answer.fact(own, context.amount(peek.function.self_amount.weight));
     answer.fact("total_share", context.share(peek.function.total.weight));
-    answer.fact("total_ms", context.ms(peek.function.total.weight));
-    let columns = &["handle", "total_share", "total_ms", "lib", "function"];
+    answer.fact(total, context.amount(peek.function.total.weight));
+    let columns = context.columns(
+        &["handle", "total_share", "total_ms", "lib", "function"],
+        &["handle", "total_share", "total", "lib", "function"],
+    );
     let row = |neighbour: &Neighbour<'_>| {
         vec![
             json!(neighbour.func.map(handle)),
             context.share(neighbour.total.weight),
-            context.ms(neighbour.total.weight),
+            context.amount(neighbour.total.weight),
             json!(neighbour.lib),
             json!(neighbour.name.map_or_else(|| "(root)".to_owned(), |name| context.names.show(name))),
         ]
@@ -108,8 +119,7 @@ pub(super) fn function(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     answer.rows(Rows::new("callers", columns, context.limit, &peek.callers, row));
     answer.rows(Rows::new("callees", columns, context.limit, &peek.callees, row));
     let handle = handle(choice.first());
-    answer.next =
-        ["source", "callers", "tree"].map(|next| context.next(&format!("{next} {handle}"))).to_vec();
+    answer.next = ["source", "callers", "tree"].map(|question| context.next(&[question, &handle])).to_vec();
     Ok(answer)
 }
 
@@ -162,6 +172,6 @@ pub(super) fn source(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     ));
     answer.notes.extend(notes);
     let handle = handle(choice.first());
-    answer.next = vec![format!("nyquist annotate {handle} {} --json", context.args.file.display())];
+    answer.next = vec![context.annotate(&handle)];
     Ok(answer)
 }

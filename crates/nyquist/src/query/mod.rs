@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::text::Screen;
-use crate::{input, page, selection};
+use crate::{input, page, selection, shell};
 use answer::Answer;
 use context::QueryContext;
 use nyquist_analysis::{Index, View};
@@ -27,8 +27,12 @@ pub(crate) fn guide() -> Result<(), Failure> {
 /// Runs the subcommand.
 pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     check(args)?;
-    let mut profile =
-        input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity))?;
+    let read =
+        input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity));
+    let mut profile = read.map_err(|failure| match in_order(args) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })?;
     selection::split(&mut profile, &args.read.filter);
     let selected = selection::select(&profile, &args.read.filter)?;
     let index = Index::new(&profile);
@@ -53,12 +57,21 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
     }
 }
 
+/// The intended command, if a question is where the profile's name should be.
+fn in_order(args: &QueryArgs) -> Option<String> {
+    let question = Question::named(args.file.to_str()?).filter(|_| !args.file.exists())?;
+    Some(format!(
+        "the profile comes first: `{}`",
+        shell::nyquist(["query", "profile.json.gz", question.name()])
+    ))
+}
+
 fn check(args: &QueryArgs) -> Result<(), Failure> {
     let name = args.question.name();
     match &args.target {
         None if args.question.needs_function() => {
             Err(Failure::new(format!("`{name}` needs a function: its handle (f-123) or name"))
-                .hint(format!("nyquist query {} functions", args.file.display())))
+                .hint(context::next(args, &["functions"])))
         }
         Some(target) if !args.question.takes_target() => Err(Failure::new(format!(
             "`{name}` is about the whole profile, so `{target}` cannot be used with it"

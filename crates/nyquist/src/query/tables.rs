@@ -14,14 +14,17 @@ pub(super) fn threads(context: &QueryContext<'_>) -> Answer {
 
 /// The first threads.
 pub(super) fn thread_rows(context: &QueryContext<'_>, limit: usize) -> Rows {
-    let columns = &["handle", "total_share", "total_ms", "samples", "tid", "pid", "process", "thread"];
+    let columns = context.columns(
+        &["handle", "total_share", "total_ms", "samples", "tid", "pid", "process", "thread"],
+        &["handle", "total_share", "total", "samples", "tid", "pid", "process", "thread"],
+    );
     let mut threads = context.view.by_thread();
     threads.retain(|thread| thread.samples > 0);
     let row = |thread: &ThreadRow<'_>| {
         vec![
             json!(format!("t-{}", thread.thread.index())),
             context.share(thread.amount.weight),
-            context.ms(thread.amount.weight),
+            context.amount(thread.amount.weight),
             json!(thread.samples),
             json!(thread.tid),
             json!(thread.pid),
@@ -38,13 +41,16 @@ pub(super) fn libs(context: &QueryContext<'_>) -> Answer {
     let row = |lib: &LibRow<'_>| {
         vec![
             context.share(lib.self_amount.weight),
-            context.ms(lib.self_amount.weight),
+            context.amount(lib.self_amount.weight),
             context.share(lib.total.weight),
             json!(lib.path),
             json!(lib.name),
         ]
     };
-    let columns = &["self_share", "self_ms", "total_share", "path", "lib"];
+    let columns = context.columns(
+        &["self_share", "self_ms", "total_share", "path", "lib"],
+        &["self_share", "self", "total_share", "path", "lib"],
+    );
     answer.rows(Rows::new("libs", columns, context.limit, &context.view.by_lib(), row));
     answer
 }

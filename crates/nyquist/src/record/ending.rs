@@ -2,6 +2,7 @@
 //! profile is empty.
 
 use crate::number::time_span;
+use crate::shell;
 use crate::system::processes::process_state;
 use nyquist_profile::{ExtraInfo, well_known};
 use std::time::Duration;
@@ -28,7 +29,8 @@ impl Ending<'_> {
             return notice.to_owned();
         }
         let all = if self.living.len() > MAX_NAMED_PROCESSES { " some of" } else { "" };
-        format!("{notice}: `nyquist record -p {}` records{all} them", pid_list(self.living))
+        let command = shell::nyquist(["record", "-p", &pid_list(self.living)]);
+        format!("{notice}: `{command}` records{all} them")
     }
 
     /// The reason why a profile is empty.

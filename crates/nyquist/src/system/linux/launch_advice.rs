@@ -17,6 +17,9 @@ pub(crate) fn advice(error: &LaunchError) -> Option<String> {
 fn about(program: &str, kind: ErrorKind, folder: &Path) -> Option<String> {
     let file = folder.join(program);
     match kind {
+        ErrorKind::NotFound if program.contains(' ') && !file.exists() => Some(format!(
+            "the program and its arguments are separate words, without quotes: nyquist record {program}"
+        )),
         ErrorKind::NotFound if program.contains('/') => {
             not_there(&file, missing_loader(&file).as_deref(), folder)
         }
@@ -68,6 +71,7 @@ mod tests {
         assert!(advice.ends_with("its loader is not: /lib64/ld-lost.so.2"), "{advice}");
         check("Cargo.toml", ErrorKind::NotFound, Some("./Cargo.toml"));
         check("ap", ErrorKind::NotFound, Some("PATH"));
+        check("./spin 10", ErrorKind::NotFound, Some("without quotes: nyquist record ./spin 10"));
         check("src", ErrorKind::PermissionDenied, Some("a folder"));
         check("./Cargo.toml", ErrorKind::PermissionDenied, Some("chmod +x ./Cargo.toml"));
         check("./app", ErrorKind::OutOfMemory, None);

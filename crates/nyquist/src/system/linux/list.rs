@@ -4,6 +4,7 @@ use crate::args::ListArgs;
 use crate::failure::{Failure, io_reason};
 use crate::number::counted;
 use crate::page;
+use crate::shell;
 use crate::text::{Screen, Style, Text, cut, one_line};
 use nyquist_convert::NamePattern;
 use nyquist_convert::event::Pid;
@@ -52,7 +53,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     let states = states(&wanted, &sources);
     let events: Vec<_> = wanted.into_iter().zip(states).collect();
     if args.json {
-        return page::print_json(&json!({ "events": events.iter().map(as_json).collect::<Vec<_>>() }));
+        return page::print_json(
+            &json!({ "schema": "nyquist-list/1", "events": events.iter().map(as_json).collect::<Vec<_>>() }),
+        );
     }
     let screen = Screen::of_stdout();
     let mut text = Text::default();
@@ -119,8 +122,9 @@ fn cannot_read(args: &ListArgs, error: &io::Error) -> Failure {
 fn nothing(args: &ListArgs, is_file: bool, all: &[ListedEvent]) -> Failure {
     let word = args.word.as_deref().unwrap_or_default();
     if is_file {
+        let counting = ["stat", "-e", &format!("{word}:FUNCTION")];
         return Failure::new(format!("{word} was built without probes (USDT)"))
-            .hint(format!("`nyquist stat -e {word}:FUNCTION` counts the calls of a function"));
+            .hint(format!("`{}` counts the calls of a function", shell::nyquist(counting)));
     }
     let names: Vec<_> =
         all.iter().map(|event| event.name.rsplit(':').next().unwrap_or(&event.name)).collect();

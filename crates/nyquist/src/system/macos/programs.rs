@@ -1,4 +1,4 @@
-//! Starting other programs.
+//! Starting other programs, and where the user of this one sits.
 
 use std::env;
 use std::os::unix::process::CommandExt as _;
@@ -20,4 +20,14 @@ pub(crate) fn has_display() -> bool {
 /// Keeps the terminal's signals from a program.
 pub(crate) fn detach(command: &mut Command) {
     command.process_group(0);
+}
+
+/// The value of `SSH_CONNECTION`.
+pub(crate) fn ssh_connection() -> Option<String> {
+    env::var("SSH_CONNECTION").ok()
+}
+
+/// The name of this machine in its network, which is not looked up on this system.
+pub(crate) fn host_name() -> Option<String> {
+    None
 }

@@ -7,9 +7,13 @@ use super::measured::{CONFIDENCE, KernelCount, MeasuredRow, Quantity, Summary};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// The version of the members, which grows when one of them changes its meaning.
+const SCHEMA: &str = "nyquist-stat/1";
+
 /// One command, or running processes.
 pub(super) fn summary(summary: &Summary, name: Option<&str>) -> Value {
     json!({
+        "schema": SCHEMA,
         "command": name.filter(|name| !name.is_empty()),
         "runs": summary.runs,
         "status": summary.status,
@@ -30,6 +34,7 @@ pub(super) fn comparison(before: &Summary, after: &Summary, names: &[Option<Stri
         })
     });
     json!({
+        "schema": SCHEMA,
         "before": summary(before, names[0].as_deref()),
         "after": summary(after, names[1].as_deref()),
         "method": "Welch's t",
