@@ -38,7 +38,7 @@ impl Profile {
         for (thread, samples) in self.threads.iter_mut().zip(by_thread) {
             let weighed = samples.into_iter().map(|(sample, length)| {
                 let periods = if longest == 0 { 1 } else { length.div_ceil(interval) };
-                Sample { weight: u32::try_from(periods).unwrap_or(u32::MAX), ..sample }
+                Sample { weight: periods, ..sample }
             });
             thread.samples = weighed.collect();
         }
