@@ -35,6 +35,7 @@ mod symbolicate;
 pub mod time_namespace;
 mod unwind;
 
+pub use account::cycle_time::CycleTime;
 pub use account::occurrence_counts::{OccurrenceCount, OccurrenceCounts};
 pub use build::seen_addresses::{AddressReceiver, AddressSender};
 pub use conversion_result::{ConversionResult, Libs};
