@@ -36,6 +36,7 @@ mod targets;
 pub mod time_namespace;
 mod unwind;
 
+pub use account::cycle_time::CycleTime;
 pub use account::occurrence_counts::{OccurrenceCount, OccurrenceCounts};
 pub use build::seen_addresses::{AddressReceiver, AddressSender};
 pub use conversion_result::{ConversionResult, Libs};

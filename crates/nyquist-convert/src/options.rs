@@ -1,6 +1,6 @@
 //! The converter's options: what is known of a recording, and wanted of its profile, before its first event.
 
-use crate::account::cycle_time::PARTS;
+use crate::account::cycle_time::{CycleTime, PARTS};
 use crate::build::seen_addresses::AddressSender;
 use crate::event::Timestamp;
 use crate::modules::recorded_files::RecordedFiles;
@@ -21,8 +21,8 @@ pub struct Options {
     /// Properties of the recording and the machine. The interval is the time that a sample of weight 1 stands
     /// for.
     pub meta: Meta,
-    /// The time between two samples of a thread in nanoseconds, if it is not the interval.
-    pub sampling_interval: Option<u64>,
+    /// How long a sample's cycles take, if a counter of cycles triggers the samples.
+    pub cycle_time: Option<CycleTime>,
     /// Whether the source may sample the kernel. If not, CPU time without samples is shown separately.
     pub kernel_permitted: bool,
     /// The rows of the profile, and the markers that are made for them.
@@ -63,7 +63,7 @@ impl Options {
         Self {
             start,
             meta,
-            sampling_interval: None,
+            cycle_time: None,
             kernel_permitted: true,
             shape: Shape::default(),
             selection: SampleSelection::default(),
@@ -84,7 +84,7 @@ impl Options {
     #[must_use]
     pub fn of_cycles(mut self) -> Self {
         let interval = self.interval();
-        self.sampling_interval = Some(interval);
+        self.cycle_time = Some(CycleTime::new(interval));
         self.meta.interval = (interval / PARTS).max(1);
         self
     }

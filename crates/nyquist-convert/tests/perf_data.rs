@@ -154,9 +154,10 @@ fn what_is_no_time_is_counted_by_its_periods() {
     assert_eq!(measured(&tracepoint, &[1, 1]), (count("syscalls:sys_enter_mmap"), 1, vec![1, 1]));
     let instructions = of(0, 1, "instructions:u", 100_000, 0);
     assert_eq!(measured(&instructions, &[100_000; 2]), (count("instructions:u"), 100_000, vec![1, 1]));
-    // Cycles at a frequency serve as a clock. With a fixed period, their time is not known.
+    // Cycles at a frequency serve as a clock: each sample has its share of the cycles, in sixteenths of an
+    // interval, and the first periods have none. With a fixed period, their time is not known.
     let cycles = of(0, 0, "cycles", 1000, freq);
-    assert_eq!(measured(&cycles, &[5, 900_000]), (Measure::default(), MS, vec![1, 1]));
+    assert_eq!(measured(&cycles, &[5, 900_000, 450_000]), (Measure::default(), MS / 16, vec![19, 10]));
     let cycles = of(0, 0, "cycles", 1_000_000, 0);
     assert_eq!(measured(&cycles, &[1_000_000]), (count("cycles"), 1_000_000, vec![1]));
 }

@@ -49,12 +49,12 @@ pub(crate) struct Unsampled {
 
 impl Accounting {
     /// The accounting of a recording that has no events yet.
-    pub(crate) fn new(rules: TimeRules) -> Self {
+    pub(crate) fn new(rules: TimeRules, cycle_time: Option<CycleTime>) -> Self {
         Self {
             rules,
             statistics: Statistics::default(),
             losses: Losses::default(),
-            cycle_time: CycleTime::new(rules.sampling_interval),
+            cycle_time: cycle_time.unwrap_or_else(|| CycleTime::new(rules.sampling_interval)),
             has_totals: false,
             remainders: ProgramRemainders::default(),
         }

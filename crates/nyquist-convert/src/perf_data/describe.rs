@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::choose::{ImportedEvent, Meaning};
 use super::options::ImportOptions;
 use crate::decode::perf::Period;
-use crate::event::{Event, EventKind, Timestamp};
+use crate::event::{Event, EventKind, Sample, SampleState, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;
 use crate::modules::stated_symbols::StatedSymbols;
@@ -97,7 +97,24 @@ pub(crate) fn converter_options(
         recorded_files: Some(files),
         ..Options::new(start, meta)
     };
-    if counts_cycles { converted.of_cycles() } else { converted }
+    if !counts_cycles {
+        return converted;
+    }
+    let converted = converted.of_cycles();
+    if is_by_nyquist(features) {
+        // The live conversion did not know them ahead.
+        return converted;
+    }
+    let cycles = first.iter().filter_map(|(event, _)| cycles_of(event));
+    Options { cycle_time: converted.cycle_time.map(|time| time.knowing(cycles)), ..converted }
+}
+
+/// The cycles of a sample that a counter of cycles has triggered.
+fn cycles_of(event: &Event) -> Option<u64> {
+    let EventKind::Sample(Sample { state: SampleState::Counted { cycles }, .. }) = event.kind else {
+        return None;
+    };
+    Some(cycles)
 }
 
 /// The functions that the recording states of files, by their paths.

@@ -12,6 +12,7 @@ mod threads;
 mod waits;
 
 use crate::account::accounting::{Accounting, TimeRules};
+use crate::account::cycle_time::CycleTime;
 use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::account::off_cpu::OffCpuIntervals;
 use crate::account::off_cpu_interval::Cause;
@@ -68,7 +69,8 @@ impl Pipeline {
     pub(crate) fn new(options: Options, copies_in: PlacedFiles, recycler: Option<SampleRecycler>) -> Self {
         let (start, interval, shape) = (options.start, options.interval(), options.shape);
         let kernel_permitted = options.kernel_permitted;
-        let sampling_interval = options.sampling_interval.unwrap_or(interval).max(1);
+        let cycle_time = options.cycle_time;
+        let sampling_interval = cycle_time.as_ref().map_or(interval, CycleTime::interval_ns);
         let rules = TimeRules { interval, sampling_interval, kernel_permitted, shows_waits: shape.waits };
         let memory = ProcessMemory::new(options.process_memory);
         let (targets, names) = (options.targets, (options.side_files, &memory.files));
@@ -81,7 +83,7 @@ impl Pipeline {
             processes: ProcessState::new((modules, dumps), arguments, memory.mappings),
             wanted: EventSelection::new(options.filter, options.selection, start),
             walker: StackWalker::new(sampling_interval, copies_in),
-            account: Accounting::new(rules),
+            account: Accounting::new(rules, cycle_time),
             off_cpu: OffCpuIntervals::new(options.kernel_symbols),
             on_cpu: OnCpu::default(),
             occurrences: OccurrenceCounts::default(),

@@ -446,7 +446,7 @@ mod tests {
                 builder.intern_stack(None, frame)
             });
             let sample = Sample::new(time * MILLISECOND, stack, 0);
-            builder.add_sample(thread, Sample { weight, ..sample });
+            builder.add_sample(thread, Sample { weight: weight.into(), ..sample });
         }
         let mut out = Vec::new();
         write(&builder.finish(), &crate::as_named, &mut out).unwrap();

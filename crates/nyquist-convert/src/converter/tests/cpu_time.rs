@@ -96,7 +96,9 @@ fn exit_of(time: u64, tid: u32) -> Event {
 
 fn folded_of(kernel_permitted: bool, events: Vec<Event>) -> Vec<String> {
     let mut converter = converter(kernel_permitted);
-    events.into_iter().for_each(|event| converter.push(event));
+    for event in events {
+        converter.push(event);
+    }
     folded(&converter.finish().profile)
 }
 
@@ -107,7 +109,7 @@ fn a_total_includes_the_samples_before_it() {
         let totals = [total_of(20, Some(0), 1, 8), total_of(20, Some(1), 1, 6)];
         samples.chain([exit_of(19, 1)]).chain(totals).collect()
     };
-    let samples = vec!["0x1 1"; 10];
+    let samples = ["0x1 1"; 10];
     let in_kernel = ["[kernel: not permitted] 3", "[kernel: not permitted] 1"];
     assert_eq!(folded_of(false, events()), [&samples[..], &in_kernel].concat());
     assert_eq!(folded_of(true, events()), [&samples[..], &["[not sampled] 4"]].concat());

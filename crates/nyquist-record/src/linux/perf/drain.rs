@@ -171,6 +171,12 @@ impl RecordCopier {
                 ring.release(head);
                 return Some(());
             };
+            // The kernel reports tasks to each event that reports mappings of any kind.
+            if need == Need::Samples && matches!(header.kind, record::FORK | record::EXIT) {
+                at += u64::from(header.size);
+                ring.release(at);
+                continue;
+            }
             self.make_room(need);
             self.record((ring, at), header, need == Need::Occurrences)?;
             at += u64::from(header.size);
