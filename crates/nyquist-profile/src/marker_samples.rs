@@ -85,7 +85,7 @@ mod tests {
         builder.finish()
     }
 
-    fn samples(profile: &Profile) -> Vec<(u64, u32)> {
+    fn samples(profile: &Profile) -> Vec<(u64, u64)> {
         profile.threads()[0].samples.iter().map(|sample| (sample.time, sample.weight)).collect()
     }
 
