@@ -14,15 +14,12 @@ use super::event::RequestedEvent;
 use super::modifiers::{LETTERS, Modifiers};
 use super::probe::{self, NotFound, Probe};
 use super::selector::Selector;
-use super::sources::EventSources;
+use super::sources::{EventSources, advice, unreadable};
 use super::{generic, terms};
 
 /// The most events that a list may name, so that a pattern of tracepoints does not exceed the descriptor
 /// limit.
 const MAX_EVENTS: usize = 4096;
-
-/// The advice if the kernel's tracepoints are not readable.
-const TRACEFS_ADVICE: &str = "tracepoints take root, or a tracefs that you may read (`sudo mount -o remount,mode=755 /sys/kernel/tracing`)";
 
 /// Parses a comma-separated list of events. Reads sysfs, tracefs and the files of probes.
 ///
@@ -285,13 +282,12 @@ impl<'a> EventListParser<'a> {
 
     fn no_tracefs(&self, at: Range<usize>, error: &io::Error) -> EventNameError {
         let reason = match error.kind() {
-            io::ErrorKind::PermissionDenied => "you may not read the kernel's tracepoints".to_owned(),
             io::ErrorKind::NotFound => {
                 "there is no such event, and no tracefs to look for tracepoints in".to_owned()
             }
-            _ => format!("the kernel's tracepoints cannot be read: {error}"),
+            _ => unreadable(error),
         };
-        self.error(at, reason).advice(TRACEFS_ADVICE)
+        self.error(at, reason).advice(advice(error))
     }
 
     /// A place in a program or library: `FILE:FUNCTION` or `FILE:PROVIDER:PROBE`.
