@@ -121,6 +121,7 @@ const WORKLOADS: &[Workload] = &[
     c("occurs", "-pthread occurs.c"),
     c("reasons", "-pthread reasons.c"),
     c("steps", "-O1 -pthread steps.c"),
+    c("futexes", "-pthread futexes.c"),
     c("switches", "-pthread switches.c"),
     c("uses", "-pthread uses.c"),
     c("counted_threads", "-pthread counted_threads.c"),
@@ -161,12 +162,14 @@ const WORKLOADS: &[Workload] = &[
     c("fixed_work-fp", "-fno-omit-frame-pointer -pthread fixed_work.c"),
     c("fixed_work-cfi", "-fomit-frame-pointer -pthread fixed_work.c"),
     cpp("names", "names.cpp"),
+    cpp("futures", "-pthread futures.cpp"),
     cpp("names-types4", "-gdwarf-4 -fdebug-types-section names.cpp"),
     cpp("names-types5", "-gdwarf-5 -fdebug-types-section names.cpp"),
     rust("inlines-v0", "-C symbol-mangling-version=v0 inlines.rs"),
     rust("inlines-legacy", "-Z unstable-options -C symbol-mangling-version=legacy inlines.rs"),
     rust("inlines-static", "-C target-feature=+crt-static inlines.rs"),
     rust("rust_threads", "rust_threads.rs"),
+    rust("rust_waits", "rust_waits.rs"),
 ];
 
 /// The workloads that are separate cargo packages.

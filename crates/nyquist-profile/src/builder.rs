@@ -140,6 +140,12 @@ impl ProfileBuilder {
         }
     }
 
+    /// Gives a stack another innermost frame, for its samples, markers and callees alike. From then on
+    /// [`intern_stack`](Self::intern_stack) finds it by neither of the two frames. O(1).
+    pub fn replace_frame(&mut self, stack: StackId, frame: FrameId) {
+        self.profile.stacks[stack.index()].frame = frame;
+    }
+
     /// The tables so far. Samples may be unordered, and main threads undetermined.
     pub fn profile(&self) -> &Profile {
         &self.profile

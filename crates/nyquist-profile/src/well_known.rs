@@ -24,15 +24,44 @@ pub const RUNNABLE: &str = "[waiting for a CPU]";
 /// be read.
 pub const WAIT_NOT_SEEN: &str = "[waiting: not seen]";
 
+/// The innermost function of the stack of a thread that was stopped by a signal or a debugger.
+pub const STOPPED: &str = "[stopped]";
+
+/// The innermost function of the stack of a thread whose control group was frozen.
+pub const FROZEN: &str = "[frozen]";
+
+/// The category of waits of a runtime's workers that have nothing to do.
+pub const IDLE_WORKERS: &str = "Idle workers";
+
 /// The name of the innermost function of a stack whose thread waits, for example for a `lock`: `[waiting:
-/// lock]`.
+/// lock]`. A thread that is `stopped`, `frozen`, or `idle: RUNTIME` waits for nothing of its own: `[stopped]`.
 pub fn waiting_for(reason: &str) -> String {
-    format!("[waiting: {reason}]")
+    if is_bare(reason) { format!("[{reason}]") } else { format!("[waiting: {reason}]") }
 }
 
-/// The object that a thread waits for, if its innermost function is `name`; `None` for other functions.
+/// What a thread waits for, if its innermost function is `name`: `lock`, `stopped`, `idle: Tokio`. `None`
+/// for other functions.
 pub fn wait_reason(name: &str) -> Option<&str> {
-    name.strip_prefix("[waiting: ")?.strip_suffix(']')
+    let inside = name.strip_prefix('[')?.strip_suffix(']')?;
+    if is_bare(inside) { Some(inside) } else { inside.strip_prefix("waiting: ") }
+}
+
+/// The reason of the wait of a runtime's worker that has nothing to do.
+pub fn idle_worker(runtime: &str) -> String {
+    format!("{IDLE}{runtime}")
+}
+
+/// The runtime whose worker has nothing to do, given the reason of its wait.
+pub fn idle_runtime(reason: &str) -> Option<&str> {
+    reason.strip_prefix(IDLE)
+}
+
+const IDLE: &str = "idle: ";
+
+/// Whether a reason is the whole name of the innermost function.
+fn is_bare(reason: &str) -> bool {
+    let [stopped, frozen] = [STOPPED, FROZEN].map(|name| name.trim_matches(['[', ']']));
+    reason == stopped || reason == frozen || reason.starts_with(IDLE)
 }
 
 /// The kind of markers for times off the CPU. Their fields are, in this order, the reason, the object, and
@@ -41,6 +70,10 @@ pub const WAIT_SCHEMA: &str = "Wait";
 
 /// The label of the line of the information panel that says why a profile has no samples.
 pub const NOTHING_SAMPLED: &str = "Nothing was sampled";
+
+/// The kind of markers for intervals in which a control group had used up its CPU time. Their fields are, in this
+/// order, the group, and the time that it was held up: the sum of its CPUs, in ms.
+pub const QUOTA_SCHEMA: &str = "CpuQuota";
 
 /// The process whose threads are the CPUs. Its samples repeat those of other threads.
 pub const CPU_PROCESS: &str = "CPU";
@@ -92,6 +125,23 @@ pub fn event_of_schema(schema: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_of_waits_are_known_again() {
+        for (reason, name) in [
+            ("lock", "[waiting: lock]"),
+            ("stopped", STOPPED),
+            ("frozen", FROZEN),
+            ("idle: Tokio", "[idle: Tokio]"),
+        ] {
+            assert_eq!((waiting_for(reason).as_str(), wait_reason(name)), (name, Some(reason)));
+        }
+        for other in ["lock", "[kernel: not permitted]", "[stopped", RUNNABLE] {
+            assert_eq!(wait_reason(other), None, "{other}");
+        }
+        assert_eq!(idle_runtime(&idle_worker("Go")), Some("Go"));
+        assert_eq!(idle_runtime("lock"), None);
+    }
 
     #[test]
     fn truncated_roots_are_known_again() {

@@ -93,6 +93,7 @@ mod split_debug_info;
 mod stacks;
 mod stat;
 mod storms;
+mod suspended;
 mod swapped_files;
 mod symbol_sources;
 mod targets;
@@ -104,6 +105,7 @@ mod unresponsive_files;
 mod unwind_info;
 mod viewer;
 mod virtual_machine;
+mod wait_functions;
 mod waits;
 mod walkthrough;
 mod whole_machine;
@@ -187,6 +189,8 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("windows", windows::TESTS),
     ("macos", macos::TESTS),
     ("waits", waits::TESTS),
+    ("wait_functions", wait_functions::TESTS),
+    ("suspended", suspended::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),
     ("samply_options", samply_options::TESTS),

@@ -20,6 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_lock_names_its_holder_and_who_waits", locks).in_pairs(SHARES),
     Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions).in_pairs(SHARES),
     Test::new("root_sees_which_thread_ends_a_wait", wakers).in_pairs(SHARES),
+    Test::new("root_reads_tracepoints_that_are_not_mounted", tracefs_not_mounted).in_pairs(SHARES),
     Test::new("a_sleeping_thread_is_seen_when_attached", attached).in_pairs(SHARES),
     Test::new("each_wait_is_drawn_with_its_own_stack", drawn),
     Test::new("workers_of_tokio_wait_where_they_park", workers_of_tokio).in_pairs(SHARES),
@@ -55,13 +56,13 @@ fn record_with<'a>(
 }
 
 /// A report of a recording, as JSON.
-fn report(test: &Context<'_>, recorded: &Recorded, options: &[&str]) -> anyhow::Result<Value> {
+pub(super) fn report(test: &Context<'_>, recorded: &Recorded, options: &[&str]) -> anyhow::Result<Value> {
     let call = test.nyquist(&["report", "--json", "--limit", "0"]).args(options).path(&recorded.path);
     Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
 }
 
 /// The total share of a function in a report.
-fn share(report: &Value, function: &str) -> f64 {
+pub(super) fn share(report: &Value, function: &str) -> f64 {
     let rows = report["functions"].as_array().into_iter().flatten();
     let row = rows.into_iter().find(|row| row["function"].as_str() == Some(function));
     row.and_then(|row| row["total_share"].as_f64()).unwrap_or(0.0)
@@ -217,6 +218,27 @@ fn wakers(test: &Context<'_>) -> Verdict {
     expect(wakes >= 10, format_args!("the thread that feeds others woke {wakes}"))
 }
 
+/// Runs the command with its own view of mounts, in which nobody has mounted tracefs.
+const WITHOUT_TRACEFS: [&str; 6] = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    "umount -a -t tracefs && ! grep tracefs /proc/mounts && exec \"$@\"",
+    "sh",
+];
+
+fn tracefs_not_mounted(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    if !std::path::Path::new("/sys/kernel/tracing/events").exists() {
+        return skip("this kernel has no tracefs, or it cannot be mounted");
+    }
+    let recorded = record(test, |call| call.under(&WITHOUT_TRACEFS))?;
+    let report = report(test, &recorded, &["--waits", "--thread", "^wants$"])?;
+    let frames = report["waits"][0]["stacks"][0]["frames"].to_string();
+    expect(frames.contains("futex_wait"), format_args!("no functions of the kernel: {frames}"))
+}
+
 /// The process neither leaves a CPU nor gets one while it is recorded.
 fn attached(test: &Context<'_>) -> Verdict {
     let target = test.program("sleep").args(&["1000"]).start()?;
@@ -232,17 +254,18 @@ fn attached(test: &Context<'_>) -> Verdict {
     expect_measured(holds, format_args!("{slept:.3} of {seconds:.3} s asleep"))
 }
 
-/// Of two workers without work, one waits for the events of all, and the other one waits for the first.
+/// Of two workers without work, one waits for the events of all, and the other one has nothing to do.
 fn workers_of_tokio(test: &Context<'_>) -> Verdict {
     let recording = test.record(&["async_server", "joined", "4", "200"]).options(&["--off-cpu"]);
     let recorded = recording.run_well()?;
     let report = report(test, &recorded, &["--off-cpu", "--thread", "^tokio-rt-worker$"])?;
-    let [lock, events] = ["[waiting: lock]", "[waiting: events]"].map(|reason| share(&report, reason));
+    let [idle, events] = ["[idle: Tokio]", "[waiting: events]"].map(|reason| share(&report, reason));
     let rows = report["functions"].as_array().into_iter().flatten();
     let parks = rows.filter(|row| row["function"].as_str().is_some_and(|name| name.contains("park")));
     let parked: f64 = parks.filter_map(|row| row["total_share"].as_f64()).fold(0.0, f64::max);
-    let holds = lock > 0.1 && events > 0.1 && lock + events > 0.7 && parked > 0.3;
-    expect_measured(holds, format_args!("{lock:.3} for a lock, {events:.3} for events, {parked:.3} parked"))
+    let holds = idle > 0.1 && events > 0.1 && idle + events > 0.7 && parked > 0.3;
+    expect_measured(holds, format_args!("{idle:.3} idle, {events:.3} for events, {parked:.3} parked"))?;
+    expect_contains("the summary", &recorded.finished.stderr, "workers without work: Tokio")
 }
 
 fn with_perf_data(test: &Context<'_>) -> Verdict {

@@ -43,19 +43,21 @@ impl WaitFunctions {
 }
 
 /// The prefixes of the names of functions that indicate a reason. The names are those of Linux 5.4 to 6.18.
-const BEGINNINGS: [(WaitReason, &[&str]); 10] = [
+const BEGINNINGS: [(WaitReason, &[&str]); 14] = [
     (
         WaitReason::Page,
         &["handle_mm_fault", "exc_page_fault", "do_page_fault", "do_mem_abort", "handle_userfault"],
     ),
     (
         WaitReason::Lock,
-        &["futex_", "__futex_", "do_futex", "__mutex_lock", "mutex_lock", "rwsem_down_", "__down"],
+        &["futex_lock_pi", "rt_mutex_", "__rt_mutex_", "flock_lock", "posix_lock", "fcntl_setlk"],
     ),
-    (
-        WaitReason::Lock,
-        &["rt_mutex_", "__rt_mutex_", "flock_lock", "posix_lock", "fcntl_setlk", "__do_semtimedop"],
-    ),
+    (WaitReason::Futex, &["futex_", "__futex_", "do_futex"]),
+    (WaitReason::Lock, &["__mutex_lock", "mutex_lock", "rwsem_down_", "__down"]),
+    (WaitReason::Semaphore, &["__do_semtimedop"]),
+    (WaitReason::Stopped, &["do_signal_stop", "ptrace_stop", "ptrace_notify"]),
+    // The compiler puts the first one into the last one. A stop has its own function.
+    (WaitReason::Frozen, &["do_freezer_trap", "__refrigerator", "get_signal"]),
     (WaitReason::Sleep, &["do_nanosleep", "hrtimer_nanosleep", "common_nsleep", "msleep"]),
     (WaitReason::Pipe, &["pipe_", "anon_pipe_", "fifo_", "wait_for_partner"]),
     (
@@ -100,8 +102,6 @@ const BEGINNINGS: [(WaitReason, &[&str]); 10] = [
             "__se_sys_pause",
             "__x64_sys_pause",
             "__arm64_sys_pause",
-            "do_signal_stop",
-            "ptrace_stop",
         ],
     ),
     (WaitReason::Terminal, &["n_tty_", "tty_"]),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_innermost_function_decides_the_reason() {
-        assert_eq!(reason(&[0x110, 0x210, 0x310, 0x710]), WaitReason::Lock);
+        assert_eq!(reason(&[0x110, 0x210, 0x310, 0x710]), WaitReason::Futex);
         assert_eq!(reason(&[0x110, 0x210, 0x610, 0x710]), WaitReason::Child);
         assert_eq!(reason(&[0x110, 0x410, 0x610]), WaitReason::File);
         assert_eq!(reason(&[0x110, 0x210]), WaitReason::Other);
@@ -172,7 +172,7 @@ mod tests {
     /// If a call is a function's last instruction, its return address is in the next function.
     #[test]
     fn a_return_address_is_of_the_function_before() {
-        assert_eq!(reason(&[0x400]), WaitReason::Lock);
+        assert_eq!(reason(&[0x400]), WaitReason::Futex);
     }
 
     #[test]
@@ -183,7 +183,11 @@ mod tests {
     #[test]
     fn names_of_kernels_tell_reasons() {
         let named = [
-            ("futex_wait_queue_me", WaitReason::Lock),
+            ("futex_wait_queue_me", WaitReason::Futex),
+            ("futex_lock_pi", WaitReason::Lock),
+            ("__mutex_lock.constprop.0", WaitReason::Lock),
+            ("do_signal_stop", WaitReason::Stopped),
+            ("get_signal", WaitReason::Frozen),
             ("hrtimer_nanosleep", WaitReason::Sleep),
             ("pipe_read", WaitReason::Pipe),
             ("anon_pipe_read", WaitReason::Pipe),

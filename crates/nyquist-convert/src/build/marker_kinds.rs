@@ -35,6 +35,11 @@ pub(crate) static WAIT: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     Arc::new(schema(well_known::WAIT_SCHEMA, &fields, labels, "A thread was off the CPU, with its stack."))
 });
 
+/// The name of a marker for a time off the CPU, given its reason.
+pub(crate) fn wait_marker_name(reason: &str) -> String {
+    format!("Wait: {reason}")
+}
+
 /// The end of another thread's wait.
 pub(crate) static WAKE: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     let fields =

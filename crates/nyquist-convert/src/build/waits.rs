@@ -1,6 +1,6 @@
 //! Waits in the profile: their stacks, which end in the reason of the wait, their samples and their markers.
 
-use super::marker_kinds::{WAIT, WAKE};
+use super::marker_kinds::{WAIT, WAKE, wait_marker_name};
 use super::markers::Content;
 use super::sink::ProfileSink;
 use crate::account::off_cpu_interval::OffCpuInterval;
@@ -39,7 +39,7 @@ impl ProfileSink {
         let [object, holder] = texts.map(text);
         let waker = text(wait.waker.as_ref().map(|waker| &waker.label));
         let values = [FieldValue::String(reason.into()), object, holder, waker];
-        let name = format!("Wait: {reason}");
+        let name = wait_marker_name(reason);
         let content = Content { name: &name, schema: Some(&WAIT), values: &values, category: None, stack };
         let timing = MarkerTiming::Interval(self.time(wait.since), self.time(end));
         self.markers.add(&mut self.builder, row, content, timing);

@@ -44,9 +44,10 @@ impl Switches {
 /// of `CSwitch` has the older ones).
 fn reason(reason: kernel::WaitReason) -> WaitReason {
     match reason.0 {
-        // KeyedEvent (critical sections), Resource, PushLock, Mutex, FastMutex, GuardedMutex, Rundown,
-        // AlertByThreadId (slim locks, condition variables, `WaitOnAddress`).
-        21 | 27..=29 | 34..=37 => WaitReason::Lock,
+        // KeyedEvent (critical sections), Resource, PushLock, Mutex, FastMutex, GuardedMutex, Rundown.
+        21 | 27..=29 | 34..=36 => WaitReason::Lock,
+        // AlertByThreadId: slim locks, condition variables, `WaitOnAddress`. Functions tell them apart.
+        37 => WaitReason::Park,
         // DelayExecution.
         4 | 11 => WaitReason::Sleep,
         // FreePage, PageIn, VirtualMemory, PageOut, ProcessInSwap, PhysicalFault.
@@ -78,8 +79,8 @@ mod tests {
             switches.switch(&switch(7, (37, WAITS), 8), 1),
             switches.switch(&switch(8, (0, WAITS), 7), 1),
         ];
-        let [sleep, lock] = [WaitReason::Sleep, WaitReason::Lock];
-        assert_eq!(reasons, [Some(WaitReason::Other), Some(sleep), None, Some(lock)]);
+        let [sleep, park] = [WaitReason::Sleep, WaitReason::Park];
+        assert_eq!(reasons, [Some(WaitReason::Other), Some(sleep), None, Some(park)]);
         assert_eq!([0, 1, 2].map(|cpu| switches.running(cpu)), [Some(7), Some(7), None]);
         switches.forget(8);
         switches.begin(9);

@@ -6,6 +6,7 @@ mod answers;
 pub(crate) mod lib_symbols;
 mod rebuild;
 pub(crate) mod unnamed_libs;
+mod wait_names;
 
 use crate::jit::symbols::JitSymbols;
 use crate::modules::lib_source::LibSource;
@@ -262,6 +263,7 @@ impl<'a> Symbolicator<'a> {
     ) -> Profile {
         let names = Names { answers: &self.answers, frames, jit: jit_libs(sources) };
         let mut builder = rebuild(profile, &names);
+        wait_names::name_waits(&mut builder);
         for (lib, opened) in &self.modules {
             if let Some(path) = &opened.symbols_from {
                 let path = path.to_string_lossy();

@@ -19,7 +19,8 @@ const PROCESSES: &str = "cgroup.procs";
 const REMOVALS: u32 = 50;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(2);
 
-/// The mount point of the hierarchy that filters perf events, and the position of this process in it.
+/// The mount point of the hierarchy with a controller, such as the one that filters perf events, and the position
+/// of a process in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CgroupHierarchy {
     mount: PathBuf,
@@ -28,9 +29,7 @@ struct CgroupHierarchy {
 
 impl CgroupHierarchy {
     fn of_this_process() -> io::Result<Self> {
-        let mounts = fs::read("/proc/self/mountinfo")?;
-        let groups = fs::read("/proc/self/cgroup")?;
-        Self::parse(&mounts, &groups).ok_or_else(|| {
+        Self::of_process("self", b"perf_event")?.ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::NotFound,
                 "no cgroup file system is mounted that filters perf events",
@@ -38,16 +37,23 @@ impl CgroupHierarchy {
         })
     }
 
-    /// Finds the hierarchy in `/proc/self/mountinfo` and `/proc/self/cgroup`. If a version 1 hierarchy has
-    /// the `perf_event` controller, the one of version 2 does not filter perf events.
-    fn parse(mounts: &[u8], groups: &[u8]) -> Option<Self> {
+    /// The hierarchy with a controller, and the position of a process in it. `process` is its folder in
+    /// `/proc`.
+    fn of_process(process: &str, controller: &[u8]) -> io::Result<Option<Self>> {
+        let mounts = fs::read("/proc/self/mountinfo")?;
+        let groups = fs::read(format!("/proc/{process}/cgroup"))?;
+        Ok(Self::parse(controller, &mounts, &groups))
+    }
+
+    /// Finds the hierarchy in `/proc/self/mountinfo` and `/proc/PID/cgroup`. If a version 1 hierarchy has
+    /// the controller, the one of version 2 does not have it.
+    fn parse(controller: &[u8], mounts: &[u8], groups: &[u8]) -> Option<Self> {
         let lines = || mounts.split(|byte| *byte == b'\n').filter_map(CgroupMount::parse);
-        let version_1 =
-            lines().find(|mount| mount.kind == b"cgroup" && has_word(mount.options, b"perf_event"));
+        let version_1 = lines().find(|mount| mount.kind == b"cgroup" && has_word(mount.options, controller));
         let mount = version_1.or_else(|| lines().find(|mount| mount.kind == b"cgroup2"))?;
         let is_ours = |controllers: &[u8]| match mount.kind {
             b"cgroup2" => controllers.is_empty(),
-            _ => has_word(controllers, b"perf_event"),
+            _ => has_word(controllers, controller),
         };
         let own = groups.split(|byte| *byte == b'\n').find_map(|line| {
             let mut fields = line.splitn(3, |byte| *byte == b':').skip(1);
@@ -98,6 +104,15 @@ fn path(escaped: &[u8]) -> OsString {
         rest = if number.is_some() { &after[3..] } else { after };
     }
     OsString::from_vec(bytes)
+}
+
+/// The folders of a process's group and of the groups above it that are visible, in the hierarchy that limits CPU
+/// time, and the mount point of that. `process` is its folder in `/proc`.
+pub(crate) fn groups_with_cpu_limits(process: &str) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let CgroupHierarchy { mount, own } = CgroupHierarchy::of_process(process, b"cpu").ok()??;
+    let groups = own.ancestors().take_while(|group| group.starts_with(&mount));
+    let groups = groups.map(Path::to_owned).collect();
+    Some((mount, groups))
 }
 
 /// Opens the folder of a group: a path in the hierarchy, as in `/proc/PID/cgroup`, or in the file system.
@@ -221,7 +236,7 @@ mod tests {
     use super::*;
 
     fn check(mounts: &str, groups: &str, expected: Option<(&str, &str)>) {
-        let found = CgroupHierarchy::parse(mounts.as_bytes(), groups.as_bytes());
+        let found = CgroupHierarchy::parse(b"perf_event", mounts.as_bytes(), groups.as_bytes());
         let expected = expected.map(|(mount, own)| CgroupHierarchy { mount: mount.into(), own: own.into() });
         assert_eq!(found, expected, "{mounts}");
     }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 use super::backend::{self, Backend, BackendChoice};
+use super::event_names::EventSources;
 use super::limits::{has_capability, kernel_setting};
 use super::options::{Options, RecordingTarget};
 use super::perf::{Coverage, Notice, Trigger};
@@ -33,6 +34,8 @@ pub struct Machine {
     pub is_filtered: bool,
     /// Whether `/proc/kallsyms` shows addresses to this process.
     pub shows_kernel_addresses: bool,
+    /// Why the kernel's tracepoints cannot be read, and what would permit it.
+    pub lack_of_tracepoints: Option<(String, &'static str)>,
     /// The kB of memory per CPU for rings of the largest useful size.
     pub wanted_ring_kb: u64,
     /// What `perf_event_open` allows for a launched command, or why it allows nothing.
@@ -168,6 +171,7 @@ impl Machine {
             descriptors,
             is_filtered: is_filtered(&status),
             shows_kernel_addresses: !kernel::addresses_are_hidden(),
+            lack_of_tracepoints: EventSources::of_machine().lack_of_tracepoints(),
             wanted_ring_kb: ring_kb(cpus),
             perf: try_perf(),
             ptrace: try_ptrace(),
@@ -183,6 +187,14 @@ impl Machine {
     pub fn is_privileged(&self) -> bool {
         self.has(Capability::Perfmon) || self.has(Capability::SysAdmin)
     }
+}
+
+/// Why the tracepoints of waits are not recorded, although this process may record them, and what would permit
+/// it.
+pub fn lack_of_wait_tracepoints() -> Option<(String, &'static str)> {
+    let capabilities = [Capability::Perfmon, Capability::SysAdmin];
+    let may_record = capabilities.into_iter().any(|capability| has_capability(capability.number()));
+    EventSources::of_machine().lack_of_tracepoints().filter(|_| may_record)
 }
 
 /// Whether a seccomp filter checks each system call.

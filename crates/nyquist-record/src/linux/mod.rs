@@ -7,6 +7,7 @@ mod command;
 mod companion;
 pub mod counters;
 pub mod counting;
+pub mod cpu_quota;
 mod cpus;
 mod credentials;
 pub mod event_names;

@@ -81,6 +81,17 @@ fn status_value(tid: u32, name: &str) -> Option<String> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
 }
 
+/// Whether a process is in another namespace of processes than `/proc`, so that its threads know each other by
+/// other ids.
+pub(crate) fn is_in_inner_namespace(pid: u32) -> bool {
+    status_value(pid, "NSpid").is_some_and(|ids| ids.split_ascii_whitespace().count() > 1)
+}
+
+/// The id of a thread in its own namespace of processes.
+pub(crate) fn innermost_id(tid: u32) -> Option<u32> {
+    status_value(tid, "NSpid")?.split_ascii_whitespace().last()?.parse().ok()
+}
+
 /// The user whose rights a process has (credentials(7), effective user id).
 pub(crate) fn effective_user(pid: u32) -> Option<u32> {
     // The real id comes first.

@@ -110,8 +110,8 @@ fn a_long_wait_stands_for_itself_alone() {
 #[test]
 fn a_switch_has_its_stack_and_reason() {
     let profile = profile_of([(2, leaves(1, 0x20)), (2, descheduled(1, false)), (12, on_cpu(1))]);
-    assert_eq!(waits(&profile), ["1: 0x20;0xffffffff81000110;[waiting: lock] 10"]);
-    assert_eq!(marker_lines(&profile), ["1: Wait: lock lock - - - 2-12"]);
+    assert_eq!(waits(&profile), ["1: 0x20;0xffffffff81000110;[waiting: futex] 10"]);
+    assert_eq!(marker_lines(&profile), ["1: Wait: futex futex - - - 2-12"]);
 }
 
 /// The look reports the object and more of the program's stack. The switch reports the kernel's part.
@@ -161,7 +161,7 @@ fn a_recorded_switch_stands_for_others() {
         let (stack, weight) = line.rsplit_once(' ').unwrap();
         *sums.entry(stack.to_owned()).or_default() += weight.parse::<u32>().unwrap();
     }
-    let of = |address: &str| sums[&format!("1: {address};0xffffffff81000110;[waiting: lock]")];
+    let of = |address: &str| sums[&format!("1: {address};0xffffffff81000110;[waiting: futex]")];
     assert_eq!(sums.values().sum::<u32>(), 800);
     assert!((540..=660).contains(&of("0x20")), "{sums:?}");
     assert!((140..=260).contains(&of("0x30")), "{sums:?}");
@@ -185,8 +185,8 @@ fn a_long_wait_names_the_thread_that_ended_it() {
     assert_eq!(
         lines,
         [
-            "2: Wait: lock lock - - app (1) 2-12",
-            "2: Wait: lock lock - - an interrupt 13-21",
+            "2: Wait: futex futex - - app (1) 2-12",
+            "2: Wait: futex futex - - an interrupt 13-21",
             "1: Wake app (2) Number(10.0) 11",
         ]
     );

@@ -1,9 +1,10 @@
 //! The code that depends on the CPU architecture. Each architecture is a folder with the same files.
 //! `perf.rs` lists the registers for perf, `registers.rs` reads the registers of stopped threads,
-//! `waiting.rs` those of waiting threads, and `calls.rs` classifies system calls.
+//! `waiting.rs` those of waiting threads, and `calls.rs` classifies system calls, which `calls.txt` names.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+pub(crate) mod call_names;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 

@@ -16,7 +16,7 @@ use super::place_error::PlaceError;
 use super::probe::{self, Probe};
 use super::probed_file::ProbedFile;
 use super::selector::Selector;
-use super::sources::EventSources;
+use super::sources::{EventSources, advice, unreadable};
 use super::{generic, terms};
 
 /// The most events that a list may name, so that a pattern of tracepoints does not exceed the descriptor
@@ -25,9 +25,6 @@ const MAX_EVENTS: usize = 4096;
 
 /// The counting unit of probes in programs.
 pub(super) const PROBES: &str = "uprobe";
-
-/// The advice if the kernel's tracepoints are not readable.
-const TRACEFS_ADVICE: &str = "tracepoints take root, or a tracefs that you may read (`sudo mount -o remount,mode=755 /sys/kernel/tracing`)";
 
 /// Parses a comma-separated list of events. Reads sysfs, tracefs and the files of probes.
 ///
@@ -286,13 +283,12 @@ impl<'a> EventListParser<'a> {
 
     fn no_tracefs(&self, at: Range<usize>, error: &io::Error) -> EventNameError {
         let reason = match error.kind() {
-            io::ErrorKind::PermissionDenied => "you may not read the kernel's tracepoints".to_owned(),
             io::ErrorKind::NotFound => {
                 "there is no such event, and no tracefs to look for tracepoints in".to_owned()
             }
-            _ => format!("the kernel's tracepoints cannot be read: {error}"),
+            _ => unreadable(error),
         };
-        self.error(at, reason).advice(TRACEFS_ADVICE)
+        self.error(at, reason).advice(advice(error))
     }
 
     /// A place in a program or library: `FILE:FUNCTION` or `FILE:PROVIDER:PROBE`.

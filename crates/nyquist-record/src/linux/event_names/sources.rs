@@ -2,13 +2,44 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::linux::sys::tracefs::mount_detached;
 
 /// The folder of the kernel's counting units.
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// The mount points of the kernel's tracing; the second is the older one.
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// What permits to read a tracefs that is mounted.
+const READABLE_TRACEFS: &str = "tracepoints take root, or a tracefs that you may read (`sudo mount -o remount,mode=755 /sys/kernel/tracing`)";
+/// What mounts it. As root it is not needed: the recorder mounts it for itself.
+const MOUNTED_TRACEFS: &str =
+    "mount it (`sudo mount -t tracefs tracefs /sys/kernel/tracing`), or record with sudo";
+
+/// Why tracepoints of a tracefs that is mounted cannot be read.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "you may not read the kernel's tracepoints".to_owned(),
+        _ => format!("the kernel's tracepoints cannot be read: {error}"),
+    }
+}
+
+/// What would permit to read tracepoints.
+pub(super) fn advice(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::NotFound { MOUNTED_TRACEFS } else { READABLE_TRACEFS }
+}
+
+/// The folder of a tracefs that is mounted for this process alone, if it may do so.
+fn detached() -> Option<PathBuf> {
+    static MOUNT: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let mount = MOUNT.get_or_init(|| mount_detached().ok()).as_ref()?;
+    // Paths through the descriptor lead into the mount, which has no path of its own.
+    Some(PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())))
+}
 
 /// The folders that describe the events.
 #[derive(Clone, Debug)]
@@ -31,10 +62,22 @@ pub struct UnitEvent {
 impl EventSources {
     /// The sources of this machine.
     pub fn of_machine() -> Self {
-        let tracing = TRACING.iter().map(PathBuf::from).find(|folder| folder.join("events").is_dir());
+        let mut folders = TRACING.iter().map(PathBuf::from);
+        let mounted = folders.find(|folder| folder.join("events").is_dir());
         // If the folder is not accessible, `is_dir` returns false. The first error then contains the reason.
-        let tracing = tracing.or_else(|| TRACING.iter().map(PathBuf::from).find(|folder| folder.exists()));
+        let any = || TRACING.iter().map(PathBuf::from).find(|folder| folder.exists());
+        let tracing = mounted.or_else(detached).or_else(any);
         Self { devices: DEVICES.into(), tracing }
+    }
+
+    /// Why tracepoints cannot be read, and what would permit it. `None` if they can be read.
+    pub fn lack_of_tracepoints(&self) -> Option<(String, &'static str)> {
+        let error = self.tracepoint_groups().err()?;
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => "tracefs is not mounted".to_owned(),
+            _ => unreadable(&error),
+        };
+        Some((reason, advice(&error)))
     }
 
     /// The sources in folders that look like the kernel's.

@@ -217,8 +217,23 @@ fn a_machine_that_shows_nothing_is_said_to() {
     let sources = EventSources::in_folders("/proc/nonexistent".into(), None);
     assert!(parse("cycles,cs:u", &sources).is_ok());
     let error = parse("sched:sched_switch", &sources).unwrap_err();
-    assert!(error.reason.contains("no tracefs") && error.advice.is_some(), "{error:?}");
+    assert!(error.reason.contains("no tracefs"), "{error:?}");
+    assert!(error.advice.as_ref().is_some_and(|advice| advice.contains("mount -t tracefs")), "{error:?}");
+    let (reason, advice) = sources.lack_of_tracepoints().unwrap();
+    assert!(reason.contains("not mounted") && advice.contains("mount -t tracefs"), "{reason} {advice}");
     assert!(listed(&sources, None).iter().any(|event| event.name == "page-faults"));
+}
+
+/// Whether it is mounted or not.
+#[test]
+fn root_reads_tracepoints_without_a_mount() {
+    let mounts = || std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let before = mounts();
+    let lack = EventSources::of_machine().lack_of_tracepoints();
+    assert_eq!(mounts(), before);
+    let machine = crate::linux::machine::Machine::query();
+    let may_mount = machine.has(crate::linux::machine::Capability::SysAdmin);
+    assert!(lack.is_none() || !may_mount, "{lack:?}");
 }
 
 #[test]

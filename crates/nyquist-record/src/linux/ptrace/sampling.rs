@@ -1,7 +1,7 @@
 //! Sampling threads: waiting ones without stopping them, running ones by a short stop.
 
 use bytes::Bytes;
-use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack, WaitReason};
+use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
 
 use super::maps::MapsReading;
 use super::tracee::{Activity, SampleStop, StopRequest, WaitState};
@@ -10,8 +10,8 @@ use crate::linux::arch::registers::TracedRegisters;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, WaitMode};
-use crate::linux::thread_state::{self, KernelWait, RunState, ScheduleStatistics, SystemCall};
-use crate::linux::wait_reason::what_for;
+use crate::linux::thread_state::{self, KernelWait, RunState, ScheduleStatistics};
+use crate::linux::wait_reason::{cause_of_wait, what_for};
 
 /// The largest stack copy while the thread is stopped: 128 kB take some 20 µs.
 const MAX_HELD_COPY_BYTES: usize = 128 << 10;
@@ -159,7 +159,7 @@ impl Tracer {
             return;
         }
         let stack = self.waiting_stack((pid, tid), waiting);
-        let reason = self.wait_reason((pid, tid), waiting.call);
+        let reason = self.wait_reasons.then(|| cause_of_wait(pid, tid, waiting.call).reason);
         let Some(task) = self.tasks.get_mut(tid) else { return };
         let after = task.files.schedule();
         task.account(before, now);
@@ -167,11 +167,6 @@ impl Tracer {
             task.activity = Activity::Waiting(WaitState { stack, since: now, reason });
             self.note_sample(pid, Some(waiting.instruction_pointer));
         }
-    }
-
-    /// What a thread waits for in a system call, if this is enabled.
-    fn wait_reason(&self, (pid, tid): (u32, u32), call: Option<SystemCall>) -> Option<WaitReason> {
-        self.wait_reasons.then(|| what_for(pid, tid, call).reason)
     }
 
     /// The stack of a waiting thread, as far as its registers and memory are readable without stopping it.
@@ -229,7 +224,8 @@ impl Tracer {
         let at_most_ns = requested.held_at_most_ns(schedule, noticed, now);
         self.budget.spend(at_most_ns, now.saturating_sub(noticed));
         let call = registers.and_then(|registers| registers.call());
-        let reason = call.and_then(|call| self.wait_reason((pid, tid), Some(call)));
+        let call = call.filter(|_| self.wait_reasons);
+        let reason = call.map(|call| what_for(pid, tid, Some(call)).reason);
         let Some(task) = self.tasks.get_mut(tid) else { return };
         if let Some(before) = task.held.replace(SampleStop { noticed, schedule, at_most_ns, stack_pointer }) {
             self.holds.add(before.length_ns(noticed, schedule));

@@ -9,7 +9,7 @@ use nyquist_convert::event::{
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::thread_state::{KernelWait, RunState, ThreadFiles, window};
-use crate::linux::wait_reason::{WaitCause, what_for};
+use crate::linux::wait_reason::{WaitCause, cause_of_wait};
 
 /// The largest copy of a stack.
 const MAX_COPY_BYTES: usize = 64 << 10;
@@ -72,7 +72,7 @@ impl WatchedThread {
         };
         let at = monotonic_ns();
         let user = self.stack(&waits, scratch);
-        let WaitCause { reason, object, holder } = what_for(self.pid, self.tid, waits.call);
+        let WaitCause { reason, object, holder } = cause_of_wait(self.pid, self.tid, waits.call);
         if self.files.schedule().is_none_or(|after| after.turns != before.turns) {
             return CheckOutcome::Nothing;
         }

@@ -153,6 +153,7 @@ pub(crate) fn print(
     if waits {
         super::waits::print(printer, profile);
     }
+    super::cpu_quota::print(printer, profile);
     for hint in unnamed::hints(profile, command_lines, &functions, scale) {
         printer.say(hint);
     }

@@ -31,13 +31,25 @@ fn line(profile: &Profile) -> Option<String> {
     if by_reason.keys().all(|reason| *reason == NOT_KNOWN) {
         return None;
     }
-    let mut reasons: Vec<_> = by_reason.into_iter().collect();
-    reasons.sort_by_key(|(_, weight)| Reverse(*weight));
     let seconds = |weight: u64| weight.saturating_mul(profile.meta().interval) as f64 / 1e9;
-    let all = seconds(reasons.iter().map(|&(_, weight)| weight).fold(0, u64::saturating_add));
-    let texts = reasons.iter().take(REASONS).map(|(why, weight)| format!("{why} {:.2} s", seconds(*weight)));
-    let texts: Vec<_> = texts.collect();
-    (!texts.is_empty()).then(|| format!("All threads together waited {all:.2} s: {}", texts.join(", ")))
+    let all = seconds(by_reason.values().copied().fold(0, u64::saturating_add));
+    let text = |(why, weight): (&str, u64)| format!("{why} {:.2} s", seconds(weight));
+    let texts = [false, true].map(|are_idle| {
+        let wanted = by_reason.iter().filter_map(|(reason, weight)| {
+            let runtime = well_known::idle_runtime(reason);
+            (runtime.is_some() == are_idle).then_some((runtime.unwrap_or(reason), *weight))
+        });
+        let mut wanted: Vec<_> = wanted.collect();
+        wanted.sort_by_key(|(_, weight)| Reverse(*weight));
+        wanted.into_iter().take(REASONS).map(text).collect::<Vec<_>>().join(", ")
+    });
+    Some(match texts.each_ref().map(String::as_str) {
+        [reasons, ""] => format!("All threads together waited {all:.2} s: {reasons}"),
+        ["", idle] => format!("All threads together waited {all:.2} s, as workers without work: {idle}"),
+        [reasons, idle] => {
+            format!("All threads together waited {all:.2} s: {reasons}; workers without work: {idle}")
+        }
+    })
 }
 
 #[cfg(test)]
@@ -66,6 +78,12 @@ mod tests {
         assert_eq!(texts(&waits).as_deref(), Some(line));
         assert_eq!(texts(&[]), None);
         assert_eq!(texts(&[("read", 7)]), None, "a source that does not say what for");
+        let idle = [("[idle: Tokio]", 5000), ("[waiting: lock]", 300), ("[idle: Go]", 200)];
+        let line =
+            "All threads together waited 5.50 s: lock 0.30 s; workers without work: Tokio 5.00 s, Go 0.20 s";
+        assert_eq!(texts(&idle).as_deref(), Some(line));
+        let line = "All threads together waited 0.20 s, as workers without work: Go 0.20 s";
+        assert_eq!(texts(&idle[2..]).as_deref(), Some(line));
         let line = "All threads together waited 0.31 s: lock 0.30 s, not known 0.01 s";
         assert_eq!(texts(&[("[waiting: lock]", 300), ("read", 7)]).as_deref(), Some(line));
     }

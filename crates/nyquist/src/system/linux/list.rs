@@ -1,7 +1,7 @@
 //! `nyquist list`: the events of this machine, and which of them this process may count.
 
 use crate::args::ListArgs;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::number::counted;
 use crate::page;
 use crate::shell;
@@ -226,9 +226,8 @@ fn rows(events: &[&(&ListedEvent, EventState)], screen: Screen) -> Text {
 /// The events that are not in the list, and why.
 fn notes(sources: &EventSources, events: &[(&ListedEvent, EventState)]) -> Text {
     let mut text = Text::default();
-    if let Err(error) = sources.tracepoint_groups() {
-        let reason = io_reason(&error);
-        text += format!("Tracepoints are not listed, because tracefs cannot be read ({reason}): root may.\n");
+    if let Some((reason, advice)) = sources.lack_of_tracepoints() {
+        text += format!("Tracepoints are not listed: {reason}; {advice}.\n");
     } else {
         text += "`nyquist list GROUP` lists the tracepoints of a group.\n";
     }

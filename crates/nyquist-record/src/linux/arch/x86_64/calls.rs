@@ -1,5 +1,7 @@
 //! The numbers of system calls (`arch/x86/entry/syscalls/syscall_64.tbl`).
 
+use crate::linux::thread_state::SystemCall;
+
 /// The number of the call that replaces an older one with the same kind of wait. The first two arguments are
 /// the same, if it has any, and a timeout is in the same position.
 pub(crate) fn modern(number: i64) -> i64 {
@@ -17,6 +19,14 @@ pub(crate) fn modern(number: i64) -> i64 {
         number => number,
     }
 }
+
+/// The argument of a call that opens a file which has the address of its path.
+pub(crate) fn path_argument(call: SystemCall) -> u64 {
+    call.arguments[usize::from(call.number != libc::SYS_open)]
+}
+
+/// The numbers and the names of all calls, for `call_names.rs`.
+pub(crate) const NAMES: &str = include_str!("calls.txt");
 
 #[cfg(test)]
 mod tests {

@@ -23,6 +23,7 @@ pub(crate) fn section(machine: &Machine) -> Section {
         machine.perf.as_ref().ok().map(trigger),
         machine.perf.as_ref().ok().map(short_processes),
         kernel_symbols(machine),
+        tracepoints(machine),
         locked_memory(machine),
         descriptors(machine),
         rate(machine),
@@ -212,6 +213,15 @@ fn kernel_symbols(machine: &Machine) -> Option<Finding> {
     Some(finding.hint(format!("sudo sysctl kernel.{name}={wanted}, or record as root")))
 }
 
+/// Tracepoints also need the right to record the kernel, so that others miss nothing.
+fn tracepoints(machine: &Machine) -> Option<Finding> {
+    let (reason, advice) = machine.lack_of_tracepoints.as_ref().filter(|_| machine.is_privileged())?;
+    let text = format!(
+        "{reason}: no tracepoints (-e sched:...), and --off-cpu does not record where in the kernel threads wait, nor what ends their waits"
+    );
+    Some(Finding::better("tracepoints", text).hint(*advice))
+}
+
 fn locked_memory(machine: &Machine) -> Option<Finding> {
     const TOPIC: &str = "locked_memory";
     let is_unlimited = machine.has(Capability::IpcLock)
@@ -311,6 +321,7 @@ mod tests {
             descriptors: Some(1 << 20),
             is_filtered: false,
             shows_kernel_addresses: false,
+            lack_of_tracepoints: Some(("tracefs is not mounted".to_owned(), "mount it")),
             wanted_ring_kb: 33_324,
             perf: Ok(events(Trigger::Cycles, Coverage::Threads)),
             ptrace: Ok(()),
@@ -321,7 +332,15 @@ mod tests {
         let capabilities =
             vec![Capability::Perfmon, Capability::SysPtrace, Capability::SysAdmin, Capability::IpcLock];
         let perf = events(Trigger::Cycles, Coverage::Group);
-        Machine { is_root: true, capabilities, shows_kernel_addresses: true, perf: Ok(perf), ..plain() }
+        let lack_of_tracepoints = None;
+        Machine {
+            is_root: true,
+            capabilities,
+            shows_kernel_addresses: true,
+            lack_of_tracepoints,
+            perf: Ok(perf),
+            ..plain()
+        }
     }
 
     fn refusal(reason: &str) -> AccessRefusal {
@@ -437,6 +456,14 @@ mod tests {
         let parts = ["perf_event_paranoid is 2", "perf_event_paranoid=1"];
         check(&Machine { settings: privileged, ..machine }, "kernel_symbols", Level::Better, &parts);
         assert!(section(&plain()).findings.iter().all(|finding| finding.topic != "kernel_symbols"));
+    }
+
+    #[test]
+    fn tracepoints_count_for_who_may_record_them() {
+        assert!(tracepoints(&plain()).is_none() && tracepoints(&root()).is_none());
+        let lack_of_tracepoints = plain().lack_of_tracepoints;
+        let machine = Machine { lack_of_tracepoints, ..root() };
+        check(&machine, "tracepoints", Level::Better, &["not mounted", "--off-cpu", "mount it"]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The companions of a recording, which produce events of their own: markers, counters, and waits of threads.
+//! The companions of a recording, which produce events of their own: markers, counters, CPU quotas, and waits of
+//! threads.
 
 use super::subject::ancestors;
 use crate::number::counted;
@@ -8,6 +9,8 @@ use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, Pid};
 use nyquist_record::linux::backend::RecordingOutcome;
 use nyquist_record::linux::counters::ProcessCounters;
+use nyquist_record::linux::cpu_quota::QuotaWatch;
+use nyquist_record::linux::machine::lack_of_wait_tracepoints;
 use nyquist_record::linux::markers::MarkerReader;
 use nyquist_record::linux::wait_stacks::WaitStacks;
 use nyquist_record::linux::{Companion, RecordingTarget};
@@ -18,15 +21,16 @@ pub(super) struct Companions {
     markers: Option<MarkerReader>,
     counters: Option<ProcessCounters>,
     waits: Option<WaitStacks>,
+    quota: Option<QuotaWatch>,
 }
 
 impl Companions {
     /// The companions that exist before the recording begins.
     pub(super) fn new(markers: Option<MarkerReader>) -> Self {
-        Self { markers, counters: None, waits: None }
+        Self { markers, counters: None, waits: None, quota: None }
     }
 
-    /// Starts counting the resources that the recorded processes use. On failure the recording continues
+    /// Starts counting the resources that the recorded processes use, and watching their CPU quotas. On failure the recording continues
     /// without them.
     pub(super) fn count(&mut self, target: &RecordingTarget, printer: Printer) {
         // For all processes of a machine or a container, each process could be read too rarely.
@@ -34,6 +38,10 @@ impl Companions {
             return;
         }
         let pids: Vec<_> = ancestors(target).into_iter().map(Pid).collect();
+        match QuotaWatch::of(&pids) {
+            Ok(quota) => self.quota = quota,
+            Err(error) => printer.detail(format_args!("CPU quotas are not watched: {error}")),
+        }
         match ProcessCounters::of(&pids, matches!(target, RecordingTarget::Child(_))) {
             Ok(counters) => self.counters = Some(counters),
             Err(error) => {
@@ -45,6 +53,11 @@ impl Companions {
     /// Starts reading where threads wait. The ptrace backend does this itself.
     pub(super) fn watch_waits(&mut self, outcome: &RecordingOutcome, printer: Printer) {
         if let RecordingOutcome::Perf(_) = outcome {
+            if let Some((reason, advice)) = lack_of_wait_tracepoints() {
+                printer.warn(format_args!(
+                    "where in the kernel threads wait, and what ends their waits, is not recorded: {reason}; {advice}"
+                ));
+            }
             match WaitStacks::start() {
                 Ok(waits) => self.waits = Some(waits),
                 Err(error) => {
@@ -58,7 +71,8 @@ impl Companions {
         let markers = self.markers.as_mut().map(|markers| markers as &mut dyn Companion);
         let counters = self.counters.as_mut().map(|counters| counters as &mut dyn Companion);
         let waits = self.waits.as_mut().map(|waits| waits as &mut dyn Companion);
-        markers.into_iter().chain(counters).chain(waits)
+        let quota = self.quota.as_mut().map(|quota| quota as &mut dyn Companion);
+        markers.into_iter().chain(counters).chain(waits).chain(quota)
     }
 
     /// Passes the events of a chunk to each.
@@ -76,15 +90,18 @@ impl Companions {
         if let Some(counters) = self.counters.take() {
             let mut events = Vec::new();
             counters.finish(&mut events);
-            for event in events {
-                converter.push(event);
-            }
+            push(converter, events);
         }
     }
 
     /// Adds the remaining events to the recording, and reports losses.
     pub(super) fn finish(mut self, converter: &mut Converter, printer: Printer) {
         self.finish_counters(converter);
+        if let Some(quota) = self.quota {
+            let mut events = Vec::new();
+            quota.finish(&mut events);
+            push(converter, events);
+        }
         if let Some(waits) = self.waits {
             finish_waits(waits, converter, printer);
         }
@@ -94,13 +111,17 @@ impl Companions {
     }
 }
 
+fn push(converter: &mut Converter, events: Vec<Event>) {
+    for event in events {
+        converter.push(event);
+    }
+}
+
 /// Adds the last observations of waiting threads, and reports threads that may not be read.
 fn finish_waits(waits: WaitStacks, converter: &mut Converter, printer: Printer) {
     let mut events = Vec::new();
     let refused = waits.finish(&mut events);
-    for event in events {
-        converter.push(event);
-    }
+    push(converter, events);
     if let Some(unread) = unread_waits(refused) {
         printer.warn(unread);
     }

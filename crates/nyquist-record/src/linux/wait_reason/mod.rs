@@ -1,43 +1,42 @@
 //! What a thread waits for, according to its system call and the descriptors and memory in the arguments.
 
+mod cause;
+mod futex;
+mod suspension;
+
+use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
-use nyquist_convert::event::{Tid, WaitReason};
+use nyquist_convert::event::WaitReason;
 
-use crate::linux::arch::calls;
+pub(crate) use cause::WaitCause;
+
+use crate::linux::arch::{call_names, calls};
 use crate::linux::target_access;
 use crate::linux::thread_state::SystemCall;
-
-/// What a thread waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WaitCause {
-    pub(crate) reason: WaitReason,
-    /// The object, as text for the target of the wait.
-    pub(crate) object: Option<Arc<str>>,
-    /// The thread that holds it, if known.
-    pub(crate) holder: Option<Tid>,
-}
-
-impl WaitCause {
-    /// A result without an object and a holder.
-    fn some(reason: WaitReason) -> Self {
-        Self { reason, object: None, holder: None }
-    }
-}
 
 /// What a system call waits on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitedOn {
     /// Nothing that has a name.
     Nothing,
-    /// The futex at an address.
-    Futex(u64),
+    /// A futex.
+    Futex,
+    /// The file whose path is at an address.
+    Path(u64),
     /// The file of a descriptor.
     Descriptor(u64),
     /// The file of the single descriptor given to `poll`, in a `pollfd` at an address.
     Polled(u64),
+}
+
+/// What a thread of a process waits for: what has suspended it, or else what its system call waits for.
+pub(crate) fn cause_of_wait(pid: u32, tid: u32, call: Option<SystemCall>) -> WaitCause {
+    match suspension::suspension(pid, tid) {
+        Some(reason) => WaitCause::some(reason),
+        None => what_for(pid, tid, call),
+    }
 }
 
 /// What a thread of a process waits for in a system call. Without a call, it waits for a page of its memory.
@@ -45,15 +44,12 @@ pub(crate) fn what_for(pid: u32, tid: u32, call: Option<SystemCall>) -> WaitCaus
     let Some(call) = call else { return WaitCause::some(WaitReason::Page) };
     let (reason, subject) = by_call(call);
     match subject {
-        WaitedOn::Nothing if reason == WaitReason::Other => WaitCause {
-            object: Some(format!("system call {}", call.number).into()),
-            ..WaitCause::some(reason)
-        },
-        WaitedOn::Nothing => WaitCause::some(reason),
-        WaitedOn::Futex(address) => {
-            let object = Some(format!("{address:#x}").into());
-            WaitCause { reason, object, holder: holder((pid, tid), address) }
+        WaitedOn::Nothing if reason == WaitReason::Other => {
+            WaitCause { object: Some(call_name(call.number).into()), ..WaitCause::some(reason) }
         }
+        WaitedOn::Nothing => WaitCause::some(reason),
+        WaitedOn::Futex => futex::cause((pid, tid), call),
+        WaitedOn::Path(address) => of_path((pid, tid), address, reason),
         WaitedOn::Descriptor(number) => of_descriptor(pid, number, reason),
         WaitedOn::Polled(address) => {
             let mut number = [0; 4];
@@ -63,6 +59,31 @@ pub(crate) fn what_for(pid: u32, tid: u32, call: Option<SystemCall>) -> WaitCaus
         }
     }
 }
+
+/// The name of a system call, for users.
+fn call_name(number: i64) -> String {
+    match call_names::name(number) {
+        Some(name) => format!("system call {name}"),
+        None => format!("system call {number}"),
+    }
+}
+
+/// The file that a call opens. The path is only shown, never followed.
+fn of_path((pid, tid): (u32, u32), address: u64, otherwise: WaitReason) -> WaitCause {
+    /// The longest path that is shown.
+    const MAX_LEN: usize = 1024;
+    let mut bytes = [0; MAX_LEN];
+    let len = target_access::read(pid, address, &mut bytes);
+    let path = bytes.get(..len).and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok());
+    let object = path.filter(|path| !path.is_empty()).map(|path| path.to_string_lossy().into());
+    // Both ends of a pipe with a name wait for each other.
+    let is_of_pipe = suspension::place(pid, tid).is_some_and(|place| PIPE_OPENING.contains(&place.as_str()));
+    let reason = if is_of_pipe { WaitReason::Pipe } else { otherwise };
+    WaitCause { object, ..WaitCause::some(reason) }
+}
+
+/// The functions of the kernel in which opening a pipe with a name waits.
+const PIPE_OPENING: [&str; 2] = ["wait_for_partner", "fifo_open"];
 
 /// The file of a descriptor; `otherwise` is the reason if the file's kind does not determine it.
 fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> WaitCause {
@@ -89,29 +110,15 @@ fn by_link(link: &Path) -> Option<WaitReason> {
     }
 }
 
-/// The thread that holds the lock of a futex, if that is a glibc mutex. Such a mutex stores its holder's id
-/// two words after the futex (`struct __pthread_mutex_s`).
-fn holder((pid, tid): (u32, u32), address: u64) -> Option<Tid> {
-    let mut words = [0; 12];
-    let len = target_access::read(pid, address, &mut words);
-    let word =
-        |at: usize| words.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_ne_bytes);
-    let is_contended = len == words.len() && word(0) == Some(CONTENDED);
-    let holder = word(8).filter(|holder| is_contended && ![0, tid].contains(holder))?;
-    // Other locks store other values there, so the id must be that of a thread of this process.
-    Path::new(&format!("/proc/{pid}/task/{holder}")).exists().then_some(Tid(holder))
-}
-
-/// The futex word of a contended glibc mutex.
-const CONTENDED: u32 = 2;
-
 /// The kind of wait of each system call.
 fn by_call(call: SystemCall) -> (WaitReason, WaitedOn) {
     let [first, second, ..] = call.arguments;
     let descriptor = WaitedOn::Descriptor(first);
     match calls::modern(call.number) {
-        libc::SYS_futex => (WaitReason::Lock, WaitedOn::Futex(first)),
-        SYS_FUTEX_WAITV | libc::SYS_semop | libc::SYS_semtimedop => (WaitReason::Lock, WaitedOn::Nothing),
+        libc::SYS_futex => (WaitReason::Futex, WaitedOn::Futex),
+        SYS_FUTEX_WAIT | SYS_FUTEX_WAITV => (WaitReason::Futex, WaitedOn::Nothing),
+        libc::SYS_semop | libc::SYS_semtimedop => (WaitReason::Semaphore, WaitedOn::Nothing),
+        libc::SYS_openat | SYS_OPENAT2 => (WaitReason::File, WaitedOn::Path(calls::path_argument(call))),
         libc::SYS_flock | libc::SYS_fcntl => (WaitReason::Lock, descriptor),
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => (WaitReason::Sleep, WaitedOn::Nothing),
         // Without descriptors they are used to sleep.
@@ -136,6 +143,8 @@ fn by_call(call: SystemCall) -> (WaitReason, WaitedOn) {
 /// These have no names in some versions of the C library. Their numbers are the same on all architectures.
 const SYS_EPOLL_PWAIT2: i64 = 441;
 const SYS_FUTEX_WAITV: i64 = 449;
+const SYS_FUTEX_WAIT: i64 = 455;
+const SYS_OPENAT2: i64 = 437;
 
 /// The system calls whose first argument is the descriptor that they wait on.
 const READS_AND_WRITES: [i64; 21] = [
@@ -163,8 +172,7 @@ const READS_AND_WRITES: [i64; 21] = [
 ];
 
 /// The system calls that wait for files given by path, or for several files.
-const OF_FILES: [i64; 10] = [
-    libc::SYS_openat,
+const OF_FILES: [i64; 9] = [
     libc::SYS_close,
     libc::SYS_newfstatat,
     libc::SYS_unlinkat,
@@ -194,7 +202,8 @@ mod tests {
         let check = |number, arguments: &[u64], expected| {
             assert_eq!(by_call(call(number, arguments)), expected, "{number}");
         };
-        check(libc::SYS_futex, &[0x7f00], (WaitReason::Lock, WaitedOn::Futex(0x7f00)));
+        check(libc::SYS_futex, &[0x7f00], (WaitReason::Futex, WaitedOn::Futex));
+        check(libc::SYS_openat, &[3, 0x7f00], (WaitReason::File, WaitedOn::Path(0x7f00)));
         check(libc::SYS_clock_nanosleep, &[], (WaitReason::Sleep, WaitedOn::Nothing));
         check(libc::SYS_ppoll, &[8, 0], (WaitReason::Sleep, WaitedOn::Nothing));
         check(libc::SYS_ppoll, &[8, 1], (WaitReason::Events, WaitedOn::Polled(8)));
@@ -229,14 +238,20 @@ mod tests {
     }
 
     #[test]
-    fn a_mutex_of_glibc_names_its_holder() {
-        let (pid, other) = (std::process::id(), std::process::id());
-        let mutex = [CONTENDED, 0, other];
-        let address = mutex.as_ptr() as u64;
-        assert_eq!(holder((pid, u32::MAX), address), Some(Tid(other)));
-        assert_eq!(holder((pid, other), address), None, "nobody waits for itself");
-        let free = [0, 0, other];
-        assert_eq!(holder((pid, u32::MAX), free.as_ptr() as u64), None);
+    fn a_file_that_is_opened_is_named_by_its_path() {
+        let (pid, path) = (std::process::id(), c"/a/fifo");
+        let at_folder = libc::AT_FDCWD as u64;
+        let found = what_for(pid, pid, Some(call(libc::SYS_openat, &[at_folder, path.as_ptr() as u64])));
+        assert_eq!((found.reason, found.object.as_deref()), (WaitReason::File, Some("/a/fifo")));
+        let none = what_for(pid, pid, Some(call(libc::SYS_openat, &[at_folder, 8])));
+        assert_eq!(none, WaitCause::some(WaitReason::File));
+    }
+
+    #[test]
+    fn a_call_without_a_kind_is_named() {
+        let of = |number| what_for(1, 1, Some(call(number, &[]))).object;
+        assert_eq!(of(libc::SYS_mq_timedreceive).as_deref(), Some("system call mq_timedreceive"));
+        assert_eq!(of(10_000).as_deref(), Some("system call 10000"));
     }
 
     #[test]
