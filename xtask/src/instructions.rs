@@ -40,7 +40,7 @@ const SYMBOLICATION: &[Work] = &[
 
 /// The most instructions of an import for a mapping at a lower address than all before it. If these were put into a
 /// list, each would move the others, and the count would grow with their number.
-const MOST_FOR_A_MAPPING: f64 = 15_000.0;
+const MAX_FOR_A_MAPPING: f64 = 15_000.0;
 
 /// The numbers of mappings in two files. The difference contains only the work for mappings.
 const MAPPINGS: (u32, u32) = (2_000, 22_000);
@@ -67,8 +67,8 @@ fn hold_mappings(nyquist: &Path) -> Result<bool> {
     let (few, many) = (count_mappings(nyquist, MAPPINGS.0)?, count_mappings(nyquist, MAPPINGS.1)?);
     ensure!(few < many, "more mappings took no more instructions");
     let each = (many - few) as f64 / f64::from(MAPPINGS.1 - MAPPINGS.0);
-    println!("import: {each:.1} instructions a mapping; {MOST_FOR_A_MAPPING:.0} are allowed");
-    Ok(each <= MOST_FOR_A_MAPPING)
+    println!("import: {each:.1} instructions a mapping; {MAX_FOR_A_MAPPING:.0} are allowed");
+    Ok(each <= MAX_FOR_A_MAPPING)
 }
 
 /// The instructions for importing a recording of so many mappings at falling addresses.

@@ -82,7 +82,7 @@ fn clock() -> WrittenEvent {
 
 /// As in a recording of a hardware trace, in which perf itself shows no samples.
 #[test]
-fn a_recording_without_samples_begins_with_its_program() {
+fn without_samples_the_program_is_the_start() {
     let format = clock().attr.record_format(ByteOrder::Little);
     let at = |time_ms| RecordId { time: Some(time_ms * MS), ..id(1, time_ms) };
     let records = [

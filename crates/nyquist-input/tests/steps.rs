@@ -122,7 +122,7 @@ fn what_cannot_be_opened_is_the_systems_error() {
 
 /// `perf report` shows the same events, those without samples as empty.
 #[test]
-fn an_event_without_samples_gives_way_to_one_with_samples() {
+fn the_first_event_with_samples_is_read() {
     let sample_type =
         SampleType::IDENTIFIER.with(SampleType::IP).with(SampleType::TID).with(SampleType::TIME);
     let event = |kind: u32, number, name: &str| {

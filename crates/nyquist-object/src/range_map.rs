@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// The most entries of a node. A change copies the shared nodes on its way, so larger nodes cost more memory
 /// for each clone that changes, and smaller ones more steps for each search.
-const MOST: usize = 32;
+const MAX_ENTRIES: usize = 32;
 
 /// A map from ranges of addresses, none of which overlap, to values.
 ///
@@ -355,7 +355,7 @@ impl<T: Clone> Node<T> {
 /// Joins a branch with the next one if both have few entries.
 fn join<T: Clone>(branches: &mut Vec<Branch<T>>, at: usize) {
     let Some([left, right]) = branches.get(at..).and_then(|rest| rest.first_chunk()) else { return };
-    if left.node.len() + right.node.len() > MOST / 2 {
+    if left.node.len() + right.node.len() > MAX_ENTRIES / 2 {
         return;
     }
     let right = branches.remove(at + 1);
@@ -368,9 +368,9 @@ fn join<T: Clone>(branches: &mut Vec<Branch<T>>, at: usize) {
 /// returned. At the edges of the tree, the full part stays full, because ranges mostly come in order.
 fn put<V>(all: &mut Vec<V>, at: usize, new: V, edges: Edges) -> Option<Vec<V>> {
     let len = all.len();
-    if len < MOST {
+    if len < MAX_ENTRIES {
         if len == all.capacity() {
-            all.reserve_exact((len / 2).clamp(4, MOST).min(MOST - len));
+            all.reserve_exact((len / 2).clamp(4, MAX_ENTRIES).min(MAX_ENTRIES - len));
         }
         all.insert(at, new);
         return None;
@@ -418,7 +418,7 @@ mod tests {
 
     /// The depth of the tree. Checks that all its parts have it, no part is empty or too large, and all say where they begin.
     fn depth<T>(node: &Node<T>) -> usize {
-        assert!((1..=MOST).contains(&node.len()));
+        assert!((1..=MAX_ENTRIES).contains(&node.len()));
         match &node.content {
             Content::Ranges(_) => 1,
             Content::Branches(branches) => {

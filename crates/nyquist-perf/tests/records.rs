@@ -99,7 +99,7 @@ fn mmap2_records_have_an_inode() {
 
 /// perf of RHEL 7 says `0x400000 /usr/bin/true` of such a record.
 #[test]
-fn mmap2_records_of_old_kernels_have_no_protection() {
+fn mmap2_of_old_kernels_has_no_protection() {
     for path in [b"/usr/bin/true".as_slice(), b"[vdso]", b"//anon"] {
         let bytes = body().u32(1).u32(2).u64(0x1000).u64(0x2000).u64(0x3000);
         let bytes = bytes.u32(8).u32(1).u64(99).u64(7).text(path);

@@ -25,6 +25,7 @@ mod progress;
 mod refusal;
 mod selection;
 mod translation;
+mod viewed_profile;
 mod worker;
 
 use std::fmt;
@@ -40,7 +41,8 @@ pub use crate::live::ProfileFeed;
 use crate::parameters::Parameters;
 use crate::progress::Progress;
 use crate::refusal::bad_request;
-use crate::worker::{FileNames, OpenedProfile, ViewedProfile, Worker};
+use crate::viewed_profile::{FileNames, ViewedProfile};
+use crate::worker::{OpenedProfile, Worker};
 
 /// The maximum length of the name of an opened file, in characters.
 const MAX_FILE_NAME: usize = 300;

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use nyquist_profile::{Profile, StableNumbers};
 
 use crate::progress::{Phase, Progress};
-use crate::worker::{ViewedProfile, Worker};
+use crate::viewed_profile::ViewedProfile;
+use crate::worker::Worker;
 
 /// Passes the profiles of a recording to the viewer.
 #[derive(Debug)]

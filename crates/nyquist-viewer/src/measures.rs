@@ -3,7 +3,7 @@
 use nyquist_profile::{Measure, Profile};
 use serde::Serialize;
 
-use crate::worker::ViewedProfile;
+use crate::viewed_profile::ViewedProfile;
 
 /// The measures of a profile as it was recorded, whichever of them is shown.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::refusal::{bad_request, internal};
 use crate::selection::{end_of, selection};
 use crate::translation::translated;
+use crate::viewed_profile::{FileNames, ViewedProfile};
 
 /// After this time without a request, data for later requests is computed in parts. It is longer than a page
 /// takes between the requests with which it is drawn.
@@ -52,31 +53,6 @@ pub(crate) struct OpenedProfile {
     pub(crate) file: Option<String>,
     /// Whether to compare it with the current one.
     pub(crate) compares: bool,
-}
-
-/// The profile of requests.
-pub(crate) struct ViewedProfile {
-    pub(crate) profile: Profile,
-    /// The other run of a comparison.
-    pub(crate) before: Option<Profile>,
-    /// For a running recording: its end so far, in ns since the profile's zero.
-    pub(crate) until_ns: Option<u64>,
-    pub(crate) files: FileNames,
-}
-
-impl ViewedProfile {
-    /// A profile alone, which is complete.
-    pub(crate) fn new(profile: Profile) -> Self {
-        Self { profile, before: None, until_ns: None, files: FileNames::default() }
-    }
-}
-
-/// The names of the files, as far as they are known.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FileNames {
-    pub(crate) shown: Option<String>,
-    /// That of the other run of a comparison.
-    pub(crate) before: Option<String>,
 }
 
 /// The sender of requests. The thread starts with the first one, or on demand.

@@ -173,6 +173,7 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
     match subcommand {
         "record" => &["PROGRAM-MISSING", "-o MISSING/x -- true", "--thread HOSTILE true", "-p HOSTILE"],
         "load" => &["MISSING", "PROGRAM", "FILE --port HOSTILE"],
+        "help" => &["HOSTILE", "record HOSTILE"],
         // No folder can be created below a file.
         "man" => &["PROGRAM/x"],
         "import" => &["FOLDED -o OUT --save-only", "FILE -o OUT --save-only", "MISSING"],
@@ -224,6 +225,7 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
             "f-0 UNNAMED",
         ],
         "diff" => &[
+            "FILE FILE --markdown --all",
             "FILE FILE --all",
             "FILE UNNAMED --all",
             "FILE UNNAMED --json",

@@ -16,12 +16,11 @@ const MEMORY: &str = "takes much memory";
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("children_of_many_mappings_take_little_memory", |test| children(test, false)).exclusive(MEMORY),
-    Test::new("system_wide_children_of_many_mappings_take_little_memory", |test| children(test, true))
-        .exclusive(MEMORY),
-    Test::new("mappings_from_before_the_recording_take_little_memory", before).exclusive(MEMORY),
-    Test::new("a_process_of_endless_mappings_loses_only_its_stacks", endless).exclusive(MEMORY),
-    Test::new("imported_forks_of_many_mappings_take_little_memory", many_forks).exclusive(MEMORY),
-    Test::new("an_import_of_too_many_mappings_loses_only_stacks", too_many).exclusive(MEMORY),
+    Test::new("system_wide_children_take_little_memory", |test| children(test, true)).exclusive(MEMORY),
+    Test::new("mappings_from_before_take_little_memory", before).exclusive(MEMORY),
+    Test::new("endless_mappings_lose_only_stacks", endless).exclusive(MEMORY),
+    Test::new("imported_forks_take_little_memory", many_forks).exclusive(MEMORY),
+    Test::new("imported_mappings_lose_only_stacks", too_many).exclusive(MEMORY),
     Test::new("long_arguments_take_little_memory", arguments).exclusive(MEMORY),
 ];
 

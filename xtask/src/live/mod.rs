@@ -101,6 +101,7 @@ mod test;
 mod time_namespaces;
 mod top;
 mod tracefs;
+mod tunnels;
 mod unresponsive_files;
 mod unwind_info;
 mod viewer;
@@ -161,6 +162,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("setuid", setuid::TESTS),
     ("doctor", doctor::TESTS),
     ("server", server::TESTS),
+    ("tunnels", tunnels::TESTS),
     ("viewer", viewer::TESTS),
     ("report", report::TESTS),
     ("annotate", annotate::TESTS),

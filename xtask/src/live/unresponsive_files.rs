@@ -14,11 +14,11 @@ use super::test::{SHARES, Test};
 pub(super) const TESTS: &[Test] = &[
     Test::new("files_of_a_users_own_file_system_give_names", served).in_pairs(SHARES),
     Test::new("files_that_are_withheld_end_no_recording", withheld_before).in_pairs(SHARES),
-    Test::new("files_that_are_withheld_meanwhile_end_no_recording", withheld_meanwhile).in_pairs(SHARES),
+    Test::new("files_withheld_meanwhile_end_no_recording", withheld_meanwhile).in_pairs(SHARES),
     Test::new("memory_that_is_withheld_ends_no_recording", withheld_memory).in_pairs(SHARES),
     Test::new("withheld_arguments_end_no_recording", withheld_arguments)
         .exclusive("every program that lists processes waits for this one"),
-    Test::new("withheld_files_end_no_recording_of_the_machine", withheld_on_machine)
+    Test::new("withheld_files_end_no_machine_recording", withheld_on_machine)
         .exclusive("records the whole machine"),
 ];
 

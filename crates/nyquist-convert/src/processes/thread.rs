@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_of_all_cpus_is_included_in_later_totals() {
+    fn later_totals_include_a_reading_of_all_cpus() {
         let mut thread = Thread::new("", NOW);
         assert_eq!(thread.cpu_delta(None, 10, NOW).ns, 10);
         assert_eq!(thread.cpu_delta(None, 16, NOW).ns, 6);

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_budget_the_largest_processes_lose_their_mappings() {
+    fn beyond_the_budget_the_largest_lose_mappings() {
         let mut tracker = Tracker::new(Budget::new(1 << 20));
         for (pid, pages) in [(1, 3), (2, 600), (3, 500), (4, 300)] {
             (0..pages).for_each(|page| map_page(&mut tracker, pid, 2 * page));
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_ended_without_samples_are_forgotten() {
+    fn ended_ones_without_samples_are_forgotten() {
         let mut tracker = Tracker::new(Budget::new(1 << 20));
         for pid in 1..20_000 {
             tracker.fork(Pid(pid), Tid(pid), (Pid(0), Tid(0)), NOW);

@@ -3,7 +3,7 @@
 use super::access::{FoundFile, FoundMap, MapFolder, TargetAccess};
 use super::channel;
 use super::in_process::{InProcess, ReadMemory};
-use super::message::{Answer, Handle, MAX_REQUEST, MOST_BYTES, MOST_SHARED, Request};
+use super::message::{Answer, Handle, MAX_BYTES, MAX_REQUEST, MAX_SHARED, Request};
 use super::own_mounts::OwnMounts;
 use crate::event::Pid;
 use crate::files::opened::Refusal;
@@ -139,12 +139,12 @@ impl Answering {
 
     /// Memory that is too large for a message comes in a file.
     fn memory(&mut self, pid: Pid, address: u64, len: u64) -> Option<Reply> {
-        let len = usize::try_from(len).unwrap_or(MOST_SHARED).min(MOST_SHARED);
+        let len = usize::try_from(len).unwrap_or(MAX_SHARED).min(MAX_SHARED);
         self.memory.resize(len.max(self.memory.len()), 0);
         let room = self.memory.get_mut(..len)?;
         let read = self.access.read_memory(pid, address, room);
         let bytes = room.get(..read)?;
-        if read <= MOST_BYTES {
+        if read <= MAX_BYTES {
             return Some((Answer::Bytes(bytes.to_vec()), None));
         }
         let make = || Some(HeldFile::from(File::from(memfd_create("memory", MemfdFlags::CLOEXEC).ok()?)));
@@ -207,7 +207,7 @@ fn refused(error: io::Error) -> Answer {
 }
 
 fn room(len: u64) -> Vec<u8> {
-    vec![0; usize::try_from(len).unwrap_or(MOST_BYTES).min(MOST_BYTES)]
+    vec![0; usize::try_from(len).unwrap_or(MAX_BYTES).min(MAX_BYTES)]
 }
 
 fn part(mut bytes: Vec<u8>, len: usize) -> Answer {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_other_mounts_stays_and_is_read_by_ranges() {
+    fn a_file_of_other_mounts_is_read_by_ranges() {
         let mut delegate = Answering::new(InProcess::default());
         delegate.own = OwnMounts::none();
         let (answer, file) = delegate.answer(&request());
@@ -258,14 +258,14 @@ mod tests {
         let read = |offset, len| Request::Read { file: held, offset, len };
         assert!(matches!(answer(read(1, 3)), Answer::Bytes(bytes) if bytes == b"ELF"));
         let all = answer(read(0, u64::MAX));
-        assert!(matches!(all, Answer::Bytes(bytes) if bytes.len() == MOST_BYTES), "a bounded part");
+        assert!(matches!(all, Answer::Bytes(bytes) if bytes.len() == MAX_BYTES), "a bounded part");
         answer(Request::Close(held));
         assert!(matches!(answer(read(1, 3)), Answer::Nothing), "it is closed");
     }
 
     #[test]
     fn much_memory_comes_in_a_file() {
-        let own = vec![7_u8; MOST_BYTES + 5];
+        let own = vec![7_u8; MAX_BYTES + 5];
         let (pid, address) = (Pid(std::process::id()), own.as_ptr() as u64);
         let mut delegate = Answering::new(InProcess::default());
         let mut read = |len| delegate.answer(&Request::Memory { pid, address, len });

@@ -1,7 +1,7 @@
 //! A delegate: a process of this program that opens and reads files for a recorder, and may wait for ever.
 
 use super::channel;
-use super::message::{Answer, Handle, MAX_REQUEST, MOST_BYTES, Request};
+use super::message::{Answer, Handle, MAX_BYTES, MAX_REQUEST, Request};
 use super::silences::Silences;
 use crate::event::Pid;
 use crate::files::view::MountView;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// The longest time for one request, however busy the machine is.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// How long a delegate may take to end when it is asked to.
 const TO_END: Duration = Duration::from_millis(50);
@@ -53,7 +53,7 @@ impl Delegate {
         let (socket, theirs) = channel::pair()?;
         program.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Mutex::new(program.current_dir("/").process_group(0).spawn()?);
-        let buffer = Mutex::new(vec![0; MOST_BYTES + 64]);
+        let buffer = Mutex::new(vec![0; MAX_BYTES + 64]);
         Ok(Self { user, socket, buffer, process, is_left: AtomicBool::new(false), silences })
     }
 
@@ -94,7 +94,7 @@ impl Delegate {
         let (patience, begun) = (self.silences.patience(), Instant::now());
         let mut waited = Duration::ZERO;
         let mut checked = begun;
-        while waited < patience && begun.elapsed() < LONGEST {
+        while waited < patience && begun.elapsed() < MAX_WAIT {
             let mut sockets = [PollFd::new(&self.socket, PollFlags::IN)];
             let time = Timespec { tv_sec: 0, tv_nsec: i64::from(CHECK_EVERY.subsec_nanos()) };
             if poll(&mut sockets, Some(&time)).is_ok_and(|ready| ready > 0) {

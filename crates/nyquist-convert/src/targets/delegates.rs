@@ -5,7 +5,7 @@
 use super::access::{DumpAccess, FoundFile, FoundMap, TargetAccess};
 use super::delegate::{Delegate, Received, Subject};
 use super::in_process::InProcess;
-use super::message::{Answer, MOST_SHARED, Request};
+use super::message::{Answer, MAX_SHARED, Request};
 use super::remote::{RemoteHandle, held_file};
 use super::silences::Silences;
 use crate::event::{Mapping, Pid};
@@ -18,7 +18,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most users with delegates of their own. All further ones share theirs.
-const MOST_USERS: usize = 32;
+const MAX_USERS: usize = 32;
 
 /// The number for all users who have no delegate of their own, and for processes that have ended.
 const ALL_OTHERS: u32 = u32::MAX;
@@ -71,7 +71,7 @@ impl Delegates {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(.., delegate)| !delegate.is_left());
         let is_known = known.iter().any(|(other, ..)| *other == user);
-        let user = if is_known || known.len() < 2 * MOST_USERS { user } else { ALL_OTHERS };
+        let user = if is_known || known.len() < 2 * MAX_USERS { user } else { ALL_OTHERS };
         let found = known.iter().find(|(other, its, _)| (*other, *its) == (user, work));
         if let Some((.., delegate)) = found {
             return Some(Arc::clone(delegate));
@@ -161,7 +161,7 @@ impl TargetAccess for Delegates {
         }
         let mut done = 0;
         while done < out.len() {
-            let len = (out.len() - done).min(MOST_SHARED);
+            let len = (out.len() - done).min(MAX_SHARED);
             let read = self.read_part(pid, address.saturating_add(done as u64), &mut out[done..done + len]);
             done += read;
             if read < len {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delegate_that_ends_is_as_one_that_does_not_answer() {
+    fn a_delegate_that_ends_does_not_answer() {
         let delegates = Delegates::new(Box::new(|| Command::new("true")));
         assert!(delegates.command_line(Pid(std::process::id())).is_empty());
         let missing = Delegates::new(Box::new(|| Command::new("/no/such/program")));

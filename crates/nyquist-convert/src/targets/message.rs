@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 /// The most bytes of a file or of memory in an answer. The message must fit into a socket's buffer.
-pub(super) const MOST_BYTES: usize = 64 << 10;
+pub(super) const MAX_BYTES: usize = 64 << 10;
 
 /// The most bytes of memory in an answer whose bytes are in a file of memory.
-pub(super) const MOST_SHARED: usize = 2 << 20;
+pub(super) const MAX_SHARED: usize = 2 << 20;
 
 /// The largest request: a path of 4096 bytes, of which the kernel writes each as four at most, and some numbers.
 pub(super) const MAX_REQUEST: usize = 20 << 10;

@@ -2,7 +2,7 @@
 
 use super::access::MapFolder;
 use super::delegate::{Delegate, Received, Subject};
-use super::message::{Answer, Handle, MOST_BYTES, Request};
+use super::message::{Answer, Handle, MAX_BYTES, Request};
 use crate::event::Pid;
 use crate::files::opened::Refusal;
 use nyquist_system::{FileFacts, HeldFile, RemoteFile, RemoteRoot};
@@ -78,7 +78,7 @@ impl RemoteFile for DelegatedFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let len = buffer.len().min(MOST_BYTES) as u64;
+        let len = buffer.len().min(MAX_BYTES) as u64;
         match self.handle.ask(&Request::Read { file: self.handle.handle, offset, len })?.0 {
             Answer::Bytes(bytes) => {
                 let read = bytes.len().min(buffer.len());

@@ -9,14 +9,14 @@ use std::time::Duration;
 /// How long the first request may take that gets no answer. Each further one may take half as long as the one before,
 /// so that all together take less than twelve seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
-const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+const MIN_PATIENCE: Duration = Duration::from_millis(250);
 
 /// The most silences of a user's processes, and of all. After these, no other delegate is started for them.
-const MOST_OF_USER: u32 = 2;
-const MOST: u32 = 8;
+const MAX_OF_USER: u32 = 2;
+const MAX_SILENCES: u32 = 8;
 
 /// The most processes and views that are remembered.
-const MOST_SUBJECTS: usize = 1 << 12;
+const MAX_SUBJECTS: usize = 1 << 12;
 
 /// The silences of a recording.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ impl Silences {
 
     /// How long a request may take.
     pub(super) fn patience(&self) -> Duration {
-        (self.patience / 2_u32.saturating_pow(self.lock().all.min(MOST)))
-            .max(LEAST_PATIENCE.min(self.patience))
+        (self.patience / 2_u32.saturating_pow(self.lock().all.min(MAX_SILENCES)))
+            .max(MIN_PATIENCE.min(self.patience))
     }
 
     /// Whether a process, or another with its view, gave no answer before.
@@ -67,7 +67,7 @@ impl Silences {
     /// Whether another delegate may be started for a user's processes.
     pub(super) fn may_start(&self, user: u32) -> bool {
         let noted = self.lock();
-        noted.all < MOST && noted.of_users.get(&user).is_none_or(|count| *count < MOST_OF_USER)
+        noted.all < MAX_SILENCES && noted.of_users.get(&user).is_none_or(|count| *count < MAX_OF_USER)
     }
 
     /// Notes that a request about a process of a user was not answered.
@@ -75,7 +75,7 @@ impl Silences {
         let mut noted = self.lock();
         noted.all += 1;
         *noted.of_users.entry(user).or_default() += 1;
-        if noted.pids.len() < MOST_SUBJECTS {
+        if noted.pids.len() < MAX_SUBJECTS {
             noted.pids.insert(pid);
             noted.views.extend(view.filter(|view| *view != MountView::Ours));
         }
@@ -118,7 +118,7 @@ mod tests {
                 started += 1;
             }
         }
-        assert_eq!(started, MOST);
+        assert_eq!(started, MAX_SILENCES);
         assert!(waited < Duration::from_secs(12), "{waited:?}");
     }
 

@@ -316,11 +316,11 @@ impl<'a> CallgrindReader<'a> {
 /// beginning that is the name of an object, or else the first word.
 fn program_name<'c>(command: &'c str, objects: &[String]) -> &'c str {
     /// More spaces are hardly in a name.
-    const MOST_SPACES: usize = 16;
+    const MAX_SPACES: usize = 16;
     fn name(path: &str) -> &str {
         path.rsplit('/').next().unwrap_or_default()
     }
-    let ends = command.match_indices(' ').map(|(at, _)| at).take(MOST_SPACES).chain([command.len()]);
+    let ends = command.match_indices(' ').map(|(at, _)| at).take(MAX_SPACES).chain([command.len()]);
     let mut names: Vec<_> = ends.map(|end| name(command[..end].trim_end())).collect();
     let first = names.first().copied().unwrap_or_default();
     names.retain(|it| !it.is_empty() && objects.iter().any(|object| name(object) == *it));

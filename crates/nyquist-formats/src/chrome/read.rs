@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_events_may_have_only_cpu_time_or_no_name() {
+    fn complete_events_may_have_only_cpu_time() {
         let read = imported(
             r#"[{"ph":"X","pid":1,"tid":1,"name":"a","ts":0,"tdur":3},{"ph":"X","pid":1,"tid":1,"ts":10,"dur":2}]"#,
         );

@@ -104,13 +104,13 @@ pub(super) fn cpu_period(file: &message::Profile, strings: &NumberedStrings<'_>)
 
 /// The longest time between two samples that is believed. Programs that state a frequency, or a time in another
 /// unit, as the period exceed it.
-const LONGEST_PERIOD: u64 = 60_000_000_000;
+const MAX_PERIOD: u64 = 60_000_000_000;
 
 /// A period in ns, if its unit is one of time, and a sampler can have had it.
 pub(crate) fn plausible_period(unit: &str, period: i64) -> Option<u64> {
     let (factor, unit) = factor_of(unit);
     let period = u64::try_from(period).ok()?.saturating_mul(factor);
-    Some(period).filter(|period| unit == Unit::Time && (1..=LONGEST_PERIOD).contains(period))
+    Some(period).filter(|period| unit == Unit::Time && (1..=MAX_PERIOD).contains(period))
 }
 
 /// The number of our units in a unit of a file, by its name in the singular or plural, or its abbreviation.

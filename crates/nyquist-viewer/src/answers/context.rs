@@ -9,7 +9,7 @@ use crate::measures::RecordedMeasures;
 
 use crate::parameters::Parameters;
 use crate::refusal::bad_request;
-use crate::worker::FileNames;
+use crate::viewed_profile::FileNames;
 
 /// A request and its selection.
 #[derive(Clone, Copy)]

@@ -18,7 +18,7 @@ use crate::files;
 use crate::function_table::FunctionCategories;
 use crate::measures::RecordedMeasures;
 use crate::parameters::Parameters;
-use crate::worker::FileNames;
+use crate::viewed_profile::FileNames;
 
 /// The maximum number of threads with a track in the file.
 const TRACKS: usize = 40;

@@ -1,6 +1,6 @@
 //! A comparison as JSON.
 
-use super::Compared;
+use super::compared::Compared;
 use super::verdict::Verdict;
 use crate::args::DiffArgs;
 use nyquist_analysis::{DiffUnit, FunctionDiff};

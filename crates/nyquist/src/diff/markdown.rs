@@ -1,7 +1,7 @@
 //! A comparison as Markdown, for a comment on a change.
 
-use super::Compared;
 use super::amounts::{ValueForm, relative};
+use super::compared::Compared;
 use super::text::{heading, with_time};
 use crate::args::DiffArgs;
 use crate::text::{Names, Text, one_line};

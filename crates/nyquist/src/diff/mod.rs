@@ -1,6 +1,7 @@
 //! `nyquist diff`: functions that became slower or faster between two sets of runs, and noise.
 
 mod amounts;
+mod compared;
 mod json;
 mod markdown;
 mod pairs;
@@ -12,7 +13,8 @@ use crate::failure::{FAILED, Failure};
 use crate::printer::Printer;
 use crate::text::{Screen, Text, one_line};
 use crate::{input, page, selection};
-use nyquist_analysis::{Diff, DiffOptions, DiffUnit, Index, View};
+use compared::Compared;
+use nyquist_analysis::{DiffOptions, DiffUnit, Index, View};
 use nyquist_profile::{Measure, Profile};
 use pairs::Pair;
 use serde_json::Value;
@@ -21,16 +23,6 @@ use verdict::Verdict;
 
 /// The status if there is no comparison. [`FAILED`] says that something became slower.
 const NOT_COMPARED: u8 = 2;
-
-/// A comparison of two sides.
-struct Compared<'d, 'a> {
-    /// The name of what was compared, if there are several.
-    name: Option<&'d str>,
-    diff: &'d Diff<'a>,
-    measure: &'d Measure,
-    /// The verdict, if one was requested.
-    verdict: Option<Verdict<'d, 'a>>,
-}
 
 /// A comparison in the form in which it is printed.
 enum Rendered {
@@ -110,17 +102,6 @@ fn print(rendered: Vec<Rendered>, args: &DiffArgs) -> Result<(), Failure> {
         (false, _) => page::print(text),
         (true, 1) => page::print_json(&objects[0]),
         (true, _) => page::print_json(&json::of_several(objects)),
-    }
-}
-
-impl Compared<'_, '_> {
-    /// The message about what became slower than is accepted.
-    fn failure(&self, args: &DiffArgs) -> Option<String> {
-        let message = self.verdict.as_ref()?.failure(args.format.names())?;
-        Some(match self.name {
-            Some(name) => format!("{}: {message}", one_line(name)),
-            None => message,
-        })
     }
 }
 

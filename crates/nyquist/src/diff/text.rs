@@ -1,7 +1,7 @@
 //! A comparison as tables for a terminal.
 
-use super::Compared;
 use super::amounts::{ValueForm, relative};
+use super::compared::Compared;
 use crate::args::DiffArgs;
 use crate::number::{counted, grouped, percent};
 use crate::scale::amount;

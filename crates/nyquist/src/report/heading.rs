@@ -144,7 +144,7 @@ mod tests {
             impossible_time(&summary, cpus)
         };
         let text = said(1400, 130, 1, Some(4)).unwrap();
-        assert!(text.starts_with("That cannot be: 1 thread can use 130"), "{text}");
+        assert!(text.starts_with("That cannot be: 1 thread can use 0.13 s"), "{text}");
         let text = said(1400, 300, 9, Some(4)).unwrap();
         assert!(text.starts_with("That cannot be: 4 CPUs can use 1.2"), "{text}");
         assert_eq!(said(1195, 300, 9, Some(4)), None);

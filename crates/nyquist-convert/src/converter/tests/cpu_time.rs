@@ -116,7 +116,7 @@ fn a_total_includes_the_samples_before_it() {
 }
 
 #[test]
-fn readings_of_a_living_thread_show_the_kernel_when_it_was_there() {
+fn readings_show_the_kernel_time_of_a_thread() {
     let events = vec![
         uncounted(1, 0, 1),
         total_of(5, None, 1, 4),
@@ -148,7 +148,7 @@ fn threads_that_share_clocks_have_no_time_twice() {
 }
 
 #[test]
-fn a_process_without_samples_does_not_lend_its_time_to_the_kernel() {
+fn without_samples_no_time_is_the_kernels() {
     let mut converter = converter(false);
     for pid in 10..20 {
         converter.push(at(1, name(pid, pid, "true", true)));
@@ -166,7 +166,7 @@ fn a_process_without_samples_does_not_lend_its_time_to_the_kernel() {
 
 /// When several threads end at once, the kernel loses records of their totals.
 #[test]
-fn time_of_threads_whose_totals_are_lost_is_not_left_out() {
+fn time_of_lost_totals_is_not_left_out() {
     let all = |cpu_time_ns| at(0, EventKind::TotalInAll { cpu_time_ns });
     let events =
         vec![uncounted(1, 0, 1), exit_of(2, 2), exit_of(3, 1), total_of(3, Some(0), 1, 3), all(9 * MS)];

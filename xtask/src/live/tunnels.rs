@@ -1,0 +1,65 @@
+//! What is printed for a browser on another machine: the command of SSH that forwards the port.
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_eq, need_root};
+use super::invocation::Running;
+use super::server::{link_of, parts_of};
+use super::test::Test;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("over_ssh_a_tunnel_line_is_printed", over_ssh),
+    Test::new("sudo_over_ssh_has_the_line_of_a_tunnel", over_ssh_under_sudo),
+    Test::new("without_a_display_a_tunnel_is_offered", without_display),
+];
+
+fn over_ssh(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    let opened = test.path("a-browser-was-opened");
+    let browser = test.path("browser");
+    std::fs::write(&browser, format!("#!/bin/sh\ntouch {}\n", opened.display()))?;
+    expect(std::process::Command::new("chmod").arg("755").arg(&browser).status()?.success(), "chmod failed")?;
+    let call = test.nyquist(&["load"]).path(&recorded.path).env("BROWSER", browser.display().to_string());
+    let running = call.env("SSH_CONNECTION", "10.0.0.1 5000 10.0.0.2 22").start()?;
+    let link = link_of(&running)?;
+    let (port, ..) = parts_of(&link)?;
+    let tunnel = format!("-L {port}:");
+    running.wait_until("the line of a tunnel", || {
+        let text = running.stdout_so_far() + &running.stderr_so_far();
+        text.contains("ssh ") && text.contains(&tunnel)
+    })?;
+    running.signal(libc::SIGINT)?;
+    expect_eq("the status", running.wait()?.code(), 0)?;
+    expect(!opened.exists(), "a browser was opened")
+}
+
+/// sudo removes `SSH_CONNECTION`; the shell that called it still has it.
+fn over_ssh_under_sudo(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    let sudo = "env -u SSH_CONNECTION SUDO_UID=65534 SUDO_GID=65534 SUDO_USER=nobody \"$@\"; exit $?";
+    let load = [&test.nyquist_path().display().to_string(), "load", &recorded.path.display().to_string()];
+    let call = test.program("sh").args(&["-c", sudo, "sh"]).args(&load);
+    expect_tunnel(
+        call.env("SSH_CONNECTION", "10.0.0.1 5000 10.0.0.2 2222").start()?,
+        "-p 2222 nobody@10.0.0.2",
+    )
+}
+
+fn without_display(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    let call = test.nyquist(&["load"]).path(&recorded.path).env("DISPLAY", "").env("WAYLAND_DISPLAY", "");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
+    expect_tunnel(call.env("BROWSER", "").start()?, host.trim())
+}
+
+/// The line of a tunnel to this server, which ends with these words, is printed.
+fn expect_tunnel(running: Running<'_>, words: &str) -> Verdict {
+    let link = link_of(&running)?;
+    let (port, ..) = parts_of(&link)?;
+    let start = format!("ssh -L {port}:127.0.0.1:{port} ");
+    running.wait_until("the line of a tunnel", || {
+        let text = running.stdout_so_far() + &running.stderr_so_far();
+        text.lines().any(|line| line.trim().starts_with(&start) && line.ends_with(words))
+    })?;
+    Ok(())
+}
