@@ -163,7 +163,9 @@ mod tests {
     fn a_hash_is_of_what_is_mapped_in_any_order() {
         let mapped = |ranges: &[(u64, u64, usize)]| {
             let mut mappings = Mappings::default();
-            ranges.iter().for_each(|&(start, end, identity)| mappings.insert(range(start, end), identity));
+            for &(start, end, identity) in ranges {
+                mappings.insert(range(start, end), identity);
+            }
             mappings
         };
         let mut mappings = mapped(&[(10, 20, 1), (30, 40, 2), (12, 15, 3)]);

@@ -46,7 +46,7 @@ pub fn fit_name(name: &str, width: usize, mark: &str) -> String {
     }
     let mut last = whole.rests(1).chain(short.rests(1));
     if let Some(rest) = last.find(|rest| length(rest.with_separator) <= room) {
-        return with_type(&rest, width, mark);
+        return with_type(rest, width, mark);
     }
     let last = short.rests(1).last().map_or(&*plain, |rest| rest.name());
     match (length(last), last.len() == plain.len()) {

@@ -271,7 +271,7 @@ impl FoldedReader {
         let known = self.frames.get(text).copied().filter(|_| inline_depth == 0);
         let frame = known.unwrap_or_else(|| {
             let (is_kernel, is_jit) = (annotation == KERNEL, annotation == COMPILED);
-            let code = CodePosition { name, is_kernel, is_jit, inline_depth, ..CodePosition::default() };
+            let code = CodePosition { name, inline_depth, is_kernel, is_jit, ..CodePosition::default() };
             let frame = self.importer.frame(&code);
             if inline_depth == 0 {
                 self.frames.insert(text.into(), frame);

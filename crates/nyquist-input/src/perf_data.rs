@@ -24,7 +24,7 @@ pub(crate) fn read(
     (reader, again): (FileReader, Option<Source>),
     path: &Path,
     kernel: Option<KernelFiles>,
-    options: ReadOptions<'_>,
+    options: &ReadOptions<'_>,
 ) -> Result<Profile, InputError> {
     let (finders, observer, no_symbols) = (options.finders, options.observer, options.no_symbols);
     unpack_archive(path, &reader, options.archives.as_deref(), observer);
@@ -35,7 +35,7 @@ pub(crate) fn read(
     let (files, of_all) = (reader.files(), options.events.is_empty());
     let mut read = |reader, events: Vec<String>| {
         import_with_lookup(&mut symbolicator, no_symbols, |sender| {
-            let options = import_options(path, files.main(), &options, finders.finder(&folders, None));
+            let options = import_options(path, files.main(), options, finders.finder(&folders, None));
             Ok(import(reader, ImportOptions { sender, events, ..options })?)
         })
     };

@@ -21,7 +21,7 @@ impl UnpackedInput {
                 let again = source.again();
                 let recording =
                     source.recording().map_err(|source| InputError::Recording { path: path.clone(), source });
-                perf_data::read((recording?, again), &path, kernel, options)
+                perf_data::read((recording?, again), &path, kernel, &options)
             }
             Some(Format::Etl) => {
                 let Self { path, source, .. } = self;

@@ -117,7 +117,7 @@ pub fn instruction_around(architecture: Architecture, code: &[u8], offset: u32) 
             let start = offset - offset % ARM_INSTRUCTION;
             return Some(start..start.checked_add(ARM_INSTRUCTION)?);
         }
-        _ => return None,
+        Architecture::Other(_) => return None,
     };
     let mut decoder = Decoder::new(bits, code, DecoderOptions::NONE);
     let mut instruction = iced_x86::Instruction::default();

@@ -464,6 +464,9 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
+/// The configuration of the workspace, that of the home folder, and variables.
+type RunnerCase<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 /// Cargo merges the configuration of all these places, and refuses to merge a string with an array.
 fn runners(test: &Context<'_>) -> Verdict {
     let says =
@@ -477,8 +480,7 @@ fn runners(test: &Context<'_>) -> Verdict {
     let families = format!("{family}[target.'cfg(unix)']\nrunner = [\"env\"]\nrustflags = \"--cfg a\"\n");
     let target = format!("[build]\ntarget = \"{host}\"\n");
     let by_variable = [(variable.as_str(), "env WRAPPED=variable")];
-    // The configuration of the workspace, that of the home folder, and variables.
-    let cases: &[(&str, &str, &[(&str, &str)])] = &[
+    let cases: &[RunnerCase<'_>] = &[
         (&text, "", &[]),
         (&array, "", &[]),
         (family, "", &[]),

@@ -40,7 +40,7 @@ fn over_ssh_under_sudo(test: &Context<'_>) -> Verdict {
     let load = [&test.nyquist_path().display().to_string(), "load", &recorded.path.display().to_string()];
     let call = test.program("sh").args(&["-c", sudo, "sh"]).args(&load);
     expect_tunnel(
-        call.env("SSH_CONNECTION", "10.0.0.1 5000 10.0.0.2 2222").start()?,
+        &call.env("SSH_CONNECTION", "10.0.0.1 5000 10.0.0.2 2222").start()?,
         "-p 2222 nobody@10.0.0.2",
     )
 }
@@ -49,12 +49,12 @@ fn without_display(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "50"]).run_well()?;
     let call = test.nyquist(&["load"]).path(&recorded.path).env("DISPLAY", "").env("WAYLAND_DISPLAY", "");
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
-    expect_tunnel(call.env("BROWSER", "").start()?, host.trim())
+    expect_tunnel(&call.env("BROWSER", "").start()?, host.trim())
 }
 
 /// The line of a tunnel to this server, which ends with these words, is printed.
-fn expect_tunnel(running: Running<'_>, words: &str) -> Verdict {
-    let link = link_of(&running)?;
+fn expect_tunnel(running: &Running<'_>, words: &str) -> Verdict {
+    let link = link_of(running)?;
     let (port, ..) = parts_of(&link)?;
     let start = format!("ssh -L {port}:127.0.0.1:{port} ");
     running.wait_until("the line of a tunnel", || {

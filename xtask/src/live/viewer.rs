@@ -226,8 +226,8 @@ fn dropped_within_limit(test: &Context<'_>) -> Verdict {
     let running = call.start()?;
     let (port, _, base) = parts_of(&link_of(&running)?)?;
     let sent = |functions: u32| {
-        let lines: String = (0..functions).map(|n| format!("main;outer{n};inner{n} 1\n")).collect();
-        Client::new(port).post(&format!("{base}/api/v1/open"), &lines)
+        let lines: Vec<_> = (0..functions).map(|n| format!("main;outer{n};inner{n} 1\n")).collect();
+        Client::new(port).post(&format!("{base}/api/v1/open"), &lines.concat())
     };
     let refused = sent(400_000)?;
     expect_eq("a large profile", refused.status, 400)?;

@@ -150,7 +150,7 @@ impl ProgramArguments {
     fn arguments_in(&mut self, line: &[u8]) -> Arguments {
         let mut text = first_arguments(&line[..line.len().min(LOOKED_AT)], self.count);
         // If fewer are wanted than were read, nothing is missing.
-        let words = line.iter().filter(|byte| **byte == 0).count();
+        let words = line.split(|byte| *byte == 0).count() - 1;
         if line.len() > LOOKED_AT && self.count > 0 && words <= self.count {
             text.push('…');
             self.cut += 1;

@@ -67,6 +67,7 @@ struct Callee {
     key: FunctionKey,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the file so far")]
 struct CallgrindReader<'a> {
     importer: Importer,
     wanted: Option<&'a str>,

@@ -258,7 +258,6 @@ mod tests {
             mapping_id: id,
             address: id * 0x1000 + 0x10,
             line: vec![Line { function_id: 1, ..Line::default() }],
-            ..Location::default()
         };
         let mapping = |id, build_id| Mapping {
             id,

@@ -61,7 +61,7 @@ pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) ->
 fn by_time(profile: &Profile) -> Vec<(ThreadIndex, bool)> {
     let threads = (0..profile.threads().len()).map(ThreadIndex::from_index);
     let amount = |thread, off_cpu| {
-        let weights = selected(profile, thread, off_cpu).map(|sample| u64::from(sample.weight));
+        let weights = selected(profile, thread, off_cpu).map(|sample| sample.weight);
         weights.fold(0, u64::saturating_add)
     };
     let kinds = threads.flat_map(|thread| [(thread, false), (thread, true)]);

@@ -45,7 +45,7 @@ impl<'a> IdleRows<'a> {
     fn rows_between(&self, before: Option<Sample>, sample: &Sample) -> [Option<Sample>; 2] {
         let Some(interval) = self.interval else { return [None, None] };
         let since = before.map_or(self.start, |before| before.time);
-        let begin = self.begin(before, sample, interval).max(since);
+        let begin = Self::begin(before, sample, interval).max(since);
         let is_idle = begin - since >= interval.saturating_mul(IDLE_INTERVALS);
         let row = |time, stack| Some(Sample { time, cpu_delta: 0, stack, weight: 0, off_cpu: false });
         // A running sample is drawn for an interval. A wait ends at its sample.
@@ -64,7 +64,7 @@ impl<'a> IdleRows<'a> {
     }
 
     /// The begin of the time that a sample stands for.
-    fn begin(&self, before: Option<Sample>, sample: &Sample, interval: u64) -> u64 {
+    fn begin(before: Option<Sample>, sample: &Sample, interval: u64) -> u64 {
         if sample.off_cpu {
             return sample.start(interval);
         }

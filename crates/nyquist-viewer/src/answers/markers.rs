@@ -15,8 +15,10 @@ pub(super) struct MarkersAnswer<'a> {
     count: usize,
     kinds: Vec<MarkerTotals<'a>>,
     /// Thread, start and duration in ns, name, the texts of the fields, and the number of the stack.
-    rows: Vec<(usize, u64, Option<u64>, &'a str, String, Option<usize>)>,
+    rows: Vec<MarkerRow<'a>>,
 }
+
+type MarkerRow<'a> = (usize, u64, Option<u64>, &'a str, String, Option<usize>);
 
 #[derive(Debug, Serialize)]
 struct MarkerTotals<'a> {

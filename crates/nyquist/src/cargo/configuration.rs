@@ -85,7 +85,8 @@ impl Configuration {
 
 /// The name of a target, which may be given as the file of its specification.
 fn target_name(target: &str) -> String {
-    let stem = Path::new(target).file_stem().filter(|_| target.ends_with(".json"));
+    let path = Path::new(target);
+    let stem = path.file_stem().filter(|_| path.extension().is_some_and(|extension| extension == "json"));
     stem.map_or_else(|| target.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 

@@ -50,7 +50,7 @@ fn verdict(verdict: &Verdict<'_, '_>) -> Value {
 }
 
 /// The object of several comparisons.
-pub(super) fn of_several(comparisons: Vec<Value>) -> Value {
+pub(super) fn of_several(comparisons: &[Value]) -> Value {
     let passed = comparisons.iter().all(|comparison| comparison["verdict"]["passed"] != json!(false));
     json!({ "schema": SCHEMA, "passed": passed, "comparisons": comparisons })
 }

@@ -12,14 +12,13 @@ pub(super) fn of(compared: &Compared<'_, '_>, args: &DiffArgs) -> Text {
     let Compared { diff, measure, .. } = *compared;
     let mut text = String::new();
     if let Some(name) = compared.name {
-        text += &format!("### {}\n\n", code(name));
+        text.extend(["### ", &code(name), "\n\n"]);
     }
-    text += &format!("{}\n", heading(diff, measure));
+    text.extend([&*heading(diff, measure), "\n"]);
     if let Some(verdict) = &compared.verdict {
-        text += &match verdict.failure(args.format.names()) {
-            Some(failure) => format!("**{}**\n\n", escaped(&failure)),
-            None => "**Nothing is slower than accepted.**\n\n".to_owned(),
-        };
+        let failure = verdict.failure(args.format.names()).map(|failure| escaped(&failure));
+        let verdict = failure.as_deref().unwrap_or("Nothing is slower than accepted.");
+        text.extend(["**", verdict, "**\n\n"]);
     }
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let shown: Vec<_> = with_time(diff).filter(|it| args.all || !it.self_time.is_noise).take(limit).collect();

@@ -101,7 +101,7 @@ fn print(rendered: Vec<Rendered>, args: &DiffArgs) -> Result<(), Failure> {
     match (args.format.json, objects.len()) {
         (false, _) => page::print(text),
         (true, 1) => page::print_json(&objects[0]),
-        (true, _) => page::print_json(&json::of_several(objects)),
+        (true, _) => page::print_json(&json::of_several(&objects)),
     }
 }
 

@@ -41,12 +41,12 @@ pub(super) fn name_waits(builder: &mut ProfileBuilder) {
     }
     let mut clues = Clues::default();
     let mut owned = vec![false; builder.profile().stacks().len()];
-    for index in 0..owned.len() {
+    for (index, is_owned) in owned.iter_mut().enumerate() {
         let stack = StackId::from_index(index);
         let func = builder.profile().frame(builder.profile().stack(stack).frame).func;
         let Some(first) = labels.get(&func) else { continue };
         if let Some(found) = clues.search(builder, *first, stack) {
-            owned[index] = found.has_owner;
+            *is_owned = found.has_owner;
             rename(builder, stack, found.answer);
         }
     }

@@ -76,6 +76,9 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A second, in ns.
+    const S: u64 = 1_000_000_000;
     use nyquist_profile::{
         CategoryId, MarkerField, MarkerFormat, MarkerSchema, Meta, Process, ProfileBuilder, Thread,
     };
@@ -103,7 +106,6 @@ mod tests {
         let (name, group) = (builder.intern_string("m"), builder.intern_string("/a (0.50 CPUs)"));
         let runnable = builder.intern_label(None, well_known::RUNNABLE, None);
         let lock = builder.intern_label(None, "[waiting: lock]", None);
-        const S: u64 = 1_000_000_000;
         let held_up = vec![MarkerValue::String(group), MarkerValue::Number(1500.0)];
         for (schema, times, values, stack) in [
             (quota, (S, 2 * S), held_up.clone(), None),
