@@ -102,6 +102,7 @@ const WORKLOADS: &[Workload] = &[
     c("withholds", "-pthread withholds.c"),
     c("withheld_memory", "-pthread withheld_memory.c"),
     c("dumped_code", "dumped_code.c"),
+    c("dumped_caller", "dumped_caller.c"),
     c("ending", "ending.c"),
     c("kernel_heavy", "kernel_heavy.c"),
     c("bpf_program", "bpf_program.c"),
