@@ -153,6 +153,12 @@ const WORKLOADS: &[Workload] = &[
     c("trampolines", "trampolines.c"),
     c("no_cfi", "no_cfi.c no_cfi.S"),
     c("no_cfi-fp", "-fno-omit-frame-pointer no_cfi.c no_cfi.S"),
+    c("assembly", "-fno-omit-frame-pointer assembly.c assembly.S"),
+    c("assembly-large", "-fno-omit-frame-pointer -Wa,--defsym,LARGE=1 assembly.c assembly.S"),
+    then(
+        c("assembly-stripped", "-fno-omit-frame-pointer -Wa,--defsym,LARGE=1 assembly.c assembly.S"),
+        After::Strip,
+    ),
     c("dynamic_frames", "dynamic_frames.c"),
     c("clock_loop", "clock_loop.c"),
     c("odd_name", "odd_name.c"),
