@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::by::By;
 use super::context::Context;
 use super::expect::{
-    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip,
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip, with_note,
 };
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
@@ -128,7 +128,8 @@ fn dumped_caller(test: &Context<'_>, form: &str, options: &[&str]) -> Verdict {
         in_order(&names, &["_start", "main", "outer", "inner"]) && stack.iter().filter(made).count() == 1
     });
     let held = profile.of_taken(held);
-    let verdict = expect_share("through the code", held, recorded.true_share("inner")?, profile.equal_count());
+    let verdict =
+        expect_share("through the code", held, recorded.true_share("inner")?, profile.equal_count());
     with_note(verdict, format_args!("{form}: roots {:?}", profile.roots()))
 }
 

@@ -60,7 +60,8 @@ impl UnwindableCodes {
     }
 
     fn places_in(&self, range: &Range<u64>) -> Vec<(u64, usize)> {
-        let overlaps = |place: usize| self.appeared.get(place).is_some_and(|code| range.start < code.range().end);
+        let overlaps =
+            |place: usize| self.appeared.get(place).is_some_and(|code| range.start < code.range().end);
         let before = self.current.range(..range.end).rev().map(|(first, place)| (*first, *place));
         before.take_while(|(_, place)| overlaps(*place)).collect()
     }

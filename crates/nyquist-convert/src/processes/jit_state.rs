@@ -86,7 +86,9 @@ impl ProcessJit {
         for (&dump, mapped) in self.dumps.iter().zip(&mut self.mapped) {
             let new = dumps.unwindable(dump, *mapped);
             *mapped += new.len();
-            new.iter().for_each(|code| map_code(code, space));
+            for code in new {
+                map_code(code, space);
+            }
         }
     }
 
@@ -97,7 +99,9 @@ impl ProcessJit {
         dumps: &JitDumps,
         space: &mut AddressSpace,
     ) {
-        dumps.unwindable_within(&self.dumps, range).for_each(|code| map_code(code, space));
+        for code in dumps.unwindable_within(&self.dumps, range) {
+            map_code(code, space);
+        }
     }
 
     /// Reads the instructions of generated code around an address at which a walk ended, and passes them to
