@@ -33,11 +33,11 @@ pub fn hottest_own_functions<'a, 'p>(
     };
     // What is inlined from a library is the work of the function itself, and no other function shows it.
     let mut rest = own.iter().fold(0_u64, |sum, function| sum.saturating_add(function.total.weight));
-    let mut is_accounted_for = |function: &&&Function<'_>| {
+    let is_accounted_for = |function: &&&Function<'_>| {
         rest = rest.saturating_sub(function.total.weight);
         calls_all(function) && rest >= function.total.weight / 2
     };
-    let passed = own.iter().take_while(&mut is_accounted_for).count();
+    let passed = own.iter().take_while(is_accounted_for).count();
     own.split_off(passed)
 }
 

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use super::by::By;
 use super::context::Context;
 use super::expect::{
-    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip, with_note,
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip,
+    with_note,
 };
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;

@@ -82,10 +82,6 @@ pub(super) const TESTS: &[Test] = &[
         .in_pairs(SHARES),
     Test::new("a_leaf_without_cfi_is_whole_or_says_why_not", no_cfi).in_pairs(SHARES),
     Test::new("frame_pointers_lead_out_of_a_leaf_without_cfi", no_cfi_frame_pointers).in_pairs(SHARES),
-    Test::new("assembly_without_cfi_has_its_callers", |test| assembly(test, "assembly")).in_pairs(SHARES),
-    Test::new("assembly_among_much_code_has_its_callers", |test| assembly(test, "assembly-large"))
-        .in_pairs(SHARES),
-    Test::new("stripped_assembly_shows_no_skipped_caller", stripped_assembly).in_pairs(SHARES),
     Test::new("made_code_without_cfi_has_its_callers", |test| made_code(test, &[])).quick().in_pairs(SHARES),
     Test::new("by_ptrace_made_code_without_cfi_has_callers", |test| {
         made_code(test, &["--backend", "ptrace"])
@@ -349,36 +345,6 @@ fn no_cfi_frame_pointers(test: &Context<'_>) -> Verdict {
     let wanted = recorded.true_share("leaf_without_cfi")?;
     let verdict = expect_share("the leaf up to _start", held, wanted, recorded.profile.count());
     with_note(verdict, format_args!("roots: {:?}", recorded.profile.roots()))
-}
-
-/// Functions that have aligned the stack, or jump on and on, and leave the frame pointer to their callers.
-fn assembly(test: &Context<'_>, workload: &str) -> Verdict {
-    let recorded = test.record(&[workload, "600"]).run_well()?;
-    let profile = &recorded.profile;
-    for function in ["spins_aligned", "spins_aligned_by_register", "spins_by_jumps"] {
-        let caller = format!("calls_{function}");
-        let held = profile.share_of_stacks(|stack| {
-            let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
-            in_order(&names, &["_start", "main"]) && names.ends_with(&[&*caller, function])
-        });
-        let verdict = expect_share(function, held, recorded.true_share(function)?, profile.count());
-        with_note(verdict, format_args!("roots: {:?}", profile.roots()))?;
-    }
-    Ok(())
-}
-
-/// Without symbols, a stack that is not sure is cut. None has a caller's caller in place of the caller: the program has five
-/// frames from `_start` on, of which two are of the C library.
-fn stripped_assembly(test: &Context<'_>) -> Verdict {
-    let recorded = test.record(&["assembly-stripped", "600"]).run_well()?;
-    let profile = &recorded.profile;
-    let of_program = |frame: &&&Frame| frame.lib.as_deref() == Some("assembly-stripped");
-    let is_deep = |stack: &[&Frame]| stack.iter().filter(of_program).count() >= 4;
-    let held = profile.share_of_stacks(|stack| is_deep(stack) || is_truncated(stack));
-    let all = ["spins_aligned", "spins_aligned_by_register", "spins_by_jumps"];
-    let wanted: f64 = all.iter().map(|part| recorded.true_share(part)).sum::<anyhow::Result<f64>>()?;
-    let verdict = expect_share("with the caller, or truncated", held, wanted, profile.count());
-    with_note(verdict, format_args!("roots: {:?}", profile.roots()))
 }
 
 /// Between functions there are pieces of code that exist only in the process's memory. Only their

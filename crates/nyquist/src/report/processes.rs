@@ -52,7 +52,7 @@ fn row(report: &Report<'_>, process: &ProcessRow<'_>) -> Vec<Cell> {
         grouped(process.threads as u64),
     ];
     cells.extend(minor.map(|text| Cell::new(text, Style::Dim)));
-    cells.extend([process.pid.into(), report.names.show(process.name).into()]);
+    cells.extend([Cell::from(process.pid), report.names.show(process.name).into()]);
     cells
 }
 
