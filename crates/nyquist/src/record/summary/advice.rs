@@ -1,9 +1,9 @@
 //! What helps to judge a recording, and to go on from it: few samples, a program that waits, a program without
 //! lines, the next commands.
 
-use crate::cargo::quoted;
 use crate::number::{counted, percent};
 use crate::scale::Scale;
+use crate::shell::quoted;
 use crate::unnamed::is_binary;
 use nyquist_analysis::{Function, is_only_address};
 use nyquist_profile::{Lib, LibId, Profile};
