@@ -281,7 +281,7 @@ mod tests {
     fn inlined_functions_belong_to_the_function_that_holds_them() {
         let stacks = ["A B inlined:C inlined:D", "A B inlined:C E inlined:D", "A B C", "inlined:X Y"];
         let profile = profile(&stacks);
-        check(&profile, vec![Transform::MergeInlined], "A:3,0 .B:3,1 ..E:1,1 ..C:1,1 X:1,0 .Y:1,1");
+        check(&profile, vec![Transform::MergeInlined], "A:3,0 .B:3,1 ..C:1,1 ..E:1,1 X:1,0 .Y:1,1");
     }
 
     const CALL_TREE: [&str; 3] = ["A B C D E", "A B C F G", "A B H F"];
