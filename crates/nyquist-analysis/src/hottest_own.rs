@@ -12,7 +12,7 @@ const CALLS_ALL: f64 = 0.95;
 const WORTH_A_LOOK: f64 = 0.01;
 
 /// The functions of a program's own code, the one with the largest total weight first. Functions that call nearly
-/// everything and do little themselves are left out, except for the last of them if there is no other. So are
+/// everything and do little themselves are left out, as long as the functions that they call account for it. So are
 /// functions with less than a hundredth of `total`, the weight of the whole. `program` is the program's path or name.
 /// O(functions × log functions).
 pub fn hottest_own_functions<'a, 'p>(
@@ -28,11 +28,16 @@ pub fn hottest_own_functions<'a, 'p>(
     };
     let mut own: Vec<_> = functions.iter().filter(is_own).collect();
     own.sort_by_key(|function| Reverse((function.total.weight, function.self_amount.weight)));
-    let calls_all = |function: &&&Function<'_>| {
+    let calls_all = |function: &Function<'_>| {
         share(function.total.weight) >= CALLS_ALL && share(function.self_amount.weight) < WORTH_A_LOOK
     };
-    // The last of the functions that call nearly everything is the most informative.
-    let passed = own.iter().take_while(calls_all).count().min(own.len().saturating_sub(1));
+    // What is inlined from a library is the work of the function itself, and no other function shows it.
+    let mut rest = own.iter().fold(0_u64, |sum, function| sum.saturating_add(function.total.weight));
+    let is_accounted_for = |function: &&&Function<'_>| {
+        rest = rest.saturating_sub(function.total.weight);
+        calls_all(function) && rest >= function.total.weight / 2
+    };
+    let passed = own.iter().take_while(is_accounted_for).count();
     own.split_off(passed)
 }
 
@@ -90,6 +95,18 @@ mod tests {
         ]);
         let stacks = [(&parse[..], 30), (&malloc[..], 40), (&serde[..], 30)];
         assert_eq!(weights_text(&stacks), "app::parse 70, app::write 30");
+    }
+
+    #[test]
+    fn a_function_whose_work_is_inlined_from_libraries_is_named() {
+        let find = [
+            ("app", "/src/main.rs", "app::main"),
+            ("app", "/src/find.rs", "app::find"),
+            ("app", "/rustc/1/iter.rs", "core::iter::Map::next"),
+        ];
+        let table = ("app", "/rust/deps/hashbrown-0.15.2/src/raw/mod.rs", "hashbrown::raw::find");
+        let parse = [("app", "/src/main.rs", "app::main"), ("app", "/src/parse.rs", "app::parse"), table];
+        assert_eq!(weights_text(&[(&find, 96), (&parse, 4)]), "app::find 96, app::parse 4");
     }
 
     #[test]

@@ -9,10 +9,17 @@ use crate::names::is_only_address;
 /// Prefixes that the Firefox Profiler gives to paths of Rust's own source and of crates.
 const OTHERS_SPECIAL_PATHS: [&str; 2] = ["git:github.com/rust-lang/rust:", "cargo:"];
 
-/// Parts of the paths of source that was not written for the program: Rust's own, crates of registries and
-/// repositories, the system's.
-const OTHERS_FILES: [&str; 6] =
-    ["/rustc/", "/.cargo/registry/", "/.cargo/git/", "/lib/rustlib/", "/usr/include/", "/usr/lib/"];
+/// Parts of the paths of source that was not written for the program: Rust's own and that of the crates which
+/// its library uses, crates of registries and repositories, the system's.
+const OTHERS_FILES: [&str; 7] = [
+    "/rustc/",
+    "/rust/deps/",
+    "/.cargo/registry/",
+    "/.cargo/git/",
+    "/lib/rustlib/",
+    "/usr/include/",
+    "/usr/lib/",
+];
 
 /// Prefixes of the names of functions of Rust's own crates and of a program's startup code. They are used
 /// if no file is known.

@@ -41,19 +41,22 @@ impl TestProfile {
     }
 
     /// Adds a sample. Functions are separated by spaces, the outermost first. `user:` and `kernel:` set a
-    /// category, `@lib` at the end a lib, and `#7` before that a line. Brackets enclose one function,
+    /// category, `inlined:` makes the function one that is inlined into the one before it, `@lib` at the end
+    /// sets a lib, and `#7` before that a line. Brackets enclose one function,
     /// including spaces. Without a function there is no stack.
     pub(crate) fn sample(&mut self, stack: &str, weight: u64) {
         let words: Vec<_> =
             if stack.starts_with('[') { vec![stack] } else { stack.split_whitespace().collect() };
-        let mut prefix = None;
+        let (mut prefix, mut inline_depth) = (None, 0);
         for word in words {
             let (category, name) = match word.split_once(':') {
                 Some(("user", name)) => (Some(self.user), name),
                 Some(("kernel", name)) => (Some(self.kernel), name),
+                Some(("inlined", name)) => (None, name),
                 _ => (None, word),
             };
-            let frame = self.frame(name, category);
+            inline_depth = if word.starts_with("inlined:") { inline_depth + 1 } else { 0 };
+            let frame = Frame { inline_depth, ..self.frame(name, category) };
             let frame = self.builder.intern_frame(frame);
             prefix = Some(self.builder.intern_stack(prefix, frame));
         }

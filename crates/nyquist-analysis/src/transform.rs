@@ -40,6 +40,8 @@ pub enum Transform {
     DropFunction(FuncId),
     /// Drops samples whose innermost frame has that category.
     DropCategory(CategoryId),
+    /// Removes inlined functions; their self time goes to the function into which they were compiled.
+    MergeInlined,
     /// Removes the frames outside of the program's own code (see [`own_functions`](crate::own_functions)).
     /// Their self time goes to their callers. Samples without own code are dropped.
     OwnCode,
@@ -56,6 +58,7 @@ pub(crate) fn apply(profile: &Profile, transform: &Transform, derived: &mut Deri
             let own = own_functions(profile);
             merge_where(derived, |forest, node| own.get(forest.func[node] as usize) != Some(&true));
         }
+        Transform::MergeInlined => merge_where(derived, |forest, node| is_inlined(profile, forest, node)),
         Transform::MergeCallNode(path) => merge_call_node(derived, path),
         Transform::FocusFunction(func) => focus_function(derived, number(func)),
         Transform::FocusSelf(func) => focus_self(derived, number(func)),
@@ -79,6 +82,14 @@ pub(crate) fn apply(profile: &Profile, transform: &Transform, derived: &mut Deri
             derived.move_samples(nodes.map(|node| if is_other(node) { node } else { NONE }).collect());
         }
     }
+}
+
+/// Whether a node is a call that was inlined. An outermost node has nothing that holds it.
+fn is_inlined(profile: &Profile, forest: &Forest, node: usize) -> bool {
+    let frame = profile.frame(profile.stacks()[forest.stack[node] as usize].frame);
+    frame.inline_depth > 0
+        && forest.parent[node] != NONE
+        && (forest.func[node] as usize) < profile.funcs().len()
 }
 
 fn category_of(forest: &Forest, node: usize) -> Option<CategoryId> {
@@ -264,6 +275,13 @@ mod tests {
             let left: u64 = view.by_thread().iter().map(|row| row.amount.weight).sum();
             assert_eq!(left, view.total().weight, "{:?}", selection.transforms);
         });
+    }
+
+    #[test]
+    fn inlined_functions_belong_to_the_function_that_holds_them() {
+        let stacks = ["A B inlined:C inlined:D", "A B inlined:C E inlined:D", "A B C", "inlined:X Y"];
+        let profile = profile(&stacks);
+        check(&profile, vec![Transform::MergeInlined], "A:3,0 .B:3,1 ..C:1,1 ..E:1,1 X:1,0 .Y:1,1");
     }
 
     const CALL_TREE: [&str; 3] = ["A B C D E", "A B C F G", "A B H F"];

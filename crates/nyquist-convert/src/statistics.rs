@@ -20,6 +20,8 @@ pub struct Statistics {
     /// Samples whose stack was walked ahead of their turn and again at their turn, because by then other or
     /// more code was known to be mapped.
     pub walked_again: u64,
+    /// Markers that the programs have set.
+    pub markers: u64,
     /// Events that came too late to be put in order.
     pub late: u64,
 }

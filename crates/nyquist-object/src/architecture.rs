@@ -16,6 +16,19 @@ pub enum Architecture {
 }
 
 impl Architecture {
+    /// The architecture that this program is compiled for.
+    pub fn own() -> Self {
+        if cfg!(target_arch = "x86_64") {
+            Self::X86_64
+        } else if cfg!(target_arch = "aarch64") {
+            Self::Aarch64
+        } else if cfg!(target_arch = "x86") {
+            Self::X86
+        } else {
+            Self::Other(0)
+        }
+    }
+
     /// The architecture for `e_machine` of ELF, which other formats of Unix systems use too.
     pub fn of_elf_machine(machine: u16) -> Self {
         match elf::Machine(machine) {

@@ -1,5 +1,6 @@
 //! The properties of an architecture that are needed to walk stacks and to compile tables.
 
+use crate::call_instruction::CallInstruction;
 use crate::cfi::CfiRow;
 use crate::rule::Rule;
 use crate::{FrameAddress, Reason, StackMemory};
@@ -83,8 +84,8 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// `None` if it does not lead there, or if the architecture does not follow code.
     fn followed_rule_at(code: &[u8], offset: usize) -> Option<Rule>;
 
-    /// Whether the instruction that ends at `offset` of `code` can be a call.
-    fn follows_call(code: &[u8], offset: usize) -> bool;
+    /// The call that the last instruction of `code` can be.
+    fn call_at_end(code: &[u8]) -> Option<CallInstruction>;
 
     /// The mode of compact unwind encodings that refer to call frame information.
     const COMPACT_DWARF: u32;

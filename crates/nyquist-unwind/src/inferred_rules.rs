@@ -2,6 +2,7 @@
 //! finds where they begin, and derives their rules from their instructions.
 
 use crate::code::{AllCode, CodeRange, UncoveredCode};
+use crate::function_symbols::{FunctionSymbol, function_symbols};
 use crate::rule::Rule;
 use crate::rule_table::{RuleTable, TableBuilder};
 use crate::x86_64::flow::CodeFlow;
@@ -17,9 +18,6 @@ pub(crate) const MIN_CODE_BYTES: usize = 512;
 
 /// A module with more uncovered code than this has data between code, or has frame pointers.
 const MAX_CODE_BYTES: usize = 1 << 20;
-
-/// Bytes of a symbol.
-const SYMBOL: usize = 24;
 
 /// Symbols are read if they take no more bytes than this many times the uncovered code. Otherwise the
 /// uncovered code is only some assembly.
@@ -66,9 +64,9 @@ impl InferredRules {
             functions: BTreeSet::new(),
             local: BTreeSet::new(),
         };
-        starts.add_symbols(elf, base);
+        starts.add_symbols(elf);
         if let Some(debug) = debug {
-            starts.add_symbols(debug, base);
+            starts.add_symbols(debug);
         }
         if !starts.has_all {
             starts.functions.extend(entry);
@@ -102,31 +100,19 @@ struct FunctionStarts<'a> {
 
 impl FunctionStarts<'_> {
     /// Adds a file's symbols of functions.
-    fn add_symbols<S: ByteSource>(&mut self, elf: &Elf<S>, base: u64) {
+    fn add_symbols<S: ByteSource>(&mut self, elf: &Elf<S>) {
         for (name, has_all) in SYMBOLS {
             let are_few =
                 |section: &&ElfSection| section.size / MAX_SYMBOL_RATIO as u64 <= self.code.size() as u64;
             let section = elf.section(name).filter(are_few);
-            if let Some(Ok(data)) = section.map(|section| elf.data(section)) {
-                data.chunks_exact(SYMBOL).for_each(|symbol| self.add_symbol(symbol, base));
-                self.has_all |= has_all;
+            let Some(section) = section else { continue };
+            let stated = function_symbols(elf, section).into_iter().filter(|symbol| symbol.is_stated);
+            for FunctionSymbol { address, is_local, .. } in stated {
+                if self.code.holds(address) {
+                    if is_local { &mut self.local } else { &mut self.functions }.insert(address);
+                }
             }
-        }
-    }
-
-    /// Adds a symbol, if it is of a function (System V ABI, "Symbol Table"). GNU's type 10 is a function that
-    /// is selected when the program starts.
-    fn add_symbol(&mut self, symbol: &[u8], base: u64) {
-        let (info, value) = (symbol.get(4).copied(), symbol.get(8..).and_then(<[u8]>::first_chunk));
-        let (Some(info), Some(value)) = (info, value) else { return };
-        let address = relative(u64::from_le_bytes(*value), base);
-        if let (2 | 10, Some(address)) = (info & 15, address.filter(|address| self.code.holds(*address))) {
-            let is_local = info >> 4 == 0;
-            if is_local {
-                self.local.insert(address)
-            } else {
-                self.functions.insert(address)
-            };
+            self.has_all |= has_all;
         }
     }
 

@@ -7,8 +7,13 @@ use std::sync::{Arc, OnceLock};
 
 use nyquist_object::{ByteSource, Elf, FileOffset};
 
-use crate::code::{CodeRange, UncoveredCode, code_ranges, linkage_tables, live_code, part_at, read_gap};
+use crate::call_instruction::CallInstruction;
+use crate::code::{
+    CodeAround, CodeRange, UncoveredCode, code_ranges, linkage_tables, live_code, part_at, read_gap,
+};
+use crate::followed_functions::{FollowedFunctions, function_starts};
 use crate::inferred_rules::InferredRules;
+use crate::rule::Rule;
 
 /// How many small gaps are read one by one before all uncovered code is read. Reading all of it takes about
 /// as long as reading some thousands of gaps.
@@ -30,6 +35,8 @@ pub(crate) struct LazyUncoveredCode {
     /// rule is known from its few instructions. Every recording needs some of them.
     linkage: Vec<Range<u32>>,
     linkage_code: OnceLock<UncoveredCode>,
+    /// The functions in which threads were interrupted.
+    followed: FollowedFunctions,
 }
 
 /// All uncovered code has to be read, because a gap cannot be handled alone, or because reading everything is
@@ -54,6 +61,12 @@ trait DeferredReader {
 
     /// Reads a gap, if it has any instructions.
     fn gap(&self, gap: &CodeRange) -> Option<Vec<u8>>;
+
+    /// Where functions begin, by relative address.
+    fn function_starts(&self) -> Vec<u32>;
+
+    /// Reads code.
+    fn code(&self, code: &CodeRange) -> Option<Vec<u8>>;
 }
 
 impl<S: ByteSource> DeferredReader for Arc<Elf<S>> {
@@ -67,6 +80,14 @@ impl<S: ByteSource> DeferredReader for Arc<Elf<S>> {
 
     fn gap(&self, gap: &CodeRange) -> Option<Vec<u8>> {
         read_gap(self.source(), gap)
+    }
+
+    fn function_starts(&self) -> Vec<u32> {
+        function_starts(self)
+    }
+
+    fn code(&self, code: &CodeRange) -> Option<Vec<u8>> {
+        self.source().read_range(code.offset.0, code.range.len() as u64).ok()
     }
 }
 
@@ -155,6 +176,22 @@ impl LazyUncoveredCode {
         let CodeRange { range, offset } = part_at(&self.code, gap.start).ok_or(ReadAll)?;
         let offset = FileOffset(offset.0 + u64::from(gap.start - range.start));
         Ok(later.gap(&CodeRange { range: gap.clone(), offset }))
+    }
+
+    /// The rule at a relative address in uncovered code, by following the function there alone from its
+    /// symbol.
+    pub(crate) fn followed_rule(&self, code: &CodeAround<'_>, address: u32) -> Rule {
+        let starts = || self.later.as_ref().map(|later| later.function_starts()).unwrap_or_default();
+        self.followed.rule(code, address, starts)
+    }
+
+    /// The code before a relative address, as much as a call can take. `None` if the file is not there any
+    /// more, or has no code there.
+    pub(crate) fn code_before(&self, address: u32) -> Option<Vec<u8>> {
+        let CodeRange { range, offset } = part_at(&self.code, address.checked_sub(1)?)?;
+        let start = range.start.max(address.saturating_sub(CallInstruction::MAX_LEN as u32));
+        let offset = FileOffset(offset.0 + u64::from(start - range.start));
+        self.later.as_ref()?.code(&CodeRange { range: start..address, offset })
     }
 
     /// Whether a relative address is in a table of jumps to other modules.

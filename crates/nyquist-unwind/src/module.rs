@@ -3,6 +3,7 @@
 mod open;
 
 use crate::call_frame_info::CallFrameInfo;
+use crate::call_instruction::CallInstruction;
 use crate::cfi::FrameSection;
 use crate::code::{CodeAround, UncoveredExtent};
 use crate::inferred_rules::MIN_CODE_BYTES;
@@ -149,6 +150,25 @@ impl Module {
             }
         }
         Ok(None)
+    }
+
+    /// The rule for uncovered code at an address where a thread was interrupted, by following its function
+    /// alone.
+    pub(crate) fn followed_rule(&self, code: &CodeAround<'_>, address: RelativeAddress) -> Rule {
+        self.uncovered.followed_rule(code, address.0)
+    }
+
+    /// The code before an address, as much as a call can take. `None` if it is not known.
+    pub(crate) fn code_before(&self, address: u32) -> Option<Vec<u8>> {
+        self.uncovered.code_before(address).or_else(|| {
+            let CodeAround { code, at, .. } = self.uncovered_around(address)?;
+            Some(code.get(at.saturating_sub(CallInstruction::MAX_LEN)..at)?.to_vec())
+        })
+    }
+
+    /// Whether an address is in a table of jumps to other modules.
+    pub(crate) fn is_linkage(&self, address: RelativeAddress) -> bool {
+        self.uncovered.is_linkage(address.0)
     }
 
     /// The extent of a range of uncovered code.

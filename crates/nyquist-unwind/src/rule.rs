@@ -47,6 +47,10 @@ pub enum CfaKind {
     /// The caller's frame pointer is at the frame pointer, and the return address is above it. The distance
     /// to the CFA is not known, because on 64-bit ARM frame records can be anywhere in their frames.
     FrameRecord = 9,
+    /// Another register + low half of the operand. The high half is the register's DWARF number. Only an
+    /// interrupted frame has such a register; before the rule is applied, it is replaced by one of the stack
+    /// pointer.
+    Register = 10,
 }
 
 /// Where the caller's frame pointer is.
@@ -161,6 +165,12 @@ impl Rule {
         Self(self.0 >> 32 << 32 | u64::from(operand as u32))
     }
 
+    /// The same rule with a CFA at a distance from the stack pointer.
+    pub(crate) fn with_cfa_above_sp(self, distance: i32) -> Self {
+        let other_kind = self.0 & !(0xff << 48);
+        Self(other_kind | (CfaKind::StackPointer as u64) << 48).with_operand(distance)
+    }
+
     /// Whether the CFA is a register + operand.
     #[inline]
     pub(crate) fn has_register_cfa(self) -> bool {
@@ -187,6 +197,7 @@ impl Rule {
             7 => CfaKind::SignalFrame,
             8 => CfaKind::Slow,
             9 => CfaKind::FrameRecord,
+            10 => CfaKind::Register,
             _ => CfaKind::Uncovered,
         }
     }

@@ -115,8 +115,8 @@ impl AddressSpace {
     }
 }
 
-/// The mapping that contains the address.
-#[inline]
+/// The mapping that contains the address. The search is not inlined, so that the functions that seldom need it are.
+#[cold]
 pub(crate) fn find(mappings: &CodeMappings, avma: u64) -> Option<&CodeMapping> {
     mappings.find(Avma(avma))
 }

@@ -3,11 +3,11 @@
 use crate::aarch64::Aarch64;
 use crate::architecture::{FrameRegisters, FullRegisters, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
-use crate::code::{CodeAround, UncoveredExtent};
 use crate::lost_caller::FindLostCaller;
 use crate::rule::{CfaKind, Rule};
 use crate::slow::RowEvaluator;
 use crate::space::{CodeMapping, CodeMappings, find};
+use crate::uncovered_frame::UncoveredFrame;
 use crate::x86_64::X86_64;
 use crate::{AddressSpace, FrameAddress, Module, Reason, Registers, StackMemory, WalkEnd};
 use nyquist_object::{Avma, RelativeAddress};
@@ -179,7 +179,8 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
 
     fn any_step(&mut self, mut rule: Rule, frame: &FrameRegisters<A>) -> Result<FrameRegisters<A>, WalkStop> {
         if rule.kind() == CfaKind::Uncovered {
-            rule = self.guess(frame)?;
+            let registers = (self.steps_since_base == 0).then_some(&self.base.0);
+            rule = self.uncovered(frame, registers).guess()?;
         }
         let next = match rule.kind() {
             CfaKind::End => return Err(WalkStop::Root),
@@ -272,120 +273,17 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
         place.is_some_and(|(module, address)| module.begins_after_gap(address))
     }
 
-    /// The rule of a frame that no unwind information describes, by its instructions or by the frame pointer.
-    /// The place that the rule leads to has been checked, and is plausible.
-    #[cold]
-    fn guess(&self, frame: &FrameRegisters<A>) -> Result<Rule, Reason> {
-        let code = self.uncovered_code(frame.ip);
-        let is_signal_frame = match &code {
-            Some(CodeAround { code, at, .. }) => A::is_signal_return(code, *at),
-            None => !frame.interrupted && A::is_signal_frame(frame, self.memory),
-        };
-        if is_signal_frame {
-            return Ok(Rule::SIGNAL_FRAME);
-        }
-        let leads = |rule: &Rule| self.leads_to_call(*rule, frame);
-        let known = self.rule_of_next_instructions(code.as_ref(), frame);
-        let alone = || code.as_ref().and_then(|code| Self::rule_alone(code, frame));
-        // If the gap's own instructions are enough, no more code is read for it.
-        if code.as_ref().is_some_and(|code| code.extent == UncoveredExtent::LoneGap)
-            && let Some(rule) = alone().filter(leads).or_else(|| known.filter(leads))
-        {
-            return Ok(rule);
-        }
-        let inferred = self.inferred_rule(frame.lookup());
-        if inferred == Rule::END {
-            return Ok(inferred);
-        }
-        let rule = Some(inferred).filter(leads).or_else(|| known.filter(leads));
-        if let Some(rule) = rule.or_else(|| alone().filter(leads)) {
-            return Ok(rule);
-        }
-        if A::apply(inferred, frame, self.memory, self.address_bits).err() == Some(Reason::StackCopyEnded) {
-            return Err(Reason::StackCopyEnded);
-        }
-        self.guess_by_convention(frame)
-    }
-
-    /// The rule for uncovered code by the next instructions of the thread.
-    fn rule_of_next_instructions(
+    /// A frame that no unwind information describes. `registers` are all of an interrupted frame's registers.
+    fn uncovered<'f>(
         &self,
-        code: Option<&CodeAround<'_>>,
-        frame: &FrameRegisters<A>,
-    ) -> Option<Rule> {
-        match code {
-            // If a caller's return address is not in memory, the register that holds it is not known.
-            Some(code) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => A::rule_at(&code.code, code.at),
-            // A call to an address without code has only stored its return address.
-            None if frame.interrupted && find(self.mappings, frame.ip).is_none() => Some(A::CALLED),
-            _ => None,
-        }
-    }
-
-    /// The rule of a frame whose instructions are not known, by the common convention of compilers.
-    fn guess_by_convention(&self, frame: &FrameRegisters<A>) -> Result<Rule, Reason> {
-        if frame.interrupted {
-            if self.is_leaf_by_convention(frame.ip) && self.leads_to_call(A::CALLED, frame) {
-                return Ok(A::CALLED);
-            }
-        } else if frame.fp == 0 {
-            // A frame pointer of zero marks the outermost frame (System V ABI for AMD64, section 3.4.1).
-            return Ok(Rule::END);
-        }
-        let plausible = frame.fp >= frame.sp && frame.fp.is_multiple_of(8);
-        if plausible && self.leads_to_call(A::FRAME_RECORD, frame) {
-            return Ok(A::FRAME_RECORD);
-        }
-        Err(Reason::NoUnwindInfo)
-    }
-
-    /// The rule for code in a small gap, by following all code from its beginning.
-    fn rule_alone(gap: &CodeAround<'_>, frame: &FrameRegisters<A>) -> Option<Rule> {
-        // A call can be the last instruction of its function.
-        let lookup = gap.at.checked_sub(usize::from(!frame.interrupted))?;
-        if gap.extent == UncoveredExtent::Any { None } else { A::followed_rule_at(&gap.code, lookup) }
-    }
-
-    /// The rule for uncovered code by the instructions of its function.
-    fn inferred_rule(&self, lookup: u64) -> Rule {
-        let mapping = find(self.mappings, lookup);
-        let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(lookup)));
-        place.map_or(Rule::UNCOVERED, |(module, address)| module.inferred_rule(address))
-    }
-
-    /// Whether undescribed code neither calls nor moves the stack pointer, as Windows requires ("x64
-    /// exception handling", "Unwind data for exception handling"; "ARM64 exception handling", ".pdata
-    /// records").
-    fn is_leaf_by_convention(&self, address: u64) -> bool {
-        find(self.mappings, address)
-            .and_then(|mapping| mapping.module())
-            .is_some_and(|module| module.pe().is_some())
-    }
-
-    /// Whether the rule leads to a return address after a call, or to the end of the stack.
-    fn leads_to_call(&self, rule: Rule, frame: &FrameRegisters<A>) -> bool {
-        let next = A::apply(rule, frame, self.memory, self.address_bits);
-        next.is_ok_and(|next| next.ip == 0 || self.may_return_to(next.ip))
-    }
-
-    /// Whether an address can be a return address. It must be in code, and follow a call if the instructions
-    /// are known.
-    fn may_return_to(&self, address: u64) -> bool {
-        let Some(mapping) = find(self.mappings, address.wrapping_sub(1)) else { return false };
-        let Some((module, lookup)) = mapping.module().zip(mapping.relative(address.wrapping_sub(1))) else {
-            return true;
-        };
-        match module.uncovered_around(lookup.0.wrapping_add(1)) {
-            Some(CodeAround { code, at, .. }) => module.may_change() || A::follows_call(&code, at),
-            None => true,
-        }
-    }
-
-    /// The bytes of uncovered code around an address.
-    fn uncovered_code(&self, address: u64) -> Option<CodeAround<'a>> {
-        let mapping = find(self.mappings, address)?;
-        let relative = mapping.relative(address)?;
-        mapping.module()?.uncovered_around(relative.0)
+        frame: &'f FrameRegisters<A>,
+        registers: Option<&'f FullRegisters<A>>,
+    ) -> UncoveredFrame<'f, A, M>
+    where
+        'a: 'f,
+    {
+        let (mappings, memory, address_bits) = (self.mappings, self.memory, self.address_bits);
+        UncoveredFrame { mappings, memory, address_bits, frame, registers }
     }
 
     /// Retries a step that has failed. If the reason was an unknown register, its value is looked for.
@@ -408,7 +306,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
         }
         let fp = self.find_frame_pointer(frame).ok_or(Reason::RegisterUnknown)?;
         let frame = FrameRegisters { fp, ..*frame };
-        if !self.leads_to_call(rule, &frame) {
+        if !self.uncovered(&frame, None).leads_to_call(rule) {
             return Err(Reason::RegisterUnknown);
         }
         let next = A::apply(rule, &frame, self.memory, self.address_bits)?;
@@ -477,7 +375,7 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
             return Ok((self.without_signature(caller), interrupted));
         }
         let rule = match self.rule(&frame) {
-            Rule::UNCOVERED => self.guess(&frame)?,
+            Rule::UNCOVERED => self.uncovered(&frame, Some(registers)).guess()?,
             rule => rule,
         };
         match rule.kind() {

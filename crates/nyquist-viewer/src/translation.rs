@@ -75,6 +75,7 @@ impl<'a> FunctionNames<'a> {
             Transform::DropCategory(one) => Transform::DropCategory(self.category(*one)?),
             Transform::CollapseLib(one) => Transform::CollapseLib(self.lib(*one)?),
             Transform::OwnCode => Transform::OwnCode,
+            Transform::MergeInlined => Transform::MergeInlined,
         })
     }
 }

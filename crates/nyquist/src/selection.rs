@@ -3,7 +3,7 @@
 use crate::args::FilterArgs;
 use crate::failure::Failure;
 use crate::text::one_line;
-use nyquist_analysis::{Index, Pattern, PatternError, SampleState, Selection, View};
+use nyquist_analysis::{Index, Pattern, PatternError, SampleState, Selection, Transform, View};
 use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, ThreadIndex};
 
 /// The number of names that are listed if a filter matches none of them.
@@ -23,7 +23,7 @@ pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection
         ignore: patterns(&filter.ignore)?,
         show: patterns(&filter.show)?,
         hide: patterns(&filter.hide)?,
-        ..Selection::default()
+        transforms: if filter.no_inline { vec![Transform::MergeInlined] } else { Vec::new() },
     })
 }
 

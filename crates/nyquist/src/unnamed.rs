@@ -116,7 +116,7 @@ fn of_file(lib: &Lib, share: &str) -> String {
 }
 
 /// Whether `nyquist doctor` supports the file: a binary of Linux, Windows or macOS.
-fn is_binary(path: &Path) -> bool {
+pub(crate) fn is_binary(path: &Path) -> bool {
     let mut magic = [0; 4];
     let is_read =
         path.is_absolute() && open_regular(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok();

@@ -8,10 +8,12 @@ use super::by::By;
 use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip,
+    with_note,
 };
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
 use super::running_targets::record_running;
+use super::stacks::in_order;
 use super::test::{SHARES, Test};
 
 pub(super) const TESTS: &[Test] = &[
@@ -31,6 +33,11 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("with_an_own_tmp_made_code_has_its_own_names", |test| in_namespaces(test, OWN_TMP))
         .in_pairs(SHARES),
     Test::new("made_code_without_names_keeps_its_addresses", unnamed).in_pairs(SHARES),
+    Test::new("callers_of_dumped_code_are_whole_in_all_forms", dumped_callers).in_pairs(SHARES),
+    Test::new("by_ptrace_callers_of_dumped_code_are_whole", |test| {
+        dumped_caller(test, "plain", &["--backend", "ptrace"])
+    })
+    .in_pairs(SHARES),
     Test::new("attached_programs_get_no_advice_they_follow", attached)
         .exclusive("chooses processes by a name that others have"),
 ];
@@ -98,6 +105,33 @@ fn java(test: &Context<'_>) -> Verdict {
     let frame = profile.frame_of(|frame| frame.function == method).ok_or_else(|| no_frame(method))?;
     expect_eq("its category", &*frame.category, "Java")?;
     expect_whole_stacks(&recorded, method)
+}
+
+/// A jitdump must never make stacks worse, whatever it lacks.
+fn dumped_callers(test: &Context<'_>) -> Verdict {
+    let forms = ["described", "plain", "machineless", "late", "unwritten"];
+    forms.into_iter().try_for_each(|form| dumped_caller(test, form, &[]))
+}
+
+fn dumped_caller(test: &Context<'_>, form: &str, options: &[&str]) -> Verdict {
+    let folder = test.fresh("jit").display().to_string();
+    fs::create_dir_all(&folder)?;
+    let program = test.workload("dumped_caller").display().to_string();
+    let words = ["sh", "-c", "cd \"$0\" && exec \"$@\"", &folder, &program, "300", form];
+    let recorded = test.record_command(&words).options(options).run_well()?;
+    let profile = &recorded.profile;
+    let held = profile.share_of_stacks(|stack| {
+        let made = |frame: &&&Frame| match form {
+            "unwritten" => frame.function.starts_with("0x"),
+            _ => frame.function == "dumped_caller",
+        };
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        in_order(&names, &["_start", "main", "outer", "inner"]) && stack.iter().filter(made).count() == 1
+    });
+    let held = profile.of_taken(held);
+    let verdict =
+        expect_share("through the code", held, recorded.true_share("inner")?, profile.equal_count());
+    with_note(verdict, format_args!("{form}: roots {:?}", profile.roots()))
 }
 
 fn unnamed(test: &Context<'_>) -> Verdict {

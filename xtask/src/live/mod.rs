@@ -9,6 +9,7 @@
 mod aarch64;
 mod annotate;
 mod arm_machine;
+mod assembly;
 mod attach;
 mod attach_beside;
 mod attempts;
@@ -121,6 +122,7 @@ use test::Test;
 pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
+    ("assembly", assembly::TESTS),
     ("deep_stacks", deep_stacks::TESTS),
     ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),

@@ -164,7 +164,7 @@ fn libs_and_threads(test: &Context<'_>) -> Verdict {
 
 fn terminal(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["rustc", "--version"]).run_well()?;
-    for view in ["--functions", "--tree", "--inverted", "--lines", "--libs", "--threads"] {
+    for view in ["--functions", "--tree", "--inverted", "--lines", "--libs", "--threads", "--processes"] {
         let call =
             test.nyquist(&["report", view]).path(&recorded.path).env("LC_ALL", "C.UTF-8").on_terminal();
         let text = call.run()?.succeeded()?.stderr;

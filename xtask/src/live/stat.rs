@@ -198,7 +198,13 @@ fn intervals(test: &Context<'_>) -> Verdict {
     expect(intervals.len() >= 3, format_args!("{} intervals: {output}", intervals.len()))?;
     let sum: f64 = intervals.iter().filter_map(|line| line["events"][0]["value"].as_f64()).sum();
     let whole = mean(whole, "task-clock")?;
-    expect((sum - whole).abs() <= 0.01 * whole + 1e6, format_args!("the sum {sum} of {whole}"))
+    expect((sum - whole).abs() <= 0.01 * whole + 1e6, format_args!("the sum {sum} of {whole}"))?;
+    let call = test.nyquist(&["stat", "-r", "2", "-I", "50", "--json", "-e", "task-clock", &work, "60"]);
+    let output = call.run()?.succeeded()?.stdout_text();
+    let lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut runs: Vec<u64> = lines.filter_map(|line| line["run"].as_u64()).collect();
+    runs.dedup();
+    expect_eq("the runs of the intervals", runs, vec![1, 2])
 }
 
 fn attached(test: &Context<'_>) -> Verdict {

@@ -3,6 +3,7 @@
 use crate::event::{Pid, Timestamp};
 use crate::jit::id;
 use crate::jit::id::DumpId;
+use crate::jit::unwindable_code::UnwindableCodes;
 use crate::mappings::Range;
 use crate::module_index::ModuleIndex;
 use nyquist_object::{Architecture, Avma};
@@ -53,8 +54,10 @@ pub(crate) struct Dump {
     lines: FxHashMap<u64, Vec<Line>>,
     /// The unwind information of the next piece of code.
     unwinding: Option<Vec<u8>>,
-    /// Where code with unwind information has appeared, in the file's order.
-    unwindable: Vec<UnwindableCode>,
+    /// The code that has unwind information.
+    unwindable: UnwindableCodes,
+    /// The architecture of the process that writes it.
+    process: Architecture,
     /// Changes that are not yet in `ranges`, by time. Those of one time are in the file's order.
     upcoming: BTreeMap<(Timestamp, u64), Change>,
     /// How many changes there were.
@@ -94,17 +97,6 @@ pub(crate) struct Line {
     pub(crate) file: Arc<str>,
 }
 
-/// Code with unwind information.
-#[derive(Clone, Debug)]
-pub(crate) struct UnwindableCode {
-    /// The first address.
-    pub(crate) start: Avma,
-    /// Its size in bytes.
-    pub(crate) len: u64,
-    /// How it is unwound.
-    pub(crate) module: Arc<Module>,
-}
-
 /// Code appears at an address.
 #[derive(Clone, Copy, Debug)]
 struct Change {
@@ -134,7 +126,8 @@ impl Dump {
             by_number: FxHashMap::default(),
             lines: FxHashMap::default(),
             unwinding: None,
-            unwindable: Vec::new(),
+            unwindable: UnwindableCodes::default(),
+            process: Architecture::own(),
             upcoming: BTreeMap::new(),
             changes: 0,
             ranges: BTreeMap::new(),
@@ -147,6 +140,12 @@ impl Dump {
     /// namespace has such a clock.
     pub(crate) fn with_clock_ahead(self, ahead_ns: i64) -> Self {
         Self { ahead_ns, ..self }
+    }
+
+    /// Sets the architecture of the process that writes it, which is that of code whose machine is not stated.
+    /// Without this call, it is the architecture of this machine.
+    pub(crate) fn of_process(self, process: Architecture) -> Self {
+        Self { process, ..self }
     }
 
     /// Sets where the id of the lib is written.
@@ -169,8 +168,8 @@ impl Dump {
         self.is_too_large
     }
 
-    /// Where code with unwind information has appeared, in the file's order.
-    pub(crate) fn unwindable(&self) -> &[UnwindableCode] {
+    /// The code that has unwind information.
+    pub(crate) fn unwindable(&self) -> &UnwindableCodes {
         &self.unwindable
     }
 
@@ -276,10 +275,12 @@ impl Dump {
         }
     }
 
-    /// The architecture of the code.
-    fn architecture(&self) -> Architecture {
-        let machine = self.header.and_then(|header| u16::try_from(header.machine).ok());
-        Architecture::of_elf_machine(machine.unwrap_or_default())
+    /// The architecture of the code. CPython 3.13 writes no machine.
+    pub(crate) fn architecture(&self) -> Architecture {
+        match self.header.map_or(0, |header| header.machine) {
+            0 => self.process,
+            machine => Architecture::of_elf_machine(u16::try_from(machine).unwrap_or_default()),
+        }
     }
 
     fn take(&mut self, record: &JitDumpRecord<'_>, offset: u64) {
@@ -329,10 +330,9 @@ impl Dump {
         let (time, size) = (code.made, code.size);
         self.by_number.insert(number, place);
         self.codes.push(code);
-        if let Some(section) = self.unwinding.take() {
-            let module = Arc::new(Module::from_made_code(self.architecture(), size, section));
-            self.unwindable.push(UnwindableCode { start, len: size.into(), module });
-        }
+        let section = self.unwinding.take();
+        let module = section.map(|section| Module::from_made_code(self.architecture(), size, section));
+        self.unwindable.add(start, size.into(), module.map(Arc::new));
         let end = start.0.saturating_add(size.into());
         self.add_change(time, Change { start: start.0, end, place, moved_from: None });
     }

@@ -1,11 +1,13 @@
 //! All jitdumps of a recording: which code is at an address, at a time.
 
-use super::dump::{Dump, UnwindableCode};
+use super::dump::Dump;
 use super::symbols::JitSymbols;
+use super::unwindable_code::UnwindableCode;
 use crate::event::{Pid, Timestamp};
 use crate::mappings::Range;
 use crate::module_index::ModuleIndex;
 use nyquist_object::Avma;
+use std::ops;
 
 /// The index of a jitdump in [`JitDumps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +75,17 @@ impl JitDumps {
 
     /// The code with unwind information that has appeared in a jitdump after the first `known` pieces.
     pub(crate) fn unwindable(&self, dump: DumpIndex, known: usize) -> &[UnwindableCode] {
-        self.dumps.get(dump.0).and_then(|dump| dump.unwindable().get(known..)).unwrap_or_default()
+        self.dumps.get(dump.0).map(|dump| dump.unwindable().since(known)).unwrap_or_default()
+    }
+
+    /// The code with unwind information that these jitdumps describe in a range of addresses now.
+    pub(crate) fn unwindable_within<'a>(
+        &'a self,
+        dumps: &'a [DumpIndex],
+        range: &'a ops::Range<u64>,
+    ) -> impl Iterator<Item = &'a UnwindableCode> {
+        let dumps = dumps.iter().filter_map(|index| self.dumps.get(index.0));
+        dumps.flat_map(|dump| dump.unwindable().within(range))
     }
 
     /// The code that is at an address at a time, as a range of its lib. Times must not go back.

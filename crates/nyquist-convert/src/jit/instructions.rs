@@ -8,6 +8,7 @@ use crate::targets::Targets;
 use nyquist_object::Avma;
 use nyquist_unwind::{AddressSpace, Module};
 use rustc_hash::FxHashMap;
+use std::ops;
 use std::sync::Arc;
 
 /// The size of a block that is read at once. Blocks are aligned to it.
@@ -37,14 +38,14 @@ impl ReadInstructions {
     }
 
     /// Reads the instructions around an address in a range of generated code, and passes them to the
-    /// unwinder. Returns whether something was read. Nothing is read if the block was read recently, or if
+    /// unwinder. Returns the addresses that were read. Nothing is read if the block was read recently, or if
     /// the process is gone or may not be read.
     pub(crate) fn read_around(
         &mut self,
         (pid, address, now): (Pid, Avma, Timestamp),
         range: &Range,
         (space, targets): (&mut AddressSpace, &Targets),
-    ) -> bool {
+    ) -> Option<ops::Range<u64>> {
         let block = address.0 & !(BLOCK - 1);
         let is_known = self.0.get(&block);
         let is_due = match is_known {
@@ -52,19 +53,19 @@ impl ReadInstructions {
             None => self.0.len() < MAX_BLOCKS,
         };
         if !is_due {
-            return false;
+            return None;
         }
         self.0.insert(block, now);
         let (start, end) = (block.max(range.start.0), block.saturating_add(BLOCK).min(range.end.0));
-        let Some(instructions) = read(targets, pid, start..end) else { return false };
-        let start = Avma(start);
-        space.map(start, instructions.len() as u64, start, Arc::new(Module::from_instructions(instructions)));
-        true
+        let instructions = read(targets, pid, start..end)?;
+        let (start, len) = (Avma(start), instructions.len() as u64);
+        space.map(start, len, start, Arc::new(Module::from_instructions(instructions)));
+        Some(start.0..end)
     }
 }
 
 /// Bytes of a process's memory.
-fn read(targets: &Targets, pid: Pid, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
+fn read(targets: &Targets, pid: Pid, range: ops::Range<u64>) -> Option<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(range.end.checked_sub(range.start)?).ok()?];
     (targets.read_memory(pid, range.start, &mut bytes) == bytes.len()).then_some(bytes)
 }
@@ -83,11 +84,8 @@ mod tests {
         let targets = Targets::default();
         let mut check = |pid, address, now, expected| {
             let at = (Pid(pid), Avma(address), Timestamp(now));
-            assert_eq!(
-                read.read_around(at, &range, (&mut space, &targets)),
-                expected,
-                "{pid} {address:#x} {now}"
-            );
+            let read = read.read_around(at, &range, (&mut space, &targets)).is_some();
+            assert_eq!(read, expected, "{pid} {address:#x} {now}");
         };
         let own = std::process::id();
         check(own, start.0 + 5, 1000, true);
@@ -100,7 +98,8 @@ mod tests {
         read.forget(Avma(start.0 + BLOCK), 1);
         let mut check = |address, expected| {
             let at = (Pid(own), Avma(address), Timestamp(2002));
-            assert_eq!(read.read_around(at, &range, (&mut space, &targets)), expected, "{address:#x}");
+            let read = read.read_around(at, &range, (&mut space, &targets)).is_some();
+            assert_eq!(read, expected, "{address:#x}");
         };
         check(start.0 + BLOCK + 5, true);
     }

@@ -17,6 +17,7 @@ mod runtime;
 pub(crate) mod saved;
 pub(crate) mod side_file_notes;
 pub(crate) mod symbols;
+pub(crate) mod unwindable_code;
 // Only Linux has jitdumps and perf maps.
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) mod tests;

@@ -88,9 +88,8 @@ impl SavedCode {
                 Budget::new(MAX_MEMORY).charge(),
             );
             dump.read_on();
-            let header = dump.header().filter(|header| is_it(Some(id::of_dump(header)))).ok_or_else(other)?;
-            let machine = u16::try_from(header.machine).unwrap_or_default();
-            let architecture = Architecture::of_elf_machine(machine);
+            dump.header().filter(|header| is_it(Some(id::of_dump(header)))).ok_or_else(other)?;
+            let architecture = dump.architecture();
             return Ok(Self(Kind::Dump { file, codes: dump.codes().to_vec(), architecture }));
         }
         if !is_it(file_id(&file).ok().map(id::of_map)) {

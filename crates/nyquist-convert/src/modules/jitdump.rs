@@ -1,4 +1,4 @@
-//! Opens jitdumps that processes map: each is a module, whose code the dump describes.
+//! Opens the jitdumps of processes: each is a module, whose code the dump describes.
 
 use super::mapping_kind::is_dump;
 use super::store::ModuleStore;
@@ -29,6 +29,6 @@ pub(crate) fn open(
     let (module, file) = modules.add_jitdump(mapping, how, (index, Arc::clone(&id)))?;
     let ahead_ns = mapping.pid.filter(|_| modules.are_live()).map_or(0, |pid| ahead_ns(pid.0));
     let dump = Dump::new(file, module, mapping.pid, modules.budget().charge());
-    dumps.add(dump.with_clock_ahead(ahead_ns).with_id(id));
+    dumps.add(dump.with_clock_ahead(ahead_ns).with_id(id).of_process(modules.architecture()));
     Some(index)
 }

@@ -17,7 +17,7 @@ use crate::jit::symbols::JitSymbols;
 use crate::module_index::ModuleIndex;
 use crate::targets::Targets;
 use crate::targets::access::DumpAccess;
-use nyquist_object::{Avma, BuildId};
+use nyquist_object::{Architecture, Avma, BuildId};
 use nyquist_perf::{Budget, Charge, PerfMap, PerfMapEntry};
 use nyquist_system::HeldFile;
 use rustc_hash::FxHashMap;
@@ -281,6 +281,12 @@ impl ModuleStore {
         let index = self.place(mapping, module)?;
         self.known.insert(key, index);
         Some((index, file))
+    }
+
+    /// The architecture of the programs: that of the first file whose architecture is known.
+    pub(crate) fn architecture(&self) -> Architecture {
+        let known = self.modules.iter().find_map(|module| module.architecture());
+        known.unwrap_or_else(Architecture::own)
     }
 
     /// A module for the code that a process's perf map names from `base` on.

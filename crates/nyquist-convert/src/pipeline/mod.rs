@@ -51,6 +51,8 @@ pub(crate) struct Pipeline {
     off_cpu: OffCpuIntervals,
     on_cpu: OnCpu,
     occurrences: OccurrenceCounts,
+    /// How many markers the programs have set.
+    markers: u64,
     sink: ProfileSink,
     /// Which rows and markers the profile has.
     shape: Shape,
@@ -87,6 +89,7 @@ impl Pipeline {
             off_cpu: OffCpuIntervals::new(options.kernel_symbols),
             on_cpu: OnCpu::default(),
             occurrences: OccurrenceCounts::default(),
+            markers: 0,
             sink: ProfileSink::new(options.meta, shape, (start, interval)),
             shape,
             recycler,
@@ -168,6 +171,7 @@ impl Pipeline {
             EventKind::Unthrottled => self.resume(now, cpu),
             EventKind::Marker(marker) => {
                 if self.selects((marker.pid, marker.thread()), cpu, now) {
+                    self.markers += 1;
                     self.sink.add_marker(now, &marker, &mut self.processes);
                 }
             }
@@ -209,6 +213,7 @@ impl Pipeline {
     pub(crate) fn statistics(&self) -> Statistics {
         let mut statistics = self.account.statistics();
         self.walker.count_in(&mut statistics);
+        statistics.markers = self.markers;
         statistics
     }
 

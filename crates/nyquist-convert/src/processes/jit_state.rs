@@ -1,15 +1,16 @@
 //! The state of one process's just-in-time compilers.
 
 use crate::event::{Mapping, Pid, Timestamp};
-use crate::jit::dump::UnwindableCode;
 use crate::jit::dumps::{DumpIndex, JitDumps};
 use crate::jit::instructions::ReadInstructions;
 use crate::jit::map_file::MapFile;
+use crate::jit::unwindable_code::UnwindableCode;
 use crate::mappings::Range;
 use crate::modules::store::ModuleStore;
 use crate::targets::Targets;
 use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;
+use std::ops;
 use std::sync::Arc;
 
 /// How long to wait before looking for a perf map again, after a process had none, in ns.
@@ -85,24 +86,42 @@ impl ProcessJit {
         for (&dump, mapped) in self.dumps.iter().zip(&mut self.mapped) {
             let new = dumps.unwindable(dump, *mapped);
             *mapped += new.len();
-            for UnwindableCode { start, len, module } in new {
-                space.map(*start, *len, *start, Arc::clone(module));
+            for code in new {
+                map_code(code, space);
             }
         }
     }
 
+    /// Passes the code in a range to the unwinder again, because something else was passed for the range.
+    pub(crate) fn map_unwindable_again(
+        &self,
+        range: &ops::Range<u64>,
+        dumps: &JitDumps,
+        space: &mut AddressSpace,
+    ) {
+        for code in dumps.unwindable_within(&self.dumps, range) {
+            map_code(code, space);
+        }
+    }
+
     /// Reads the instructions of generated code around an address at which a walk ended, and passes them to
-    /// the unwinder. Returns whether another walk is worthwhile. Code that a jitdump describes is left
-    /// unchanged.
+    /// the unwinder. Returns whether another walk is worthwhile. Code whose unwind information is in a jitdump
+    /// is left unchanged.
     pub(crate) fn read_instructions(
         &mut self,
         at: (Pid, Avma, Timestamp),
         range: &Range,
-        into: (&mut AddressSpace, &Targets),
+        (space, targets): (&mut AddressSpace, &Targets),
+        dumps: &JitDumps,
     ) -> bool {
-        let reads = self.dumps.is_empty() && self.instructions.read_around(at, range, into);
-        self.knows_code |= reads;
-        reads
+        let address = at.1.0..at.1.0.saturating_add(1);
+        if dumps.unwindable_within(&self.dumps, &address).next().is_some() {
+            return false;
+        }
+        let Some(read) = self.instructions.read_around(at, range, (space, targets)) else { return false };
+        self.map_unwindable_again(&read, dumps, space);
+        self.knows_code = true;
+        true
     }
 
     /// The part of the process's perf map that names an address which is in no file. `None` if the process
@@ -135,5 +154,13 @@ impl ProcessJit {
             self.map = modules.find_perf_map(pid, self.user, self.maps_at_end).map(Arc::new);
         }
         self.map.clone()
+    }
+}
+
+/// Passes code to the unwinder.
+fn map_code(code: &UnwindableCode, space: &mut AddressSpace) {
+    match &code.module {
+        Some(module) => space.map(code.start, code.len, code.start, Arc::clone(module)),
+        None => space.map_code(code.start, code.len),
     }
 }

@@ -266,7 +266,10 @@ impl Process {
             let tables = range.value.and_then(|(module, base)| Some((base, modules.get(module).unwind()?)));
             match tables {
                 Some((base, module)) => self.space.map(range.start, len, base, module),
-                None => self.space.map_code(range.start, len),
+                None => {
+                    self.space.map_code(range.start, len);
+                    self.jit.map_unwindable_again(&(range.start.0..range.end.0), dumps, &mut self.space);
+                }
             }
         }
         self.unprepared.clear();
@@ -291,11 +294,16 @@ impl Process {
     /// Passes the instructions around an address at which a walk ended to the unwinder, if the address is in
     /// generated code. Returns whether the walk may get further now. `at` is the process, the address and the
     /// sample's time.
-    pub(crate) fn read_instructions(&mut self, at: (Pid, Avma, Timestamp), targets: &Targets) -> bool {
+    pub(crate) fn read_instructions(
+        &mut self,
+        at: (Pid, Avma, Timestamp),
+        targets: &Targets,
+        dumps: &JitDumps,
+    ) -> bool {
         let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
             return false;
         };
-        self.jit.read_instructions(at, &range, (&mut self.space, targets))
+        self.jit.read_instructions(at, &range, (&mut self.space, targets), dumps)
     }
 
     /// The part of a walk by frame pointers, innermost first, that is in code. No call leaves an address

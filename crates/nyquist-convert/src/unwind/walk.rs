@@ -72,7 +72,7 @@ impl ProcessWalker<'_> {
         let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo);
         let Some(targets) = self.modules.targets().filter(|_| lacks_rule) else { return false };
         let at = last.map(|frame| (pid, frame.lookup_address(), now));
-        at.is_some_and(|at| self.process.read_instructions(at, targets))
+        at.is_some_and(|at| self.process.read_instructions(at, targets, self.dumps))
     }
 }
 

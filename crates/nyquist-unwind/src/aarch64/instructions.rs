@@ -325,11 +325,6 @@ pub(crate) fn is_signal_return(code: &[u8], offset: usize) -> bool {
     SIGRETURN.iter().zip(0..).all(|(expected, number)| word(code, offset + 4 * number) == Some(*expected))
 }
 
-/// Whether the instruction that ends at `offset` of `code` can be a call.
-pub(super) fn follows_call(code: &[u8], offset: usize) -> bool {
-    offset.checked_sub(4).and_then(|at| word(code, at)).is_some_and(is_call)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -458,7 +453,8 @@ mod tests {
 
     #[test]
     fn knows_what_precedes_a_return_address() {
-        let check = |word: u32, expected| assert_eq!(follows_call(&code(&[word]), 4), expected, "{word:#x}");
+        let is_call = |code: &[u8]| call_at_end(code).is_some();
+        let check = |word: u32, expected| assert_eq!(is_call(&code(&[word])), expected, "{word:#x}");
         check(BL, true);
         check(0xd63f_0100, true); // blr x8
         check(0xd63f_091f, true); // blraaz x8
@@ -466,7 +462,7 @@ mod tests {
         check(0xd61f_0220, false); // br x17
         check(0x1400_0010, false); // b
         check(RET, false);
-        assert!(!follows_call(&code(&[BL]), 3));
+        assert!(!is_call(&code(&[BL])[..3]));
     }
 
     #[test]

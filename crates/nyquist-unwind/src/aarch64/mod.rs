@@ -8,6 +8,7 @@ mod rows;
 mod step;
 
 use crate::architecture::{Architecture, FrameRegisters, FullRegisters};
+use crate::call_instruction::CallInstruction;
 use crate::cfi::CfiRow;
 use crate::rule::Rule;
 use crate::{Reason, StackMemory};
@@ -89,8 +90,8 @@ impl Architecture for Aarch64 {
         compact::rows(encoding, code, emit);
     }
 
-    fn follows_call(code: &[u8], offset: usize) -> bool {
-        instructions::follows_call(code, offset)
+    fn call_at_end(code: &[u8]) -> Option<CallInstruction> {
+        instructions::call_at_end(code)
     }
 
     fn frame_pointer_above(code: &[u8]) -> Option<u64> {

@@ -187,6 +187,7 @@ impl<'a> CodeFlow<'a> {
                 Successor::Branch(distance) => self.go(target(distance), state),
                 Successor::Jump(distance) => return self.go(target(distance), state),
                 Successor::Call(distance) => {
+                    state.kept.call();
                     if let Some(distance) = distance {
                         self.enter(target(distance));
                     }
@@ -277,7 +278,7 @@ fn apply(instruction: &DecodedInstruction, bytes: &[u8], state: &mut FrameState)
     match opcode {
         0x50..=0x57 => state.push(is_fp(opcode)),
         0x68 | 0x6a | 0x9c => state.push(false),
-        0x58..=0x5f if opcode & 7 == RSP && rex & 1 == 0 => state.above_sp = None,
+        0x58..=0x5f if opcode & 7 == RSP && rex & 1 == 0 => state.lose_sp(),
         0x58..=0x5f => state.pop(is_fp(opcode)),
         0x9d | 0x8f => state.pop(false),
         0xc9 => {
@@ -285,8 +286,8 @@ fn apply(instruction: &DecodedInstruction, bytes: &[u8], state: &mut FrameState)
             state.pop(true);
         }
         // `enter`, and exchanges with or moves to the stack pointer.
-        0xc8 => state.above_sp = None,
-        0x94 | 0xbc if rex & 1 == 0 => state.above_sp = None,
+        0xc8 => state.lose_sp(),
+        0x94 | 0xbc if rex & 1 == 0 => state.lose_sp(),
         0xbd if rex & 1 == 0 => state.above_fp = None,
         // Breakpoints, privileged instructions and returns.
         0xcc | 0xf1 | 0xf4 | 0xc2 | 0xc3 => return Successor::Out,
@@ -314,20 +315,18 @@ fn apply_with_modrm(
         |register| is_register && rm == register && rex & 1 == 0,
     );
     match opcode {
-        0x89 if reg_is(RSP) && rm_is(RBP) => state.above_fp = state.above_sp,
-        0x8b if reg_is(RBP) && rm_is(RSP) => state.above_fp = state.above_sp,
-        0x89 if reg_is(RBP) && rm_is(RSP) => state.sp_from_fp(0),
-        0x8b if reg_is(RSP) && rm_is(RBP) => state.sp_from_fp(0),
+        0x89 | 0x8b => apply_move(instruction, modrm, bytes, state),
         0x8d if reg_is(RSP) => match base_and_displacement(modrm, rex, bytes) {
             Some((RSP, displacement)) => state.lower(-displacement),
             Some((_, displacement)) => state.sp_from_fp(displacement),
-            None => state.above_sp = None,
+            None => state.lose_sp(),
         },
         0x81 | 0x83 if rm_is(RSP) => match reg {
             0 => state.lower(-immediate),
+            4 => state.align_sp(),
             5 => state.lower(immediate),
             7 => {}
-            _ => state.above_sp = None,
+            _ => state.lose_sp(),
         },
         0xff => match reg {
             2 | 3 => return Successor::Call(None),
@@ -341,14 +340,46 @@ fn apply_with_modrm(
             let (writes_rm, writes_reg) = written(opcode);
             let writes = |register| (writes_rm && rm_is(register)) || (writes_reg && reg_is(register));
             if writes(RSP) {
-                state.above_sp = None;
+                state.lose_sp();
             }
             if writes(RBP) {
                 state.above_fp = None;
             }
+            if writes_rm && is_register {
+                state.kept.overwrite(rm | (rex & 1) << 3);
+            }
+            if writes_reg {
+                state.kept.overwrite(reg | (rex & 4) << 1);
+            }
         }
     }
     Successor::On
+}
+
+/// Applies a move between two registers, or between a register and memory.
+fn apply_move(instruction: &DecodedInstruction, modrm: u8, bytes: &[u8], state: &mut FrameState) {
+    let DecodedInstruction { opcode, rex, .. } = *instruction;
+    let (reg, rm) = (modrm >> 3 & 7 | (rex & 4) << 1, modrm & 7 | (rex & 1) << 3);
+    let is_store = opcode == 0x89;
+    if modrm >> 6 != 3 {
+        let place = base_and_displacement(modrm, rex, bytes).filter(|(base, _)| *base == RSP);
+        let place = place.map(|(_, above_sp)| above_sp);
+        match reg {
+            _ if is_store => place.into_iter().for_each(|place| state.kept.store(reg, place)),
+            RSP => state.set_sp(place.and_then(|place| state.kept.in_word(place))),
+            RBP => state.above_fp = None,
+            _ => state.kept.overwrite(reg),
+        }
+        return;
+    }
+    match if is_store { (reg, rm) } else { (rm, reg) } {
+        (RSP, RBP) => state.above_fp = state.above_sp,
+        (RBP, RSP) => state.sp_from_fp(0),
+        (RSP, to) => state.kept.copy(to, state.above_sp),
+        (from, RSP) => state.set_sp(state.kept.in_register(from)),
+        (_, RBP) => state.above_fp = None,
+        (_, to) => state.kept.overwrite(to),
+    }
 }
 
 /// The register and the displacement of a memory operand, if the register is the stack or the frame pointer,

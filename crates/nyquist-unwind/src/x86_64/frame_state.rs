@@ -1,5 +1,6 @@
 //! The state of a function's frame, as its instructions change it.
 
+use super::kept_stack_pointer::KeptStackPointer;
 use crate::rule::{CfaKind, Rule, SavedFramePointer};
 
 /// Bytes of a word.
@@ -14,11 +15,14 @@ pub(crate) struct FrameState {
     pub(super) above_fp: Option<i64>,
     /// How far below the CFA the caller's frame pointer is saved. If `None`, it is still in its register.
     pub(super) saved: Option<i64>,
+    /// Where the caller's stack pointer is kept while neither distance is known.
+    pub(super) kept: KeptStackPointer,
 }
 
 impl FrameState {
     /// The state at a function's first instruction.
-    pub(crate) const ENTRY: Self = Self { above_sp: Some(1), above_fp: None, saved: None };
+    pub(crate) const ENTRY: Self =
+        Self { above_sp: Some(1), above_fp: None, saved: None, kept: KeptStackPointer::NONE };
 
     /// Whether only the return address is on the stack.
     #[inline]
@@ -29,19 +33,18 @@ impl FrameState {
     /// The rule that finds the caller's frame from this state.
     #[inline]
     pub(super) fn rule(self) -> Rule {
-        let cfa = match (self.above_sp, self.above_fp) {
-            (Some(words), _) => Some((CfaKind::StackPointer, words)),
-            (None, Some(words)) => Some((CfaKind::FramePointer, words)),
-            (None, None) => None,
-        };
-        let rule = cfa.filter(|(_, words)| *words > 0).and_then(|(kind, words)| {
+        let above = |kind, words: i64| {
             let operand = i32::try_from(words.checked_mul(WORD)?).ok()?;
-            match self.saved {
-                None => Rule::new(kind, operand, SavedFramePointer::InRegister, 0),
-                Some(words) => {
-                    Rule::new(kind, operand, SavedFramePointer::FromCfa, words.checked_mul(-WORD)?)
-                }
-            }
+            (words > 0).then_some((kind, operand))
+        };
+        let cfa = match (self.above_sp, self.above_fp) {
+            (Some(words), _) => above(CfaKind::StackPointer, words),
+            (None, Some(words)) => above(CfaKind::FramePointer, words),
+            (None, None) => self.kept.cfa(),
+        };
+        let rule = cfa.and_then(|(kind, operand)| match self.saved {
+            None => Rule::new(kind, operand, SavedFramePointer::InRegister, 0),
+            Some(words) => Rule::new(kind, operand, SavedFramePointer::FromCfa, words.checked_mul(-WORD)?),
         });
         rule.unwrap_or(Rule::UNCOVERED)
     }
@@ -51,6 +54,26 @@ impl FrameState {
     pub(super) fn lower(&mut self, bytes: i64) {
         let words = (bytes % WORD == 0).then_some(bytes / WORD);
         self.above_sp = self.above_sp.zip(words).and_then(|(above, words)| above.checked_add(words));
+        self.kept.lower(bytes);
+    }
+
+    /// The stack pointer is computed.
+    #[inline]
+    pub(super) fn lose_sp(&mut self) {
+        self.above_sp = None;
+        self.kept.lose();
+    }
+
+    /// The stack pointer is aligned.
+    pub(super) fn align_sp(&mut self) {
+        self.above_sp = None;
+        self.kept.align();
+    }
+
+    /// Sets the stack pointer to an address so many words below the CFA, if that is known.
+    pub(super) fn set_sp(&mut self, above: Option<i64>) {
+        self.kept.lose();
+        self.above_sp = above;
     }
 
     /// Applies a push; `is_fp` is whether of the frame pointer.
@@ -75,7 +98,7 @@ impl FrameState {
     /// Sets the stack pointer to the frame pointer plus a displacement.
     #[inline]
     pub(super) fn sp_from_fp(&mut self, displacement: i64) {
-        self.above_sp = self.above_fp;
+        self.set_sp(self.above_fp);
         self.lower(-displacement);
     }
 }

@@ -293,11 +293,6 @@ pub fn begins_with_stack_switch(code: &[u8]) -> bool {
     is_wide && of_registers && written == SP
 }
 
-/// Whether the instruction that ends at `offset` of `code` can be a call.
-pub(crate) fn follows_call(code: &[u8], offset: usize) -> bool {
-    code.get(..offset).is_some_and(|before| call_at_end(before).is_some())
-}
-
 /// Whether the code is only padding between functions: instructions that do nothing, and breakpoints.
 pub(crate) fn is_filling(code: &[u8]) -> bool {
     const NO_OPERATION: u8 = 0x1f;
@@ -474,7 +469,7 @@ mod tests {
 
     #[test]
     fn knows_what_precedes_a_return_address() {
-        let check = |code: &[u8], expected| assert_eq!(follows_call(code, code.len()), expected, "{code:x?}");
+        let check = |code: &[u8], expected| assert_eq!(call_at_end(code).is_some(), expected, "{code:x?}");
         check(&[0xe8, 0, 0, 0, 0], true);
         check(&[0xff, 0xd0], true);
         check(&[0x41, 0xff, 0xd3], true);

@@ -4,12 +4,14 @@ mod compact;
 pub(crate) mod flow;
 pub(crate) mod frame_state;
 pub(crate) mod instructions;
+mod kept_stack_pointer;
 mod length;
 mod registers;
 mod rows;
 mod step;
 
 use crate::architecture::{Architecture, FrameRegisters, FullRegisters};
+use crate::call_instruction::CallInstruction;
 use crate::cfi::CfiRow;
 use crate::rule::Rule;
 use crate::{Reason, StackMemory};
@@ -85,8 +87,8 @@ impl Architecture for X86_64 {
         compact::rows(encoding, code, emit);
     }
 
-    fn follows_call(code: &[u8], offset: usize) -> bool {
-        instructions::follows_call(code, offset)
+    fn call_at_end(code: &[u8]) -> Option<CallInstruction> {
+        instructions::call_at_end(code)
     }
 
     fn frame_pointer_above(code: &[u8]) -> Option<u64> {

@@ -22,9 +22,12 @@ pub(super) fn apply(
             let pushed = if (frame.ip & 15) as i64 >= rule.high() { 8 } else { 0 };
             frame.sp.wrapping_add_signed(rule.low() + pushed)
         }
-        CfaKind::Uncovered | CfaKind::End | CfaKind::SignalFrame | CfaKind::Slow | CfaKind::FrameRecord => {
-            return Err(Reason::NoUnwindInfo);
-        }
+        CfaKind::Uncovered
+        | CfaKind::End
+        | CfaKind::SignalFrame
+        | CfaKind::Slow
+        | CfaKind::FrameRecord
+        | CfaKind::Register => return Err(Reason::NoUnwindInfo),
     };
     let ip = frame.read(cfa.wrapping_sub(8), memory)?;
     let fp = match rule.saved_frame_pointer() {

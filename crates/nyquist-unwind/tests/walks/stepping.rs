@@ -347,6 +347,44 @@ fn uncovered_code_by_frame_pointers() {
 }
 
 #[test]
+fn an_interrupted_function_keeps_its_caller() {
+    // The caller, at 0x100, has a frame pointer. It calls 0x830, and itself. No instruction leads from 0x830 to
+    // 0x840, where there is `jmp rax`.
+    let mut text = vec![0x90; CODE_LEN as usize];
+    let mut call = |at: usize, to: i32| {
+        text[at] = 0xe8;
+        text[at + 1..at + 5].copy_from_slice(&(to - at as i32 - 5).to_le_bytes());
+    };
+    call(0x150, 0x830);
+    call(0x160, 0x100);
+    text[0x830] = 0xc3;
+    text[0x840..0x842].copy_from_slice(&[0xff, 0xe0]);
+    text[IN_ROOT as usize - 2..IN_ROOT as usize].copy_from_slice(&[0xff, 0xd0]);
+    let caller = Function { start: 0x100, len: 0x100, instructions: &[0x0c, 6, 16, 0x86, 2] };
+    let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &[caller, root]);
+    let file = file(&text, &[(".eh_frame", &section)]);
+    let space = space(Module::from_shared_elf(Elf::open(file).unwrap()).unwrap());
+    let check = |stack: &[u64], callers: &[u64], expected: WalkEnd| {
+        let record = STACK + 8 * (stack.len() as u64 - 2);
+        let bytes = bytes(stack);
+        let memory = StackCopy { start: Avma(STACK), bytes: &bytes };
+        let (frames, end) = walk(&space, registers(code(0x840), STACK, record), &memory);
+        let found: Vec<u64> = frames.iter().skip(1).map(|frame| frame.address().0).collect();
+        assert_eq!((found, end), (callers.to_vec(), expected), "{stack:x?}");
+    };
+    let (returns_here, returns_elsewhere, in_root) = (code(0x155), code(0x165), code(IN_ROOT));
+    let no_info = WalkEnd::Truncated(Reason::NoUnwindInfo);
+    check(&[returns_here, 7, 0, in_root], &[returns_here, in_root], WalkEnd::Root);
+    check(&[1, returns_here, 7, 0, in_root], &[returns_here, in_root], WalkEnd::Root);
+    // Left over from an earlier call, or not behind a call.
+    check(&[1, returns_elsewhere, 7, 0, in_root], &[in_root], WalkEnd::Root);
+    check(&[1, code(0x900), 7, 0, in_root], &[in_root], WalkEnd::Root);
+    // A function that was called, and has jumped to this one, may look like this.
+    check(&[returns_elsewhere, 7, 0, in_root], &[], no_info);
+}
+
+#[test]
 fn prologues_and_epilogues_walk_by_instructions() {
     let mut text = vec![0x90; CODE_LEN as usize];
     text[0x300..0x306].copy_from_slice(&[0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3]);

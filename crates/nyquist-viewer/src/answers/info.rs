@@ -159,6 +159,7 @@ fn functions<'a>(context: &QueryContext<'_, 'a>) -> FunctionTable<'a> {
             Transform::FocusCategory(_)
             | Transform::CollapseLib(_)
             | Transform::DropCategory(_)
+            | Transform::MergeInlined
             | Transform::OwnCode => &[],
         };
         for func in named {

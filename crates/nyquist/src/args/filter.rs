@@ -31,6 +31,9 @@ pub(crate) struct FilterArgs {
     /// Hide frames that this regex matches; their time goes to their callers (may be repeated)
     #[arg(long, value_name = "REGEX")]
     pub(crate) hide: Vec<String>,
+    /// Functions as they were compiled: the time of an inlined function belongs to the function that holds its code
+    #[arg(long)]
+    pub(crate) no_inline: bool,
     /// Only time spent in code of these categories, as User or Kernel: a name or a regex (may be repeated)
     #[arg(long, value_name = "CATEGORY")]
     pub(crate) category: Vec<String>,
@@ -59,5 +62,6 @@ impl FilterArgs {
             && self.range.is_none()
             && !self.off_cpu
             && !self.wall
+            && !self.no_inline
     }
 }

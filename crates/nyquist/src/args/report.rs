@@ -68,6 +68,9 @@ pub(crate) struct ViewArgs {
     /// Threads
     #[arg(long, group = "view")]
     pub(crate) threads: bool,
+    /// Processes
+    #[arg(long, group = "view")]
+    pub(crate) processes: bool,
     /// What threads waited for, where, and which thread held it (recorded with `record --off-cpu`)
     #[arg(long, group = "view")]
     pub(crate) waits: bool,

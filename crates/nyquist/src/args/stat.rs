@@ -34,7 +34,7 @@ pub(crate) struct StatArgs {
     #[arg(short, long, value_name = "N", value_parser = |text: &str| whole::<u32>(text, 1..=100_000))]
     pub(crate) repeat: Option<u32>,
     /// Also print the counts of each interval of so many milliseconds
-    #[arg(short = 'I', long, value_name = "MS", conflicts_with = "repeat", value_parser = |text: &str| whole::<u64>(text, 10..=86_400_000))]
+    #[arg(short = 'I', long, value_name = "MS", value_parser = |text: &str| whole::<u64>(text, 10..=86_400_000))]
     pub(crate) interval: Option<u64>,
     /// Count these running processes, with the children that they start, until they end or a COMMAND does
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "repeat")]
@@ -107,6 +107,7 @@ mod tests {
         assert_eq!(first, ["./a", "-x"]);
         assert_eq!(second.unwrap(), ["./b", "--vs"]);
         assert!(stat(&["./a", "-r", "3"]).unwrap().commands().1.is_none());
+        assert_eq!(stat(&["-r", "2", "-I", "100", "ls"]).unwrap().interval, Some(100));
         assert_eq!(stat(&["-e", "cs,faults", "-e", "cycles", "ls"]).unwrap().events, ["cs,faults", "cycles"]);
     }
 
@@ -114,7 +115,6 @@ mod tests {
     fn what_makes_no_sense_together_is_refused() {
         for words in [
             &[][..],
-            &["-r", "2", "-I", "100", "ls"],
             &["-r", "2", "-p", "1"],
             &["-a", "-p", "1"],
             &["--per-thread", "-a"],

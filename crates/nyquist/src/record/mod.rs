@@ -14,7 +14,7 @@ pub(crate) use feed::{Feed, end_of, total_event};
 pub(crate) use launched_command::{LaunchedCommand, enter_recording};
 pub(crate) use recording_result::RecordingResult;
 pub(crate) use run::{Run, record_runs};
-pub(crate) use subject::{describe, named_processes, program_name};
+pub(crate) use subject::{describe, named_processes, program_name, say_how_it_ends};
 pub(crate) use summary::RunReport;
 
 use crate::args::{NOT_UNDERSTOOD, RecordArgs};
@@ -83,6 +83,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         program: &target_name(args),
         command_lines: &command_lines,
         waits: args.off_cpu,
+        is_of_programs: !args.target.all_cpus && args.target.cgroup.is_none(),
+        is_shown: goes_on,
         events: (&events, &occurrences),
         may_read_other_processes,
     };

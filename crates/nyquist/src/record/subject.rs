@@ -2,6 +2,7 @@
 
 use crate::args::{RecordArgs, TargetArgs};
 use crate::failure::Failure;
+use crate::printer::Printer;
 use crate::system::launch::Command;
 use crate::system::machine;
 use crate::system::processes::{process_label, processes_named};
@@ -33,6 +34,18 @@ pub(crate) fn program_name(args: &RecordArgs) -> String {
     let program = Command::from_words(args.command.iter().cloned()).map(|command| command.program);
     let program = program.unwrap_or_default();
     Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
+}
+
+/// Says how a recording of running processes ends, if neither a command nor a duration ends it.
+pub(crate) fn say_how_it_ends(args: &RecordArgs, printer: Printer) {
+    if args.command.is_empty() && args.duration.is_none() {
+        let or_end = match args.target.pid.len() {
+            0 => "",
+            1 => ", or until the process has ended",
+            _ => ", or until the processes have ended",
+        };
+        printer.say(format_args!("Recording until Ctrl-C{or_end}"));
+    }
 }
 
 /// The running processes that the options name, by number or by name, each once.

@@ -1,4 +1,4 @@
-//! `nyquist report`: the time by one of eight criteria, as text or JSON.
+//! `nyquist report`: the time by one of nine criteria, as text or JSON.
 
 mod context;
 mod functions;
@@ -6,6 +6,7 @@ mod heading;
 mod libs;
 mod lines;
 mod markers;
+mod processes;
 mod ratios;
 mod rows;
 mod threads;
@@ -60,6 +61,7 @@ fn text_of(report: &Report<'_>) -> Text {
         ViewArgs { lines: true, .. } => lines::text(report),
         ViewArgs { libs: true, .. } => libs::text(report),
         ViewArgs { threads: true, .. } => threads::text(report),
+        ViewArgs { processes: true, .. } => processes::text(report),
         ViewArgs { markers: true, .. } => markers::text(report),
         ViewArgs { waits: true, .. } => waits::text(report),
         _ => functions::text(report),
@@ -75,6 +77,7 @@ fn json_of(report: &Report<'_>) -> Value {
         ViewArgs { lines: true, .. } => ("lines", lines::json(report)),
         ViewArgs { libs: true, .. } => ("libs", libs::json(report)),
         ViewArgs { threads: true, .. } => ("threads", threads::json(report)),
+        ViewArgs { processes: true, .. } => ("processes", processes::json(report)),
         ViewArgs { markers: true, .. } => ("markers", markers::json(report)),
         ViewArgs { waits: true, .. } => ("waits", waits::json(report)),
         _ => ("functions", functions::json(report)),

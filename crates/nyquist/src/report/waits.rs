@@ -8,6 +8,7 @@ use crate::text::{Cell, Column, Style, Table, Text, one_line};
 use nyquist_analysis::WaitedFor;
 use nyquist_profile::{Frame, Profile, StackId, well_known};
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 
 pub(super) fn text(report: &Report<'_>) -> Text {
     let waits = report.view.waits();
@@ -35,8 +36,7 @@ pub(super) fn text(report: &Report<'_>) -> Text {
 fn row(report: &Report<'_>, wait: &WaitedFor<'_>, are_known: [bool; 2]) -> Vec<Cell> {
     let durations = wait.durations;
     let profile = report.view.profile();
-    let place = wait.stacks.first().and_then(|(stack, _)| place(profile, *stack));
-    let place = place.map(|frame| report.names.show(profile.func_name(frame.func)));
+    let place = places_text(report, &places(profile, wait));
     let first = |threads: &[(&str, u64)]| -> Cell {
         one_line(threads.first().map_or("", |(thread, _)| thread)).into_owned().into()
     };
@@ -50,8 +50,35 @@ fn row(report: &Report<'_>, wait: &WaitedFor<'_>, are_known: [bool; 2]) -> Vec<C
     let threads = [&wait.holders, &wait.wakers].into_iter().zip(are_known);
     let threads = threads.filter(|(_, is_known)| *is_known).map(|(threads, _)| first(threads));
     let which = Cell::new(one_line(wait.object.unwrap_or_default()).into_owned(), Style::Dim);
-    let things = [which, place.unwrap_or_default().into()];
+    let things = [which, place.into()];
     numbers.into_iter().map(Cell::from).chain(threads).chain(things).collect()
+}
+
+/// The functions in which threads waited, with the total time of each, in ns, the longest first.
+fn places<'p>(profile: &'p Profile, wait: &WaitedFor<'_>) -> Vec<(&'p str, u64)> {
+    let mut places: Vec<(&str, u64)> = Vec::new();
+    for (stack, time) in &wait.stacks {
+        let Some(name) = place(profile, *stack).map(|frame| profile.func_name(frame.func)) else { continue };
+        match places.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum = sum.saturating_add(*time),
+            None => places.push((name, *time)),
+        }
+    }
+    places.sort_by_key(|(_, time)| Reverse(*time));
+    places
+}
+
+/// The places in a few words. The time of each is there if there are several.
+fn places_text(report: &Report<'_>, places: &[(&str, u64)]) -> String {
+    /// The most places that are named.
+    const NAMED: usize = 3;
+    if let [(place, _)] = places {
+        return report.names.show(place);
+    }
+    let named = places.iter().take(NAMED);
+    let named = named.map(|(place, time)| format!("{} {}", report.names.show(place), duration(*time)));
+    let more = Some(places.len().saturating_sub(NAMED)).filter(|more| *more > 0);
+    named.chain(more.map(|more| format!("{more} more"))).collect::<Vec<_>>().join(", ")
 }
 
 /// The place where a thread waits, for the programmer: the innermost function outside of the kernel and of
@@ -97,6 +124,7 @@ fn wait_json(report: &Report<'_>, wait: &WaitedFor<'_>) -> Value {
         profile.stack_frames(stack).map(|frame| profile.func_name(frame.func)).collect()
     };
     let stack = |(stack, time): &(StackId, u64)| json!({ "total_ns": time, "frames": frames(*stack) });
+    let place = |(place, time): &(&str, u64)| json!({ "function": place, "total_ns": time });
     let thread = |(thread, time): &(&str, u64)| json!({ "thread": thread, "total_ns": time });
     json!({
         "reason": wait.reason,
@@ -110,6 +138,7 @@ fn wait_json(report: &Report<'_>, wait: &WaitedFor<'_>) -> Value {
         "max_ns": wait.durations.max_ns,
         "held_by": wait.holders.iter().map(thread).collect::<Vec<_>>(),
         "woken_by": wait.wakers.iter().map(thread).collect::<Vec<_>>(),
+        "places": places(profile, wait).iter().take(STACKS).map(place).collect::<Vec<_>>(),
         "stacks": wait.stacks.iter().take(STACKS).map(stack).collect::<Vec<_>>(),
     })
 }

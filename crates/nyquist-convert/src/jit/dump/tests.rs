@@ -159,3 +159,27 @@ fn lines_belong_to_the_code_that_follows() {
     assert_eq!(lines, [(0, 4), (8, 5)]);
     assert_eq!(dump.codes[1].lines, []);
 }
+
+#[test]
+fn code_without_a_machine_is_of_its_process() {
+    let (file, other) = (TestDump::new(0), TestDump::new(0));
+    file.set_machine(0);
+    let mut dump = file.open().of_process(Architecture::Aarch64);
+    dump.read_on();
+    assert_eq!(dump.architecture(), Architecture::Aarch64);
+    let mut dump = other.open().of_process(Architecture::Aarch64);
+    dump.read_on();
+    assert_eq!(dump.architecture(), Architecture::X86_64, "the header states it");
+}
+
+#[test]
+fn only_code_with_unwind_information_is_described() {
+    let file = TestDump::new(0);
+    file.load(10, 0x1000, 16, 1, "plain");
+    file.unwinding(11, &[0; 8]);
+    file.load(11, 0x2000, 16, 2, "described");
+    let mut dump = file.open();
+    dump.read_on();
+    let described = |range| dump.unwindable().within(&range).count();
+    assert_eq!([described(0x1000..0x1010), described(0x2000..0x2010)], [0, 1]);
+}

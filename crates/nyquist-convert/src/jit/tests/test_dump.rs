@@ -83,6 +83,17 @@ impl TestDump {
         }
     }
 
+    /// Sets the machine in the header.
+    pub(crate) fn set_machine(&self, machine: u32) {
+        let file = File::options().write(true).open(&self.path).unwrap();
+        nyquist_system::FileExt::write_all_at(&file, &machine.to_le_bytes(), 12).unwrap();
+    }
+
+    pub(crate) fn unwinding(&self, time: u64, section: &[u8]) {
+        let sizes = [section.len() as u64, 0, 0].map(u64::to_le_bytes).concat();
+        self.record(4, time, &[&sizes, section].concat());
+    }
+
     pub(crate) fn is_there(&self) -> bool {
         self.path.exists()
     }

@@ -1,6 +1,7 @@
 //! The result of the attempt to trace: what is recorded, and what failed.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::{fmt, io};
 
@@ -92,6 +93,12 @@ pub enum OpenError {
         /// The setting.
         scope: i64,
     },
+    /// The process has denied others access to itself, or runs a program that its user may not read.
+    #[error("process {} may not be traced: it has denied access to its memory (PR_SET_DUMPABLE), or you may not read its program", pid.0)]
+    NotDumpable {
+        /// The process.
+        pid: Pid,
+    },
     /// The process belongs to another user, or has more privileges.
     #[error("process {} cannot be attached to: it is another user's, or has more privileges", pid.0)]
     AnotherUsers {
@@ -136,7 +143,7 @@ impl OpenError {
             Self::Yama { scope: 1, .. } => {
                 "let nyquist launch it, or use sudo, or `sudo sysctl kernel.yama.ptrace_scope=0`"
             }
-            Self::Yama { scope: 2, .. } | Self::AnotherUsers { .. } => {
+            Self::Yama { scope: 2, .. } | Self::NotDumpable { .. } | Self::AnotherUsers { .. } => {
                 "root can, and so can whoever has CAP_SYS_PTRACE"
             }
             Self::Yama { .. } => "this setting forbids it to everybody until the machine is started again",
@@ -155,24 +162,51 @@ impl OpenError {
             Some(libc::EPERM | libc::EACCES) if proc::has_ended(pid.0) => Self::NoSuchProcess { pid },
             Some(libc::EPERM | libc::EACCES) => {
                 let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
-                let is_own =
-                    uids(&status) == uids(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+                let own = fs::read_to_string("/proc/self/status").unwrap_or_default();
+                let access = match uids(&status) == uids(&own) {
+                    false => ProcessAccess::AnotherUsers,
+                    true if is_denied(pid, &status) => ProcessAccess::Denied,
+                    true => ProcessAccess::Own,
+                };
                 let scope = kernel_setting("yama/ptrace_scope");
-                Self::of_refusal(pid, proc::tracer(pid.0), is_own, scope, source)
+                Self::of_refusal(pid, proc::tracer(pid.0), access, scope, source)
             }
             _ => Self::Refused { source },
         }
     }
 
-    fn of_refusal(pid: Pid, tracer: Option<u32>, is_own: bool, yama: Option<i64>, source: io::Error) -> Self {
+    fn of_refusal(
+        pid: Pid,
+        tracer: Option<u32>,
+        access: ProcessAccess,
+        yama: Option<i64>,
+        source: io::Error,
+    ) -> Self {
         match (tracer, yama) {
             (Some(tracer), _) => Self::TracedAlready { pid, tracer },
             (None, Some(3)) => Self::Yama { pid, scope: 3 },
-            _ if !is_own => Self::AnotherUsers { pid },
+            _ if access == ProcessAccess::AnotherUsers => Self::AnotherUsers { pid },
+            _ if access == ProcessAccess::Denied => Self::NotDumpable { pid },
             (None, Some(scope)) if scope > 0 => Self::Yama { pid, scope },
             _ => Self::Refused { source },
         }
     }
+}
+
+/// What the owner of a process lets others of its user do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProcessAccess {
+    Own,
+    Denied,
+    AnotherUsers,
+}
+
+/// Whether a process has denied others access to itself. Then its folder belongs to root (proc(5),
+/// "/proc/pid"), and not to its effective user.
+fn is_denied(pid: Pid, status: &str) -> bool {
+    let effective = uids(status).and_then(|uids| uids.split_whitespace().nth(1)?.parse().ok());
+    let owner = fs::metadata(format!("/proc/{}", pid.0)).map(|folder| folder.uid());
+    effective.is_some_and(|effective: u32| effective != 0 && owner.is_ok_and(|owner| owner != effective))
 }
 
 /// Whether a process may be traced, without tracing it: opening its memory requires the same permission
@@ -213,18 +247,21 @@ mod tests {
 
     #[test]
     fn a_refusal_has_its_reason() {
-        let check = |tracer, is_own, yama, expected: &str| {
+        use ProcessAccess::{AnotherUsers, Denied, Own};
+        let check = |tracer, access, yama, expected: &str| {
             let source = io::ErrorKind::PermissionDenied.into();
-            let error = OpenError::of_refusal(Pid(7), tracer, is_own, yama, source);
+            let error = OpenError::of_refusal(Pid(7), tracer, access, yama, source);
             let text = format!("{error}; {}", error.advice().unwrap_or_default());
             assert!(text.contains(expected), "{text}");
         };
-        check(None, true, Some(1), "kernel.yama.ptrace_scope is 1; let nyquist launch it");
-        check(None, true, Some(2), "ptrace_scope is 2; root can");
-        check(None, true, Some(3), "until the machine is started again");
-        check(None, true, Some(0), "ptrace is refused");
-        check(None, true, None, "--cap-add=SYS_PTRACE");
-        check(Some(4711), true, Some(1), "traced already, by process 4711");
-        check(None, false, Some(1), "it is another user's");
+        check(None, Own, Some(1), "kernel.yama.ptrace_scope is 1; let nyquist launch it");
+        check(None, Own, Some(2), "ptrace_scope is 2; root can");
+        check(None, Own, Some(3), "until the machine is started again");
+        check(None, Own, Some(0), "ptrace is refused");
+        check(None, Own, None, "--cap-add=SYS_PTRACE");
+        check(Some(4711), Own, Some(1), "traced already, by process 4711");
+        check(None, AnotherUsers, Some(1), "it is another user's");
+        check(None, Denied, Some(1), "PR_SET_DUMPABLE");
+        check(None, Denied, Some(3), "until the machine is started again");
     }
 }

@@ -1,13 +1,14 @@
 //! Tests of the rows that are derived from instructions.
 
 use super::*;
+use crate::rule::{CfaKind, SavedFramePointer};
 
 fn sp(words: i32, saved: Option<i64>) -> Rule {
-    FrameState { above_sp: Some(words.into()), above_fp: None, saved }.rule()
+    FrameState { above_sp: Some(words.into()), above_fp: None, saved, ..FrameState::ENTRY }.rule()
 }
 
 fn fp(words: i64, saved: i64) -> Rule {
-    FrameState { above_sp: None, above_fp: Some(words), saved: Some(saved) }.rule()
+    FrameState { above_sp: None, above_fp: Some(words), saved: Some(saved), ..FrameState::ENTRY }.rule()
 }
 
 /// The rows of code that begins with a function, and the outside places that it refers to.
@@ -210,5 +211,44 @@ fn bytes_that_are_no_instructions_have_no_rows() {
     check(
         &[&[0x48, 0x81, 0xc4, 0xf8, 0xff, 0xff, 0x7f].repeat(64)],
         &[(0, sp(1, None)), (7, Rule::UNCOVERED)],
+    );
+}
+
+#[test]
+fn an_aligned_stack_is_left_by_the_kept_pointer() {
+    let kept = |kind, low, high, saved: Option<i64>| {
+        let operand = Rule::halves(low, high).unwrap();
+        match saved {
+            None => Rule::new(kind, operand, SavedFramePointer::InRegister, 0).unwrap(),
+            Some(words) => Rule::new(kind, operand, SavedFramePointer::FromCfa, -8 * words).unwrap(),
+        }
+    };
+    // mov rax, rsp; sub rsp, 256; and rsp, -64; mov [rsp + 192], rax; call; mov rsp, [rsp + 192]; ret
+    let save: &[u8] = &[0x48, 0x89, 0xe0];
+    let (lower, align): (&[u8], &[u8]) = (&[0x48, 0x81, 0xec, 0, 1, 0, 0], &[0x48, 0x83, 0xe4, 0xc0]);
+    let (store, load): (&[u8], &[u8]) =
+        (&[0x48, 0x89, 0x84, 0x24, 0xc0, 0, 0, 0], &[0x48, 0x8b, 0xa4, 0x24, 0xc0, 0, 0, 0]);
+    check(
+        &[save, lower, align, store, CALL, load, RET],
+        &[
+            (0, sp(1, None)),
+            (10, sp(33, None)),
+            (14, kept(CfaKind::Register, 8, 0, None)),
+            (22, kept(CfaKind::AtStackPointer, 192, 8, None)),
+            (35, sp(1, None)),
+        ],
+    );
+    // push rbp; mov r11, rsp; and rsp, -32; sub rsp, 64; xor eax, eax; mov rsp, r11; pop rbp; ret
+    let (copy, align): (&[u8], &[u8]) = (&[0x55, 0x49, 0x89, 0xe3], &[0x48, 0x83, 0xe4, 0xe0]);
+    let (lower, end): (&[u8], &[u8]) = (&[0x48, 0x83, 0xec, 64, 0x31, 0xc0], &[0x4c, 0x89, 0xdc, 0x5d, 0xc3]);
+    check(
+        &[copy, align, lower, end],
+        &[
+            (0, sp(1, None)),
+            (1, sp(2, Some(2))),
+            (8, kept(CfaKind::Register, 16, 11, Some(2))),
+            (17, sp(2, Some(2))),
+            (18, sp(1, None)),
+        ],
     );
 }

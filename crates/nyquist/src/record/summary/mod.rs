@@ -1,5 +1,6 @@
 //! The messages about a recording that has ended.
 
+mod advice;
 mod cpu_quota;
 mod events;
 mod recording;

@@ -1,5 +1,6 @@
 //! Messages after a recording: its size, its gaps, and the functions with most of its time.
 
+use super::advice;
 use crate::number::{counted, time_span};
 use crate::own_code;
 use crate::printer::{self, Printer};
@@ -79,6 +80,10 @@ pub(crate) struct SummarizedRecording<'a> {
     pub(crate) command_lines: &'a str,
     /// Whether the user requested the waits of threads.
     pub(crate) waits: bool,
+    /// Whether it is of some programs, and not of the whole machine.
+    pub(crate) is_of_programs: bool,
+    /// Whether the profile is shown in the browser now.
+    pub(crate) is_shown: bool,
     /// The names of the events that were recorded in addition to the samples, and their numbers.
     pub(crate) events: (&'a [String], &'a OccurrenceCounts),
     /// Whether the recorder could read all processes. This process may have given up that right since.
@@ -122,8 +127,9 @@ pub(crate) fn print(
     if printer.is_silent() {
         return;
     }
-    let &SummarizedRecording { profile, program, command_lines, waits, events, may_read_other_processes } =
-        recorded;
+    let &SummarizedRecording {
+        profile, program, command_lines, waits, events, may_read_other_processes, ..
+    } = recorded;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
@@ -136,6 +142,9 @@ pub(crate) fn print(
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
+    if let Some(line) = advice::few_samples(statistics.samples) {
+        printer.say(line);
+    }
     print_way(printer, report, ending, duration);
     print_losses(printer, statistics);
     print_stacks(printer, statistics, may_read_other_processes, &functions, scale);
@@ -154,12 +163,28 @@ pub(crate) fn print(
         super::waits::print(printer, profile);
     }
     super::cpu_quota::print(printer, profile);
-    for hint in unnamed::hints(profile, command_lines, &functions, scale) {
+    let hints = unnamed::hints(profile, command_lines, &functions, scale).into_iter();
+    for hint in hints.chain(advice(recorded, (&functions, scale), (cpu_time, statistics.markers), saved)) {
         printer.say(hint);
     }
     if let Some(path) = saved {
-        printer.say(format_args!("Saved {}", path.display()));
+        printer.say(advice::saved(path, recorded.is_shown));
     }
+}
+
+/// What else may help, a line each.
+fn advice(
+    recorded: &SummarizedRecording<'_>,
+    (functions, scale): (&[Function<'_>], Scale),
+    (cpu_time, markers): (u64, u64),
+    saved: Option<&Path>,
+) -> impl Iterator<Item = String> {
+    let profile = recorded.profile;
+    let duration = profile.meta().profiling_end.unwrap_or_default();
+    let may_wait = cfg!(target_os = "linux") && recorded.is_of_programs && !recorded.waits;
+    let waits = may_wait.then(|| advice::mostly_waits(duration, cpu_time)).flatten();
+    let lines = advice::without_lines(profile, functions, scale);
+    [advice::markers(markers, saved), lines, waits].into_iter().flatten()
 }
 
 fn seconds(nanoseconds: u64) -> f64 {

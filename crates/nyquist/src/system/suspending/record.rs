@@ -10,7 +10,7 @@ use crate::memory;
 use crate::printer::Printer;
 use crate::record::{
     Feed, LaunchedCommand, RecordingResult, Run, RunReport, describe, end_of, enter_recording,
-    named_processes, program_name, record_runs, total_event,
+    named_processes, program_name, record_runs, say_how_it_ends, total_event,
 };
 use crate::system::drive::drive;
 use crate::system::recorder::backend::{Backend, OpenError, RecordingOutcome, RecordingSummary};
@@ -78,6 +78,9 @@ impl Recorder<'_> {
             print_outcome(self.printer, &outcome, notice.as_deref());
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
+        if is_first {
+            say_how_it_ends(self.args, self.printer);
+        }
         let mut feed = Feed::new(converter, self.snapshots.map(|snapshots| (snapshots, began)));
         drive(&mut recording, &mut feed);
         let family = feed.family;

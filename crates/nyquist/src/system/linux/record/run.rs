@@ -11,7 +11,8 @@ use crate::memory;
 use crate::output::Output;
 use crate::printer::Printer;
 use crate::record::{
-    Feed, LaunchedCommand, Run, RunReport, describe, end_of, enter_recording, program_name, total_event,
+    Feed, LaunchedCommand, Run, RunReport, describe, end_of, enter_recording, program_name, say_how_it_ends,
+    total_event,
 };
 use crate::system::drive::{ChunkSink, drive};
 use crate::system::linux::delegates;
@@ -152,6 +153,9 @@ impl Recorder<'_> {
             outcome_messages::print_outcome(self.printer, &outcome);
         }
         enter_recording(self.control, recording.stop_handle(), command.as_ref());
+        if is_first {
+            say_how_it_ends(self.args, self.printer);
+        }
         let feed = Feed::new(converter, self.snapshots.map(|snapshots| (snapshots, start)));
         let mut sink =
             RunSink { feed, companions: &mut companions, tee: tee.as_mut(), complete: Timestamp(0) };

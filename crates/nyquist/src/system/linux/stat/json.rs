@@ -43,8 +43,8 @@ pub(super) fn comparison(before: &Summary, after: &Summary, names: &[Option<Stri
     })
 }
 
-/// The counts of an interval that ends at a time.
-pub(super) fn interval(since: Duration, counts: &[IntervalCount<'_>]) -> Value {
+/// The counts of an interval that ends at a time, with the number of the run if there are several.
+pub(super) fn interval(run: Option<u32>, since: Duration, counts: &[IntervalCount<'_>]) -> Value {
     let event = |change: &IntervalCount<'_>| {
         let row = super::measured::row_of_interval(change);
         json!({
@@ -54,7 +54,12 @@ pub(super) fn interval(since: Duration, counts: &[IntervalCount<'_>]) -> Value {
             "missing": change.value.err().map(missing),
         })
     };
-    json!({ "time_s": since.as_secs_f64(), "events": counts.iter().map(event).collect::<Vec<_>>() })
+    let events: Vec<_> = counts.iter().map(event).collect();
+    let mut interval = json!({ "time_s": since.as_secs_f64(), "events": events });
+    if let Some(run) = run {
+        interval["run"] = run.into();
+    }
+    interval
 }
 
 fn unit(row: &MeasuredRow) -> &str {

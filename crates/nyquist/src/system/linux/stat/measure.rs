@@ -22,7 +22,7 @@ use nyquist_record::linux::counting::{
 use nyquist_record::linux::launch::{self, ChildExit, RunningChild, SuspendedChild};
 use nyquist_record::linux::ptrace::Notice;
 use nyquist_record::linux::signals::EndSignal;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,6 +38,8 @@ pub(super) struct Meter<'a> {
     printer: Printer,
     /// The intervals, if they are not printed immediately.
     kept: RefCell<Text>,
+    /// The number of the run that is measured, from 1.
+    run: Cell<u32>,
 }
 
 /// The counted target, and its command.
@@ -57,11 +59,12 @@ impl<'a> Meter<'a> {
         control: &'a Control,
         printer: Printer,
     ) -> Self {
-        Self { args, wanted, control, printer, kept: RefCell::default() }
+        Self { args, wanted, control, printer, kept: RefCell::default(), run: Cell::new(0) }
     }
 
     /// Measures one run of a command. Or measures running processes, until they or a command beside them end.
     pub(super) fn measure(&self, command: &[OsString]) -> Result<RunMeasurements, Failure> {
+        self.run.set(self.run.get() + 1);
         let CountedTarget { counting, child, pids, is_command } = self.open(command)?;
         let ending = child.as_ref().map_or(pids, |child| vec![child.pid().0]);
         let cannot_wait = |error: io::Error| Failure::because("the end cannot be waited for", &error);
@@ -195,10 +198,11 @@ impl<'a> Meter<'a> {
 
     /// Prints an interval immediately, or keeps it for the file.
     fn print_interval(&self, since: Duration, counts: &[interval::IntervalCount<'_>]) {
+        let run = self.args.repeat.map(|_| self.run.get());
         let text = if self.args.json {
-            format!("{}\n", json::interval(since, counts)).into()
+            format!("{}\n", json::interval(run, since, counts)).into()
         } else {
-            table::interval(since, counts)
+            table::interval(run, since, counts)
         };
         match (&self.args.output, self.args.json) {
             (Some(_), _) => *self.kept.borrow_mut() += text,

@@ -119,8 +119,10 @@ pub(super) fn notes(summaries: &[Summary], wanted: &CountedEvents) -> Text {
     text
 }
 
-/// The lines of an interval that ends at a time: the time, the count, the event.
-pub(super) fn interval(since: Duration, counts: &[IntervalCount<'_>]) -> Text {
+/// The lines of an interval that ends at a time: the number of the run, if there are several, the time, the
+/// count, the event.
+pub(super) fn interval(run: Option<u32>, since: Duration, counts: &[IntervalCount<'_>]) -> Text {
+    let run = run.map_or(String::new(), |run| format!("run {run:<3}"));
     let line = |count: &IntervalCount<'_>| {
         let row = super::measured::row_of_interval(count);
         let shown = match count.value {
@@ -128,7 +130,7 @@ pub(super) fn interval(since: Duration, counts: &[IntervalCount<'_>]) -> Text {
             Err(MissingCount::NotSupported) => return None,
             Err(reason) => missing(reason).to_owned(),
         };
-        Some(format!("{:>10.3} s  {shown:>16}  {}\n", since.as_secs_f64(), one_line(&row.name)))
+        Some(format!("{run}{:>10.3} s  {shown:>16}  {}\n", since.as_secs_f64(), one_line(&row.name)))
     };
     counts.iter().filter_map(line).collect::<String>().into()
 }
