@@ -216,7 +216,8 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
         holds(handler.sp) && !holds(interrupted.sp) && self.memory.read_u64(Avma(interrupted.sp)).is_none()
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "called once a frame: a call would be a twentieth of the walk")]
+    #[inline(always)]
     fn rule(&mut self, frame: &FrameRegisters<A>) -> Rule {
         match self.module_at(frame.lookup()) {
             Some((module, address)) => {
@@ -235,7 +236,8 @@ impl<'a, A: FindLostCaller, M: StackMemory> WalkState<'a, A, M> {
     }
 
     /// Checks that the caller makes sense and is further up the stack.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "called once a frame: a call would be a twentieth of the walk")]
+    #[inline(always)]
     fn check(&mut self, frame: &FrameRegisters<A>, next: &FrameRegisters<A>) -> Result<(), WalkStop> {
         if next.ip == 0 {
             return Err(WalkStop::NoCaller);

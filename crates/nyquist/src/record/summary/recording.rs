@@ -71,6 +71,7 @@ fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
 }
 
 /// The recording that the summary describes.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the recording")]
 pub(crate) struct SummarizedRecording<'a> {
     /// The profile.
     pub(crate) profile: &'a Profile,
