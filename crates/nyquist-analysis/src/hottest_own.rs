@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_whose_work_is_inlined_from_libraries_is_named() {
+    fn a_function_with_inlined_libraries_is_named() {
         let find = [
             ("app", "/src/main.rs", "app::main"),
             ("app", "/src/find.rs", "app::find"),

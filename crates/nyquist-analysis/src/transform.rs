@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn inlined_functions_belong_to_the_function_that_holds_them() {
+    fn inlined_functions_belong_to_their_holder() {
         let stacks = ["A B inlined:C inlined:D", "A B inlined:C E inlined:D", "A B C", "inlined:X Y"];
         let profile = profile(&stacks);
         check(&profile, vec![Transform::MergeInlined], "A:3,0 .B:3,1 ..C:1,1 ..E:1,1 X:1,0 .Y:1,1");

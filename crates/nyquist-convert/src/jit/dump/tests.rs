@@ -173,7 +173,7 @@ fn code_without_a_machine_is_of_its_process() {
 }
 
 #[test]
-fn only_code_with_unwind_information_is_described() {
+fn only_code_with_unwind_info_is_described() {
     let file = TestDump::new(0);
     file.load(10, 0x1000, 16, 1, "plain");
     file.unwinding(11, &[0; 8]);
