@@ -487,7 +487,9 @@ fn runners(test: &Context<'_>) -> Verdict {
         (&families, "", &[]),
         (&format!("{target}{text}{family}"), "", &[]),
         (&format!("{target}{family}"), &text, &[]),
+        (&target, &array, &[]),
         (&target, &array, &by_variable),
+        (&target, &text, &by_variable),
         ("", "", &by_variable),
         (family, "", &[("CARGO_BUILD_TARGET", &host)]),
     ];

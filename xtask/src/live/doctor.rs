@@ -200,7 +200,7 @@ fn missing(test: &Context<'_>) -> Verdict {
     check(&["4194305"], "there is no process 4194305")?;
     check(&["./no-such-file"], "no such file")?;
     check(&["/etc/passwd"], "not an object file")?;
-    check(&["/"], "directory")
+    check(&["/"], "not a regular file")
 }
 
 fn json(test: &Context<'_>) -> Verdict {

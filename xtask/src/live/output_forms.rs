@@ -73,7 +73,7 @@ fn refused(test: &Context<'_>) -> Verdict {
     check(record(test, &["--flamegraph", "f.html"]), "nyquist export")?;
     check(test.nyquist(&["flamegraph", &profile, "-o", "f.html"]), "nyquist export")?;
     check(test.nyquist(&["flamegraph", &profile, "-o", "f.json"]), "nyquist export")?;
-    check(test.nyquist(&["export", &profile, "-o", "f.svg"]), "nyquist flamegraph -o f.svg")?;
+    check(test.nyquist(&["export", &profile, "-o", "f.svg"]), "-o f.svg` draws a flame graph")?;
     check(test.nyquist(&["export", &profile, "--format", "folded", "-o", "x.pb.gz"]), "leave out --format")
 }
 

@@ -238,7 +238,7 @@ fn nothing_matches(test: &Context<'_>) -> Verdict {
     check(&["--category", "Nothing"], "no category of the profile matches `Nothing`")?;
     check(&["--focus", "nothing_like_that"], "nothing in the profile matches `nothing_like_that`")?;
     check(&["--range", "1min-2min"], "no sample passes the filters")?;
-    check(&["--off-cpu"], "no samples of waiting threads")
+    check(&["--off-cpu"], "`nyquist record --off-cpu` records them")
 }
 
 fn bad_regex(test: &Context<'_>) -> Verdict {

@@ -1,14 +1,13 @@
 //! What is printed for a browser on another machine: the command of SSH that forwards the port.
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_eq, need_root};
+use super::expect::{Verdict, expect, expect_eq};
 use super::invocation::Running;
 use super::server::{link_of, parts_of};
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("over_ssh_a_tunnel_line_is_printed", over_ssh),
-    Test::new("sudo_over_ssh_has_the_line_of_a_tunnel", over_ssh_under_sudo),
     Test::new("without_a_display_a_tunnel_is_offered", without_display),
 ];
 
@@ -30,19 +29,6 @@ fn over_ssh(test: &Context<'_>) -> Verdict {
     running.signal(libc::SIGINT)?;
     expect_eq("the status", running.wait()?.code(), 0)?;
     expect(!opened.exists(), "a browser was opened")
-}
-
-/// sudo removes `SSH_CONNECTION`; the shell that called it still has it.
-fn over_ssh_under_sudo(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let recorded = test.record(&["shares", "50"]).run_well()?;
-    let sudo = "env -u SSH_CONNECTION SUDO_UID=65534 SUDO_GID=65534 SUDO_USER=nobody \"$@\"; exit $?";
-    let load = [&test.nyquist_path().display().to_string(), "load", &recorded.path.display().to_string()];
-    let call = test.program("sh").args(&["-c", sudo, "sh"]).args(&load);
-    expect_tunnel(
-        &call.env("SSH_CONNECTION", "10.0.0.1 5000 10.0.0.2 2222").start()?,
-        "-p 2222 nobody@10.0.0.2",
-    )
 }
 
 fn without_display(test: &Context<'_>) -> Verdict {

@@ -317,7 +317,9 @@ impl Accounting {
     /// Takes the intervals that a process spent in the kernel, if the kernel may not be sampled. If a process
     /// has no sample in its own code, nothing shows that it was in the kernel.
     fn take_certain_not_permitted(&self, process: &mut Process, shares_clocks: bool) -> u32 {
-        if self.rules.kernel_permitted || !process.unsampled.has_samples() {
+        // Where records were lost, the time may be that of their samples.
+        let shows_kernel = process.unsampled.has_samples() && self.statistics.lost == 0;
+        if self.rules.kernel_permitted || !shows_kernel {
             return 0;
         }
         process.unsampled.take_certain(shares_clocks, self.rules.interval)

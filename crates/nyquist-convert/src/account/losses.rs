@@ -36,11 +36,17 @@ impl Losses {
     /// Takes as many of a CPU's lost records as fit a thread's time without a sample: the nearest number of
     /// intervals. A thread can have lost them only if its last record is older than the loss record.
     pub(crate) fn take_intervals(&mut self, cpu: Option<u32>, used: UsedCpuTime, interval_ns: u64) -> u32 {
-        let Some(lost) = self.on_cpus.get_mut(&cpu).filter(|lost| used.since < lost.until) else { return 0 };
-        let due = used.ns.saturating_add(interval_ns / 2) / interval_ns;
-        let taken = u32::try_from(due.min(lost.unshown)).unwrap_or(u32::MAX);
-        lost.unshown -= u64::from(taken);
-        taken
+        let mut due = used.ns.saturating_add(interval_ns / 2) / interval_ns;
+        let mut taken: u64 = 0;
+        // A total without a CPU is of all CPUs.
+        let lost_there = self.on_cpus.iter_mut().filter(|(on, _)| cpu.is_none() || **on == cpu);
+        for (_, lost) in lost_there.filter(|(_, lost)| used.since < lost.until) {
+            let part = due.min(lost.unshown);
+            lost.unshown -= part;
+            due -= part;
+            taken = taken.saturating_add(part);
+        }
+        u32::try_from(taken).unwrap_or(u32::MAX)
     }
 
     /// The dropped records that no loss record has reported yet, by CPU.

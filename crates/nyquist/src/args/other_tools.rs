@@ -26,6 +26,11 @@ const OPTIONS: &[OtherOption] = &[
         "callers are always recorded, without -g; --call-graph says how they are found",
     ),
     option(
+        &["top"],
+        &["-e"],
+        "the CPU's cycles or its clock are sampled; `perf record -e` records others, and nyquist reads what it writes",
+    ),
+    option(
         RECORDING,
         &["-b", "--branch-any", "--branch-filter"],
         "branches are recorded by `perf record -b`; nyquist reads its file",

@@ -97,6 +97,15 @@ impl Question {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Command, command};
+
+    #[test]
+    fn options_are_kept_as_they_were_typed() {
+        let words = ["query", "p", "--thread", "t-3", "--hide=-x", "--off-cpu"];
+        let Command::Query(args) = command(&words).unwrap() else { panic!("{words:?}") };
+        assert_eq!(args.read.typed.words(), ["--thread", "t-3", "--hide=-x", "--off-cpu"]);
+        assert_eq!(args.read.filter.thread, ["t-3"]);
+    }
 
     #[test]
     fn questions_are_named_as_on_the_command_line() {

@@ -2,7 +2,7 @@
 
 use super::calls::{CARGO_FAILED, program, this_program};
 use super::choose::{self, Candidate};
-use super::configuration::Configuration;
+use super::configuration::{Configuration, runner_text, runner_variable};
 use super::frame_pointers;
 use super::launch::{self, Launch};
 use crate::args::cargo::CommonArgs;
@@ -91,7 +91,10 @@ impl Build {
         let runner = [runner.as_str(), "cargo", "launch"];
         // The entry of a target has priority over those of `cfg`, which could also be several.
         for target in configuration.targets(&host()?, &common.cargo) {
-            command.args(["--config", &configuration.runner(&target, &runner)?]);
+            match runner_variable(&target) {
+                Some(name) => command.env(name, runner_text(&target, &runner)?),
+                None => command.args(["--config", &configuration.runner(&target, &runner)?]),
+            };
         }
         command.arg("--message-format=json-render-diagnostics");
         if common.frame_pointers {

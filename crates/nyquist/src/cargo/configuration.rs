@@ -71,16 +71,27 @@ impl Configuration {
             let words: Vec<_> = words.iter().map(|word| toml_string(word)).collect();
             return Ok(format!("{key}=[{}]", words.join(", ")));
         }
-        // Cargo splits a string at white space, and knows no quotes in it.
-        if let Some(word) = words.iter().find(|word| word.contains(char::is_whitespace)) {
-            let failure =
-                format!("cargo cannot call {word}, whose name has a space, by a runner that is a string");
-            let hint =
-                format!("write the runner of {target} in cargo's configuration as an array: runner = [...]");
-            return Err(Failure::new(failure).hint(hint));
-        }
-        Ok(format!("{key}={}", toml_string(&words.join(" "))))
+        Ok(format!("{key}={}", toml_string(&runner_text(target, words)?)))
     }
+}
+
+/// The variable of the environment that names the runner of a target. Cargo takes it in place of what is in files, and
+/// cannot merge it with an override.
+pub(super) fn runner_variable(target: &str) -> Option<String> {
+    let name = format!("CARGO_TARGET_{}_RUNNER", target.to_uppercase().replace(['-', '.'], "_"));
+    std::env::var_os(&name).map(|_| name)
+}
+
+/// A runner in one string. Cargo splits it at white space, and knows no quotes in it.
+pub(super) fn runner_text(target: &str, words: &[&str]) -> Result<String, Failure> {
+    if let Some(word) = words.iter().find(|word| word.contains(char::is_whitespace)) {
+        let failure =
+            format!("cargo cannot call {word}, whose name has a space, by a runner that is a string");
+        let hint =
+            format!("write the runner of {target} in cargo's configuration as an array: runner = [...]");
+        return Err(Failure::new(failure).hint(hint));
+    }
+    Ok(words.join(" "))
 }
 
 /// The name of a target, which may be given as the file of its specification.
