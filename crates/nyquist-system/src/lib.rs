@@ -11,6 +11,8 @@ mod held_file;
 #[cfg(target_os = "linux")]
 mod linux_anonymous_file;
 #[cfg(target_os = "linux")]
+mod linux_kernel_text;
+#[cfg(target_os = "linux")]
 mod linux_root;
 mod lossy_path;
 #[cfg(not(target_os = "linux"))]
@@ -33,6 +35,8 @@ use windows as system;
 pub use held_file::{FileFacts, HeldFile, RemoteFile};
 #[cfg(target_os = "linux")]
 pub use linux_anonymous_file::anonymous_file;
+#[cfg(target_os = "linux")]
+pub use linux_kernel_text::read_kernel_text;
 #[cfg(target_os = "linux")]
 pub use linux_root::{OpenRoot, RemoteRoot};
 pub use lossy_path::files_of_lossy_path;

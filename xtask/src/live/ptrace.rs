@@ -343,14 +343,19 @@ pub(super) fn state(pid: u32) -> char {
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('?')
 }
 
-/// The children of all threads of a process.
+/// The children of all threads of a process, without those by which nyquist accesses its targets' files and memory.
 pub(super) fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     let parsed = |list: String| {
         list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<_>>()
     };
-    lists.flat_map(parsed).collect()
+    lists.flat_map(parsed).filter(|child| !is_delegate(*child)).collect()
+}
+
+fn is_delegate(pid: u32) -> bool {
+    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    arguments.split(|byte| *byte == 0).nth(1) == Some(b"--delegate")
 }
 
 pub(super) fn cpu_time(pid: u32) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::off_cpu_interval::{Cause, LeavingStack, Look, OffCpuInterval, Waker};
 use super::wait_functions::WaitFunctions;
-use crate::event::{Pid, Tid, Timestamp};
+use crate::event::{Pid, Tid, Timestamp, WaitReason};
 use nyquist_object::Avma;
 use nyquist_profile::StackId;
 use nyquist_symbols::KernelSymbols;
@@ -34,16 +34,18 @@ impl OffCpuIntervals {
         }
     }
 
-    /// A thread is about to leave its CPU at a stack.
+    /// A thread is about to leave its CPU at a stack. `argument` is the first one of its system call.
     pub(crate) fn note_leaving(
         &mut self,
-        tid: Tid,
-        at: Timestamp,
+        (tid, at): (Tid, Timestamp),
         stack: Option<StackId>,
+        argument: Option<u64>,
         kernel_stack: Vec<Avma>,
     ) {
         let reason = self.functions.reason(&kernel_stack);
-        self.leaving.insert(tid, LeavingStack { at, reason, stack, kernel_stack });
+        let futex =
+            argument.filter(|_| reason == WaitReason::Futex && self.functions.take_futex(&kernel_stack));
+        self.leaving.insert(tid, LeavingStack { at, reason, futex, stack, kernel_stack });
     }
 
     /// The stack of a thread that leaves its CPU now, if it was recorded.

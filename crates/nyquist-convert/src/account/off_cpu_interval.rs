@@ -29,9 +29,9 @@ impl OffCpuInterval {
     /// The same interval, at the stack of the switch if nothing else says where the thread waits.
     pub(super) fn left_at(mut self, leaving: Option<LeavingStack>) -> Self {
         if let (Cause::NotSeen, Some(leaving)) = (&self.cause, leaving) {
-            let LeavingStack { reason, stack, kernel_stack, .. } = leaving;
-            self.cause =
-                Cause::Seen { reason, object: None, holder: None, observation: WaitObservation::Switch };
+            let LeavingStack { reason, futex, stack, kernel_stack, .. } = leaving;
+            let object = futex.map(|address| format!("{address:#x}").into());
+            self.cause = Cause::Seen { reason, object, holder: None, observation: WaitObservation::Switch };
             (self.stack, self.kernel_stack) = (stack, kernel_stack);
         }
         self
@@ -127,6 +127,8 @@ pub(crate) struct Look {
 pub(crate) struct LeavingStack {
     pub(crate) at: Timestamp,
     pub(crate) reason: WaitReason,
+    /// The address of the futex that it is about to wait for.
+    pub(crate) futex: Option<u64>,
     pub(crate) stack: Option<StackId>,
     pub(crate) kernel_stack: Vec<Avma>,
 }

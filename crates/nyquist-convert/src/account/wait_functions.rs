@@ -9,7 +9,15 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(crate) struct WaitFunctions {
     symbols: Option<Box<KernelSymbols>>,
-    known: FxHashMap<Avma, Option<WaitReason>>,
+    known: FxHashMap<Avma, KernelFunction>,
+}
+
+/// What a function of the kernel says about a wait.
+#[derive(Clone, Copy, Debug, Default)]
+struct KernelFunction {
+    reason: Option<WaitReason>,
+    /// Whether it serves the system call whose first argument is the address of a futex.
+    takes_futex: bool,
 }
 
 impl WaitFunctions {
@@ -24,7 +32,7 @@ impl WaitFunctions {
     pub(crate) fn reason(&mut self, kernel_stack: &[Avma]) -> WaitReason {
         let mut found = None;
         for address in kernel_stack {
-            match self.of_address(*address) {
+            match self.of_address(*address).reason {
                 Some(WaitReason::Page) => return WaitReason::Page,
                 reason => found = found.or(reason),
             }
@@ -32,12 +40,20 @@ impl WaitFunctions {
         found.unwrap_or(WaitReason::Other)
     }
 
-    /// The reason of a wait at a return address, which is the address after the call.
-    fn of_address(&mut self, address: Avma) -> Option<WaitReason> {
-        let symbols = self.symbols.as_ref()?;
+    /// Whether the thread is in the system call whose first argument is the address of a futex.
+    pub(crate) fn take_futex(&mut self, kernel_stack: &[Avma]) -> bool {
+        kernel_stack.iter().any(|address| self.of_address(*address).takes_futex)
+    }
+
+    /// The function at a return address, which is the address after the call.
+    fn of_address(&mut self, address: Avma) -> KernelFunction {
+        let Some(symbols) = &self.symbols else { return KernelFunction::default() };
         *self.known.entry(address).or_insert_with(|| {
-            let symbol = symbols.lookup(Avma(address.0.saturating_sub(1))).symbol?;
-            of_function(&symbol.name)
+            let symbol = symbols.lookup(Avma(address.0.saturating_sub(1))).symbol;
+            symbol.map_or_else(KernelFunction::default, |symbol| KernelFunction {
+                reason: of_function(&symbol.name),
+                takes_futex: *symbol.name == *"do_futex",
+            })
         })
     }
 }

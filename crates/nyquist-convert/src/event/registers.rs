@@ -31,3 +31,18 @@ pub enum Registers {
         known: u64,
     },
 }
+
+impl Registers {
+    /// The first argument of the system call that a thread is in, if its register is known: in rdi, or in x0.
+    pub(crate) fn call_argument(&self) -> Option<u64> {
+        const RDI: usize = 5;
+        const X0: usize = 0;
+        match self {
+            Self::X86_64(values) => Some(values[RDI]),
+            Self::X86_64Partial { values, known } => (known >> RDI & 1 == 1).then_some(values[RDI]),
+            Self::Aarch64(values) => Some(values[X0]),
+            Self::Aarch64Partial { values, known } => (known >> X0 & 1 == 1).then_some(values[X0]),
+            Self::Bits32 { .. } => None,
+        }
+    }
+}

@@ -113,3 +113,13 @@ pub enum UserStack {
     /// Such a stack, walked ahead of the converter.
     PreUnwound(Box<PreUnwound>),
 }
+
+impl UserStack {
+    /// The first argument of the system call that the thread is in, if it is known.
+    pub(crate) fn call_argument(&self) -> Option<u64> {
+        match self {
+            Self::Copied { registers, .. } => registers.call_argument(),
+            _ => None,
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use crate::event::Pid;
 use crate::files::opened::{OpenedFile, Refusal, Root, own_user};
 use crate::targets::access::FoundMap;
+use nyquist_system::read_kernel_text;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(crate) fn name_of(pid: u32) -> PathBuf {
 
 /// The process's number in its own namespace.
 pub(crate) fn inner_pid(pid: Pid) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
+    let status = read_kernel_text(format!("/proc/{}/status", pid.0)).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().last()?.parse().ok()
 }
@@ -63,7 +64,7 @@ pub(crate) fn trusted(found: OpenedFile, user: Option<u32>) -> Result<OpenedFile
 
 /// When a process began; `None` if it has ended.
 fn start_time(pid: Pid) -> Option<SystemTime> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.0)).ok()?;
+    let stat = read_kernel_text(format!("/proc/{}/stat", pid.0)).ok()?;
     // The name is in brackets and may contain anything. Field 22 is the 20th behind it (proc_pid_stat(5)).
     let after_name = &stat[stat.rfind(')')? + 1..];
     let ticks: u64 = after_name.split_whitespace().nth(19)?.parse().ok()?;

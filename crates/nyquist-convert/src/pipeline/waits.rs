@@ -40,7 +40,8 @@ impl Pipeline {
         let id = (sample.pid, sample.tid);
         if self.shape.waits && self.wants_waits(id, cpu, now) {
             let stack = self.intern_stack_only(now, &sample);
-            self.off_cpu.note_leaving(id.1, now, stack, sample.kernel_stack);
+            let argument = sample.user.call_argument();
+            self.off_cpu.note_leaving((id.1, now), stack, argument, sample.kernel_stack);
         }
     }
 

@@ -11,6 +11,7 @@ use super::silences::Silences;
 use crate::event::{Mapping, Pid};
 use crate::files::opened::Refusal;
 use crate::files::view::MountView;
+use nyquist_system::read_kernel_text;
 use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
 use std::fmt;
 use std::fs::{self, File};
@@ -199,7 +200,7 @@ impl TargetAccess for Delegates {
 
 /// The user who started a process. A program with the rights of its file's owner is still that user's.
 fn real_user(pid: Pid) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
+    let status = read_kernel_text(format!("/proc/{}/status", pid.0)).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     numbers.split_whitespace().next()?.parse().ok()
 }

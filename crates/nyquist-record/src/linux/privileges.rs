@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::limits::has_capability;
 use super::sys::files::{has_capabilities, is_on_nosuid};
+use nyquist_system::read_kernel_text;
 
 const CAP_SYS_PTRACE: u32 = 19;
 
@@ -32,7 +33,7 @@ pub(crate) fn were_lost(pid: u32) -> Option<PathBuf> {
         return None;
     }
     let file = fs::metadata(path(&exe)).ok()?;
-    let got = ProcessCredentials::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
+    let got = ProcessCredentials::parse(&read_kernel_text(format!("/proc/{pid}/status")).ok()?)?;
     got.lacks(file.mode(), (file.uid(), file.gid()), has_capabilities(&exe)).then_some(())?;
     fs::read_link(path(&exe)).ok()
 }

@@ -10,6 +10,7 @@ use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
 use nyquist_object::{Avma, FileOffset};
 
 use super::{sys, target_access};
+use nyquist_system::read_kernel_text;
 
 /// The index of the fault counts in a process's `stat`, from its state on: first the minor faults, and two
 /// fields later the major ones (proc_pid_stat(5), `minflt` and `majflt`).
@@ -35,7 +36,7 @@ pub(crate) fn threads(pid: Pid) -> io::Result<Vec<u32>> {
 /// kernel does not keep it.
 pub(crate) fn cpu_times(pid: Pid) -> Vec<(u32, u64)> {
     let time = |tid: u32| {
-        let stat = fs::read_to_string(format!("/proc/{}/task/{tid}/schedstat", pid.0)).ok()?;
+        let stat = read_kernel_text(format!("/proc/{}/task/{tid}/schedstat", pid.0)).ok()?;
         Some((tid, stat.split_ascii_whitespace().next()?.parse().ok()?))
     };
     threads(pid).unwrap_or_default().into_iter().filter_map(time).collect()
@@ -77,7 +78,7 @@ pub(crate) fn status_number(tid: u32, name: &str) -> Option<u32> {
 }
 
 fn status_value(tid: u32, name: &str) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = read_kernel_text(format!("/proc/{tid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
 }
 
@@ -168,8 +169,8 @@ pub(crate) fn after_name(stat: &[u8]) -> Option<&[u8]> {
 /// The state of a process, as the letter in its `stat` (`T` for stopped, `Z` for a zombie); `None` if no
 /// process has that number.
 pub fn state(pid: u32) -> Option<char> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    after_name(&stat)?.first().map(|letter| char::from(*letter))
+    let stat = read_kernel_text(format!("/proc/{pid}/stat")).ok()?;
+    after_name(stat.as_bytes())?.first().map(|letter| char::from(*letter))
 }
 
 /// Whether a process has ended: it is gone, or a zombie that was not reaped.

@@ -13,6 +13,7 @@ use super::machine::AccessRefusal;
 use super::options::{Options, RecordingTarget};
 use super::sys::beneath::{PathHandle, at_once};
 use super::{proc, ptrace};
+use nyquist_system::read_kernel_text;
 
 /// What is visible of a process from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +51,8 @@ impl ProcessFacts {
     /// Reads a process's state; `None` if no process has that pid. Does not stop it or change anything in it.
     pub fn read(pid: Pid) -> Option<Self> {
         let threads = proc::threads(pid).ok()?;
-        let name = fs::read_to_string(format!("/proc/{}/comm", pid.0)).ok()?.trim_end().to_owned();
-        let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
+        let name = read_kernel_text(format!("/proc/{}/comm", pid.0)).ok()?.trim_end().to_owned();
+        let status = read_kernel_text(format!("/proc/{}/status", pid.0)).unwrap_or_default();
         Some(Self {
             pid,
             name,

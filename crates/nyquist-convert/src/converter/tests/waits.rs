@@ -1,7 +1,8 @@
 //! Tests of time off the CPU: its samples, its markers and its sums.
 
 use super::*;
-use crate::event::{WaitReason, Waiting, Wakeup};
+use crate::event::{Registers, WaitReason, Waiting, Wakeup};
+use bytes::Bytes;
 use nyquist_symbols::KernelSymbols;
 
 const WAITS: Shape = Shape { waits: true, reuse_threads: false, ..REUSE };
@@ -26,8 +27,7 @@ fn on_cpu(tid: u32) -> EventKind {
 /// The address at which the kernel of these tests waits for a futex.
 const FUTEX_WAIT: u64 = 0xffff_ffff_8100_0100;
 
-const KALLSYMS: &str =
-    "ffffffff81000000 T _stext\nffffffff81000100 T futex_wait\nffffffff81000200 T _etext\n";
+const KALLSYMS: &str = "ffffffff81000000 T _stext\nffffffff81000100 T futex_wait\nffffffff81000180 T do_futex\nffffffff81000200 T _etext\n";
 
 /// A thread of process 1 is about to wait for a futex, at an address of its own code.
 fn leaves(tid: u32, address: u64) -> EventKind {
@@ -112,6 +112,24 @@ fn a_switch_has_its_stack_and_reason() {
     let profile = profile_of([(2, leaves(1, 0x20)), (2, descheduled(1, false)), (12, on_cpu(1))]);
     assert_eq!(waits(&profile), ["1: 0x20;0xffffffff81000110;[waiting: futex] 10"]);
     assert_eq!(marker_lines(&profile), ["1: Wait: futex futex - - - 2-12"]);
+}
+
+/// The address of the futex is the first argument of its call. That of another call, which has the same functions, is not.
+#[test]
+fn a_switch_names_the_futex() {
+    const DO_FUTEX: u64 = 0xffff_ffff_8100_0190;
+    const RDI: usize = 5;
+    for (call, expected) in [(Some(DO_FUTEX), "0x7f00"), (None, "-")] {
+        let mut values = [0; 17];
+        values[RDI] = 0x7f00;
+        let registers = Box::new(Registers::X86_64(values));
+        let EventKind::SwitchStack(mut sample) = leaves(1, 0x20) else { unreachable!() };
+        sample.user = UserStack::Copied { registers, stack: Bytes::new(), limited: false };
+        sample.kernel_stack.extend(call.map(Avma));
+        let leaves = EventKind::SwitchStack(sample);
+        let profile = profile_of([(2, leaves), (2, descheduled(1, false)), (12, on_cpu(1))]);
+        assert_eq!(marker_lines(&profile), [format!("1: Wait: futex futex {expected} - - 2-12")]);
+    }
 }
 
 /// The look reports the object and more of the program's stack. The switch reports the kernel's part.

@@ -3,13 +3,14 @@
 
 use super::Refusal;
 use crate::event::Pid;
+use nyquist_system::read_kernel_text;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, StatxFlags, fstat, fstatfs,
     openat, openat2, statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::{Component, Path};
 
@@ -169,7 +170,7 @@ impl OpenedFile {
 
 /// The user whose rights a process has, in our own user namespace. `None` if the process has ended.
 pub(crate) fn user_of(pid: Pid) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
+    let status = read_kernel_text(format!("/proc/{}/status", pid.0)).ok()?;
     // Real, effective, saved (proc_pid_status(5)).
     let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     numbers.split_whitespace().nth(1)?.parse().ok()
@@ -183,6 +184,7 @@ pub(crate) fn own_user() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};

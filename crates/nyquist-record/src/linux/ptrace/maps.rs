@@ -1,6 +1,6 @@
 //! The mappings of a process, read again when they may have changed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read as _;
 use std::ops::Range;
 
@@ -9,6 +9,7 @@ use nyquist_object::Avma;
 
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
+use nyquist_system::read_kernel_text;
 
 /// The changes of executable memory since the last reading. Their exact time is unknown: a thread that was
 /// sampled meanwhile may have been in a new mapping as well as in a removed one.
@@ -167,7 +168,7 @@ impl Maps {
 
 /// The pages of a process's address space: the first number of `statm`.
 fn address_space_size(pid: u32) -> Option<u64> {
-    fs::read_to_string(format!("/proc/{pid}/statm")).ok()?.split(' ').next()?.parse().ok()
+    read_kernel_text(format!("/proc/{pid}/statm")).ok()?.split(' ').next()?.parse().ok()
 }
 
 #[cfg(test)]

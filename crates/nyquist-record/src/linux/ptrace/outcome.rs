@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::linux::limits::kernel_setting;
 use crate::linux::proc::{self, FIND_PROCESSES};
+use nyquist_system::read_kernel_text;
 
 /// What is recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +162,7 @@ impl OpenError {
             // No process may trace one that has ended and was not reaped.
             Some(libc::EPERM | libc::EACCES) if proc::has_ended(pid.0) => Self::NoSuchProcess { pid },
             Some(libc::EPERM | libc::EACCES) => {
-                let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
+                let status = read_kernel_text(format!("/proc/{}/status", pid.0)).unwrap_or_default();
                 let own = fs::read_to_string("/proc/self/status").unwrap_or_default();
                 let access = match uids(&status) == uids(&own) {
                     false => ProcessAccess::AnotherUsers,

@@ -7,6 +7,7 @@ use std::fs;
 
 use crate::linux::arch::calls;
 use crate::linux::arch::registers::TracedRegisters;
+use nyquist_system::read_kernel_text;
 
 /// The signals of a process, as sets of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(crate) struct Signals {
 impl Signals {
     /// Reads the sets of a thread.
     pub(crate) fn of(pid: u32, tid: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?)
+        Self::parse(&read_kernel_text(format!("/proc/{pid}/task/{tid}/status")).ok()?)
     }
 
     fn parse(status: &str) -> Option<Self> {

@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 use nyquist_convert::event::WaitReason;
 
 use crate::linux::proc;
+use nyquist_system::read_kernel_text;
 
 /// The mount point of the hierarchy that freezes groups in version 1 of control groups.
 const FREEZER: &str = "/sys/fs/cgroup/freezer";
@@ -30,12 +31,12 @@ fn is_frozen_at(place: &str) -> bool {
 
 /// The function of the kernel in which a thread sleeps; `0` if this process may not know.
 pub(super) fn place(pid: u32, tid: u32) -> Option<String> {
-    fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan")).ok()
+    read_kernel_text(format!("/proc/{pid}/task/{tid}/wchan")).ok()
 }
 
 /// Whether a process's group in a hierarchy of version 1 is frozen. A group's state includes its ancestors'.
 fn is_group_frozen(pid: u32, hierarchy: &Path) -> bool {
-    let Ok(groups) = fs::read_to_string(format!("/proc/{pid}/cgroup")) else { return false };
+    let Ok(groups) = read_kernel_text(format!("/proc/{pid}/cgroup")) else { return false };
     let Some(group) = freezer_group(&groups) else { return false };
     let state = fs::read_to_string(hierarchy.join(group).join("freezer.state"));
     state.is_ok_and(|state| state.trim_end() == "FROZEN")

@@ -3,7 +3,7 @@
 use crate::identity;
 use crate::system::linux::signals::Requests;
 use nyquist_convert::{Targets, answer_requests};
-use nyquist_record::linux::target_access;
+use nyquist_record::linux::{Preference, target_access};
 use std::env;
 use std::fs;
 use std::io;
@@ -66,6 +66,8 @@ pub(crate) fn work() -> Option<ExitCode> {
     }
     // The recorder ends it, and no signal that is meant for the recorder.
     let _requests = Requests::take_over();
+    // The thread that waits for its answers has it, too: on a busy machine each answer would come late.
+    let _preference = Preference::of_this_thread();
     // So it is called in lists of processes.
     let _ = fs::write("/proc/self/comm", "nyquist-files");
     let give_up = || {

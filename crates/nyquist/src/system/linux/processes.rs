@@ -4,6 +4,6 @@ pub(crate) use nyquist_record::linux::{process_has_ended, process_state, process
 
 /// The name of a process, for the user; empty if it has ended.
 pub(crate) fn process_label(pid: u32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = nyquist_system::read_kernel_text(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.trim().to_owned()
 }

@@ -1,6 +1,7 @@
 //! Starting other programs, and where the user of this one sits.
 
 use crate::identity;
+use nyquist_system::read_kernel_text;
 use std::env;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -47,7 +48,7 @@ fn callers() -> impl Iterator<Item = u32> {
 }
 
 fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read_kernel_text(format!("/proc/{pid}/stat")).ok()?;
     parent_in(&stat).filter(|parent| *parent != 0)
 }
 

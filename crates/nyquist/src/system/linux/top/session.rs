@@ -28,6 +28,7 @@ use nyquist_record::linux::wait_stacks::WaitStacks;
 use nyquist_record::linux::{self, EndReason, RecordedEvent, RecordingTarget, StopHandle, now};
 use nyquist_resources::cpu_count;
 use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
+use nyquist_system::read_kernel_text;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -220,7 +221,7 @@ fn attached(args: &TopArgs) -> Vec<Pid> {
 /// The names of the processes, each once, or that of the program without its folder.
 pub(super) fn name(args: &TopArgs) -> String {
     if !args.pid.is_empty() {
-        let name = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
+        let name = |pid: Pid| read_kernel_text(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
         let mut names: Vec<_> = attached(args).into_iter().map(|pid| name(pid).trim().to_owned()).collect();
         names.dedup();
         return names.join(", ");
