@@ -62,10 +62,7 @@ impl InputFile {
 
     /// The file itself, if it is a regular one, for reading its bytes once more.
     pub fn regular_file(&self) -> Option<File> {
-        match &self.source {
-            Source::File(file) => file.try_clone().ok(),
-            Source::Folder { .. } | Source::Pipe { .. } => None,
-        }
+        self.source.again_file()
     }
 
     /// The same file with unpacked contents, if the reader of its format does not know its compression. The observer
@@ -77,7 +74,10 @@ impl InputFile {
         let Self { path, source, format, kernel, .. } = self;
         let cannot_read = |source| InputError::Read { path: path.clone(), source };
         let packing = source.packing().map_err(cannot_read)?.filter(|packing| packing.hides(format));
-        let Some(packing) = packing else { return Ok(UnpackedInput { path, source, format, kernel }) };
+        let Some(packing) = packing else {
+            return Ok(UnpackedInput { path, source, format, kernel, packed: None });
+        };
+        let packed = Some(PackedFile(source.again_file()));
         let UnpackedFile { file, cut } = source
             .bytes()
             .and_then(|packed| packing.unpack(packed, anonymous_file()?))
@@ -88,7 +88,7 @@ impl InputFile {
         let source = Source::File(file);
         // The name without the suffix shows the inner format: `x.folded.xz`.
         let format = source.format(&path.with_extension("")).map_err(cannot_read)?;
-        Ok(UnpackedInput { path, source, format, kernel })
+        Ok(UnpackedInput { path, source, format, kernel, packed })
     }
 }
 
@@ -98,7 +98,13 @@ pub struct UnpackedInput {
     pub(crate) source: Source,
     pub(crate) format: Option<Format>,
     pub(crate) kernel: Option<KernelFiles>,
+    /// What the contents were unpacked from.
+    pub(crate) packed: Option<PackedFile>,
 }
+
+/// A file with a compression that the reader of its format does not know; `None` if it came through a pipe. Its owner
+/// and its time are those of the contents, and not those of the file that they were unpacked to.
+pub(crate) struct PackedFile(pub(crate) Option<File>);
 
 impl UnpackedInput {
     /// The path by which it was opened.

@@ -1,6 +1,7 @@
 //! Recordings of perf: converts them, and looks up names.
 
 use crate::error::InputError;
+use crate::input_file::PackedFile;
 use crate::lookup::{import_with_lookup, look_up_recording, symbolicator};
 use crate::note::{LostAmount, MissingFile, Note};
 use crate::observer::ReadObserver;
@@ -22,7 +23,7 @@ use std::time::UNIX_EPOCH;
 /// by default has no samples, the file is read again, for the first event that has some.
 pub(crate) fn read(
     (reader, again): (FileReader, Option<Source>),
-    path: &Path,
+    (path, packed): (&Path, Option<PackedFile>),
     kernel: Option<KernelFiles>,
     options: &ReadOptions<'_>,
 ) -> Result<Profile, InputError> {
@@ -35,7 +36,8 @@ pub(crate) fn read(
     let (files, of_all) = (reader.files(), options.events.is_empty());
     let mut read = |reader, events: Vec<String>| {
         import_with_lookup(&mut symbolicator, no_symbols, |sender| {
-            let options = import_options(path, files.main(), options, finders.finder(&folders, None));
+            let file = packed.as_ref().map_or(files.main(), |packed| packed.0.as_ref());
+            let options = import_options(path, file, options, finders.finder(&folders, None));
             Ok(import(reader, ImportOptions { sender, events, ..options })?)
         })
     };
@@ -70,7 +72,7 @@ fn instead(events: &[EventUse]) -> Option<(String, String)> {
     Some((shown.name.clone(), empty.name.clone()))
 }
 
-/// The options for a recording. `file` is what is open: its owner decides whose side files are believed.
+/// The options for a recording. `file` is what was opened: its owner decides whose side files are believed.
 fn import_options(
     path: &Path,
     file: Option<&File>,

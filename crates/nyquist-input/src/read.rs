@@ -17,11 +17,11 @@ impl UnpackedInput {
     pub fn read(self, options: ReadOptions<'_>) -> Result<Profile, InputError> {
         match self.format {
             Some(Format::PerfData) => {
-                let Self { path, source, kernel, .. } = self;
+                let Self { path, source, kernel, packed, .. } = self;
                 let again = source.again();
                 let recording =
                     source.recording().map_err(|source| InputError::Recording { path: path.clone(), source });
-                perf_data::read((recording?, again), &path, kernel, &options)
+                perf_data::read((recording?, again), (&path, packed), kernel, &options)
             }
             Some(Format::Etl) => {
                 let Self { path, source, .. } = self;

@@ -84,8 +84,13 @@ impl Source {
 
     /// The same file for another reading of a recording. `None` if it cannot be read twice.
     pub(crate) fn again(&self) -> Option<Self> {
+        self.again_file().map(Self::File)
+    }
+
+    /// The open file, if it can be read at any offset.
+    pub(crate) fn again_file(&self) -> Option<File> {
         let Self::File(file) = self else { return None };
-        file.try_clone().ok().map(Self::File)
+        file.try_clone().ok()
     }
 
     /// The contents as a recording of perf.

@@ -11,6 +11,7 @@ use anyhow::Context as _;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, need_root};
 use super::invocation::{Finished, Invocation, PLAIN_USER, Running};
+use super::made_recording::MadeRecording;
 use super::profile::Profile;
 use super::test::Test;
 
@@ -22,6 +23,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_perf_map_beyond_memory_loses_no_profile", large_map).exclusive("takes much memory"),
     Test::new("what_a_jitdump_claims_takes_no_memory", large_claim),
     Test::new("a_file_with_anothers_id_does_not_name_theirs", same_id),
+    Test::new("a_packed_recording_is_its_files_owners", packed),
 ];
 
 /// The name of the generated code in the workload's own file.
@@ -221,4 +223,28 @@ fn same_id(test: &Context<'_>) -> Verdict {
     let functions = Profile::read(&output)?.functions();
     let both = ["main_loop", "fake_loop"].iter().all(|name| functions.contains_key(*name));
     expect(both, format_args!("one has the names of the other: {functions:?}"))
+}
+
+/// The owner of a packed recording is that of its file, so that user's perf map counts, and no longer after the file
+/// is another user's.
+fn packed(test: &Context<'_>) -> Verdict {
+    const PID: u32 = 4_190_001;
+    need_root()?;
+    let mut recording = MadeRecording::default();
+    recording.map(PID, 0x10_0000, 0x1000, "//anon");
+    recording.sample(PID, 0x10_0010);
+    let (data, map) = (test.path("perf.data"), test.path(&format!("perf-{PID}.map")));
+    fs::write(&data, recording.bytes())?;
+    fs::write(&map, format!("100000 100 {NAME}\n"))?;
+    chown(&map, Some(PLAIN_USER), None)?;
+    test.program("xz").path(&data).run()?.succeeded()?;
+    let packed = test.path("perf.data.xz");
+    for (owner, is_trusted) in [(PLAIN_USER, true), (STRANGER, false)] {
+        chown(&packed, Some(owner), None)?;
+        let output = test.fresh("profile.json.gz");
+        test.nyquist(&["import", "-s", "-o"]).path(&output).path(&packed).run()?.succeeded()?;
+        let is_named = Profile::read(&output)?.functions().contains_key(NAME);
+        expect(is_named == is_trusted, format_args!("the file is of user {owner}: named {is_named}"))?;
+    }
+    Ok(())
 }

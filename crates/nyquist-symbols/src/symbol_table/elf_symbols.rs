@@ -1,9 +1,11 @@
 //! The symbols of an ELF file that name code, in one section.
 
 use super::entry::SymbolTableEntry;
+use super::row_table::RowTable;
 use crate::section_contents::{SectionContents, SectionWindow, SharedSource};
 use nyquist_object::elf::ElfSection as Header;
 use nyquist_object::{ByteSource as _, Cursor, Elf};
+use nyquist_resources::{Budget, Charge};
 
 /// Symbol types and bindings (System V gABI, "Symbol Table").
 const STT_NOTYPE: u8 = 0;
@@ -17,15 +19,18 @@ const STB_GNU_UNIQUE: u8 = 10;
 pub(super) struct ElfSymbols<'a> {
     elf: &'a Elf<SharedSource>,
     section: SectionContents,
+    /// The memory of its entries while they are sorted.
+    charge: Option<Charge>,
 }
 
 impl<'a> ElfSymbols<'a> {
     /// Opens the section with this name. `None` if it does not exist, or if the memory budget is too small
     /// for its entries.
     pub(super) fn open(elf: &'a Elf<SharedSource>, name: &str) -> Option<Self> {
-        let symbols = Self { elf, section: SectionContents::open(elf, name).ok()? };
-        elf.source().check_room(symbols.count() * size_of::<SymbolTableEntry>() as u64).ok()?;
-        Some(symbols)
+        let charge = elf.source().budget().map(Budget::charge);
+        let symbols = Self { elf, section: SectionContents::open(elf, name).ok()?, charge: charge };
+        let bytes = symbols.count().saturating_mul(RowTable::BYTES_AN_ENTRY);
+        symbols.charge.as_ref().is_none_or(|charge| charge.take(bytes)).then_some(symbols)
     }
 
     /// The number of symbols of all kinds.

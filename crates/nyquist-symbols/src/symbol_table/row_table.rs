@@ -42,6 +42,9 @@ impl SymbolRow {
 }
 
 impl RowTable {
+    /// How much memory the rows of a table take while they are made, for each of its symbols.
+    pub(super) const BYTES_AN_ENTRY: u64 = (size_of::<SymbolTableEntry>() + size_of::<u32>()) as u64;
+
     /// The rows of these symbols of a table.
     pub(super) fn of(mut entries: Vec<SymbolTableEntry>) -> Self {
         // Integers are sorted faster than structures, and few functions have more than one name.
@@ -58,12 +61,13 @@ impl RowTable {
             Some(len(entry.start, *reach))
         });
         let reach = reach.collect();
-        let function = |entry: &SymbolTableEntry| SymbolRange {
+        let function = |entry: SymbolTableEntry| SymbolRange {
             start: entry.start,
             len: len(entry.start, entry.end),
             name: entry.name,
         };
-        Self { functions: entries.iter().map(function).collect(), reach }
+        // The ranges take the place of the entries, which are larger.
+        Self { functions: entries.into_iter().map(function).collect(), reach }
     }
 
     /// Rows in the given order.
