@@ -51,12 +51,20 @@ pub(super) struct Page {
 impl Page {
     /// Opens a file in a window of this size. Skips the test if there is no browser.
     pub(super) fn open(test: &Context<'_>, file: &Path, width: u32, height: u32) -> Result<Self, Stop> {
+        let mut page = Self::start(test, &[])?;
+        page.resize(width, height)?;
+        page.go(&format!("file://{}", file.display()))?;
+        Ok(page)
+    }
+
+    /// Starts a browser with further arguments. Skips the test if there is none.
+    pub(super) fn start(test: &Context<'_>, arguments: &[&str]) -> Result<Self, Stop> {
         let program = program()?;
         // The protocol uses descriptors 3 and 4. A shell makes them from the standard ones.
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh", program]);
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]);
-        command.arg(format!("--user-data-dir={}", test.fresh("browser").display()));
+        command.arg(format!("--user-data-dir={}", test.fresh("browser").display())).args(arguments);
         test.mark(&mut command);
         let mut browser = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = browser.stdin.take().context("its input is piped")?;
@@ -75,10 +83,13 @@ impl Page {
         let target = page.call("Target.createTarget", &json!({"url": "about:blank"}))?;
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         page.session = page.call("Target.attachToTarget", &attach)?["sessionId"].as_str().map(str::to_owned);
-        page.resize(width, height)?;
-        page.call("Page.navigate", &json!({"url": format!("file://{}", file.display())}))?;
-        page.wait_until("location.protocol === 'file:' && document.readyState === 'complete'")?;
         Ok(page)
+    }
+
+    /// Opens an address, and waits until all of it is there.
+    pub(super) fn go(&mut self, url: &str) -> Result<(), Stop> {
+        self.call("Page.navigate", &json!({"url": url}))?;
+        self.wait_until(&format!("location.href === {} && document.readyState === 'complete'", json!(url)))
     }
 
     /// Changes the size of the window.

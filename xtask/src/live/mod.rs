@@ -57,6 +57,7 @@ mod markers;
 mod names;
 mod npm;
 mod options;
+mod other_pages;
 mod other_profilers;
 mod output_files;
 mod output_forms;
@@ -174,6 +175,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("stat", stat::TESTS),
     ("flamegraph", flamegraph::TESTS),
     ("formats", formats::TESTS),
+    ("other_pages", other_pages::TESTS),
     ("other_profilers", other_profilers::TESTS),
     ("austin", austin::TESTS),
     ("front_end", front_end::TESTS),
