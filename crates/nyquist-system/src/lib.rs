@@ -8,10 +8,9 @@
 #![forbid(unsafe_code)]
 
 mod held_file;
+mod kernel_text;
 #[cfg(target_os = "linux")]
 mod linux_anonymous_file;
-#[cfg(target_os = "linux")]
-mod linux_kernel_text;
 #[cfg(target_os = "linux")]
 mod linux_root;
 mod lossy_path;
@@ -33,10 +32,9 @@ use unix as system;
 use windows as system;
 
 pub use held_file::{FileFacts, HeldFile, RemoteFile};
+pub use kernel_text::read_kernel_text;
 #[cfg(target_os = "linux")]
 pub use linux_anonymous_file::anonymous_file;
-#[cfg(target_os = "linux")]
-pub use linux_kernel_text::read_kernel_text;
 #[cfg(target_os = "linux")]
 pub use linux_root::{OpenRoot, RemoteRoot};
 pub use lossy_path::files_of_lossy_path;

@@ -113,6 +113,7 @@ mod waits;
 mod walkthrough;
 mod whole_machine;
 mod windows;
+mod workflows;
 
 pub(crate) use harness::{list, run, wanted};
 pub(crate) use plan::Plan;
@@ -193,6 +194,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("walkthrough", walkthrough::TESTS),
     ("event_trace", event_trace::TESTS),
     ("windows", windows::TESTS),
+    ("workflows", workflows::TESTS),
     ("macos", macos::TESTS),
     ("waits", waits::TESTS),
     ("wait_functions", wait_functions::TESTS),

@@ -28,7 +28,7 @@ impl<'a> ElfSymbols<'a> {
     /// for its entries.
     pub(super) fn open(elf: &'a Elf<SharedSource>, name: &str) -> Option<Self> {
         let charge = elf.source().budget().map(Budget::charge);
-        let symbols = Self { elf, section: SectionContents::open(elf, name).ok()?, charge: charge };
+        let symbols = Self { elf, section: SectionContents::open(elf, name).ok()?, charge };
         let bytes = symbols.count().saturating_mul(RowTable::BYTES_AN_ENTRY);
         symbols.charge.as_ref().is_none_or(|charge| charge.take(bytes)).then_some(symbols)
     }
