@@ -64,11 +64,29 @@ fn by_magic(start: &[u8]) -> Option<Format> {
     if crate::austin::is_mojo(start) {
         return Some(Format::AustinMojo);
     }
+    if start.starts_with(crate::nettrace::MAGIC) {
+        return Some(Format::NetTrace);
+    }
+    if start.starts_with(crate::simpleperf_report::MAGIC) {
+        return Some(Format::SimpleperfReport);
+    }
+    if crate::art_trace::is_trace(start) {
+        return Some(Format::ArtTrace);
+    }
+    if is_go_trace(start) {
+        return Some(Format::GoTrace);
+    }
     // The magic of perf.data is a number. The second form has the other byte order.
     if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
         return Some(Format::PerfData);
     }
     pstats::is_pstats(start).then_some(Format::Pstats)
+}
+
+/// Whether it is Go's execution trace: `go 1.22 trace` and zeros up to 16 bytes.
+fn is_go_trace(start: &[u8]) -> bool {
+    let first = start.get(..16).and_then(|first| first.strip_prefix(b"go 1."));
+    first.is_some_and(|first| first.windows(7).any(|window| window == b" trace\0"))
 }
 
 fn by_text(start: &[u8], name: &str) -> Option<Format> {

@@ -1,7 +1,7 @@
 //! Detects the format of a text by its lines.
 
 use super::format::Format;
-use crate::{austin, folded, heaptrack, legacy, mac_sample, perf_script, stack_counts};
+use crate::{austin, csv_tree, folded, heaptrack, legacy, mac_sample, perf_script, stack_counts, v8_log};
 
 /// The number of lines that are checked.
 const LINES: usize = 100;
@@ -17,6 +17,8 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
     let first = *lines.first()?;
     if is_callgrind(text, &lines) {
         Some(Format::Callgrind)
+    } else if let Some(format) = by_first(first) {
+        Some(format)
     } else if let Some(format) = by_stacks(text, first, &lines) {
         Some(format)
     } else if lines.iter().any(|line| perf_script::is_header(line))
@@ -32,6 +34,16 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
     } else {
         is_folded(&lines).then_some(Format::Folded)
     }
+}
+
+/// A text that its first line shows.
+fn by_first(first: &str) -> Option<Format> {
+    let known = [
+        (v8_log::is_log(first), Format::V8Log),
+        (csv_tree::is_vtune(first), Format::Vtune),
+        (csv_tree::is_visual_studio(first), Format::VisualStudio),
+    ];
+    known.into_iter().find(|(is_it, _)| *is_it).map(|(_, format)| format)
 }
 
 /// A text that is known, and is no profile or cannot be read.
