@@ -59,6 +59,7 @@ pub mod v8_heap;
 pub mod v8_log;
 pub mod v8_old;
 mod values;
+mod zip;
 mod zstd;
 
 use std::borrow::Cow;
