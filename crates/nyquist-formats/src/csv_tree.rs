@@ -178,17 +178,22 @@ pub fn read_visual_studio(bytes: &[u8], wanted: Option<&str>) -> Result<Imported
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(crate) mod tests {
+    use super::{read_visual_studio, read_vtune};
     use crate::test_profile::stacks_of;
     use crate::{Format, Note, detect};
 
+    pub(crate) const VTUNE: &str = "Function Stack,CPU Time:Self,Module\nTotal,0.0,[Unknown]\n main,0.020,app\n  \"f<int, 2>\",0.040,app\n \
+            read,0.010,libc.so\nbroken\n";
+
+    pub(crate) const VISUAL_STUDIO: &str = "\u{feff}Level,Function Name,Number of Calls,Elapsed Inclusive Time %,Elapsed Exclusive Time %,\
+            Avg Elapsed Inclusive Time,Avg Elapsed Exclusive Time,Module Name,\n0,\"a.exe\",0,100.00,0.00,0.00,0.00,\"\",\n\
+            1,\"App.Main()\",\"1,000\",90.00,10.00,3.00,0.50,\"a.exe\",\n2,\"App.Get(int32,bool)\",2000,80.00,80.00,2.00,0.25,\"a.exe\",\n";
+
     #[test]
     fn a_table_of_vtune_is_a_tree() {
-        let text = "Function Stack,CPU Time:Self,Module\nTotal,0.0,[Unknown]\n main,0.020,app\n  \"f<int, 2>\",0.040,app\n \
-            read,0.010,libc.so\nbroken\n";
-        assert_eq!(detect(text.as_bytes(), "x"), Some(Format::Vtune));
-        let read = read_vtune(text.as_bytes()).unwrap();
+        assert_eq!(detect(VTUNE.as_bytes(), "x"), Some(Format::Vtune));
+        let read = read_vtune(VTUNE.as_bytes()).unwrap();
         assert_eq!(stacks_of(&read.profile), ["Total;main 2", "Total;main;f<int, 2> 4", "Total;read 1"]);
         assert_eq!(read.profile.meta().interval, 10_000_000);
         assert_eq!(read.notes, [Note::LeftOut { count: 1, what: "damaged rows".into() }]);
@@ -198,11 +203,9 @@ mod tests {
 
     #[test]
     fn a_call_tree_of_visual_studio_has_calls_and_times() {
-        let text = "\u{feff}Level,Function Name,Number of Calls,Elapsed Inclusive Time %,Elapsed Exclusive Time %,\
-            Avg Elapsed Inclusive Time,Avg Elapsed Exclusive Time,Module Name,\n0,\"a.exe\",0,100.00,0.00,0.00,0.00,\"\",\n\
-            1,\"App.Main()\",\"1,000\",90.00,10.00,3.00,0.50,\"a.exe\",\n2,\"App.Get(int32,bool)\",2000,80.00,80.00,2.00,0.25,\"a.exe\",\n";
-        assert_eq!(detect(text.as_bytes(), "x"), Some(Format::VisualStudio));
-        let stacks = |wanted| stacks_of(&read_visual_studio(text.as_bytes(), wanted).unwrap().profile);
+        assert_eq!(detect(VISUAL_STUDIO.as_bytes(), "x"), Some(Format::VisualStudio));
+        let stacks =
+            |wanted| stacks_of(&read_visual_studio(VISUAL_STUDIO.as_bytes(), wanted).unwrap().profile);
         assert_eq!(stacks(None), ["a.exe;App.Main() 1", "a.exe;App.Main();App.Get(int32,bool) 1"]);
         assert_eq!(stacks(Some("calls")), ["a.exe;App.Main() 1", "a.exe;App.Main();App.Get(int32,bool) 2"]);
         let sampled = "Level,Function Name,Inclusive Samples,Exclusive Samples\n0,main,7,3\n1,work,4,4\n";

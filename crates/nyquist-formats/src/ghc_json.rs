@@ -34,6 +34,12 @@ struct CostCentre {
     src_loc: String,
 }
 
+impl CostCentre {
+    fn place(&self) -> Place<'_> {
+        Place { module: &self.module, label: &self.label, source: &self.src_loc }
+    }
+}
+
 #[derive(Deserialize)]
 struct CostNode {
     id: u64,
@@ -75,7 +81,7 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
     let mut left_out = 0;
     let mut waiting: Vec<(&CostNode, Option<StackId>, usize)> = vec![(&file.profile, None, 0)];
     while let Some((node, prefix, depth)) = waiting.pop() {
-        let stack = Some(push(&mut importer, prefix, centres.get(&node.id).copied()));
+        let stack = Some(push(&mut importer, prefix, centres.get(&node.id).map(|it| it.place())));
         queue.add(&mut importer, stack, amount(node));
         if depth < MAX_DEPTH {
             waiting.extend(node.children.iter().rev().map(|child| (child, stack, depth + 1)));
@@ -87,11 +93,19 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
     Ok(importer.finish(Some(tick).filter(|_| at == 0)))
 }
 
-/// The stack with a cost centre, as `Main.work`, in a file as `src/Main.hs:7:3-9`.
-fn push(importer: &mut Importer, prefix: Option<StackId>, centre: Option<&CostCentre>) -> StackId {
+/// A cost centre's name and its place.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) module: &'a str,
+    pub(crate) label: &'a str,
+    /// As `src/Main.hs:7:3-9`, or `src/Main.hs:(7,1)-(9,4)` if it has several lines.
+    pub(crate) source: &'a str,
+}
+
+/// The stack with a cost centre, which is called `Main.work`.
+pub(crate) fn push(importer: &mut Importer, prefix: Option<StackId>, centre: Option<Place<'_>>) -> StackId {
     let name = centre.map_or_else(|| "(unknown)".to_owned(), |it| format!("{}.{}", it.module, it.label));
-    // An area of several lines is `src/Main.hs:(7,1)-(9,4)`.
-    let place = centre.and_then(|it| it.src_loc.split_once(':'));
+    let place = centre.and_then(|it| it.source.split_once(':'));
     let line = place.and_then(|(_, place)| {
         let digits = place.trim_start_matches('(');
         let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
@@ -109,12 +123,12 @@ fn push(importer: &mut Importer, prefix: Option<StackId>, centre: Option<&CostCe
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::test_profile::stacks_of;
     use crate::{Format, detect};
 
-    const FILE: &str = r#"{"program": "/bin/app", "arguments": ["app"], "rts_arguments": ["-pj"], "end_time": "x",
+    pub(crate) const FILE: &str = r#"{"program": "/bin/app", "arguments": ["app"], "rts_arguments": ["-pj"], "end_time": "x",
         "initial_capabilities": 1, "total_time": 0.02, "total_ticks": 23, "tick_interval": 1000, "total_alloc": 900,
         "cost_centres": [{"id": 1, "label": "MAIN", "module": "MAIN", "src_loc": "<built-in>", "is_caf": false},
         {"id": 2, "label": "work", "module": "Main", "src_loc": "src/Main.hs:(7,1)-(9,4)", "is_caf": false}],

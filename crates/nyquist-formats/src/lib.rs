@@ -21,6 +21,7 @@ pub mod fit;
 pub mod flame;
 pub mod folded;
 pub mod ghc_json;
+pub mod ghc_report;
 mod gzip;
 pub mod heaptrack;
 pub mod hidden;
@@ -136,6 +137,7 @@ pub fn read_wanted(
         Format::ArtTrace => art_trace::read_value(&bytes, name),
         Format::V8Log => v8_log::read(&bytes),
         Format::GhcJson => ghc_json::read_value(&bytes, name),
+        Format::GhcReport => ghc_report::read_value(&bytes, name),
         Format::Vtune => csv_tree::read_vtune(&bytes),
         Format::VisualStudio => csv_tree::read_visual_studio(&bytes, name),
         other => Err(ReadError::Unsupported(other.refusal())),

@@ -169,7 +169,7 @@ impl Report {
     fn values(&self) -> Vec<SampleValueKind> {
         let last = self.samples.iter().map(|sample| sample.event_type_id).max().unwrap_or(0);
         // An id beyond the list is damaged: its samples are those of no event.
-        let count = self.meta.event_types.len().max(if last == 0 { 1 } else { 0 });
+        let count = self.meta.event_types.len().max(usize::from(last == 0));
         let name = |at: usize| self.meta.event_types.get(at).map_or("samples", String::as_str);
         (0..count).map(|at| SampleValueKind::new(name(at), unit(name(at)))).collect()
     }

@@ -123,7 +123,9 @@ impl LogReader {
             return;
         }
         let over: Vec<u64> = self.code.range(start..end).map(|(&at, _)| at).collect();
-        over.iter().for_each(|at| drop(self.code.remove(at)));
+        for at in over {
+            self.code.remove(&at);
+        }
         self.code.insert(start, CodeRange { end, frame });
     }
 
@@ -247,12 +249,12 @@ fn unescaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::test_profile::stacks_of;
     use crate::{Format, detect};
 
-    const LOG: &str = "v8-version,11,3,244,8,-node.38,0\nv8-platform,linux,linux\n\
+    pub(crate) const LOG: &str = "v8-version,11,3,244,8,-node.38,0\nv8-platform,linux,linux\n\
         shared-library,/usr/lib/libc.so.6,0x7f0000,0x7f9000,0\nshared-library-end\nprofiler,begin,1000\n\
         code-creation,Builtin,2,63841,0x1000,256,JSEntry\n\
         code-creation,JS,10,70000,0x2000,256,run file:///a\\x2Cb.js:7:3,0x99,~\n\

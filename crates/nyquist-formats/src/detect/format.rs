@@ -176,6 +176,7 @@ impl Format {
         Self::GhcJson,
         Self::Vtune,
         Self::VisualStudio,
+        Self::GhcReport,
     ];
 
     /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads one by its
@@ -200,6 +201,7 @@ impl Format {
                 | Self::SimpleperfReport
                 | Self::ArtTrace
                 | Self::GhcJson
+                | Self::GhcReport
                 | Self::VisualStudio
         )
     }
@@ -240,7 +242,6 @@ impl Format {
             }
             Self::FileList => "as ls -l prints it, and no profile",
             Self::PprofRaw => "and no profile: give the file that was printed, which can be read",
-            Self::GhcReport => "a table: inferno-collapse-ghcprof makes folded stacks of it",
             Self::Numbers => "such as `size: 40`, and no stacks with counts",
             _ => "which cannot be read here",
         };

@@ -1,7 +1,9 @@
 //! Detects the format of a text by its lines.
 
 use super::format::Format;
-use crate::{austin, csv_tree, folded, heaptrack, legacy, mac_sample, perf_script, stack_counts, v8_log};
+use crate::{
+    austin, csv_tree, folded, ghc_report, heaptrack, legacy, mac_sample, perf_script, stack_counts, v8_log,
+};
 
 /// The number of lines that are checked.
 const LINES: usize = 100;
@@ -40,6 +42,7 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
 fn by_first(first: &str) -> Option<Format> {
     let known = [
         (v8_log::is_log(first), Format::V8Log),
+        (ghc_report::is_report(first), Format::GhcReport),
         (csv_tree::is_vtune(first), Format::Vtune),
         (csv_tree::is_visual_studio(first), Format::VisualStudio),
     ];
@@ -53,8 +56,6 @@ fn by_heading(lines: &[&str]) -> Option<Format> {
         Some(Format::FileList)
     } else if has("PeriodType: ") && lines.iter().any(|line| line.starts_with("Samples:")) {
         Some(Format::PprofRaw)
-    } else if lines.first().is_some_and(|line| line.contains("Time and Allocation Profiling Report")) {
-        Some(Format::GhcReport)
     } else {
         lines.iter().all(|line| is_name_and_number(line)).then_some(Format::Numbers)
     }
