@@ -202,7 +202,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_call_tree_of_visual_studio_has_calls_and_times() {
+    fn visual_studios_tree_has_calls_and_times() {
         assert_eq!(detect(VISUAL_STUDIO.as_bytes(), "x"), Some(Format::VisualStudio));
         let stacks =
             |wanted| stacks_of(&read_visual_studio(VISUAL_STUDIO.as_bytes(), wanted).unwrap().profile);

@@ -5,53 +5,21 @@
 
 use nyquist_profile::{StackId, Unit};
 use rustc_hash::FxHashMap;
-use serde::Deserialize;
 
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{CodePosition, Importer, ThreadName};
+use crate::json_tree::{self, JsonNode, Scalar, TreeShape};
 use crate::values::{SampleQueue, SampleValueKind, choose};
 
 const FORMAT: &str = "a profile of GHC";
 
-/// The deepest tree that is read. GHC's own are as deep as calls of different cost centres.
-const MAX_DEPTH: usize = 100;
+/// The list of cost centres, as a tree without children.
+const CENTRES: TreeShape =
+    TreeShape { root: "cost_centres", children: "", members: &["id", "label", "module", "src_loc"] };
 
-#[derive(Deserialize)]
-struct GhcProfile {
-    program: String,
-    /// In µs.
-    tick_interval: u64,
-    cost_centres: Vec<CostCentre>,
-    profile: CostNode,
-}
-
-#[derive(Deserialize)]
-struct CostCentre {
-    id: u64,
-    label: String,
-    module: String,
-    #[serde(default)]
-    src_loc: String,
-}
-
-impl CostCentre {
-    fn place(&self) -> Place<'_> {
-        Place { module: &self.module, label: &self.label, source: &self.src_loc }
-    }
-}
-
-#[derive(Deserialize)]
-struct CostNode {
-    id: u64,
-    #[serde(default)]
-    entries: u64,
-    #[serde(default)]
-    alloc: u64,
-    #[serde(default)]
-    ticks: u64,
-    #[serde(default)]
-    children: Vec<CostNode>,
-}
+/// The tree of cost centres. Its last members are the amounts, in the order of the values.
+const CALLS: TreeShape =
+    TreeShape { root: "profile", children: "children", members: &["id", "ticks", "alloc", "entries"] };
 
 /// Reads a value: CPU time, which is ticks of the program's running threads, the default; allocated bytes; or how often
 /// a cost centre was entered.
@@ -59,38 +27,46 @@ struct CostNode {
 /// # Errors
 /// If it is no such JSON, or does not have the wanted value.
 pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
-    let file: GhcProfile =
-        serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
-    let tick = file.tick_interval.saturating_mul(1000);
+    let malformed = |problem: &str| ReadError::Malformed { format: FORMAT, problem: problem.into() };
+    let tree = |shape| json_tree::read(bytes, shape).ok_or_else(|| malformed("it is cut off or no JSON"));
+    let (centres, calls) = (tree(&CENTRES)?, tree(&CALLS)?);
+    if calls.nodes.is_empty() {
+        return Err(malformed("it has no tree of cost centres"));
+    }
+    let micros = calls.top.get("tick_interval").and_then(Scalar::number).unwrap_or(1000.0);
+    let tick = (micros * 1000.0) as u64;
     let values = [
         SampleValueKind { factor: tick, ..SampleValueKind::new("CPU time", Unit::Time) },
         SampleValueKind::new("allocated", Unit::Bytes),
         SampleValueKind::new("entries", Unit::Count),
     ];
     let at = choose(&values, wanted, 0)?;
-    let program = file.program.rsplit('/').next().unwrap_or_default();
+    let program = calls.top.get("program").map_or("", Scalar::text).rsplit('/').next().unwrap_or_default();
+    let program = if program.is_empty() { "Haskell" } else { program };
     let mut importer = Importer::new(program, FORMAT);
     if at > 0 {
         importer.meta_mut().measure = values[at].measure();
     }
-    let thread = importer.thread(ThreadName { pid: "0", process: program, tid: "0", thread: program });
-    let amount =
-        |node: &CostNode| [node.ticks, node.alloc, node.entries][at].saturating_mul(values[at].factor);
-    let centres: FxHashMap<u64, &CostCentre> = file.cost_centres.iter().map(|it| (it.id, it)).collect();
-    let mut queue = SampleQueue::new(thread);
-    let mut left_out = 0;
-    let mut waiting: Vec<(&CostNode, Option<StackId>, usize)> = vec![(&file.profile, None, 0)];
-    while let Some((node, prefix, depth)) = waiting.pop() {
-        let stack = Some(push(&mut importer, prefix, centres.get(&node.id).map(|it| it.place())));
-        queue.add(&mut importer, stack, amount(node));
-        if depth < MAX_DEPTH {
-            waiting.extend(node.children.iter().rev().map(|child| (child, stack, depth + 1)));
-        } else {
-            left_out += node.children.len() as u64;
-        }
+    let name = ThreadName { pid: "0", process: program, tid: "0", thread: program };
+    let mut queue = SampleQueue::new(importer.thread(name));
+    let known: FxHashMap<u64, Place<'_>> = centres.nodes.iter().map(|it| (id(it), place(it))).collect();
+    let mut stacks: Vec<StackId> = Vec::with_capacity(calls.nodes.len());
+    for node in &calls.nodes {
+        let prefix = node.parent.and_then(|parent| stacks.get(parent).copied());
+        let stack = push(&mut importer, prefix, known.get(&id(node)).copied());
+        stacks.push(stack);
+        let amount = node.members[1 + at].number().unwrap_or(0.0) as u64;
+        queue.add(&mut importer, Some(stack), amount.saturating_mul(values[at].factor));
     }
-    importer.note_left_out(left_out, "cost centres below a hundred others");
     Ok(importer.finish(Some(tick).filter(|_| at == 0)))
+}
+
+fn id(node: &JsonNode) -> u64 {
+    node.members[0].number().unwrap_or(0.0) as u64
+}
+
+fn place(node: &JsonNode) -> Place<'_> {
+    Place { label: node.members[1].text(), module: node.members[2].text(), source: node.members[3].text() }
 }
 
 /// A cost centre's name and its place.
@@ -146,6 +122,18 @@ pub(crate) mod tests {
         assert_eq!((profile.meta().interval, profile.meta().measure.is_cpu_time()), (1_000_000, true));
         let work = profile.frames().iter().find(|it| profile.func_name(it.func) == "Main.work").unwrap();
         assert_eq!(work.line, Some(7));
-        assert!(read_value(b"{}", None).is_err());
+        assert!(
+            read_value(b"{}", None).is_err()
+                && read_value(&FILE.as_bytes()[..FILE.len() - 40], None).is_err()
+        );
+        // As deep as calls are.
+        let nodes = 5000;
+        let deep = format!(
+            r#"{{"tick_interval":1000,"cost_centres":[],"profile":{}{{"id":1,"ticks":1}}{}}}"#,
+            r#"{"id":1,"ticks":1,"children":["#.repeat(nodes),
+            "]}".repeat(nodes)
+        );
+        let deep = read_value(deep.as_bytes(), None).unwrap().profile;
+        assert_eq!(deep.threads()[0].samples.len(), nodes + 1);
     }
 }
