@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "../../crates/nyquist-formats/tests/made_files/art_trace.rs"]
+pub mod art_trace;
 pub mod elf_image;
 #[path = "../../crates/nyquist-symbols/tests/go_image/mod.rs"]
 pub mod go_image;
@@ -14,6 +16,8 @@ pub mod macho_image;
 pub mod made_trace;
 #[path = "../../xtask/src/mutation.rs"]
 pub mod mutation;
+#[path = "../../crates/nyquist-formats/tests/made_files/nettrace.rs"]
+pub mod nettrace;
 pub mod sample_profile;
 #[path = "../../crates/nyquist-symbols/tests/shared_cache_image/mod.rs"]
 pub mod shared_cache_image;

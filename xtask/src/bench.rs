@@ -23,6 +23,7 @@ mod rows;
 mod samples;
 mod spread;
 mod stat;
+mod texts;
 mod trace;
 mod tracing;
 mod unwind;
@@ -62,6 +63,8 @@ enum Benchmark {
     Stat(stat::Options),
     /// Reading a large Chrome trace, beside speedscope
     Trace(trace::Options),
+    /// Reading perf script text, folded stacks and V8's profiles, beside inferno's collapsers
+    Texts(texts::Options),
     /// What a context switch costs a program while its waits are recorded
     Waits(waits::Options),
     /// CPU time of programs that enter the kernel often, with their recorder: root, plain users, attached
@@ -91,6 +94,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Benchmark::Overhead(options) => overhead::run(options).map(|()| true),
         Benchmark::Waits(options) => waits::run(options).map(|()| true),
         Benchmark::Stat(options) => stat::run(options).map(|()| true),
+        Benchmark::Texts(options) => texts::run(options).map(|()| true),
         Benchmark::Trace(options) => trace::run(options).map(|()| true),
         Benchmark::Tracing(options) => tracing::run(options).map(|()| true),
         Benchmark::Unwind(options) => unwind::run(options).map(|()| true),

@@ -5,10 +5,12 @@ pub mod made_trace;
 
 use made_trace::{Buffer, Header};
 use nyquist_convert::etw::{EtwError, EtwImported, EtwOptions, import};
-use nyquist_convert::name_by_address;
+use nyquist_convert::{Progress, Symbols, name_by_address, symbolicate};
 use nyquist_etw::file::FileReader;
 use nyquist_profile::{MarkerValue, Profile, StackId};
+use nyquist_symbols::{Finder, KernelError};
 use std::io::Cursor;
+use std::num::NonZeroUsize;
 
 const SWITCH: (u8, u8) = (made_trace::THREAD, 36);
 const READY: (u8, u8) = (made_trace::THREAD, 50);
@@ -350,4 +352,49 @@ fn losses_are_counted() {
 fn a_trace_without_samples_is_refused() {
     let refused = read(&Header::default(), &[started()], EtwOptions::default()).unwrap_err();
     assert_eq!(refused.to_string(), "the trace has no samples of CPUs");
+}
+
+/// `Microsoft-Windows-DotNETRuntimeRundown`, as its bytes are in files.
+const RUNDOWN: [u8; 16] =
+    [0x1c, 0x02, 0x69, 0xa6, 0x50, 0xc4, 0x09, 0x46, 0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18];
+
+/// The payload of `MethodDCEndVerbose`.
+fn method((start, size): (u64, u32), class: &str, name: &str) -> Vec<u8> {
+    let numbers = made_trace::words(&[size, 0, 0]);
+    let texts = [class, name, "void  (int32)"].map(made_trace::utf16).concat();
+    [[1_u64, 2, start].into_iter().flat_map(u64::to_le_bytes).collect(), numbers, texts, vec![9, 0]].concat()
+}
+
+/// The profile with the names that the trace states.
+fn named(imported: EtwImported) -> Profile {
+    let finder = Finder::default();
+    let symbols =
+        Symbols { finder: &finder, kernel: |_| Err(KernelError::Empty), threads: NonZeroUsize::MIN };
+    let finished = imported.finished;
+    symbolicate(finished.profile, finished.libs.sources(), symbols, &Progress::default()).profile
+}
+
+/// PerfView names methods by these events, which come at the end of a trace.
+#[test]
+fn methods_of_dotnet_have_their_names() {
+    let compiled = 0x7ff5_1234_0000;
+    let (work, main, ahead) = ((compiled, 0x40), (compiled + 0x40, 0x40), (APP.0 + 0x100, 0x20));
+    let mut buffer = started();
+    let addresses = [work.0 + 8, main.0 + 0x40, ahead.0 + 0x20];
+    buffer.perf_info(SAMPLE, 11 * MS, &made_trace::sample(work.0 + 8, MAIN)).perf_info(
+        STACK,
+        11 * MS,
+        &made_trace::stack(11 * MS, (PID, MAIN), &addresses),
+    );
+    for (code, name) in [(work, "Work"), (main, "Main"), (ahead, "Ahead")] {
+        buffer.full(&RUNDOWN, (40, 1), (PID, MAIN), 20 * MS, &method(code, "My.App", name));
+        // Another process has other methods there.
+        buffer.full(&RUNDOWN, (40, 1), (PID + 100, MAIN), 20 * MS, &method(code, "Other", name));
+    }
+    let profile = named(imported(&[buffer]));
+    let stack = profile.threads()[0].samples.first().unwrap().stack.unwrap();
+    let names: Vec<_> = profile.stack_frames(stack).map(|frame| profile.func_name(frame.func)).collect();
+    assert_eq!(names, ["My.App.Work(int32)", "My.App.Main(int32)", "My.App.Ahead(int32)"]);
+    let libs: Vec<_> = profile.libs().iter().map(|lib| &*lib.name).collect();
+    assert!(libs.contains(&"app.exe") && libs.iter().any(|lib| lib.starts_with("[.NET 100:")), "{libs:?}");
 }

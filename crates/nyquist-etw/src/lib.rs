@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+pub mod clr;
 mod event;
 mod fields;
 pub mod file;

@@ -3,6 +3,8 @@
 mod format;
 mod json;
 mod lines;
+#[cfg(test)]
+mod own_samples;
 mod protobuf;
 
 use std::borrow::Cow;
@@ -64,11 +66,29 @@ fn by_magic(start: &[u8]) -> Option<Format> {
     if crate::austin::is_mojo(start) {
         return Some(Format::AustinMojo);
     }
+    if start.starts_with(crate::nettrace::MAGIC) {
+        return Some(Format::NetTrace);
+    }
+    if start.starts_with(crate::simpleperf_report::MAGIC) {
+        return Some(Format::SimpleperfReport);
+    }
+    if crate::art_trace::is_trace(start) {
+        return Some(Format::ArtTrace);
+    }
+    if is_go_trace(start) {
+        return Some(Format::GoTrace);
+    }
     // The magic of perf.data is a number. The second form has the other byte order.
     if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
         return Some(Format::PerfData);
     }
     pstats::is_pstats(start).then_some(Format::Pstats)
+}
+
+/// Whether it is Go's execution trace: `go 1.22 trace` and zeros up to 16 bytes.
+fn is_go_trace(start: &[u8]) -> bool {
+    let first = start.get(..16).and_then(|first| first.strip_prefix(b"go 1."));
+    first.is_some_and(|first| first.windows(7).any(|window| window == b" trace\0"))
 }
 
 fn by_text(start: &[u8], name: &str) -> Option<Format> {
@@ -259,10 +279,6 @@ mod tests {
         let text = "PeriodType: cpu nanoseconds\nPeriod: 10000000\nSamples:\nsamples/count cpu/nanoseconds\n\
             \x20         1   10000000: 1 2 3 4\n          2   20000000: 1 2 3\nLocations\n     1: 0x4 M=1 main /a.go:7 s=0\n";
         check_refused(text, Format::PprofRaw, raw);
-        let ghc = "it is a report of GHC's profiler (.prof), a table: inferno-collapse-ghcprof makes folded stacks of it";
-        let text = "\tMon Jan  1 12:00 2024 Time and Allocation Profiling Report  (Final)\n\n\t   app +RTS -p -RTS\n\n\
-            COST CENTRE MODULE  SRC         %time %alloc\n\nmain        Main    a.hs:3:1-9   60.0   70.0\n";
-        check_refused(text, Format::GhcReport, ghc);
         check(b"field { key: 1\n name: \"a\" number: 4 }\nvalue: 3\n", "x", None);
         check(b"a::b: c;d 3\n", "x", Some(Format::Folded));
         let go = "it is a list of goroutines, with each on its own: get it with debug=1, or without it, then it is a profile";

@@ -167,7 +167,12 @@ impl HeaptrackReader {
         let frames = callers_first.map(|(depth, place)| {
             let [name, file] = [0, 1].map(|at| place.get(at).and_then(|&number| self.string(number)));
             let line = place.get(2).and_then(|&line| u32::try_from(line).ok());
-            let code = CodePosition { lib, line, inline_depth: depth as u16, ..CodePosition::default() };
+            let code = CodePosition {
+                lib,
+                line,
+                inline_depth: u16::try_from(depth).unwrap_or(u16::MAX),
+                ..CodePosition::default()
+            };
             let name =
                 name.unwrap_or_else(|| self.importer.builder().intern_string(&format!("{address:#x}")));
             self.importer.frame_of(Some(name), file, &code)

@@ -23,8 +23,8 @@ pub(crate) struct Importer {
     kernel: CategoryId,
     processes: FxHashMap<String, ProcessIndex>,
     threads: FxHashMap<(String, String), ThreadIndex>,
-    /// The time that each sample stands for, in ns, by thread.
-    durations: Vec<Vec<u64>>,
+    /// The number of threads. Until the interval is known, a sample's weight is the time it stands for, in ns.
+    thread_count: usize,
     notes: Vec<Note>,
 }
 
@@ -81,7 +81,7 @@ impl Importer {
             kernel,
             processes: FxHashMap::default(),
             threads: FxHashMap::default(),
-            durations: Vec::new(),
+            thread_count: 0,
             notes: Vec::new(),
         }
     }
@@ -131,7 +131,7 @@ impl Importer {
         let mut thread = Thread::new(process, name.tid, name.thread);
         thread.is_main = name.pid == name.tid;
         let index = self.builder.add_thread(thread);
-        self.durations.push(Vec::new());
+        self.thread_count += 1;
         self.threads.insert(key, index);
         index
     }
@@ -259,16 +259,14 @@ impl Importer {
     }
 
     fn push(&mut self, thread: ThreadIndex, sample: Sample, duration: u64) {
-        self.builder.add_sample(thread, sample);
-        if let Some(durations) = self.durations.get_mut(thread.index()) {
-            durations.push(duration);
-        }
+        self.builder.add_sample(thread, Sample { weight: duration, ..sample });
     }
 
     /// The profile. The interval is the one that the file states, if all durations are multiples of it.
     /// Otherwise it is the longest time of which all are multiples.
     pub(crate) fn finish(mut self, stated: Option<u64>) -> ImportedProfile {
-        let common = common_interval(self.durations.iter().flatten().copied());
+        let all = self.builder.profile().threads().iter().flat_map(|thread| &thread.samples);
+        let common = common_interval(all.map(|sample| sample.weight));
         let fits = |stated: &u64| *stated > 0 && common.is_multiple_of(*stated);
         let interval = stated.filter(fits).unwrap_or(common);
         self.builder.meta_mut().interval = interval;
@@ -280,16 +278,14 @@ impl Importer {
         let after = |sample: &Sample| {
             if has_exact_times || !is_time || sample.off_cpu { 0 } else { interval }
         };
-        let threads: Vec<_> = (0..self.durations.len()).map(ThreadIndex::from_index).collect();
-        let firsts = threads.iter().zip(&self.durations).filter_map(|(&thread, durations)| {
-            first_time(self.builder.profile().thread(thread), durations.iter().map(|&it| before(it)))
-        });
+        let threads = self.builder.profile().threads().iter();
+        let firsts = threads.filter_map(|thread| first_time(thread, before));
         let zero = firsts.min().unwrap_or(0);
         let mut end = self.builder.profile().meta().profiling_end.unwrap_or(0);
-        for (&index, durations) in threads.iter().zip(&self.durations) {
+        for index in (0..self.thread_count).map(ThreadIndex::from_index) {
             let thread = self.builder.thread_mut(index);
-            let samples = thread.samples.iter().zip(durations).map(|(sample, duration)| {
-                let sample = Sample { time: sample.time - zero, weight: duration / interval, ..sample };
+            let samples = thread.samples.iter().map(|sample| {
+                let sample = Sample { time: sample.time - zero, weight: sample.weight / interval, ..sample };
                 end = end.max(sample.time.saturating_add(after(&sample)).saturating_add(1));
                 sample
             });
@@ -310,16 +306,16 @@ fn information(note: &Note) -> ExtraInfo {
     ExtraInfo { section: "Import".into(), label: "Note".into(), value: note.to_string() }
 }
 
-/// When the first sample or marker of a thread begins. `before` is how long before their times the samples
-/// begin.
-fn first_time(thread: &Thread, before: impl Iterator<Item = u64>) -> Option<u64> {
+/// When the first sample or marker of a thread begins. `before` is how long before its time a sample of this duration
+/// begins.
+fn first_time(thread: &Thread, before: impl Fn(u64) -> u64) -> Option<u64> {
     let markers = thread.markers.iter().map(|marker: &Marker| match marker.timing {
         MarkerTiming::Instant(time)
         | MarkerTiming::Interval(time, _)
         | MarkerTiming::IntervalStart(time)
         | MarkerTiming::IntervalEnd(time) => time,
     });
-    let starts = thread.samples.iter().zip(before).map(|(sample, before)| sample.time.saturating_sub(before));
+    let starts = thread.samples.iter().map(|sample| sample.time.saturating_sub(before(sample.weight)));
     starts.chain(markers).min()
 }
 

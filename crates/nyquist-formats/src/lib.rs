@@ -6,11 +6,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod art_trace;
 pub mod austin;
 mod call_graph;
 pub mod callgrind;
 pub mod chrome;
 pub mod csv;
+pub mod csv_tree;
 mod detect;
 pub mod dhat;
 mod encoding;
@@ -18,6 +20,8 @@ mod error;
 pub mod fit;
 pub mod flame;
 pub mod folded;
+pub mod ghc_json;
+pub mod ghc_report;
 mod gzip;
 pub mod heaptrack;
 pub mod hidden;
@@ -28,8 +32,10 @@ mod json;
 mod json_tree;
 mod labels;
 mod layout;
+mod le_cursor;
 pub mod legacy;
 pub mod mac_sample;
+pub mod nettrace;
 pub mod otlp;
 mod packing;
 pub mod perf_script;
@@ -39,6 +45,7 @@ pub mod pstats;
 pub mod pyinstrument;
 pub mod samply_sidecar;
 mod select;
+pub mod simpleperf_report;
 mod source_paths;
 mod spans;
 pub mod speedscope;
@@ -50,8 +57,10 @@ mod test_profile;
 mod text_lines;
 pub mod v8;
 pub mod v8_heap;
+pub mod v8_log;
 pub mod v8_old;
 mod values;
+mod zip;
 mod zstd;
 
 use std::borrow::Cow;
@@ -123,6 +132,14 @@ pub fn read_wanted(
         Format::Otlp => otlp::read_labelled(&bytes, name, labels),
         Format::OtlpJson => otlp::read_json(&bytes, name, labels),
         Format::Jfr => jfr::read_value(&bytes, name),
+        Format::NetTrace => nettrace::read_value(&bytes, name),
+        Format::SimpleperfReport => simpleperf_report::read_value(&bytes, name),
+        Format::ArtTrace => art_trace::read_value(&bytes, name),
+        Format::V8Log => v8_log::read(&bytes),
+        Format::GhcJson => ghc_json::read_value(&bytes, name),
+        Format::GhcReport => ghc_report::read_value(&bytes, name),
+        Format::Vtune => csv_tree::read_vtune(&bytes),
+        Format::VisualStudio => csv_tree::read_visual_studio(&bytes, name),
         other => Err(ReadError::Unsupported(other.refusal())),
     }?;
     imported.notes.extend(note);

@@ -256,4 +256,15 @@ Binary Images:
         assert_eq!(read(cut.as_bytes()).unwrap().notes.len(), 1);
         assert!(read(&FILE.as_bytes()[..100]).is_err());
     }
+
+    /// A thread's own line says 7. `inferno-collapse-sample` has 3: it leaves waits out, and keeps one of equal stacks.
+    #[test]
+    fn equal_stacks_and_waits_are_all_counted() {
+        let text = "Analysis of sampling app (pid 7) every 1 millisecond\nCall graph:\n    7 Thread_1: x\n\
+            \x20   + 2 main  (in app) + 5  [0x1005]\n    + ! 2 work  (in app) + 9  [0x1019]\n\
+            \x20   + 3 main  (in app) + 8  [0x1008]\n    + ! 3 work  (in app) + 9  [0x1019]\n\
+            \x20   + 2 __ulock_wait  (in libsystem_kernel.dylib) + 10  [0x9]\n\nTotal number in stack\n";
+        let profile = read(text.as_bytes()).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["__ulock_wait 2", "main;work 5"]);
+    }
 }

@@ -1,7 +1,7 @@
 //! Files that are compressed as a whole. If the format's reader does not support the compression, they are
 //! unpacked into another file.
 
-use crate::Format;
+use crate::{Format, zip};
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
@@ -26,6 +26,8 @@ pub enum Packing {
     Xz,
     /// bzip2.
     Bzip2,
+    /// A zip archive, of which the first file is read.
+    Zip,
 }
 
 /// An unpacked file.
@@ -43,6 +45,7 @@ impl Packing {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            [b'P', b'K', 3, 4, ..] => Some(Self::Zip),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Self::Xz),
             // A block begins with the digits of pi. A file without blocks has those of its square root
             // instead.
@@ -54,7 +57,7 @@ impl Packing {
     /// Whether readers of the inner format do not support this compression. Most support gzip and zstd.
     pub fn hides(self, inside: Option<Format>) -> bool {
         match self {
-            Self::Xz | Self::Bzip2 => true,
+            Self::Xz | Self::Bzip2 | Self::Zip => true,
             Self::Zstd => matches!(inside, None | Some(Format::Firefox | Format::PerfData)),
             Self::Gzip => inside == Some(Format::PerfData),
         }
@@ -81,6 +84,7 @@ impl Packing {
         let mut packed = BufReader::new(packed);
         match self {
             Self::Gzip => copy(MultiGzDecoder::new(packed), file, MAX_UNPACKED_BYTES + 1),
+            Self::Zip => copy(zip::first_file(packed)?, file, MAX_UNPACKED_BYTES + 1),
             Self::Bzip2 => copy(MultiBzDecoder::new(packed), file, MAX_UNPACKED_BYTES + 1),
             Self::Xz => {
                 copy(XzReader::new_mem_limit(packed, true, MAX_DICTIONARY_KIB), file, MAX_UNPACKED_BYTES + 1)
@@ -152,6 +156,7 @@ mod tests {
         // Folded stacks may begin like this.
         assert_eq!(Packing::of(b"BZhang;main 3\n"), None);
         assert_eq!(Packing::of(&[0x1f, 0x8b, 8]), Some(Packing::Gzip));
+        assert_eq!(Packing::of(b"PK\x03\x04\x14"), Some(Packing::Zip));
         assert_eq!(Packing::of(b"{}"), None);
     }
 

@@ -57,7 +57,7 @@ impl<'a> NumberedStrings<'a> {
             start_line: u32::try_from(line.start_line).ok(),
             line: u32::try_from(line.line).ok(),
             column: u32::try_from(line.column).ok(),
-            inline_depth: depth as u16,
+            inline_depth: u16::try_from(depth).unwrap_or(u16::MAX),
             ..code
         };
         importer.frame_of(name, file, &code)

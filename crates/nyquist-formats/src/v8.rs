@@ -72,16 +72,17 @@ pub(crate) struct CallFrame {
 /// # Errors
 /// If it is no such JSON, or its nodes are no tree.
 pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
-    let file: CpuProfileFile =
+    let CpuProfileFile { nodes, start_time, end_time, samples: sampled, time_deltas } =
         serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
     let mut importer = Importer::new("JavaScript", "V8 CPU profile");
     let name = ThreadName { pid: "0", process: "JavaScript", tid: "0", thread: "JavaScript" };
     let thread = importer.thread(name);
     let mut tree = Tree::default();
-    tree.add(&mut importer, &file.nodes);
-    let mut samples = CpuProfileSamples::new(thread, nanoseconds(file.start_time, 1000.0));
-    samples.add(file.samples, file.time_deltas);
-    samples.end_at(nanoseconds(file.end_time, 1000.0));
+    tree.add(&mut importer, &nodes);
+    drop(nodes);
+    let mut samples = CpuProfileSamples::new(thread, nanoseconds(start_time, 1000.0));
+    samples.add(sampled, time_deltas);
+    samples.end_at(nanoseconds(end_time, 1000.0));
     let unknown = samples.add_to(&mut importer, &tree);
     importer.note_left_out(unknown, "samples of nodes that are not in the tree");
     Ok(importer.finish(None))
@@ -90,7 +91,13 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 /// The nodes' stacks.
 #[derive(Default)]
 pub(crate) struct Tree {
-    stacks: FxHashMap<u64, NodeStack>,
+    stacks: Vec<NodeStack>,
+    /// Where the stacks of nodes with small ids are, which V8's own are. 0 for none, and otherwise one more.
+    small: Vec<u32>,
+    /// Ids below it are small: a multiple of the number of nodes, so that memory is linear in them.
+    small_end: u64,
+    /// Where the stacks of other nodes are.
+    large: FxHashMap<u64, usize>,
 }
 
 struct NodeStack {
@@ -113,11 +120,38 @@ impl NodeStack {
 impl Tree {
     /// The stack of a node. `None` for the root and for unknown nodes.
     pub(crate) fn stack(&self, node: u64) -> Option<StackId> {
-        self.stacks.get(&node)?.stack
+        self.find(node)?.stack
+    }
+
+    /// Where the stack of a node is.
+    fn place(&self, node: u64) -> Option<usize> {
+        let number = usize::try_from(node).ok().and_then(|node| self.small.get(node)).copied().unwrap_or(0);
+        (number as usize).checked_sub(1).or_else(|| self.large.get(&node).copied())
+    }
+
+    fn find(&self, node: u64) -> Option<&NodeStack> {
+        self.stacks.get(self.place(node)?)
+    }
+
+    /// Adds the stack of a node, in place of that of another one with the same id.
+    fn insert(&mut self, node: u64, stack: NodeStack) {
+        let place = self.stacks.len();
+        self.stacks.push(stack);
+        let Some(number) = u32::try_from(place + 1).ok().filter(|_| node < self.small_end) else {
+            self.large.insert(node, place);
+            return;
+        };
+        let at = node as usize;
+        if at >= self.small.len() {
+            self.small.resize(at + 1, 0);
+        }
+        self.small[at] = number;
     }
 
     /// Adds nodes in any order. Nodes that are not reachable from a root, or form a cycle, are left out.
     pub(crate) fn add(&mut self, importer: &mut Importer, nodes: &[Node]) {
+        const IDS_OF_A_NODE: u64 = 8;
+        self.small_end = self.small_end.saturating_add((nodes.len() as u64).saturating_mul(IDS_OF_A_NODE));
         let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
         for node in nodes {
             parents.extend(node.parent.map(|parent| (node.id, parent)));
@@ -127,16 +161,16 @@ impl Tree {
         let mut waiting: Vec<&Node> = Vec::new();
         for node in nodes.iter().rev() {
             match parents.get(&node.id) {
-                Some(parent) if !self.stacks.contains_key(parent) => {
+                Some(parent) if self.place(*parent).is_none() => {
                     children.entry(*parent).or_default().push(node);
                 }
                 _ => waiting.push(node),
             }
         }
         while let Some(node) = waiting.pop() {
-            let parent = parents.get(&node.id).and_then(|parent| self.stacks.get(parent));
+            let parent = parents.get(&node.id).and_then(|&parent| self.find(parent));
             let stack = add_node(importer, parent.and_then(|parent| parent.stack), node);
-            self.stacks.insert(node.id, stack);
+            self.insert(node.id, stack);
             waiting.extend(children.remove(&node.id).unwrap_or_default());
         }
     }
@@ -229,17 +263,16 @@ impl CpuProfileSamples {
     pub(crate) fn add_to(mut self, importer: &mut Importer, tree: &Tree) -> u64 {
         self.sort();
         let mut unknown = 0;
-        let mut nodes: FxHashMap<u64, (Option<&NodeStack>, u64)> = FxHashMap::default();
+        let mut counts = vec![0_u64; tree.stacks.len()];
         let nexts = self.times.iter().skip(1).copied().chain([self.end_of_last()]);
         for ((&time, &id), next) in self.times.iter().zip(&self.nodes).zip(nexts) {
-            let (node, count) = nodes.entry(id).or_insert_with(|| (tree.stacks.get(&id), 0));
-            match node {
-                Some(node) => {
-                    let stack = node.of_sample(*count);
-                    importer.span(self.thread, time, (stack, node.is_idle), next.saturating_sub(time));
-                }
-                None => unknown += 1,
-            }
+            let Some(place) = tree.place(id) else {
+                unknown += 1;
+                continue;
+            };
+            let (node, count) = (&tree.stacks[place], &mut counts[place]);
+            let stack = node.of_sample(*count);
+            importer.span(self.thread, time, (stack, node.is_idle), next.saturating_sub(time));
             *count += 1;
         }
         unknown

@@ -4,13 +4,21 @@ use std::path::Path;
 use std::{fs, io};
 
 use nyquist_formats::{Format, as_named, otlp, perfetto, read};
-use nyquist_fuzz::jfr_recording;
+use nyquist_fuzz::{art_trace, jfr_recording, nettrace};
 
 use super::corpus::write;
 
 /// Austin's binary form: two samples of a thread with frames, a kernel's, the garbage collector, a repeated stack and a task.
 const AUSTIN: &[u8] = b"MOJ\x03\x01mode\0full\0\x02\x07\0a\0\x0b\x02a.py\0\x0b\x03f\0\x03\x01\x02\x03\x05\x05\x02\x09\
     \x05\x01\x06read\0\x07\x09\x90\x1f\x08\x0a\x80\x40\x02\x07\0a\0\x0e\x09\x03\x01\x05\x01\x0f\x09\0\x10\x09\x0d\x09\x05\x0a\xc0\x01";
+
+/// simpleperf's report: two threads, two events, a file with symbols.
+const SIMPLEPERF: &[u8] =
+    b"SIMPLEPERF\x01\x00\x1a\x00\x00\x00*\x18\x0a\x09cpu-clock\x0a\x06faults\x12\x03app\x1f\x00\x00\x00\x0a\
+    \x1d\x08\xe8\x07\x10\x07\x1a\x07\x08\x80 \x10\x00\x18\x01\x1a\x07\x08\x80 \x10\x00\x18\x00 \x90\xa1\x0f(\
+    \x00\x1f\x00\x00\x00\x0a\x1d\x08\xd0\x0f\x10\x09\x1a\x07\x08\x80 \x10\x00\x18\x01\x1a\x07\x08\x80 \x10\
+    \x00\x18\x00 \x90\xa1\x0f(\x01\x17\x00\x00\x00\x1a\x15\x08\x00\x12\x05/a.so\x1a\x04main\x1a\x04work\x0c\
+    \x00\x00\x00\x22\x0a\x08\x09\x10\x07\x1a\x04pool\x00\x00\x00\x00";
 
 /// Files of other tools, behind the byte that chooses their format.
 pub(super) fn write_all() -> io::Result<()> {
@@ -19,7 +27,7 @@ pub(super) fn write_all() -> io::Result<()> {
     for (number, (choice, name)) in files.into_iter().enumerate() {
         write("formats", number, &[&[choice], fs::read(samples.join(name))?.as_slice()].concat())?;
     }
-    let texts: [(u8, &str); 18] = [
+    let texts: [(u8, &str); 23] = [
         (
             22,
             "heap profile: 1: 2 [3: 4] @ heap/2048\n1: 2 [3: 4] @ 0x1235\n#\t0x1234\tmain.a+0x4\t/g.go:1\nMAPPED_LIBRARIES:\n1000-2000 r-xp 0 00:00 1 /bin/a\n",
@@ -74,6 +82,26 @@ pub(super) fn write_all() -> io::Result<()> {
             25,
             r#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"process.pid","value":{"intValue":"7"}}]},"scopeProfiles":[{"profiles":[{"sampleType":{"typeStrindex":1,"unitStrindex":2},"samples":[{"stackIndex":1,"values":["3"],"timestampsUnixNano":["9"]}]}]}]}],"dictionary":{"locationTable":[{},{"lines":[{"functionIndex":1,"line":"4"}]}],"functionTable":[{},{"nameStrindex":3}],"stringTable":["","cpu","nanoseconds","main"],"stackTable":[{},{"locationIndices":[1]}]}}"#,
         ),
+        (
+            29,
+            "v8-version,11,3,244,8,-node.38,0\nshared-library,/usr/bin/node,0x400000,0xb71000,0\nprofiler,begin,1000\ncode-creation,JS,10,9,0x2000,256,run a\\x2Cb.js:7:3,0x99,~\ntick,0x2010,80000,0,0x0,0,0x400010,+0x5\ncode-move,0x2000,0x8000\ntick,0x8010,90000,1,0x400020,1,overflow\n",
+        ),
+        (
+            30,
+            r#"{"program":"/bin/app","tick_interval":1000,"cost_centres":[{"id":1,"label":"MAIN","module":"MAIN","src_loc":"<built-in>"},{"id":2,"label":"f","module":"Main","src_loc":"a.hs:(7,1)-(9,4)"}],"profile":{"id":1,"ticks":3,"children":[{"id":2,"entries":5,"alloc":800,"ticks":20}]}}"#,
+        ),
+        (
+            31,
+            "Function Stack,CPU Time:Self,Module\nTotal,0.0,[Unknown]\n main,0.020,app\n  \"f<int, 2>\",0.040,app\n",
+        ),
+        (
+            32,
+            "Level,Function Name,Number of Calls,Avg Elapsed Exclusive Time,Exclusive Samples,Module Name\n0,\"a\",\"1,000\",0.5,3,\"a.exe\"\n1,b,2,1.5,4,b.dll\n",
+        ),
+        (
+            33,
+            "x Time and Allocation Profiling Report\n app +RTS\n total time  =  0.02 secs   (20 ticks @ 1000 us, 1 processor)\ntotal alloc =  1,000 bytes\nCOST CENTRE MODULE SRC entries\nMAIN        MAIN   <no x>    337   0    5.0    0.5   100.0  100.0 3 4\n f          M      a.hs:(3,1)-(4,5) 7   1    5.0    0.5   100.0  100.0 5 6\n",
+        ),
     ];
     for (number, (choice, text)) in texts.into_iter().enumerate() {
         write("formats", 3 + number, &[&[choice], text.as_bytes()].concat())?;
@@ -90,8 +118,13 @@ pub(super) fn write_all() -> io::Result<()> {
     let jfr = jfr_recording::chunk(true, jfr_recording::events);
     let jfr = [&[18], jfr.as_slice()].concat();
     let austin = [&[23], AUSTIN].concat();
-    for (number, seed) in [otlp, perfetto, gperftools, jfr, austin].iter().enumerate() {
-        write("formats", 21 + number, seed)?;
+    let nettrace = [&[26], nettrace::trace().as_slice()].concat();
+    let simpleperf = [&[27], SIMPLEPERF].concat();
+    let art = [&[28], art_trace::dual().as_slice()].concat();
+    let streamed = [&[28], art_trace::streamed().as_slice()].concat();
+    let seeds = [otlp, perfetto, gperftools, jfr, austin, nettrace, simpleperf, art, streamed];
+    for (number, seed) in seeds.iter().enumerate() {
+        write("formats", 26 + number, seed)?;
     }
     Ok(())
 }

@@ -40,11 +40,11 @@ pub(crate) struct TimeRules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unsampled {
     /// Their records were lost.
-    pub(crate) lost: u32,
+    pub(crate) lost: u64,
     /// The process spent them in the kernel, which may not be sampled.
-    pub(crate) not_permitted: u32,
+    pub(crate) not_permitted: u64,
     /// What ended threads and processes of the program have left over.
-    pub(crate) left: u32,
+    pub(crate) left: u64,
 }
 
 impl Accounting {
@@ -143,7 +143,7 @@ impl Accounting {
         thread: &mut Thread,
         (sample, now): (&Sample, Timestamp),
         cpu: Option<u32>,
-    ) -> (u64, u32) {
+    ) -> (u64, u64) {
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
             Some(since) if sample.counts_anew => thread.later_cpu_delta(cpu, since, now),
@@ -159,11 +159,11 @@ impl Accounting {
     }
 
     /// The part of a thread's CPU time whose samples were lost, in nanoseconds and in intervals.
-    fn take_lost(&mut self, cpu: Option<u32>, used: UsedCpuTime) -> (u64, u32) {
+    fn take_lost(&mut self, cpu: Option<u32>, used: UsedCpuTime) -> (u64, u64) {
         let TimeRules { interval, sampling_interval, .. } = self.rules;
         let samples = self.losses.take_intervals(cpu, used, sampling_interval);
-        let lost_ns = u64::from(samples).saturating_mul(sampling_interval).min(used.ns);
-        (lost_ns, u32::try_from(lost_ns / interval).unwrap_or(u32::MAX))
+        let lost_ns = samples.saturating_mul(sampling_interval).min(used.ns);
+        (lost_ns, lost_ns / interval)
     }
 
     /// The share of a sample after `used` nanoseconds of CPU time. `None` if its weight would be zero.
@@ -211,14 +211,14 @@ impl Accounting {
             // The thread may have slept and woken so often that it has too few samples.
             let more = process.unsampled.take_one_certain(process.shares_clocks(), interval);
             let weight = process.thread(sample.tid, now).unsampled.weigh(used, interval);
-            let cpu_delta = used.saturating_add(u64::from(more) * interval);
+            let cpu_delta = used.saturating_add(more.saturating_mul(interval));
             return Share { weight: weight.saturating_add(more), cpu_delta, activity, not_permitted: 0 };
         }
         let thread = process.thread(sample.tid, now);
         // Time beyond the sample's own period was spent in the kernel.
         thread.unsampled.add(used.saturating_sub(period));
         let not_permitted = self.take_not_permitted(thread);
-        let shown = u64::from(not_permitted) * interval;
+        let shown = not_permitted.saturating_mul(interval);
         let weight = CpuTimeRemainder::default().weigh(period, interval);
         Share { weight, cpu_delta: used.saturating_sub(shown), activity, not_permitted }
     }
@@ -244,7 +244,7 @@ impl Accounting {
         let more = if is_behind { process.unsampled.take_one_certain(shares_clocks, interval) } else { 0 };
         Some(Share {
             weight: weight.saturating_add(more),
-            cpu_delta: cpu_delta.saturating_add(u64::from(more) * interval),
+            cpu_delta: cpu_delta.saturating_add(more.saturating_mul(interval)),
             activity: Activity::Ran,
             not_permitted: 0,
         })
@@ -252,13 +252,13 @@ impl Accounting {
 
     /// The thread's whole intervals without a sample. It spent them in the kernel, if the kernel may not be
     /// sampled.
-    fn take_not_permitted(&self, thread: &mut Thread) -> u32 {
+    fn take_not_permitted(&self, thread: &mut Thread) -> u64 {
         if self.rules.kernel_permitted { 0 } else { thread.unsampled.take_intervals(self.rules.interval) }
     }
 
     /// Adds nanoseconds off the CPU that end now. Returns the intervals of the thread's time off the CPU that
     /// no sample stands for.
-    pub(crate) fn waited(&self, thread: &mut Thread, waited_ns: u64, end: Timestamp) -> u32 {
+    pub(crate) fn waited(&self, thread: &mut Thread, waited_ns: u64, end: Timestamp) -> u64 {
         let waited_ns = if self.rules.shows_waits { thread.waited_apart(waited_ns, end) } else { waited_ns };
         thread.waited.add(waited_ns);
         thread.waited.take_nearest(self.rules.interval)
@@ -316,7 +316,7 @@ impl Accounting {
 
     /// Takes the intervals that a process spent in the kernel, if the kernel may not be sampled. If a process
     /// has no sample in its own code, nothing shows that it was in the kernel.
-    fn take_certain_not_permitted(&self, process: &mut Process, shares_clocks: bool) -> u32 {
+    fn take_certain_not_permitted(&self, process: &mut Process, shares_clocks: bool) -> u64 {
         // Where records were lost, the time may be that of their samples.
         let shows_kernel = process.unsampled.has_samples() && self.statistics.lost == 0;
         if self.rules.kernel_permitted || !shows_kernel {
@@ -334,8 +334,8 @@ impl Accounting {
 
     /// The intervals of all CPU time that the source has counted, less those that have samples in the
     /// profile.
-    pub(crate) fn rest(&self, shown: u64) -> Option<u32> {
+    pub(crate) fn rest(&self, shown: u64) -> Option<u64> {
         let rest = (self.losses.cpu_time_ns() / self.rules.interval).saturating_sub(shown);
-        u32::try_from(rest).ok().filter(|rest| *rest > 0)
+        (rest > 0).then_some(rest)
     }
 }

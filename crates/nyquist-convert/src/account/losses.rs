@@ -35,7 +35,7 @@ struct Lost {
 impl Losses {
     /// Takes as many of a CPU's lost records as fit a thread's time without a sample: the nearest number of
     /// intervals. A thread can have lost them only if its last record is older than the loss record.
-    pub(crate) fn take_intervals(&mut self, cpu: Option<u32>, used: UsedCpuTime, interval_ns: u64) -> u32 {
+    pub(crate) fn take_intervals(&mut self, cpu: Option<u32>, used: UsedCpuTime, interval_ns: u64) -> u64 {
         let mut due = used.ns.saturating_add(interval_ns / 2) / interval_ns;
         let mut taken: u64 = 0;
         // A total without a CPU is of all CPUs.
@@ -46,7 +46,7 @@ impl Losses {
             due -= part;
             taken = taken.saturating_add(part);
         }
-        u32::try_from(taken).unwrap_or(u32::MAX)
+        taken
     }
 
     /// The dropped records that no loss record has reported yet, by CPU.

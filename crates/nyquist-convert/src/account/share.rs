@@ -5,11 +5,11 @@ use crate::event::WaitReason;
 /// The share of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
-    pub(crate) weight: u32,
+    pub(crate) weight: u64,
     pub(crate) cpu_delta: u64,
     pub(crate) activity: Activity,
     /// How many more intervals the thread has spent in the kernel, if the kernel may not be sampled.
-    pub(crate) not_permitted: u32,
+    pub(crate) not_permitted: u64,
 }
 
 /// The activity of a thread in the time that a sample stands for.

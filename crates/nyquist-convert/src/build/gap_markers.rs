@@ -82,7 +82,7 @@ impl ProfileSink {
     }
 
     /// Adds a sample for time that was not sampled and whose thread is not known.
-    pub(crate) fn add_rest(&mut self, at: Timestamp, weight: u32) {
+    pub(crate) fn add_rest(&mut self, at: Timestamp, weight: u64) {
         if let Some(row) = self.first_main_row() {
             self.add_row_without_stack(at, row, well_known::NOT_SAMPLED, weight);
         }

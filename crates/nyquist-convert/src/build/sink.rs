@@ -150,7 +150,7 @@ impl ProfileSink {
         &mut self,
         now: Timestamp,
         id: (Pid, Tid),
-        (label, weight): (&str, u32),
+        (label, weight): (&str, u64),
         processes: &mut ProcessState,
     ) {
         if weight == 0 {
@@ -166,7 +166,7 @@ impl ProfileSink {
         now: Timestamp,
         row: ThreadIndex,
         label: &str,
-        weight: u32,
+        weight: u64,
     ) {
         let category = match label {
             well_known::KERNEL_NOT_PERMITTED => self.stacks.category(Mode::Kernel),

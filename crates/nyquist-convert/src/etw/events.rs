@@ -161,6 +161,8 @@ impl EtwEvents {
         for (image, pointer_size) in std::mem::take(&mut self.survey.mapped) {
             out.push(self.map(&image, pointer_size, at));
         }
+        let made = self.survey.clr.mappings.values().flatten().cloned();
+        out.extend(made.map(|mapping| Event { time: at, cpu: None, kind: EventKind::Map(mapping) }));
     }
 
     fn decoded(
@@ -253,6 +255,9 @@ impl EtwEvents {
                 };
                 out.push(Event { time: now, cpu: None, kind });
                 out.push(named(now, (pid, pid), image_name, true));
+                // The new address space has nothing yet.
+                let made = self.survey.clr.mappings.get(&pid).into_iter().flatten().cloned();
+                out.extend(made.map(|mapping| Event { time: now, cpu: None, kind: EventKind::Map(mapping) }));
             }
             ObjectChange::End => {
                 self.tasks.remove_process(pid);

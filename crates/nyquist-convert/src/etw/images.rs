@@ -35,6 +35,11 @@ impl Images {
         }
     }
 
+    /// The path of an image, as users see it.
+    pub(super) fn display_path(&self, image: &Image) -> String {
+        self.volumes.display_path(&image.path)
+    }
+
     /// The mapping of an image.
     pub(super) fn mapping(&self, image: &Image, pointer_size: PointerSize) -> Mapping {
         let in_kernel = is_kernel(image.base, pointer_size);
@@ -44,7 +49,7 @@ impl Images {
             start: Avma(image.base),
             len: image.size.min(u64::MAX - image.base),
             offset: FileOffset(0),
-            path: self.volumes.display_path(&image.path),
+            path: self.display_path(image),
             identity: MappedFile::Stated(Arc::new(self.stated(image))),
         }
     }

@@ -8,6 +8,7 @@ use crate::converter::Converter;
 use crate::event::{Event, EventKind, Timestamp};
 use crate::jit::aux_files::AuxFiles;
 use crate::modules::recorded_files::RecordedFiles;
+use crate::modules::stated_symbols::StatedSymbols;
 use crate::options::Options;
 use crate::selection::sample_selection::SampleSelection;
 use crate::shape::Shape;
@@ -69,6 +70,7 @@ pub fn import<R: Read + Seek>(
     while let Some(event) = reader.next_event()? {
         survey.note(&event);
     }
+    let symbols = survey.finish();
     reader.rewind();
     options.shape.waits |= survey.has_switches;
     let mut out = Vec::new();
@@ -78,7 +80,7 @@ pub fn import<R: Read + Seek>(
     let start = events.first_sample().ok_or(EtwError::NoSamples)?;
     let began = Timestamp(clock.nanoseconds(reader.header_time()));
     let meta = meta(reader.header(), &options, (began, start), events.interval_ns());
-    let mut converter = converter(options, meta, start);
+    let mut converter = converter((options, symbols), meta, start);
     pass_on(&mut out, &mut converter);
     while let Some(event) = reader.next_event()? {
         events.push(&event, &mut out);
@@ -107,11 +109,15 @@ fn pass_on(events: &mut Vec<Event>, converter: &mut Converter) {
     }
 }
 
-fn converter(options: EtwOptions, meta: Meta, start: Timestamp) -> Converter {
+fn converter(
+    (options, symbols): (EtwOptions, FxHashMap<String, StatedSymbols>),
+    meta: Meta,
+    start: Timestamp,
+) -> Converter {
     let files = RecordedFiles {
         finder: options.finder,
         build_ids: FxHashMap::default(),
-        symbols: FxHashMap::default(),
+        symbols,
         // Files at the paths of images are compared with what the trace states of them.
         aux: AuxFiles { folders: Vec::new(), made_here: cfg!(windows), owner: None },
     };

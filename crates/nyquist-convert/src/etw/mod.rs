@@ -1,6 +1,7 @@
 //! Traces of Windows (Event Tracing for Windows): events of its kernel to events of a profile, for files and for
 //! live sessions alike.
 
+mod clr_code;
 mod events;
 mod held;
 mod images;

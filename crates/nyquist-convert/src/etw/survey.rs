@@ -1,11 +1,13 @@
 //! A first look at a whole trace. Traces state what was there before them, the identities of images, the letters
 //! of volumes and the stacks behind numbers at any place, often at their end.
 
+use super::clr_code::{ClrCode, ClrMethods};
 use super::images::Images;
 use super::keyed_stacks::KeyedStacks;
+use crate::modules::stated_symbols::StatedSymbols;
 use nyquist_etw::kernel::{Image, KernelEvent, ObjectChange, Process, ProfileInterval, Thread, decode};
 use nyquist_etw::{Event, PointerSize};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The most processes, threads and images that were there before a trace.
 const MAX_OBJECTS: usize = 1 << 22;
@@ -19,6 +21,11 @@ pub struct Survey {
     pub(super) processes: Vec<Process>,
     pub(super) threads: Vec<Thread>,
     pub(super) mapped: Vec<(Image, PointerSize)>,
+    /// All images, in which methods of .NET may be.
+    all_images: Vec<Image>,
+    methods: ClrMethods,
+    /// The memory with methods of .NET, after the survey.
+    pub(super) clr: ClrCode,
     pub(super) interval: Option<ProfileInterval>,
     /// The time of the first event that says something, in units of the trace's clock.
     pub(super) first_event: Option<u64>,
@@ -34,6 +41,10 @@ pub struct Survey {
 impl Survey {
     /// Takes note of an event.
     pub fn note(&mut self, event: &Event<'_>) {
+        if let Ok(Some(method)) = nyquist_etw::clr::method(event) {
+            self.methods.add(method);
+            return;
+        }
         let Ok(Some(decoded)) = decode(event) else { return };
         if !matches!(decoded, KernelEvent::Header(_)) {
             self.first_event = Some(self.first_event.map_or(event.time, |at| at.min(event.time)));
@@ -64,6 +75,13 @@ impl Survey {
         }
     }
 
+    /// Ends the survey. Returns the functions that the trace states, by the paths of their files.
+    pub(super) fn finish(&mut self) -> FxHashMap<String, StatedSymbols> {
+        self.clr = std::mem::take(&mut self.methods).place(&self.all_images, &self.images);
+        self.all_images = Vec::new();
+        std::mem::take(&mut self.clr.symbols)
+    }
+
     fn process(&mut self, process: Process) {
         let is_new = self.seen_processes.insert(process.pid);
         if is_new && process.change != ObjectChange::Start && self.processes.len() < MAX_OBJECTS {
@@ -81,6 +99,9 @@ impl Survey {
     fn image(&mut self, image: Image, pointer_size: PointerSize) {
         self.images.volumes.note_image(&image.path);
         let is_new = self.seen_images.insert((image.pid, image.base));
+        if is_new && self.all_images.len() < MAX_OBJECTS {
+            self.all_images.push(image.clone());
+        }
         if is_new && image.change != ObjectChange::Start && self.mapped.len() < MAX_OBJECTS {
             self.mapped.push((image, pointer_size));
         }

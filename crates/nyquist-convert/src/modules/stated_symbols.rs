@@ -1,4 +1,4 @@
-//! The functions of files that a recording itself states, as simpleperf's recordings do. They are used for
+//! The functions of files that a recording itself states, as simpleperf's recordings and .NET's traces do. They are used for
 //! files that are not on this machine.
 
 use nyquist_object::Avma;
@@ -34,6 +34,16 @@ impl StatedSymbols {
         let kallsyms = (!simpleperf.kallsyms.is_empty()).then(|| Self::of_kallsyms(&simpleperf.kallsyms));
         let kallsyms = kallsyms.map(|symbols| (KERNEL_LIB.to_owned(), symbols));
         kallsyms.into_iter().chain(files.map(|file| (file.path.clone(), Self::of_file(file))))
+    }
+
+    /// Functions at addresses relative to the start of a mapping.
+    pub(crate) fn from_start(entries: Vec<PerfMapEntry>) -> Self {
+        Self { map: Arc::new(map(entries)), addresses: Addresses::FromStart(0) }
+    }
+
+    /// Functions at addresses in a process's memory.
+    pub(crate) fn in_memory(entries: Vec<PerfMapEntry>) -> Self {
+        Self { map: Arc::new(map(entries)), addresses: Addresses::InMemory }
     }
 
     fn of_file(file: &SymbolFile) -> Self {

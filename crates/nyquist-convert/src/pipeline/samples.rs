@@ -80,7 +80,7 @@ impl Pipeline {
     }
 
     /// Adds a sample whose stack is only a name.
-    fn add_sample_without_stack(&mut self, now: Timestamp, id: (Pid, Tid), label: &str, weight: u32) {
+    fn add_sample_without_stack(&mut self, now: Timestamp, id: (Pid, Tid), label: &str, weight: u64) {
         self.sink.add_sample_without_stack(now, id, (label, weight), &mut self.processes);
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct CpuTimeRemainder(i64);
 impl CpuTimeRemainder {
     /// The weight of a sample after `used_ns` of CPU time: the nearest number of intervals, and at least one,
     /// because the sample exists.
-    pub(crate) fn weigh(&mut self, used_ns: u64, interval_ns: u64) -> u32 {
+    pub(crate) fn weigh(&mut self, used_ns: u64, interval_ns: u64) -> u64 {
         self.add(used_ns);
         let interval = signed(interval_ns.max(1));
         let nearest = self.0.saturating_add(interval / 2).div_euclid(interval);
@@ -33,7 +33,7 @@ impl CpuTimeRemainder {
 
     /// Takes out the nearest number of intervals, which may be zero. It is the weight of a sample that the
     /// thread's own clock has not triggered.
-    pub(crate) fn take_nearest(&mut self, interval_ns: u64) -> u32 {
+    pub(crate) fn take_nearest(&mut self, interval_ns: u64) -> u64 {
         let half = Self(signed(interval_ns.max(1)) / 2);
         self.0 = self.0.saturating_add(half.0);
         let intervals = self.take_intervals(interval_ns);
@@ -42,20 +42,20 @@ impl CpuTimeRemainder {
     }
 
     /// Takes out the whole intervals.
-    pub(crate) fn take_intervals(&mut self, interval_ns: u64) -> u32 {
+    pub(crate) fn take_intervals(&mut self, interval_ns: u64) -> u64 {
         self.take_intervals_beyond(0, interval_ns)
     }
 
     /// Takes out the whole intervals beyond a number of them that stays.
-    fn take_intervals_beyond(&mut self, kept: i64, interval_ns: u64) -> u32 {
+    fn take_intervals_beyond(&mut self, kept: i64, interval_ns: u64) -> u64 {
         let interval = signed(interval_ns.max(1));
         self.take((self.0 / interval).saturating_sub(kept), interval)
     }
 
-    /// Takes out intervals. More than fit into a weight stay for the next sample.
-    fn take(&mut self, intervals: i64, interval: i64) -> u32 {
-        let weight = u32::try_from(intervals.max(0)).unwrap_or(u32::MAX);
-        self.0 = self.0.saturating_sub(i64::from(weight).saturating_mul(interval));
+    /// Takes out intervals.
+    fn take(&mut self, intervals: i64, interval: i64) -> u64 {
+        let weight = intervals.max(0).cast_unsigned();
+        self.0 = self.0.saturating_sub(signed(weight).saturating_mul(interval));
         weight
     }
 
@@ -100,16 +100,16 @@ impl ProcessRemainder {
     /// Takes out the whole intervals that certainly have no samples. If threads share their clocks, another
     /// thread may have as many samples too many, whose time is not known yet. The difference is smaller than
     /// twice the square root of all samples in all but one of 10,000 cases.
-    pub(crate) fn take_certain(&mut self, shares_clocks: bool, interval_ns: u64) -> u32 {
+    pub(crate) fn take_certain(&mut self, shares_clocks: bool, interval_ns: u64) -> u64 {
         let kept = if shares_clocks { signed(self.samples.isqrt()).saturating_mul(2) } else { 0 };
         self.time.take_intervals_beyond(kept, interval_ns)
     }
 
     /// Takes one interval that certainly has no sample, if there is one.
-    pub(crate) fn take_one_certain(&mut self, shares_clocks: bool, interval_ns: u64) -> u32 {
+    pub(crate) fn take_one_certain(&mut self, shares_clocks: bool, interval_ns: u64) -> u64 {
         let mut rest = std::mem::take(&mut self.time);
         let certain = Self { time: rest, samples: self.samples }.take_certain(shares_clocks, interval_ns);
-        let one = rest.take(i64::from(certain.min(1)), signed(interval_ns.max(1)));
+        let one = rest.take(signed(certain.min(1)), signed(interval_ns.max(1)));
         self.time = rest;
         one
     }
@@ -134,7 +134,7 @@ pub(crate) struct ProgramRemainders {
 
 impl ProgramRemainders {
     /// Adds the remainder of a thread of the program, and takes out the whole intervals that it completes.
-    pub(crate) fn settle(&mut self, program: &str, left: &mut CpuTimeRemainder, interval_ns: u64) -> u32 {
+    pub(crate) fn settle(&mut self, program: &str, left: &mut CpuTimeRemainder, interval_ns: u64) -> u64 {
         let left = std::mem::take(left);
         let remainder = match self.by_program.get_mut(program) {
             Some(remainder) => remainder,
@@ -208,17 +208,16 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_a_weight_stays() {
+    fn a_weight_holds_more_than_32_bits() {
         let mut remainder = CpuTimeRemainder::default();
-        assert_eq!(remainder.weigh((1 << 33) * 10, 10), u32::MAX);
-        assert_eq!(remainder.weigh(0, 10), u32::MAX);
-        assert_eq!(remainder.weigh(0, 10), 2);
+        assert_eq!(remainder.weigh((1 << 33) * 10, 10), 1 << 33);
+        assert_eq!(remainder.weigh(0, 10), 1);
     }
 
     #[test]
     fn absurd_times_do_not_overflow() {
         let mut remainder = CpuTimeRemainder::default();
-        assert_eq!(remainder.weigh(u64::MAX, 1), u32::MAX);
+        assert_eq!(remainder.weigh(u64::MAX, 1), u64::MAX / 2);
         remainder.add(u64::MAX);
         remainder.add(u64::MAX);
         assert_eq!(remainder.weigh(u64::MAX, u64::MAX), 1);

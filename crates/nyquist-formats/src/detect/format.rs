@@ -64,8 +64,24 @@ pub enum Format {
     Dhat,
     /// Profiles of OpenTelemetry as JSON.
     OtlpJson,
+    /// A trace of .NET's EventPipe.
+    NetTrace,
+    /// simpleperf's report as protobuf.
+    SimpleperfReport,
+    /// A method trace of Android's runtime.
+    ArtTrace,
+    /// V8's log (`--prof`).
+    V8Log,
+    /// GHC's profile as JSON.
+    GhcJson,
+    /// VTune's tree of calls as a table.
+    Vtune,
+    /// Visual Studio's tree of calls as a table.
+    VisualStudio,
     /// A list of Go's goroutines (`debug=2`), which is not read.
     GoText,
+    /// Go's execution trace, which is not read.
+    GoTrace,
     /// The output of `ls -l`, which is no profile.
     FileList,
     /// What `pprof -raw` prints of a profile.
@@ -107,6 +123,14 @@ impl fmt::Display for Format {
             Self::Bpftrace => "the output of bpftrace",
             Self::Heaptrack => "data of heaptrack",
             Self::Dhat => "a file of DHAT",
+            Self::NetTrace => "a trace of .NET (.nettrace)",
+            Self::SimpleperfReport => "a report of simpleperf",
+            Self::ArtTrace => "a method trace of Android",
+            Self::V8Log => "a log of V8",
+            Self::GhcJson => "a profile of GHC",
+            Self::Vtune => "a table of VTune",
+            Self::VisualStudio => "a call tree of Visual Studio",
+            Self::GoTrace => "an execution trace of Go",
             Self::GoText => "a list of goroutines",
             Self::FileList => "a list of files",
             Self::PprofRaw => "the text that pprof -raw prints",
@@ -145,6 +169,14 @@ impl Format {
         Self::AustinMojo,
         Self::V8OldCpuProfile,
         Self::OtlpJson,
+        Self::NetTrace,
+        Self::SimpleperfReport,
+        Self::ArtTrace,
+        Self::V8Log,
+        Self::GhcJson,
+        Self::Vtune,
+        Self::VisualStudio,
+        Self::GhcReport,
     ];
 
     /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads one by its
@@ -165,6 +197,12 @@ impl Format {
                 | Self::Bpftrace
                 | Self::Heaptrack
                 | Self::Dhat
+                | Self::NetTrace
+                | Self::SimpleperfReport
+                | Self::ArtTrace
+                | Self::GhcJson
+                | Self::GhcReport
+                | Self::VisualStudio
         )
     }
 
@@ -189,6 +227,9 @@ impl Format {
                 | Self::GperftoolsCpu
                 | Self::Pstats
                 | Self::AustinMojo
+                | Self::NetTrace
+                | Self::SimpleperfReport
+                | Self::ArtTrace
         )
     }
 
@@ -196,9 +237,11 @@ impl Format {
     pub(crate) fn refusal(self) -> String {
         let advice = match self {
             Self::GoText => "with each on its own: get it with debug=1, or without it, then it is a profile",
+            Self::GoTrace => {
+                "which has more than a profile: `go tool trace -pprof=TYPE FILE` makes profiles of it"
+            }
             Self::FileList => "as ls -l prints it, and no profile",
             Self::PprofRaw => "and no profile: give the file that was printed, which can be read",
-            Self::GhcReport => "a table: inferno-collapse-ghcprof makes folded stacks of it",
             Self::Numbers => "such as `size: 40`, and no stacks with counts",
             _ => "which cannot be read here",
         };

@@ -58,6 +58,7 @@ fn by_own_key(keys: &Keys<'_>) -> Option<Format> {
         ("missed_samples", Format::Stackprof),
         ("root_frame", Format::Pyinstrument),
         ("dhatFileVersion", Format::Dhat),
+        ("cost_centres", Format::GhcJson),
     ];
     own.into_iter().find(|(key, _)| keys.has(key)).map(|(_, format)| format)
 }

@@ -1,7 +1,9 @@
 //! Detects the format of a text by its lines.
 
 use super::format::Format;
-use crate::{austin, folded, heaptrack, legacy, mac_sample, perf_script, stack_counts};
+use crate::{
+    austin, csv_tree, folded, ghc_report, heaptrack, legacy, mac_sample, perf_script, stack_counts, v8_log,
+};
 
 /// The number of lines that are checked.
 const LINES: usize = 100;
@@ -17,6 +19,8 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
     let first = *lines.first()?;
     if is_callgrind(text, &lines) {
         Some(Format::Callgrind)
+    } else if let Some(format) = by_first(first) {
+        Some(format)
     } else if let Some(format) = by_stacks(text, first, &lines) {
         Some(format)
     } else if lines.iter().any(|line| perf_script::is_header(line))
@@ -34,6 +38,17 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
     }
 }
 
+/// A text that its first line shows.
+fn by_first(first: &str) -> Option<Format> {
+    let known = [
+        (v8_log::is_log(first), Format::V8Log),
+        (ghc_report::is_report(first), Format::GhcReport),
+        (csv_tree::is_vtune(first), Format::Vtune),
+        (csv_tree::is_visual_studio(first), Format::VisualStudio),
+    ];
+    known.into_iter().find(|(is_it, _)| *is_it).map(|(_, format)| format)
+}
+
 /// A text that is known, and is no profile or cannot be read.
 fn by_heading(lines: &[&str]) -> Option<Format> {
     let has = |start: &str| lines.iter().take(5).any(|line| line.trim_start().starts_with(start));
@@ -41,8 +56,6 @@ fn by_heading(lines: &[&str]) -> Option<Format> {
         Some(Format::FileList)
     } else if has("PeriodType: ") && lines.iter().any(|line| line.starts_with("Samples:")) {
         Some(Format::PprofRaw)
-    } else if lines.first().is_some_and(|line| line.contains("Time and Allocation Profiling Report")) {
-        Some(Format::GhcReport)
     } else {
         lines.iter().all(|line| is_name_and_number(line)).then_some(Format::Numbers)
     }

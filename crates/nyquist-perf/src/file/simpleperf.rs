@@ -200,7 +200,7 @@ fn symbol_of_message(bytes: &[u8]) -> FileSymbol {
     for (number, value) in MessageFields(bytes) {
         match (number, value) {
             (1, FieldValue::Number(number)) => symbol.address = number,
-            (2, FieldValue::Number(number)) => symbol.len = number as u32,
+            (2, FieldValue::Number(number)) => symbol.len = u32::try_from(number).unwrap_or(u32::MAX),
             (3, FieldValue::Bytes(bytes)) => symbol.name = String::from_utf8_lossy(bytes).into_owned(),
             _ => {}
         }

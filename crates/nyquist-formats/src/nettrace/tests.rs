@@ -1,0 +1,60 @@
+//! Tests with a trace that is made by the description of the format.
+
+use super::read_value;
+use crate::error::Note;
+use crate::test_profile::stacks_of;
+use crate::{Format, detect};
+
+#[path = "../../tests/made_files/nettrace.rs"]
+#[expect(unreachable_pub, reason = "seeds of the fuzzer are made by it, too")]
+pub(crate) mod made;
+
+use made::trace;
+
+/// What a thread does between two samples is what `dotnet-trace convert` states for it.
+#[test]
+fn samples_stand_for_the_time_until_the_next() {
+    let bytes = trace();
+    assert_eq!(detect(&bytes, "x"), Some(Format::NetTrace));
+    let read = read_value(&bytes, None).unwrap();
+    assert_eq!(read.notes, []);
+    let (main, work) = ("My.App.Main(int32)", "My.App.Work(int32)");
+    let expected = ["0x9999 2".into(), format!("{main};{work} 3"), format!("{main};[unmanaged code] 2")];
+    assert_eq!(stacks_of(&read.profile), expected);
+    let profile = &read.profile;
+    assert_eq!(profile.meta().interval, 1_000_000);
+    assert_eq!(profile.meta().start_time, 1_709_168_523_004_000);
+    assert!(!profile.meta().measure.is_cpu_time());
+    assert_eq!((&*profile.processes()[0].name, &*profile.processes()[0].pid), ("app", "4321"));
+    assert_eq!(profile.libs()[0].name, "My.App.dll");
+}
+
+#[test]
+fn allocations_are_another_value() {
+    let read = read_value(&trace(), Some("allocated")).unwrap();
+    assert_eq!(stacks_of(&read.profile), ["My.App.Main(int32) 1"]);
+    assert_eq!(read.profile.meta().interval, 100_000);
+    let error = read_value(&trace(), Some("x")).unwrap_err().to_string();
+    assert_eq!(error, "its samples have no value `x`, but wall time, allocated");
+}
+
+#[test]
+fn a_trace_that_is_cut_off_says_so() {
+    let bytes = trace();
+    let cut = Note::Cut { place: "its end".into() };
+    for end in 0..bytes.len() {
+        if let Ok(read) = read_value(&bytes[..end], None) {
+            assert_eq!(read.notes, std::slice::from_ref(&cut), "{end}");
+        }
+    }
+}
+
+#[test]
+fn other_versions_are_refused_by_name() {
+    let error = read_value(b"Nettrace\0\0\0\0\x06\0\0\0\0\0\0\0", None).unwrap_err().to_string();
+    assert!(
+        error.starts_with("it is a trace of .NET (.nettrace) of version 6, and 4 and 5 are read"),
+        "{error}"
+    );
+    assert!(read_value(b"Nettrace", None).is_err());
+}
