@@ -31,6 +31,6 @@ export function nameWithBar(fn, share) {
   const name = nameOf(fn);
   const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
   bar.style.width = `${(Math.min(1, share) * 100).toFixed(2)}%`;
-  return h('span', { class: 'function-name' }, bar, h('span', { class: 'name' }, name.text.slice(0, 400)),
+  return h('span', { class: 'function-name' }, bar, h('span', { class: 'name' }, name.short.slice(0, 400)),
     name.lib === null ? null : h('span', { class: 'lib' }, name.lib));
 }

@@ -3,7 +3,7 @@
 import { clean } from '../../format.js';
 
 /** @typedef {import('../../api.js').Source} Source */
-/** @typedef {{label: string, line: number | null, text: string, own: number, total: number}} Line */
+/** @typedef {{label: string, line: number | null, text: string, own: number, total: number, place?: string, skid?: boolean}} Line `place`: where the code was inlined from */
 
 /** Longer lines are cut, because they are data and not text to read. */
 const MAX_LINE_LENGTH = 1000;
@@ -23,12 +23,27 @@ export function sourceLines(source) {
   });
 }
 
+/** The share of the hottest instruction's self time from which on the sampled place matters. */
+const SKID_FROM = 0.1;
+
 /**
+ * The instructions. Where inlined code begins, its place is named. A sample may name the instruction after the one
+ * that took the time (skid), unless the event is precise.
  * @param {Source} source
+ * @param {boolean} precise
  * @returns {Line[]}
  */
-export function instructionLines(source) {
-  return source.assembly.instructions.map(([address, text, own, total, line]) => ({ label: address.toString(16), line, text: showLine(text), own, total }));
+export function instructionLines({ assembly: { instructions, places } }, precise) {
+  const most = Math.max(0, ...instructions.slice(0, 100_000).map(([, , own]) => own));
+  return instructions.map(([address, text, own, total, line, place], i) => {
+    const found = place === null || place === undefined || place === instructions[i - 1]?.[5] ? undefined : places[place];
+    return { label: address.toString(16), line, text: showLine(text), own, total, ...(found ? { place: placeText(found) } : {}), skid: !precise && i > 0 && own > 0 && own >= most * SKID_FROM };
+  });
+}
+
+/** @param {import('../../api.js').InlinedPlace} place */
+function placeText([fn, file, line]) {
+  return clean([fn, file === null ? '' : `${file.split('/').at(-1)}${line === null ? '' : `:${line}`}`].filter(Boolean).join('  '), 200);
 }
 
 /** @param {string} text */
