@@ -12,6 +12,7 @@ import { learnNames } from './names.js';
  * @property {{samples: string, events: string[]}} recorded the measures that can be shown
  * @property {boolean} has_waits whether waits were recorded
  * @property {boolean} axis_is_amount whether the axis of times counts the measure
+ * @property {boolean} has_exact_times whether samples are intervals of exact times, such as slices of a trace
  * @property {string | null} file its name
  * @property {number} interval_ns
  * @property {number} start_ns

@@ -9,8 +9,8 @@ use nyquist_profile::{
     Thread, ThreadIndex,
 };
 use nyquist_server::{
-    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, Client, InlineFrame, LibKey, LookupError, SourceRequest,
-    SymbolSource, Viewer, ViewerError,
+    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, Client, InlineFrame, LibKey, LookupError,
+    SourceRequest, SymbolSource, Viewer, ViewerError,
 };
 use nyquist_viewer::BuiltinViewer;
 use serde_json::{Value, json};
@@ -313,6 +313,7 @@ fn a_range_has_its_part_of_a_long_slice() {
     let stack = builder.intern_label(None, "slice", None);
     builder.add_sample(thread, Sample { weight: 800, ..Sample::new(900 * MS, Some(stack), 0) });
     let viewer = BuiltinViewer::new(builder.finish(), Arc::new(Files));
+    assert_eq!(ask(&viewer, "info", "")["has_exact_times"], true);
     let weight = |query: &str| {
         let answer = ask(&viewer, "functions", query);
         answer["weight"].as_u64().unwrap() * answer["interval_ns"].as_u64().unwrap() / MS

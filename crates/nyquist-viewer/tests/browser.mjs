@@ -468,6 +468,11 @@ const scenarios = {
     await page.keyboard.press('Delete');
     await until('the focused one is hidden', async () => (await tracks.count()) === expected.threads - 1);
     await page.getByRole('button', { name: 'Show 1 hidden track' }).click();
+    const filled = await tracks.first().locator('canvas').evaluate((canvas) => {
+      const at = (/** @type {number} */ share) => canvas.getContext('2d').getImageData(Math.round(canvas.width * share), canvas.height - 3, 1, 1).data[3];
+      return [at(0.25), at(0.75)].map((alpha) => alpha > 0);
+    });
+    assert.deepEqual(filled, [true, false], 'the slice is drawn where it is');
     // The graph of the first thread, at a time when it runs.
     const area = await tracks.first().locator('.graph-area').boundingBox();
     await page.mouse.click(area.x + area.width * 0.25, area.y + area.height / 2);

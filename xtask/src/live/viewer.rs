@@ -355,7 +355,8 @@ fn accessible(test: &Context<'_>) -> Verdict {
 /// In the served page, and in an exported one.
 fn compiled(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["inlines-v0", "600"]).run_well()?;
-    let expected = |is_served| json!({"inlined": "deepest_inline", "holder": "outer_frame", "isServed": is_served});
+    let expected =
+        |is_served| json!({"inlined": "deepest_inline", "holder": "outer_frame", "isServed": is_served});
     browse(test, &[&recorded.path], "compiled", &expected(true))?;
     let page = test.path("page.html");
     let call = test.nyquist(&["export", "--format", "viewer", "-o"]).path(&page);
@@ -363,11 +364,12 @@ fn compiled(test: &Context<'_>) -> Verdict {
     look_at(test, &format!("file://{}", page.display()), "compiled", &expected(false))
 }
 
-/// Each of three threads runs for half of the time.
+/// Each of three threads runs for the first half of the time.
 fn tracks(test: &Context<'_>) -> Verdict {
-    let slice = |thread: usize| json!({"ph": "X", "name": "work", "ts": 0, "dur": 500_000 - thread, "pid": 1, "tid": thread});
+    let slice =
+        |thread: usize| json!({"ph": "X", "name": "work", "ts": 0, "dur": 500_000, "pid": 1, "tid": thread});
     let mut events: Vec<_> = (0..3).map(slice).collect();
-    events.push(json!({"ph": "X", "name": "rest", "ts": 999_999, "dur": 1, "pid": 1, "tid": 0}));
+    events.push(json!({"ph": "i", "name": "end", "ts": 1_000_000, "pid": 1, "tid": 0, "s": "t"}));
     let trace = test.fresh("three.json");
     std::fs::write(&trace, json!({ "traceEvents": events }).to_string())?;
     browse(test, &[&trace], "tracks", &json!({"threads": 3, "leaf": "work"}))

@@ -38,7 +38,9 @@ impl CodePlaces {
         }
         let sought: Vec<_> = addresses.iter().map(|&address| RelativeAddress(address)).collect();
         let name = context.view.function(func).name;
-        for (&address, info) in addresses.iter().zip(context.symbols.symbolicate(lib, &sought).unwrap_or_default()) {
+        for (&address, info) in
+            addresses.iter().zip(context.symbols.symbolicate(lib, &sought).unwrap_or_default())
+        {
             if let Some(info) = info {
                 places.add(address, name, info);
             }
@@ -57,7 +59,8 @@ impl CodePlaces {
         if innermost.function.as_deref() == Some(name) {
             return;
         }
-        let function = innermost.function.map_or_else(|| "?".to_owned(), |name| short_name(&name).into_owned());
+        let function =
+            innermost.function.map_or_else(|| "?".to_owned(), |name| short_name(&name).into_owned());
         let place = InlinedPlace(function, innermost.file, innermost.line);
         let next = self.places.len();
         let number = *self.numbers.entry(place.clone()).or_insert(next);

@@ -18,6 +18,8 @@ pub(super) struct ProfileInfoAnswer<'q, 'a> {
     has_waits: bool,
     /// Whether the axis of times counts what samples measure, because the file has no times.
     axis_is_amount: bool,
+    /// Whether samples are intervals of exact times, such as slices of a trace.
+    has_exact_times: bool,
     interval_ns: u64,
     start_ns: u64,
     end_ns: u64,
@@ -121,6 +123,7 @@ pub(super) fn answer<'q, 'a>(context: &'q QueryContext<'_, 'a>) -> ProfileInfoAn
         recorded: context.recorded,
         has_waits: context.has_waits,
         axis_is_amount: meta.measure.unit != Unit::Time && meta.has_exact_times,
+        has_exact_times: meta.has_exact_times,
         interval_ns: context.interval_ns(),
         start_ns: times.start,
         end_ns: times.end,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nyquist_analysis::{Amount, CodeSelection};
 use nyquist_object::RelativeAddress;
-use nyquist_profile::{FuncId, Lib, NativeSymbolId, Profile};
+use nyquist_profile::{FuncId, Lib, NativeSymbolId};
 use nyquist_server::{AssemblyRequest, LibKey, SourceRequest, ViewerError};
 use serde::Serialize;
 

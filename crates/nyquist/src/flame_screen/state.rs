@@ -48,13 +48,14 @@ impl FlameState {
         boxes.find(self.zooms.last()?)
     }
 
-    /// The selected box: the chosen one if it is visible, otherwise the first of the zoomed part.
+    /// The selected box: the chosen one if it is visible, otherwise the zoomed one, or the widest of the first row.
     pub(crate) fn selected(&self, boxes: &FlameBoxes) -> Option<usize> {
         let zoomed = self.zoomed(boxes);
         let placed = boxes.placed(zoomed, self.area.width.max(1));
         let chosen = boxes.find(&self.selected).filter(|_| !self.selected.is_empty());
         let is_visible = |index: &usize| placed.iter().any(|(placed, _)| placed == index);
-        chosen.filter(is_visible).or(zoomed).or(placed.first().map(|&(index, _)| index))
+        let first_row = || placed.iter().map(|&(index, _)| index).filter(|&index| boxes.get(index).depth == 0);
+        chosen.filter(is_visible).or(zoomed).or_else(|| first_row().max_by_key(|&index| boxes.get(index).width))
     }
 
     /// Handles a key. Returns whether it has a meaning here.
@@ -250,6 +251,12 @@ mod tests {
         check("g", "main");
         check("l", "other");
         check("kl", "other");
+    }
+
+    #[test]
+    fn the_widest_of_the_first_row_is_selected_first() {
+        let boxes = graph(&[("a", 1), ("main b", 9), ("z", 2)]);
+        assert_eq!(press(&mut state(), "", &boxes, ""), "main");
     }
 
     #[test]

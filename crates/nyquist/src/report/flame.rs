@@ -4,6 +4,7 @@ use super::context::{Report, TREE_ROWS, more};
 use super::heading::kind;
 use crate::failure::Failure;
 use crate::flame_screen::{FlameBoxes, ShownGraph, plain, watch};
+use crate::number::counted;
 use crate::page;
 use crate::text::{Text, one_line};
 
@@ -27,6 +28,9 @@ pub(super) fn text(report: &Report<'_>) -> Text {
     let levels = report.args.depth.map_or_else(|| report.limit(TREE_ROWS), |depth| depth as usize);
     let (lines, left) = plain(&boxes, report.screen, levels);
     let mut text: String = lines.into_iter().map(|line| line + "\n").collect();
-    text += &more(left, "level", "levels");
+    text += &match report.args.depth {
+        Some(_) if left > 0 => counted(left as u64, "more level") + "\n",
+        _ => more(left, "level", "levels"),
+    };
     Text::from(text)
 }

@@ -2,7 +2,7 @@
 
 import { h } from '../../dom.js';
 import { formatPercent } from '../../format.js';
-import { formatAmount } from '../../measure.js';
+import { formatCell } from '../../measure.js';
 import { nameOf } from '../../names.js';
 import { indent } from './model.js';
 
@@ -26,8 +26,8 @@ export function nodeRow(node, row, { weight, interval, expanded, selected, found
     'aria-expanded': node.hasChildren ? String(expanded) : null, title: name.text.length > 60 || name.text !== name.short ? name.text.slice(0, 1000) : null,
   }, h('span', { class: 'numbers' },
     h('span', { class: 'number share' }, formatPercent(node.total, weight)),
-    h('span', { class: 'number wide' }, formatAmount(node.total * interval)),
-    h('span', { class: 'number' }, node.own > 0 ? formatAmount(node.own * interval) : '–')), label);
+    h('span', { class: 'number wide' }, formatCell(node.total * interval)),
+    h('span', { class: 'number' }, node.own > 0 ? formatCell(node.own * interval) : '–')), label);
 }
 
 /**

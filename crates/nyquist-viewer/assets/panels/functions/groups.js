@@ -2,7 +2,7 @@
 
 import { fill, h } from '../../dom.js';
 import { clean, formatCounted, formatPercent } from '../../format.js';
-import { formatAmount } from '../../measure.js';
+import { formatCell } from '../../measure.js';
 import { addFilter, set } from '../../store.js';
 import { selectionParams } from '../../url.js';
 import { createQuestion } from '../../question.js';
@@ -74,7 +74,7 @@ function groupRow({ store }, [name, own, total], group, sort, { weight, interval
   // The functions of the group, of which the stacks then consist.
   const open = () => name !== null && store.update((state) => addFilter(set(state, { group: 'function', search: '' }), { kind: 'show', pattern: patternOf(group, name) }));
   return h('button', { type: 'button', class: 'row function-row group-row', title: name === null ? '' : `${clean(name, 1000)}\nShow its functions`, onclick: open },
-    h('span', { class: 'number' }, own > 0 ? formatAmount(own * interval) : '–'), h('span', { class: 'number share' }, own > 0 ? formatPercent(own, weight) : ''),
-    h('span', { class: 'number' }, formatAmount(total * interval)), h('span', { class: 'number share' }, formatPercent(total, weight)),
+    h('span', { class: 'number' }, own > 0 ? formatCell(own * interval) : '–'), h('span', { class: 'number share' }, own > 0 ? formatPercent(own, weight) : ''),
+    h('span', { class: 'number' }, formatCell(total * interval)), h('span', { class: 'number share' }, formatPercent(total, weight)),
     h('span', { class: 'function-name' }, bar, h('span', { class: 'name' }, shown)));
 }

@@ -2,7 +2,7 @@
 
 import { h } from '../../dom.js';
 import { formatPercent } from '../../format.js';
-import { formatAmount } from '../../measure.js';
+import { formatCell } from '../../measure.js';
 import { nameOf } from '../../names.js';
 
 /** @param {number} fn */
@@ -17,8 +17,8 @@ export function functionRow([fn, own, total], { weight, interval, selected, sort
   return h('div', {
     class: `row function-row${selected ? ' selected' : ''}`, role: 'option', id: rowId(fn), 'aria-selected': selected, 'data-fn': fn,
     title: [name.text.slice(0, 1000), name.place ?? ''].filter(Boolean).join('\n'),
-  }, h('span', { class: 'number' }, own > 0 ? formatAmount(own * interval) : '–'), h('span', { class: 'number share' }, own > 0 ? formatPercent(own, weight) : ''),
-  h('span', { class: 'number' }, formatAmount(total * interval)), h('span', { class: 'number share' }, formatPercent(total, weight)),
+  }, h('span', { class: 'number' }, own > 0 ? formatCell(own * interval) : '–'), h('span', { class: 'number share' }, own > 0 ? formatPercent(own, weight) : ''),
+  h('span', { class: 'number' }, formatCell(total * interval)), h('span', { class: 'number share' }, formatPercent(total, weight)),
   nameWithBar(fn, (sort === 'own' ? own : total) / weight));
 }
 

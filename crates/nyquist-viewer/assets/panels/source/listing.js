@@ -2,7 +2,7 @@
 
 import { h } from '../../dom.js';
 import { heat } from '../../color.js';
-import { formatAmount } from '../../measure.js';
+import { formatCell } from '../../measure.js';
 import { createVirtualList } from '../../widgets/virtual_list.js';
 import { hottestLine, hottestTotal } from './lines.js';
 
@@ -79,5 +79,5 @@ export function createListing(label, choose) {
  * @param {number} interval
  */
 function amount(value, interval) {
-  return h('span', { class: 'number' }, value > 0 ? formatAmount(value * interval) : '');
+  return h('span', { class: 'number' }, value > 0 ? formatCell(value * interval) : '');
 }

@@ -2,7 +2,7 @@
 
 import { h } from '../../dom.js';
 import { formatCounted, formatPercent } from '../../format.js';
-import { formatAmount } from '../../measure.js';
+import { formatCell } from '../../measure.js';
 import { threadDetails, threadName, threadNames } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
@@ -25,7 +25,7 @@ export function createTrackRow(thread, info, details) {
     class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,
   }, label, h('div', { class: 'graph-area', 'data-area': 'range' }, canvas));
   const say = (/** @type {Thread} */ { weight, markers }, whole = info.summary.weight) => {
-    time.textContent = weight > 0 || markers === 0 ? formatAmount(weight * info.interval_ns) : formatCounted(markers, 'marker');
+    time.textContent = weight > 0 || markers === 0 ? formatCell(weight * info.interval_ns) : formatCounted(markers, 'marker');
     share.textContent = formatPercent(weight, whole);
   };
   say(thread);

@@ -14,11 +14,11 @@ const WINDOWS: [u64; 8] = [1, 2, 5, 10, 30, 60, 300, 3600];
 
 /// The keys for the help.
 pub(super) const KEYS: [(&str, &str); 17] = [
-    ("1 to 5  Tab", "functions, call tree, threads, what the command prints, flame graph"),
+    ("1 to 5  Tab", "functions, call tree, threads, the output, flame graph"),
     ("Up Down  k j", "move; PgUp PgDn Home End (g G) go further"),
     ("Enter", "function: its callers and callees; thread: only that one"),
     ("Left Right", "tree: close and open (Enter does either)"),
-    ("hjkl Enter u", "flame graph: select, zoom in and out (or the mouse); n N: found ones"),
+    ("hjkl Enter u", "flame graph: select, zoom (or the mouse); n N: found ones"),
     ("s", "order by self time, total time or name"),
     ("o", "order and tree by the last seconds, or by the whole"),
     ("+ -", "longer and shorter last seconds"),

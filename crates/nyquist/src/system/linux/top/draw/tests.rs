@@ -167,7 +167,7 @@ fn functions_have_shares_of_last_seconds_and_all() {
             "",
         ]
     );
-    assert_eq!(lines[23], "? help  q quit  1-4 views  s sort  / search  space pause  o overall  +- window");
+    assert_eq!(lines[23], "? help  q quit  1-5 views  s sort  / search  space pause  o overall  +- window");
 }
 
 #[test]
