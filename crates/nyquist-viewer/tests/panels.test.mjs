@@ -105,7 +105,8 @@ test('pages of functions are asked as rows come into view', () => {
 
 test('source lines have their amounts, and the hottest is found', () => {
   const source = {
-    text: 'a\n\tb\r\n\u202Ec\n', lines: [[2, 4, 5], [3, 0, 9]], assembly: { message: null, instructions: [[4096, 'push %rbp', 3, 3, 12, null], [4097, 'mul', 9, 9, 12, 0], [4100, 'add', 0, 0, 12, 0]], places: [['wrapping_mul', '/rust/num.rs', 7]] },
+    text: 'a\n\tb\r\n\u202Ec\n', lines: [[2, 4, 5], [3, 0, 9]], assembly: { message: null, instructions: [[4096, 'push %rbp', 3, 3, 12, null], [4097, 'mul', 9, 9, 12, 0], [4100, 'add', 0, 0, 12, 0], [4104, 'cmp', 0, 8, 12, null], [4108, 'call f', 0, 9, 12, 1]],
+      places: [['wrapping_mul', 'git:host:core/num.rs:59807616e1fa', 7], ['f', null, null]] },
   };
   const lines = sourceLines(source);
   assert.deepEqual(lines.map(({ label, text, own, total }) => [label, text, own, total]), [['1', 'a', 0, 0], ['2', '    b', 4, 5], ['3', '‹U+202E›c', 0, 9]]);
@@ -113,8 +114,8 @@ test('source lines have their amounts, and the hottest is found', () => {
   assert.equal(hottestLine([]), -1);
   const instructions = instructionLines(source, false);
   assert.deepEqual(instructions[0], { label: '1000', line: 12, text: 'push %rbp', own: 3, total: 3, skid: false });
-  assert.deepEqual(instructions.map(({ place }) => place), [undefined, 'wrapping_mul  num.rs:7', undefined]);
-  assert.deepEqual(instructions.map(({ skid }) => skid), [false, true, false]);
+  assert.deepEqual(instructions.map(({ place }) => place), [undefined, 'wrapping_mul  num.rs:7', undefined, undefined, 'f']);
+  assert.deepEqual(instructions.map(({ skid }) => skid), [false, true, false, true, false]);
   assert.ok(instructionLines(source, true).every(({ skid }) => !skid), 'precise events have no skid');
   assert.deepEqual(sourceLines({ ...source, text: null }), []);
 });

@@ -23,7 +23,7 @@ export function sourceLines(source) {
   });
 }
 
-/** The share of the hottest instruction's self time from which on the sampled place matters. */
+/** The share of the hottest instruction's time from which on the sampled place matters. */
 const SKID_FROM = 0.1;
 
 /**
@@ -34,16 +34,22 @@ const SKID_FROM = 0.1;
  * @returns {Line[]}
  */
 export function instructionLines({ assembly: { instructions, places } }, precise) {
-  const most = Math.max(0, ...instructions.slice(0, 100_000).map(([, , own]) => own));
+  // The time of a call is that of the called function, and not that of the instruction.
+  const here = instructions.map(([, text, own, total]) => (/^(call|blr?)\b/.test(text) ? own : total));
+  const most = here.reduce((a, b) => Math.max(a, b), 0);
   return instructions.map(([address, text, own, total, line, place], i) => {
     const found = place === null || place === undefined || place === instructions[i - 1]?.[5] ? undefined : places[place];
-    return { label: address.toString(16), line, text: showLine(text), own, total, ...(found ? { place: placeText(found) } : {}), skid: !precise && i > 0 && own > 0 && own >= most * SKID_FROM };
+    return { label: address.toString(16), line, text: showLine(text), own, total, ...(found ? { place: placeText(found) } : {}), skid: !precise && i > 0 && (here[i] ?? 0) > 0 && (here[i] ?? 0) >= most * SKID_FROM };
   });
 }
 
-/** @param {import('../../api.js').InlinedPlace} place */
+/**
+ * The function, and the name of its file without the folders, and without the revision of a repository.
+ * @param {import('../../api.js').InlinedPlace} place
+ */
 function placeText([fn, file, line]) {
-  return clean([fn, file === null ? '' : `${file.split('/').at(-1)}${line === null ? '' : `:${line}`}`].filter(Boolean).join('  '), 200);
+  const name = file?.replace(/:[0-9a-f]*$/, '').split(/[/\\]/).at(-1) ?? '';
+  return clean([fn, name === '' ? '' : `${name}${line === null ? '' : `:${line}`}`].filter(Boolean).join('  '), 200);
 }
 
 /** @param {string} text */
