@@ -54,8 +54,12 @@ impl FlameState {
         let placed = boxes.placed(zoomed, self.area.width.max(1));
         let chosen = boxes.find(&self.selected).filter(|_| !self.selected.is_empty());
         let is_visible = |index: &usize| placed.iter().any(|(placed, _)| placed == index);
-        let first_row = || placed.iter().map(|&(index, _)| index).filter(|&index| boxes.get(index).depth == 0);
-        chosen.filter(is_visible).or(zoomed).or_else(|| first_row().max_by_key(|&index| boxes.get(index).width))
+        let first_row =
+            || placed.iter().map(|&(index, _)| index).filter(|&index| boxes.get(index).depth == 0);
+        chosen
+            .filter(is_visible)
+            .or(zoomed)
+            .or_else(|| first_row().max_by_key(|&index| boxes.get(index).width))
     }
 
     /// Handles a key. Returns whether it has a meaning here.
