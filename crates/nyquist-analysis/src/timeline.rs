@@ -53,9 +53,7 @@ impl<'a> View<'a> {
     /// transforms, and off the CPU, O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
         let scale = Scale::new(self.times(), parts);
-        let is_indexed = self.derived.keeps_all()
-            && self.chosen.state == SampleState::OnCpu
-            && !are_moments(self.profile().meta());
+        let is_indexed = self.has_run_times();
         let row = |&thread: &ThreadIndex| {
             let parts_ns =
                 if is_indexed { self.ran_in(thread, &scale) } else { self.spans_in(thread, &scale) };
@@ -63,6 +61,38 @@ impl<'a> View<'a> {
         };
         let rows = parallel::map(&self.chosen.threads, 1, row);
         scale.timeline(rows)
+    }
+
+    /// The CPU use of all selected threads together, in ns in each part. O(samples + parts), and for threads with
+    /// many samples O(parts × log samples).
+    pub fn total_timeline(&self, parts: usize) -> Vec<u64> {
+        let scale = Scale::new(self.times(), parts);
+        let is_indexed = self.has_run_times();
+        let threads = &self.chosen.threads;
+        let pieces = parallel::pieces(threads.len(), 1, |range| {
+            let mut sum = PartsNs(vec![0; scale.parts()]);
+            for &thread in &threads[range] {
+                if is_indexed && self.chosen.range_of(thread).len() > scale.parts() {
+                    sum.add(PartsNs(self.ran_in(thread, &scale)));
+                } else {
+                    let mut cursor = scale.cursor();
+                    self.spans_of(thread).for_each(|span| cursor.add(&span, &mut sum.0));
+                }
+            }
+            sum
+        });
+        let sum = pieces.into_iter().reduce(|mut sum, piece| {
+            sum.add(piece);
+            sum
+        });
+        sum.map_or_else(|| vec![0; parts], |PartsNs(parts_ns)| parts_ns)
+    }
+
+    /// Whether the indexed run times are those of the selection.
+    fn has_run_times(&self) -> bool {
+        self.derived.keeps_all()
+            && self.chosen.state == SampleState::OnCpu
+            && !are_moments(self.profile().meta())
     }
 
     /// The thread's running time in each part, if all its samples on the CPU count.
@@ -306,6 +336,7 @@ mod tests {
             let sum = |part: usize| expected.iter().map(|(_, parts)| parts[part]).sum::<u64>();
             let sums: Vec<_> = (0..parts).map(sum).collect();
             assert_eq!(milliseconds(&threads.rows[0].parts_ns), sums);
+            assert_eq!(milliseconds(&view.total_timeline(parts)), sums);
         });
     }
 

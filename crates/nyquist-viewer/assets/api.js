@@ -12,6 +12,7 @@ import { learnNames } from './names.js';
  * @property {{samples: string, events: string[]}} recorded the measures that can be shown
  * @property {boolean} has_waits whether waits were recorded
  * @property {boolean} axis_is_amount whether the axis of times counts the measure
+ * @property {boolean} has_exact_times whether samples are intervals of exact times, such as slices of a trace
  * @property {string | null} file its name
  * @property {number} interval_ns
  * @property {number} start_ns
@@ -20,6 +21,7 @@ import { learnNames } from './names.js';
  * @property {{samples: number, lost_samples: number, cpu_ns: number, weight: number, user: number, kernel: number, not_sampled: number, truncated: number, processes: number, threads: number}} summary
  * @property {number} counters the number of counters
  * @property {boolean} has_own_code whether the program's own code can be shown alone
+ * @property {boolean} has_inlined whether some functions were inlined into others
  * @property {{name: string, file: string | null, weight: number, interval_ns: number} | null} before the other run of a comparison
  * @property {Thread[]} cores the activity of each CPU, if recorded
  * @property {{until_ns: number} | null} live the time up to which a running recording is complete
@@ -37,6 +39,8 @@ import { learnNames } from './names.js';
 /** @typedef {{weight: number, interval_ns: number, rows: TreeRow[], left_out: number, functions: Functions}} Tree */
 /** @typedef {[fn: number, own: number, total: number]} FunctionAmounts */
 /** @typedef {{weight: number, interval_ns: number, count: number, rows: FunctionAmounts[], functions: Functions}} FunctionList */
+/** @typedef {[name: string | null, own: number, total: number]} GroupRow a file, module or lib */
+/** @typedef {{weight: number, interval_ns: number, count: number, rows: GroupRow[]}} Groups */
 /** @typedef {[fn: number | null, weight: number]} Neighbour */
 /** @typedef {[caller: number, file: string | null, line: number | null, weight: number]} CallSite */
 /** @typedef {{weight: number, interval_ns: number, function: FunctionAmounts, callers: Neighbour[], callees: Neighbour[], sites: CallSite[], functions: Functions}} Callers */
@@ -48,10 +52,11 @@ import { learnNames } from './names.js';
 /** @typedef {{time_ns: number | null, is_waiting: boolean, depth: number, frames: number[], functions: Functions}} Moment */
 /** @typedef {{start_ns: number, end_ns: number, column_ns: number, row_ns: number, rows: number, cells: number[]}} HeatMap */
 /** @typedef {[line: number, own: number, total: number]} LineAmounts */
-/** @typedef {[address: number, text: string, own: number, total: number, line: number | null]} Instruction */
+/** @typedef {[address: number, text: string, own: number, total: number, line: number | null, place: number | null]} Instruction `place`: the number of that of inlined code */
+/** @typedef {[fn: string, file: string | null, line: number | null]} InlinedPlace */
 /**
  * @typedef {{function: number, interval_ns: number, weight: number, file: string | null, text: string | null, message: string | null,
- *   lines: LineAmounts[], assembly: {message: string | null, instructions: Instruction[]}}} Source
+ *   lines: LineAmounts[], assembly: {message: string | null, instructions: Instruction[], places: InlinedPlace[]}}} Source
  */
 /** @typedef {[thread: number, start: number, duration: number | null, name: string, text: string, stack: number | null]} MarkerRow */
 /** @typedef {[lane: number, start: number, end: number, count: number, text: string, stack: number | null]} MarkerBar */

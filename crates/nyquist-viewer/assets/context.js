@@ -8,6 +8,7 @@
  * @property {import('./api.js').Info} info of the whole profile
  * @property {boolean} offline whether the page contains its responses: it then shows one selection
  * @property {{element: HTMLElement, show: (x: number, y: number, lines: (Node | string)[]) => void, hide: () => void}} tooltip
+ * @property {number[] | null} chosenStack the functions of the sample that was clicked in the timeline, from the outermost
  * @property {{open: (x: number, y: number, title: string, items: MenuItem[]) => void, close: () => boolean}} menu
  */
 

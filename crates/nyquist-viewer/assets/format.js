@@ -27,6 +27,16 @@ export function formatTime(ns) {
   return `${digits(ns)} ns`;
 }
 
+/**
+ * The same for a column of a table: a long time is a number of minutes or hours, because there is room for one
+ * number.
+ * @param {number} ns
+ */
+export function formatShortTime(ns) {
+  if (!(ns >= 99.95e9)) return formatTime(ns);
+  return ns < 3600e9 ? `${digits(ns / 60e9)} min` : `${digits(ns / 3600e9)} h`;
+}
+
 /** @param {number} seconds */
 function formatMinutes(seconds) {
   const two = (/** @type {number} */ n) => String(n).padStart(2, '0');

@@ -36,9 +36,9 @@ import { createTooltip } from './widgets/tooltip.js';
 
 /** The pointer's actions, for the list of keys. */
 const POINTER = [
-  ['Drag', 'Select a range of the timeline or of the stack chart'], ['Click', 'Select a thread; zoom into a box'],
+  ['Drag', 'Select a range of the timeline or of the stack chart'], ['Click', 'Select a thread, and in its graph the stack at that time; zoom into a box'],
   ['Ctrl+click', 'Add a thread to the selection'], ['Ctrl+wheel', 'Zoom the time at the pointer (or w and s, where the timeline or a chart has the keyboard)'],
-  ['Shift+wheel', 'Move the time (or a and d)'], ['Right click', 'What can be done with a function'],
+  ['Shift+wheel', 'Move the time (or a and d)'], ['Right click', 'What can be done with a function, or with a track'],
 ].map(([name, text]) => ({ keys: [String(name)], text: String(text), run: () => undefined }));
 
 const store = createStore(fromQuery(location.search));
@@ -66,7 +66,7 @@ function build(info) {
   // Two runs were opened for comparison.
   if (info.before && location.search === '') store.update(set, { tab: 'compare', color: 'change' });
   /** @type {Context} */
-  const ctx = { store, info, offline: document.getElementById('answers') !== null, tooltip, menu };
+  const ctx = { store, info, offline: document.getElementById('answers') !== null, tooltip, menu, chosenStack: null };
   const timeline = new Timeline(ctx);
   const breadcrumbs = createBreadcrumbs(ctx);
   const tabs = createTabs(ctx, {
@@ -122,6 +122,7 @@ function keysOfPage({ store, menu, info, offline }, go) {
     { keys: ['Escape', 'Backspace'], text: 'One step back in the selection', run: back },
     { keys: ['i'], text: 'Inverted or not', run: () => store.update((state) => set(state, { inverted: !state.inverted })) },
     ...(offline || !info.has_own_code ? [] : [{ keys: ['w'], text: 'Only my code, or all', run: () => store.update((state) => set(state, { own: !state.own })) }]),
+    ...(info.has_inlined ? [{ keys: ['n'], text: 'Functions as they were compiled, or with inlined ones', run: () => store.update((state) => set(state, { compiled: !state.compiled })) }] : []),
     { keys: ['a'], text: 'All threads', run: () => store.update(set, { threads: [] }) },
     ...TABS.map(([tab, label], i) => ({ keys: [String((i + 1) % 10)], text: label, run: () => store.update(set, { tab }) })),
     { keys: ['p'], text: 'Go to the content of the tab', run: go.panel },

@@ -1,7 +1,7 @@
 // The quantity that the profile's samples measure: CPU time, or bytes, objects, events; and what its axis of times
 // counts. They are the same for the whole page.
 
-import { formatBytes, formatCount, formatTick, formatTime } from './format.js';
+import { formatBytes, formatCount, formatShortTime, formatTick, formatTime } from './format.js';
 
 /** @typedef {{name: string, unit: string}} Measure */
 
@@ -36,6 +36,12 @@ export function formatAmount(amount) {
   if (measure.unit === 'bytes') return formatBytes(Math.round(amount));
   return countsTime() ? formatTime(amount) : formatCount(amount);
 }
+
+/**
+ * The same for a column of a table.
+ * @param {number} amount
+ */
+export const formatCell = (amount) => (countsTime() ? formatShortTime(amount) : formatAmount(amount));
 
 /**
  * A length on the axis of times.

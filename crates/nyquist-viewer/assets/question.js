@@ -11,7 +11,7 @@ import { addressOf, ask } from './api.js';
 /** What a panel waits for, by its request. @type {Record<string, string>} */
 const WAITING = {
   timeline: 'Adding up the timeline', flamegraph: 'Building the flame graph', 'diff/flamegraph': 'Comparing the stacks', tree: 'Building the call tree',
-  functions: 'Adding up the functions', callers: 'Finding the callers', chart: 'Reading the stacks of the thread', heatmap: 'Adding up the heat map',
+  functions: 'Adding up the functions', groups: 'Adding up the functions', callers: 'Finding the callers', chart: 'Reading the stacks of the thread', heatmap: 'Adding up the heat map',
   markers: 'Reading the markers', 'markers/chart': 'Reading the markers', source: 'Reading source and instructions', diff: 'Comparing the runs', counters: 'Reading the counters',
 };
 

@@ -19,11 +19,14 @@ import { addTransform, removeTransform } from './transforms.js';
  * @property {Filter[]} filters
  * @property {string[]} transforms
  * @property {boolean} own only the program's own code
+ * @property {boolean} compiled functions as they were compiled: inlined ones are part of their holder
+ * @property {number[]} hidden the threads without a track
  * @property {Tab} tab
  * @property {boolean} inverted callees before callers
  * @property {boolean} icicle whether the flame graph has its roots on top
  * @property {'module' | 'lib' | 'category' | 'change'} color the meaning of the colours of boxes
  * @property {'own' | 'total'} sort
+ * @property {'function' | 'file' | 'module' | 'lib'} group the rows of the list of functions
  * @property {'ns' | 'share'} unit the quantity that is compared with another run
  * @property {string} search
  * @property {number | null} fn the selected function
@@ -37,8 +40,8 @@ export const TABS = /** @type {const} */ ([
 
 /** @type {State} */
 export const INITIAL = Object.freeze({
-  threads: [], ranges: [], last: null, time: 'running', event: null, counters: null, filters: [], transforms: [], own: false, tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
-  sort: 'own', unit: 'ns', search: '', fn: null, kind: null,
+  threads: [], ranges: [], last: null, time: 'running', event: null, counters: null, filters: [], transforms: [], own: false, compiled: false, hidden: [], tab: 'flame-graph', inverted: false, icicle: false, color: 'module',
+  sort: 'own', group: 'function', unit: 'ns', search: '', fn: null, kind: null,
 });
 
 /**
@@ -98,7 +101,7 @@ export const addFilter = (state, filter) => set(state, { filters: [...state.filt
 /**
  * The selection without one of its parts.
  * @param {State} state
- * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'event' | 'own' | 'last'} part
+ * @param {'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'event' | 'own' | 'compiled' | 'last'} part
  * @param {number} index
  * @returns {State}
  */
@@ -108,6 +111,7 @@ export function remove(state, part, index) {
   if (part === 'filters') return set(state, { filters: state.filters.filter((_, i) => i !== index) });
   if (part === 'event') return set(state, { event: null });
   if (part === 'own') return set(state, { own: false });
+  if (part === 'compiled') return set(state, { compiled: false });
   if (part === 'last') return set(state, { last: null });
   return part === 'threads' ? set(state, { threads: [] }) : set(state, { time: INITIAL.time });
 }
@@ -130,15 +134,23 @@ export function stepBack(state) {
  * @param {State} state
  * @returns {State}
  */
-export const clearSelection = (state) => set(state, { threads: [], ranges: [], last: null, filters: [], transforms: [], own: false, time: INITIAL.time, event: null });
+export const clearSelection = (state) => set(state, { threads: [], ranges: [], last: null, filters: [], transforms: [], own: false, compiled: false, time: INITIAL.time, event: null });
 
 /**
  * Whether the selection is less than the whole profile.
  * @param {State} state
  */
 export function isNarrowed(state) {
-  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.last !== null || state.own || state.time !== INITIAL.time || state.event !== null;
+  return state.threads.length + state.ranges.length + state.filters.length + state.transforms.length > 0 || state.last !== null || state.own || state.compiled || state.time !== INITIAL.time || state.event !== null;
 }
+
+/**
+ * Hides the track of a thread. Its samples stay selected.
+ * @param {State} state
+ * @param {number} thread
+ * @returns {State}
+ */
+export const hideThread = (state, thread) => set(state, { hidden: [...new Set([...state.hidden, thread])].sort((a, b) => a - b) });
 
 /** The effective range. @param {State} state @returns {Range | null} */
 export const rangeOf = (state) => state.ranges.at(-1) ?? (state.last === null ? null : lastRange(state.last));

@@ -24,10 +24,13 @@ export function toQuery(state) {
   for (const { kind, pattern } of state.filters) query.append(kind, pattern);
   for (const transform of state.transforms) query.append('transform', transform);
   if (state.own) query.set('own', '1');
+  if (state.compiled) query.set('compiled', '1');
+  if (state.hidden.length > 0) query.set('hidden', state.hidden.join(','));
   if (state.inverted) query.set('inverted', '1');
   if (state.icicle) query.set('icicle', '1');
   if (state.color !== INITIAL.color) query.set('color', state.color);
   if (state.sort !== INITIAL.sort) query.set('sort', state.sort);
+  if (state.group !== INITIAL.group) query.set('group', state.group);
   if (state.unit !== INITIAL.unit) query.set('unit', state.unit);
   if (state.search !== '') query.set('q', state.search);
   if (state.fn !== null) query.set('function', String(state.fn));
@@ -57,11 +60,14 @@ export function fromQuery(text) {
     }),
     transforms: query.getAll('transform').filter(isTransform),
     own: query.get('own') === '1',
+    compiled: query.get('compiled') === '1',
+    hidden: numbers(query.get('hidden') ?? ''),
     tab: tab ?? INITIAL.tab,
     inverted: query.get('inverted') === '1',
     icicle: query.get('icicle') === '1',
     color: pick(query.get('color'), /** @type {const} */ (['module', 'lib', 'category', 'change'])) ?? INITIAL.color,
     sort: pick(query.get('sort'), /** @type {const} */ (['own', 'total'])) ?? INITIAL.sort,
+    group: pick(query.get('group'), /** @type {const} */ (['function', 'file', 'module', 'lib'])) ?? INITIAL.group,
     unit: pick(query.get('unit'), /** @type {const} */ (['ns', 'share'])) ?? INITIAL.unit,
     search: query.get('q') ?? '',
     fn: numbers(query.get('function') ?? '')[0] ?? null,
@@ -109,6 +115,7 @@ export function selectionParams(state, parts = {}) {
   if (state.event !== null) params.set('event', state.event);
   if (parts.filters === false) return params;
   if (state.own) params.set('own', '1');
+  if (state.compiled) params.set('no_inline', '1');
   for (const { kind, pattern } of state.filters) params.append(kind, pattern);
   for (const transform of state.transforms) params.append('transform', transform);
   return params;

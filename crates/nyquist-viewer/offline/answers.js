@@ -18,9 +18,12 @@ import { boxesOf, callersOf, functionsOf, rootsAt, sumOfMatches } from './boxes.
  * @property {FlameGraph} inverted
  * @property {FunctionList} byOwn
  * @property {FunctionList} byTotal
+ * @property {Compiled} [compiled] the same with functions as they were compiled, if some were inlined
  * @property {import('../assets/api.js').Counters} counters
  * @property {import('../assets/api.js').Markers} markers
  */
+
+/** @typedef {Pick<Data, 'flame' | 'inverted' | 'byOwn' | 'byTotal'>} Compiled */
 
 /** The parameters that select samples; the file has only those of its own selection. */
 const SELECTING = ['threads', 'range', 'state', 'focus', 'ignore', 'show', 'hide', 'own'];
@@ -33,13 +36,29 @@ export class NotInFile extends Error {}
  * @returns {(question: string, params: URLSearchParams) => any} throws `NotInFile`
  */
 export function createAnswers(data) {
+  const { compiled } = data;
+  const info = { ...data.info, has_inlined: compiled !== undefined };
+  const plain = answersOf({ ...data, info });
+  const asCompiled = compiled && answersOf({ ...data, ...compiled, info });
+  return (question, params) => {
+    const answers = params.has('no_inline') ? asCompiled : plain;
+    const answer = answers?.[question];
+    if (!answer || SELECTING.some((name) => params.has(name))) throw new NotInFile('this file does not hold it; open the profile with nyquist load');
+    return answer(params);
+  };
+}
+
+/**
+ * @param {Data} data
+ * @returns {Record<string, (params: URLSearchParams) => any>}
+ */
+function answersOf(data) {
   const names = { ...data.byOwn.functions, ...data.byTotal.functions };
   const functions = { ...data.flame.functions, ...data.inverted.functions, ...names };
   const graphs = { flame: layoutOf(data.flame.boxes, data.flame.weight), inverted: layoutOf(data.inverted.boxes, data.inverted.weight) };
   const roots = (/** @type {URLSearchParams} */ params) => rootsOf(graphs, params);
   const head = (/** @type {number} */ weight) => ({ weight, interval_ns: data.info.interval_ns, functions });
-  /** @type {Record<string, (params: URLSearchParams) => any>} */
-  const answers = {
+  return {
     info: (params) => ({ ...data.info, functions, summary: { ...data.info.summary, weight: zoomOf(params) ? roots(params).weight : data.info.summary.weight } }),
     timeline: (params) => timeline(data, params),
     flamegraph: (params) => {
@@ -57,11 +76,6 @@ export function createAnswers(data) {
     },
     counters: () => data.counters,
     markers: (params) => markers(data, params),
-  };
-  return (question, params) => {
-    const answer = answers[question];
-    if (!answer || SELECTING.some((name) => params.has(name))) throw new NotInFile('this file does not hold it; open the profile with nyquist load');
-    return answer(params);
   };
 }
 
@@ -111,10 +125,12 @@ function rows(roots, params) {
   let at = roots.below(path);
   add(at, prefix);
   for (let next = at.nodes[0]; params.has('expand') && next && next.children.length > 0; next = at.nodes[0]) {
+    // A function that has more time itself than each of those it calls is the end of the path.
+    if ((next.children[0]?.box.width ?? 0) < next.box.own) break;
     prefix = prefix === '' ? String(next.box.fn) : `${prefix}.${next.box.fn}`;
     at = { ...at, nodes: next.children };
     add(at, prefix);
-    if ((next.children[0]?.box.width ?? 0) < next.box.width / 2) break;
+    if ((next.children[0]?.box.width ?? 0) < Math.floor(next.box.width / 2)) break;
   }
   return { rows: out, left_out: 0 };
 }

@@ -44,6 +44,9 @@ pub(crate) fn selection(
     if parameters.is_set("own") {
         selection.transforms.insert(0, Transform::OwnCode);
     }
+    if parameters.is_set("no_inline") {
+        selection.transforms.insert(0, Transform::MergeInlined);
+    }
     Ok(selection)
 }
 
@@ -51,7 +54,8 @@ pub(crate) fn selection(
 fn check_changes(parameters: &Parameters) -> Result<(), ViewerError> {
     let is_change = |name| ["focus", "ignore", "show", "hide", "transform"].contains(&name);
     let given = parameters.iter().filter(|(name, value)| !value.is_empty() && is_change(*name)).count();
-    if given + usize::from(parameters.is_set("own")) > MAX_CHANGES {
+    let switches = ["own", "no_inline"].into_iter().filter(|name| parameters.is_set(name)).count();
+    if given + switches > MAX_CHANGES {
         return Err(bad_request(format_args!("more than {MAX_CHANGES} filters and transforms")));
     }
     Ok(())
@@ -161,6 +165,14 @@ mod tests {
     fn what_is_not_given_selects_everything() {
         assert_eq!(selected("").unwrap(), Selection::default());
         assert_eq!(selected("threads=&range=&focus=&unknown=1").unwrap(), Selection::default());
+    }
+
+    #[test]
+    fn inlined_functions_are_merged_before_the_own_code_is_chosen() {
+        let transforms = |query| selected(query).unwrap().transforms;
+        assert_eq!(transforms("no_inline=1"), [Transform::MergeInlined]);
+        assert_eq!(transforms("own=1&no_inline=1"), [Transform::MergeInlined, Transform::OwnCode]);
+        assert_eq!(transforms("no_inline=0"), []);
     }
 
     #[test]

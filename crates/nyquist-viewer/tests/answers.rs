@@ -9,8 +9,8 @@ use nyquist_profile::{
     Thread, ThreadIndex,
 };
 use nyquist_server::{
-    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, Client, LibKey, LookupError, SourceRequest,
-    SymbolSource, Viewer, ViewerError,
+    AddressInfo, Assembly, AssemblyInstruction, AssemblyRequest, Client, InlineFrame, LibKey, LookupError,
+    SourceRequest, SymbolSource, Viewer, ViewerError,
 };
 use nyquist_viewer::BuiltinViewer;
 use serde_json::{Value, json};
@@ -115,8 +115,19 @@ fn profile() -> Profile {
 struct Files;
 
 impl SymbolSource for Files {
-    fn symbolicate(&self, _: &LibKey, _: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>> {
-        None
+    /// In `parse`, the second instruction is of `trim`, which was inlined, and the third is of line 4.
+    fn symbolicate(&self, _: &LibKey, addresses: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>> {
+        let inlined = |name: &str, line| InlineFrame {
+            function: Some(name.to_owned()),
+            file: Some("trim.rs".to_owned()),
+            line: Some(line),
+        };
+        let info = |address: &RelativeAddress| {
+            let inlines = if address.0 == 0x102 { vec![inlined("trim<u8>", 70)] } else { Vec::new() };
+            let line = Some(4).filter(|_| address.0 == 0x104);
+            Some(AddressInfo { function: "parse".to_owned(), line, inlines, ..AddressInfo::default() })
+        };
+        Some(addresses.iter().map(info).collect())
     }
 
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
@@ -287,7 +298,10 @@ fn source_and_instructions_have_their_shares() {
     assert_eq!(listing["lines"], json!([[2, 2, 2], [3, 0, 1]]));
     let instructions = listing["assembly"]["instructions"].as_array().unwrap();
     assert_eq!(instructions.len(), 8);
-    assert_eq!(instructions[1], json!([0x102, "op 1", 2, 3, 2]));
+    assert_eq!(instructions[1], json!([0x102, "op 1", 2, 3, 2, 0]));
+    // Instructions without samples have lines, too.
+    assert_eq!(instructions[2], json!([0x104, "op 2", 0, 0, 4, null]));
+    assert_eq!(listing["assembly"]["places"], json!([["trim", "trim.rs", 70]]));
 }
 
 #[test]
@@ -299,6 +313,7 @@ fn a_range_has_its_part_of_a_long_slice() {
     let stack = builder.intern_label(None, "slice", None);
     builder.add_sample(thread, Sample { weight: 800, ..Sample::new(900 * MS, Some(stack), 0) });
     let viewer = BuiltinViewer::new(builder.finish(), Arc::new(Files));
+    assert_eq!(ask(&viewer, "info", "")["has_exact_times"], true);
     let weight = |query: &str| {
         let answer = ask(&viewer, "functions", query);
         answer["weight"].as_u64().unwrap() * answer["interval_ns"].as_u64().unwrap() / MS
@@ -434,6 +449,45 @@ fn own_code_is_a_part_of_the_selection() {
     let other = BuiltinViewer::new(slower(), Arc::new(Files));
     assert_eq!(ask(&other, "info", "")["has_own_code"], false);
     assert_eq!(ask(&other, "functions", "own=1")["weight"], 0);
+}
+
+/// `main` calls `parse`, into which `read` was inlined.
+fn with_inlined() -> Profile {
+    let mut builder = ProfileBuilder::new(Meta { interval: MS, ..Meta::default() });
+    let process = builder.add_process(Process::default());
+    let thread = builder.add_thread(Thread::new(process, "7", "main"));
+    let mut stack = None;
+    for (name, inline_depth) in [("start", 0), ("parse", 0), ("read", 1)] {
+        let name = builder.intern_string(name);
+        let func = builder.intern_func(Func::new(name, None));
+        let frame = builder.intern_frame(Frame { inline_depth, ..Frame::label(func) });
+        stack = Some(builder.intern_stack(stack, frame));
+    }
+    builder.add_sample(thread, Sample { weight: 3, ..Sample::new(3 * MS, stack, 3 * MS) });
+    builder.finish()
+}
+
+#[test]
+fn functions_are_shown_as_they_were_compiled() {
+    assert_eq!(ask(&viewer(), "info", "")["has_inlined"], false);
+    let viewer = BuiltinViewer::new(with_inlined(), Arc::new(Files));
+    assert_eq!(ask(&viewer, "info", "")["has_inlined"], true);
+    let list = |query: &str| {
+        let list = ask(&viewer, "functions", query);
+        let name = |number: &Value| list["functions"][number.to_string()]["name"].clone();
+        let rows = list["rows"].as_array().unwrap().iter();
+        rows.map(|row| json!([name(&row[0]), row[1]])).collect::<Vec<_>>()
+    };
+    assert_eq!(list("")[0], json!(["read", 3]));
+    assert_eq!(list("no_inline=1"), [json!(["parse", 3]), json!(["start", 0])]);
+    let mut page = Vec::new();
+    nyquist_viewer::write_page(&with_inlined(), &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let compiled = page.split("\"compiled\":").nth(1).unwrap().split("</script>").next().unwrap();
+    assert!(compiled.contains("\"parse\"") && !compiled.contains("\"read\""), "{compiled}");
+    let mut plain = Vec::new();
+    nyquist_viewer::write_page(&profile(), &mut plain).unwrap();
+    assert!(!String::from_utf8(plain).unwrap().contains("\"compiled\":"), "nothing was inlined");
 }
 
 #[test]

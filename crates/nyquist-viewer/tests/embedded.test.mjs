@@ -9,7 +9,7 @@ const functions = Object.fromEntries(Object.entries(NAMES).map(([number, name]) 
 const graph = (boxes) => ({ weight: 10, interval_ns: 1000, depth: 3, boxes, functions });
 const list = (rows) => ({ weight: 10, interval_ns: 1000, count: rows.length, rows, functions });
 // main 10 (own 1): draw 3, parse 6 (own 2): read 4.
-const answers = createAnswers({
+const data = {
   info: { interval_ns: 1000, summary: { weight: 10 }, threads: [], functions: {} },
   overview: { start_ns: 0, end_ns: 10, part_ns: 10, tracks: [{ thread: null, categories: [] }] },
   tracks: { start_ns: 0, end_ns: 10, part_ns: 10, tracks: [{ thread: 0, categories: [] }] },
@@ -19,7 +19,8 @@ const answers = createAnswers({
   byTotal: list([[1, 1, 10], [2, 2, 6], [3, 4, 4], [4, 3, 3]]),
   counters: { part_ns: 1, counters: [] },
   markers: { count: 2, kinds: [], rows: [[0, 1, null, 'frame', 'one'], [0, 2, null, 'request', 'two']] },
-});
+};
+const answers = createAnswers(data);
 const ask = (question, query = '') => answers(question, new URLSearchParams(query));
 
 test('a subtree that is zoomed into is the whole', () => {
@@ -53,4 +54,24 @@ test('what the file does not hold is refused with a sentence', () => {
     assert.throws(() => ask(question, query), NotInFile);
   }
   assert.deepEqual(ask('timeline', 'function=2').tracks, []);
+});
+
+test('functions as they were compiled have responses of their own', () => {
+  // `read` was inlined into `parse`.
+  const compiled = {
+    flame: graph([[0, 0, 10, 1, 1], [1, 0, 3, 4, 3], [1, 3, 6, 2, 6]]), inverted: graph([[0, 0, 6, 2, 6]]),
+    byOwn: list([[2, 6, 6], [4, 3, 3], [1, 1, 10]]), byTotal: list([[1, 1, 10], [2, 6, 6], [4, 3, 3]]),
+  };
+  const both = createAnswers({ ...data, compiled });
+  const of = (query) => both('functions', new URLSearchParams(query)).rows[0];
+  assert.deepEqual([of('sort=own'), of('sort=own&no_inline=1')], [[3, 4, 4], [2, 6, 6]]);
+  assert.deepEqual(both('tree', new URLSearchParams('no_inline=1&path=1')).rows[0], ['1.2', 2, 6, 6, false]);
+  assert.equal(both('info', new URLSearchParams()).has_inlined, true);
+  assert.equal(ask('info').has_inlined, false);
+  assert.throws(() => ask('flamegraph', 'no_inline=1'), NotInFile);
+});
+
+test('the tree opens no callees of a function that has more time itself', () => {
+  const own = createAnswers({ ...data, flame: graph([[0, 0, 10, 1, 0], [1, 0, 9, 2, 6], [2, 0, 3, 3, 3]]) });
+  assert.deepEqual(own('tree', new URLSearchParams('expand=1')).rows.map(([path]) => path), ['1', '1.2']);
 });

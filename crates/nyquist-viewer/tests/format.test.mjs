@@ -4,13 +4,18 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fitName } from '../assets/fit.js';
-import { clean, formatBytes, formatCount, formatCounted, formatPercent, formatTick, formatTime, shorten } from '../assets/format.js';
+import { clean, formatBytes, formatCount, formatCounted, formatPercent, formatShortTime, formatTick, formatTime, shorten } from '../assets/format.js';
 import { countsTime, formatAmount, setMeasure } from '../assets/measure.js';
 
 test('a time has three digits and the unit that suits it', () => {
   const cases = [[0, '0 s'], [850, '850 ns'], [12_340, '12.3 µs'], [1_200_000, '1.20 ms'], [519e6, '519 ms'], [2.283e9, '2.28 s'], [22.03e9, '22.0 s'],
     [999.7e6, '1.00 s'], [200e9, '3 min 20 s'], [7500e9, '2 h 05 min'], [-5e6, '-5.00 ms'], [NaN, '–']];
   for (const [ns, text] of cases) assert.equal(formatTime(ns), text);
+});
+
+test('a long time is one number in a column', () => {
+  const cases = [[2.283e9, '2.28 s'], [99.9e9, '99.9 s'], [200e9, '3.33 min'], [3599e9, '60.0 min'], [7500e9, '2.08 h'], [175560e9, '48.8 h'], [NaN, '–']];
+  for (const [ns, text] of cases) assert.equal(formatShortTime(ns), text);
 });
 
 test('a tick has as many digits as tell it from the next one', () => {

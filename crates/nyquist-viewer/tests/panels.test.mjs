@@ -12,6 +12,7 @@ import { hottestLine, instructionLines, sourceLines } from '../assets/panels/sou
 import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
 import { LABEL, LANE, at as markerAt, heightOf, place } from '../assets/panels/marker_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
+import { patternOf } from '../assets/panels/functions/groups.js';
 import { chooseTracks, shortDetails, threadNames } from '../assets/panels/timeline/tracks.js';
 import { cellAt, columnWidth, columnsOf, heatOf, rangeOfCells } from '../assets/panels/heat_map/cells.js';
 import { rowsOf as compareRows, summaryOf } from '../assets/panels/compare/rows.js';
@@ -104,13 +105,18 @@ test('pages of functions are asked as rows come into view', () => {
 
 test('source lines have their amounts, and the hottest is found', () => {
   const source = {
-    text: 'a\n\tb\r\n\u202Ec\n', lines: [[2, 4, 5], [3, 0, 9]], assembly: { message: null, instructions: [[4096, 'push %rbp', 3, 3, 12]] },
+    text: 'a\n\tb\r\n\u202Ec\n', lines: [[2, 4, 5], [3, 0, 9]], assembly: { message: null, instructions: [[4096, 'push %rbp', 3, 3, 12, null], [4097, 'mul', 9, 9, 12, 0], [4100, 'add', 0, 0, 12, 0], [4104, 'cmp', 0, 8, 12, null], [4108, 'call f', 0, 9, 12, 1]],
+      places: [['wrapping_mul', 'git:host:core/num.rs:59807616e1fa', 7], ['f', null, null]] },
   };
   const lines = sourceLines(source);
   assert.deepEqual(lines.map(({ label, text, own, total }) => [label, text, own, total]), [['1', 'a', 0, 0], ['2', '    b', 4, 5], ['3', '‹U+202E›c', 0, 9]]);
   assert.equal(hottestLine(lines), 1);
   assert.equal(hottestLine([]), -1);
-  assert.deepEqual(instructionLines(source), [{ label: '1000', line: 12, text: 'push %rbp', own: 3, total: 3 }]);
+  const instructions = instructionLines(source, false);
+  assert.deepEqual(instructions[0], { label: '1000', line: 12, text: 'push %rbp', own: 3, total: 3, skid: false });
+  assert.deepEqual(instructions.map(({ place }) => place), [undefined, 'wrapping_mul  num.rs:7', undefined, undefined, 'f']);
+  assert.deepEqual(instructions.map(({ skid }) => skid), [false, true, false, true, false]);
+  assert.ok(instructionLines(source, true).every(({ skid }) => !skid), 'precise events have no skid');
   assert.deepEqual(sourceLines({ ...source, text: null }), []);
 });
 
@@ -139,13 +145,23 @@ test('a graph is not asked in more parts than pixels or sampling intervals', () 
 
 test('the busiest tracks are shown, and those that are selected', () => {
   const threads = Array.from({ length: 50 }, (_, i) => ({ thread: i, name: `worker-${i}`, tid: `${100 + i}`, process_name: 'app', pid: '7' }));
-  const { shown, left } = chooseTracks({ threads, cores: [] }, { search: '', limit: 30, selected: [40] });
+  const { shown, left } = chooseTracks({ threads, cores: [] }, { search: '', limit: 30, selected: [40], hidden: [] });
   assert.deepEqual([shown.length, left, shown.at(-1).thread], [31, 19, 40]);
-  assert.equal(chooseTracks({ threads, cores: [] }, { search: 'WORKER-49', limit: 30, selected: [] }).shown.length, 1);
+  assert.equal(chooseTracks({ threads, cores: [] }, { search: 'WORKER-49', limit: 30, selected: [], hidden: [] }).shown.length, 1);
   const cores = [{ thread: 70, name: 'CPU 0', tid: '1', process_name: 'CPU', pid: '0' }];
-  const all = chooseTracks({ threads, cores }, { search: '', limit: 30, selected: [] });
+  const all = chooseTracks({ threads, cores }, { search: '', limit: 30, selected: [], hidden: [] });
   assert.deepEqual([all.shown.length, all.left, all.shown[0].name], [31, 20, 'CPU 0']);
-  assert.deepEqual(chooseTracks({ threads, cores }, { search: 'cpu 0', limit: 30, selected: [] }).shown, cores);
+  assert.deepEqual(chooseTracks({ threads, cores }, { search: 'cpu 0', limit: 30, selected: [], hidden: [] }).shown, cores);
+  const hidden = chooseTracks({ threads, cores }, { search: '', limit: 30, selected: [1], hidden: [1, 70] });
+  assert.deepEqual([hidden.shown.length, hidden.left, hidden.shown[0].thread], [30, 19, 0], 'hidden tracks are not shown, even of selected threads');
+  assert.equal(chooseTracks({ threads, cores }, { search: 'worker-1', limit: 30, selected: [], hidden: [1] }).shown.length, 11);
+});
+
+test('the functions of a group are found by a pattern', () => {
+  const finds = (/** @type {string} */ group, /** @type {string} */ name, /** @type {string} */ text) => new RegExp(patternOf(group, name).slice(1, -1)).test(text);
+  assert.ok(finds('file', '/a/b+c.rs', '/a/b+c.rs') && !finds('file', 'b.rs', 'bxrs'));
+  assert.ok(finds('module', 'core', '<core::fmt::X as Y>::z') && finds('module', 'golang.org/x/net', 'golang.org/x/net.Dial'));
+  assert.ok(!finds('module', 'core', 'score::x') && !finds('module', 'core', 'alloc::core::x'));
 });
 
 test('threads of one name are distinguished', () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { INITIAL, clearSelection, createStore, isNarrowed, remove, selectRange, selectThread, set, setRange, stepBack, transform } from '../assets/store.js';
+import { INITIAL, clearSelection, createStore, hideThread, isNarrowed, remove, selectRange, selectThread, set, setRange, stepBack, transform } from '../assets/store.js';
 import { moved, zoomed } from '../assets/widgets/time_zoom.js';
 import { addTransform, isTransform, parentsOf, removeTransform } from '../assets/transforms.js';
 
@@ -70,6 +70,19 @@ test('clearing keeps what is not a selection', () => {
   const state = clearSelection(set(transform(INITIAL, 'drop-function:2'), { tab: 'functions', time: 'both', search: 'x' }));
   assert.deepEqual(state, { ...INITIAL, tab: 'functions', search: 'x' });
   assert.deepEqual(remove(set(INITIAL, { time: 'waiting' }), 'time', 0), { ...INITIAL });
+});
+
+test('a hidden track is hidden once, and its thread stays selected', () => {
+  const state = hideThread(hideThread(selectThread(INITIAL, 3, false), 3), 1);
+  assert.deepEqual(hideThread(state, 3).hidden, [1, 3]);
+  assert.deepEqual([state.threads, isNarrowed(hideThread(INITIAL, 3))], [[3], false]);
+});
+
+test('functions as they were compiled are a part of the selection', () => {
+  const state = set(INITIAL, { compiled: true });
+  assert.ok(isNarrowed(state));
+  assert.deepEqual(remove(state, 'compiled', 0), { ...INITIAL });
+  assert.deepEqual(clearSelection(state), { ...INITIAL });
 });
 
 test('a listener hears of a change with what was before, and of nothing else', () => {

@@ -8,7 +8,7 @@ import { isStep } from '../assets/frame/history.js';
 
 const FULL = {
   threads: [0, 3], ranges: [[0, 1000], [10, 20]], time: 'both', event: 'page-faults', counters: false, filters: [{ kind: 'focus', pattern: '/^a::b$/' }, { kind: 'hide', pattern: 'x&y=z' }],
-  last: null, transforms: ['focus-function:17', 'focus-subtree:4.17.3'], own: true, tab: 'call-tree', inverted: true, icicle: true, color: 'category', sort: 'total', unit: 'share',
+  last: null, transforms: ['focus-function:17', 'focus-subtree:4.17.3'], own: true, compiled: true, hidden: [4, 7], tab: 'call-tree', inverted: true, icicle: true, color: 'category', sort: 'total', group: 'module', unit: 'share',
   search: 'Vec<T> + ü', fn: 17, kind: 'page load',
 };
 
@@ -32,6 +32,7 @@ test('a question has the last range and all filters in order', () => {
   assert.equal(params.get('range'), '10-20');
   assert.equal(params.get('state'), 'both');
   assert.deepEqual(params.getAll('transform'), FULL.transforms);
+  assert.deepEqual([params.get('own'), params.get('no_inline'), params.has('hidden')], ['1', '1', false]);
   assert.deepEqual([params.get('focus'), params.get('hide')], ['/^a::b$/', 'x&y=z']);
   assert.equal(selectionParams(FULL, { threads: false, filters: false, range: false }).toString(), 'state=both&event=page-faults');
 });

@@ -14,6 +14,7 @@ mod export;
 mod export_perf_data;
 mod failure;
 mod finder;
+mod flame_screen;
 mod flamegraph;
 mod folders;
 mod form;
@@ -31,6 +32,7 @@ mod number;
 mod option_reference;
 mod output;
 mod own_code;
+mod own_screen;
 mod page;
 mod printer;
 mod query;
@@ -91,7 +93,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Import(args) => import::run(&args),
-        Command::Report(args) => report::run(&args).map(|()| 0),
+        Command::Report(args) => report::run(&args),
         Command::Cargo { words } => cargo::run(words),
         Command::Flamegraph(args) => flamegraph::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),

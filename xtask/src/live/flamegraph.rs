@@ -5,6 +5,7 @@ use std::fs;
 use super::browser::Page;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share};
+use super::invocation::Running;
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
@@ -17,6 +18,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_browser_zooms_searches_and_describes_boxes", in_browser),
     Test::new("texts_fit_their_boxes_at_any_browser_width", fits),
     Test::new("a_page_sorts_its_functions", page_in_browser),
+    Test::new("a_terminal_zooms_searches_and_is_given_back", in_terminal),
+    Test::new("without_a_terminal_the_graph_is_text", as_text),
 ];
 
 /// A box in a picture: its level, its share of the width, and its title.
@@ -227,4 +230,71 @@ fn with_recording(test: &Context<'_>) -> Verdict {
     let picture = test.path("own.svg").display().to_string();
     test.record(&["shares", "300"]).options(&["--flamegraph", &picture]).run_well()?;
     expect(share_of(&boxes(&fs::read_to_string(picture)?)?, "alpha") > 0.3, "alpha is not drawn")
+}
+
+/// The sequence that leaves the alternate screen (xterm's private mode 1049), and that which ends the reports of the
+/// mouse (mode 1000).
+const LEAVE: &str = "\u{1b}[?1049l";
+const MOUSE_OFF: &str = "\u{1b}[?1000l";
+
+/// The profile is known: `main` has all of the time, its callees three parts of four and one of four.
+fn in_terminal(test: &Context<'_>) -> Verdict {
+    let profile = test.path("known.folded");
+    fs::write(&profile, "main;alpha;deep 750\nmain;beta 250\n")?;
+    let start = || {
+        let call = test.nyquist(&["report", "--flame"]).path(&profile);
+        call.env("LANG", "C.UTF-8").env("TERM", "xterm").on_terminal().start()
+    };
+    let mut running = start()?;
+    let before = running.terminal_settings_before();
+    running.wait_until_on_screen("▏alpha")?;
+    running.wait_until_on_screen("100.0% 1,000")?;
+    expect(running.terminal_settings() != before, "the terminal was not taken over")?;
+    running.press("j")?;
+    running.wait_until_on_screen("75.0% 750")?;
+    running.press("l")?;
+    running.wait_until_on_screen("25.0% 250, self 25.0%  beta")?;
+    running.press("\r")?;
+    running.wait_until_on_screen("in beta")?;
+    running.press("u/DEE")?;
+    running.wait_until_on_screen("/DEE")?;
+    running.press("\r")?;
+    running.wait_until_on_screen("\"DEE\": 75.0%")?;
+    running.wait_until_on_screen("self 75.0%  deep")?;
+    // A press of the left button on the third line, where `alpha` is, and one on the selected box, which zooms.
+    running.press("\u{1b}[<0;5;3M\u{1b}[<0;5;3m")?;
+    running.wait_until_on_screen("75.0% 750  alpha")?;
+    running.press("\u{1b}[<0;5;3M\u{1b}[<0;5;3m")?;
+    running.wait_until_on_screen("in alpha")?;
+    running.press("?")?;
+    running.wait_until_on_screen("zoom into the selected box")?;
+    running.press("xq")?;
+    expect_given_back(&running, &before)?;
+    expect_eq("the status", running.wait()?.code(), 0)?;
+    let running = start()?;
+    running.wait_until_on_screen("▏alpha")?;
+    running.signal(libc::SIGTERM)?;
+    expect_given_back(&running, &before)?;
+    expect_eq("the status after a signal", running.wait()?.code(), 128 + libc::SIGTERM)
+}
+
+/// Checks that the terminal has its earlier settings and its screen, and reports no mouse any more.
+fn expect_given_back(running: &Running<'_>, before: &str) -> Verdict {
+    running.wait_until("the terminal to be as it was", || running.terminal_settings() == before)?;
+    running.wait_until("the screen to be left", || running.shown_so_far().contains(LEAVE))?;
+    expect_contains("what the terminal got", &running.shown_so_far(), MOUSE_OFF)
+}
+
+fn as_text(test: &Context<'_>) -> Verdict {
+    let profile = test.path("known.folded");
+    fs::write(&profile, "main;alpha;deep 750\nmain;beta 250\n")?;
+    let call = test.nyquist(&["report", "--flame"]).path(&profile);
+    let text = call.env("LC_ALL", "C").run()?.succeeded()?.stdout_text();
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with('|')).collect();
+    let alpha = format!("|alpha{}|beta", " ".repeat(69));
+    expect_eq("the lines", lines, vec!["|main", alpha.as_str(), "|deep"])?;
+    let call = test.nyquist(&["report", "--flame", "--depth", "1"]).path(&profile);
+    expect_contains("what is left out", &call.run()?.succeeded()?.stdout_text(), "2 more levels")?;
+    let refused = test.nyquist(&["report", "--flame", "--json"]).path(&profile).run()?;
+    expect_eq("JSON", refused.code(), 2)
 }

@@ -54,6 +54,9 @@ fn command(test: &Context<'_>) -> Verdict {
     running.wait_until_on_screen("search alp")?;
     running.press("3")?;
     running.wait_until_on_screen("TID")?;
+    running.press("5\u{1b}")?;
+    running.wait_until_on_screen("▏main")?;
+    running.wait_until_on_screen("▏alpha")?;
     running.press("?")?;
     running.wait_until_on_screen("forget everything so far")?;
     running.press("xq")?;

@@ -37,6 +37,10 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_page_selects_nothing_by_itself", |test| on_shares(test, "unselected")),
     Test::new("axe_finds_nothing", accessible),
     Test::new("the_wheel_and_keys_zoom", |test| on_shares(test, "zoom")),
+    Test::new("functions_are_grouped_by_file_and_library", |test| on_shares(test, "groups")),
+    Test::new("inlined_functions_can_be_merged", compiled),
+    Test::new("tracks_are_hidden_and_stacks_selected", tracks),
+    Test::new("a_tooltip_has_all_calls_of_a_function", calls),
     Test::new("dropped_files_are_opened_and_compared", |test| on_shares(test, "drop")),
     Test::new("a_dropped_file_keeps_to_the_memory_limit", dropped_within_limit),
     Test::new("each_of_many_threads_has_a_track", many_threads),
@@ -346,6 +350,36 @@ fn accessible(test: &Context<'_>) -> Verdict {
     let file = test.fresh("written").display().to_string();
     let recorded = test.record(&["reasons", "2", &file]).options(&["--off-cpu"]).run_well()?;
     browse(test, &[&recorded.path], "accessible", &json!({}))
+}
+
+/// In the served page, and in an exported one.
+fn compiled(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["inlines-v0", "600"]).run_well()?;
+    let expected =
+        |is_served| json!({"inlined": "deepest_inline", "holder": "outer_frame", "isServed": is_served});
+    browse(test, &[&recorded.path], "compiled", &expected(true))?;
+    let page = test.path("page.html");
+    let call = test.nyquist(&["export", "--format", "viewer", "-o"]).path(&page);
+    call.path(&recorded.path).run()?.succeeded()?;
+    look_at(test, &format!("file://{}", page.display()), "compiled", &expected(false))
+}
+
+/// Each of three threads runs for the first half of the time.
+fn tracks(test: &Context<'_>) -> Verdict {
+    let slice =
+        |thread: usize| json!({"ph": "X", "name": "work", "ts": 0, "dur": 500_000, "pid": 1, "tid": thread});
+    let mut events: Vec<_> = (0..3).map(slice).collect();
+    events.push(json!({"ph": "i", "name": "end", "ts": 1_000_000, "pid": 1, "tid": 0, "s": "t"}));
+    let trace = test.fresh("three.json");
+    std::fs::write(&trace, json!({ "traceEvents": events }).to_string())?;
+    browse(test, &[&trace], "tracks", &json!({"threads": 3, "leaf": "work"}))
+}
+
+/// A function that is called by two others.
+fn calls(test: &Context<'_>) -> Verdict {
+    let profile = test.path("calls.folded");
+    std::fs::write(&profile, "a;leaf 40\nb;leaf 20\nc 40\n")?;
+    browse(test, &[&profile], "calls", &json!({}))
 }
 
 /// Names that contain markup, control characters, or a hundred thousand letters.

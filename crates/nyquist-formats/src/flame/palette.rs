@@ -21,7 +21,7 @@ impl fmt::Display for Color {
 
 impl Color {
     /// Red, green and blue. The conversion is that of CSS Color Module Level 4, section 7.
-    fn rgb(self) -> [u8; 3] {
+    pub fn rgb(self) -> [u8; 3] {
         let (saturation, lightness) = (f64::from(self.saturation) / 100.0, f64::from(self.lightness) / 100.0);
         let chroma = saturation * lightness.min(1.0 - lightness);
         [0.0, 8.0, 4.0].map(|offset| {

@@ -61,7 +61,7 @@ function crumbs({ store, info }) {
   const state = store.get();
   /** @type {HTMLElement[]} */
   const out = [];
-  /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'event' | 'own' | 'last', index: number, word: string, text: string, full?: string) => void} */
+  /** @type {(part: 'ranges' | 'filters' | 'transforms' | 'threads' | 'time' | 'event' | 'own' | 'compiled' | 'last', index: number, word: string, text: string, full?: string) => void} */
   const add = (part, index, word, text, full = text) => {
     out.push(h('li', { 'data-crumb': part, title: `${word} ${full}`.trim().slice(0, 600) },
       h('span', { class: 'crumb-word' }, word), h('span', { class: 'crumb-text' }, text),
@@ -70,6 +70,7 @@ function crumbs({ store, info }) {
   if (state.time !== 'running') add('time', 0, '', state.time === 'waiting' ? 'Waiting' : `${measureName()} + waiting`);
   if (state.event !== null) add('event', 0, 'Counts', clean(state.event.replace(/^marker:/, ''), 60));
   if (state.own) add('own', 0, '', 'Only my code', 'Only functions of the program itself; what they call counts as theirs');
+  if (state.compiled) add('compiled', 0, '', 'As compiled', 'Functions as they were compiled: the time of inlined functions is that of the function which holds their code');
   if (state.threads.length > 0) add('threads', 0, state.threads.length === 1 ? 'Thread' : 'Threads', threadsText(state.threads, info));
   if (state.last !== null) add('last', 0, 'Last', `${state.last} s`);
   state.ranges.forEach(([start, end], i) => {

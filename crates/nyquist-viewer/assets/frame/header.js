@@ -70,6 +70,9 @@ export function createHeader(ctx, openHelp, live) {
   const own = button('My code', () => store.update((state) => set(state, { own: !state.own })), {
     class: 'own-code', 'aria-pressed': 'false', title: 'Only functions of the program itself  (w)',
   });
+  const compiled = button('As compiled', () => store.update((state) => set(state, { compiled: !state.compiled })), {
+    class: 'as-compiled', 'aria-pressed': 'false', title: 'Functions as they were compiled: inlined ones are part of the function that holds their code  (n)',
+  });
   const share = button('Share', () => {
     const { right, bottom } = share.getBoundingClientRect();
     ctx.menu.open(right - 300, bottom + 2, 'Save what is shown', shareItems(ctx));
@@ -78,7 +81,7 @@ export function createHeader(ctx, openHelp, live) {
   const program = createProgram();
   const element = h('header', { class: 'top' },
     program.element,
-    h('div', { class: 'search-box', role: 'search' }, field, found, filter), own, time, live, h('span', { class: 'spring' }), firefoxLink(), share,
+    h('div', { class: 'search-box', role: 'search' }, field, found, filter), own, compiled, time, live, h('span', { class: 'spring' }), firefoxLink(), share,
     button('?', openHelp, { class: 'help-button', title: 'Keys  (?)', 'aria-label': 'Keys' }));
   return {
     element,
@@ -94,6 +97,8 @@ export function createHeader(ctx, openHelp, live) {
       program.update(info);
       own.setAttribute('aria-pressed', String(state.own));
       own.hidden = offline || !info.has_own_code;
+      compiled.setAttribute('aria-pressed', String(state.compiled));
+      compiled.hidden = !info.has_inlined && !state.compiled;
       filter.hidden = offline || state.search === '';
       showShare(found, state);
     },

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::context::QueryContext;
 
-/// The maximum number of cells of a heat map, because all threads are read for each of them.
+/// The maximum number of cells of a heat map.
 const MAX_CELLS: usize = 50_000;
 
 const SECOND: u64 = 1_000_000_000;
@@ -25,7 +25,7 @@ pub(super) struct HeatMap {
     cells: Vec<u64>,
 }
 
-/// The map of the selection. O(samples + threads × cells).
+/// The map of the selection. O(samples + cells).
 pub(super) fn answer(context: &QueryContext<'_, '_>) -> Result<HeatMap, ViewerError> {
     let rows = context.parameters.at_most("rows", 50, 200)?.max(1);
     let times = context.view.times();
@@ -51,9 +51,8 @@ fn add(context: &QueryContext<'_, '_>, range: Range<u64>, cells: &mut [u64]) {
         return;
     }
     let selection = Selection { range: Some(range), ..context.view.selection().clone() };
-    for thread in View::new(context.index, &selection).thread_timeline(cells.len()).rows {
-        for (cell, ns) in cells.iter_mut().zip(thread.parts_ns) {
-            *cell = cell.saturating_add(ns);
-        }
+    let parts_ns = View::new(context.index, &selection).total_timeline(cells.len());
+    for (cell, ns) in cells.iter_mut().zip(parts_ns) {
+        *cell = cell.saturating_add(ns);
     }
 }

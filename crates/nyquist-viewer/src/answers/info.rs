@@ -18,6 +18,8 @@ pub(super) struct ProfileInfoAnswer<'q, 'a> {
     has_waits: bool,
     /// Whether the axis of times counts what samples measure, because the file has no times.
     axis_is_amount: bool,
+    /// Whether samples are intervals of exact times, such as slices of a trace.
+    has_exact_times: bool,
     interval_ns: u64,
     start_ns: u64,
     end_ns: u64,
@@ -27,6 +29,8 @@ pub(super) struct ProfileInfoAnswer<'q, 'a> {
     counters: usize,
     /// Whether some functions are the program's own code, which can be shown alone.
     has_own_code: bool,
+    /// Whether some functions were inlined into others.
+    has_inlined: bool,
     /// The other run of a comparison.
     before: Option<BeforeRun<'q>>,
     /// The name of the file, if known.
@@ -119,6 +123,7 @@ pub(super) fn answer<'q, 'a>(context: &'q QueryContext<'_, 'a>) -> ProfileInfoAn
         recorded: context.recorded,
         has_waits: context.has_waits,
         axis_is_amount: meta.measure.unit != Unit::Time && meta.has_exact_times,
+        has_exact_times: meta.has_exact_times,
         interval_ns: context.interval_ns(),
         start_ns: times.start,
         end_ns: times.end,
@@ -126,6 +131,7 @@ pub(super) fn answer<'q, 'a>(context: &'q QueryContext<'_, 'a>) -> ProfileInfoAn
         summary: figures(context),
         counters: profile.counters().len(),
         has_own_code: own_functions(profile).contains(&true),
+        has_inlined: has_inlined(profile),
         before: context.before.map(|view| BeforeRun {
             name: &view.profile().meta().product,
             file: context.files.before.as_deref(),
@@ -139,6 +145,11 @@ pub(super) fn answer<'q, 'a>(context: &'q QueryContext<'_, 'a>) -> ProfileInfoAn
         cores: context.view.by_core().iter().map(|row| thread(profile, row, times.end)).collect(),
         functions: functions(context),
     }
+}
+
+/// Whether some functions were inlined into others. O(frames).
+pub(crate) fn has_inlined(profile: &Profile) -> bool {
+    profile.frames().iter().any(|frame| frame.inline_depth > 0)
 }
 
 /// The functions in the transforms.

@@ -50,9 +50,11 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkerChartAn
     let pixel = (times.end - times.start) / width;
     let profile = context.view.profile();
     let found = matching_markers(context)?;
-    let mut by_row: BTreeMap<(usize, &str), Vec<MarkerBar>> = BTreeMap::new();
+    let places = places_of(context);
+    let mut by_row: BTreeMap<(usize, usize, &str), Vec<MarkerBar>> = BTreeMap::new();
     for (start, duration, thread, marker) in &found {
-        let bars = by_row.entry((thread.index(), profile.string(marker.name))).or_default();
+        let bars =
+            by_row.entry((places[thread.index()], thread.index(), profile.string(marker.name))).or_default();
         let end = start.saturating_add(duration.unwrap_or(0));
         if !joins(bars, (*start, end), pixel) {
             let lane = free_lane(bars, *start);
@@ -61,7 +63,7 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkerChartAn
         }
     }
     let (all, mut bars_left) = (by_row.len(), MAX_BARS);
-    let rows = by_row.into_iter().take(MAX_ROWS).map(|((thread, name), mut bars)| {
+    let rows = by_row.into_iter().take(MAX_ROWS).map(|((_, thread, name), mut bars)| {
         bars.truncate(bars_left);
         bars_left -= bars.len();
         ThreadBars { thread, name, lanes: bars.iter().map(|bar| bar.0 + 1).max().unwrap_or(1), bars }
@@ -69,6 +71,17 @@ pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<MarkerChartAn
     let rows: Vec<_> = rows.collect();
     let left_out = all - rows.len();
     Ok(MarkerChartAnswer { start_ns: times.start, end_ns: times.end, count: found.len(), rows, left_out })
+}
+
+/// The places of the threads in the timeline, the busiest first, by the number of the thread.
+fn places_of(context: &QueryContext<'_, '_>) -> Vec<usize> {
+    let mut rows = context.view.by_thread();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.amount.weight), row.thread));
+    let mut places = vec![usize::MAX; context.view.profile().threads().len()];
+    for (place, row) in rows.iter().enumerate() {
+        places[row.thread.index()] = place;
+    }
+    places
 }
 
 fn text(context: &QueryContext<'_, '_>, (_, _, _, marker): MarkerMatch<'_>) -> String {

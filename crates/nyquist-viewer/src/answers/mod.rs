@@ -1,10 +1,12 @@
 //! One file per request, or for a few similar ones.
 
+mod code_places;
 mod context;
 mod counters;
 mod diff;
 mod functions;
 mod graphs;
+mod groups;
 mod heat_map;
 mod info;
 mod marker_chart;
@@ -21,6 +23,7 @@ use serde::Serialize;
 use crate::refusal::{internal, unknown_question};
 
 pub(crate) use context::QueryContext;
+pub(crate) use info::has_inlined;
 
 /// Answers a request of the page.
 pub(crate) fn json_answer(question: &str, context: &QueryContext<'_, '_>) -> Result<Vec<u8>, ViewerError> {
@@ -37,6 +40,7 @@ pub(crate) fn json_answer(question: &str, context: &QueryContext<'_, '_>) -> Res
         "chart" => json(&graphs::stack_chart(context)?),
         "tree" => json(&tree::answer(context)?),
         "functions" => json(&functions::list(context)?),
+        "groups" => json(&groups::answer(context)?),
         "callers" => json(&functions::callers(context)?),
         "search" => json(&functions::search(context)?),
         "source" => json(&source::answer(context)?),

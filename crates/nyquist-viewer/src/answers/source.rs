@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use nyquist_analysis::{Amount, CodeSelection};
 use nyquist_object::RelativeAddress;
-use nyquist_profile::{FuncId, Lib, NativeSymbolId, Profile};
+use nyquist_profile::{FuncId, Lib, NativeSymbolId};
 use nyquist_server::{AssemblyRequest, LibKey, SourceRequest, ViewerError};
 use serde::Serialize;
 
+use super::code_places::{CodePlaces, InlinedPlace};
 use super::context::QueryContext;
 use crate::function_table::FunctionTable;
 use crate::selection::function;
@@ -35,8 +36,10 @@ pub(super) struct SourceAnswer<'a> {
 #[derive(Debug, Default, Serialize)]
 struct Instructions {
     message: Option<String>,
-    /// Address, text, self weight, total weight, line.
-    instructions: Vec<(u32, String, u64, u64, Option<u32>)>,
+    /// Address, text, self weight, total weight, line, and the number of the inlined code's place.
+    instructions: Vec<(u32, String, u64, u64, Option<u32>, Option<usize>)>,
+    /// The places of inlined code: function, file, line.
+    places: Vec<InlinedPlace>,
 }
 
 pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<SourceAnswer<'a>, ViewerError> {
@@ -103,7 +106,7 @@ fn instructions(context: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
     let profile = context.view.profile();
     let Some(symbol) = busiest_symbol(context, func) else {
         let message = "The profile does not say which machine code this function is in.".to_owned();
-        return Instructions { message: Some(message), instructions: Vec::new() };
+        return Instructions { message: Some(message), ..Instructions::default() };
     };
     let symbol = profile.native_symbol(symbol);
     let request = AssemblyRequest {
@@ -114,7 +117,7 @@ fn instructions(context: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
     };
     let assembly = match context.symbols.assembly(&request) {
         Ok(assembly) => assembly,
-        Err(error) => return Instructions { message: Some(error.to_string()), instructions: Vec::new() },
+        Err(error) => return Instructions { message: Some(error.to_string()), ..Instructions::default() },
     };
     let rows = context.view.instructions(CodeSelection::Function(func));
     let amounts: HashMap<u32, (u64, u64)> = rows
@@ -122,9 +125,9 @@ fn instructions(context: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
         .filter(|row| row.lib == symbol.lib)
         .map(|row| (row.address, (row.self_amount.weight, row.total.weight)))
         .collect();
-    let lines = lines_of_addresses(profile, func);
     let ends: Vec<u32> =
         assembly.instructions.iter().map(|one| assembly.start.0.saturating_add(one.offset)).collect();
+    let places = CodePlaces::of(context, func, &request.lib, &ends);
     let mut listed = Vec::with_capacity(ends.len());
     for (position, one) in assembly.instructions.into_iter().enumerate() {
         let address = ends[position];
@@ -132,10 +135,9 @@ fn instructions(context: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
         // The address of a caller is a return address less one, which is within the call.
         let within = (address..end).filter_map(|address| amounts.get(&address));
         let (own, total) = within.fold((0, 0), sum);
-        let line = (address..end).find_map(|address| lines.get(&address).copied());
-        listed.push((address, one.text, own, total, line));
+        listed.push((address, one.text, own, total, places.line(address..end), places.inlined(address)));
     }
-    Instructions { message: None, instructions: listed }
+    Instructions { message: None, instructions: listed, places: places.into_places() }
 }
 
 fn sum(a: (u64, u64), b: &(u64, u64)) -> (u64, u64) {
@@ -163,12 +165,6 @@ fn busiest_symbol(context: &QueryContext<'_, '_>, func: FuncId) -> Option<Native
     }
     let busiest = totals.into_iter().max_by_key(|(symbol, sums)| (*sums, std::cmp::Reverse(symbol.index())));
     busiest.map(|(symbol, _)| symbol).or_else(|| symbol_of.into_values().min_by_key(|symbol| symbol.index()))
-}
-
-/// The lines of the sampled addresses.
-fn lines_of_addresses(profile: &Profile, func: FuncId) -> HashMap<u32, u32> {
-    let frames = profile.frames().iter().filter(|frame| frame.func == func);
-    frames.filter_map(|frame| Some((frame.address?, frame.line?))).collect()
 }
 
 fn key(lib: &Lib) -> LibKey {

@@ -5,14 +5,14 @@ mod policy;
 
 use std::io::{self, Write};
 
-use nyquist_analysis::{Index, SampleState, Selection, View};
+use nyquist_analysis::{Index, SampleState, Selection, Transform, View};
 use nyquist_object::RelativeAddress;
 use nyquist_profile::Profile;
 use nyquist_server::{
     AddressInfo, Assembly, AssemblyRequest, LibKey, LookupError, SourceRequest, SymbolSource, ViewerError,
 };
 
-use crate::answers::{QueryContext, json_answer};
+use crate::answers::{QueryContext, has_inlined, json_answer};
 use crate::bundle;
 use crate::files;
 use crate::function_table::FunctionCategories;
@@ -24,15 +24,19 @@ use crate::viewed_profile::FileNames;
 const TRACKS: usize = 40;
 
 /// The members of the data, and the requests with their responses.
-const ANSWERS: [(&str, &str, &str); 8] = [
+const ANSWERS: [(&str, &str, &str); 4] = [
     ("info", "info", ""),
     ("overview", "timeline", "parts=1000"),
+    ("counters", "counters", "parts=500"),
+    ("markers", "markers", "limit=1000"),
+];
+
+/// The same for what depends on whether inlined functions are shown.
+const ANSWERS_BY_FUNCTION: [(&str, &str, &str); 4] = [
     ("flame", "flamegraph", "width=10000"),
     ("inverted", "flamegraph", "width=10000&inverted=1"),
     ("byOwn", "functions", "sort=own&limit=1000"),
     ("byTotal", "functions", "sort=total&limit=1000"),
-    ("counters", "counters", "parts=500"),
-    ("markers", "markers", "limit=1000"),
 ];
 
 /// Writes the file of a whole profile.
@@ -96,14 +100,44 @@ pub(crate) fn write(context: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::
 
 /// The responses as a JSON object.
 fn write_data(context: &QueryContext<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-    for (position, (member, question, query)) in ANSWERS.into_iter().enumerate() {
-        let separator = if position == 0 { '{' } else { ',' };
+    write!(out, "{{")?;
+    write_members(context, &ANSWERS, out)?;
+    write!(out, ",")?;
+    write_members(context, &ANSWERS_BY_FUNCTION, out)?;
+    write!(out, ",\"tracks\":")?;
+    write_answer(context, "timeline", &tracks(context), out)?;
+    if let Some(selection) = as_compiled(context) {
+        let view = View::new(context.index, &selection);
+        write!(out, ",\"compiled\":{{")?;
+        write_members(&QueryContext { view: &view, ..*context }, &ANSWERS_BY_FUNCTION, out)?;
+        write!(out, "}}")?;
+    }
+    write!(out, "}}")
+}
+
+/// The selection with functions as they were compiled, if this is another one.
+fn as_compiled(context: &QueryContext<'_, '_>) -> Option<Selection> {
+    let selection = context.view.selection();
+    let is_other =
+        has_inlined(context.view.profile()) && !selection.transforms.contains(&Transform::MergeInlined);
+    is_other.then(|| {
+        let transforms =
+            std::iter::once(&Transform::MergeInlined).chain(&selection.transforms).cloned().collect();
+        Selection { transforms, ..selection.clone() }
+    })
+}
+
+fn write_members(
+    context: &QueryContext<'_, '_>,
+    members: &[(&str, &str, &str)],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for (position, (member, question, query)) in members.iter().enumerate() {
+        let separator = if position == 0 { "" } else { "," };
         write!(out, "{separator}\"{member}\":")?;
         write_answer(context, question, query, out)?;
     }
-    write!(out, ",\"tracks\":")?;
-    write_answer(context, "timeline", &tracks(context), out)?;
-    write!(out, "}}")
+    Ok(())
 }
 
 /// The query parameters for the tracks of the busiest threads.

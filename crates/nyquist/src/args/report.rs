@@ -13,6 +13,7 @@ use std::path::PathBuf;
   nyquist report                          The functions with the most self time, of profile.json.gz
   nyquist report p.json.gz --tree         Callers and what they call, as a tree
   nyquist report --inverted --focus malloc    The callers of malloc
+  nyquist report p.json.gz --flame        The flame graph, in the terminal
   nyquist report --ratio page-faults/cpu-time    Page faults per second of CPU time, by function
   nyquist report --lines --range 1.2s-3s  The hottest source lines of a part of the recording")]
 pub(crate) struct ReportArgs {
@@ -59,6 +60,9 @@ pub(crate) struct ViewArgs {
     /// The inverted tree: from the functions that take the time to their callers
     #[arg(long, group = "view")]
     pub(crate) inverted: bool,
+    /// The flame graph, on the whole screen of a terminal; otherwise as text
+    #[arg(long, group = "view", conflicts_with = "json")]
+    pub(crate) flame: bool,
     /// Source lines
     #[arg(long, group = "view")]
     pub(crate) lines: bool,

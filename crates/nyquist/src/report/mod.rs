@@ -1,6 +1,7 @@
 //! `nyquist report`: the time by one of nine criteria, as text or JSON.
 
 mod context;
+mod flame;
 mod functions;
 mod heading;
 mod libs;
@@ -27,10 +28,10 @@ use serde_json::{Value, json};
 pub(crate) use heading::{heading, kind, shares, summary_json};
 pub(crate) use tree::{TreeOptions, tree_nodes};
 
-/// Runs the subcommand.
-pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
+/// Runs the subcommand and returns the exit status.
+pub(crate) fn run(args: &ReportArgs) -> Result<u8, Failure> {
     if let Some(text) = &args.ratio {
-        return ratios::run(args, text);
+        return ratios::run(args, text).map(|()| 0);
     }
     let mut profile =
         input::read(&args.file, &args.read.filter, &args.read.symbols, Printer::new(args.read.verbosity))?;
@@ -51,7 +52,14 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
         screen: Screen::of_stdout(),
         names: args.format.names(),
     };
-    if args.format.json { page::print_json(&json_of(&report)) } else { page::print(text_of(&report)) }
+    if args.view.flame
+        && let Some(status) = flame::show(&report)?
+    {
+        return Ok(status);
+    }
+    let printed =
+        if args.format.json { page::print_json(&json_of(&report)) } else { page::print(text_of(&report)) };
+    printed.map(|()| 0)
 }
 
 fn text_of(report: &Report<'_>) -> Text {
@@ -64,6 +72,7 @@ fn text_of(report: &Report<'_>) -> Text {
         ViewArgs { processes: true, .. } => processes::text(report),
         ViewArgs { markers: true, .. } => markers::text(report),
         ViewArgs { waits: true, .. } => waits::text(report),
+        ViewArgs { flame: true, .. } => flame::text(report),
         _ => functions::text(report),
     };
     let used: String = usage::lines(report.view).into_iter().map(|line| line + "\n").collect();

@@ -35,6 +35,8 @@ export class CallTree {
     this.selected = '';
     this.weight = 0;
     this.interval = ctx.info.interval_ns;
+    /** The stack that was clicked in the timeline and is selected here. @type {number[] | null} */
+    this.shownStack = null;
     /** Counts the trees, so that responses for an older one are ignored. */
     this.generation = 0;
     this.list = createVirtualList({
@@ -74,6 +76,7 @@ export class CallTree {
     const params = this.paramsOf('', state, LIMIT);
     if (!state.inverted) params.set('expand', '1');
     this.question.ask('tree', params, (answer, again) => void (again ? this.refresh(answer) : this.show(answer)));
+    void this.showStack();
   }
 
   /** @param {Tree} answer */
@@ -88,6 +91,8 @@ export class CallTree {
     this.list.element.scrollTop = 0;
     if (answer.weight === 0) this.status.nothing();
     else this.selectAtStart(this.ctx.store.get().fn);
+    this.shownStack = null;
+    void this.showStack();
   }
 
   /**
@@ -229,6 +234,29 @@ export class CallTree {
   selectAtStart(fn) {
     const row = this.rows.find(({ path, more }) => more === 0 && fn !== null && this.model.nodes.get(path)?.fn === fn);
     this.mark(row?.path ?? hottest(this.model), 'middle');
+  }
+
+  /** Opens and marks the row of the stack that was clicked in the timeline, as far as the tree has it. */
+  async showStack() {
+    const stack = this.ctx.chosenStack;
+    const { fn, inverted } = this.ctx.store.get();
+    if (!stack || stack === this.shownStack || this.model.nodes.size <= 1 || stack.at(-1) !== fn) return;
+    this.shownStack = stack;
+    const now = this.generation;
+    let path = '';
+    for (const next of inverted ? [...stack].reverse() : stack) {
+      const deeper = path === '' ? String(next) : `${path}.${next}`;
+      // Filters and transforms leave functions out.
+      if (!this.model.nodes.has(deeper)) continue;
+      if (path !== '') this.model.expanded.add(path);
+      path = deeper;
+      if (inverted && next !== fn) break;
+      if (!this.model.nodes.get(path)?.children && this.model.nodes.get(path)?.hasChildren) await this.load(path);
+      if (now !== this.generation) return;
+    }
+    if (path === '') return;
+    this.showRows();
+    this.mark(path, 'middle');
   }
 
   /** @param {string} path */

@@ -2,7 +2,7 @@
 
 import { h } from '../../dom.js';
 import { formatPercent } from '../../format.js';
-import { formatAmount } from '../../measure.js';
+import { formatCell } from '../../measure.js';
 import { nameOf } from '../../names.js';
 import { indent } from './model.js';
 
@@ -17,17 +17,17 @@ export const rowId = (path) => `node-${path.replaceAll('.', '-')}`;
 export function nodeRow(node, row, { weight, interval, expanded, selected, found }) {
   const name = nameOf(node.fn);
   const twisty = h('span', { class: 'twisty', 'aria-hidden': 'true' }, node.hasChildren ? (expanded ? '▾' : '▸') : '');
-  const label = h('span', { class: 'tree-name' }, twisty, h('span', { class: found ? 'found' : '' }, name.text.slice(0, 400)),
+  const label = h('span', { class: 'tree-name' }, twisty, h('span', { class: found ? 'found' : '' }, name.short.slice(0, 400)),
     name.lib === null ? null : h('span', { class: 'lib' }, name.lib));
   label.style.paddingLeft = `${indent(row.depth)}px`;
   return h('div', {
     class: `row tree-row${selected ? ' selected' : ''}`, role: 'treeitem', id: rowId(node.path), 'data-path': node.path,
     'aria-level': row.depth + 1, 'aria-posinset': row.index, 'aria-setsize': row.siblings, 'aria-selected': selected,
-    'aria-expanded': node.hasChildren ? String(expanded) : null, title: name.text.length > 60 ? name.text.slice(0, 1000) : null,
+    'aria-expanded': node.hasChildren ? String(expanded) : null, title: name.text.length > 60 || name.text !== name.short ? name.text.slice(0, 1000) : null,
   }, h('span', { class: 'numbers' },
     h('span', { class: 'number share' }, formatPercent(node.total, weight)),
-    h('span', { class: 'number wide' }, formatAmount(node.total * interval)),
-    h('span', { class: 'number' }, node.own > 0 ? formatAmount(node.own * interval) : '–')), label);
+    h('span', { class: 'number wide' }, formatCell(node.total * interval)),
+    h('span', { class: 'number' }, node.own > 0 ? formatCell(node.own * interval) : '–')), label);
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { button, fill, h } from '../../dom.js';
 import { formatPercent } from '../../format.js';
-import { formatAmount } from '../../measure.js';
+import { formatAmount, formatCell } from '../../measure.js';
 import { nameOf } from '../../names.js';
 import { set } from '../../store.js';
 import { selectionParams } from '../../url.js';
@@ -75,7 +75,7 @@ function listOf(title, rows, whole, { interval_ns: interval }) {
  */
 function neighbourRow([fn, weight], whole, interval) {
   const content = [
-    h('span', { class: 'number' }, formatAmount(weight * interval)), h('span', { class: 'number share' }, formatPercent(weight, whole)),
+    h('span', { class: 'number' }, formatCell(weight * interval)), h('span', { class: 'number share' }, formatPercent(weight, whole)),
     nameWithBar(fn, weight / whole),
   ];
   if (fn === null) return h('div', { class: 'row neighbour', role: 'listitem' }, ...content);

@@ -1,5 +1,6 @@
 // The flame graph: requests the boxes, and defines the actions of the pointer and the keys on them.
 
+import { ask } from '../../api.js';
 import { button, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
 import { formatCounted, formatPercent } from '../../format.js';
@@ -23,6 +24,9 @@ import { ROW, contentHeight, rowAt, rowTop, rowsBeyond, scrollTo } from './view.
 /** @typedef {import('./layout.js').Box} Box */
 /** @typedef {import('../../store.js').State} State */
 
+/** How long the pointer must rest on a box before its other calls are requested. */
+const REST_MS = 150;
+
 export class FlameGraph {
   /** @param {import('../../context.js').Context} ctx */
   constructor(ctx) {
@@ -43,6 +47,7 @@ export class FlameGraph {
     this.scheduled = false;
     /** The function of the last click, which the second click of a double click refers to. */
     this.clicked = -1;
+    this.timer = 0;
     this.box = createCanvasBox({ class: 'flame-scroller', 'aria-label': 'Flame graph' });
     this.beyond = button('', () => this.scrollOn(), { class: 'flame-beyond', hidden: true });
     this.said = h('div', { class: 'unseen', 'aria-live': 'polite' });
@@ -195,10 +200,30 @@ export class FlameGraph {
     this.box.frame.style.cursor = box || parent ? 'pointer' : '';
     const { tooltip } = this.ctx;
     if (event.pointerType === 'touch' || (!box && !parent)) return tooltip.hide();
+    clearTimeout(this.timer);
+    if (box) this.timer = setTimeout(() => void this.showAllCalls(box, event), REST_MS);
     tooltip.show(event.clientX, event.clientY, box ? this.describe(box) : [nameOf(parent?.fn ?? null).text.slice(0, 600), 'Click to zoom out to it']);
   }
 
+  /**
+   * Adds the function's amounts in all of its calls to the tooltip of one of them.
+   * @param {Box} box
+   * @param {PointerEvent} event
+   */
+  async showAllCalls(box, event) {
+    const params = selectionParams(this.ctx.store.get());
+    params.set('function', String(box.fn));
+    /** @type {import('../../api.js').Callers | null} */
+    const answer = await ask('flame-tooltip', 'callers', params).catch(() => null);
+    const { tooltip } = this.ctx;
+    if (!answer || this.hovered !== box || tooltip.element.hidden) return;
+    const [, own, total] = answer.function;
+    if (total <= box.width) return;
+    tooltip.show(event.clientX, event.clientY, [...this.describe(box), tooltipRow('in all calls', this.amount(total)), tooltipRow('self in all', this.amount(own))]);
+  }
+
   onLeave() {
+    clearTimeout(this.timer);
     this.hovered = null;
     this.ctx.tooltip.hide();
     this.mark();
@@ -265,13 +290,17 @@ export class FlameGraph {
     ];
   }
 
+  /** @param {number} value */
+  amount(value) {
+    return `${formatAmount(value * this.interval)}  ${formatPercent(value, this.layout.weight)}`;
+  }
+
   /** @param {Box} box */
   describe(box) {
     const name = nameOf(box.fn);
-    const amount = (/** @type {number} */ value) => `${formatAmount(value * this.interval)}  ${formatPercent(value, this.layout.weight)}`;
     return [
       tooltipTitle(name.text.slice(0, 600)), ...(name.lib === null ? [] : [tooltipRow('in', name.lib)]),
-      tooltipRow('total', amount(box.width)), tooltipRow('self', amount(box.own)), ...changeRows(box, this.layout, this.ctx.store.get().unit, this.interval),
+      tooltipRow('total', this.amount(box.width)), tooltipRow('self', this.amount(box.own)), ...changeRows(box, this.layout, this.ctx.store.get().unit, this.interval),
     ];
   }
 }

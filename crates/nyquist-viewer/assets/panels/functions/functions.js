@@ -9,6 +9,8 @@ import { createQuestion } from '../../question.js';
 import { createStatus } from '../../widgets/status.js';
 import { byKeyboard, functionKeys, openFunctionMenu } from '../../widgets/function_menu.js';
 import { LIST_KEYS, createVirtualList, moveInList } from '../../widgets/virtual_list.js';
+import { createChoice } from '../../widgets/choice.js';
+import { GROUPS, createGroups } from './groups.js';
 import { createCallers } from '../callers/callers.js';
 import { PAGE, addPage, emptyPages, missingPage } from './pages.js';
 import { functionRow, rowId } from './row.js';
@@ -41,14 +43,16 @@ export class Functions {
     this.heads = /** @type {const} */ (['own', 'total']).map((sort) => h('button', {
       type: 'button', class: 'number pair', onclick: () => ctx.store.update(set, { sort }),
     }));
+    this.groups = createGroups(ctx, this.status);
+    this.choice = createChoice('Rows', GROUPS.map(([group, label]) => [label, () => ctx.store.update(set, { group })]));
     this.element = this.build();
     this.listen();
   }
 
   build() {
-    const head = h('div', { class: 'list-head' }, ...this.heads, h('span', {}, 'Function'), this.count);
+    const head = h('div', { class: 'list-head' }, ...this.heads, this.ctx.offline ? h('span', {}, 'Function') : this.choice.element, this.count);
     return h('section', { class: 'panel split functions-panel' },
-      h('div', { class: 'panel-body' }, h('div', { class: 'list-box' }, head, this.list.element), this.status.element), this.callers.element);
+      h('div', { class: 'panel-body' }, h('div', { class: 'list-box' }, head, this.list.element, this.groups.element), this.status.element), this.callers.element);
   }
 
   listen() {
@@ -114,6 +118,15 @@ export class Functions {
   /** @param {State} state */
   update(state) {
     this.showSort(state.sort);
+    const grouped = state.group !== 'function' && !this.ctx.offline;
+    this.choice.press(GROUPS.findIndex(([group]) => group === state.group));
+    this.list.element.hidden = this.callers.element.hidden = grouped;
+    this.groups.element.hidden = !grouped;
+    if (grouped) {
+      this.question.forget();
+      return this.groups.ask(state, this.count);
+    }
+    this.groups.forget();
     this.question.ask('functions', this.paramsOf(state, 0), (answer, again) => this.show(answer, again));
     if (state.fn !== this.shownFn) {
       this.list.refresh();

@@ -2,7 +2,7 @@
 
 import { h } from '../../dom.js';
 import { formatPercent } from '../../format.js';
-import { formatAmount } from '../../measure.js';
+import { formatCell } from '../../measure.js';
 import { nameOf } from '../../names.js';
 
 /** @param {number} fn */
@@ -17,8 +17,8 @@ export function functionRow([fn, own, total], { weight, interval, selected, sort
   return h('div', {
     class: `row function-row${selected ? ' selected' : ''}`, role: 'option', id: rowId(fn), 'aria-selected': selected, 'data-fn': fn,
     title: [name.text.slice(0, 1000), name.place ?? ''].filter(Boolean).join('\n'),
-  }, h('span', { class: 'number' }, own > 0 ? formatAmount(own * interval) : '–'), h('span', { class: 'number share' }, own > 0 ? formatPercent(own, weight) : ''),
-  h('span', { class: 'number' }, formatAmount(total * interval)), h('span', { class: 'number share' }, formatPercent(total, weight)),
+  }, h('span', { class: 'number' }, own > 0 ? formatCell(own * interval) : '–'), h('span', { class: 'number share' }, own > 0 ? formatPercent(own, weight) : ''),
+  h('span', { class: 'number' }, formatCell(total * interval)), h('span', { class: 'number share' }, formatPercent(total, weight)),
   nameWithBar(fn, (sort === 'own' ? own : total) / weight));
 }
 
@@ -31,6 +31,6 @@ export function nameWithBar(fn, share) {
   const name = nameOf(fn);
   const bar = h('span', { class: 'bar', 'aria-hidden': 'true' });
   bar.style.width = `${(Math.min(1, share) * 100).toFixed(2)}%`;
-  return h('span', { class: 'function-name' }, bar, h('span', { class: 'name' }, name.text.slice(0, 400)),
+  return h('span', { class: 'function-name' }, bar, h('span', { class: 'name' }, name.short.slice(0, 400)),
     name.lib === null ? null : h('span', { class: 'lib' }, name.lib));
 }

@@ -83,7 +83,9 @@ export class HeatMap {
    */
   amount(value) {
     const { row_ns: row } = /** @type {Map} */ (this.map);
-    return isShareOfTime() ? `${formatPercent(value, row)} of a CPU` : `${formatAmount(value)} ${measureName()}`;
+    if (!isShareOfTime()) return `${formatAmount(value)} ${measureName()}`;
+    const noun = this.ctx.store.get().time === 'running' && measureName() === 'CPU time' ? 'CPU' : 'thread';
+    return value > row ? `${(value / row).toFixed(1)} ${noun}s` : `${formatPercent(value, row)} of a ${noun}`;
   }
 
   /** @param {PointerEvent} event */

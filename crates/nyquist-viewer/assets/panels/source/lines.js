@@ -3,7 +3,7 @@
 import { clean } from '../../format.js';
 
 /** @typedef {import('../../api.js').Source} Source */
-/** @typedef {{label: string, line: number | null, text: string, own: number, total: number}} Line */
+/** @typedef {{label: string, line: number | null, text: string, own: number, total: number, place?: string, skid?: boolean}} Line `place`: where the code was inlined from */
 
 /** Longer lines are cut, because they are data and not text to read. */
 const MAX_LINE_LENGTH = 1000;
@@ -23,12 +23,33 @@ export function sourceLines(source) {
   });
 }
 
+/** The share of the hottest instruction's time from which on the sampled place matters. */
+const SKID_FROM = 0.1;
+
 /**
+ * The instructions. Where inlined code begins, its place is named. A sample may name the instruction after the one
+ * that took the time (skid), unless the event is precise.
  * @param {Source} source
+ * @param {boolean} precise
  * @returns {Line[]}
  */
-export function instructionLines(source) {
-  return source.assembly.instructions.map(([address, text, own, total, line]) => ({ label: address.toString(16), line, text: showLine(text), own, total }));
+export function instructionLines({ assembly: { instructions, places } }, precise) {
+  // The time of a call is that of the called function, and not that of the instruction.
+  const here = instructions.map(([, text, own, total]) => (/^(call|blr?)\b/.test(text) ? own : total));
+  const most = here.reduce((a, b) => Math.max(a, b), 0);
+  return instructions.map(([address, text, own, total, line, place], i) => {
+    const found = place === null || place === undefined || place === instructions[i - 1]?.[5] ? undefined : places[place];
+    return { label: address.toString(16), line, text: showLine(text), own, total, ...(found ? { place: placeText(found) } : {}), skid: !precise && i > 0 && (here[i] ?? 0) > 0 && (here[i] ?? 0) >= most * SKID_FROM };
+  });
+}
+
+/**
+ * The function, and the name of its file without the folders, and without the revision of a repository.
+ * @param {import('../../api.js').InlinedPlace} place
+ */
+function placeText([fn, file, line]) {
+  const name = file?.replace(/:[0-9a-f]*$/, '').split(/[/\\]/).at(-1) ?? '';
+  return clean([fn, name === '' ? '' : `${name}${line === null ? '' : `:${line}`}`].filter(Boolean).join('  '), 200);
 }
 
 /** @param {string} text */

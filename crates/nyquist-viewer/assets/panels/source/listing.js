@@ -2,11 +2,13 @@
 
 import { h } from '../../dom.js';
 import { heat } from '../../color.js';
-import { formatAmount } from '../../measure.js';
+import { formatCell } from '../../measure.js';
 import { createVirtualList } from '../../widgets/virtual_list.js';
 import { hottestLine, hottestTotal } from './lines.js';
 
 /** @typedef {import('./lines.js').Line} Line */
+
+const SKID = 'Samples name this instruction. The one before it may have taken the time (skid).';
 
 /**
  * @param {string} label
@@ -26,7 +28,7 @@ export function createListing(label, choose) {
       const line = /** @type {Line} */ (lines[index]);
       const isMarked = marked !== null && line.line === marked;
       const numbers = h('span', { class: 'numbers' }, amount(line.own, interval), amount(line.total, interval), h('span', { class: 'line-label' }, line.label));
-      const element = h('div', { class: `row code-row${isMarked ? ' marked' : ''}`, role: 'listitem', 'data-index': index }, numbers, h('span', { class: 'code-text' }, line.text));
+      const element = h('div', { class: `row code-row${isMarked ? ' marked' : ''}`, role: 'listitem', 'data-index': index }, numbers, h('span', { class: 'code-text' }, line.skid ? h('span', { class: 'skid', title: SKID }, '↑ ') : null, line.text), line.place ? h('span', { class: 'code-place' }, line.place) : null);
       const shade = heat(most > 0 ? Math.max(line.own, line.total * 0.4) / most : 0);
       if (shade > 0) numbers.style.setProperty('--heat', shade.toFixed(3));
       if (shade > 0) element.classList.add('hot');
@@ -77,5 +79,5 @@ export function createListing(label, choose) {
  * @param {number} interval
  */
 function amount(value, interval) {
-  return h('span', { class: 'number' }, value > 0 ? formatAmount(value * interval) : '');
+  return h('span', { class: 'number' }, value > 0 ? formatCell(value * interval) : '');
 }

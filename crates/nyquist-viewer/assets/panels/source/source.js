@@ -81,7 +81,7 @@ export function createSource(ctx) {
     const lines = sourceLines(answer);
     codeSide.show(lines.length > 0 ? null : answer.message ?? 'The source of this function is not known.');
     code.show(lines, answer.interval_ns, same);
-    const instructions = instructionLines(answer);
+    const instructions = instructionLines(answer, isPrecise(ctx.info));
     assemblySide.show(instructions.length > 0 ? null : answer.assembly.message ?? 'The instructions of this function cannot be read.');
     assembly.show(instructions, answer.interval_ns, same);
     if (target?.fn === answer.function) both(target.line, 'code');
@@ -108,6 +108,12 @@ export function createSource(ctx) {
     }).filter((key) => !key.keys.includes('o'))],
   };
 }
+
+/**
+ * Whether samples name the very instruction, as the event's modifier `p` asks for.
+ * @param {import('../../api.js').Info} info
+ */
+const isPrecise = ({ extra }) => extra.some(({ label, value }) => label === 'Event' && /:\w*p/.test(value));
 
 /**
  * A half of the panel: a listing, or the reason why there is none.

@@ -27,8 +27,9 @@ export function createAnswers(part, status, info) {
     shown: createQuestion(part, status), whole: createQuestion(`${part}-whole`, status), marked: createQuestion(`${part}-marked`, status),
   };
   let timer = 0;
-  // Short parts of an axis that counts things would have more or fewer of them by chance.
-  const shortestPart = () => (info.axis_is_amount ? 50 * info.interval_ns : isShareOfTime() ? info.interval_ns : 1);
+  // Short parts of an axis that counts things would have more or fewer of them by chance. Slices of a trace have
+  // exact times, whatever unit their lengths are in.
+  const shortestPart = () => (info.axis_is_amount ? 50 * info.interval_ns : isShareOfTime() && !info.has_exact_times ? info.interval_ns : 1);
   /**
    * @param {Which} which
    * @param {URLSearchParams | null} params null if there is nothing to request

@@ -3,7 +3,8 @@
 import { button, fill, h, onResize } from '../../dom.js';
 import { onThemeChange } from '../../canvas.js';
 import { formatSpan, isShareOfTime } from '../../measure.js';
-import { rangeOf, selectRange, selectThread, set } from '../../store.js';
+import { formatCounted } from '../../format.js';
+import { hideThread, rangeOf, selectRange, selectThread, set } from '../../store.js';
 import { toTime } from '../../axis.js';
 import { createStatus } from '../../widgets/status.js';
 import { listenForDrags } from '../../widgets/drag.js';
@@ -13,7 +14,10 @@ import { createCounters } from './counters.js';
 import { drawAxis, drawGraph } from './draw.js';
 import { partOf, peak, scaleTop, stack } from './graph.js';
 import { createHover } from './hover.js';
+import { createMarkerTracks } from './marker_track.js';
+import { openTrackMenu } from './track_menu.js';
 import { createTrackRow } from './track_row.js';
+import { selectStack } from './select_stack.js';
 import { createThreadAmounts } from './thread_amounts.js';
 import { FIRST_TRACKS, chooseTracks, shortDetails, threadNames } from './tracks.js';
 import { createView, peakText, placeBrush, rateText } from './view.js';
@@ -33,6 +37,7 @@ export class Timeline {
     this.tracks = createAnswers('tracks', this.status, ctx.info);
     this.counters = createCounters(ctx, this.status);
     this.amounts = createThreadAmounts(ctx);
+    this.markers = createMarkerTracks(this.status);
     /** @type {import('./track_row.js').TrackRow[]} */
     this.rows = [];
     this.shownThreads = '';
@@ -54,12 +59,13 @@ export class Timeline {
       if (event.target instanceof Element && event.target.closest('.track-label')) this.selectThread(event.target, event);
     });
     this.view.list.addEventListener('keydown', (event) => this.onRowKey(event));
+    this.view.list.addEventListener('contextmenu', (event) => openTrackMenu(this.ctx, event));
     listenForDrags(this.element, {
       area: (target) => target.closest('[data-area]'),
       preview: (area, from, to) => this.preview(this.rangeIn(area, from, to)),
       cancel: () => this.view.brushes.forEach((brush) => { brush.hidden = true; }),
       select: (area, from, to) => this.selectRange(this.rangeIn(area, from, to)),
-      click: (target, event) => this.selectThread(target, event),
+      click: (target, event) => this.onClick(target, event),
     });
     listenForZoom(this.element, this.ctx, (target) => target.closest('[data-area="range"]') ?? (target.closest('[data-area]') ? this.view.overview : null));
     createHover(this.element, this.ctx, (area) => this.under(area), this.counters.say);
@@ -88,7 +94,7 @@ export class Timeline {
   /** @param {State} state */
   showTracks(state) {
     const { info } = this.ctx;
-    const { shown, left } = chooseTracks(info, { search: this.view.search.value, limit: this.limit, selected: state.threads });
+    const { shown, left } = chooseTracks(info, { search: this.view.search.value, limit: this.limit, selected: state.threads, hidden: state.hidden });
     const threads = shown.map(({ thread }) => thread).join();
     if (threads !== this.shownThreads) {
       this.shownThreads = threads;
@@ -100,7 +106,10 @@ export class Timeline {
     this.said = info.threads;
     this.amounts.ask(state, (amounts) => this.rows.forEach((row) => row.say(amounts.of(row.thread), amounts.whole)));
     const nothing = info.threads.length > 0 ? 'No thread has this name.' : 'There are no threads.';
-    fill(this.view.more, left > 0 ? button(`Show ${left} more`, () => this.showMore(left)) : null, shown.length === 0 ? h('span', {}, nothing) : null);
+    const hidden = state.hidden.length;
+    fill(this.view.more, left > 0 ? button(`Show ${left} more`, () => this.showMore(left)) : null,
+      hidden > 0 ? button(`Show ${formatCounted(hidden, 'hidden track')}`, () => this.ctx.store.update(set, { hidden: [] }), { class: 'show-hidden' }) : null,
+      shown.length === 0 && hidden === 0 ? h('span', {}, nothing) : null);
   }
 
   /** Places the tracks below each other. */
@@ -120,6 +129,7 @@ export class Timeline {
     if (width === 0) return;
     this.overview.ask(state, width, null, () => this.drawOverview());
     this.counters.ask(state, width);
+    this.markers.ask(state, this.nearRows(), width, () => this.drawTracks());
     if (this.rows.length > 0) this.tracks.ask(state, width, this.nearRows().map((row) => row.thread.thread), () => this.drawTracks());
   }
 
@@ -170,8 +180,10 @@ export class Timeline {
     const highest = isShareOfTime() ? 1 : Math.max(0, ...[...near].map(({ thread }) => peak(this.graphOf(thread.thread).layers)));
     this.top = isShareOfTime() ? 1 : scaleTop(highest);
     for (const row of this.rows) {
-      if (near.has(row)) drawGraph(row.canvas, this.graphOf(row.thread.thread));
-      else if (row.canvas.width > 0) [row.canvas.width, row.canvas.height] = [0, 0];
+      if (near.has(row)) {
+        drawGraph(row.canvas, this.graphOf(row.thread.thread));
+        this.markers.draw(row, ...this.shownRange());
+      } else if (row.canvas.width > 0) [row.canvas.width, row.canvas.height] = [0, 0];
     }
   }
 
@@ -232,6 +244,21 @@ export class Timeline {
     if (row instanceof HTMLElement && !this.ctx.offline) this.ctx.store.update(selectThread, Number(row.dataset['thread']), event.ctrlKey || event.metaKey);
   }
 
+  /**
+   * A click in a graph selects the thread, and the stack that it has there. It does not give all threads back.
+   * @param {Element} target
+   * @param {PointerEvent} event
+   */
+  onClick(target, event) {
+    const area = target.closest('[data-area]');
+    const row = target.closest('[data-thread]');
+    if (!(area instanceof HTMLElement) || !(row instanceof HTMLElement) || this.ctx.offline) return this.selectThread(target, event);
+    const thread = Number(row.dataset['thread']);
+    const { threads } = this.ctx.store.get();
+    if (threads.length !== 1 || threads[0] !== thread) this.selectThread(target, event);
+    void selectStack(this.ctx, thread, toTime(this.scaleOf(area), event.clientX - area.getBoundingClientRect().left));
+  }
+
   /** @param {KeyboardEvent} event */
   onRowKey(event) {
     const at = this.rows.findIndex(({ element }) => element === document.activeElement);
@@ -239,6 +266,7 @@ export class Timeline {
     const row = this.rows[at]?.element;
     if (to !== null) this.rows[Math.max(0, Math.min(this.rows.length - 1, to))]?.element.focus();
     else if ((event.key === 'Enter' || event.key === ' ') && row) this.selectThread(row, event);
+    else if (event.key === 'Delete' && row) this.ctx.store.update(hideThread, Number(row.dataset['thread']));
     else return;
     event.preventDefault();
   }

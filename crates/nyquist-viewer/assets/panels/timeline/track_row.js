@@ -2,8 +2,8 @@
 
 import { h } from '../../dom.js';
 import { formatCounted, formatPercent } from '../../format.js';
-import { formatAmount } from '../../measure.js';
-import { threadDetails, threadName } from './tracks.js';
+import { formatCell } from '../../measure.js';
+import { threadDetails, threadName, threadNames } from './tracks.js';
 
 /** @typedef {import('../../api.js').Thread} Thread */
 /** @typedef {{element: HTMLElement, canvas: HTMLCanvasElement, thread: Thread, say: (thread: Thread, whole?: number) => void}} TrackRow `say`: sets the amount, and that of all threads */
@@ -19,15 +19,24 @@ export function createTrackRow(thread, info, details) {
   const time = h('span', { class: 'track-time' });
   const share = h('span', { class: 'unseen' });
   const label = h('div', { class: 'track-label', title: threadDetails(thread) },
-    h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, threadName(thread)), h('span', { class: 'track-detail' }, details(thread))),
+    h('span', { class: 'track-names' }, h('span', { class: 'track-name' }, threadName(thread)), h('span', { class: `track-detail${isNeeded(thread, info) ? ' needed' : ''}` }, details(thread))),
     time, share);
   const element = h('div', {
     class: 'track', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-thread': thread.thread,
   }, label, h('div', { class: 'graph-area', 'data-area': 'range' }, canvas));
   const say = (/** @type {Thread} */ { weight, markers }, whole = info.summary.weight) => {
-    time.textContent = weight > 0 || markers === 0 ? formatAmount(weight * info.interval_ns) : formatCounted(markers, 'marker');
+    time.textContent = weight > 0 || markers === 0 ? formatCell(weight * info.interval_ns) : formatCounted(markers, 'marker');
     share.textContent = formatPercent(weight, whole);
   };
   say(thread);
   return { element, canvas, thread, say };
+}
+
+/**
+ * Whether the name alone does not say which thread it is.
+ * @param {Thread} thread
+ * @param {import('../../api.js').Info} info
+ */
+function isNeeded(thread, info) {
+  return (threadNames(info).get(thread.thread) ?? '') !== threadName(thread);
 }

@@ -9,12 +9,13 @@ export const FIRST_TRACKS = 30;
 
 /**
  * @param {{threads: Thread[], cores: Thread[]}} info threads with the busiest first
- * @param {{search: string, limit: number, selected: number[]}} options
+ * @param {{search: string, limit: number, selected: number[], hidden: number[]}} options
  * @returns {{shown: Thread[], left: number}} CPUs first; selected ones are always shown
  */
-export function chooseTracks({ threads, cores }, { search, limit, selected }) {
+export function chooseTracks({ threads, cores }, { search, limit, selected, hidden }) {
   const wanted = search.trim().toLowerCase();
-  const isWanted = (/** @type {Thread} */ thread) => wanted === '' || words(thread).includes(wanted);
+  // Who searches a thread finds it even if it is hidden.
+  const isWanted = (/** @type {Thread} */ thread) => (wanted === '' ? !hidden.includes(thread.thread) : words(thread).includes(wanted));
   const matching = threads.filter(isWanted);
   const shown = matching.filter((thread, i) => i < limit || selected.includes(thread.thread));
   return { shown: [...cores.filter(isWanted), ...shown], left: matching.length - shown.length };

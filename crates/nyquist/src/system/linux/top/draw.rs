@@ -3,6 +3,7 @@
 use super::page::{Cell, Column, Page, Row, Width};
 use super::question::ViewKind;
 use super::state::{KEYS, ScreenState};
+use crate::flame_screen::{ColorDepth, FlameBoxes, FlamePicture};
 use crate::number::counted;
 use crate::text::{self, Screen, bar, cut, cut_name, one_line};
 use nyquist_analysis::SampleState;
@@ -24,7 +25,7 @@ const MIN_NAME: u16 = 16;
 const FOOTER: [(&str, &str); 9] = [
     ("?", "help"),
     ("q", "quit"),
-    ("1-4", "views"),
+    ("1-5", "views"),
     ("s", "sort"),
     ("/", "search"),
     ("space", "pause"),
@@ -54,7 +55,7 @@ pub(super) fn body_height(height: u16) -> usize {
 /// Draws the screen.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
-    state: &ScreenState,
+    state: &mut ScreenState,
     page: &Page,
     caption: &Caption,
     screen: Screen,
@@ -65,6 +66,8 @@ pub(super) fn draw(
     canvas.views(state);
     if state.shows_help {
         canvas.help(caption);
+    } else if let Some(flame) = &page.flame {
+        canvas.flame(flame, state);
     } else {
         canvas.table(page, state.selected(page));
     }
@@ -148,6 +151,16 @@ impl Canvas<'_> {
                 self.buffer.set_style(Rect { y, height: 1, ..self.area }, reversed());
             }
         }
+    }
+
+    fn flame(&mut self, flame: &FlameBoxes, state: &mut ScreenState) {
+        let pattern = state.searched();
+        let finds = pattern.as_ref().map(|pattern| |name: &str| pattern.matches(name));
+        let finds = finds.as_ref().map(|finds| finds as &dyn Fn(&str) -> bool);
+        let body = Rect { y: 2, height: self.area.height.saturating_sub(3), ..self.area };
+        let picture =
+            FlamePicture { boxes: flame, finds, screen: self.screen, colors: ColorDepth::of_terminal() };
+        picture.draw(self.buffer, body, &mut state.flame);
     }
 
     /// The start and the width of each column; the width is 0 if the screen is too narrow for it. Names

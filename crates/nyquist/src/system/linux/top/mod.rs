@@ -10,7 +10,6 @@ mod quit_reason;
 mod screen;
 mod session;
 mod state;
-mod terminal;
 mod web;
 
 use crate::args::TopArgs;

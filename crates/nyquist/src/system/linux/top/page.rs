@@ -1,6 +1,7 @@
 //! The answer to a query: rows and columns, of functions, the tree, threads or the command's output.
 
 mod context;
+mod flame;
 mod functions;
 mod threads;
 mod tree;
@@ -21,6 +22,7 @@ pub(super) fn page(data: PageData<'_>, question: &Question) -> Page {
         ViewKind::Tree => tree::page(&context),
         ViewKind::Threads => threads::page(&context),
         ViewKind::Output => output(data.output),
+        ViewKind::Flame => flame::page(&context),
     };
     let load = |period| context.load(period, context.view(period).total().weight);
     Page { recent: load(Period::Recent), overall: load(Period::Overall), ..page }

@@ -13,15 +13,17 @@ pub(super) enum ViewKind {
     Tree,
     Threads,
     Output,
+    Flame,
 }
 
 impl ViewKind {
     /// The views with their keys and names.
-    pub(super) const ALL: [(Self, &str); 4] = [
+    pub(super) const ALL: [(Self, &str); 5] = [
         (Self::Functions, "1 functions"),
         (Self::Tree, "2 tree"),
         (Self::Threads, "3 threads"),
         (Self::Output, "4 output"),
+        (Self::Flame, "5 flame graph"),
     ];
 
     pub(super) fn next(self) -> Self {
@@ -29,7 +31,8 @@ impl ViewKind {
             Self::Functions => Self::Tree,
             Self::Tree => Self::Threads,
             Self::Threads => Self::Output,
-            Self::Output => Self::Functions,
+            Self::Output => Self::Flame,
+            Self::Flame => Self::Functions,
         }
     }
 }

@@ -6,9 +6,9 @@ use super::page::{Page, PageData, page};
 use super::quit_reason::{QuitReason, ended};
 use super::session::{Message, Order, Session};
 use super::state::{Action, ScreenState};
-use super::terminal::OwnScreen;
 use crate::args::TopArgs;
 use crate::failure::Failure;
+use crate::own_screen::OwnScreen;
 use crate::text::Screen;
 use nyquist_analysis::Index;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -101,6 +101,8 @@ impl Watching<'_> {
 
     fn draw(&mut self, page: &Page) -> std::io::Result<()> {
         let Self { own, state, caption, screen, .. } = self;
+        // In the other views the mouse selects text.
+        own.set_mouse(page.flame.is_some())?;
         own.terminal.draw(|frame| {
             state.height = body_height(frame.area().height);
             draw(frame, state, page, caption, *screen);
@@ -123,6 +125,11 @@ impl Watching<'_> {
             }
             Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 return self.state.press(key, page).and_then(|action| self.perform(action));
+            }
+            Message::Input(Event::Mouse(mouse)) => {
+                if let Some(flame) = &page.flame {
+                    self.state.flame.click(mouse, flame);
+                }
             }
             Message::Input(_) => {}
             Message::Signal(signal) => return Some(QuitReason::Signal(signal)),

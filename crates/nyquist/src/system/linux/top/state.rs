@@ -3,7 +3,8 @@
 use super::page::Page;
 use super::question::{Period, Question, ViewKind};
 use crate::args::{SortBy, TopArgs};
-use nyquist_analysis::SampleState;
+use crate::flame_screen::FlameState;
+use nyquist_analysis::{Pattern, SampleState};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,11 +13,12 @@ use std::time::Duration;
 const WINDOWS: [u64; 8] = [1, 2, 5, 10, 30, 60, 300, 3600];
 
 /// The keys for the help.
-pub(super) const KEYS: [(&str, &str); 16] = [
-    ("1 2 3 4  Tab", "functions, call tree, threads, what the command prints"),
+pub(super) const KEYS: [(&str, &str); 17] = [
+    ("1 to 5  Tab", "functions, call tree, threads, the output, flame graph"),
     ("Up Down  k j", "move; PgUp PgDn Home End (g G) go further"),
     ("Enter", "function: its callers and callees; thread: only that one"),
     ("Left Right", "tree: close and open (Enter does either)"),
+    ("hjkl Enter u", "flame graph: select, zoom (or the mouse); n N: found ones"),
     ("s", "order by self time, total time or name"),
     ("o", "order and tree by the last seconds, or by the whole"),
     ("+ -", "longer and shorter last seconds"),
@@ -60,7 +62,9 @@ pub(super) struct ScreenState {
     pub(super) is_typing: bool,
     /// The number of rows on the screen.
     pub(super) height: usize,
-    cursors: [Cursor; 4],
+    cursors: [Cursor; 5],
+    /// What is zoomed and selected in the flame graph.
+    pub(super) flame: FlameState,
     /// Whether the places where threads wait are recorded.
     pub(super) has_waits: bool,
 }
@@ -100,7 +104,8 @@ impl ScreenState {
             shows_help: false,
             is_typing: false,
             height: 1,
-            cursors: [Cursor::default(); 4],
+            cursors: [Cursor::default(); 5],
+            flame: FlameState::default(),
             has_waits: false,
         }
     }
@@ -121,6 +126,10 @@ impl ScreenState {
 
     /// Handles a key that was pressed while `page` was shown.
     pub(super) fn press(&mut self, key: KeyEvent, page: &Page) -> Option<Action> {
+        let is_of_flame = !self.is_typing && !self.shows_help;
+        if is_of_flame && self.press_in_flame(key, page) {
+            return None;
+        }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return self.press_with_control(key.code);
         }
@@ -149,6 +158,23 @@ impl ScreenState {
             _ => {}
         }
         None
+    }
+
+    /// Handles a key of the flame graph. Returns whether it was one. `z` forgets everything in all views.
+    fn press_in_flame(&mut self, key: KeyEvent, page: &Page) -> bool {
+        let Some(flame) = page.flame.as_ref().filter(|_| key.code != KeyCode::Char('z')) else {
+            return false;
+        };
+        let pattern = self.searched();
+        let finds = pattern.as_ref().map(|pattern| |name: &str| pattern.matches(name));
+        let finds = finds.as_ref().map(|finds| finds as &dyn Fn(&str) -> bool);
+        self.flame.press(key, flame, finds)
+    }
+
+    /// The searched names, if there is a search.
+    pub(super) fn searched(&self) -> Option<Pattern> {
+        let search = &self.question.search;
+        if search.is_empty() { None } else { Pattern::substring(search).ok() }
     }
 
     fn press_with_control(&mut self, code: KeyCode) -> Option<Action> {
@@ -183,6 +209,7 @@ impl ScreenState {
             KeyCode::Char('2') => question.view = ViewKind::Tree,
             KeyCode::Char('3') => question.view = ViewKind::Threads,
             KeyCode::Char('4') => question.view = ViewKind::Output,
+            KeyCode::Char('5') => question.view = ViewKind::Flame,
             KeyCode::Tab => question.view = question.view.next(),
             KeyCode::Char('n') => question.has_full_names = !question.has_full_names,
             KeyCode::Char('w') if self.has_waits => {
@@ -192,7 +219,10 @@ impl ScreenState {
                     SampleState::OnCpu => SampleState::OffCpu,
                 }
             }
-            KeyCode::Char('i') => question.is_inverted = !question.is_inverted,
+            KeyCode::Char('i') => {
+                question.is_inverted = !question.is_inverted;
+                self.flame.reset();
+            }
             KeyCode::Char('o') => {
                 question.period = match question.period {
                     Period::Recent => Period::Overall,
@@ -267,7 +297,7 @@ impl ScreenState {
                     self.open(page, !is_open);
                 }
             }
-            ViewKind::Output => {}
+            ViewKind::Output | ViewKind::Flame => {}
         }
     }
 

@@ -68,7 +68,11 @@ fn running_and_waiting_are_shown_in_turn() {
         let lines =
             shown_in(ScreenState::new(SortBy::Own, 5, false).with_waits(true), &snapshot_with_waits(), keys);
         assert_eq!(lines[0], format!("app (7)  {title}"), "{keys}");
-        assert_eq!(lines[1], format!(" 1 functions  2 tree  3 threads  4 output   {name}"), "{keys}");
+        assert_eq!(
+            lines[1],
+            format!(" 1 functions  2 tree  3 threads  4 output  5 flame graph   {name}"),
+            "{keys}"
+        );
         assert!(lines[4].starts_with(first), "{keys}: {}", lines[4]);
     };
     check(
@@ -120,6 +124,7 @@ fn shown_by(
 ) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     state.height = body_height(height);
+    state.flame.area = Rect::new(0, 2, width, height.saturating_sub(4));
     let index = Index::new(&snapshot.profile);
     let output = ["hello".to_owned(), "wor\u{1b}[31mld".to_owned()];
     let answer = |question: &Question| page(PageData { index: &index, snapshot, output: &output }, question);
@@ -139,7 +144,7 @@ fn shown_by(
         ..Caption::default()
     };
     let screen = Screen { width: Some(usize::from(width)), colour: true, unicode };
-    terminal.draw(|frame| draw(frame, &state, &page, &caption, screen)).unwrap();
+    terminal.draw(|frame| draw(frame, &mut state, &page, &caption, screen)).unwrap();
     let buffer = terminal.backend().buffer();
     let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
     (0..height).map(|y| line(y).trim_end().to_owned()).collect()
@@ -149,7 +154,7 @@ fn shown_by(
 fn functions_have_shares_of_last_seconds_and_all() {
     let lines = shown("", 80, 24);
     assert_eq!(lines[0], "app (7)  CPU 100.0%  10.0 s watched  10,000 samples");
-    assert_eq!(lines[1], " 1 functions  2 tree  3 threads  4 output");
+    assert_eq!(lines[1], " 1 functions  2 tree  3 threads  4 output  5 flame graph");
     assert_eq!(
         lines[2..9],
         [
@@ -162,7 +167,7 @@ fn functions_have_shares_of_last_seconds_and_all() {
             "",
         ]
     );
-    assert_eq!(lines[23], "? help  q quit  1-4 views  s sort  / search  space pause  o overall  +- window");
+    assert_eq!(lines[23], "? help  q quit  1-5 views  s sort  / search  space pause  o overall  +- window");
 }
 
 #[test]
@@ -323,4 +328,17 @@ fn times_are_said_as_people_do() {
     check(59, "59.0 s");
     check(61, "1 min 1 s");
     check(7260, "2 h 1 min");
+}
+
+#[test]
+fn the_flame_graph_is_zoomed_by_keys() {
+    let lines = shown("5", 80, 24);
+    assert!(lines[2].starts_with("▏main"), "{}", lines[2]);
+    assert!(lines[3].contains("▏beta"), "{}", lines[3]);
+    assert_eq!(lines[22], "100.0% 5,000 ms, self 20.0%  main  app");
+    let zoomed = shown("5jE", 40, 12);
+    assert_eq!((zoomed[2].as_str(), zoomed[3].as_str()), ("▏main", "▏beta"));
+    assert!(zoomed[10].starts_with("80.0% 4,000 ms"), "{}", zoomed[10]);
+    let whole = shown("5o", 80, 24);
+    assert!(whole[3].contains("▏app::work"), "{}", whole[3]);
 }

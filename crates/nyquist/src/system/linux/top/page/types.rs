@@ -1,5 +1,6 @@
 //! The types of a page: columns, rows, and the load of its target.
 
+use crate::flame_screen::FlameBoxes;
 use crate::number::{counted, percent};
 use crate::text::{Style, one_line};
 use nyquist_analysis::SampleState;
@@ -142,6 +143,8 @@ impl Load {
 pub(in crate::system::linux::top) struct Page {
     pub(in crate::system::linux::top) columns: Vec<Column>,
     pub(in crate::system::linux::top) rows: Vec<Row>,
+    /// The flame graph, in place of rows.
+    pub(in crate::system::linux::top) flame: Option<FlameBoxes>,
     /// The text to show without rows.
     pub(in crate::system::linux::top) empty: &'static str,
     /// The last seconds.

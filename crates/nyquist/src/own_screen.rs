@@ -4,6 +4,7 @@ use crate::page::stdout;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -16,14 +17,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether the terminal is switched to the screen.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
+/// Whether the mouse is received.
+static MOUSE: AtomicBool = AtomicBool::new(false);
+
 /// The terminal in screen mode. Dropping it restores the terminal, and so does a panic of any thread.
-pub(super) struct OwnScreen {
-    pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
+pub(crate) struct OwnScreen {
+    pub(crate) terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl OwnScreen {
     /// Switches the terminal to the screen.
-    pub(super) fn take() -> io::Result<Self> {
+    pub(crate) fn take() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(restore_before_panics);
         enable_raw_mode()?;
@@ -36,6 +40,26 @@ impl OwnScreen {
                 restore();
                 Err(error)
             }
+        }
+    }
+}
+
+impl OwnScreen {
+    /// The same, which also receives the clicks and the wheel of the mouse.
+    pub(crate) fn with_mouse(mut self) -> io::Result<Self> {
+        self.set_mouse(true)?;
+        Ok(self)
+    }
+
+    /// Whether the mouse is received. While it is, the terminal itself selects text only with Shift.
+    pub(crate) fn set_mouse(&mut self, is_received: bool) -> io::Result<()> {
+        if MOUSE.swap(is_received, Ordering::SeqCst) == is_received {
+            return Ok(());
+        }
+        if is_received {
+            execute!(stdout(), EnableMouseCapture)
+        } else {
+            execute!(stdout(), DisableMouseCapture)
         }
     }
 }
@@ -60,11 +84,14 @@ fn restore() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
+    if MOUSE.swap(false, Ordering::SeqCst) {
+        let _ = execute!(stdout(), DisableMouseCapture);
+    }
     let _ = execute!(stdout(), Show, LeaveAlternateScreen);
     let _ = disable_raw_mode();
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -97,12 +124,7 @@ mod tests {
         };
         let before = modes(&terminal);
         let status = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "system::linux::top::terminal::tests::panic_on_the_own_screen",
-                "--exact",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["own_screen::tests::panic_on_the_own_screen", "--exact", "--ignored", "--nocapture"])
             .env("TERM", "xterm")
             .stdin(terminal.try_clone().unwrap())
             .stdout(terminal.try_clone().unwrap())

@@ -1,0 +1,49 @@
+//! `groups`: the amounts of files, of crates and namespaces, or of libs.
+
+use nyquist_analysis::FunctionGrouping;
+use nyquist_server::ViewerError;
+use serde::Serialize;
+
+use super::context::QueryContext;
+use crate::parameters::name_search;
+use crate::refusal::bad_request;
+
+/// The maximum number of rows of a response.
+const MAX_ROWS: usize = 1000;
+
+#[derive(Debug, Serialize)]
+pub(super) struct GroupsAnswer<'a> {
+    weight: u64,
+    interval_ns: u64,
+    count: usize,
+    /// Name, self weight, total weight.
+    rows: Vec<(Option<&'a str>, u64, u64)>,
+}
+
+pub(super) fn answer<'a>(context: &QueryContext<'_, 'a>) -> Result<GroupsAnswer<'a>, ViewerError> {
+    let grouping = match context.parameters.get("by") {
+        Some("file") => FunctionGrouping::File,
+        Some("module") => FunctionGrouping::Module,
+        Some("lib") => FunctionGrouping::Lib,
+        _ => return Err(bad_request("by takes file, module or lib")),
+    };
+    let by_total = match context.parameters.get("sort") {
+        None | Some("own") => false,
+        Some("total") => true,
+        Some(_) => return Err(bad_request("sort takes own or total")),
+    };
+    let search = context.parameters.get("search").map(name_search).transpose()?;
+    let mut groups = context.view.by_function_group(grouping);
+    groups
+        .retain(|group| search.as_ref().is_none_or(|search| search.matches(group.name.unwrap_or_default())));
+    if by_total {
+        groups.sort_by_key(|group| std::cmp::Reverse((group.total, group.self_amount)));
+    }
+    let rows = groups.iter().take(MAX_ROWS);
+    Ok(GroupsAnswer {
+        weight: context.view.total().weight,
+        interval_ns: context.interval_ns(),
+        count: groups.len(),
+        rows: rows.map(|group| (group.name, group.self_amount.weight, group.total.weight)).collect(),
+    })
+}

@@ -1,0 +1,15 @@
+//! A flame graph in the terminal: zoomed, searched and walked by keys and the mouse, or as plain text.
+
+mod boxes;
+mod colors;
+mod draw;
+mod plain;
+mod state;
+mod watch;
+
+pub(crate) use boxes::FlameBoxes;
+pub(crate) use colors::ColorDepth;
+pub(crate) use draw::FlamePicture;
+pub(crate) use plain::plain;
+pub(crate) use state::FlameState;
+pub(crate) use watch::{ShownGraph, watch};
