@@ -29,7 +29,12 @@ fn build(out: &Path) -> Result<(), String> {
         return fs::write(out, []).map_err(|error| error.to_string());
     }
     let mut rustc = Command::new(variable("RUSTC"));
-    rustc.args(["--edition=2021", "--crate-name=nyquist_alloc", "--crate-type=cdylib", "--cfg=nyquist_preloaded"]);
+    rustc.args([
+        "--edition=2021",
+        "--crate-name=nyquist_alloc",
+        "--crate-type=cdylib",
+        "--cfg=nyquist_preloaded",
+    ]);
     rustc.args(["--target", &variable("TARGET"), "-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1"]);
     // Samples of CPU time are taken in it, too, and their stacks are walked through it.
     rustc.args(["-Cforce-unwind-tables=yes", "-Cstrip=debuginfo", "-Cembed-bitcode=no"]);

@@ -20,7 +20,11 @@ impl<A> Recorded<A> {
     }
 }
 
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(nyquist_preloaded)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(nyquist_preloaded)
+))]
 mod recorded {
     use super::{GlobalAlloc, Layout, Recorded};
     use crate::sys::linux;

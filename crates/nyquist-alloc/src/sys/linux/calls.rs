@@ -104,8 +104,7 @@ pub(super) fn open_to_read(path: &[u8]) -> Option<usize> {
 /// Reads from a file; 0 at its end, and if it cannot be read.
 pub(super) fn read(file: usize, buffer: &mut [u8]) -> usize {
     // SAFETY: the kernel writes at most the buffer's length.
-    let count =
-        unsafe { call(number::READ, [file, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) };
+    let count = unsafe { call(number::READ, [file, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) };
     usize::try_from(count).unwrap_or(0)
 }
 
@@ -144,7 +143,7 @@ pub(super) fn namespace() -> u64 {
         )
     };
     let text = text.get(..usize::try_from(len).unwrap_or(0)).unwrap_or(&[]);
-    text.iter().filter(|byte| byte.is_ascii_digit()).fold(0_u64, |number, digit| {
-        number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
-    })
+    text.iter()
+        .filter(|byte| byte.is_ascii_digit())
+        .fold(0_u64, |number, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }

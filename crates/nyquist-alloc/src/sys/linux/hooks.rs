@@ -4,7 +4,7 @@
 
 use super::arch::Caller;
 use super::bootstrap;
-use super::next::{next, Next};
+use super::next::{Next, next};
 use super::recorder::{self, Released};
 use super::thread;
 use core::ptr::null_mut;
@@ -113,9 +113,11 @@ macro_rules! call_next {
 }
 
 unsafe extern "C" fn on_malloc(size: usize, sp: usize, fp: usize, ip: usize) -> *mut u8 {
-    allocate(size, Caller { ip, sp, fp }, || {
-        call_next!(Malloc(size) as extern "C" fn(usize) -> *mut u8, otherwise bootstrap::allocate(size, 16))
-    })
+    allocate(
+        size,
+        Caller { ip, sp, fp },
+        || call_next!(Malloc(size) as extern "C" fn(usize) -> *mut u8, otherwise bootstrap::allocate(size, 16)),
+    )
 }
 
 unsafe extern "C" fn on_calloc(count: usize, size: usize, sp: usize, fp: usize, ip: usize) -> *mut u8 {
@@ -211,7 +213,13 @@ unsafe extern "C" fn on_posix_memalign(
     status
 }
 
-unsafe extern "C" fn on_aligned_alloc(alignment: usize, size: usize, sp: usize, fp: usize, ip: usize) -> *mut u8 {
+unsafe extern "C" fn on_aligned_alloc(
+    alignment: usize,
+    size: usize,
+    sp: usize,
+    fp: usize,
+    ip: usize,
+) -> *mut u8 {
     allocate(size, Caller { ip, sp, fp }, || {
         call_next!(AlignedAlloc(alignment, size) as extern "C" fn(usize, usize) -> *mut u8,
             otherwise bootstrap::allocate(size, alignment))
@@ -226,15 +234,19 @@ unsafe extern "C" fn on_memalign(alignment: usize, size: usize, sp: usize, fp: u
 }
 
 unsafe extern "C" fn on_valloc(size: usize, sp: usize, fp: usize, ip: usize) -> *mut u8 {
-    allocate(size, Caller { ip, sp, fp }, || {
-        call_next!(Valloc(size) as extern "C" fn(usize) -> *mut u8, otherwise null_mut())
-    })
+    allocate(
+        size,
+        Caller { ip, sp, fp },
+        || call_next!(Valloc(size) as extern "C" fn(usize) -> *mut u8, otherwise null_mut()),
+    )
 }
 
 unsafe extern "C" fn on_pvalloc(size: usize, sp: usize, fp: usize, ip: usize) -> *mut u8 {
-    allocate(size, Caller { ip, sp, fp }, || {
-        call_next!(Pvalloc(size) as extern "C" fn(usize) -> *mut u8, otherwise null_mut())
-    })
+    allocate(
+        size,
+        Caller { ip, sp, fp },
+        || call_next!(Pvalloc(size) as extern "C" fn(usize) -> *mut u8, otherwise null_mut()),
+    )
 }
 
 #[no_mangle]
@@ -247,7 +259,7 @@ unsafe extern "C" fn free(block: *mut u8) {
         recorder::release(block as usize, held(block)).record();
     }
     let was_inside = thread.is_inside.replace(true);
-    call_next!(Free(block) as extern "C" fn(*mut u8), otherwise ());
+    call_next!(Free(block) as extern "C" fn(*mut u8), otherwise());
     thread.is_inside.set(was_inside);
 }
 

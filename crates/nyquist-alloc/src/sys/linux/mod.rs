@@ -7,6 +7,7 @@ mod calls;
 mod distance;
 #[cfg(nyquist_preloaded)]
 mod hooks;
+mod known_stacks;
 #[cfg(nyquist_preloaded)]
 mod next;
 mod process;

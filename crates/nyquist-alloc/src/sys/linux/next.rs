@@ -75,6 +75,8 @@ fn look_up(name: *const c_char) -> usize {
     }
     // SAFETY: the symbol has this type, and the name ends with a zero.
     unsafe {
-        core::mem::transmute::<usize, extern "C" fn(*mut c_void, *const c_char) -> usize>(function)(NEXT, name)
+        core::mem::transmute::<usize, extern "C" fn(*mut c_void, *const c_char) -> usize>(function)(
+            NEXT, name,
+        )
     }
 }

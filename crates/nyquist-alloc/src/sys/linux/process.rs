@@ -119,13 +119,16 @@ fn begin(has_begun: bool) -> bool {
     }
     let mut folder = [0; MAX_PATH];
     let mut rate = [0; 24];
-    let Some(len) = variable(FOLDER_VARIABLE.as_bytes(), &mut folder).filter(|len| *len > 0) else { return false };
+    let Some(len) = variable(FOLDER_VARIABLE.as_bytes(), &mut folder).filter(|len| *len > 0) else {
+        return false;
+    };
     if len + NAME > MAX_PATH {
         return false;
     }
     if let Some(len) = variable(RATE_VARIABLE.as_bytes(), &mut rate) {
         let digits = rate.iter().take(len).filter(|byte| byte.is_ascii_digit());
-        let number = digits.fold(0_u64, |number, digit| number.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
+        let number = digits
+            .fold(0_u64, |number, digit| number.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
         RATE.store(number.max(1), Ordering::Relaxed);
     }
     let Some(page) = calls::map(None, calls::PAGE) else { return false };

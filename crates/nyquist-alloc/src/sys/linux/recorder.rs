@@ -3,16 +3,21 @@
 use super::arch::Caller;
 use super::calls;
 use super::distance::{distance, next_random};
+use super::known_stacks;
 use super::process;
-use super::shared::{kind_and_len, SharedFile};
+use super::shared::{SharedFile, kind_and_len};
 use super::stack;
 use super::thread::{self, ThreadState};
-use crate::protocol::{record, MAX_STACK};
+use crate::protocol::{MAX_STACK, record};
 
 pub(in crate::sys) use super::process::is_off;
 
 /// A thread adds what it has allocated and freed to the process's sum when the difference is as large.
 const ADD_FROM: i64 = 64 << 10;
+
+/// Where samples are further apart than this, each has the copy of its stack: finding out that it is known would cost
+/// more than the copy.
+const MAX_HASHED_RATE: u64 = 16 << 10;
 
 /// A block that is about to be freed.
 #[derive(Clone, Copy)]
@@ -179,32 +184,35 @@ fn give_up_on(_: SharedFile) {
     }
 }
 
-fn append(
-    thread: &ThreadState,
-    file: SharedFile,
-    (address, size): (usize, usize),
-    caller: Caller,
-) -> bool {
+fn append(thread: &ThreadState, file: SharedFile, (address, size): (usize, usize), caller: Caller) -> bool {
     let end = stack::readable_end(thread, caller.sp, MAX_STACK);
     let len = end.saturating_sub(caller.sp) & !7;
     // SAFETY: all of it was found to be readable, and belongs to this thread's stack. What the thread's callers
     // change there is not changed while this runs.
     let bytes = unsafe { core::slice::from_raw_parts(caller.sp as *const u8, len) };
-    let difference = thread.difference.replace(0);
-    let live = process::add_live(difference);
+    let live = process::add_live(thread.difference.replace(0));
+    let now = calls::now();
+    let registers = [caller.ip as u64, caller.sp as u64, caller.fp as u64];
+    let (hash, is_known) = if process::rate() <= MAX_HASHED_RATE {
+        known_stacks::look_up(process::recording(), now, registers, bytes)
+    } else {
+        (0, false)
+    };
+    let bytes = if is_known { &[] } else { bytes };
+    let [ip, sp, fp] = registers;
     let words: [u64; record::ALLOCATION_WORDS] = [
-        kind_and_len(record::ALLOCATION, record::ALLOCATION_WORDS, len),
-        calls::now(),
+        kind_and_len(record::ALLOCATION, record::ALLOCATION_WORDS, bytes.len()),
+        now,
         u64::from(thread.id.get()),
         address as u64,
         thread.allocations.get(),
         size as u64,
         live as u64,
-        0,
-        caller.ip as u64,
-        caller.sp as u64,
-        caller.fp as u64,
-        len as u64,
+        hash,
+        ip,
+        sp,
+        fp,
+        bytes.len() as u64,
     ];
     file.append(&words, bytes)
 }

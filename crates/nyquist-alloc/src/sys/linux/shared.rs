@@ -5,7 +5,7 @@
 use super::calls;
 use super::process;
 use crate::protocol::{
-    header, record, FREED, MAGIC, NEVER_USED, RING, RING_OF_EACH, RING_START, TABLE, TABLE_ENTRIES,
+    FREED, MAGIC, NEVER_USED, RING, RING_OF_EACH, RING_START, TABLE, TABLE_ENTRIES, header, record,
 };
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
 //! How much of a thread's stack can be read. A program may run on stacks that it has made itself, next to pages
 //! that must not be touched.
 
-use super::calls::{is_readable, PAGE};
+use super::calls::{PAGE, is_readable};
 use super::thread::ThreadState;
 
 /// A stack pointer further from the end of the thread's own stack is on another stack.
