@@ -21,6 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_static_program_is_recorded_without_them", without_allocations),
     Test::new("other_formats_have_allocations", exported),
     Test::new("a_musl_program_allocates_as_known", of_musl),
+    Test::new("a_wrapped_allocator_is_recorded", wrapped),
 ];
 
 /// What the workload's functions allocate, if each does it once: bytes in all, live, and at the peak, then temporary
@@ -63,7 +64,7 @@ fn expect_exact(test: &Context<'_>, recorded: &Recorded) -> Verdict {
 
 fn exact(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["allocates"]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
-    expect_contains(&recorded.finished.stderr, "Recording each allocation by a library")?;
+    expect_contains("what is said", &recorded.finished.stderr, "Recording each allocation by a library")?;
     expect_eq("the program's output", recorded.finished.stdout_text().as_str(), "done\n")?;
     expect_exact(test, &recorded)
 }
@@ -122,8 +123,8 @@ fn without_allocations(test: &Context<'_>) -> Verdict {
     for (program, said) in [(&linked, "linked statically"), (&program, "an allocator of its own (malloc)")] {
         let recorded = test.record_command(&[program]).options(&["--alloc"]).run()?;
         let stderr = &recorded.finished.stderr;
-        expect_contains(stderr, "allocations are not recorded: ")?;
-        expect_contains(stderr, said)?;
+        expect_contains("what is said", stderr, "allocations are not recorded: ")?;
+        expect_contains("what is said", stderr, said)?;
         expect(!recorded.profile.threads.is_empty(), "no CPU time was recorded")?;
     }
     Ok(())
@@ -139,7 +140,7 @@ fn exported(test: &Context<'_>) -> Verdict {
     let bytes: f64 = temps.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
     expect_eq("bytes of a function", bytes, 3e6)?;
     let refused = test.nyquist(&["report", "--event", "nothing"]).path(&recorded.path).run()?;
-    expect_contains(&refused.stderr, "temporary")
+    expect_contains("the refusal", &refused.stderr, "temporary")
 }
 
 fn of_musl(test: &Context<'_>) -> Verdict {
@@ -158,4 +159,43 @@ fn of_musl(test: &Context<'_>) -> Verdict {
         expect_eq(function, total(&report, function), sum)?;
     }
     Ok(())
+}
+
+/// A program that wraps its allocator, linked dynamically and statically. It is built without cargo: the crate depends on no
+/// other.
+fn wrapped(test: &Context<'_>) -> Verdict {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let library = test.path("libnyquist_alloc.rlib").display().to_string();
+    let rustc = |arguments: &[&str]| -> Verdict {
+        let built = Command::new("rustc").args(["--edition=2021", "-O", "-g"]).args(arguments).output();
+        let built = built.map_err(anyhow::Error::from)?;
+        expect(built.status.success(), String::from_utf8_lossy(&built.stderr))
+    };
+    let crate_root = format!("{root}/crates/nyquist-alloc/src/lib.rs");
+    rustc(&["--crate-type=rlib", "--crate-name=nyquist_alloc", "-Awarnings", "-o", &library, &crate_root])?;
+    let (source, external) =
+        (format!("{root}/workloads/wrapped_allocator.rs"), format!("nyquist_alloc={library}"));
+    for (name, features) in [("wrapped", "-crt-static"), ("wrapped-static", "+crt-static")] {
+        let program = test.path(name).display().to_string();
+        let features = format!("-Ctarget-feature={features}");
+        rustc(&["--extern", &external, &features, "-o", &program, &source])?;
+        let recorded =
+            test.record_command(&[&program]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+        expect_contains("what is said", &recorded.finished.stderr, "by the program's own allocator")?;
+        let (live, all) = (report(test, &recorded, "live")?, report(test, &recorded, "total")?);
+        for (function, sums) in [("keeps", [1e6, 1e6]), ("frees", [0.0, 1e6])] {
+            let rows = [&live, &all].map(|report| total_of(report, function));
+            expect_eq(function, rows, sums)?;
+        }
+    }
+    Ok(())
+}
+
+/// The total of a function of Rust's, whose name has its crate before it.
+fn total_of(report: &Value, function: &str) -> f64 {
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let row = rows
+        .into_iter()
+        .find(|row| row["function"].as_str().is_some_and(|it| it.ends_with(&format!("::{function}"))));
+    row.and_then(|row| row["total"].as_f64()).unwrap_or(0.0)
 }

@@ -114,18 +114,16 @@ pub(in crate::sys) fn here() -> Caller {
 /// The arguments are those of a call that does not write to memory that Rust relies on.
 pub(super) unsafe fn call(number: usize, arguments: [usize; 6]) -> isize {
     let result: isize;
-    let [a, b, c, d, e, f] = arguments;
+    let [first, second, third, fourth, fifth, sixth] = arguments;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller's promise; the kernel changes these registers alone.
     unsafe {
-        asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d,
-            in("r8") e, in("r9") f, lateout("rcx") _, lateout("r11") _, options(nostack));
+        asm!("syscall", inlateout("rax") number as isize => result, in("rdi") first, in("rsi") second, in("rdx") third, in("r10") fourth, in("r8") fifth, in("r9") sixth, lateout("rcx") _, lateout("r11") _, options(nostack));
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: the caller's promise; the kernel changes the first register alone.
     unsafe {
-        asm!("svc 0", in("x8") number, inlateout("x0") a as isize => result, in("x1") b, in("x2") c, in("x3") d,
-            in("x4") e, in("x5") f, options(nostack));
+        asm!("svc 0", in("x8") number, inlateout("x0") first as isize => result, in("x1") second, in("x2") third, in("x3") fourth, in("x4") fifth, in("x5") sixth, options(nostack));
     }
     result
 }

@@ -38,7 +38,7 @@ pub(super) fn now() -> u64 {
     }
     let mut time = [0_i64; 2];
     // SAFETY: the time is two words that outlive the call.
-    if unsafe { clock_gettime(MONOTONIC as i32, &mut time) } != 0 {
+    if unsafe { clock_gettime(MONOTONIC as i32, &raw mut time) } != 0 {
         // SAFETY: as above.
         unsafe { call(number::CLOCK_GETTIME, [MONOTONIC, time.as_mut_ptr() as usize, 0, 0, 0, 0]) };
     }

@@ -205,7 +205,7 @@ pub(super) fn lock() {
     let mut turns = 0_u32;
     while LOCK.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
         turns += 1;
-        if turns.is_multiple_of(64) {
+        if turns % 64 == 0 {
             calls::yield_now();
         } else {
             core::hint::spin_loop();
