@@ -12,8 +12,8 @@ use crate::protocol::{MAX_STACK, record};
 
 pub(in crate::sys) use super::process::is_off;
 
-/// A thread adds what it has allocated and freed to the process's sum when the difference is as large.
-const ADD_FROM: i64 = 64 << 10;
+/// A thread adds what it has allocated and freed to the process's sum when the difference is as large, at the latest.
+const MAX_ADD_FROM: u64 = 64 << 10;
 
 /// Where samples are further apart than this, each has the copy of its stack: finding out that it is known would cost
 /// more than the copy.
@@ -120,8 +120,9 @@ fn id_of(thread: &ThreadState) -> u32 {
 fn count(thread: &ThreadState, bytes: i64) {
     let difference = thread.difference.get().wrapping_add(bytes);
     thread.difference.set(difference);
-    if difference.unsigned_abs() >= ADD_FROM as u64 {
+    if difference.unsigned_abs() >= thread.add_from.get() {
         thread.difference.set(0);
+        thread.add_from.set((thread.add_from.get() * 2).clamp(512, MAX_ADD_FROM));
         process::add_live(difference);
     }
 }

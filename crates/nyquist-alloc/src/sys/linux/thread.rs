@@ -13,6 +13,8 @@ pub(super) struct ThreadState {
     pub(super) allocations: Cell<u64>,
     /// How much more it has allocated than freed since it last added this to the process's sum.
     pub(super) difference: Cell<i64>,
+    /// How large this must be for that. A thread that has just begun adds small amounts, too, because it may end soon.
+    pub(super) add_from: Cell<u64>,
     pub(super) random: Cell<u64>,
     /// The outer end of its stack.
     pub(super) stack_end: Cell<usize>,
