@@ -60,9 +60,12 @@ fn begun(method: AllocationMethod, rate: u64) -> String {
         AllocationMethod::Wrapped => "the program's own allocator, which is wrapped",
     };
     if rate <= 1 {
-        format!("Recording each allocation by {by}")
+        format!("Recording each allocation by {by}: `report --event live` shows what is left")
     } else {
-        format!("Recording allocations by {by}: a sample for every {}", BinaryBytes(rate))
+        format!(
+            "Recording allocations by {by}, one in {}: `report --event live` shows what is left",
+            BinaryBytes(rate)
+        )
     }
 }
 
