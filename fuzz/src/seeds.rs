@@ -58,6 +58,7 @@ pub(crate) fn write_all() -> io::Result<()> {
         .and_then(|()| write_text_seeds())
         .and_then(|()| write_profiles())
         .and_then(|()| write_markers())
+        .and_then(|()| write_allocations())
         .and_then(|()| write_answers())
         .and_then(|()| write_recordings())
         .and_then(|()| traces::write());
@@ -430,6 +431,34 @@ fn write_markers() -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("records"), records)?;
     fs::write(folder.join("text"), "1500 2000 a step\n1500 1500 now\n")
+}
+
+/// Records of allocations: two at one stack, of which the second has its number alone, and a free.
+fn write_allocations() -> io::Result<()> {
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let allocation = |address: u64, stack: u64| {
+        words(&[
+            1 | (96 + stack) << 32,
+            1500,
+            7,
+            address,
+            3,
+            24,
+            99,
+            5,
+            0x40_0000,
+            0x7fff_0000,
+            0x7fff_0010,
+            stack,
+        ])
+    };
+    let free = words(&[2 | 40 << 32, 1600, 8, 0x1000, 4]);
+    let folder = corpus("allocation_file");
+    fs::create_dir_all(&folder)?;
+    fs::write(
+        folder.join("records"),
+        [allocation(0x1000, 64), vec![0; 64], allocation(0x2000, 0), free].concat(),
+    )
 }
 
 /// The payload of a block of the answer cache, one answer of one string, and the head and the block of two kept functions of the

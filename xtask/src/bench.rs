@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks`.
 
+mod alloc;
 mod analysis;
 mod arm;
 mod attach;
@@ -57,6 +58,8 @@ enum Benchmark {
     Converting(converting::Options),
     /// What a tracepoint, a function call and a page fault cost a program while they are recorded
     Events(events::Options),
+    /// What an allocation and its free cost a program while they are recorded, beside heaptrack
+    Alloc(alloc::Options),
     /// How long each kind of query of a profile of 20 million samples takes
     Analysis(analysis::Options),
     /// What `nyquist stat` takes beyond the command that it counts
@@ -87,6 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Benchmark::Record(options) => record::run(options).map(|()| true),
         Benchmark::Cargo(options) => cargo::run(options).map(|()| true),
         Benchmark::Counters(options) => counters::run(options).map(|()| true),
+        Benchmark::Alloc(options) => alloc::run(options).map(|()| true),
         Benchmark::Events(options) => events::run(options).map(|()| true),
         Benchmark::PerfData(options) => perf_data::run(options).map(|()| true),
         Benchmark::Converting(options) => converting::run(options).map(|()| true),

@@ -29,6 +29,11 @@ const PLACES: &[(&str, &str)] = &[
     ("nyquist-convert/src/targets/answering.rs", "a file in memory, for an answer"),
     ("nyquist-convert/src/targets/own_mounts.rs", "a file in memory, to learn its device"),
     ("nyquist-convert/src/modules/memfd/linux.rs", "a file in memory, to learn its device"),
+    (
+        "nyquist-record/src/linux/allocations/preload.rs",
+        "the library to preload, in the user's cache or the recording's own folder",
+    ),
+    ("nyquist-alloc/build.rs", "the library, when it is built"),
     ("nyquist-record/src/linux/cgroup.rs", "control groups, below the recorder's own"),
     ("nyquist-record/src/linux/markers/folder.rs", "gives away the folder of marker files by its descriptor"),
     ("nyquist-record/src/linux/sys/beneath.rs", "the folder of marker files, beneath a descriptor"),

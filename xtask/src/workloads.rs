@@ -120,6 +120,7 @@ const WORKLOADS: &[Workload] = &[
     c("pid_reuse", "pid_reuse.c"),
     c("waits", "waits.c"),
     c("occurs", "-pthread occurs.c"),
+    c("allocates", "-pthread allocates.c"),
     c("reasons", "-pthread reasons.c"),
     c("steps", "-O1 -pthread steps.c"),
     c("futexes", "-pthread futexes.c"),

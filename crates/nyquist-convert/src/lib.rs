@@ -41,7 +41,7 @@ pub use account::occurrence_counts::{OccurrenceCount, OccurrenceCounts};
 pub use build::seen_addresses::{AddressReceiver, AddressSender};
 pub use conversion_result::{ConversionResult, Libs};
 pub use converter::Converter;
-pub use decode::{marker_file, marker_text, perf};
+pub use decode::{allocation_file, marker_file, marker_text, perf};
 pub use jit::aux_files::AuxFiles;
 pub use jit::saved::{RefusedSideFile, SavedCode, SavedCodeError};
 pub use jit::symbols::JitSymbols;

@@ -148,6 +148,11 @@ mod tests {
         assert_eq!((profile.meta().interval, &*profile.meta().measure.name), (1, "total_bytes"));
         let end = read_value(FILE.as_bytes(), Some("end_blocks")).unwrap().profile;
         assert_eq!((stacks_of(&end), end.meta().measure.unit), (vec!["main;malloc 1".into()], Unit::Count));
+        let of = |name| stacks_of(&read_value(FILE.as_bytes(), Some(name)).unwrap().profile);
+        assert_eq!(
+            ["live", "peak", "live-blocks"].map(of),
+            ["end_bytes", "peak_bytes", "end_blocks"].map(of)
+        );
         assert!(read_value(FILE.as_bytes(), Some("cpu")).is_err() && read(b"{}").is_err());
     }
 

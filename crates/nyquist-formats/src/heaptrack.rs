@@ -41,7 +41,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
 }
 
 /// As [`read`], for the value with this name: `peak`, `leaked` (in use at the end) and `allocated` are bytes,
-/// `allocations` are calls.
+/// `allocations` and `temporary` are calls. Those of allocations (`live`, `total`) are other names of these.
 ///
 /// # Errors
 /// As there, and if there is no such value.
@@ -51,6 +51,7 @@ pub fn read_value(bytes: &[u8], name: Option<&str>) -> Result<ImportedProfile, R
         SampleValueKind::new("leaked", Unit::Bytes),
         SampleValueKind::new("allocated", Unit::Bytes),
         SampleValueKind::new("allocations", Unit::Count),
+        SampleValueKind::new("temporary", Unit::Count),
     ];
     let at = choose(&values, name, 0)?;
     let mut reader = HeaptrackReader::new(bytes.len());
@@ -76,6 +77,8 @@ struct Info {
     stack: Option<StackId>,
     count: u64,
     in_use: u64,
+    /// How many were freed before anything else was allocated or freed.
+    temporary: u64,
 }
 
 struct HeaptrackReader {
@@ -135,7 +138,7 @@ impl HeaptrackReader {
                 let mut numbers = rest.split(' ');
                 let (size, trace) = (hex(numbers.next())?, hex(numbers.next())?);
                 let stack = self.traces.get(place(trace)?).copied().flatten();
-                self.infos.push(Info { size, stack, count: 0, in_use: 0 });
+                self.infos.push(Info { size, stack, count: 0, in_use: 0, temporary: 0 });
             }
             "+" | "-" => self.read_event(hex(Some(rest))?, kind == "+")?,
             // Times, memory of the process, pages, and whether heaptrack was attached or had suppressions.
@@ -218,6 +221,8 @@ impl HeaptrackReader {
             self.in_use = self.in_use.saturating_add(info.size);
         } else {
             self.in_use = self.in_use.saturating_sub(info.size);
+            let is_last = self.events.last().is_some_and(|(last, was)| u64::from(*last) == number && *was);
+            info.temporary += u64::from(is_last);
         }
         self.events.push((u32::try_from(number).ok()?, is_allocation));
         if self.in_use > self.peak.0 {
@@ -239,7 +244,8 @@ impl HeaptrackReader {
             let amount = match value {
                 0 | 1 => info.in_use.saturating_mul(info.size),
                 2 => info.count.saturating_mul(info.size),
-                _ => info.count,
+                3 => info.count,
+                _ => info.temporary,
             };
             queue.add(&mut self.importer, info.stack, amount);
         }
@@ -285,11 +291,13 @@ mod tests {
 
     #[test]
     fn other_values_can_be_requested() {
-        let of = |name| stacks_of(&read_value(FILE.as_bytes(), Some(name)).unwrap().profile);
+        let of = |name: &str| stacks_of(&read_value(FILE.as_bytes(), Some(name)).unwrap().profile);
         // The stack of the last allocation has an unknown address.
         assert_eq!(of("leaked"), [" 2", "main;wrap;get 25"]);
         assert_eq!(of("allocations"), [" 1", "main;leak 1", "main;wrap;get 3"]);
         assert_eq!(of("allocated"), [" 2", "main;leak 1024", "main;wrap;get 75"]);
+        assert_eq!(["live", "total"].map(of), ["leaked", "allocated"].map(of));
+        assert_eq!(of("temporary"), ["main;leak 1", "main;wrap;get 1"]);
         assert!(read_value(FILE.as_bytes(), Some("cpu")).is_err());
         assert!(read(b"v 10400 3\nX a\n").is_err());
     }

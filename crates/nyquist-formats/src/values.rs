@@ -1,6 +1,6 @@
 //! Formats whose samples have several values: chooses the value that is read, and adds samples without times.
 
-use nyquist_profile::{Measure, StackId, ThreadIndex, Unit};
+use nyquist_profile::{AllocationMeasure, Measure, StackId, ThreadIndex, Unit};
 
 use crate::error::ReadError;
 use crate::import::Importer;
@@ -40,10 +40,24 @@ pub(crate) fn choose(
     default: usize,
 ) -> Result<usize, ReadError> {
     let Some(name) = wanted else { return Ok(default) };
-    values.iter().position(|value| value.name == name).ok_or_else(|| {
+    let of_name = |name: &str| values.iter().position(|value| value.name == name);
+    of_name(name).or_else(|| names_of_measure(name).iter().find_map(|name| of_name(name))).ok_or_else(|| {
         let names: Vec<_> = values.iter().map(|value| &*value.name).take(LISTED).collect();
         ReadError::Unsupported(format!("its samples have no value `{name}`, but {}", names.join(", ")))
     })
+}
+
+/// The names in files of a measure of allocations.
+pub(crate) fn names_of_measure(name: &str) -> &'static [&'static str] {
+    match AllocationMeasure::of_name(name) {
+        Some(AllocationMeasure::Live) => &["leaked", "end_bytes", "inuse_space"],
+        Some(AllocationMeasure::Peak) => &["peak_bytes"],
+        Some(AllocationMeasure::Total) => &["allocated", "total_bytes", "alloc_space"],
+        Some(AllocationMeasure::LiveBlocks) => &["end_blocks", "inuse_objects"],
+        Some(AllocationMeasure::PeakBlocks) => &["peak_blocks"],
+        Some(AllocationMeasure::Allocations) => &["total_blocks", "alloc_objects"],
+        Some(AllocationMeasure::Temporary) | None => &[],
+    }
 }
 
 /// Adds consecutive samples to a thread, for formats without times.

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allocations;
 mod builder;
 mod category;
 mod code;
@@ -35,6 +36,7 @@ mod strings;
 mod thread;
 pub mod well_known;
 
+pub use allocations::{AllocationMeasure, allocation_schema};
 pub use builder::{CodeTables, ProfileBuilder};
 pub use category::{Category, CategoryColor, CategoryPair};
 pub use code::{Frame, Func, FuncKind, Lib, NativeSymbol, Source, Stack};

@@ -12,6 +12,9 @@ pub struct Meta {
     pub interval: u64,
     /// What samples measure.
     pub measure: Measure,
+    /// The mean distance of samples in bytes, if samples are allocations that were chosen by chance. Then the
+    /// weights are estimates.
+    pub sample_distance: Option<u64>,
     /// The profile's zero, in µs since 1970-01-01 UTC.
     pub start_time: u64,
     /// The start of sampling, in ns since the profile's zero.

@@ -1,5 +1,6 @@
 //! Events recorded in addition to the samples, as markers: their names, and a profile with an event's samples.
 
+use crate::allocations::AllocationMeasure;
 use crate::id::MarkerSchemaId;
 use crate::marker::{Marker, MarkerValue};
 use crate::measure::{Measure, Unit};
@@ -10,8 +11,15 @@ use crate::thread::Thread;
 use crate::well_known;
 
 impl Profile {
-    /// The names of the events recorded in addition to the samples. O(kinds of markers).
+    /// The names of the events recorded in addition to the samples, and of the measures of allocations.
+    /// O(kinds of markers).
     pub fn recorded_events(&self) -> Vec<&str> {
+        let allocations = self.allocation_measures().iter().map(|measure| measure.name());
+        self.occurring_events().into_iter().chain(allocations).collect()
+    }
+
+    /// The names of the events alone.
+    fn occurring_events(&self) -> Vec<&str> {
         let schemas = self.marker_schemas.iter();
         let counts = schemas
             .filter(|schema| schema.fields.first().is_some_and(|it| it.key == well_known::EVENT_COUNT));
@@ -63,6 +71,11 @@ impl Profile {
     /// was recorded. O(markers × log markers).
     pub fn with_event_as_samples(mut self, event: &str) -> Option<Self> {
         let event = self.recorded_event(event)?.to_owned();
+        if let Some(measure) = AllocationMeasure::of_name(&event)
+            && !self.occurring_events().contains(&&*event)
+        {
+            return self.with_allocations_as_samples(measure);
+        }
         let name = well_known::event_schema(&event);
         let schema = self.marker_schemas.iter().position(|schema| schema.name == name)?;
         let schema = MarkerSchemaId::from_index(schema);

@@ -13,6 +13,7 @@ macro_rules! targets {
 }
 
 targets! {
+    allocation_file
     answer_cache
     converter
     demangle

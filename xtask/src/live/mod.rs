@@ -7,6 +7,7 @@
 //! tests whose name contains NAME.
 
 mod aarch64;
+mod allocations;
 mod annotate;
 mod arm_machine;
 mod assembly;
@@ -146,6 +147,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("chosen_cpus", chosen_cpus::TESTS),
     ("control_groups", control_groups::TESTS),
     ("counters", counters::TESTS),
+    ("allocations", allocations::TESTS),
     ("events", events::TESTS),
     ("own_files", own_files::TESTS),
     ("swapped_files", swapped_files::TESTS),

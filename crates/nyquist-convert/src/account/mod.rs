@@ -3,6 +3,8 @@
 pub(crate) mod accounting;
 pub(crate) mod cycle_time;
 pub(crate) mod gap;
+pub(crate) mod heap;
+mod heap_sums;
 mod losses;
 pub(crate) mod occurrence_counts;
 pub(crate) mod off_cpu;

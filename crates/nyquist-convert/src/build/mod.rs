@@ -1,6 +1,7 @@
 //! The intern stage: the tables of the profile, which are frames, stacks, rows and markers. Each entry is
 //! made once.
 
+mod allocations;
 mod condense;
 mod counters;
 mod cpus;

@@ -1,5 +1,6 @@
 //! Tests of the profiles that the converter makes of events.
 
+mod allocations;
 pub(crate) mod changing_processes;
 mod cpu_time;
 pub(crate) mod frame_pointers;

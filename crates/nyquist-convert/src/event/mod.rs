@@ -3,6 +3,7 @@
 //! Events of one source may come in any order within the source's reordering window; the order stage sorts
 //! them by time.
 
+mod allocation;
 mod counter;
 mod ids;
 mod live_stack;
@@ -19,6 +20,7 @@ mod wait_reason;
 mod waiting;
 mod wakeup;
 
+pub use allocation::{Allocation, Free, HeapContents, HeapId};
 pub use counter::{Counter, CounterKind};
 pub(crate) use ids::RELEASED_TID;
 pub use ids::{Pid, Tid};
@@ -180,6 +182,12 @@ pub enum EventKind {
         /// How many.
         records: u64,
     },
+    /// A block of memory was allocated.
+    Allocation(Box<Allocation>),
+    /// A block was freed.
+    Free(Free),
+    /// What a heap consists of.
+    HeapContents(Box<HeapContents>),
     /// A quantity has a value.
     Counter(Counter),
     /// The outer part of a thread's stack was read from its process's memory. It is shared with code that

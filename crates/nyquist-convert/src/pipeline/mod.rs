@@ -3,6 +3,7 @@
 //! A sample goes through the parts in this order: the state of its process ([`ProcessState`]), the frames of
 //! its stack ([`StackWalker`]), its weight ([`Accounting`]), and the profile ([`ProfileSink`]).
 
+mod allocations;
 mod lasting_waits;
 mod loss_events;
 mod marks;
@@ -13,6 +14,7 @@ mod waits;
 
 use crate::account::accounting::{Accounting, TimeRules};
 use crate::account::cycle_time::CycleTime;
+use crate::account::heap::Heaps;
 use crate::account::occurrence_counts::OccurrenceCounts;
 use crate::account::off_cpu::OffCpuIntervals;
 use crate::account::off_cpu_interval::Cause;
@@ -51,6 +53,7 @@ pub(crate) struct Pipeline {
     off_cpu: OffCpuIntervals,
     on_cpu: OnCpu,
     occurrences: OccurrenceCounts,
+    heaps: Heaps,
     /// How many markers the programs have set.
     markers: u64,
     sink: ProfileSink,
@@ -89,6 +92,7 @@ impl Pipeline {
             off_cpu: OffCpuIntervals::new(options.kernel_symbols),
             on_cpu: OnCpu::default(),
             occurrences: OccurrenceCounts::default(),
+            heaps: Heaps::default(),
             markers: 0,
             sink: ProfileSink::new(options.meta, shape, (start, interval)),
             shape,
@@ -177,6 +181,9 @@ impl Pipeline {
             }
             EventKind::Occurrence(occurrence) => self.occurrence(now, cpu, *occurrence),
             EventKind::OccurrencesLost { records } => self.occurrences.lose(records),
+            EventKind::Allocation(allocation) => self.allocation(now, cpu, *allocation),
+            EventKind::Free(free) => self.free(now, &free),
+            EventKind::HeapContents(contents) => self.heaps.keep_only(now, &contents),
             EventKind::LiveStack(live) => self.walker.add_reading(live),
             EventKind::Counter(counter) => {
                 if self.selects((counter.pid, Tid(counter.pid.0)), cpu, now) {
@@ -240,6 +247,8 @@ impl Pipeline {
     /// Forgets all samples and markers before a time.
     pub(crate) fn evict(&mut self, before: Timestamp) {
         self.restart_waits(before);
+        // Their stacks may be gone.
+        self.heaps = Heaps::default();
         self.sink.evict(before);
     }
 
@@ -255,6 +264,7 @@ impl Pipeline {
         self.sink.release_waiting(true, &mut self.processes);
         self.settle_all_processes();
         self.end_gaps();
+        self.show_allocations();
         // Only now all samples are in the profile.
         self.show_rest();
         let statistics = self.statistics();

@@ -129,6 +129,19 @@ impl StackWalker {
         truncated
     }
 
+    /// As [`walk_uncounted`](Self::walk_uncounted), for a stack that begins where a call will return to.
+    pub(crate) fn walk_from_caller(
+        &mut self,
+        sample: (&Sample, Timestamp),
+        processes: &mut ProcessState,
+    ) -> Option<Truncation> {
+        let truncated = self.walk_uncounted(sample, processes);
+        if let Some(first) = self.frames.first_mut() {
+            *first = FrameAddress::ReturnAddress(first.address());
+        }
+        truncated
+    }
+
     fn frames_of_user_stack(
         &mut self,
         (sample, now): (&Sample, Timestamp),

@@ -1,5 +1,6 @@
 //! pprof's format: a gzip-compressed protobuf message, `profile.proto`.
 
+mod heap;
 mod label_filter;
 pub(crate) mod message;
 mod prune;
@@ -37,6 +38,34 @@ mod tests {
         let mut out = Vec::new();
         write(&profile(), &crate::as_named, &mut out).unwrap();
         out
+    }
+
+    #[test]
+    fn a_heap_profile_has_four_values() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let schema = Some(builder.add_marker_schema(nyquist_profile::allocation_schema()));
+        let stack = Some(builder.intern_label(None, "f", None));
+        let (name, category) =
+            (builder.intern_string("allocations"), nyquist_profile::CategoryId::from_index(0));
+        for values in [[5.0, 6.0, 7.0, 1.0, 2.0, 3.0, 4.0, 1.0], [10.0; 8]] {
+            let values = values.into_iter().map(nyquist_profile::MarkerValue::Number).collect();
+            let timing = nyquist_profile::MarkerTiming::Instant(1);
+            builder.add_marker(
+                thread,
+                nyquist_profile::Marker { name, timing, category, schema, values, stack },
+            );
+        }
+        let live = builder.finish().with_event_as_samples("live").unwrap();
+        let mut out = Vec::new();
+        write(&live, &crate::as_named, &mut out).unwrap();
+        let of = |name| stacks_of(&super::read_value(&out, name).unwrap().profile);
+        assert_eq!(of(None), ["f 15"]);
+        let values =
+            ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"].map(|name| of(Some(name)));
+        assert_eq!(values.concat(), ["f 14", "f 17", "f 12", "f 15"]);
+        assert_eq!(["total", "live-blocks"].map(|name| of(Some(name))).concat(), ["f 17", "f 12"]);
     }
 
     #[test]

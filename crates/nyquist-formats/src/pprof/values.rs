@@ -6,6 +6,7 @@ use super::{OFF_CPU, message};
 use crate::error::ReadError;
 use crate::import::MILLISECOND;
 use crate::strings::NumberedStrings;
+use crate::values::names_of_measure;
 
 /// A value of the samples that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,8 @@ pub(super) fn values(
 ) -> Result<SelectedValues, ReadError> {
     let types: Vec<_> =
         file.sample_type.iter().map(|kind| (strings.text(kind.kind), strings.text(kind.unit))).collect();
-    let called = |name: &str| types.iter().position(|&(kind, _)| kind == name);
+    let is = |name: &str| types.iter().position(|&(kind, _)| kind == name);
+    let called = |name: &str| is(name).or_else(|| names_of_measure(name).iter().find_map(|name| is(name)));
     let (index, default) = match wanted {
         Some(name) => (called(name).ok_or_else(|| not_there(name, &types))?, None),
         None => {

@@ -9,7 +9,7 @@ use prost::Message as _;
 use rustc_hash::FxHashMap;
 
 use super::tables::Tables;
-use super::{OFF_CPU, label, message};
+use super::{OFF_CPU, heap, label, message};
 use crate::SourcePaths;
 
 /// Writes the profile, compressed. The stacks of each thread are summed up, because pprof has no times.
@@ -54,6 +54,8 @@ struct PprofWriter<'a> {
     tables: Tables<'a>,
     has_off_cpu: bool,
     counts_cpu_time: bool,
+    /// Which value of a heap profile is shown first, if it is one.
+    heap_value: Option<usize>,
 }
 
 impl<'a> PprofWriter<'a> {
@@ -61,7 +63,8 @@ impl<'a> PprofWriter<'a> {
         let has_off_cpu =
             profile.threads().iter().flat_map(|thread| &thread.samples).any(|sample| sample.off_cpu);
         let counts_cpu_time = profile.meta().measure.is_cpu_time();
-        Self { profile, tables: Tables::new(profile, paths), has_off_cpu, counts_cpu_time }
+        let heap_value = heap::shown_value(profile);
+        Self { profile, tables: Tables::new(profile, paths), has_off_cpu, counts_cpu_time, heap_value }
     }
 
     /// Writes the collected data.
@@ -76,7 +79,9 @@ impl<'a> PprofWriter<'a> {
 
     fn write_head(&mut self) {
         let meta = self.profile.meta();
-        let main = if self.counts_cpu_time {
+        let main = if let Some(shown) = self.heap_value {
+            self.write_heap_types(shown)
+        } else if self.counts_cpu_time {
             let samples = self.value_type("samples", "count");
             self.tables.message.sample_type.push(samples);
             self.value_type("cpu", "nanoseconds")
@@ -84,11 +89,13 @@ impl<'a> PprofWriter<'a> {
             self.value_type(&meta.measure.name, unit_name(meta.measure.unit))
         };
         // Many readers show the last value.
-        if self.has_off_cpu {
+        if self.has_off_cpu && self.heap_value.is_none() {
             let off_cpu = self.value_type(OFF_CPU, "nanoseconds");
             self.tables.message.sample_type.push(off_cpu);
         }
-        self.tables.message.sample_type.push(main);
+        if self.heap_value.is_none() {
+            self.tables.message.sample_type.push(main);
+        }
         self.tables.message.period_type = Some(main);
         self.tables.message.period = signed(meta.interval);
         self.tables.message.default_sample_type = main.kind;
@@ -103,18 +110,34 @@ impl<'a> PprofWriter<'a> {
         }
     }
 
+    /// Writes the types of a heap profile's values, and returns that of the one that is shown.
+    fn write_heap_types(&mut self, shown: usize) -> message::ValueType {
+        let types = heap::VALUES.map(|(name, measure)| self.value_type(name, unit_name(measure.unit())));
+        self.tables.message.sample_type.extend(types);
+        types[shown]
+    }
+
+    /// The values of each stack of a thread, in the order of their types.
+    fn values(&self, thread: ThreadIndex) -> Vec<(Option<StackId>, Vec<i64>)> {
+        if self.heap_value.is_some() {
+            let sums = heap::sums(self.profile, thread);
+            return sums.into_iter().map(|(stack, values)| (stack, values.map(signed).to_vec())).collect();
+        }
+        let values = |sums: StackSums| {
+            let samples = self.counts_cpu_time.then_some(sums.samples);
+            let off_cpu = self.has_off_cpu.then_some(sums.off_cpu);
+            samples.into_iter().chain(off_cpu).chain([sums.main]).collect()
+        };
+        self.sums(thread).into_iter().map(|(stack, sums)| (stack, values(sums))).collect()
+    }
+
     fn write_thread(&mut self, thread: ThreadIndex, out: &mut impl Write) -> io::Result<()> {
-        let mut sums: Vec<_> = self.sums(thread).into_iter().collect();
+        let mut sums = self.values(thread);
         sums.sort_unstable_by_key(|&(stack, _)| stack);
         let mut sample = message::Sample { label: self.labels(thread), ..message::Sample::default() };
         let mut bytes = Vec::new();
-        for (stack, sums) in sums {
-            sample.value.clear();
-            sample.value.extend(self.counts_cpu_time.then_some(sums.samples));
-            if self.has_off_cpu {
-                sample.value.push(sums.off_cpu);
-            }
-            sample.value.push(sums.main);
+        for (stack, values) in sums {
+            sample.value = values;
             sample.location_id.clear();
             self.tables.push_locations(stack, &mut sample.location_id);
             bytes.push(SAMPLE_TAG);

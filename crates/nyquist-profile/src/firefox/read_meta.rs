@@ -39,6 +39,7 @@ pub(super) fn read_meta(raw: &RawMeta, threads: &[RawThread]) -> (Meta, CpuUnit)
         profiling_end: raw.profiling_end_time.map(nanoseconds),
         symbolicated: raw.symbolicated.unwrap_or(true),
         measure: raw.nyquist.measure.as_ref().map_or_else(Measure::default, read_measure),
+        sample_distance: None,
         has_exact_times: raw.nyquist.has_exact_times,
         has_cpu_deltas: cpu_unit.is_some() && has_deltas,
         arguments: raw.arguments.clone(),

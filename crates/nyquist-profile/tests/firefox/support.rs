@@ -64,6 +64,7 @@ fn sample_meta() -> Meta {
         profiling_end: Some(10_000_000),
         symbolicated: true,
         measure: nyquist_profile::Measure::default(),
+        sample_distance: None,
         has_exact_times: false,
         has_cpu_deltas: true,
         arguments: Some("app --fast".into()),

@@ -1,5 +1,6 @@
 //! Linux: launching the command, and the backends that sample it.
 
+pub mod allocations;
 mod arch;
 pub mod backend;
 mod cgroup;

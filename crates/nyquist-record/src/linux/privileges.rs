@@ -25,6 +25,18 @@ pub(crate) fn lost_under_ptrace(candidates: &[CString]) -> Option<PathBuf> {
     (gives_any(program) && !are_kept_under_ptrace()).then(|| path(program))
 }
 
+/// Whether a user who runs a program's file gains privileges by that, so that its loader preloads nothing.
+pub(crate) fn gains_any(program: &CStr, user: u32) -> bool {
+    if !gives_any(program) {
+        return false;
+    }
+    let file = fs::metadata(path(program)).ok();
+    let is_other = |file: &fs::Metadata| sets_user(file.mode()) && file.uid() != user;
+    let has_group = |file: &fs::Metadata| sets_group(file.mode());
+    let gains_capabilities = user != 0 && has_capabilities(program);
+    gains_capabilities || file.is_none_or(|file| is_other(&file) || has_group(&file))
+}
+
 /// The program of a process that has just called exec under a tracer, if its file gives privileges that the
 /// process did not get.
 pub(crate) fn were_lost(pid: u32) -> Option<PathBuf> {

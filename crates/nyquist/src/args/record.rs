@@ -79,6 +79,13 @@ pub(crate) struct RecordArgs {
     /// Also record where threads wait, for how long, and what for
     #[arg(long, conflicts_with = "perf_data")]
     pub(crate) off_cpu: bool,
+    /// Also record where the command and its children allocate memory, and what they free: `report --event live`, `peak`,
+    /// `total`, `temporary` (Linux)
+    #[arg(long, conflicts_with = "perf_data")]
+    pub(crate) alloc: bool,
+    /// Sample one in so many bytes of what is allocated (1: record each allocation)
+    #[arg(long, value_name = "BYTES", requires = "alloc", default_value_t = 512 << 10, value_parser = |text: &str| whole::<u64>(text, 1..=1 << 40))]
+    pub(crate) alloc_rate: u64,
     #[command(flatten)]
     pub(crate) events: EventArgs,
     #[command(flatten)]

@@ -1,8 +1,9 @@
 //! Functions by self and total time.
 
 use super::context::{Report, TABLE_ROWS};
+use super::heading::add_members;
 use super::rows::{Row, Rows, choose};
-use crate::scale::Scale;
+use crate::scale::{Scale, standard_error};
 use crate::text::Text;
 use nyquist_analysis::Function;
 use nyquist_symbols::short_source_path;
@@ -39,9 +40,16 @@ pub(super) fn place(file: Option<&str>, line: Option<u32>) -> String {
 pub(super) fn json(report: &Report<'_>) -> Value {
     let (count, functions) = functions(report);
     let rows = functions.iter().take(report.limit(TABLE_ROWS));
+    let row = |function: &Function<'_>| {
+        let error = |weight| standard_error(report.view.profile().meta(), weight);
+        let errors = (error(function.self_amount.weight), error(function.total.weight));
+        let mut json = function_json(function, report.scale);
+        add_members(&mut json, json!({ "self_error": errors.0, "total_error": errors.1 }));
+        json
+    };
     json!({
         "function_count": count,
-        "functions": rows.map(|function| function_json(function, report.scale)).collect::<Vec<_>>(),
+        "functions": rows.map(row).collect::<Vec<_>>(),
     })
 }
 

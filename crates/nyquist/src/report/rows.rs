@@ -2,6 +2,8 @@
 
 use super::context::{Report, TABLE_ROWS, more};
 use crate::args::{ColumnName, SortBy};
+use crate::number::percent;
+use crate::scale::standard_error;
 use crate::text::{Cell, Column, Style, Table, Text, bar};
 use nyquist_analysis::Amount;
 
@@ -95,6 +97,15 @@ impl Rows {
     }
 }
 
+/// An amount with its standard error, if it is an estimate.
+fn with_error(report: &Report<'_>, weight: u64) -> String {
+    let amount = report.scale.time(weight);
+    match standard_error(report.view.profile().meta(), weight).filter(|_| weight > 0) {
+        Some(error) => format!("{amount} ± {}", percent(error / weight as f64)),
+        None => amount,
+    }
+}
+
 fn cell(report: &Report<'_>, row: &Row, column: ColumnName) -> Cell {
     let scale = report.scale;
     let style = |weight: u64| Style::of_share(scale.share(weight));
@@ -102,7 +113,7 @@ fn cell(report: &Report<'_>, row: &Row, column: ColumnName) -> Cell {
         ColumnName::SelfShare => Cell::new(scale.percent(row.own), style(row.own)),
         ColumnName::Total => Cell::new(scale.percent(row.total), style(row.total)),
         ColumnName::SelfTime => Cell::new(scale.time(row.own), Style::Dim),
-        ColumnName::TotalTime => Cell::new(scale.time(row.total), Style::Dim),
+        ColumnName::TotalTime => Cell::new(with_error(report, row.total), Style::Dim),
         ColumnName::Bar => {
             let width = if report.screen.width.is_some_and(|width| width >= 120) { 16 } else { 6 };
             Cell::new(bar(scale.share(row.own), width, report.screen.unicode), style(row.own))

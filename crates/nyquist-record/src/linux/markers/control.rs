@@ -15,7 +15,8 @@ use std::sync::Arc;
 use nyquist_convert::event::Pid;
 use nyquist_tracing::protocol::{CAPACITY, control};
 
-use super::rings::{MAX_FILES, RingState, Rings};
+use super::folder_reader::{MAX_FILES, RingState};
+use super::rings::Rings;
 use crate::linux::proc;
 use crate::linux::sys::beneath::{PathHandle, Status, at_once, memory_file};
 use crate::linux::sys::{futex, limits};

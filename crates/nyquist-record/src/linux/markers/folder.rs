@@ -1,4 +1,4 @@
-//! The folder that receives a command's marker files.
+//! The folder that receives the files of a command: its markers, or its allocations.
 //!
 //! It is in the profiler's own mount namespace and is held open. Whatever the command's user does with its
 //! path later, only files in that very folder are read and removed.
@@ -9,14 +9,11 @@ use std::io;
 use std::os::fd::{AsFd as _, RawFd};
 use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use nyquist_tracing::protocol::{EXTENSION, MAX_CAPACITY};
-
+use super::folder_reader::{FolderReader, MAX_FILES, RingState};
 use super::held_folder::{HeldFolder, MAX_ENTRIES};
-use super::rings::{MAX_FILES, RingState, Rings};
 use super::stale;
 use crate::linux::now;
 use crate::linux::sys::beneath::{self, PathHandle, at_once};
@@ -35,7 +32,7 @@ const PAUSES: u32 = 16;
 
 /// The folder.
 #[derive(Debug)]
-pub(super) struct MarkerFolder {
+pub(in crate::linux) struct MarkerFolder {
     path: PathBuf,
     held: HeldFolder,
     owner: u32,
@@ -51,7 +48,7 @@ pub(super) struct MarkerFolder {
 
 impl MarkerFolder {
     /// Makes a folder for a single user.
-    pub(super) fn create(owner: Option<(u32, u32)>) -> io::Result<Self> {
+    pub(in crate::linux) fn create(owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
         for place in PLACES {
             match Self::create_in(Path::new(place), owner) {
@@ -90,20 +87,20 @@ impl MarkerFolder {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::linux) fn path(&self) -> &Path {
         &self.path
     }
 
     /// A descriptor that becomes readable with the first file, while there is none. Most programs never make
     /// one.
-    pub(super) fn awaited(&mut self) -> Option<RawFd> {
+    pub(in crate::linux) fn awaited(&mut self) -> Option<RawFd> {
         self.has_files |= self.watch.as_ref().is_none_or(FolderWatch::has_changed);
         self.watch.as_ref().filter(|_| !self.has_files).map(FolderWatch::descriptor)
     }
 
     /// Scans for files that were made since the last time. Skips this after a slow scan, unless it is the
     /// last one, because a program can fill the folder with files that never become rings.
-    pub(super) fn scan(&mut self, rings: &mut Rings, last: bool) {
+    pub(in crate::linux) fn scan<R: FolderReader>(&mut self, rings: &mut R, last: bool) {
         let began = Instant::now();
         if self.awaited().is_some() || (began < self.next_scan && !last) {
             return;
@@ -115,9 +112,10 @@ impl MarkerFolder {
         }
     }
 
-    fn take_all(&mut self, rings: &mut Rings) {
+    fn take_all<R: FolderReader>(&mut self, rings: &mut R) {
         for name in self.held.names().take(MAX_FILES) {
-            let is_marker_file = Path::new(&name).extension().is_some_and(|extension| extension == EXTENSION);
+            let is_marker_file =
+                Path::new(&name).extension().is_some_and(|extension| extension == R::EXTENSION);
             if !is_marker_file || self.seen.len() >= MAX_FILES || self.seen.contains(&name) {
                 continue;
             }
@@ -128,7 +126,7 @@ impl MarkerFolder {
     }
 
     /// Takes a file. It must belong to the owner and must not be a link, because it is written to.
-    fn take(&self, name: &OsStr, rings: &mut Rings) -> RingState {
+    fn take<R: FolderReader>(&self, name: &OsStr, rings: &mut R) -> RingState {
         let found = match PathHandle::in_folder(self.held.folder.as_fd(), name) {
             Ok(found) => found,
             Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::EXDEV)) => {
@@ -147,7 +145,7 @@ impl MarkerFolder {
             return RingState::Settled;
         }
         match found.open(&at_once(true)) {
-            Ok(file) => rings.take(Arc::new(file), 0, MAX_CAPACITY),
+            Ok(file) => rings.take(file),
             Err(_) => RingState::NotYet,
         }
     }
@@ -161,6 +159,7 @@ impl Drop for MarkerFolder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rings::Rings;
     use super::*;
     use nyquist_perf::Budget;
     use std::fs;

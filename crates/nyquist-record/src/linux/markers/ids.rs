@@ -12,7 +12,7 @@ const SEARCHES: u32 = 16;
 
 /// The translation of ids.
 #[derive(Debug)]
-pub(super) struct Ids {
+pub(in crate::linux) struct Ids {
     /// The pid namespace of this process.
     own: Option<u64>,
     /// Known processes, by their own id and namespace.
@@ -24,7 +24,7 @@ pub(super) struct Ids {
 
 /// What is known of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IdOwner {
+pub(in crate::linux) enum IdOwner {
     Is(Pid),
     /// The process is gone, or never existed.
     No,
@@ -33,19 +33,19 @@ pub(super) enum IdOwner {
 }
 
 impl Ids {
-    pub(super) fn new() -> Self {
+    pub(in crate::linux) fn new() -> Self {
         let own = namespace_of("self");
         Self { own, found: HashMap::new(), threads: HashMap::new(), searches: SEARCHES }
     }
 
     /// Begins another round.
-    pub(super) fn begin_poll(&mut self) {
+    pub(in crate::linux) fn begin_poll(&mut self) {
         self.searches = SEARCHES;
         self.threads.clear();
     }
 
     /// Whether a pid namespace is not that of this process.
-    pub(super) fn is_foreign(&self, namespace: u64) -> bool {
+    pub(in crate::linux) fn is_foreign(&self, namespace: u64) -> bool {
         namespace != 0 && self.own != Some(namespace)
     }
 
@@ -56,7 +56,7 @@ impl Ids {
     }
 
     /// The process with the id `pid` in a pid namespace.
-    pub(super) fn process(&mut self, pid: u32, namespace: u64) -> IdOwner {
+    pub(in crate::linux) fn process(&mut self, pid: u32, namespace: u64) -> IdOwner {
         if !self.is_foreign(namespace) {
             return IdOwner::Is(Pid(pid));
         }
@@ -81,7 +81,7 @@ impl Ids {
 
     /// The thread of `pid` with its own id `tid`. Returns `tid` itself if the thread is gone, or if the
     /// search limit was reached.
-    pub(super) fn thread(&mut self, pid: Pid, tid: u32) -> u32 {
+    pub(in crate::linux) fn thread(&mut self, pid: Pid, tid: u32) -> u32 {
         if let Some(ours) = self.threads.get(&(pid, tid)) {
             return *ours;
         }

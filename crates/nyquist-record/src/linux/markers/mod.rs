@@ -5,9 +5,10 @@
 //! reader of samples nor the converter waits for it.
 
 mod control;
-mod folder;
+pub(super) mod folder;
+pub(super) mod folder_reader;
 mod held_folder;
-mod ids;
+pub(super) mod ids;
 mod ring;
 mod rings;
 mod stale;

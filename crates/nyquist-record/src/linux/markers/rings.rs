@@ -6,15 +6,13 @@ use std::sync::Arc;
 use nyquist_convert::event::{Event, Mapping, Timestamp};
 use nyquist_convert::marker_file::OpenIntervals;
 
+use super::folder_reader::{FolderReader, MAX_FILES, RingState};
 use super::ids::Ids;
 use super::ring::{Readability, Ring, RingRefusal};
 use super::summary::MarkerSummary;
 use super::text::{self, TextFile};
 use nyquist_perf::{Budget, Charge};
-
-/// The most rings, and the most text files, that are read. Each thread with markers has one, and those of
-/// ended threads are reused.
-pub(super) const MAX_FILES: usize = 1 << 14;
+use nyquist_tracing::protocol::{EXTENSION, MAX_CAPACITY};
 
 /// How much memory a marker uses in a profile, for each byte of its record: the factor is largest for small
 /// records.
@@ -38,13 +36,16 @@ pub(super) struct Rings {
     refused: u64,
 }
 
-/// What happened to a ring that was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RingState {
-    /// It is read, or will never be read.
-    Settled,
-    /// It must be checked again.
-    NotYet,
+impl FolderReader for Rings {
+    const EXTENSION: &str = EXTENSION;
+
+    fn take(&mut self, file: File) -> RingState {
+        self.take(Arc::new(file), 0, MAX_CAPACITY)
+    }
+
+    fn refuse(&mut self) {
+        self.refuse();
+    }
 }
 
 impl Rings {

@@ -1,12 +1,14 @@
-//! The companions of a recording, which produce events of their own: markers, counters, CPU quotas, and waits of
+//! The companions of a recording, which produce events of their own: markers, allocations, counters, CPU quotas, and waits of
 //! threads.
 
+use super::allocations;
 use super::subject::ancestors;
 use crate::number::counted;
 use crate::printer::Printer;
 use crate::system::linux::markers;
 use nyquist_convert::Converter;
 use nyquist_convert::event::{Event, Pid};
+use nyquist_record::linux::allocations::AllocationReader;
 use nyquist_record::linux::backend::RecordingOutcome;
 use nyquist_record::linux::counters::ProcessCounters;
 use nyquist_record::linux::cpu_quota::QuotaWatch;
@@ -19,6 +21,7 @@ use nyquist_record::linux::{Companion, RecordingTarget};
 #[derive(Debug)]
 pub(super) struct Companions {
     markers: Option<MarkerReader>,
+    allocations: Option<AllocationReader>,
     counters: Option<ProcessCounters>,
     waits: Option<WaitStacks>,
     quota: Option<QuotaWatch>,
@@ -26,8 +29,8 @@ pub(super) struct Companions {
 
 impl Companions {
     /// The companions that exist before the recording begins.
-    pub(super) fn new(markers: Option<MarkerReader>) -> Self {
-        Self { markers, counters: None, waits: None, quota: None }
+    pub(super) fn new(markers: Option<MarkerReader>, allocations: Option<AllocationReader>) -> Self {
+        Self { markers, allocations, counters: None, waits: None, quota: None }
     }
 
     /// Starts counting the resources that the recorded processes use, and watching their CPU quotas. On failure the recording continues
@@ -69,10 +72,11 @@ impl Companions {
 
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Companion> {
         let markers = self.markers.as_mut().map(|markers| markers as &mut dyn Companion);
+        let allocations = self.allocations.as_mut().map(|it| it as &mut dyn Companion);
         let counters = self.counters.as_mut().map(|counters| counters as &mut dyn Companion);
         let waits = self.waits.as_mut().map(|waits| waits as &mut dyn Companion);
         let quota = self.quota.as_mut().map(|quota| quota as &mut dyn Companion);
-        markers.into_iter().chain(counters).chain(waits).chain(quota)
+        markers.into_iter().chain(allocations).chain(counters).chain(waits).chain(quota)
     }
 
     /// Passes the events of a chunk to each.
@@ -104,6 +108,9 @@ impl Companions {
         }
         if let Some(waits) = self.waits {
             finish_waits(waits, converter, printer);
+        }
+        if let Some(allocations) = self.allocations {
+            allocations::finish(allocations, converter, printer);
         }
         if let Some(markers) = self.markers {
             markers::finish(markers, converter, printer);

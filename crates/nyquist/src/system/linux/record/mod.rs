@@ -1,5 +1,6 @@
 //! Recording on Linux: launch or attach, sample, and convert.
 
+mod allocations;
 mod attached;
 mod companions;
 mod events;
@@ -39,6 +40,7 @@ impl<'a> Plan<'a> {
     /// Checks what the options ask for.
     pub(crate) fn of(args: &'a RecordArgs) -> Result<Self, Failure> {
         // Before anything is started.
+        allocations::check(args)?;
         options::backend(args.backend)?;
         let may_read_other_processes = linux::may_read_other_processes();
         Ok(Self { args, events: events::wanted(args)?, may_read_other_processes })

@@ -23,6 +23,7 @@ use bytes::Bytes;
 use nyquist_convert::event::{Event, Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape};
 use nyquist_profile::Meta;
+use nyquist_record::linux::allocations::AllocationReader;
 use nyquist_record::linux::backend::{Backend, RecordingOutcome, RecordingSummary};
 use nyquist_record::linux::launch::SuspendedChild;
 use nyquist_record::linux::markers::MarkerReader;
@@ -59,6 +60,8 @@ pub(super) enum RunTarget {
 struct RunProcesses {
     /// The command, if there is one, suspended before its start.
     child: Option<SuspendedChild>,
+    /// The reader of its allocations, if they are recorded.
+    allocations: Option<AllocationReader>,
     target: RecordingTarget,
 }
 
@@ -134,10 +137,10 @@ impl Recorder<'_> {
         is_first: bool,
     ) -> Result<EndedRecording, Failure> {
         let PreparedRun { processes, markers, perf_data, backend, outcome, meta, start } = prepared;
-        let RunProcesses { child, target } = processes;
+        let RunProcesses { child, allocations, target } = processes;
         let wanted = wanted_samples(&self.args.target, &backend);
         converter.keep_only(wanted.clone());
-        let mut companions = self.companions(markers, &outcome);
+        let mut companions = self.companions((markers, allocations), &outcome);
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = perf_data.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
@@ -184,11 +187,15 @@ impl Recorder<'_> {
     }
 
     /// The companions of the run, which take notice from now on.
-    fn companions(&self, mut markers: Option<MarkerReader>, outcome: &RecordingOutcome) -> Companions {
+    fn companions(
+        &self,
+        (mut markers, allocations): (Option<MarkerReader>, Option<AllocationReader>),
+        outcome: &RecordingOutcome,
+    ) -> Companions {
         if let Some(markers) = &mut markers {
             markers.begin_at(linux::now());
         }
-        let mut companions = Companions::new(markers);
+        let mut companions = Companions::new(markers, allocations);
         if self.args.off_cpu {
             companions.watch_waits(outcome, self.printer);
         }
@@ -235,13 +242,13 @@ impl Recorder<'_> {
         markers: Option<&MarkerReader>,
     ) -> Result<RunProcesses, Failure> {
         if !launches && let Some(target) = running {
-            return Ok(RunProcesses { child: None, target });
+            return Ok(RunProcesses { child: None, allocations: None, target });
         }
         // The markers of a command that is not recorded have no thread.
         let markers = markers.filter(|_| matches!(running, None | Some(RecordingTarget::System)));
-        let child = prepare(self.args, self.user, markers)?;
+        let (child, allocations) = prepare(self.args, self.user, markers, self.printer)?;
         let target = running.unwrap_or(RecordingTarget::Child(child.pid()));
-        Ok(RunProcesses { child: Some(child), target })
+        Ok(RunProcesses { child: Some(child), allocations, target })
     }
 
     fn open(

@@ -1,12 +1,15 @@
 //! The target of a recording: a command, running processes, a cgroup, or the whole system.
 
+use super::allocations;
 use super::failures::{launch_failure, open_failure};
 use crate::args::{RecordArgs, TargetArgs};
 use crate::failure::Failure;
+use crate::printer::Printer;
 use crate::record::named_processes;
 use crate::system::linux::options::backend as backend_of;
 use nyquist_convert::event::Pid;
 use nyquist_convert::{NamePattern, ProcessFilter};
+use nyquist_record::linux::allocations::AllocationReader;
 use nyquist_record::linux::backend::{Backend, OpenError};
 use nyquist_record::linux::launch::{self, SuspendedChild};
 use nyquist_record::linux::markers::MarkerReader;
@@ -84,10 +87,13 @@ pub(super) fn prepare(
     args: &RecordArgs,
     user: Option<&Credentials>,
     markers: Option<&MarkerReader>,
-) -> Result<SuspendedChild, Failure> {
+    printer: Printer,
+) -> Result<(SuspendedChild, Option<AllocationReader>), Failure> {
     let mut command = command_of(&args.command, user)?;
     command.env.extend(markers.and_then(MarkerReader::variable));
-    launch::prepare(&command).map_err(|error| launch_failure(&error))
+    let allocations = allocations::listen(args, &mut command, user, printer);
+    let child = launch::prepare(&command).map_err(|error| launch_failure(&error))?;
+    Ok((child, allocations))
 }
 
 /// The command of a command line, to be run as this user.

@@ -1,0 +1,22 @@
+//! Recording on Linux.
+
+mod arch;
+#[cfg(nyquist_preloaded)]
+mod bootstrap;
+mod calls;
+mod distance;
+#[cfg(nyquist_preloaded)]
+mod hooks;
+mod known_stacks;
+#[cfg(nyquist_preloaded)]
+mod next;
+mod process;
+mod recorder;
+mod shared;
+mod stack;
+mod thread;
+
+#[cfg(not(nyquist_preloaded))]
+pub(super) use arch::here;
+#[cfg(not(nyquist_preloaded))]
+pub(super) use recorder::{allocated, is_off, release, restore};

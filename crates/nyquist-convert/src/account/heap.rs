@@ -1,0 +1,326 @@
+//! Allocations and frees to sums by stack: what was allocated, what is live, and what was live at the peak.
+//!
+//! A block that was sampled stands for 1/p blocks of its size, if a block of this size is sampled with the
+//! probability p.
+
+use super::heap_sums::{Amount, HeapSums};
+use crate::event::{Allocation, Free, HeapContents, HeapId, Tid, Timestamp, UserStack};
+use nyquist_profile::{StackId, ThreadIndex};
+use rustc_hash::FxHashMap;
+
+/// How much time the allocations of a group span at first, in nanoseconds.
+const SLICE_NS: u64 = 10_000_000;
+
+/// The most groups. When there are more, groups span twice the time.
+const MAX_GROUPS: usize = 1 << 17;
+
+/// The most blocks that are live at a time.
+const MAX_BLOCKS: usize = 1 << 24;
+
+/// The most stacks that are named by numbers.
+const MAX_STACKS: usize = 1 << 22;
+
+/// Blocks that are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct GroupKey {
+    heap: HeapId,
+    row: ThreadIndex,
+    stack: Option<StackId>,
+    slice: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    key: GroupKey,
+    /// The time of its first allocation.
+    first: Timestamp,
+    distance: u64,
+    sums: HeapSums,
+}
+
+/// A block that is allocated.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    group: u32,
+    tid: Tid,
+    size: u64,
+    number: u64,
+    time: Timestamp,
+}
+
+/// What all blocks of a heap are together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heap {
+    /// The bytes that are live, of those that were recorded.
+    live: u64,
+    /// The most bytes that were live.
+    peak: i64,
+    /// The number of the peak: it counts the moments at which more was live than ever before.
+    peaks: u64,
+}
+
+/// The blocks of all recorded heaps.
+#[derive(Debug)]
+pub(crate) struct Heaps {
+    heaps: FxHashMap<HeapId, Heap>,
+    blocks: FxHashMap<(HeapId, u64), Block>,
+    groups: Vec<Group>,
+    by_key: FxHashMap<GroupKey, u32>,
+    slice_ns: u64,
+    /// The stacks that allocations name by numbers.
+    stacks: FxHashMap<(HeapId, u64), Option<StackId>>,
+    /// How many allocations were left out, because too many blocks were live.
+    pub(crate) left_out: u64,
+}
+
+/// What is known of blocks that one thread has allocated at one stack, about the same time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AllocatedGroup {
+    pub(crate) row: ThreadIndex,
+    pub(crate) stack: Option<StackId>,
+    pub(crate) first: Timestamp,
+    pub(crate) distance: u64,
+    pub(crate) total: Amount,
+    pub(crate) live: Amount,
+    pub(crate) peak: Amount,
+    pub(crate) temporary: Amount,
+}
+
+impl Default for Heaps {
+    fn default() -> Self {
+        Self {
+            heaps: FxHashMap::default(),
+            blocks: FxHashMap::default(),
+            groups: Vec::new(),
+            by_key: FxHashMap::default(),
+            slice_ns: SLICE_NS,
+            stacks: FxHashMap::default(),
+            left_out: 0,
+        }
+    }
+}
+
+impl Heaps {
+    /// Adds a block, which was allocated at a stack.
+    pub(crate) fn allocate(
+        &mut self,
+        now: Timestamp,
+        allocation: &Allocation,
+        (row, stack): (ThreadIndex, Option<StackId>),
+    ) {
+        let id = (allocation.heap, allocation.address);
+        // The record of its free was lost, or is late.
+        self.end(id, now, None);
+        if self.blocks.len() >= MAX_BLOCKS {
+            self.left_out += 1;
+            return;
+        }
+        let heap = self.heaps.entry(allocation.heap).or_default();
+        let peaks = heap.peaks;
+        heap.live = heap.live.saturating_add(allocation.size);
+        // The program's own count has all blocks, and not only the sampled ones.
+        let level = if allocation.distance > 1 { allocation.live } else { heap.live.cast_signed() };
+        let is_peak = level > heap.peak;
+        if is_peak {
+            heap.peak = level;
+            heap.peaks += 1;
+        }
+        let key = GroupKey { heap: allocation.heap, row, stack, slice: now.0 / self.slice_ns };
+        let group = self.group(key, now, allocation.distance, peaks);
+        let amount = Amount::of_block(allocation.size, allocation.distance);
+        self.groups[group as usize].sums.add(amount, peaks);
+        let (size, number) = (allocation.size, allocation.number);
+        self.blocks.insert(id, Block { group, tid: allocation.sample.tid, size, number, time: now });
+    }
+
+    /// The stack that an allocation names by a number, if an earlier one had it.
+    pub(crate) fn known_stack(&self, allocation: &Allocation) -> Option<Option<StackId>> {
+        let is_named = allocation.sample.user == UserStack::None;
+        let number = allocation.stack.filter(|_| is_named)?;
+        Some(self.stacks.get(&(allocation.heap, number)).copied().flatten())
+    }
+
+    /// Notes the stack of an allocation for later ones that name it.
+    pub(crate) fn note_stack(&mut self, allocation: &Allocation, stack: Option<StackId>) {
+        if let Some(number) = allocation.stack
+            && self.stacks.len() < MAX_STACKS
+        {
+            self.stacks.insert((allocation.heap, number), stack);
+        }
+    }
+
+    /// Ends a block that was freed. Returns whether it was known.
+    pub(crate) fn free(&mut self, now: Timestamp, free: &Free) -> bool {
+        self.end((free.heap, free.address), now, Some((free.tid, free.number)))
+    }
+
+    /// Ends the blocks of a heap that it does not have any more.
+    pub(crate) fn keep_only(&mut self, now: Timestamp, contents: &HeapContents) {
+        let is_gone = |(heap, address): &(HeapId, u64)| {
+            *heap == contents.heap && contents.addresses.binary_search(address).is_err()
+        };
+        let gone: Vec<_> = self.blocks.keys().copied().filter(is_gone).collect();
+        for id in gone {
+            self.end(id, now, None);
+        }
+    }
+
+    /// Ends a block. A thread that frees what it has allocated last is given with its number of allocations.
+    fn end(&mut self, id: (HeapId, u64), now: Timestamp, by: Option<(Tid, u64)>) -> bool {
+        // The record of a free that is late is not that of a block which has got its address since.
+        let Some(block) = self.blocks.get(&id).copied().filter(|block| block.time <= now) else {
+            return false;
+        };
+        self.blocks.remove(&id);
+        let heap = self.heaps.entry(id.0).or_default();
+        heap.live = heap.live.saturating_sub(block.size);
+        let peaks = heap.peaks;
+        if let Some(group) = self.groups.get_mut(block.group as usize) {
+            let is_temporary = by == Some((block.tid, block.number));
+            group.sums.remove(Amount::of_block(block.size, group.distance), peaks, is_temporary);
+        }
+        true
+    }
+
+    /// The group of a key, which is made if there is none.
+    fn group(&mut self, mut key: GroupKey, now: Timestamp, distance: u64, peaks: u64) -> u32 {
+        if let Some(&group) = self.by_key.get(&key) {
+            return group;
+        }
+        while self.groups.len() >= MAX_GROUPS && self.merge() {
+            key.slice = now.0 / self.slice_ns;
+            if let Some(&group) = self.by_key.get(&key) {
+                return group;
+            }
+        }
+        let group = self.groups.len() as u32;
+        self.groups.push(Group { key, first: now, distance, sums: HeapSums::new(peaks) });
+        self.by_key.insert(key, group);
+        group
+    }
+
+    /// Makes groups span twice the time. Returns whether they can get any longer.
+    fn merge(&mut self) -> bool {
+        let Some(longer) = self.slice_ns.checked_mul(2) else { return false };
+        self.slice_ns = longer;
+        self.by_key.clear();
+        let mut places = Vec::with_capacity(self.groups.len());
+        for mut group in std::mem::take(&mut self.groups) {
+            let peaks = self.heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks);
+            group.sums.settle(peaks);
+            group.key.slice /= 2;
+            let place = *self.by_key.entry(group.key).or_insert(self.groups.len() as u32);
+            places.push(place);
+            match self.groups.get_mut(place as usize) {
+                Some(known) => known.sums.merge(&group.sums),
+                None => self.groups.push(group),
+            }
+        }
+        for block in self.blocks.values_mut() {
+            block.group = places.get(block.group as usize).copied().unwrap_or(block.group);
+        }
+        true
+    }
+
+    /// All groups, by their first allocation.
+    pub(crate) fn finish(&mut self) -> Vec<AllocatedGroup> {
+        let heaps = &self.heaps;
+        let finished = |mut group: Group| {
+            group.sums.settle(heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks));
+            let HeapSums { total, live, peak, temporary, .. } = group.sums;
+            let GroupKey { row, stack, .. } = group.key;
+            AllocatedGroup {
+                row,
+                stack,
+                first: group.first,
+                distance: group.distance,
+                total,
+                live,
+                peak,
+                temporary,
+            }
+        };
+        let mut groups: Vec<_> = std::mem::take(&mut self.groups).into_iter().map(finished).collect();
+        groups.sort_by_key(|group| group.first);
+        groups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Pid, Sample, UserStack};
+
+    fn allocation(address: u64, size: u64, (distance, live): (u64, i64)) -> Allocation {
+        let sample = Sample::in_user_code(Pid(1), UserStack::None);
+        Allocation { heap: HeapId(1), sample, stack: None, address, size, distance, number: address, live }
+    }
+
+    fn free(address: u64, number: u64) -> Free {
+        Free { heap: HeapId(1), pid: Pid(1), tid: Tid(1), address, number }
+    }
+
+    fn at(stack: usize) -> (ThreadIndex, Option<StackId>) {
+        (ThreadIndex::from_index(0), Some(StackId::from_index(stack)))
+    }
+
+    /// The bytes of each group: in all, live, and at the peak, then its temporary blocks.
+    fn sums(heaps: &mut Heaps) -> Vec<[f64; 4]> {
+        let groups = heaps.finish();
+        groups.iter().map(|it| [it.total.bytes, it.live.bytes, it.peak.bytes, it.temporary.blocks]).collect()
+    }
+
+    #[test]
+    fn the_peak_is_what_was_live_when_most_was() {
+        let mut heaps = Heaps::default();
+        let time = |n: u64| Timestamp(n);
+        heaps.allocate(time(1), &allocation(1, 100, (1, 0)), at(0));
+        heaps.allocate(time(2), &allocation(2, 50, (1, 0)), at(1));
+        assert!(heaps.free(time(3), &free(1, 9)));
+        heaps.allocate(time(4), &allocation(3, 20, (1, 0)), at(2));
+        assert!(heaps.free(time(5), &free(3, 3)) && !heaps.free(time(6), &free(3, 3)));
+        heaps.allocate(time(7), &allocation(4, 60, (1, 0)), at(0));
+        assert_eq!(
+            sums(&mut heaps),
+            [[160.0, 60.0, 100.0, 0.0], [50.0, 50.0, 50.0, 0.0], [20.0, 0.0, 0.0, 1.0]]
+        );
+    }
+
+    #[test]
+    fn sampled_heaps_peak_by_their_own_count() {
+        let mut heaps = Heaps::default();
+        heaps.allocate(Timestamp(1), &allocation(1, 100, (50, 900)), at(0));
+        heaps.allocate(Timestamp(2), &allocation(2, 100, (50, 400)), at(1));
+        let groups = heaps.finish();
+        let whole = 100.0 / -(-101.0_f64 / 50.0).exp_m1();
+        assert!((groups[0].peak.bytes - whole).abs() < 1e-9 && groups[1].peak.bytes == 0.0);
+        assert!((groups[1].live.bytes - whole).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_lost_free_is_no_live_block() {
+        let mut heaps = Heaps::default();
+        for address in 1..=3 {
+            heaps.allocate(Timestamp(address), &allocation(address, 10, (1, 0)), at(0));
+        }
+        // The same address again: the free of its first block was lost. A late free is not that of the second.
+        heaps.allocate(Timestamp(8), &allocation(1, 10, (1, 0)), at(0));
+        assert!(!heaps.free(Timestamp(7), &free(1, 1)));
+        heaps.keep_only(Timestamp(9), &HeapContents { heap: HeapId(1), addresses: vec![1, 3] });
+        assert_eq!(sums(&mut heaps), [[40.0, 20.0, 30.0, 0.0]]);
+    }
+
+    #[test]
+    fn many_groups_become_longer_ones() {
+        let mut heaps = Heaps::default();
+        let count = MAX_GROUPS as u64 + 10;
+        for n in 0..count {
+            heaps.allocate(Timestamp(n * SLICE_NS), &allocation(n + 1, 8, (1, 0)), at(0));
+        }
+        heaps.free(Timestamp(count * SLICE_NS), &free(1, 0));
+        let sums = sums(&mut heaps);
+        assert!(sums.len() <= MAX_GROUPS / 2 + 10);
+        let sum = |at: usize| sums.iter().map(|it| it[at]).sum::<f64>();
+        assert_eq!([sum(0), sum(1), sum(2)], [count, count - 1, count].map(|n| n as f64 * 8.0));
+    }
+}

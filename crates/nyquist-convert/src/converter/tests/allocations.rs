@@ -1,0 +1,67 @@
+//! Tests of allocations: their measures by stack, and stacks that are named by numbers.
+
+use super::*;
+use crate::event::{Allocation, Free, HeapContents, HeapId};
+
+fn allocation((pid, tid): (u32, u32), address: u64, size: u64, stack: (u64, &[u64])) -> EventKind {
+    let EventKind::Sample(mut sample) = sample(pid, tid, None, stack.1) else { unreachable!() };
+    if stack.1.is_empty() {
+        sample.user = UserStack::None;
+    }
+    let (heap, stack) = (HeapId(u64::from(pid)), Some(stack.0).filter(|number| *number != 0));
+    let allocation = Allocation { heap, sample, stack, address, size, distance: 1, number: address, live: 0 };
+    EventKind::Allocation(Box::new(allocation))
+}
+
+fn measured(
+    filter: ProcessFilter,
+    events: impl IntoIterator<Item = EventKind>,
+) -> impl Fn(&str) -> Vec<String> {
+    let mut converter = Converter::new(Options { filter, ..options() });
+    converter.push(at(0, name(1, 1, "app", true)));
+    for (time, event) in (1..).zip(events) {
+        converter.push(at(time, event));
+    }
+    let profile = converter.finish().profile;
+    move |event| folded(&profile.clone().with_event_as_samples(event).unwrap())
+}
+
+#[test]
+fn allocations_have_measures_by_stack() {
+    let free = |address| {
+        EventKind::Free(Free { heap: HeapId(1), pid: Pid(1), tid: Tid(1), address, number: address })
+    };
+    let of = measured(
+        ProcessFilter::All,
+        [
+            sample(1, 1, None, &[0x90]),
+            allocation((1, 1), 1, 100, (0, &[0x20, 0x10])),
+            allocation((1, 1), 2, 30, (0, &[0x30, 0x10])),
+            free(2),
+            allocation((1, 1), 3, 7, (0, &[0x30, 0x10])),
+        ],
+    );
+    // Return addresses are looked up one byte before.
+    assert_eq!(of("total"), ["0xf;0x1f 100", "0xf;0x2f 37"]);
+    assert_eq!(of("live"), ["0xf;0x1f 100", "0xf;0x2f 7"]);
+    assert_eq!(of("peak"), ["0xf;0x1f 100", "0xf;0x2f 30"]);
+    assert_eq!(
+        (of("temporary"), of("allocations")),
+        (vec!["0xf;0x2f 1".into()], vec!["0xf;0x1f 1".into(), "0xf;0x2f 2".into()])
+    );
+}
+
+#[test]
+fn a_stack_can_be_named_by_its_number() {
+    let of = measured(
+        ProcessFilter::Family([Pid(1)].into()),
+        [
+            allocation((1, 1), 1, 10, (77, &[0x20])),
+            allocation((1, 1), 2, 10, (77, &[])),
+            allocation((1, 1), 3, 10, (78, &[])),
+            allocation((9, 9), 4, 10, (77, &[0x20])),
+            EventKind::HeapContents(Box::new(HeapContents { heap: HeapId(1), addresses: vec![2] })),
+        ],
+    );
+    assert_eq!((of("total"), of("live")), (vec!["0x1f 20".into(), " 10".into()], vec!["0x1f 10".to_owned()]));
+}

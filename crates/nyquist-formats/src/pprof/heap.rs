@@ -1,0 +1,35 @@
+//! The four values of a heap profile, as Go's and others' tools know them.
+
+use nyquist_profile::{AllocationMeasure, Profile, StackId, ThreadIndex};
+use rustc_hash::FxHashMap;
+
+/// The values of a heap profile, in the order of Go's, with what they measure.
+pub(super) const VALUES: [(&str, AllocationMeasure); 4] = [
+    ("alloc_objects", AllocationMeasure::Allocations),
+    ("alloc_space", AllocationMeasure::Total),
+    ("inuse_objects", AllocationMeasure::LiveBlocks),
+    ("inuse_space", AllocationMeasure::Live),
+];
+
+/// The place of the value that a profile's samples have, if they are one of these values of allocations.
+pub(super) fn shown_value(profile: &Profile) -> Option<usize> {
+    let measure = AllocationMeasure::of_name(&profile.meta().measure.name)?;
+    let is_heap = !profile.allocation_measures().is_empty();
+    VALUES.iter().position(|(_, value)| *value == measure).filter(|_| is_heap)
+}
+
+/// The values of each stack of a thread.
+pub(super) fn sums(
+    profile: &Profile,
+    thread: ThreadIndex,
+) -> FxHashMap<Option<StackId>, [u64; VALUES.len()]> {
+    let mut by_stack: FxHashMap<_, [f64; VALUES.len()]> = FxHashMap::default();
+    for (stack, amounts) in profile.allocated_groups(thread) {
+        let sums = by_stack.entry(stack).or_default();
+        for (sum, (_, measure)) in sums.iter_mut().zip(VALUES) {
+            let at = AllocationMeasure::ALL.iter().position(|it| *it == measure);
+            *sum += at.and_then(|at| amounts.get(at)).copied().unwrap_or(0.0);
+        }
+    }
+    by_stack.into_iter().map(|(stack, sums)| (stack, sums.map(|sum| sum.round() as u64))).collect()
+}

@@ -1,0 +1,129 @@
+//! Puts the library that is preloaded into programs where their loader finds it: into a private folder of the user's.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nyquist_alloc::LIBRARY;
+use nyquist_system::{create_private_folder, open_regular, private_options};
+use thiserror::Error;
+
+use crate::linux::sys::files::is_on_noexec;
+use crate::linux::sys::users;
+
+/// Why the library cannot be preloaded.
+#[derive(Debug, Error)]
+pub enum LibraryError {
+    /// This build has none.
+    #[error("this build of nyquist has no library to preload")]
+    Missing,
+    /// The loader separates paths at spaces and colons.
+    #[error("the loader cannot load a library from {0}, because of a space or colon in the path")]
+    Path(PathBuf),
+    /// No program may be run from the folder.
+    #[error("{0} is on a file system from which no code may be run")]
+    NoExec(PathBuf),
+    /// The file in the folder cannot be made.
+    #[error("the library to preload cannot be written to {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// The library, as a file that a loader can load.
+#[derive(Clone, Debug)]
+pub struct PreloadedLibrary {
+    path: PathBuf,
+}
+
+impl PreloadedLibrary {
+    /// Writes the library to a folder of the user's, unless it is there already. Called with the user's rights.
+    pub fn place(folder: &Path) -> Result<Self, LibraryError> {
+        if LIBRARY.is_empty() {
+            return Err(LibraryError::Missing);
+        }
+        let path = folder.join(format!("libnyquist_alloc-{:016x}.so", hash(LIBRARY)));
+        if path.as_os_str().as_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
+            return Err(LibraryError::Path(folder.to_owned()));
+        }
+        if !is_ours(&path) {
+            write(folder, &path).map_err(|source| LibraryError::Write { path: path.clone(), source })?;
+        }
+        if is_on_noexec(&path) {
+            return Err(LibraryError::NoExec(folder.to_owned()));
+        }
+        Ok(Self { path })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Whether the file is the library, and nobody else can change it.
+fn is_ours(path: &Path) -> bool {
+    let Ok(file) = open_regular(path) else { return false };
+    let is_private = file.metadata().is_ok_and(|it| {
+        it.uid() == users::effective() && it.mode() & 0o022 == 0 && it.len() == LIBRARY.len() as u64
+    });
+    is_private && has_library(&file)
+}
+
+fn has_library(file: &File) -> bool {
+    let mut bytes = Vec::with_capacity(LIBRARY.len());
+    file.take(LIBRARY.len() as u64).read_to_end(&mut bytes).is_ok() && bytes == LIBRARY
+}
+
+/// Replaces the file by the library as a whole, because a program may be loading it.
+fn write(folder: &Path, path: &Path) -> io::Result<()> {
+    create_private_folder(folder)?;
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let written = || {
+        // Left over from a process of the same number.
+        let _ = fs::remove_file(&temporary);
+        let mut file = private_options().write(true).create_new(true).open(&temporary)?;
+        file.write_all(LIBRARY)?;
+        fs::rename(&temporary, path)
+    };
+    written().inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+/// A number for the content, so that different versions have different names (FNV-1a).
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn the_library_is_placed_once_and_never_through_a_link() {
+        let folder = std::env::temp_dir().join(format!("nyquist-preload-{}", std::process::id()));
+        let placed = PreloadedLibrary::place(&folder).unwrap();
+        let inode = || fs::symlink_metadata(placed.path()).unwrap().ino();
+        let first = inode();
+        PreloadedLibrary::place(&folder).unwrap();
+        assert_eq!(first, inode());
+        // Others could change it.
+        fs::set_permissions(placed.path(), fs::Permissions::from_mode(0o666)).unwrap();
+        PreloadedLibrary::place(&folder).unwrap();
+        assert!(is_ours(placed.path()) && first != inode());
+        let elsewhere = folder.join("elsewhere");
+        fs::rename(placed.path(), &elsewhere).unwrap();
+        symlink(&elsewhere, placed.path()).unwrap();
+        PreloadedLibrary::place(&folder).unwrap();
+        assert!(fs::symlink_metadata(placed.path()).unwrap().is_file());
+        assert!(matches!(PreloadedLibrary::place(&folder.join("a b")), Err(LibraryError::Path(_))));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,154 @@
+//! Recording the allocations of a command: how they are seen, and what is said of it.
+
+use crate::args::RecordArgs;
+use crate::failure::Failure;
+use crate::folders::UserFolders;
+use crate::identity;
+use crate::number::counted;
+use crate::printer::Printer;
+use indicatif::BinaryBytes;
+use nyquist_convert::Converter;
+use nyquist_record::linux::allocations::{
+    AllocationMethod, AllocationReader, NoAllocations, PreloadedLibrary, allocation_method,
+};
+use nyquist_record::linux::{Command, Credentials};
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The variable of the loader with the libraries that it loads first.
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// Fails if allocations are wanted of what runs already.
+pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
+    if !args.alloc || (args.target.is_command() && !args.command.is_empty()) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "allocations are recorded of programs that are started, and not of those that run already",
+    )
+    .hint("nyquist record --alloc COMMAND"))
+}
+
+/// Prepares a command for recording its allocations. Where that cannot be done, a warning says why, and the
+/// command is recorded without them.
+pub(super) fn listen(
+    args: &RecordArgs,
+    command: &mut Command,
+    user: Option<&Credentials>,
+    printer: Printer,
+) -> Option<AllocationReader> {
+    if !args.alloc {
+        return None;
+    }
+    match prepare(args, command, user) {
+        Ok((reader, method)) => {
+            printer.say(format_args!("{}", begun(method, args.alloc_rate)));
+            Some(reader)
+        }
+        Err(reason) => {
+            printer.warn(format_args!("allocations are not recorded: {reason}"));
+            None
+        }
+    }
+}
+
+/// The sentence that says how allocations are recorded.
+fn begun(method: AllocationMethod, rate: u64) -> String {
+    let by = match method {
+        AllocationMethod::Preloaded => "a library that is preloaded into the program",
+        AllocationMethod::Wrapped => "the program's own allocator, which is wrapped",
+    };
+    if rate <= 1 {
+        format!("Recording each allocation by {by}: `report --event live` shows what is left")
+    } else {
+        format!(
+            "Recording allocations by {by}, one in {}: `report --event live` shows what is left",
+            BinaryBytes(rate)
+        )
+    }
+}
+
+/// Starts reading, and gives the command its variables.
+fn prepare(
+    args: &RecordArgs,
+    command: &mut Command,
+    user: Option<&Credentials>,
+) -> Result<(AllocationReader, AllocationMethod), String> {
+    let method = allocation_method(command).map_err(|reason| format!("{reason}; {}", what_works(&reason)))?;
+    let owner = user.map(|user| (user.uid, user.gid));
+    let reader = AllocationReader::for_command(owner, args.alloc_rate)
+        .map_err(|error| format!("no folder can be made for them: {error}"))?;
+    let library = match method {
+        AllocationMethod::Preloaded => Some(place(&reader.folder())?),
+        AllocationMethod::Wrapped => None,
+    };
+    command.env.extend(reader.variables());
+    if let Some(library) = library {
+        let preload = preload_with(&library, command);
+        command.env.push((PRELOAD.into(), preload));
+    }
+    Ok((reader, method))
+}
+
+/// What can be done instead.
+fn what_works(reason: &NoAllocations) -> &'static str {
+    match reason {
+        NoAllocations::Static(_) | NoAllocations::OwnAllocator { .. } => {
+            "a Rust program can wrap its allocator (nyquist_alloc::Recorded)"
+        }
+        NoAllocations::OtherProcessor(_) => "a nyquist for that processor records it",
+        NoAllocations::Privileged(_) => "a copy of it without these rights can be recorded",
+        NoAllocations::Sanitizer(_) => "a build without it can be recorded",
+        NoAllocations::Unreadable(_) => "its owner can record it",
+    }
+}
+
+/// Puts the library into the user's own cache. A user without one has it in the recording's own folder.
+fn place(folder: &Path) -> Result<PreloadedLibrary, String> {
+    let placed = identity::as_invoking_user(|| {
+        let cache = UserFolders::of_user().cache().map(|cache| cache.join("library"));
+        match cache.map(|cache| PreloadedLibrary::place(&cache)) {
+            Some(Ok(library)) => Ok(library),
+            Some(Err(_)) | None => PreloadedLibrary::place(folder),
+        }
+    });
+    placed.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+/// The libraries to preload, this one first: the program's own definitions may be in another.
+fn preload_with(library: &PreloadedLibrary, command: &Command) -> OsString {
+    let own = command.env.iter().rev().find(|(name, _)| name == PRELOAD).map(|(_, value)| value.clone());
+    let others = own.or_else(|| env::var_os(PRELOAD)).filter(|others| !others.is_empty());
+    let mut all = library.path().as_os_str().to_owned();
+    if let Some(others) = others {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+/// Adds the last allocations to the recording, and reports losses.
+pub(super) fn finish(reader: AllocationReader, converter: &mut Converter, printer: Printer) {
+    let mut events = Vec::new();
+    let summary = reader.finish(&mut events);
+    for event in events {
+        converter.push(event);
+    }
+    if summary.processes == 0 {
+        printer.detail("no process has allocated as much as the distance of samples");
+    }
+    if summary.lost_allocations > 0 {
+        let lost = counted(summary.lost_allocations, "sampled allocation");
+        printer
+            .warn(format_args!("lost: {lost}, because they came faster than they were read (--alloc-rate)"));
+    }
+    if summary.lost_frees > 0 {
+        let lost = counted(summary.lost_frees, "free");
+        printer.warn(format_args!("not recorded in time: {lost}; these blocks count as live for too long"));
+    }
+    if summary.unreadable > 0 {
+        let records = counted(summary.unreadable, "record");
+        printer.warn(format_args!("{records} of allocations could not be understood"));
+    }
+}

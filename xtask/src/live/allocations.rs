@@ -1,0 +1,201 @@
+//! `record --alloc`: allocations by function, of a program that knows what it allocates.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
+use super::recorded::Recorded;
+use super::rules;
+use super::test::Test;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("each_allocation_is_counted_by_function", exact).quick(),
+    Test::new("sampled_allocations_are_not_biased", sampled),
+    Test::new("a_plain_user_records_allocations", plain_user),
+    Test::new("a_disturbed_program_allocates_as_alone", disturbed),
+    Test::new("a_static_program_is_recorded_without_them", without_allocations),
+    Test::new("other_formats_have_allocations", exported),
+    Test::new("a_musl_program_allocates_as_known", of_musl),
+    Test::new("a_wrapped_allocator_is_recorded", wrapped),
+];
+
+/// What the workload's functions allocate, if each does it once: bytes in all, live, and at the peak, then temporary
+/// blocks.
+const KNOWN: [(&str, [f64; 4]); 6] = [
+    ("keeps", [2e6, 2e6, 2e6, 0.0]),
+    ("temps", [3e6, 0.0, 0.0, 10_000.0]),
+    ("peaks", [8e6, 0.0, 8e6, 1.0]),
+    ("grows", [127_000.0, 0.0, 0.0, 7.0]),
+    ("in_thread", [1e6, 0.0, 0.0, 0.0]),
+    ("aligns", [1_638_400.0, 0.0, 0.0, 400.0]),
+];
+
+const EVENTS: [&str; 4] = ["total", "live", "peak", "temporary"];
+
+/// A report of a recording with an event, as JSON.
+fn report(test: &Context<'_>, recorded: &Recorded, event: &str) -> Result<Value> {
+    let call = test.nyquist(&["report", "--json", "--limit", "0", "--event", event]).path(&recorded.path);
+    Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
+}
+
+/// The total of a function in a report.
+fn total(report: &Value, function: &str) -> f64 {
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| row["function"].as_str() == Some(function));
+    row.and_then(|row| row["total"].as_f64()).unwrap_or(0.0)
+}
+
+/// Checks the sums of each function at each event exactly.
+fn expect_exact(test: &Context<'_>, recorded: &Recorded) -> Verdict {
+    for (at, event) in EVENTS.into_iter().enumerate() {
+        let report = report(test, recorded, event)?;
+        for (function, sums) in KNOWN {
+            expect_eq(&format!("{event} of {function}"), total(&report, function), sums[at])?;
+        }
+    }
+    let broken = rules::broken(&recorded.profile.json);
+    expect(broken.is_empty(), broken.join("; "))
+}
+
+fn exact(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["allocates"]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+    expect_contains("what is said", &recorded.finished.stderr, "Recording each allocation by a library")?;
+    expect_eq("the program's output", recorded.finished.stdout_text().as_str(), "done\n")?;
+    expect_exact(test, &recorded)
+}
+
+fn sampled(test: &Context<'_>) -> Verdict {
+    const RATE: f64 = 4096.0;
+    let options = ["--alloc", "--alloc-rate", "4096"];
+    let recorded = test.record(&["allocates", "sums", "16"]).options(&options).run_well()?;
+    for (at, event) in EVENTS.into_iter().enumerate().take(3) {
+        let report = report(test, &recorded, event)?;
+        for (function, sums) in KNOWN {
+            let factor = if function == "peaks" { 1.0 } else { 16.0 };
+            let (found, truth) = (total(&report, function), sums[at] * factor);
+            // At most the standard error of a sum of blocks, each much smaller than the distance of samples.
+            let error = (RATE * truth).sqrt();
+            expect(
+                (found - truth).abs() <= 5.0 * error,
+                format_args!("{event} of {function} is {found}, not {truth} ± {error}"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn plain_user(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let options = ["--alloc", "--alloc-rate", "1"];
+    let recorded = test.record(&["allocates"]).options(&options).by_plain_user().run_well()?;
+    expect_exact(test, &recorded)
+}
+
+/// The program checks what it gets from its allocator, and its children are recorded, too.
+fn disturbed(test: &Context<'_>) -> Verdict {
+    let options = ["--alloc", "--alloc-rate", "1"];
+    let recorded = test.record(&["allocates", "disturbs"]).options(&options).run_well()?;
+    expect_eq("the program's output", recorded.finished.stdout_text().as_str(), "undisturbed\n")?;
+    let live = report(test, &recorded, "live")?;
+    expect_eq("what is kept", total(&live, "keeps"), 2e6)?;
+    // Once in the child that was forked, and once in the one that ran the program anew.
+    expect_eq("what children keep", total(&live, "in_child"), 600_000.0)?;
+    let all = report(test, &recorded, "total")?;
+    expect_eq("allocated at the exit", total(&all, "at_exit"), 777.0)?;
+    expect_eq("allocated at the end of threads", total(&all, "at_thread_end"), 10_000.0)
+}
+
+/// What cannot be recorded is said in a sentence, and CPU time is recorded all the same.
+fn without_allocations(test: &Context<'_>) -> Verdict {
+    let own = test.fresh("own.c");
+    let program = test.path("own").display().to_string();
+    fs::write(&own, "#include <stddef.h>\nvoid *malloc(size_t s) { static char m[1 << 20]; static size_t n; n += s; return m + n - s; }\nint main(void) { return malloc(9) == 0; }\n")
+        .map_err(anyhow::Error::from)?;
+    let built =
+        Command::new("gcc").args(["-O1", "-o", &program]).arg(&own).status().map_err(anyhow::Error::from)?;
+    expect(built.success(), "gcc failed")?;
+    let linked = test.workload("shares-static").display().to_string();
+    for (program, said) in [(&linked, "linked statically"), (&program, "an allocator of its own (malloc)")] {
+        let recorded = test.record_command(&[program]).options(&["--alloc"]).run()?;
+        let stderr = &recorded.finished.stderr;
+        expect_contains("what is said", stderr, "allocations are not recorded: ")?;
+        expect_contains("what is said", stderr, said)?;
+        expect(!recorded.profile.threads.is_empty(), "no CPU time was recorded")?;
+    }
+    Ok(())
+}
+
+fn exported(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["allocates"]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+    let folded = test.path("total.folded");
+    let call = test.nyquist(&["export", "--event", "total", "-o"]).path(&folded).path(&recorded.path);
+    call.run()?.succeeded()?;
+    let text = fs::read_to_string(&folded).map_err(anyhow::Error::from)?;
+    let temps = text.lines().filter(|line| line.contains(";temps ") || line.contains(";temps;"));
+    let bytes: f64 = temps.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
+    expect_eq("bytes of a function", bytes, 3e6)?;
+    let refused = test.nyquist(&["report", "--event", "nothing"]).path(&recorded.path).run()?;
+    expect_contains("the refusal", &refused.stderr, "temporary")
+}
+
+fn of_musl(test: &Context<'_>) -> Verdict {
+    let program = test.path("allocates-musl");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads/allocates.c");
+    let built =
+        Command::new("musl-gcc").args(["-O2", "-g", "-pthread", "-o"]).arg(&program).arg(source).output();
+    let Ok(built) = built else { return skip("there is no musl-gcc") };
+    expect(built.status.success(), String::from_utf8_lossy(&built.stderr))?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(anyhow::Error::from)?;
+    let program = program.to_str().context("a path of the test is no text")?;
+    let options = ["--alloc", "--alloc-rate", "1"];
+    let recorded = test.record_command(&[program]).options(&options).run_well()?;
+    let report = report(test, &recorded, "total")?;
+    for (function, [sum, ..]) in KNOWN {
+        expect_eq(function, total(&report, function), sum)?;
+    }
+    Ok(())
+}
+
+/// A program that wraps its allocator, linked dynamically and statically. It is built without cargo: the crate depends on no
+/// other.
+fn wrapped(test: &Context<'_>) -> Verdict {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let library = test.path("libnyquist_alloc.rlib").display().to_string();
+    let rustc = |arguments: &[&str]| -> Verdict {
+        let built = Command::new("rustc").args(["--edition=2021", "-O", "-g"]).args(arguments).output();
+        let built = built.map_err(anyhow::Error::from)?;
+        expect(built.status.success(), String::from_utf8_lossy(&built.stderr))
+    };
+    let crate_root = format!("{root}/crates/nyquist-alloc/src/lib.rs");
+    rustc(&["--crate-type=rlib", "--crate-name=nyquist_alloc", "-Awarnings", "-o", &library, &crate_root])?;
+    let (source, external) =
+        (format!("{root}/workloads/wrapped_allocator.rs"), format!("nyquist_alloc={library}"));
+    for (name, features) in [("wrapped", "-crt-static"), ("wrapped-static", "+crt-static")] {
+        let program = test.path(name).display().to_string();
+        let features = format!("-Ctarget-feature={features}");
+        rustc(&["--extern", &external, &features, "-o", &program, &source])?;
+        let recorded =
+            test.record_command(&[&program]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+        expect_contains("what is said", &recorded.finished.stderr, "by the program's own allocator")?;
+        let (live, all) = (report(test, &recorded, "live")?, report(test, &recorded, "total")?);
+        for (function, sums) in [("keeps", [1e6, 1e6]), ("frees", [0.0, 1e6])] {
+            let rows = [&live, &all].map(|report| total_of(report, function));
+            expect_eq(function, rows, sums)?;
+        }
+    }
+    Ok(())
+}
+
+/// The total of a function of Rust's, whose name has its crate before it.
+fn total_of(report: &Value, function: &str) -> f64 {
+    let rows = report["functions"].as_array().into_iter().flatten();
+    let row = rows
+        .into_iter()
+        .find(|row| row["function"].as_str().is_some_and(|it| it.ends_with(&format!("::{function}"))));
+    row.and_then(|row| row["total"].as_f64()).unwrap_or(0.0)
+}
