@@ -178,6 +178,7 @@ impl Pipeline {
             EventKind::Occurrence(occurrence) => self.occurrence(now, cpu, *occurrence),
             EventKind::OccurrencesLost { records } => self.occurrences.lose(records),
             EventKind::LiveStack(live) => self.walker.add_reading(live),
+            EventKind::MemoryDenied { pid } => self.processes.process(pid, now).denies_memory = true,
             EventKind::Counter(counter) => {
                 if self.selects((counter.pid, Tid(counter.pid.0)), cpu, now) {
                     self.sink.count(now, &counter, &mut self.processes);
