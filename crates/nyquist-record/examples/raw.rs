@@ -107,6 +107,7 @@ impl Seen {
             EventKind::Marker(_) => "marker",
             EventKind::Counter(_) => "counter",
             EventKind::LiveStack(_) => "live stack",
+            EventKind::MemoryDenied { .. } => "memory denied",
             EventKind::KernelCode { .. } | EventKind::KernelCodeGone { .. } => "code of the kernel",
             EventKind::Map(_) => "map",
             EventKind::Unmap { .. } => "unmap",

@@ -1,5 +1,6 @@
 //! The machine code of one function as text, with the debug info of each instruction.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use nyquist_object::RelativeAddress;
@@ -17,6 +18,9 @@ const UNKNOWN_SIZE: u32 = 256;
 /// The machine code of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineCode {
+    /// All names of the function, by the symbol tables. There are several if the linker has folded functions
+    /// with the same code.
+    pub names: BTreeSet<String>,
     /// Where the last instruction ends.
     pub end: RelativeAddress,
     /// The instructions in order.
@@ -85,7 +89,7 @@ impl MachineCode {
         let parts = code.instructions.into_iter().zip(addresses).zip(infos);
         let instructions =
             parts.map(|((one, address), info)| PlacedInstruction { address, text: one.text, info }).collect();
-        Self { end, instructions }
+        Self { names: module.names_at(code.start), end, instructions }
     }
 }
 

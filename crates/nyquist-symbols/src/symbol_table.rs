@@ -23,6 +23,7 @@ use nyquist_resources::{Budget, Charge};
 use row_table::{RowTable, SymbolRow};
 use rows::{CachedTable, SymbolRows};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -165,7 +166,24 @@ impl SymbolTable {
     pub(crate) fn function(&self, index: usize) -> Option<TableSymbol> {
         let row = self.rows.row(index)?;
         let raw = self.best_name(index)?;
-        let raw = String::from_utf8_lossy(&raw);
+        let (name, was_mangled) = self.readable_name(&raw);
+        let name = if self.origin == Origin::Plt { format!("{name}@plt") } else { name };
+        let range = Svma(row.start)..Svma(row.end());
+        Some(TableSymbol { name: name.into(), was_mangled, range, origin: self.origin })
+    }
+
+    /// All names of the function that begins at an address, in order. A linker that folds functions with the
+    /// same code leaves the names of all at one address.
+    pub(crate) fn names_at(&self, start: Svma) -> BTreeSet<String> {
+        let before = (0..self.rows.after(start.0)).rev().map_while(|index| self.rows.row(index));
+        let same = before.take_while(|row: &SymbolRow| row.start == start.0).take(MAX_ALIASES);
+        let names = same.filter_map(|row| self.strings.string(u64::from(row.name)));
+        names.map(|raw| self.readable_name(&raw).0).collect()
+    }
+
+    /// A name for people, and whether it was mangled.
+    fn readable_name(&self, raw: &[u8]) -> (String, bool) {
+        let raw = String::from_utf8_lossy(raw);
         let plain = match raw.strip_prefix('_').filter(|_| self.has_underscores) {
             Some(plain) => plain,
             // Microsoft's names often contain the character that separates a version.
@@ -174,9 +192,7 @@ impl SymbolTable {
         };
         let name = readable(plain);
         let was_mangled = !plain.ends_with(&*name);
-        let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
-        let range = Svma(row.start)..Svma(row.end());
-        Some(TableSymbol { name: name.into(), was_mangled, range, origin: self.origin })
+        (name.into_owned(), was_mangled)
     }
 }
 
@@ -332,6 +348,19 @@ mod tests {
         check(&table, 0x3ff, Some(("name", 0x300, 0x400)));
         check(&table, 0x100, Some(("write", 0x100, 0x110)));
         check(&table, 0x200, Some(("memcpy", 0x200, 0x210)));
+    }
+
+    #[test]
+    fn folded_functions_have_all_their_names() {
+        let table = table(&[
+            (0x100, 0x10, "_Z9get_pricev", 9),
+            (0x100, 0x10, "get_weight@V1", 9),
+            (0x108, 0, "label", 0),
+            (0x200, 0x10, "other", 9),
+        ]);
+        let names = |start| table.names_at(Svma(start)).into_iter().collect::<Vec<_>>();
+        assert_eq!(names(0x100), ["get_price()", "get_weight"]);
+        assert_eq!((names(0x200), names(0x104)), (vec!["other".to_owned()], vec![]));
     }
 
     /// `count` entries close together, which overlap, nest, and have several names and labels. They only

@@ -6,12 +6,15 @@ use crate::failure::{FAILED, Failure};
 use crate::form::Form;
 use crate::identity;
 use crate::input;
+use crate::number::time_span;
 use crate::output::Destination;
 use crate::printer::Printer;
 use crate::save::{SaveFormat, save};
 use crate::serve::{ServedProfile, serve};
 use crate::shell;
 use crate::system::signals::Requests;
+use nyquist_analysis::{Index, Selection, View};
+use nyquist_profile::Profile;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
@@ -27,6 +30,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
         return Err(Failure::new(format!("{option} leaves nothing of {}", args.file.display()))
             .hint(format!("`{}` shows what is in it", shell::nyquist(words))));
     }
+    warn_of_impossible_time(&profile, printer);
     let output = destination.open().map_err(|refused| refused.failure(&args.output, "-o"))?;
     let saved = save(&profile, output, SaveFormat { form, version: args.profile_version }, printer)?;
     if let Some(path) = &saved.path {
@@ -44,4 +48,13 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
         }
     }
     Ok(if saved.as_requested { 0 } else { FAILED })
+}
+
+/// Says so if the samples state more CPU time than there can have been.
+fn warn_of_impossible_time(profile: &Profile, printer: Printer) {
+    let index = Index::new(profile);
+    let view = View::new(&index, &Selection::default());
+    if let Some(time) = view.impossible_time(&view.summary()) {
+        printer.warn(format_args!("{}", time.sentence(time_span)));
+    }
 }

@@ -60,6 +60,8 @@ struct Way {
 struct Overhead {
     folder: PathBuf,
     steps: PathBuf,
+    /// The program of Python's queue.
+    script: PathBuf,
 }
 
 /// Measures and prints the table.
@@ -76,10 +78,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("nyquist-overhead-{}", std::process::id()));
     fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777))?;
-    let [nyquist, steps] = [&nyquist, &workloads.join("steps")].map(|program| copied(program, &folder));
-    let (nyquist, steps) = (nyquist?, steps?);
+    let programs = [nyquist, workloads.join("steps"), crate::paths::root().join("workloads/queued.py")];
+    let [nyquist, steps, script] = programs.map(|program| copied(&program, &folder));
+    let (nyquist, steps, script) = (nyquist?, steps?, script?);
     describe(&recorder::all(&nyquist))?;
-    let measured = Overhead { folder: folder.clone(), steps }.table(options, &ways(&nyquist, &folder));
+    let overhead = Overhead { folder: folder.clone(), steps, script };
+    let measured = overhead.table(options, &ways(&nyquist, &folder));
     fs::remove_dir_all(&folder)?;
     measured
 }
@@ -91,9 +95,13 @@ fn copied(program: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
+/// The kind of steps that are not made by the program of the others.
+const PYTHON: &str = "python";
+
 /// The kinds of steps, and how many of each take a few tenths of a second.
-const STEPS: [(&str, &str, u32); 6] = [
+const STEPS: [(&str, &str, u32); 7] = [
     ("two threads with a queue", "queue", 60_000),
+    ("Python's queue", PYTHON, 30_000),
     ("two threads with pipes", "pipe", 60_000),
     ("creating threads", "threads", 20_000),
     ("creating processes", "processes", 1000),
@@ -116,30 +124,41 @@ fn ways(nyquist: &Path, folder: &Path) -> Vec<Way> {
         words.extend(["-o".into(), folder.join(output).into()]);
         words
     };
-    let perf = |is_plain: bool| {
+    let perf = |is_plain: bool, options: &[&str]| {
         let output = folder.join(if is_plain { "plain.data" } else { "root.data" });
-        let words = ["perf", "record", "-q", "-F", "1000", "-e", "cpu-clock", "--call-graph", "dwarf", "-o"];
-        words.iter().map(OsString::from).chain([output.into()]).collect::<Vec<OsString>>()
+        let words = ["perf", "record", "-q", "-F", "1000", "-e", "cpu-clock", "--call-graph", "dwarf"];
+        let words = words.iter().chain(options).map(OsString::from);
+        words.chain(["-o".into(), output.into()]).collect::<Vec<OsString>>()
     };
     let mut ways = vec![
         way("unrecorded", false, false, Vec::new()),
         way("nyquist, root", false, false, recording(false, &[])),
         way("nyquist, root, -p", false, true, recording(false, &[])),
+        way("nyquist, root, --off-cpu", false, false, recording(false, &["--off-cpu"])),
         way("nyquist, plain user", true, false, recording(true, &[])),
         way("nyquist, plain user, -p", true, true, recording(true, &[])),
         way("nyquist, plain user, --off-cpu", true, false, recording(true, &["--off-cpu"])),
         way("nyquist, ptrace", true, false, recording(true, &["--backend", "ptrace"])),
-        way("perf dwarf, root", false, false, perf(false)),
-        way("perf dwarf, plain user", true, false, perf(true)),
-        way("perf dwarf, plain user, -p", true, true, perf(true)),
+        way("perf dwarf, root", false, false, perf(false, &[])),
+        way("perf dwarf, root, -p", false, true, perf(false, &[])),
+        way("perf dwarf, plain user", true, false, perf(true, &[])),
+        way("perf dwarf, plain user, -p", true, true, perf(true, &[])),
+        way("perf dwarf, plain user, --switch-events", true, false, perf(true, &["--switch-events"])),
     ];
     if let Some(samply) = recorder::samply() {
+        ways.extend(samply_ways(&samply, folder));
+    }
+    ways
+}
+
+/// samply records nothing at the usual setting.
+fn samply_ways(samply: &Path, folder: &Path) -> [Way; 2] {
+    [("samply, root", false), ("samply, root, -p", true)].map(|(name, attaches)| {
         let mut words: Vec<OsString> = vec![samply.into()];
         words.extend(["record", "--save-only", "--no-open", "-r", "1000", "-o"].map(OsString::from));
         words.push(folder.join("samply.json.gz").into());
-        ways.push(Way { paranoid: 1, ..way("samply, root", false, false, words) });
-    }
-    ways
+        Way { name, is_plain: false, attaches, words, paranoid: 1 }
+    })
 }
 
 impl Overhead {
@@ -169,9 +188,14 @@ impl Overhead {
     /// The CPU time of a program and its recorder, in seconds.
     fn measure(&self, way: &Way, kind: &str, count: u64) -> Result<f64> {
         let before = children_cpu_seconds()?;
-        let mut program: Vec<OsString> = vec![self.steps.clone().into()];
+        let is_python = kind == PYTHON;
+        let mut program: Vec<OsString> = match is_python {
+            true => vec!["python3".into(), self.script.clone().into()],
+            false => vec![self.steps.clone().into()],
+        };
         program.extend(way.attaches.then(|| "wait".into()));
-        program.extend([kind.into(), count.to_string().into()]);
+        program.extend((!is_python).then(|| kind.into()));
+        program.push(count.to_string().into());
         if way.attaches {
             self.attached(way, &program)?;
         } else {

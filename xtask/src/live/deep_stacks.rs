@@ -27,6 +27,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("stacks_of_40_kb_are_copied_whole_system_wide", |test| copied_while_it_runs(test, true))
         .exclusive(CPU),
     Test::new("a_recursion_beyond_all_copies_has_its_root", from_memory).quick().exclusive(CPU),
+    Test::new("a_deep_stack_says_that_memory_is_denied", denied).exclusive(CPU),
     Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far).exclusive(CPU),
     Test::new("a_recursion_of_over_a_megabyte_has_its_root", from_memory_farthest).exclusive(CPU),
     Test::new("compiler_stacks_reach_roots_beyond_copies", compiler).exclusive(CPU),
@@ -102,6 +103,16 @@ fn copied_for_plain_user(test: &Context<'_>) -> Verdict {
     let watched = watched(|| recording.run_well())?;
     expect_eq("processes that wrote their truth", watched.result.truths.len(), 2)?;
     expect_copied(&watched, 100.0)
+}
+
+/// Only the owner of all rights may read the memory of a process that is not dumpable.
+fn denied(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let recording = test.record(&["recursion", "2000", "600", "denies"]).by_plain_user();
+    let profile = recording.run_well()?.profile;
+    let says_so = |frame: &&Frame| frame.function.contains("denies access to its memory (PR_SET_DUMPABLE)");
+    let share = profile.share_of_stacks(|stack| stack.iter().any(says_so));
+    expect_measured(share > 0.9, format_args!("only {share:.3} of the stacks say why they are cut"))
 }
 
 /// The CPU time for which a running recursion is recorded, in milliseconds.

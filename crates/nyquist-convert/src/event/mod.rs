@@ -193,4 +193,9 @@ pub enum EventKind {
     /// The outer part of a thread's stack was read from its process's memory. It is shared with code that
     /// compares the next reading with it.
     LiveStack(Arc<LiveStack>),
+    /// A process denies access to its memory, so the outer parts of its threads' stacks cannot be read.
+    MemoryDenied {
+        /// The process.
+        pid: Pid,
+    },
 }

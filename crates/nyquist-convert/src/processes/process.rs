@@ -68,6 +68,8 @@ pub(crate) struct Process {
     has_unknown_code: bool,
     /// Whether it ran before its first event, and its mappings of that time were not reported.
     lacks_mappings: bool,
+    /// Whether it denies access to its memory.
+    pub(crate) denies_memory: bool,
     /// Whether it is one of the wanted processes, or was born from one.
     pub(crate) in_family: bool,
 }
@@ -110,6 +112,7 @@ impl Process {
             name_may_be_cut: false,
             has_unknown_code: false,
             lacks_mappings: false,
+            denies_memory: false,
             in_family: false,
         }
     }
@@ -128,6 +131,7 @@ impl Process {
             jit: self.jit.for_child(),
             has_unknown_code: self.has_unknown_code,
             lacks_mappings: self.lacks_mappings,
+            denies_memory: self.denies_memory,
             in_family: self.in_family,
             ..Self::new(&self.name, now, self.charge.budget())
         };
@@ -146,6 +150,7 @@ impl Process {
         self.became_another_program = true;
         self.has_unknown_code = false;
         self.lacks_mappings = false;
+        self.denies_memory = false;
         self.name_may_be_cut = name.len() >= MAX_COMM;
     }
 

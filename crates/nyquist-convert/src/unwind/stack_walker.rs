@@ -105,11 +105,12 @@ impl StackWalker {
             return Some(Truncation::DroppedMappings);
         }
         process.find_replaced_text(sample.pid, modules);
-        let lacks_mappings = process.lacks_mappings();
+        let (lacks_mappings, denies_memory) = (process.lacks_mappings(), process.denies_memory);
         let truncated = self.frames_of_user_stack((sample, now), processes);
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::PreUnwound(_));
         match truncated {
             Some(Truncation::Walk(_)) if lacks_mappings => Some(Truncation::UnknownMappings),
+            Some(truncation) if denies_memory => Some(truncation.without_memory()),
             // If the mappings are not known, an apparent root may not be the root.
             None if lacks_mappings && is_copy && !self.frames.is_empty() => Some(Truncation::UnknownMappings),
             _ => truncated,

@@ -13,6 +13,11 @@ pub(crate) enum Truncation {
         /// The copy's size in kilobytes.
         kilobytes: usize,
     },
+    /// The same, and the process denies access to its memory, where the remainder would be.
+    DeniedMemory {
+        /// The copy's size in kilobytes.
+        kilobytes: usize,
+    },
     /// The unwinder could not continue.
     Walk(unwind::Reason),
     /// It is a 32-bit program.
@@ -27,10 +32,24 @@ impl fmt::Display for Truncation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CopyLimit { kilobytes } => write!(f, "stack copy ended after {kilobytes} kB"),
+            Self::DeniedMemory { kilobytes } => write!(
+                f,
+                "stack copy ended after {kilobytes} kB, and the process denies access to its memory (PR_SET_DUMPABLE)"
+            ),
             Self::Walk(reason) => reason.fmt(f),
             Self::Code32 => f.write_str("32-bit code is not unwound"),
             Self::UnknownMappings => f.write_str(well_known::UNKNOWN_MAPPINGS),
             Self::DroppedMappings => f.write_str("the process's mappings took too much memory"),
+        }
+    }
+}
+
+impl Truncation {
+    /// The same of a process that denies access to its memory.
+    pub(crate) fn without_memory(self) -> Self {
+        match self {
+            Self::CopyLimit { kilobytes } => Self::DeniedMemory { kilobytes },
+            other => other,
         }
     }
 }

@@ -250,6 +250,13 @@ fn writable_line_at(maps: &mut File, address: u64) -> Option<Range<u64>> {
     text.split(|byte| *byte == b'\n').filter_map(writable_range).find(|range| range.contains(&address))
 }
 
+/// Whether a living process denies this one access to its memory, as one with secrets does
+/// (`PR_SET_DUMPABLE`).
+pub(crate) fn denies_memory(pid: u32) -> bool {
+    File::open(format!("/proc/{pid}/maps"))
+        .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
 /// The range of a line of `maps`, if it is writable.
 pub(crate) fn writable_range(line: &[u8]) -> Option<Range<u64>> {
     let line = std::str::from_utf8(line.get(..line.len().min(64))?).unwrap_or_default();

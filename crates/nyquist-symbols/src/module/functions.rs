@@ -10,6 +10,7 @@ use crate::symbol_table::{SymbolTable, TableSymbol};
 use crate::windows::image_symbols;
 use crate::{AddressInfo, Origin, Reason, SourceFrame, Symbol};
 use nyquist_object::{RelativeAddress, Svma};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,6 +28,12 @@ impl ModuleSymbols {
     /// All functions.
     pub(crate) fn functions(&self) -> ModuleFunctions<'_> {
         ModuleFunctions { module: self, tables: self.tables.get_or_init(|| self.read_tables()) }
+    }
+
+    /// All names of the function that begins at an address.
+    pub(crate) fn names_at(&self, start: RelativeAddress) -> BTreeSet<String> {
+        let start = self.svma(start);
+        self.functions().tables.iter().flat_map(|table| table.names_at(start)).collect()
     }
 
     fn read_tables(&self) -> Vec<SymbolTable> {

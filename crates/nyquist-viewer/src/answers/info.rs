@@ -127,7 +127,7 @@ pub(super) fn answer<'q, 'a>(context: &'q QueryContext<'_, 'a>) -> ProfileInfoAn
         interval_ns: context.interval_ns(),
         start_ns: times.start,
         end_ns: times.end,
-        extra: extra(profile),
+        extra: warnings(context).into_iter().chain(extra(profile)).collect(),
         summary: figures(context),
         counters: profile.counters().len(),
         has_own_code: own_functions(profile).contains(&true),
@@ -210,6 +210,13 @@ fn figures(context: &QueryContext<'_, '_>) -> ProfileFigures {
         processes: summary.processes,
         threads: summary.threads,
     }
+}
+
+/// What the figures cannot mean, for the information panel.
+fn warnings<'a>(context: &QueryContext<'_, 'a>) -> Option<ExtraInfoAnswer<'a>> {
+    let time = context.view.impossible_time(&context.view.summary())?;
+    let value = time.sentence(|ns| format!("{:.2} s", ns as f64 / 1e9));
+    Some(ExtraInfoAnswer { section: "Recording", label: "Warning", value })
 }
 
 /// The lines of the information panel: the command and the machine, then the recording's own notes.

@@ -16,6 +16,8 @@ const MAX_SYMBOLS: usize = 8;
 pub(super) struct Code {
     /// Its name.
     pub(super) name: String,
+    /// Its other names: those of functions with the same code, which the linker has folded into one.
+    pub(super) other_names: Vec<String>,
     /// Its lib.
     pub(super) lib: String,
     /// Its instructions, in order: those of the annotated function and of the functions that are inlined into
@@ -36,7 +38,8 @@ pub(super) struct Instruction {
     pub(super) weight: PlaceWeight,
 }
 
-/// The code of the symbols of the places, and for other symbols the reason why their code is not available.
+/// The code of the symbols of the places, and notes: other names of that code, and for other symbols the reason
+/// why their code is not available.
 pub(super) fn code(
     profile: &Profile,
     places: &PlaceWeights,
@@ -46,7 +49,10 @@ pub(super) fn code(
     let (mut codes, mut missing) = (Vec::new(), Vec::new());
     for symbol in places.hottest_symbols().into_iter().take(MAX_SYMBOLS) {
         match of_symbol(profile, symbol, places, functions, finder) {
-            Ok(code) => codes.push(code),
+            Ok(code) => {
+                missing.extend(code.folded());
+                codes.push(code);
+            }
             Err(reason) => missing.push(reason),
         }
     }
@@ -69,8 +75,31 @@ fn of_symbol(
     let code = MachineCode::find(finder, &module_request(lib), RelativeAddress(symbol.address), symbol.size)
         .map_err(|error| format!("no instructions of {}: {}", lib.name, reason(&error)))?;
     let name = profile.string(symbol.name).to_owned();
+    let plain = |name: &str| name.trim_start_matches('_').to_owned();
+    let other_names =
+        code.names.iter().filter(|other| plain(other) != plain(&name)).cloned().collect::<Vec<_>>();
     let instructions = instructions(code, symbol.lib, places, functions, functions.contains(&name.as_str()));
-    Ok(Code { name, lib: lib.name.clone(), instructions })
+    Ok(Code { name, other_names, lib: lib.name.clone(), instructions })
+}
+
+impl Code {
+    /// A note about its other names.
+    fn folded(&self) -> Option<String> {
+        /// The number of names that the note has.
+        const MAX_NAMES: usize = 3;
+        let Self { name, other_names, .. } = self;
+        let named = other_names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = match other_names.len().saturating_sub(MAX_NAMES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let text = || {
+            format!(
+                "{name} has the same code as {named}{more}, at one address: samples may be of any of them"
+            )
+        };
+        (!other_names.is_empty()).then(text)
+    }
 }
 
 fn reason(error: &MachineCodeError) -> String {

@@ -62,6 +62,7 @@ fn code_json(code: &Code) -> Value {
     };
     json!({
         "symbol": code.name,
+        "other_names": code.other_names,
         "lib": code.lib,
         "instructions": code.instructions.iter().map(instruction).collect::<Vec<_>>(),
     })

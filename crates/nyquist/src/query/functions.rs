@@ -5,6 +5,7 @@ use super::context::{QueryContext, milliseconds};
 use crate::annotate::{HotLine, hot_lines};
 use crate::failure::Failure;
 use crate::functions::{Choice, choose};
+use crate::number::time_span;
 use crate::selection::pattern;
 use nyquist_analysis::{CodeSelection, Function, LineAmounts, Neighbour};
 use nyquist_profile::{FuncId, Unit};
@@ -44,6 +45,7 @@ pub(super) fn summary(context: &QueryContext<'_>) -> Answer {
         answer.next = ["source", "function"].map(|question| context.next(&[question, &handle])).to_vec();
     }
     answer.next.push(context.next(&["tree"]));
+    answer.notes.extend(context.view.impossible_time(&summary).map(|time| time.sentence(time_span)));
     answer
 }
 

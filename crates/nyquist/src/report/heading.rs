@@ -27,9 +27,7 @@ pub(crate) fn heading(view: &View<'_>) -> String {
         count_of_threads(&summary)
     )];
     if view.selection().state == SampleState::OnCpu {
-        if view.profile().meta().measure.is_cpu_time() {
-            lines.extend(impossible_time(&summary, view.profile().meta().logical_cpus));
-        }
+        lines.extend(view.impossible_time(&summary).map(|it| it.sentence(time_span)));
         lines.push(shares(&summary, scale));
     }
     if summary.lost_samples > 0 {
@@ -40,23 +38,6 @@ pub(crate) fn heading(view: &View<'_>) -> String {
         lines.push(format!("{share} in stacks that do not reach their root"));
     }
     lines.join("\n") + "\n"
-}
-
-/// A warning if the CPU time is more than the CPUs can have had. That is so if a file states wrong periods.
-fn impossible_time(summary: &ProfileSummary, cpus: Option<u32>) -> Option<String> {
-    /// The samples at the ends stand for time before them, and clocks differ.
-    const TOLERANCE: f64 = 1.05;
-    let threads = summary.threads as u64;
-    let busy = cpus.map_or(threads, |cpus| u64::from(cpus).min(threads)).max(1);
-    let ends = summary.interval_ns.saturating_mul(2 * threads);
-    let possible = summary.duration_ns.saturating_mul(busy);
-    let used = summary.total.weight.saturating_mul(summary.interval_ns);
-    (used as f64 > possible as f64 * TOLERANCE + ends as f64).then(|| {
-        let time = time_span(possible);
-        let by =
-            counted(busy, if cpus.is_some_and(|cpus| u64::from(cpus) <= threads) { "CPU" } else { "thread" });
-        format!("That cannot be: {by} can use {time} at most, so the weights are shares, and no exact times")
-    })
 }
 
 /// The kind of samples that are counted: CPU time, or the profile's own unit, and waiting.
@@ -126,28 +107,5 @@ pub(crate) fn summary_json(view: &View<'_>) -> Value {
 pub(super) fn add_members(json: &mut Value, members: Value) {
     if let (Some(json), Value::Object(members)) = (json.as_object_mut(), members) {
         json.extend(members);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nyquist_analysis::Amount;
-
-    #[test]
-    fn more_time_than_there_was_is_not_passed_over() {
-        let said = |used_ms: u64, duration_ms: u64, threads, cpus| {
-            let total = Amount { weight: used_ms, ..Amount::default() };
-            let (interval_ns, duration_ns) = (1_000_000, duration_ms * 1_000_000);
-            let summary =
-                ProfileSummary { total, interval_ns, duration_ns, threads, ..ProfileSummary::default() };
-            impossible_time(&summary, cpus)
-        };
-        let text = said(1400, 130, 1, Some(4)).unwrap();
-        assert!(text.starts_with("That cannot be: 1 thread can use 0.13 s"), "{text}");
-        let text = said(1400, 300, 9, Some(4)).unwrap();
-        assert!(text.starts_with("That cannot be: 4 CPUs can use 1.2"), "{text}");
-        assert_eq!(said(1195, 300, 9, Some(4)), None);
-        assert_eq!(said(3, 1, 1, None), None, "the samples at the ends");
     }
 }

@@ -196,8 +196,7 @@ pub(crate) fn totals(common: CommonAttr, wake_at: u32) -> perf_event_attr {
 /// When the kernel switches between two threads whose events are copies, it exchanges the threads' lists of
 /// events in place of switching each event, and exchanges the counts in the order of the lists
 /// (`perf_event_sync_stat`). The list of opened events is in the order in which they were opened, but the list
-/// of inherited ones is in another (by their kinds), so counts of different events would be exchanged.
-/// Also, an opened event could end up at another thread, and the end of that thread would have no record.
+/// of inherited ones is in the order of their counting units, so counts of different events would be exchanged.
 pub(crate) fn separator(common: CommonAttr) -> perf_event_attr {
     let mut attr = base_attr(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
@@ -208,12 +207,26 @@ pub(crate) fn separator(common: CommonAttr) -> perf_event_attr {
     attr
 }
 
-/// The event that counts nothing and reports executable mappings, names and tasks. If `wake_at` is 1, every record wakes
+/// Whether a thread and its descendants need a [`separator`]. Events of one unit do not, because they are
+/// inherited in the order in which they were opened. But the command of a recording would hold the opened
+/// events, whose ends have no records.
+pub(crate) fn needs_separator(common: CommonAttr) -> bool {
+    let is_command = common.reach == Reach::Thread { from_exec: true };
+    is_command || common.reach != Reach::Cpu && !has_one_unit(common)
+}
+
+/// Whether all events of a thread belong to the same counting unit (PMU) of the kernel: the clock of CPU time.
+fn has_one_unit(common: CommonAttr) -> bool {
+    let CommonAttr { features, reach, has_additional_events, .. } = common;
+    reach != Reach::Cpu && features.trigger == Trigger::CpuClock && !has_additional_events
+}
+
+/// The event that reports executable mappings, names and tasks. What it counts is not used. If `wake_at` is 1, every record wakes
 /// its reader, so that files can be opened while the process that maps them lives.
 pub(crate) fn sideband(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     let mut attr = base_attr(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
-    attr.config = u64::from(PERF_COUNT_SW_DUMMY);
+    attr.config = u64::from(if has_one_unit(common) { PERF_COUNT_SW_CPU_CLOCK } else { PERF_COUNT_SW_DUMMY });
     attr.sample_stack_user = MIN_STACK_COPY;
     attr.set_mmap(1);
     attr.set_mmap2(1);
@@ -269,6 +282,10 @@ pub(super) mod tests {
     use super::*;
     use crate::linux::sys::event::wakeup_watermark;
 
+    /// The sampling event of a usual recording.
+    const WANTED: SamplingParameters =
+        SamplingParameters { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
+
     /// What events have in common, with copies of stacks and without additional events.
     pub(in crate::linux::perf) fn common(features: Features, reach: Reach) -> CommonAttr {
         CommonAttr {
@@ -305,6 +322,25 @@ pub(super) mod tests {
         );
     }
 
+    /// Threads that have an event which is not inherited, and the threads that they create, are switched event
+    /// by event.
+    #[test]
+    fn attached_threads_can_exchange_their_events() {
+        let attached = common(
+            Features { trigger: Trigger::CpuClock, ..Features::ALL },
+            Reach::Thread { from_exec: false },
+        );
+        let events = [sampling(attached, WANTED), totals(attached, 1), sideband(attached, 1)];
+        let unit = |attr: &perf_event_attr| (attr.type_, attr.config, attr.inherit());
+        let clock = (PERF_TYPE_SOFTWARE, u64::from(PERF_COUNT_SW_CPU_CLOCK), 1);
+        assert_eq!(events.each_ref().map(unit), [clock; 3]);
+        assert!(!needs_separator(attached));
+        let with_events = CommonAttr { has_additional_events: true, ..attached };
+        let by_cycles = common(Features::ALL, attached.reach);
+        let launched = CommonAttr { reach: Reach::Thread { from_exec: true }, ..attached };
+        assert!([with_events, by_cycles, launched].into_iter().all(needs_separator));
+    }
+
     #[test]
     fn without_the_right_no_kernel_data_is_requested() {
         let excludes = |kernel| {
@@ -332,9 +368,7 @@ pub(super) mod tests {
     #[test]
     fn no_event_asks_for_build_ids() {
         let common = common(Features::ALL, Reach::Cpu);
-        let wanted =
-            SamplingParameters { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
-        let events = [sampling(common, wanted), sideband(common, 1), totals(common, 1), separator(common)];
+        let events = [sampling(common, WANTED), sideband(common, 1), totals(common, 1), separator(common)];
         assert_eq!(events.map(|attr| attr.build_id()), [0; 4]);
         assert_eq!(events[1].mmap2(), 1);
     }
@@ -355,11 +389,13 @@ pub(super) mod tests {
     /// Since Linux 6.12, one such event makes each switch between threads of the program slow.
     #[test]
     fn no_inherited_event_is_read_with_its_samples() {
-        for trigger in [Trigger::Cycles, Trigger::CpuClock] {
+        let triggers = [Trigger::Cycles, Trigger::CpuClock];
+        let ways =
+            triggers.into_iter().flat_map(|trigger| [true, false].map(|from_exec| (trigger, from_exec)));
+        for (trigger, from_exec) in ways {
             let features = Features { trigger, ..Features::ALL };
-            let common = common(features, Reach::Thread { from_exec: true });
-            let rate = SamplingParameters { rate_hz: 1000, stack_bytes: 8, wake_at: 1, unit: None };
-            for attr in [sampling(common, rate), sideband(common, 1), totals(common, 1)] {
+            let common = common(features, Reach::Thread { from_exec });
+            for attr in [sampling(common, WANTED), sideband(common, 1), totals(common, 1)] {
                 let reads = SampleType(attr.sample_type).contains(SampleType::READ);
                 assert_eq!((attr.inherit(), reads), (1, false), "{trigger:?}");
             }
@@ -372,8 +408,7 @@ pub(super) mod tests {
     #[test]
     fn data_mappings_do_not_wake_the_reader() {
         let common = common(Features::ALL, Reach::Cpu);
-        let rate = SamplingParameters { rate_hz: 1000, stack_bytes: 8, wake_at: 4 << 20, unit: None };
-        let [sampling, sideband] = [sampling(common, rate), sideband(common, 1)];
+        let [sampling, sideband] = [sampling(common, WANTED), sideband(common, 1)];
         assert_eq!([sampling.mmap_data(), sampling.mmap(), sampling.mmap2()], [1, 0, 0]);
         assert_eq!([sideband.mmap_data(), sideband.mmap(), sideband.mmap2()], [0, 1, 1]);
     }

@@ -11,10 +11,10 @@ use nyquist_perf::{Header, RecordFormat, SampleLayout};
 
 use super::active_outer_stacks::Observer;
 use super::compact_record::{CompactRecord, compact};
+use super::ended_threads::EndedThreads;
 use super::inherited_events::{InheritedEventFilter, task};
 use super::outer_stacks::StackCopyObserver as _;
 use super::ring_source::RingSource;
-use super::totals::EndedThreads;
 use super::unreported_losses::UnreportedLosses;
 use crate::linux::arch;
 use crate::linux::sys::ring::Ring;
@@ -40,6 +40,8 @@ pub(crate) struct DrainParameters {
     pub(crate) format: RecordFormat,
     /// The additional events. Some of their samples have another layout.
     pub(crate) additional_events: AdditionalEvents,
+    /// Whether the CPU time of each thread is counted.
+    pub(crate) counts_threads: bool,
     /// The size of the pool that records are copied into.
     pub(crate) buffers: usize,
     pub(crate) out: SyncSender<Vec<FilledBuffer>>,
@@ -197,7 +199,7 @@ impl RecordCopier {
             }
             None => return None,
         };
-        let DrainParameters { format, additional_events, observer, .. } = &self.draining;
+        let DrainParameters { format, additional_events, counts_threads, observer, .. } = &self.draining;
         let fields = match header.kind {
             record::SAMPLE if is_additional => fields_at(ring, at, additional_events),
             _ => SampleFields::Common,
@@ -210,6 +212,9 @@ impl RecordCopier {
         let copied = room.get(..len).unwrap_or_default();
         match header.kind {
             record::READ => self.ended.note(copied),
+            record::FORK | record::EXIT if *counts_threads => {
+                self.ended.note_task(task(copied, format), header.kind);
+            }
             record::LOST if is_additional => self.losses.note_additional(copied),
             record::LOST => self.losses.note(copied),
             _ => {}

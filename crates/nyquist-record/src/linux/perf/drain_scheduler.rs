@@ -6,8 +6,8 @@ use std::time::Duration;
 use nyquist_convert::event::Timestamp;
 
 use super::drain::Drainer;
+use super::ended_threads::EndedThreads;
 use super::ring_source::RingSource;
-use super::totals::EndedThreads;
 use super::unreported_losses::UnreportedLosses;
 use crate::linux::sys::clock::monotonic_ns;
 
@@ -178,6 +178,7 @@ mod tests {
         let (out, filled) = sync_channel(handed_over_at_most(BUFFERS));
         let format = format();
         let draining = DrainParameters {
+            counts_threads: false,
             format,
             additional_events: AdditionalEvents::default(),
             buffers: BUFFERS,

@@ -10,7 +10,8 @@ use nyquist_convert::event::Pid;
 
 use super::additional_events;
 use super::attr::{
-    CommonAttr, Features, Reach, SamplingParameters, Trigger, sampling, separator, sideband, totals,
+    CommonAttr, Features, Reach, SamplingParameters, Trigger, needs_separator, sampling, separator, sideband,
+    totals,
 };
 use super::events::{OpenedEvents, Role, ThreadEvents};
 use super::open_error::{Hint, OpenError};
@@ -366,9 +367,12 @@ impl<'a> EventOpener<'a> {
         event::open(self.sampling_attr(cpu, plan), subject, cpu)
     }
 
-    /// Opens the event that separates a thread from its descendants. It comes before the events that these
-    /// inherit.
+    /// Opens the event that separates a thread from its descendants, if that is needed. It comes before the
+    /// events that these inherit.
     fn open_separator(&self, opened: &mut OpenEvents, tid: u32) -> io::Result<()> {
+        if !needs_separator(self.common) {
+            return Ok(());
+        }
         let event = event::open_counter(separator(self.common), Subject::Thread(tid), None, None)?;
         opened.events.add(event, Role::Separator);
         Ok(())

@@ -27,6 +27,7 @@ mod compact_record;
 mod deep_stacks;
 mod drain;
 mod drain_scheduler;
+mod ended_threads;
 mod event_opener;
 mod event_pace;
 mod event_parameters;

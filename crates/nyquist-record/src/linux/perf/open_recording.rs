@@ -213,7 +213,8 @@ impl Perf {
         let (outer_stacks, observer) = ActiveOuterStacks::start(&rings, &events.format, reads_memory)
             .map_err(system_error("no thread can be started"))?;
         let (format, additional_events) = (events.format, events.additional_events.clone());
-        let draining = DrainParameters { format, additional_events, buffers, out, observer };
+        let counts_threads = !self.threads_to_count().is_empty();
+        let draining = DrainParameters { format, additional_events, counts_threads, buffers, out, observer };
         let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
         Ok((scheduler, chunks, outer_stacks))
     }

@@ -4,11 +4,11 @@
 //! The kernel writes the count of an inherited counter when its thread ends. An opened counter can be read,
 //! but its count includes the thread's children.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
-use nyquist_perf::{RecordBody, RecordFormat, parse_record};
 
+use super::ended_threads::{EndedThread, EndedThreads};
 use super::events::{CpuTimeCounter, OpenedEvents};
 use crate::linux::proc;
 
@@ -24,30 +24,6 @@ pub(crate) struct ThreadTotals {
     before: HashMap<u32, u64>,
     /// Whether all CPUs are recorded. The scheduler only knows the total of a thread on all CPUs.
     on_all_cpus: bool,
-}
-
-/// The counts of inherited counters at the end of their threads, from records.
-#[derive(Debug)]
-pub(crate) struct EndedThreads {
-    format: RecordFormat,
-    /// By the id of the event that was opened.
-    by_counter: HashMap<u64, u64>,
-}
-
-impl EndedThreads {
-    /// No thread has ended so far.
-    pub(crate) fn new(format: RecordFormat) -> Self {
-        Self { format, by_counter: HashMap::new() }
-    }
-
-    /// Notes a record with the count of an inherited counter.
-    pub(crate) fn note(&mut self, read: &[u8]) {
-        let Ok(record) = parse_record(read, &self.format) else { return };
-        let RecordBody::Read(read) = record.body else { return };
-        if let (Some(counter), Some(id)) = (read.counters.iter().last(), record.id.id) {
-            *self.by_counter.entry(id).or_default() += counter.value;
-        }
-    }
 }
 
 /// The CPU time of a living thread since it was recorded, in nanoseconds.
@@ -96,9 +72,8 @@ impl ThreadTotals {
         threads.map(used).collect()
     }
 
-    /// The CPU time of ended threads whose events were opened, by CPU, and that of the living ones on all
-    /// CPUs together. Omits a thread that has ended while descendants live, because its time cannot be
-    /// separated from theirs.
+    /// The CPU time of ended threads with opened events, by CPU, and that of the living ones on all CPUs
+    /// together. If such a thread has ended while others live, its time is what the others have not used.
     pub(crate) fn finish(
         &self,
         events: &OpenedEvents,
@@ -106,27 +81,25 @@ impl ThreadTotals {
         living: Vec<LivingThread>,
         time: Timestamp,
     ) -> Vec<Event> {
-        let total = |pid, counter: &CpuTimeCounter, cpu_time_ns| Event {
-            time,
-            cpu: Some(counter.cpu),
-            kind: EventKind::Total { pid, tid: Tid(counter.tid), cpu_time_ns },
-        };
         let mut totals = Vec::new();
-        let mut ended = HashSet::new();
         let mut scheduled = self.scheduled_times();
+        let mut holders = Holders::new(&self.processes, ended_threads);
         for counter in events.counters().iter().filter(|counter| events.has_ended(counter)) {
-            ended.insert(counter.tid);
             let Some(mut own) = own_time(events, ended_threads, counter) else { continue };
-            if let Some(left) = scheduled.get_mut(&counter.tid) {
+            let Some((pid, tid)) = holders.of(counter.tid) else { continue };
+            if let Some(left) = scheduled.get_mut(&tid) {
                 own = own.min(*left);
                 *left -= own;
             }
-            let Some(pid) = self.processes.get(&counter.tid) else { continue };
-            totals.push(total(*pid, counter, own));
+            let kind = EventKind::Total { pid, tid: Tid(tid), cpu_time_ns: own };
+            totals.push(Event { time, cpu: Some(counter.cpu), kind });
         }
         // A process that has ended and was not reaped is still in `/proc`.
-        let living = living.into_iter().filter(|thread| !ended.contains(&thread.tid));
-        totals.extend(living.map(|thread| thread.total(time)));
+        let has_ended = |tid| events.counters().iter().any(|it| it.tid == tid && events.has_ended(it));
+        let living: Vec<LivingThread> = living.into_iter().filter(|thread| !has_ended(thread.tid)).collect();
+        let rest = uncounted_time(events, ended_threads, &living);
+        let holder = rest.and_then(|rest| holders.unused(rest));
+        totals.extend(living.into_iter().chain(holder).map(|thread| thread.total(time)));
         totals
     }
 
@@ -140,9 +113,108 @@ impl ThreadTotals {
     }
 }
 
+/// The threads that held opened counters when they ended.
+struct Holders<'a> {
+    /// The processes of the threads that the counters were opened for.
+    processes: &'a HashMap<u32, Pid>,
+    /// The threads without records of their counts that no counter was assigned to.
+    unused: Vec<EndedThread>,
+    /// The holders by the threads that their counters were opened for.
+    found: HashMap<u32, (Pid, u32)>,
+}
+
+impl<'a> Holders<'a> {
+    fn new(processes: &'a HashMap<u32, Pid>, ended: &EndedThreads) -> Self {
+        Self { processes, unused: ended.uncounted().collect(), found: HashMap::new() }
+    }
+
+    /// The thread that held the counters of a thread. It is that thread, unless its end has records of counts.
+    /// Then the kernel has exchanged its counters, most likely for those of a thread of its own process.
+    fn of(&mut self, opened_for: u32) -> Option<(Pid, u32)> {
+        if let Some(holder) = self.found.get(&opened_for) {
+            return Some(*holder);
+        }
+        let pid = *self.processes.get(&opened_for)?;
+        let place = |is: &dyn Fn(&EndedThread) -> bool| self.unused.iter().position(is);
+        let place = place(&|thread| thread.tid == opened_for)
+            .or_else(|| place(&|thread| thread.pid == pid && !self.processes.contains_key(&thread.tid)))
+            .or_else(|| place(&|thread| !self.processes.contains_key(&thread.tid)));
+        let holder = place.map_or((pid, opened_for), |place| {
+            let thread = self.unused.swap_remove(place);
+            (thread.pid, thread.tid)
+        });
+        self.found.insert(opened_for, holder);
+        Some(holder)
+    }
+
+    /// The only thread that ended without records of its counts while others of its counters live on, with its
+    /// share of this time. It cannot have used more than it has lived.
+    fn unused(self, rest_ns: u64) -> Option<LivingThread> {
+        let [EndedThread { pid, tid, lifetime_ns }] = self.unused[..] else { return None };
+        let cpu_time_ns = rest_ns.min(lifetime_ns.unwrap_or(u64::MAX));
+        (cpu_time_ns > 0).then_some(LivingThread { pid, tid, cpu_time_ns })
+    }
+}
+
+/// The time of living counters that neither living threads have used nor those whose ends have records; `None`
+/// if that of the living is not known.
+fn uncounted_time(events: &OpenedEvents, ended: &EndedThreads, living: &[LivingThread]) -> Option<u64> {
+    let counters = || events.counters().iter().filter(|counter| !events.has_ended(counter));
+    let counted = counters().try_fold(0, |sum: u64, it| Some(sum.saturating_add(events.read(it).ok()?)))?;
+    let known = counters().map(|counter| ended.count(counter.id)).fold(0, u64::saturating_add);
+    let used = living.iter().map(|thread| thread.cpu_time_ns).fold(known, u64::saturating_add);
+    (!living.is_empty()).then(|| counted.saturating_sub(used))
+}
+
 /// The CPU time of a counter's own thread, if none of its descendants lives.
 fn own_time(events: &OpenedEvents, ended: &EndedThreads, counter: &CpuTimeCounter) -> Option<u64> {
     let all = events.read(counter).ok()?;
-    let of_children = ended.by_counter.get(&counter.id).copied().unwrap_or_default();
+    let of_children = ended.count(counter.id);
     Some(all.saturating_sub(of_children)).filter(|own| *own > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_perf::abi::record;
+
+    use super::super::ended_threads::tests::{count, no_thread, task};
+    use super::*;
+
+    /// Thread 7 was attached to. The kernel has exchanged its counters for those of 9.
+    fn after_an_exchange() -> EndedThreads {
+        let mut ended = no_thread();
+        task(&mut ended, record::FORK, 8, 100);
+        task(&mut ended, record::FORK, 9, 100);
+        count(&mut ended, 8, 50, 3);
+        task(&mut ended, record::EXIT, 8, 900);
+        task(&mut ended, record::EXIT, 9, 400);
+        ended
+    }
+
+    #[test]
+    fn time_belongs_to_the_last_holder_of_a_counter() {
+        let processes = HashMap::from([(7, Pid(7))]);
+        let mut ended = after_an_exchange();
+        count(&mut ended, 7, 50, 5);
+        task(&mut ended, record::EXIT, 7, 950);
+        let mut holders = Holders::new(&processes, &ended);
+        assert_eq!(
+            [holders.of(7), holders.of(7), holders.of(6)],
+            [Some((Pid(7), 9)), Some((Pid(7), 9)), None]
+        );
+        assert!(holders.unused(1).is_none());
+
+        let mut ended = no_thread();
+        task(&mut ended, record::EXIT, 7, 950);
+        assert_eq!(Holders::new(&processes, &ended).of(7), Some((Pid(7), 7)), "nothing was exchanged");
+        assert_eq!(Holders::new(&processes, &no_thread()).of(7), Some((Pid(7), 7)), "no end was reported");
+    }
+
+    #[test]
+    fn a_holder_has_no_more_time_than_its_lifetime() {
+        let processes = HashMap::from([(7, Pid(7))]);
+        let ended = after_an_exchange();
+        let used = |rest| Holders::new(&processes, &ended).unused(rest).map(|it| (it.tid, it.cpu_time_ns));
+        assert_eq!([used(0), used(200), used(2000)], [None, Some((9, 200)), Some((9, 300))]);
+    }
 }

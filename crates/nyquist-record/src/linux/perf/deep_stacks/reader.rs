@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
 use nyquist_convert::StackCopyFeedback;
-use nyquist_convert::event::Event;
+use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
 
 use super::duty_cycle::DutyCycle;
 use super::pages::PageBuffers;
@@ -15,6 +15,7 @@ use super::ring_scanner::RingScanner;
 use super::stack_bases::StackBases;
 use super::thread::DeepStackThread;
 use super::truncated_stack::TruncatedStack;
+use crate::linux::proc;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 use crate::random::Random;
@@ -53,6 +54,8 @@ pub(crate) struct LiveReader {
     threads: HashMap<u32, DeepStackThread>,
     /// What to read after the rest.
     wanted: HashMap<u32, ReadRequest>,
+    /// The processes that deny access to their memory, and when that was last reported.
+    denied: HashMap<u32, u64>,
     /// The buffer that stacks are read into.
     memory: PageBuffers,
     duty_cycle: DutyCycle,
@@ -77,6 +80,7 @@ impl LiveReader {
             bases,
             threads: HashMap::new(),
             wanted: HashMap::new(),
+            denied: HashMap::new(),
             memory: PageBuffers::new(),
             duty_cycle: DutyCycle::default(),
             random: Random::new(monotonic_ns()),
@@ -149,7 +153,7 @@ impl LiveReader {
 
     /// Drops requests that need not be read after all. If any remain, keeps scanning the rings for a while.
     fn note_wanted(&mut self, now: u64) {
-        let (threads, bases) = (&mut self.threads, &self.bases);
+        let Self { threads, bases, denied, out, .. } = self;
         self.wanted.retain(|tid, wanted| {
             if threads.len() > MAX_THREADS && !threads.contains_key(tid) {
                 return false;
@@ -164,6 +168,8 @@ impl LiveReader {
             if is_deep {
                 thread.warm_until = now + WARM_NS;
                 (thread.pid, thread.last_copy) = (wanted.pid, (wanted.start, wanted.end));
+            } else if thread.stack.is_empty() {
+                report_denied(wanted.pid, now, denied, out);
             }
             is_deep
         });
@@ -204,6 +210,22 @@ impl LiveReader {
         let before = std::mem::replace(&mut self.used, thread_cpu_ns());
         self.duty_cycle.note_used(self.used.saturating_sub(before), monotonic_ns());
     }
+}
+
+/// Reports a process that denies access to its memory. It may become another program that does not, and later one
+/// that does, so this is reported again.
+fn report_denied(pid: u32, now: u64, denied: &mut HashMap<u32, u64>, out: &Sender<Event>) {
+    let is_recent = denied.get(&pid).is_some_and(|at| now.saturating_sub(*at) < FORGOTTEN_NS);
+    if is_recent || !proc::denies_memory(pid) {
+        return;
+    }
+    if denied.len() >= MAX_THREADS {
+        denied.clear();
+    }
+    denied.insert(pid, now);
+    let (time, kind) = (Timestamp(monotonic_ns()), EventKind::MemoryDenied { pid: Pid(pid) });
+    // If the receiver is gone, the recording has ended.
+    let _ = out.send(Event { time, cpu: None, kind });
 }
 
 /// Notes a truncated copy, unless it was already reported. A copy can be found in a ring first and then be
