@@ -237,6 +237,7 @@ mod tests {
         };
         Code {
             name: "f".to_owned(),
+            other_names: Vec::new(),
             lib: "a".to_owned(),
             instructions: (0..count).map(instruction).collect(),
         }
