@@ -44,7 +44,8 @@ impl<'a> IdleRows<'a> {
     /// begins.
     fn rows_between(&self, before: Option<Sample>, sample: &Sample) -> [Option<Sample>; 2] {
         let Some(interval) = self.interval else { return [None, None] };
-        let since = before.map_or(self.start, |before| before.time);
+        // A profile may state that a thread began after its first sample.
+        let since = before.map_or(self.start.min(sample.time), |before| before.time);
         let begin = Self::begin(before, sample, interval).max(since);
         let is_idle = begin - since >= interval.saturating_mul(IDLE_INTERVALS);
         let row = |time, stack| Some(Sample { time, cpu_delta: 0, stack, weight: 0, off_cpu: false });
@@ -125,6 +126,16 @@ mod tests {
     fn the_time_before_the_first_sample_is_idle() {
         assert_eq!(idle(&[running(50, 7)]), [(0, None), (43, None)]);
         assert_eq!(idle(&[running(50, 0)]), [(0, None), (49, None)]);
+    }
+
+    #[test]
+    fn a_thread_that_begins_late_has_its_rows_in_order() {
+        let samples: Samples = [running(1, 1), waiting(3, 1)].into_iter().collect();
+        let times: Vec<_> = IdleRows::new(&samples, 9 * MS, Some(MS)).iter().map(|row| row.time).collect();
+        assert!(times.is_sorted(), "{times:?}");
+        let samples: Samples = [waiting(3, 1)].into_iter().collect();
+        let times: Vec<_> = IdleRows::new(&samples, 9 * MS, Some(MS)).iter().map(|row| row.time).collect();
+        assert!(times.is_sorted(), "{times:?}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
             json.key("doesNotUseFrameImplementation").boolean(true);
         }
         write_symbolication(json, profile);
-        write_recording(json, meta);
+        write_recording(json, meta, shown_end(profile));
         write_first_view(json, &FirstView::of(profile));
         write_machine(json, meta);
         let idle = IdleCategory::of(profile);
@@ -81,15 +81,21 @@ fn write_symbolication<W: Write>(json: &mut JsonWriter<W>, profile: &Profile) {
     }
 }
 
-fn write_recording<W: Write>(json: &mut JsonWriter<W>, meta: &Meta) {
+/// The end of the recording, if it is known. The front end shows the times before it, so it is after all samples,
+/// also if what was read has samples after its end. A 64-bit float has no single nanoseconds of years.
+fn shown_end(profile: &Profile) -> Option<u64> {
+    let after = |last: u64| last.saturating_add(1 + (last >> 50));
+    let last = profile.threads().iter().filter_map(|thread| Some(after(thread.samples.last()?.time))).max();
+    profile.meta().profiling_end.map(|end| end.max(last.unwrap_or(0)))
+}
+
+fn write_recording<W: Write>(json: &mut JsonWriter<W>, meta: &Meta, end: Option<u64>) {
     json.key("product").string(&meta.product);
     // The front end divides by the interval.
     json.key("interval").milliseconds(meta.interval.max(1));
     // Microseconds are thousandths of a millisecond, so the two-step scale is exact.
     json.key("startTime").milliseconds(meta.start_time.saturating_mul(1_000));
-    for (key, time) in
-        [("profilingStartTime", meta.profiling_start), ("profilingEndTime", meta.profiling_end)]
-    {
+    for (key, time) in [("profilingStartTime", meta.profiling_start), ("profilingEndTime", end)] {
         if let Some(time) = time {
             json.key(key).milliseconds(time);
         }
