@@ -218,7 +218,7 @@ fn wait_for_url(log: &Path) -> String {
     let end = Instant::now() + Duration::from_secs(60);
     while Instant::now() < end {
         let text = std::fs::read_to_string(log).unwrap_or_default();
-        let url = text.lines().filter_map(|line| line.strip_prefix("Built-in viewer")).next();
+        let url = text.lines().find_map(|line| Some(line.split_once("Built-in viewer")?.1));
         if let Some(url) = url.filter(|_| text.ends_with('\n')) {
             return url.trim().to_owned();
         }

@@ -89,9 +89,15 @@ pub(super) fn read_marker_schemas(
     builder: &mut ProfileBuilder,
     raw: Vec<RawMarkerSchema>,
 ) -> FxHashMap<String, MarkerSchemaId> {
-    raw.into_iter()
-        .map(|schema| (schema.name.clone(), builder.add_marker_schema(read_marker_schema(schema))))
-        .collect()
+    let mut ids = FxHashMap::default();
+    for schema in raw {
+        // Markers are found by the name, so a schema without one of its own is that of none.
+        if schema.name.is_empty() || ids.contains_key(&schema.name) {
+            continue;
+        }
+        ids.insert(schema.name.clone(), builder.add_marker_schema(read_marker_schema(schema)));
+    }
+    ids
 }
 
 fn read_marker_schema(raw: RawMarkerSchema) -> MarkerSchema {
