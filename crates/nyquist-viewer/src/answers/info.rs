@@ -9,6 +9,7 @@ use crate::function_table::FunctionTable;
 use crate::measures::RecordedMeasures;
 
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a member of the documented answer")]
 pub(super) struct ProfileInfoAnswer<'q, 'a> {
     name: &'a str,
     product: &'a str,

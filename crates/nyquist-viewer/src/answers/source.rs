@@ -33,11 +33,14 @@ pub(super) struct SourceAnswer<'a> {
     assembly: Instructions,
 }
 
+/// Address, text, self weight, total weight, line, and the number of the inlined code's place.
+type InstructionRow = (u32, String, u64, u64, Option<u32>, Option<usize>);
+
 #[derive(Debug, Default, Serialize)]
 struct Instructions {
     message: Option<String>,
-    /// Address, text, self weight, total weight, line, and the number of the inlined code's place.
-    instructions: Vec<(u32, String, u64, u64, Option<u32>, Option<usize>)>,
+    #[serde(rename = "instructions")]
+    rows: Vec<InstructionRow>,
     /// The places of inlined code: function, file, line.
     places: Vec<InlinedPlace>,
 }
@@ -137,7 +140,7 @@ fn instructions(context: &QueryContext<'_, '_>, func: FuncId) -> Instructions {
         let (own, total) = within.fold((0, 0), sum);
         listed.push((address, one.text, own, total, places.line(address..end), places.inlined(address)));
     }
-    Instructions { message: None, instructions: listed, places: places.into_places() }
+    Instructions { message: None, rows: listed, places: places.into_places() }
 }
 
 fn sum(a: (u64, u64), b: &(u64, u64)) -> (u64, u64) {
