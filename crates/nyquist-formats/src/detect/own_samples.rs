@@ -25,7 +25,7 @@ const OTHERS: [(Format, &[u8]); 12] = [
     (Format::Austin, b"# austin: 3.6.0\n# mode: cpu\n\nP7;T0:7;a.py:f:1 250\n"),
     (Format::AustinMojo, b"MOJ\x03\x01austin\x004.0.0\0"),
     (Format::Folded, b"SLOW;main 3\n"),
-    (Format::Folded, b"Nettracer;main 3\nSIMPLE;a 4\n"),
+    (Format::Folded, b"Nettracer;main 3\nSIMPLEPERF;a 4\n"),
     (Format::Folded, b"Level,Function;main 3\n"),
     (Format::Folded, b"tick,0x2010;main 3\nv8-version;a 1\n"),
     (
