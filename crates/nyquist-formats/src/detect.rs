@@ -66,10 +66,10 @@ fn by_magic(start: &[u8]) -> Option<Format> {
     if crate::austin::is_mojo(start) {
         return Some(Format::AustinMojo);
     }
-    if start.starts_with(crate::nettrace::MAGIC) {
+    if crate::nettrace::is_trace(start) {
         return Some(Format::NetTrace);
     }
-    if start.starts_with(crate::simpleperf_report::MAGIC) {
+    if crate::simpleperf_report::is_report(start) {
         return Some(Format::SimpleperfReport);
     }
     if crate::art_trace::is_trace(start) {

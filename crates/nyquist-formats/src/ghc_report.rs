@@ -181,7 +181,7 @@ pub(crate) mod tests {
         format!(
             "{BEGIN}COST CENTRE MODULE SRC                   no.     entries  %time %alloc   %time %alloc  ticks     bytes\n\n\
              MAIN        MAIN   <built-in>            337           0    0.0    0.0   100.0  100.0      0       728\n\
-             \x20CAF:一    Lib    <no location info>    295           0   30.0    0.0    30.0    0.0      6       256\n\
+             \x20CAF:一      Lib    <no location info>    295           0   30.0    0.0    30.0    0.0      6       256\n\
              \x20main       Main   a.hs:(3,1)-(9,4)      340           1   70.0  100.0    70.0  100.0     14    900000\n"
         )
     }

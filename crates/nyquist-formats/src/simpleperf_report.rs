@@ -14,7 +14,12 @@ use crate::values::{SampleValueKind, choose};
 const FORMAT: &str = "a report of simpleperf";
 
 /// The first bytes of a file, before its version.
-pub(crate) const MAGIC: &[u8] = b"SIMPLEPERF";
+const MAGIC: &[u8] = b"SIMPLEPERF";
+
+/// Whether a file begins like a report. Its version is a small number.
+pub(crate) fn is_report(start: &[u8]) -> bool {
+    start.strip_prefix(MAGIC).is_some_and(|rest| rest.get(1) == Some(&0))
+}
 
 /// `Record`.
 #[derive(Clone, PartialEq, Message)]
