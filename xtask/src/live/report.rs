@@ -135,6 +135,13 @@ fn tree(test: &Context<'_>) -> Verdict {
     };
     expect_eq("the column of main and middle", column("main"), column("middle"))?;
     expect(column("middle") < column("alpha"), format_args!("alpha is not below middle:\n{text}"))?;
+    // What only starts the program is left out, unless all is wanted.
+    let whole = report(test, &recorded.path, &["--tree", "--limit", "0"])?;
+    expect(whole.contains("_start"), format_args!("no _start:\n{whole}"))?;
+    expect(
+        !text.contains("_start") && text.contains("is left out"),
+        format_args!("with what starts it:\n{text}"),
+    )?;
     let short = report(test, &recorded.path, &["--tree", "--depth", "2"])?;
     expect(!short.contains("alpha"), format_args!("deeper than 2:\n{short}"))
 }
