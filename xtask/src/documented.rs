@@ -66,7 +66,7 @@ impl ShownCommand {
     /// Whether it is a command of nyquist, or of cargo with it.
     pub(crate) fn is_own(&self) -> bool {
         let text = self.text.strip_prefix("sudo ").unwrap_or(&self.text);
-        let is_loop = text.starts_with("for ") && text.contains(" nyquist ");
+        let is_loop = text.starts_with("for ") && text.contains("nyquist ");
         text.starts_with("nyquist ") || text.starts_with("cargo nyquist") || is_loop
     }
 }
