@@ -112,7 +112,9 @@ fn report(test: &Context<'_>, path: &Path, options: &[&str]) -> Result<String, a
 
 /// The shares in the line with a function's name, in per cent.
 fn shares_in(text: &str, name: &str) -> Result<Vec<f64>, anyhow::Error> {
-    let is_line = |line: &&str| line.split_whitespace().any(|word| word == name);
+    // The line of what a process used has a program's name, too.
+    let is_line =
+        |line: &&str| line.split_whitespace().any(|word| word == name) && !line.contains("% of a CPU");
     let line = text.lines().find(is_line).ok_or_else(|| anyhow::anyhow!("no {name} in:\n{text}"))?;
     Ok(line.split_whitespace().filter_map(|word| word.strip_suffix('%')?.parse().ok()).collect())
 }
