@@ -1,9 +1,11 @@
 //! Checks of all documents: their links to each other are valid, and the first ones to read are short.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
+
+use crate::documented::documents;
 
 /// The documents to read first, and how many bytes each may have.
 const SHORT: &[(&str, usize)] =
@@ -27,24 +29,6 @@ fn faults(root: &Path) -> Result<Vec<String>> {
         }
     }
     Ok(faults)
-}
-
-/// The documents of the project: those at its root, and those below `docs`.
-fn documents(root: &Path) -> Result<Vec<PathBuf>> {
-    let (mut found, mut folders) = (Vec::new(), vec![root.join("docs")]);
-    let is_document = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
-    found.extend(entries(root)?.into_iter().filter(is_document));
-    while let Some(folder) = folders.pop() {
-        let (inner, files): (Vec<_>, Vec<_>) = entries(&folder)?.into_iter().partition(|path| path.is_dir());
-        folders.extend(inner);
-        found.extend(files.into_iter().filter(is_document));
-    }
-    Ok(found)
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    Ok(entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?)
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -10,6 +10,7 @@ mod created_files;
 mod debian_rust;
 mod dist;
 mod docs;
+mod documented;
 #[cfg(test)]
 mod documents;
 mod fuzz;

@@ -63,6 +63,7 @@ const NO_CFI: &str = "-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-
 
 const WORKLOADS: &[Workload] = &[
     c("shares", "shares.c"),
+    c("documented", "-pthread documented.c"),
     c("parts", "parts.c"),
     c("shares-O0", "-O0 shares.c"),
     c("shares-fp", "-fno-omit-frame-pointer shares.c"),

@@ -3,8 +3,8 @@
 use crate::failure::Failure;
 use crate::selection::{handle, not_a_pattern};
 use crate::text::Names;
-use nyquist_analysis::{ChoiceError, Function, FunctionChoice, View};
-use nyquist_profile::FuncId;
+use nyquist_analysis::{ChoiceError, Function, FunctionChoice, View, inlined_into, short_name};
+use nyquist_profile::{FuncId, Profile};
 
 /// The number of other matching functions that are listed.
 const OTHERS_LISTED: usize = 5;
@@ -47,6 +47,14 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
     }
     view.choose_function(wanted).map(Choice).map_err(|error| match error {
         ChoiceError::Pattern(error) => not_a_pattern(&error),
+        ChoiceError::NoMatch(_) if !compiled_into(view.profile(), wanted).is_empty() => {
+            let into = compiled_into(view.profile(), wanted);
+            Failure::new(format!(
+                "`{wanted}` is inlined into {}, and no sample that passes the filters names it",
+                into.join(", ")
+            ))
+            .hint(format!("leave out --no-inline or other filters, or name {}", into[0]))
+        }
         ChoiceError::NoMatch(functions) => {
             let names = functions.iter().take(OTHERS_LISTED).map(|it| Names::Short.show(it.name));
             let names: Vec<_> = names.collect();
@@ -54,6 +62,16 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
                 .hint(format!("functions with the most time are {}", names.join(", ")))
         }
     })
+}
+
+/// The names of the compiled functions into which a function of this name was inlined, the first few.
+fn compiled_into(profile: &Profile, wanted: &str) -> Vec<String> {
+    let is_wanted = |func: FuncId| {
+        let name = profile.func_name(func);
+        name == wanted || short_name(name).rsplit("::").next() == wanted.rsplit("::").next()
+    };
+    let names = inlined_into(profile, is_wanted).into_iter().map(|func| profile.func_name(func));
+    names.take(OTHERS_LISTED).map(|name| Names::Short.show(name)).collect()
 }
 
 fn by_handle<'a>(view: &View<'a>, index: usize) -> Result<Choice<'a>, Failure> {

@@ -7,6 +7,7 @@ mod args;
 mod browser;
 mod cache;
 mod cargo;
+mod completions;
 mod control;
 mod diff;
 mod dropped;
@@ -51,10 +52,11 @@ mod symbolicate;
 mod system;
 mod text;
 mod unnamed;
+mod user_files;
 mod watch;
 
 use args::{Cli, Command};
-use clap::CommandFactory as _;
+use completions::Program;
 use failure::Failure;
 use std::process::ExitCode;
 use system::signals::{on_own_stack, outlive_file_size_limit};
@@ -105,12 +107,13 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::List(args) => recording::list(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Doctor(args) => recording::doctor(&args),
+        Command::Setup(args) if args.user => user_files::install(args.dry_run).map(|()| 0),
         Command::Setup(args) => recording::setup(args),
         Command::Cache(args) => cache::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
-            page::print_completions(shell, &mut Cli::command(), "nyquist").map(|()| 0)
+            page::print_script(&completions::script(shell, Program::Nyquist)).map(|()| 0)
         }
-        Command::Man { folder } => man::write_pages(Cli::command(), &folder).map(|()| 0),
+        Command::Man { folder } => man::write_pages(&folder).map(|()| 0),
     }
 }

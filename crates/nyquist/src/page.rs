@@ -15,15 +15,9 @@ pub(crate) fn print(text: impl Into<Text>) -> Result<(), Failure> {
     write_with(|out| out.write_all(text.as_str().as_bytes()))
 }
 
-/// Writes the completion script of a command for a shell.
-pub(crate) fn print_completions(
-    shell: clap_complete::Shell,
-    command: &mut clap::Command,
-    name: &str,
-) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, command, name, &mut script);
-    write_with(|out| out.write_all(&script))
+/// Writes a script of this program's own for a shell, unchanged.
+pub(crate) fn print_script(script: &str) -> Result<(), Failure> {
+    write_with(|out| out.write_all(script.as_bytes()))
 }
 
 /// Writes a text at once. Returns whether it still has a reader.

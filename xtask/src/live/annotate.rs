@@ -19,6 +19,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("inlined_code_without_source_is_one_line", folded),
     Test::new("the_librarys_source_is_its_compilers", library_source),
     Test::new("a_missing_function_is_said_to_be_missing", unknown),
+    Test::new("an_inlined_function_names_its_callers", inlined_into),
     Test::new("a_terminal_gets_what_fits_it", terminal),
 ];
 
@@ -52,6 +53,17 @@ fn lines_of(json: &Value, file: &str) -> Vec<(u64, u64, u64)> {
     let lines = of_file.flat_map(|file| file["lines"].as_array().into_iter().flatten());
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     lines.map(|line| (number(&line["line"]), number(&line["self"]), number(&line["total"]))).collect()
+}
+
+fn inlined_into(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["inlines-v0", "200"]).run_well()?;
+    let text = annotate(test, &["deepest_inline"], &recorded.path)?;
+    expect_contains("the heading", &text, "inlined into inlines::outer_frame\n")?;
+    let without = test.nyquist(&["annotate", "deepest_inline", "--no-inline"]).path(&recorded.path).run()?;
+    expect_eq(&without.line, without.code(), 1)?;
+    expect_contains(&without.line, &without.stderr, "`deepest_inline` is inlined into inlines::outer_frame")?;
+    let outer = annotate(test, &["outer_frame"], &recorded.path)?;
+    expect(!outer.contains("inlined into"), format_args!("outer_frame was compiled:\n{outer}"))
 }
 
 fn inlined(test: &Context<'_>) -> Verdict {

@@ -7,6 +7,7 @@
 //! tests whose name contains NAME.
 
 mod aarch64;
+mod agents;
 mod allocations;
 mod annotate;
 mod arm_machine;
@@ -27,6 +28,7 @@ mod counters;
 mod deep_stacks;
 mod diff;
 mod doctor;
+mod documented;
 mod emulator;
 mod event_trace;
 mod events;
@@ -65,6 +67,8 @@ mod output_forms;
 mod output_safety;
 mod own_files;
 mod own_signals;
+mod page;
+mod pages;
 pub(crate) mod paranoid;
 mod perf_data;
 mod perf_data_export;
@@ -107,6 +111,7 @@ mod tracefs;
 mod tunnels;
 mod unresponsive_files;
 mod unwind_info;
+mod user_files;
 mod viewer;
 mod virtual_machine;
 mod wait_functions;
@@ -167,6 +172,10 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("ptrace_budget", ptrace_budget::TESTS),
     ("setuid", setuid::TESTS),
     ("doctor", doctor::TESTS),
+    ("documented", documented::TESTS),
+    ("pages", pages::TESTS),
+    ("user_files", user_files::TESTS),
+    ("agents", agents::TESTS),
     ("server", server::TESTS),
     ("tunnels", tunnels::TESTS),
     ("viewer", viewer::TESTS),

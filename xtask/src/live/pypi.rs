@@ -21,13 +21,24 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 /// The folder of the package, without its dependencies. It contains modules for `PYTHONPATH`, and programs in
 /// `bin`. The package is installed if it is missing. Skips the test if that fails.
 pub(super) fn folder_of(package: Package) -> Result<PathBuf, Stop> {
+    installed(package, "", &["--no-deps"])
+}
+
+/// The same with all packages that it needs.
+pub(super) fn folder_with_dependencies(package: Package) -> Result<PathBuf, Stop> {
+    installed(package, "-with-dependencies", &[])
+}
+
+fn installed(package: Package, suffix: &str, options: &[&str]) -> Result<PathBuf, Stop> {
     let _alone = INSTALLING.lock();
-    let folder = crate::paths::target().join(format!("pypi/{}-{}", package.name, package.version));
+    let folder = crate::paths::target().join(format!("pypi/{}-{}{suffix}", package.name, package.version));
     let record = format!("{}-{}.dist-info", package.name.replace('-', "_"), package.version);
     if !folder.join(record).is_dir() {
         let wanted = format!("{}=={}", package.name, package.version);
         let pip = Command::new("python3")
-            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"])
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(options)
+            .arg("--target")
             .arg(&folder)
             .arg(&wanted)
             .output();

@@ -161,7 +161,8 @@ fn refused(test: &Context<'_>) -> Verdict {
 
 fn guide(test: &Context<'_>) -> Verdict {
     let text = test.nyquist(&["guide"]).run()?.succeeded()?.stdout_text();
-    let questions = "summary functions function tree callers lines source threads libs markers timeline";
+    let questions =
+        "summary functions function tree callers lines source threads libs markers waits timeline";
     for question in questions.split(' ') {
         expect_contains("the guide", &text, question)?;
     }

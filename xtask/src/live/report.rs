@@ -112,7 +112,9 @@ fn report(test: &Context<'_>, path: &Path, options: &[&str]) -> Result<String, a
 
 /// The shares in the line with a function's name, in per cent.
 fn shares_in(text: &str, name: &str) -> Result<Vec<f64>, anyhow::Error> {
-    let is_line = |line: &&str| line.split_whitespace().any(|word| word == name);
+    // The line of what a process used has a program's name, too.
+    let is_line =
+        |line: &&str| line.split_whitespace().any(|word| word == name) && !line.contains("% of a CPU");
     let line = text.lines().find(is_line).ok_or_else(|| anyhow::anyhow!("no {name} in:\n{text}"))?;
     Ok(line.split_whitespace().filter_map(|word| word.strip_suffix('%')?.parse().ok()).collect())
 }
@@ -135,6 +137,13 @@ fn tree(test: &Context<'_>) -> Verdict {
     };
     expect_eq("the column of main and middle", column("main"), column("middle"))?;
     expect(column("middle") < column("alpha"), format_args!("alpha is not below middle:\n{text}"))?;
+    // What only starts the program is left out, unless all is wanted.
+    let whole = report(test, &recorded.path, &["--tree", "--limit", "0"])?;
+    expect(whole.contains("_start"), format_args!("no _start:\n{whole}"))?;
+    expect(
+        !text.contains("_start") && text.contains("is left out"),
+        format_args!("with what starts it:\n{text}"),
+    )?;
     let short = report(test, &recorded.path, &["--tree", "--depth", "2"])?;
     expect(!short.contains("alpha"), format_args!("deeper than 2:\n{short}"))
 }

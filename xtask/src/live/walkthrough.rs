@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::cargo::with_tool_chain;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
+use super::page::follow;
 use super::profile::{Frame, Profile};
 use super::test::Test;
 
@@ -44,7 +45,7 @@ fn steps(test: &Context<'_>) -> Verdict {
     nothing_changes_by_itself(test)
 }
 
-/// Runs every command of the page in a copy of the program's folder.
+/// Runs every command of the page in a copy of the program's folder, and compares what they print with the page.
 fn follow_the_page(test: &Context<'_>) -> Verdict {
     let source = crate::paths::root().join("workloads/word_count");
     test.program("cp").args(&["-r"]).path(&source).path(&test.path("word_count")).run()?.succeeded()?;
@@ -54,12 +55,7 @@ fn follow_the_page(test: &Context<'_>) -> Verdict {
         return skip("the registry of packages cannot be reached");
     }
     let page = fs::read_to_string(crate::paths::root().join("docs/rust.md"))?;
-    let commands = commands(&page);
-    expect(commands.len() > 15, format_args!("the page has only these commands: {commands:?}"))?;
-    let commands: Vec<String> = commands.into_iter().map(with_program_kept).collect();
-    let script = test.program("sh").args(&["-exc", &commands.join("\n")]);
-    with_tool_chain(test, script).run()?.succeeded()?;
-    Ok(())
+    follow(test, &page, "", with_program_kept)
 }
 
 /// A command of the page. If it records, it is followed by a command that keeps the built program.
@@ -80,11 +76,6 @@ fn record_in_turns(test: &Context<'_>) -> Verdict {
     );
     with_tool_chain(test, test.program("sh").args(&["-exc", &script])).run()?.succeeded()?;
     Ok(())
-}
-
-/// The commands on the page, which follow a `$`.
-fn commands(page: &str) -> Vec<&str> {
-    page.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
 }
 
 fn file(test: &Context<'_>, name: &str) -> PathBuf {

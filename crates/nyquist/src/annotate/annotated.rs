@@ -7,7 +7,7 @@ use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::text::{Names, Screen};
 use crate::watch::Watch;
-use nyquist_analysis::{PlaceWeights, View};
+use nyquist_analysis::{PlaceWeights, View, inlined_into};
 use nyquist_profile::{FuncId, Profile};
 use std::collections::BTreeSet;
 
@@ -41,6 +41,12 @@ impl<'a> AnnotatedFunction<'a> {
             screen: Screen::of_stdout(),
             names: args.format.names(),
         }
+    }
+
+    /// The compiled functions that hold it, if it was inlined.
+    pub(super) fn inlined_into(&self) -> Vec<&str> {
+        let into = inlined_into(self.profile, |func| self.funcs.contains(&func));
+        into.into_iter().map(|func| self.profile.func_name(func)).collect()
     }
 
     pub(super) fn name(&self) -> &str {

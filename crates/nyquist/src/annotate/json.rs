@@ -17,6 +17,7 @@ pub(super) fn json(annotated: &AnnotatedFunction<'_>) -> Value {
         "handle": annotated.funcs.first().map(|func| format!("f-{}", func.index())),
         "function": annotated.name(),
         "lib": lib,
+        "inlined_into": annotated.inlined_into(),
         "interval_ns": annotated.scale.interval_ns,
         "weight": annotated.scale.total,
         "self": weight.own,

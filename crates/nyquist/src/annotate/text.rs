@@ -49,8 +49,20 @@ fn heading(annotated: &AnnotatedFunction<'_>) -> Text {
         share(weight.total),
         time(weight.total)
     );
+    text += compiled_into(annotated);
     annotated.listing.notes.iter().for_each(|note| text += format!("note: {}\n", one_line(note)));
     text
+}
+
+/// The line about the compiled functions that hold an inlined function.
+fn compiled_into(annotated: &AnnotatedFunction<'_>) -> String {
+    /// The most functions that are named.
+    const NAMED: usize = 3;
+    let into = annotated.inlined_into();
+    let more = into.len().saturating_sub(NAMED);
+    let named = into.iter().take(NAMED).map(|name| annotated.names.show(name));
+    let named: Vec<_> = named.chain((more > 0).then(|| format!("{more} more"))).collect();
+    if named.is_empty() { String::new() } else { format!("inlined into {}\n", named.join(", ")) }
 }
 
 impl AnnotatedFunction<'_> {

@@ -53,6 +53,9 @@ pub(crate) enum CargoCommand {
     /// Build the tests and record one of them
     Test(TestArgs),
     /// Print a completion script of cargo-nyquist for a shell
+    #[command(after_help = "Examples:
+  cargo nyquist completions zsh > ~/.zfunc/_cargo-nyquist    For a folder of fpath
+  nyquist setup --user                       Install those of bash, zsh and fish")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -69,6 +72,10 @@ pub(crate) enum CargoCommand {
 /// `cargo nyquist run`
 #[derive(Debug, Args)]
 #[command(override_usage = "cargo nyquist [run] [OPTIONS] [--] [ARGS...]")]
+#[command(after_help = "Examples:
+  cargo nyquist                              Build and record the package's program
+  cargo nyquist --bin server -- --port 80    One of several programs, with its own arguments
+  cargo nyquist run -s -o before.json.gz     Save the profile without showing it")]
 pub(crate) struct RunArgs {
     /// Record this program of the package
     #[arg(long, value_name = "NAME", conflicts_with_all = ["example", "bench", "test"])]
@@ -91,6 +98,9 @@ pub(crate) struct RunArgs {
 
 /// `cargo nyquist example`
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cargo nyquist example demo                 Build and record the example `demo`
+  cargo nyquist example demo -- --size 9     With its own arguments")]
 pub(crate) struct ExampleArgs {
     /// The example; needed where there are several
     #[arg(value_name = "NAME")]
@@ -104,6 +114,10 @@ pub(crate) struct ExampleArgs {
 
 /// `cargo nyquist bench`
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cargo nyquist bench                        All benchmarks
+  cargo nyquist bench sorting                Those whose name contains `sorting`
+  cargo nyquist bench --bench parse -s       Those of one file, without showing the profile")]
 pub(crate) struct BenchArgs {
     /// Only the benchmarks whose name contains this
     #[arg(value_name = "FILTER")]
@@ -126,6 +140,9 @@ pub(crate) struct BenchArgs {
 
 /// `cargo nyquist test`
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cargo nyquist test parser::deep_nesting    One test
+  cargo nyquist test --test speed large      One of the file tests/speed.rs")]
 pub(crate) struct TestArgs {
     /// The test's name, or a part of it that no other test's name has
     #[arg(value_name = "FILTER")]

@@ -18,6 +18,9 @@ pub(crate) struct ListArgs {
     /// Print JSON, with all tracepoints
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print only the names, one a line
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) names: bool,
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
 }

@@ -190,13 +190,22 @@ pub(crate) enum Command {
     /// Show or remove the caches: names that were looked up, and files that were downloaded or unpacked
     Cache(CacheArgs),
     /// Print a page for language models on how to query a profile
+    #[command(after_help = "Examples:
+  nyquist guide                        Print the page
+  nyquist query profile.json.gz        The first question that it names")]
     Guide,
     /// Print a completion script for a shell
+    #[command(after_help = "Examples:
+  nyquist completions zsh > ~/.zfunc/_nyquist    For a folder of fpath
+  nyquist setup --user                 Install those of bash, zsh and fish, with the man pages")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Write the man pages of nyquist and its commands into a folder
+    #[command(after_help = "Examples:
+  nyquist man ~/.local/share/man/man1  Write them where man may find them
+  nyquist setup --user                 The same, with completions, and what MANPATH lacks")]
     Man {
         /// The folder, such as ~/.local/share/man/man1; it is created if it is missing
         #[arg(value_name = "DIR")]

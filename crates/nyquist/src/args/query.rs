@@ -11,6 +11,7 @@ use std::path::PathBuf;
   nyquist query profile.json.gz                     What it is about, and its hottest functions
   nyquist query profile.json.gz function f-12       A function with its callers and callees
   nyquist query profile.json.gz source f-12         Its hottest source lines
+  nyquist query profile.json.gz waits               What threads wait for, and where
   nyquist query profile.json.gz functions parse --thread t-3 --json
 
 `nyquist guide` describes all of it on one page.")]
@@ -56,6 +57,8 @@ pub(crate) enum Question {
     Libs,
     /// Markers by kind
     Markers,
+    /// What threads wait for, for how long, where, and which threads held it and ended the waits
+    Waits,
     /// CPU use over time, in equal parts
     Timeline,
 }
@@ -89,6 +92,7 @@ impl Question {
             Self::Threads => "threads",
             Self::Libs => "libs",
             Self::Markers => "markers",
+            Self::Waits => "waits",
             Self::Timeline => "timeline",
         }
     }

@@ -19,16 +19,22 @@ const SECONDS: RangeInclusive<f64> = 1e-3..=1e9;
 #[command(override_usage = "nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
        nyquist record [OPTIONS] -p PID,...|--name NAME,... [COMMAND [ARGS...]]
        nyquist record [OPTIONS] -a|--cgroup PATH [COMMAND [ARGS...]]")]
-#[command(
-    after_help = "The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
+#[command(after_help = "Examples:
+  nyquist record ./app --its-own options    Record, save and open the profile
+  nyquist record -s -o app.svg ./app        Save only, as a flame graph
+  nyquist record -p 4711 -d 10              Ten seconds of a running process
+  nyquist record --off-cpu ./server         Also where threads wait
+  nyquist record -e page-faults ./app       Also page faults, each with its stack
+  sudo nyquist record -a -d 10              The whole machine
+
+The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
 was not found and 126 where it could not be run. Of processes that ran before it is 0.
 
 A command beside -p, --name, -a or --cgroup says how long to record, as in `nyquist record -a sleep 10`; it is \
 recorded only if it is among what they name.
 
 The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
-the command. SIGTERM is passed on to the command and the profile is saved."
-)]
+the command. SIGTERM is passed on to the command and the profile is saved.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 /// `nyquist script`
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  nyquist script                       The samples of profile.json.gz, as `perf script` prints them
+  nyquist script --range 2s-3s --json    A part of the run, as JSON")]
 pub(crate) struct ScriptArgs {
     /// The profile
     #[arg(default_value = "profile.json.gz")]

@@ -5,6 +5,7 @@ use clap::Args;
 /// `nyquist setup`
 #[derive(Clone, Copy, Debug, Args)]
 #[command(after_help = "Examples:
+  nyquist setup --user                 Install completions and man pages below your home folder
   nyquist setup --dry-run              Show what would be changed
   sudo nyquist setup                   Allow recording with kernel code to everybody, until reboot
   sudo nyquist setup --lasting         The same for good
@@ -17,6 +18,10 @@ pub(crate) struct SetupArgs {
     /// Give this program cap_perfmon, cap_sys_ptrace and cap_syslog instead of changing settings
     #[arg(long)]
     pub(crate) capabilities: bool,
+    /// Install completions (bash, zsh, fish) and man pages for yourself, and say what to add to your shell's
+    /// variables; the machine's settings stay as they are
+    #[arg(long, conflicts_with_all = ["lasting", "capabilities", "yes"])]
+    pub(crate) user: bool,
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,

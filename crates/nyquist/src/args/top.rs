@@ -11,13 +11,17 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(override_usage = "nyquist top [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
        nyquist top [OPTIONS] -p PID,...")]
-#[command(
-    after_help = "What a launched command prints does not disturb the screen: its last lines are view 4, and where it \
+#[command(after_help = "Examples:
+  nyquist top ./app                    Watch a program
+  nyquist top -p 4711                  Watch a running process
+  nyquist top --off-cpu ./server       Also where its threads wait
+  nyquist top --web ./app              Watch it in the browser
+
+What a launched command prints does not disturb the screen: its last lines are view 4, and where it \
 fails they are repeated in the end. It has nothing to read. It gets SIGTERM when top is quit; attached processes \
 are left alone. Press ? for the keys.
 
-The exit status is 0 after q, 128 + the signal after a signal, and the command's own where it has ended by itself."
-)]
+The exit status is 0 after q, 128 + the signal after a signal, and the command's own where it has ended by itself.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct TopArgs {
     /// Watch these running processes, with all of their threads and children

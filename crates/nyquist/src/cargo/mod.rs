@@ -14,13 +14,13 @@ mod harness;
 mod launch;
 mod targets;
 
-use crate::args::cargo::{self, BenchArgs, CargoCli, CargoCommand, CommonArgs, RunArgs, TestArgs};
+use crate::args::cargo::{self, BenchArgs, CargoCommand, CommonArgs, RunArgs, TestArgs};
+use crate::completions::{self, Program};
 use crate::failure::Failure;
 use crate::{page, shell};
 use build::{Build, Built, Outcome};
 use calls::{CARGO_FAILED, current_folder, this_program};
 use choose::Candidate;
-use clap::CommandFactory as _;
 use launch::Launch;
 use nyquist_system::replace_process;
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
         CargoCommand::Test(args) => run_test(&args),
         CargoCommand::Launch { words } => launch::report(words),
         CargoCommand::Completions { shell } => {
-            page::print_completions(shell, &mut CargoCli::command(), "cargo-nyquist").map(|()| 0)
+            page::print_script(&completions::script(shell, Program::CargoNyquist)).map(|()| 0)
         }
     }
 }

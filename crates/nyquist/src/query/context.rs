@@ -61,6 +61,13 @@ impl<'a> QueryContext<'a> {
         next(self.args, words)
     }
 
+    /// A command for a further query about waiting, of the same part of the profile.
+    pub(super) fn next_of_waits(&self, words: &[&str]) -> String {
+        let typed = &self.args.read.filter;
+        let is_said = typed.off_cpu || typed.wall;
+        next(self.args, &[words, if is_said { &[] } else { &["--off-cpu"][..] }].concat())
+    }
+
     /// A command that shows the code of a function, of the same part of the profile.
     pub(super) fn annotate(&self, handle: &str) -> String {
         let words = ["annotate".into(), handle.into(), self.args.file.clone().into_os_string()];

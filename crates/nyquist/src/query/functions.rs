@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Rows};
 use super::context::{QueryContext, milliseconds};
+use super::waits;
 use crate::annotate::{HotLine, hot_lines};
 use crate::failure::Failure;
 use crate::functions::{Choice, choose};
@@ -46,6 +47,8 @@ pub(super) fn summary(context: &QueryContext<'_>) -> Answer {
     }
     answer.next.push(context.next(&["tree"]));
     answer.notes.extend(context.view.impossible_time(&summary).map(|time| time.sentence(time_span)));
+    let waits = waits::in_summary(context, &mut answer);
+    answer.next.extend(waits);
     answer
 }
 

@@ -5,6 +5,7 @@ mod context;
 mod functions;
 mod tables;
 mod tree;
+mod waits;
 
 use crate::args::{QueryArgs, Question};
 use crate::failure::Failure;
@@ -14,7 +15,7 @@ use crate::text::Screen;
 use crate::{input, page, selection, shell};
 use answer::Answer;
 use context::QueryContext;
-use nyquist_analysis::{Index, View};
+use nyquist_analysis::{Index, SampleState, View};
 
 /// The page for language models on how to query a profile.
 const GUIDE: &str = include_str!("guide.txt");
@@ -34,10 +35,13 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
         None => failure,
     })?;
     selection::split(&mut profile, &args.read.filter);
-    let selected = selection::select(&profile, &args.read.filter)?;
+    let mut selected = selection::select(&profile, &args.read.filter)?;
+    if args.question == Question::Waits {
+        selected.state = SampleState::OffCpu;
+    }
     let index = Index::new(&profile);
     let view = View::new(&index, &selected);
-    if view.is_empty() && args.question != Question::Markers {
+    if view.is_empty() && !matches!(args.question, Question::Markers | Question::Waits) {
         return Err(selection::nothing_selected(&view, &args.read.filter));
     }
     let context = QueryContext {
@@ -92,6 +96,7 @@ fn answer_to(context: &QueryContext<'_>) -> Result<Answer, Failure> {
         Question::Threads => Ok(tables::threads(context)),
         Question::Libs => Ok(tables::libs(context)),
         Question::Markers => Ok(tables::markers(context)),
+        Question::Waits => Ok(waits::waits(context)),
         Question::Timeline => Ok(tables::timeline(context)),
     }
 }

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 
 pub(crate) use heading::{heading, kind, shares, summary_json};
 pub(crate) use tree::{TreeOptions, tree_nodes};
+pub(crate) use waits::places as wait_places;
 
 /// Runs the subcommand and returns the exit status.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8, Failure> {

@@ -4,7 +4,7 @@ use super::context::{Report, TREE_PERCENT, TREE_ROWS};
 use crate::number::counted;
 use crate::scale::Scale;
 use crate::text::{Names, Screen, Style, Text, cut_name, one_line};
-use nyquist_analysis::{Tree, TreeNode, View};
+use nyquist_analysis::{Tree, TreeNode, View, own_functions};
 use nyquist_profile::FuncId;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -44,8 +44,55 @@ pub(crate) fn tree_nodes<'v>(view: &'v View<'v>, options: &TreeOptions) -> Vec<(
     .collect()
 }
 
+/// A tree as text: the shares, then the names, each below its caller (inverted: below its callee). An only
+/// child is directly below its parent, without further indentation.
 pub(super) fn text(report: &Report<'_>, inverted: bool) -> Text {
-    tree_text(report.view, &options(report, inverted), report.screen)
+    let (options, screen) = (options(report, inverted), report.screen);
+    let mut chosen = chosen(report.view, &options);
+    let is_whole = inverted || report.args.limit == Some(0);
+    let is_shortened = !is_whole && begin_at_own_code(&mut chosen.rows, report.view, options.min_weight);
+    let heading = if inverted { " TIME  CALLED FROM" } else { "TOTAL    SELF  FUNCTION" };
+    let mut text = Style::Bold.paint(heading, screen) + "\n";
+    for row in &chosen.rows {
+        text.push(line(row, &options, screen));
+    }
+    if chosen.is_cut {
+        text.push("There are more nodes (--limit 0 shows all)\n");
+    } else if is_shortened {
+        text.push("What calls the program's own code is left out (--limit 0 shows it)\n");
+    }
+    text
+}
+
+/// Leaves out what only starts the program or a thread: above each root's first function of the program's own code, the
+/// callers that are alone on their level and have no time of their own. Returns whether there were any.
+fn begin_at_own_code(rows: &mut Vec<TreeRow<'_>>, view: &View<'_>, min_weight: u64) -> bool {
+    let is_own = own_functions(view.profile());
+    let before = rows.len();
+    let mut left = std::mem::take(rows).into_iter().peekable();
+    while let Some(root) = left.next() {
+        let mut chain = vec![root];
+        while let Some(only) = left.next_if(|row| {
+            let above = chain.last().and_then(TreeRow::node);
+            let passes_on = above.is_some_and(|node| {
+                !is_own[node.func.index()] && node.self_amount.weight < min_weight.max(1)
+            });
+            row.depth > 0 && row.branch == Branch::Chain && row.node().is_some() && passes_on
+        }) {
+            chain.push(only);
+        }
+        let is_start = |row: &TreeRow<'_>| row.node().is_some_and(|node| is_own[node.func.index()]);
+        let is_main = |row: &TreeRow<'_>| row.node().is_some_and(|node| node.name == "main");
+        let start = chain.iter().position(is_start).or_else(|| chain.iter().position(is_main)).unwrap_or(0);
+        let branch = chain[0].branch;
+        let mut shown = chain.split_off(start);
+        (shown[0].branch, shown[0].is_of_same_lib) = (branch, false);
+        rows.extend(shown);
+        while let Some(row) = left.next_if(|row| row.depth > 0) {
+            rows.push(row);
+        }
+    }
+    rows.len() < before
 }
 
 pub(super) fn json(report: &Report<'_>, inverted: bool) -> Value {
@@ -289,21 +336,6 @@ impl<'v> TreeRow<'v> {
             LineSubject::Others { weight, .. } => (*weight, 0),
         }
     }
-}
-
-/// A tree as text: the shares, then the names, each below its caller (inverted: below its callee). An only
-/// child is directly below its parent, without further indentation.
-pub(crate) fn tree_text(view: &View<'_>, options: &TreeOptions, screen: Screen) -> Text {
-    let chosen = chosen(view, options);
-    let heading = if options.inverted { " TIME  CALLED FROM" } else { "TOTAL    SELF  FUNCTION" };
-    let mut text = Style::Bold.paint(heading, screen) + "\n";
-    for row in &chosen.rows {
-        text.push(line(row, options, screen));
-    }
-    if chosen.is_cut {
-        text.push("There are more nodes (--limit 0 shows all)\n");
-    }
-    text
 }
 
 fn line(row: &TreeRow<'_>, options: &TreeOptions, screen: Screen) -> Text {

@@ -6,7 +6,7 @@ use super::markers::duration;
 use crate::number::grouped;
 use crate::text::{Cell, Column, Style, Table, Text, one_line};
 use nyquist_analysis::WaitedFor;
-use nyquist_profile::{Frame, Profile, StackId, well_known};
+use nyquist_profile::{Frame, FuncId, Profile, StackId, well_known};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 
@@ -54,29 +54,39 @@ fn row(report: &Report<'_>, wait: &WaitedFor<'_>, are_known: [bool; 2]) -> Vec<C
     numbers.into_iter().map(Cell::from).chain(threads).chain(things).collect()
 }
 
-/// The functions in which threads waited, with the total time of each, in ns, the longest first.
-fn places<'p>(profile: &'p Profile, wait: &WaitedFor<'_>) -> Vec<(&'p str, u64)> {
-    let mut places: Vec<(&str, u64)> = Vec::new();
+/// A function in which threads waited.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitPlace<'p> {
+    pub(crate) func: FuncId,
+    pub(crate) name: &'p str,
+    /// The total time, in ns.
+    pub(crate) time: u64,
+}
+
+/// The functions in which threads waited, the one with the longest time first.
+pub(crate) fn places<'p>(profile: &'p Profile, wait: &WaitedFor<'_>) -> Vec<WaitPlace<'p>> {
+    let mut places: Vec<WaitPlace<'_>> = Vec::new();
     for (stack, time) in &wait.stacks {
-        let Some(name) = place(profile, *stack).map(|frame| profile.func_name(frame.func)) else { continue };
-        match places.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, sum)) => *sum = sum.saturating_add(*time),
-            None => places.push((name, *time)),
+        let Some(func) = place(profile, *stack).map(|frame| frame.func) else { continue };
+        let name = profile.func_name(func);
+        match places.iter_mut().find(|known| known.name == name) {
+            Some(known) => known.time = known.time.saturating_add(*time),
+            None => places.push(WaitPlace { func, name, time: *time }),
         }
     }
-    places.sort_by_key(|(_, time)| Reverse(*time));
+    places.sort_by_key(|place| Reverse(place.time));
     places
 }
 
 /// The places in a few words. The time of each is there if there are several.
-fn places_text(report: &Report<'_>, places: &[(&str, u64)]) -> String {
+fn places_text(report: &Report<'_>, places: &[WaitPlace<'_>]) -> String {
     /// The most places that are named.
     const NAMED: usize = 3;
-    if let [(place, _)] = places {
-        return report.names.show(place);
+    if let [place] = places {
+        return report.names.show(place.name);
     }
     let named = places.iter().take(NAMED);
-    let named = named.map(|(place, time)| format!("{} {}", report.names.show(place), duration(*time)));
+    let named = named.map(|place| format!("{} {}", report.names.show(place.name), duration(place.time)));
     let more = Some(places.len().saturating_sub(NAMED)).filter(|more| *more > 0);
     named.chain(more.map(|more| format!("{more} more"))).collect::<Vec<_>>().join(", ")
 }
@@ -124,7 +134,7 @@ fn wait_json(report: &Report<'_>, wait: &WaitedFor<'_>) -> Value {
         profile.stack_frames(stack).map(|frame| profile.func_name(frame.func)).collect()
     };
     let stack = |(stack, time): &(StackId, u64)| json!({ "total_ns": time, "frames": frames(*stack) });
-    let place = |(place, time): &(&str, u64)| json!({ "function": place, "total_ns": time });
+    let place = |place: &WaitPlace<'_>| json!({ "function": place.name, "total_ns": place.time });
     let thread = |(thread, time): &(&str, u64)| json!({ "thread": thread, "total_ns": time });
     json!({
         "reason": wait.reason,

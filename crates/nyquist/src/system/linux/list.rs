@@ -50,6 +50,10 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
     if wanted.is_empty() && args.word.is_some() {
         return Err(nothing(args, file.is_some(), &all));
     }
+    if args.names {
+        let names = wanted.iter().flat_map(|event| std::iter::once(&event.name).chain(&event.other_names));
+        return page::print(names.map(|name| one_line(name) + "\n").collect::<String>());
+    }
     let states = states(&wanted, &sources);
     let events: Vec<_> = wanted.into_iter().zip(states).collect();
     if args.json {
@@ -260,6 +264,7 @@ mod tests {
         let args = ListArgs {
             word: Some("cyclse".into()),
             json: false,
+            names: false,
             verbosity: crate::args::Verbosity::default(),
         };
         let failure = nothing(&args, false, &all);

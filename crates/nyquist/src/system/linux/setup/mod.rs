@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn what_is_not_done_is_not_said_to_be() {
-        let args = |yes, dry_run| SetupArgs { lasting: false, capabilities: false, yes, dry_run };
+        let args =
+            |yes, dry_run| SetupArgs { lasting: false, capabilities: false, user: false, yes, dry_run };
         assert!(is_done(args(true, false), true) && is_done(args(false, false), true));
         assert!(!is_done(args(true, false), false) && !is_done(args(false, true), true));
     }

@@ -1,0 +1,27 @@
+# For each misspelt word, finds the closest word of a list.
+import distance
+
+
+def words():
+    parts = ["pro", "fil", "er", "sam", "ple", "stack", "frame", "ing", "un", "wind"]
+    return [a + b + c for a in parts for b in parts for c in parts]
+
+
+def closest(word, known):
+    best, least = None, len(word) + 1
+    for other in sorted(known, key=lambda other: abs(len(other) - len(word))):
+        if abs(len(other) - len(word)) >= least:
+            break
+        cost = distance.distance(word, other)
+        if cost < least:
+            best, least = other, cost
+    return best
+
+
+def main():
+    known = words()
+    found = [closest(word[1:] + "x", known) for word in known[::2]]
+    print(len(found), "words, the first is like", found[0])
+
+
+main()
