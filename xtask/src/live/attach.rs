@@ -382,19 +382,22 @@ fn own_as_plain_user(test: &Context<'_>) -> Verdict {
     expect_measured(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
 }
 
-/// Of two threads that wake each other, which a shell's child creates. The kernel exchanges their events, and those
-/// of the shell and its children. Most of their time is the kernel's, and known by totals alone.
+/// The events of a thread that is attached to, and those of a thread that it creates, which the kernel exchanges. Most
+/// of their time is the kernel's, and known by totals alone.
 fn switching(test: &Context<'_>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
     let (go, steps) = (test.fresh("go"), test.workload("steps"));
-    let (go_text, steps) = (go.display(), steps.display());
-    let script = format!("while [ ! -e {go_text} ]; do sleep 0.1; done; times; {steps} queue 60000; times");
-    let target = test.program("sh").args(&["-c", &script]).by_plain_user().start()?;
+    let waits =
+        format!("while [ ! -e {} ]; do sleep 0.3; done; exec {} queue 60000", go.display(), steps.display());
+    let script = format!("({waits}) & echo $!; wait; times");
+    let shell = test.program("sh").args(&["-c", &script]).by_plain_user().start()?;
+    shell.wait_until("the number of a process", || shell.stdout_so_far().contains('\n'))?;
+    let pid = shell.stdout_so_far().trim().to_owned();
     let output = test.path("attached.json.gz");
-    let recorder = attach(test, &target, &output, &[]).by_plain_user().start()?;
+    let recorder = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).by_plain_user().start()?;
     recorder.wait_until_recording()?;
     fs::write(&go, "")?;
-    let printed = target.wait()?.succeeded()?.stdout_text();
+    let printed = shell.wait()?.succeeded()?.stdout_text();
     recorder.wait()?.succeeded()?;
     let used = children_cpu(&printed).context("no times")?;
     let profile = Profile::read(&output)?;
@@ -405,15 +408,13 @@ fn switching(test: &Context<'_>) -> Verdict {
     expect_measured((900.0..1050.0).contains(&(steps / used)) && share > 0.5, text)
 }
 
-/// The CPU seconds of a shell's children between the first and the last line that `times` prints of them.
+/// The CPU seconds of a shell's children, from the last line that `times` prints.
 fn children_cpu(printed: &str) -> Option<f64> {
-    let lines: Vec<&str> = printed.lines().collect();
     let seconds = |word: &str| {
         let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
         Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
     };
-    let of_line = |line: &str| line.split_whitespace().map(seconds).sum::<Option<f64>>();
-    Some(of_line(lines.last()?)? - of_line(lines.get(1)?)?)
+    printed.lines().last()?.split_whitespace().map(seconds).sum()
 }
 
 fn hard_limit_of_descriptors() -> Result<u64, anyhow::Error> {
