@@ -30,7 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_process_that_ends_while_attached_to_is_said", ending),
     Test::new("another_users_process_is_an_error", foreign_pid),
     Test::new("a_plain_user_attaches_to_an_own_process", own_as_plain_user).in_pairs(SHARES),
-    Test::new("switching_threads_have_their_time_when_attached", switching).in_pairs(SHARES),
+    Test::new("attached_switching_threads_have_their_time", switching).in_pairs(SHARES),
     Test::new("a_low_limit_of_descriptors_is_raised", raised_descriptors),
     Test::new("attaching_interrupts_nobody", interrupts_nobody).in_pairs(SHARES),
 ];
