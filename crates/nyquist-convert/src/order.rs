@@ -12,6 +12,8 @@ pub(crate) struct Order {
     /// large.
     by_time: Vec<(Timestamp, u32)>,
     released: Timestamp,
+    /// The time of the oldest waiting event; `None` if no event waits.
+    oldest: Option<Timestamp>,
     late: u64,
 }
 
@@ -22,6 +24,7 @@ impl Order {
         if event.time < self.released && event.time != Timestamp(0) {
             self.late += 1;
         }
+        self.oldest = Some(self.oldest.map_or(event.time, |oldest| oldest.min(event.time)));
         self.waiting.push(Some(event));
     }
 
@@ -32,6 +35,10 @@ impl Order {
     /// buffers deliver.
     pub(crate) fn release(&mut self, complete_before: Timestamp, mut take: impl FnMut(Event)) {
         self.released = self.released.max(complete_before);
+        // Of many buffers that come at once, only the last one completes more time.
+        if self.oldest.is_none_or(|oldest| oldest >= complete_before) {
+            return;
+        }
         self.by_time.clear();
         let is_ready = |event: &Event| event.time < complete_before;
         let places = (0..).zip(self.waiting.iter().flatten()).filter(|(_, event)| is_ready(event));
@@ -44,6 +51,7 @@ impl Order {
         }
         // The next events use the memory of the removed ones.
         self.waiting.retain(Option::is_some);
+        self.oldest = self.waiting.iter().flatten().map(|event| event.time).min();
     }
 
     /// How many events came after younger events had been released. They are released immediately.

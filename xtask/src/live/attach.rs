@@ -30,6 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_process_that_ends_while_attached_to_is_said", ending),
     Test::new("another_users_process_is_an_error", foreign_pid),
     Test::new("a_plain_user_attaches_to_an_own_process", own_as_plain_user).in_pairs(SHARES),
+    Test::new("attached_switching_threads_have_their_time", switching).in_pairs(SHARES),
     Test::new("a_low_limit_of_descriptors_is_raised", raised_descriptors),
     Test::new("attaching_interrupts_nobody", interrupts_nobody).in_pairs(SHARES),
 ];
@@ -379,6 +380,41 @@ fn own_as_plain_user(test: &Context<'_>) -> Verdict {
     // The kernel's share of its time is large if many other processes want the CPU.
     let share = profile.total_share("main_loop") / (1.0 - profile.total_share("[kernel: not permitted]"));
     expect_measured(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
+}
+
+/// The events of a thread that is attached to, and those of a thread that it creates, which the kernel exchanges. Most
+/// of their time is the kernel's, and known by totals alone.
+fn switching(test: &Context<'_>) -> Verdict {
+    let _held = super::permissions::at_paranoid(2)?;
+    let (go, steps) = (test.fresh("go"), test.workload("steps"));
+    let waits =
+        format!("while [ ! -e {} ]; do sleep 0.3; done; exec {} queue 60000", go.display(), steps.display());
+    let script = format!("({waits}) & echo $!; wait; times");
+    let shell = test.program("sh").args(&["-c", &script]).by_plain_user().start()?;
+    shell.wait_until("the number of a process", || shell.stdout_so_far().contains('\n'))?;
+    let pid = shell.stdout_so_far().trim().to_owned();
+    let output = test.path("attached.json.gz");
+    let recorder = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).by_plain_user().start()?;
+    recorder.wait_until_recording()?;
+    fs::write(&go, "")?;
+    let printed = shell.wait()?.succeeded()?.stdout_text();
+    recorder.wait()?.succeeded()?;
+    let used = children_cpu(&printed).context("no times")?;
+    let profile = Profile::read(&output)?;
+    let steps: f64 = profile.threads_named("steps").map(Thread::total).sum();
+    let share = profile.total_share("[kernel: not permitted]");
+    let text = format!("{steps} of {} samples for {used:.2} s, {share:.2} not permitted", profile.total());
+    println!("        {text}");
+    expect_measured((900.0..1050.0).contains(&(steps / used)) && share > 0.5, text)
+}
+
+/// The CPU seconds of a shell's children, from the last line that `times` prints.
+fn children_cpu(printed: &str) -> Option<f64> {
+    let seconds = |word: &str| {
+        let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
+        Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+    };
+    printed.lines().last()?.split_whitespace().map(seconds).sum()
 }
 
 fn hard_limit_of_descriptors() -> Result<u64, anyhow::Error> {

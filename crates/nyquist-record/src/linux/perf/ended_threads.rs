@@ -104,7 +104,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_thread_without_counts_is_found_in_any_order() {
+    fn a_thread_without_counts_is_found() {
         let mut ended = no_thread();
         for tid in [8, 9, 10] {
             task(&mut ended, record::FORK, tid, 100);
