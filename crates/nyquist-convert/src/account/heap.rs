@@ -49,14 +49,20 @@ struct Block {
 }
 
 /// What all blocks of a heap are together.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Heap {
     /// The bytes that are live, of those that were recorded.
     live: u64,
     /// The most bytes that were live.
     peak: i64,
+    /// When its size was last shown.
+    shown: Timestamp,
     /// The number of the peak: it counts the moments at which more was live than ever before.
     peaks: u64,
+}
+
+impl Heap {
+    const EMPTY: Self = Self { live: 0, peak: 0, shown: Timestamp(0), peaks: 0 };
 }
 
 /// The blocks of all recorded heaps.
@@ -101,21 +107,22 @@ impl Default for Heaps {
 }
 
 impl Heaps {
-    /// Adds a block, which was allocated at a stack.
+    /// Adds a block, which was allocated at a stack. Returns the bytes of the whole heap, if it is time to show them
+    /// again.
     pub(crate) fn allocate(
         &mut self,
         now: Timestamp,
         allocation: &Allocation,
         (row, stack): (ThreadIndex, Option<StackId>),
-    ) {
+    ) -> Option<i64> {
         let id = (allocation.heap, allocation.address);
         // The record of its free was lost, or is late.
         self.end(id, now, None);
         if self.blocks.len() >= MAX_BLOCKS {
             self.left_out += 1;
-            return;
+            return None;
         }
-        let heap = self.heaps.entry(allocation.heap).or_default();
+        let heap = self.heaps.entry(allocation.heap).or_insert(Heap::EMPTY);
         let peaks = heap.peaks;
         heap.live = heap.live.saturating_add(allocation.size);
         // The program's own count has all blocks, and not only the sampled ones.
@@ -125,12 +132,17 @@ impl Heaps {
             heap.peak = level;
             heap.peaks += 1;
         }
+        let is_due = now.0.saturating_sub(heap.shown.0) >= SLICE_NS;
+        if is_due {
+            heap.shown = now;
+        }
         let key = GroupKey { heap: allocation.heap, row, stack, slice: now.0 / self.slice_ns };
         let group = self.group(key, now, allocation.distance, peaks);
         let amount = Amount::of_block(allocation.size, allocation.distance);
         self.groups[group as usize].sums.add(amount, peaks);
         let (size, number) = (allocation.size, allocation.number);
         self.blocks.insert(id, Block { group, tid: allocation.sample.tid, size, number, time: now });
+        is_due.then_some(level)
     }
 
     /// The stack that an allocation names by a number, if an earlier one had it.
@@ -172,7 +184,7 @@ impl Heaps {
             return false;
         };
         self.blocks.remove(&id);
-        let heap = self.heaps.entry(id.0).or_default();
+        let heap = self.heaps.entry(id.0).or_insert(Heap::EMPTY);
         heap.live = heap.live.saturating_sub(block.size);
         let peaks = heap.peaks;
         if let Some(group) = self.groups.get_mut(block.group as usize) {

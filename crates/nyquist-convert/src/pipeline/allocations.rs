@@ -1,8 +1,24 @@
 //! Allocations and frees: they are summed up by stack, and become markers at the end.
 
 use super::Pipeline;
-use crate::event::{Allocation, Free, Timestamp};
+use crate::event::{Allocation, Counter, CounterGraph, CounterKind, Free, GraphColor, Timestamp};
 use nyquist_profile::StackId;
+use std::sync::{Arc, LazyLock};
+
+/// The counter of what a process has allocated and not freed. Beside its memory, it shows what is not from its allocator, and
+/// what the allocator keeps.
+static LIVE_BYTES: LazyLock<Arc<CounterKind>> = LazyLock::new(|| {
+    Arc::new(CounterKind {
+        name: "Allocated".to_owned(),
+        unit: "bytes".to_owned(),
+        category: "Memory".to_owned(),
+        description: "Bytes allocated and not freed".to_owned(),
+        graph: CounterGraph::Accumulated,
+        color: GraphColor::Orange,
+        order: 1,
+        accompanies: false,
+    })
+});
 
 impl Pipeline {
     /// A block was allocated.
@@ -12,7 +28,11 @@ impl Pipeline {
         if is_known && self.is_kept(id.0, now) && self.selects(id, cpu, now) && !self.sink.is_left_out(id) {
             let stack = self.stack_of(now, &allocation);
             let row = self.sink.thread_row(now, id, &mut self.processes);
-            self.heaps.allocate(now, &allocation, (row, stack));
+            if let Some(bytes) = self.heaps.allocate(now, &allocation, (row, stack)) {
+                let kind = Arc::clone(&LIVE_BYTES);
+                let counter = Counter { pid: id.0, kind, value: bytes.max(0) as f64 };
+                self.sink.count(now, &counter, &mut self.processes);
+            }
         }
     }
 
