@@ -1,13 +1,13 @@
 //! Puts the library that is preloaded into programs where their loader finds it: into a private folder of the user's.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nyquist_alloc::LIBRARY;
-use nyquist_system::{create_private_folder, open_regular, private_options};
+use nyquist_system::{create_private_folder, private_options};
 use thiserror::Error;
 
 use crate::linux::sys::files::is_on_noexec;
@@ -68,7 +68,8 @@ impl PreloadedLibrary {
 
 /// Whether the file is the library, and nobody else can change it.
 fn is_ours(path: &Path) -> bool {
-    let Ok(file) = open_regular(path) else { return false };
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return false };
     let is_private = file.metadata().is_ok_and(|it| {
         it.uid() == users::effective() && it.mode() & 0o022 == 0 && it.len() == LIBRARY.len() as u64
     });
