@@ -68,7 +68,7 @@ impl Heap {
 /// The blocks of all recorded heaps.
 #[derive(Debug)]
 pub(crate) struct Heaps {
-    heaps: FxHashMap<HeapId, Heap>,
+    by_id: FxHashMap<HeapId, Heap>,
     blocks: FxHashMap<(HeapId, u64), Block>,
     groups: Vec<Group>,
     by_key: FxHashMap<GroupKey, u32>,
@@ -77,6 +77,15 @@ pub(crate) struct Heaps {
     stacks: FxHashMap<(HeapId, u64), Option<StackId>>,
     /// How many allocations were left out, because too many blocks were live.
     pub(crate) left_out: u64,
+}
+
+/// Where the stack of an allocation is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NamedStack {
+    /// The allocation has it.
+    Own,
+    /// It is that of an earlier one with the same number, if that was recorded.
+    Known(Option<StackId>),
 }
 
 /// What is known of blocks that one thread has allocated at one stack, about the same time.
@@ -95,7 +104,7 @@ pub(crate) struct AllocatedGroup {
 impl Default for Heaps {
     fn default() -> Self {
         Self {
-            heaps: FxHashMap::default(),
+            by_id: FxHashMap::default(),
             blocks: FxHashMap::default(),
             groups: Vec::new(),
             by_key: FxHashMap::default(),
@@ -122,7 +131,7 @@ impl Heaps {
             self.left_out += 1;
             return None;
         }
-        let heap = self.heaps.entry(allocation.heap).or_insert(Heap::EMPTY);
+        let heap = self.by_id.entry(allocation.heap).or_insert(Heap::EMPTY);
         let peaks = heap.peaks;
         heap.live = heap.live.saturating_add(allocation.size);
         // The program's own count has all blocks, and not only the sampled ones.
@@ -145,11 +154,12 @@ impl Heaps {
         is_due.then_some(level)
     }
 
-    /// The stack that an allocation names by a number, if an earlier one had it.
-    pub(crate) fn known_stack(&self, allocation: &Allocation) -> Option<Option<StackId>> {
-        let is_named = allocation.sample.user == UserStack::None;
-        let number = allocation.stack.filter(|_| is_named)?;
-        Some(self.stacks.get(&(allocation.heap, number)).copied().flatten())
+    /// Where the stack of an allocation is, which it may name by a number.
+    pub(crate) fn named_stack(&self, allocation: &Allocation) -> NamedStack {
+        match allocation.stack.filter(|_| allocation.sample.user == UserStack::None) {
+            Some(number) => NamedStack::Known(self.stacks.get(&(allocation.heap, number)).copied().flatten()),
+            None => NamedStack::Own,
+        }
     }
 
     /// Notes the stack of an allocation for later ones that name it.
@@ -184,7 +194,7 @@ impl Heaps {
             return false;
         };
         self.blocks.remove(&id);
-        let heap = self.heaps.entry(id.0).or_insert(Heap::EMPTY);
+        let heap = self.by_id.entry(id.0).or_insert(Heap::EMPTY);
         heap.live = heap.live.saturating_sub(block.size);
         let peaks = heap.peaks;
         if let Some(group) = self.groups.get_mut(block.group as usize) {
@@ -218,7 +228,7 @@ impl Heaps {
         self.by_key.clear();
         let mut places = Vec::with_capacity(self.groups.len());
         for mut group in std::mem::take(&mut self.groups) {
-            let peaks = self.heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks);
+            let peaks = self.by_id.get(&group.key.heap).map_or(0, |heap| heap.peaks);
             group.sums.settle(peaks);
             group.key.slice /= 2;
             let place = *self.by_key.entry(group.key).or_insert(self.groups.len() as u32);
@@ -236,7 +246,7 @@ impl Heaps {
 
     /// All groups, by their first allocation.
     pub(crate) fn finish(&mut self) -> Vec<AllocatedGroup> {
-        let heaps = &self.heaps;
+        let heaps = &self.by_id;
         let finished = |mut group: Group| {
             group.sums.settle(heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks));
             let HeapSums { total, live, peak, temporary, .. } = group.sums;

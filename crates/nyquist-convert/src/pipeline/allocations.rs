@@ -1,6 +1,7 @@
 //! Allocations and frees: they are summed up by stack, and become markers at the end.
 
 use super::Pipeline;
+use crate::account::heap::NamedStack;
 use crate::event::{Allocation, Counter, CounterGraph, CounterKind, Free, GraphColor, Timestamp};
 use nyquist_profile::StackId;
 use std::sync::{Arc, LazyLock};
@@ -38,7 +39,7 @@ impl Pipeline {
 
     /// The stack of an allocation, which is walked unless an earlier one had the same.
     fn stack_of(&mut self, now: Timestamp, allocation: &Allocation) -> Option<StackId> {
-        if let Some(known) = self.heaps.known_stack(allocation) {
+        if let NamedStack::Known(known) = self.heaps.named_stack(allocation) {
             return known;
         }
         let sample = &allocation.sample;
