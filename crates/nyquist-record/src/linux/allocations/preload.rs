@@ -108,7 +108,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn the_library_is_placed_once_and_through_no_link() {
+    fn the_library_is_placed_once_through_no_link() {
         let folder = std::env::temp_dir().join(format!("nyquist-preload-{}", std::process::id()));
         let placed = PreloadedLibrary::place(&folder).unwrap();
         let inode = || fs::symlink_metadata(placed.path()).unwrap().ino();
