@@ -29,8 +29,8 @@ mod recorded {
     use super::{GlobalAlloc, Layout, Recorded};
     use crate::sys::linux;
 
-    /// Tells the recorder that the program records its allocations itself, so that it preloads nothing.
-    #[used]
+    /// Tells the recorder that the program records its allocations itself, so that it preloads nothing. It is in programs
+    /// that use it, and not in all that link this crate.
     #[link_section = ".nyquist_alloc"]
     static WRAPS: [u8; 8] = crate::protocol::MAGIC;
 
@@ -83,6 +83,7 @@ mod recorded {
     #[inline(always)]
     fn note(block: *mut u8, size: usize) {
         if !linux::is_off() && !block.is_null() {
+            core::hint::black_box(&WRAPS);
             linux::allocated(block as usize, size, size, linux::here);
         }
     }

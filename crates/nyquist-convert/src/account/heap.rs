@@ -49,20 +49,26 @@ struct Block {
 }
 
 /// What all blocks of a heap are together.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Heap {
     /// The bytes that are live, of those that were recorded.
     live: u64,
     /// The most bytes that were live.
     peak: i64,
+    /// When its size was last shown.
+    shown: Timestamp,
     /// The number of the peak: it counts the moments at which more was live than ever before.
     peaks: u64,
+}
+
+impl Heap {
+    const EMPTY: Self = Self { live: 0, peak: 0, shown: Timestamp(0), peaks: 0 };
 }
 
 /// The blocks of all recorded heaps.
 #[derive(Debug)]
 pub(crate) struct Heaps {
-    heaps: FxHashMap<HeapId, Heap>,
+    by_id: FxHashMap<HeapId, Heap>,
     blocks: FxHashMap<(HeapId, u64), Block>,
     groups: Vec<Group>,
     by_key: FxHashMap<GroupKey, u32>,
@@ -71,6 +77,15 @@ pub(crate) struct Heaps {
     stacks: FxHashMap<(HeapId, u64), Option<StackId>>,
     /// How many allocations were left out, because too many blocks were live.
     pub(crate) left_out: u64,
+}
+
+/// Where the stack of an allocation is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NamedStack {
+    /// The allocation has it.
+    Own,
+    /// It is that of an earlier one with the same number, if that was recorded.
+    Known(Option<StackId>),
 }
 
 /// What is known of blocks that one thread has allocated at one stack, about the same time.
@@ -89,7 +104,7 @@ pub(crate) struct AllocatedGroup {
 impl Default for Heaps {
     fn default() -> Self {
         Self {
-            heaps: FxHashMap::default(),
+            by_id: FxHashMap::default(),
             blocks: FxHashMap::default(),
             groups: Vec::new(),
             by_key: FxHashMap::default(),
@@ -101,21 +116,22 @@ impl Default for Heaps {
 }
 
 impl Heaps {
-    /// Adds a block, which was allocated at a stack.
+    /// Adds a block, which was allocated at a stack. Returns the bytes of the whole heap, if it is time to show them
+    /// again.
     pub(crate) fn allocate(
         &mut self,
         now: Timestamp,
         allocation: &Allocation,
         (row, stack): (ThreadIndex, Option<StackId>),
-    ) {
+    ) -> Option<i64> {
         let id = (allocation.heap, allocation.address);
         // The record of its free was lost, or is late.
         self.end(id, now, None);
         if self.blocks.len() >= MAX_BLOCKS {
             self.left_out += 1;
-            return;
+            return None;
         }
-        let heap = self.heaps.entry(allocation.heap).or_default();
+        let heap = self.by_id.entry(allocation.heap).or_insert(Heap::EMPTY);
         let peaks = heap.peaks;
         heap.live = heap.live.saturating_add(allocation.size);
         // The program's own count has all blocks, and not only the sampled ones.
@@ -125,19 +141,25 @@ impl Heaps {
             heap.peak = level;
             heap.peaks += 1;
         }
+        let is_due = now.0.saturating_sub(heap.shown.0) >= SLICE_NS;
+        if is_due {
+            heap.shown = now;
+        }
         let key = GroupKey { heap: allocation.heap, row, stack, slice: now.0 / self.slice_ns };
         let group = self.group(key, now, allocation.distance, peaks);
         let amount = Amount::of_block(allocation.size, allocation.distance);
         self.groups[group as usize].sums.add(amount, peaks);
         let (size, number) = (allocation.size, allocation.number);
         self.blocks.insert(id, Block { group, tid: allocation.sample.tid, size, number, time: now });
+        is_due.then_some(level)
     }
 
-    /// The stack that an allocation names by a number, if an earlier one had it.
-    pub(crate) fn known_stack(&self, allocation: &Allocation) -> Option<Option<StackId>> {
-        let is_named = allocation.sample.user == UserStack::None;
-        let number = allocation.stack.filter(|_| is_named)?;
-        Some(self.stacks.get(&(allocation.heap, number)).copied().flatten())
+    /// Where the stack of an allocation is, which it may name by a number.
+    pub(crate) fn named_stack(&self, allocation: &Allocation) -> NamedStack {
+        match allocation.stack.filter(|_| allocation.sample.user == UserStack::None) {
+            Some(number) => NamedStack::Known(self.stacks.get(&(allocation.heap, number)).copied().flatten()),
+            None => NamedStack::Own,
+        }
     }
 
     /// Notes the stack of an allocation for later ones that name it.
@@ -172,7 +194,7 @@ impl Heaps {
             return false;
         };
         self.blocks.remove(&id);
-        let heap = self.heaps.entry(id.0).or_default();
+        let heap = self.by_id.entry(id.0).or_insert(Heap::EMPTY);
         heap.live = heap.live.saturating_sub(block.size);
         let peaks = heap.peaks;
         if let Some(group) = self.groups.get_mut(block.group as usize) {
@@ -206,7 +228,7 @@ impl Heaps {
         self.by_key.clear();
         let mut places = Vec::with_capacity(self.groups.len());
         for mut group in std::mem::take(&mut self.groups) {
-            let peaks = self.heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks);
+            let peaks = self.by_id.get(&group.key.heap).map_or(0, |heap| heap.peaks);
             group.sums.settle(peaks);
             group.key.slice /= 2;
             let place = *self.by_key.entry(group.key).or_insert(self.groups.len() as u32);
@@ -224,7 +246,7 @@ impl Heaps {
 
     /// All groups, by their first allocation.
     pub(crate) fn finish(&mut self) -> Vec<AllocatedGroup> {
-        let heaps = &self.heaps;
+        let heaps = &self.by_id;
         let finished = |mut group: Group| {
             group.sums.settle(heaps.get(&group.key.heap).map_or(0, |heap| heap.peaks));
             let HeapSums { total, live, peak, temporary, .. } = group.sums;

@@ -60,12 +60,15 @@ mod tests {
         let live = builder.finish().with_event_as_samples("live").unwrap();
         let mut out = Vec::new();
         write(&live, &crate::as_named, &mut out).unwrap();
-        let of = |name| stacks_of(&super::read_value(&out, name).unwrap().profile);
-        assert_eq!(of(None), ["f 15"]);
-        let values =
-            ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"].map(|name| of(Some(name)));
-        assert_eq!(values.concat(), ["f 14", "f 17", "f 12", "f 15"]);
-        assert_eq!(["total", "live-blocks"].map(|name| of(Some(name))).concat(), ["f 17", "f 12"]);
+        let of = |name| {
+            let profile = super::read_value(&out, name).unwrap().profile;
+            let weights = profile.threads().iter().flat_map(|thread| &thread.samples).map(|it| it.weight);
+            weights.sum::<u64>() * profile.meta().interval
+        };
+        assert_eq!(of(None), 15);
+        let values = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
+        assert_eq!(values.map(|name| of(Some(name))), [14, 17, 12, 15]);
+        assert_eq!(["total", "live-blocks"].map(|name| of(Some(name))), [17, 12]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_have_their_mean_and_memory_of_nothing() {
+    fn distances_have_their_mean_and_no_memory() {
         let (mut state, mean, count) = (9, 1000, 200_000_u32);
         let distances: Vec<f64> =
             (0..count).map(|_| distance(mean, next_random(&mut state)) as f64).collect();

@@ -88,7 +88,7 @@ impl Released {
             thread.allocations.get(),
         ];
         process::lock();
-        if !file.append(&words, &[]) {
+        if !file.append(&words, &[], process::records_each()) {
             file.lose_free();
             give_up_on(file);
         }
@@ -215,5 +215,5 @@ fn append(thread: &ThreadState, file: SharedFile, (address, size): (usize, usize
         fp,
         bytes.len() as u64,
     ];
-    file.append(&words, bytes)
+    file.append(&words, bytes, process::records_each())
 }

@@ -1,13 +1,13 @@
 //! Puts the library that is preloaded into programs where their loader finds it: into a private folder of the user's.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nyquist_alloc::LIBRARY;
-use nyquist_system::{create_private_folder, open_regular, private_options};
+use nyquist_system::{create_private_folder, private_options};
 use thiserror::Error;
 
 use crate::linux::sys::files::is_on_noexec;
@@ -68,7 +68,8 @@ impl PreloadedLibrary {
 
 /// Whether the file is the library, and nobody else can change it.
 fn is_ours(path: &Path) -> bool {
-    let Ok(file) = open_regular(path) else { return false };
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return false };
     let is_private = file.metadata().is_ok_and(|it| {
         it.uid() == users::effective() && it.mode() & 0o022 == 0 && it.len() == LIBRARY.len() as u64
     });
@@ -107,7 +108,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     #[test]
-    fn the_library_is_placed_once_and_never_through_a_link() {
+    fn the_library_is_placed_once_through_no_link() {
         let folder = std::env::temp_dir().join(format!("nyquist-preload-{}", std::process::id()));
         let placed = PreloadedLibrary::place(&folder).unwrap();
         let inode = || fs::symlink_metadata(placed.path()).unwrap().ino();

@@ -145,7 +145,7 @@ fn interpreter_of(mut file: &File) -> Option<PathBuf> {
     let mut start = [0; 256];
     let len = file.read(&mut start).ok()?;
     let line = start.get(..len)?.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let path = line.trim_ascii().split(|byte| byte.is_ascii_whitespace()).next()?;
+    let path = line.trim_ascii().split(u8::is_ascii_whitespace).next()?;
     Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
