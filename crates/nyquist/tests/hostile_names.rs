@@ -240,6 +240,16 @@ fn calls(subcommand: &str) -> &'static [&'static str] {
             "--batch -n 1 PROGRAM-MISSING",
             "--batch -p HOSTILE",
         ],
+        "agent" => &[
+            "--to OUT PROGRAM 0.1",
+            "--to OUT PROGRAM-MISSING",
+            "--push http://HOSTILE --check PROGRAM",
+            "--push HOSTILE PROGRAM",
+            "--to HOSTILE --label a=HOSTILE --check PROGRAM",
+            "--to OUT --unit HOSTILE",
+            "--config HOSTILE",
+            "--config PROGRAM",
+        ],
         "query" => &[
             "FILE summary",
             "FILE functions",

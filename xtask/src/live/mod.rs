@@ -8,6 +8,7 @@
 
 mod aarch64;
 mod allocations;
+mod agent;
 mod annotate;
 mod arm_machine;
 mod assembly;
@@ -34,6 +35,7 @@ mod exit_status;
 mod expect;
 mod file_server;
 mod flamegraph;
+mod fleet;
 mod formats;
 mod front_end;
 mod go;
@@ -78,6 +80,7 @@ mod ptrace_attach;
 mod ptrace_budget;
 mod pypi;
 mod query;
+mod receiver;
 mod recorded;
 mod recording;
 mod report;
@@ -99,6 +102,7 @@ mod storms;
 mod suspended;
 mod swapped_files;
 mod symbol_sources;
+mod tables;
 mod targets;
 mod test;
 mod time_namespaces;
@@ -179,6 +183,9 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("flamegraph", flamegraph::TESTS),
     ("formats", formats::TESTS),
     ("other_pages", other_pages::TESTS),
+    ("tables", tables::TESTS),
+    ("agent", agent::TESTS),
+    ("fleet", fleet::TESTS),
     ("other_profilers", other_profilers::TESTS),
     ("austin", austin::TESTS),
     ("front_end", front_end::TESTS),
