@@ -1,6 +1,6 @@
 -- The hosts on which a function's share is farthest from that on all hosts, per cent of the service's CPU time.
 with shares as (
-    select host, 100 * coalesce(sum(value) filter (where function = 'gamma'), 0) / sum(value) as share
+    select host, 100 * coalesce(sum(value) filter (where function = 'alpha'), 0) / sum(value) as share
     from 'profiles/**/*.parquet'
     where service = 'shop' and kind = 'cpu'
     group by host

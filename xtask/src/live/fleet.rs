@@ -18,20 +18,21 @@ pub(super) const TESTS: &[Test] = &[
 /// Makes the tables: recordings of a workload as two versions of a service, on three hosts.
 fn make_tables(test: &Context<'_>) -> Verdict {
     let workload = test.workload("shares");
-    for version in ["1", "2"] {
-        let to = test.path(&format!("made-{version}")).display().to_string();
-        let label = format!("version={version}");
+    for (version, host) in
+        ["1", "2"].iter().flat_map(|version| ["web1", "web2", "web3"].map(|host| (version, host)))
+    {
+        let made = test.path(&format!("made-{version}-{host}"));
+        let (to, label) = (made.display().to_string(), format!("version={version}"));
         let words = ["agent", "--rate", "500", "--every", "1", "--to", &to, "--label", &label, "--"];
-        let call = test.nyquist(&words).path(&workload).args(&["1500"]).env("OTEL_SERVICE_NAME", "shop");
+        let call = test.nyquist(&words).path(&workload).args(&["1000"]).env("OTEL_SERVICE_NAME", "shop");
         call.run()?.succeeded()?;
-        for date in fs::read_dir(&to)?.flatten() {
-            for host in fs::read_dir(date.path())?.flatten() {
-                for file in fs::read_dir(host.path())?.flatten() {
-                    for name in ["host=web1", "host=web2", "host=web3"] {
-                        let folder = test.path("profiles").join(date.file_name()).join(name);
-                        fs::create_dir_all(&folder)?;
-                        fs::copy(file.path(), folder.join(file.file_name()))?;
-                    }
+        for date in fs::read_dir(&made)?.flatten() {
+            let folder = test.path("profiles").join(date.file_name()).join(format!("host={host}"));
+            fs::create_dir_all(&folder)?;
+            // The folder of this host.
+            for own in fs::read_dir(date.path())?.flatten() {
+                for file in fs::read_dir(own.path())?.flatten() {
+                    fs::copy(file.path(), folder.join(file.file_name()))?;
                 }
             }
         }

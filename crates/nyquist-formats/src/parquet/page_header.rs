@@ -127,7 +127,7 @@ impl Cursor<'_> {
         match kind {
             TRUE | FALSE => Some(()),
             BYTE => self.skip_bytes(1),
-            BYTE..=I64 => self.varint().map(drop),
+            4..=I64 => self.varint().map(drop),
             DOUBLE => self.skip_bytes(8),
             BINARY => {
                 let length = self.varint()?;

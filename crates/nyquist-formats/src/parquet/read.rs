@@ -208,16 +208,14 @@ impl Columns {
     fn open(source: (&Bytes, &RowGroupMetaData), budget: &ValueBudget) -> TableResult<Self> {
         let text = |name| Column::open(source, (name, false), budget);
         let list = |name| Column::open(source, (name, true), budget);
-        let [a, b, c, d, e, f] = TEXTS;
-        let [g, h, i, j] = FRAME_TEXTS;
         Ok(Self {
             time: Column::open(source, ("time", false), budget)?,
             duration: Column::open(source, ("duration_us", false), budget)?,
-            texts: [text(a)?, text(b)?, text(c)?, text(d)?, text(e)?, text(f)?],
+            texts: opened(TEXTS, text)?,
             value: Column::open(source, ("value", false), budget)?,
             label_keys: list(schema::LABEL_KEY)?,
             label_values: list(schema::LABEL_VALUE)?,
-            frames: [list(g)?, list(h)?, list(i)?, list(j)?],
+            frames: opened(FRAME_TEXTS, list)?,
             lines: Column::open(source, (schema::LINE, true), budget)?,
         })
     }
@@ -230,15 +228,25 @@ impl Columns {
             others.push(column.advance()?);
         }
         others.extend([self.label_keys.advance()?, self.label_values.advance()?]);
-        match others.into_iter().flatten().all(|other| other == rows) {
-            true => Ok(rows),
-            false => Err(super::pages::refused("its columns have different numbers of rows")),
+        if others.into_iter().flatten().all(|other| other == rows) {
+            Ok(rows)
+        } else {
+            Err(super::pages::refused("its columns have different numbers of rows"))
         }
     }
 
     fn text(&self, column: usize, row: usize) -> std::borrow::Cow<'_, str> {
         text(self.texts[column].value(row))
     }
+}
+
+/// A column for each name, or the first error.
+fn opened<const N: usize>(
+    names: [&str; N],
+    open: impl Fn(&str) -> TableResult<Column<ByteArrayType>>,
+) -> TableResult<[Column<ByteArrayType>; N]> {
+    let columns = names.into_iter().map(open).collect::<TableResult<Vec<_>>>()?;
+    columns.try_into().map_err(|_| super::pages::refused("its columns have other names"))
 }
 
 /// A text as a key. It shares the memory of its page.
@@ -464,6 +472,5 @@ impl<'a> RowReader<'a> {
 /// Whether a module is the kernel, or one of its modules.
 fn is_kernel(module: &str) -> bool {
     let name = module.rsplit('/').next().unwrap_or(module);
-    let is_module = name.ends_with(".ko") || name.contains(".ko.");
-    module.starts_with("[kernel") || is_module
+    module.starts_with("[kernel") || name.split('.').skip(1).any(|part| part == "ko")
 }

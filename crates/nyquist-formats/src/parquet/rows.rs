@@ -93,7 +93,7 @@ pub(super) fn rows(profile: &Profile, slices: Slices, services: &[ProcessLabels]
         let service = |row: &Row| &*services[row.process.index()].service;
         service(a)
             .cmp(service(b))
-            .then_with(|| kind_key(profile, a).cmp(&kind_key(profile, b)))
+            .then_with(|| kind_key(profile, a).cmp(kind_key(profile, b)))
             .then_with(|| key(a).cmp(&key(b)))
     });
     rows

@@ -15,7 +15,7 @@ pub(super) fn write(
     profile: &Profile,
     labels: &[ProcessLabels],
 ) -> Result<(), Failure> {
-    let path = place(folder, host, profile.meta().start_time / 1_000_000);
+    let path = place(folder, host, profile.meta().start_time / 1000);
     let parent = path.parent().unwrap_or(folder);
     create_folders(parent).map_err(|refused| refused.failure(parent, "--to"))?;
     let output = Output::open(&path).map_err(|refused| refused.failure(&path, "--to"))?;
@@ -31,18 +31,17 @@ pub(super) fn write(
         .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))
 }
 
-/// `date=2026-01-31/host=web1/120000-77.parquet`: the time at which it begins, and the id of this process.
-fn place(folder: &Path, host: &str, seconds: u64) -> PathBuf {
+/// `date=2026-01-31/host=web1/120000000-77.parquet`: the time at which it begins, to a millisecond, and the id of this
+/// process.
+fn place(folder: &Path, host: &str, milliseconds: u64) -> PathBuf {
     let plain = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' => character,
         _ => '_',
     };
     let host: String = host.chars().map(plain).collect();
-    folder.join(format!("date={}", date_text(seconds))).join(format!("host={host}")).join(format!(
-        "{}-{}.parquet",
-        time_text(seconds),
-        std::process::id()
-    ))
+    let (seconds, rest) = (milliseconds / 1000, milliseconds % 1000);
+    let name = format!("{}{rest:03}-{}.parquet", time_text(seconds), std::process::id());
+    folder.join(format!("date={}", date_text(seconds))).join(format!("host={host}")).join(name)
 }
 
 #[cfg(test)]
@@ -51,8 +50,8 @@ mod tests {
 
     #[test]
     fn files_are_by_date_and_host() {
-        let place = place(Path::new("p"), "we/b=1", 1_767_225_599);
-        let name = format!("p/date=2025-12-31/host=we_b_1/235959-{}.parquet", std::process::id());
+        let place = place(Path::new("p"), "we/b=1", 1_767_225_599_007);
+        let name = format!("p/date=2025-12-31/host=we_b_1/235959007-{}.parquet", std::process::id());
         assert_eq!(place, Path::new(&name));
     }
 }

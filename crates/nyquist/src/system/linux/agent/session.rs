@@ -210,7 +210,9 @@ impl Growing {
         };
         let absolute = self.zero.0 + window.start.0;
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let start_time = (wall.as_nanos() as u64).saturating_sub(now().0.saturating_sub(absolute)) / 1000;
+        let start = (wall.as_nanos() as u64).saturating_sub(now().0.saturating_sub(absolute));
+        // In µs, to a millisecond: the two clocks are read one after the other.
+        let start_time = (start + 500_000) / 1_000_000 * 1000;
         let profile = profile.window(window.start.0, start_time, window.end.0.saturating_sub(window.start.0));
         WindowProfile { profile, sources, window, lost: lost.saturating_sub(lost_before) }
     }
