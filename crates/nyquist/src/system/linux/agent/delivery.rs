@@ -6,7 +6,9 @@ use super::headers::Headers;
 use super::server::{Payload, Server, ServerKind};
 use super::utc_date;
 use crate::failure::Failure;
+use crate::identity;
 use crate::printer::Printer;
+use crate::system::users::give_up_capabilities;
 use crate::text::one_line;
 use nyquist_download::{Answer, NoAnswer, Sender};
 use nyquist_formats::otlp;
@@ -88,7 +90,14 @@ impl Delivery {
             is_old: false,
             said: String::new(),
         };
-        let thread = thread::Builder::new().name("agent-sender".to_owned()).spawn(move || courier.run());
+        let run = move || {
+            // What talks to others has no rights of the recorder's.
+            let _ = give_up_capabilities();
+            if identity::as_invoking_user(|| courier.run()).is_err() {
+                courier.queue.end();
+            }
+        };
+        let thread = thread::Builder::new().name("agent-sender".to_owned()).spawn(run);
         thread.map_err(|error| Failure::because("no thread can be started", &error))?;
         Ok(Self { queue })
     }
@@ -163,6 +172,12 @@ impl Queue {
         Some(piece)
     }
 
+    /// Nothing more is taken.
+    fn end(&self) {
+        self.lock().is_done = true;
+        self.changed.notify_all();
+    }
+
     /// Waits, but not when the queue is closed. Returns whether it is.
     fn pause(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
@@ -203,8 +218,7 @@ impl Courier {
         while let Some(piece) = self.queue.next() {
             self.carry(&piece);
         }
-        self.queue.lock().is_done = true;
-        self.queue.changed.notify_all();
+        self.queue.end();
     }
 
     fn carry(&mut self, piece: &Piece) {

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::system::linux::outcome_messages;
 use crate::system::linux::record::{check_limits, command_of, launch_failure};
+use crate::system::users::give_up_capabilities;
 use crate::{finder, identity};
 use budget::{Budget, Excess};
 use counts::Counts;
@@ -77,6 +78,8 @@ pub(crate) fn run(typed: &AgentArgs) -> Result<u8, Failure> {
 type SharedProgress = Arc<Mutex<Arc<Progress>>>;
 
 fn forward(requests: &Requests, messages: &Sender<Message>, progress: &SharedProgress) {
+    // It only waits.
+    let _ = give_up_capabilities();
     while let Ok(request) = requests.wait().and_then(|()| requests.take()) {
         let Some(request) = request else { continue };
         if request.signal != EndSignal::HangUp {
