@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, need_root, skip};
 use super::formats::reported_weight;
+use super::http::Client;
 use super::invocation::Invocation;
 use super::pypi::{self, Package};
 use super::receiver::{Receiver, Reply};
@@ -327,6 +328,10 @@ fn configuration(test: &Context<'_>) -> Verdict {
     write(&second.url)?;
     running.signal(1)?;
     running.wait_until("a request to the other", || !second.posted().is_empty())?;
+    let client = Client::new(port);
+    expect_eq("the status of /healthz", client.get("/healthz")?.status, 200)?;
+    expect_contains("/metrics", &client.get("/metrics")?.text(), "nyquist_agent_profiles_lost_total 0\n")?;
+    expect_eq("another host's status", client.as_host("evil.example").get("/metrics")?.status, 403)?;
     running.signal(15)?;
     expect_eq("the status", running.wait()?.code(), 143)
 }

@@ -70,6 +70,9 @@ pub(crate) struct AgentArgs {
     /// The key of that certificate
     #[arg(long, value_name = "FILE", env = "OTEL_EXPORTER_OTLP_CLIENT_KEY")]
     pub(crate) client_key: Option<PathBuf>,
+    /// Answer /metrics (for Prometheus) and /healthz on this port of 127.0.0.1
+    #[arg(long, value_name = "PORT", value_parser = |text: &str| whole::<u16>(text, 1..=u16::MAX))]
+    pub(crate) metrics: Option<u16>,
     /// Read options from this file: TOML, whose keys are the names of options (`push = "http://..."`)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

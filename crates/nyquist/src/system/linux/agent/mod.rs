@@ -6,6 +6,7 @@ mod counts;
 mod delivery;
 mod folder;
 mod headers;
+mod metrics;
 mod plan;
 mod server;
 mod service_labels;
@@ -24,6 +25,7 @@ use crate::{finder, identity};
 use budget::{Budget, Excess};
 use counts::Counts;
 use delivery::Delivery;
+use metrics::{Metrics, Pulse};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Progress, Symbolicator, Symbols};
 use nyquist_formats::ProcessLabels;
@@ -96,6 +98,7 @@ struct Agent<'a> {
     plan: Plan,
     printer: Printer,
     counts: Arc<Counts>,
+    pulse: Arc<Pulse>,
     deliveries: Vec<(Server, Delivery)>,
     origins: Origins,
     labelling: Labelling,
@@ -121,12 +124,18 @@ impl<'a> Agent<'a> {
         let counts = Arc::<Counts>::default();
         let origins =
             Origins::start().map_err(|error| Failure::because("no thread can be started", &error))?;
+        let pulse = Arc::new(Pulse::new());
+        if let Some(port) = plan.args.metrics {
+            let (counts, pulse) = (Arc::clone(&counts), Arc::clone(&pulse));
+            Metrics { counts, pulse, every: plan.args.every }.serve(port)?;
+        }
         let (target, child) = target_of(&plan.args)?;
         let mut agent = Self {
             typed,
             printer: Printer::new(plan.args.verbosity),
             deliveries: plan.deliveries(&counts)?,
             counts,
+            pulse,
             origins,
             labelling: labelling_of(&plan),
             messages,
@@ -223,6 +232,7 @@ impl<'a> Agent<'a> {
         symbolicator: &mut Symbolicator<'_>,
         spreads: bool,
     ) -> Result<(), Failure> {
+        self.pulse.beat();
         let WindowProfile { profile, sources, window, lost } = taken;
         if lost > 0 {
             self.lost_records += lost;
