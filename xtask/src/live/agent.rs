@@ -206,9 +206,9 @@ fn pushes(test: &Context<'_>) -> Verdict {
 }
 
 fn ingest(test: &Context<'_>) -> Verdict {
-    let receiver = Receiver::start(|_, path| match path.starts_with("/ingest?") {
-        true => Reply::Status(200, ""),
-        false => Reply::Status(404, ""),
+    let receiver = Receiver::start(|_, path| {
+        let status = if path.starts_with("/ingest?") { 200 } else { 404 };
+        Reply::Status(status, "")
     })?;
     agent(test, &["--push", &receiver.url], "shares", "1200").run()?.succeeded()?;
     let posted = receiver.posted();

@@ -70,10 +70,14 @@ impl Plan {
     /// Prints what would be done.
     pub(super) fn print(&self) -> Result<(), Failure> {
         let args = &self.args;
-        let target = match () {
-            () if args.all_cpus => "the whole machine".to_owned(),
-            () if !args.pid.is_empty() => format!("the processes {:?} and their children", args.pid),
-            () => args.unit.as_ref().map_or("the command".to_owned(), |unit| format!("the unit {unit}")),
+        let target = if args.all_cpus {
+            "the whole machine".to_owned()
+        } else if let Some(unit) = &args.unit {
+            format!("the unit {unit}")
+        } else if args.pid.is_empty() {
+            "the command".to_owned()
+        } else {
+            format!("the processes {:?} and their children", args.pid)
         };
         let mut lines = vec![
             format!("Records {target}, {} times a second of each busy CPU", args.rate),
@@ -120,14 +124,14 @@ fn connect(args: &AgentArgs, server: Server) -> Result<(Server, Sender, Headers)
         headers = headers.with("X-Scope-OrgID", tenant);
     }
     let timeout = variable("OTEL_EXPORTER_OTLP_TIMEOUT").and_then(|text| text.parse().ok());
-    let pem = |path: &Option<std::path::PathBuf>| path.as_deref().map(read_pem).transpose();
+    let pem = |path: Option<&Path>| path.map(read_pem).transpose();
     let connection = Connection {
         timeout: timeout
             .map_or(TIMEOUT, Duration::from_millis)
             .clamp(Duration::from_millis(100), TIMEOUT * 6),
-        roots: pem(&args.ca_file)?,
-        certificate: pem(&args.client_certificate)?,
-        key: pem(&args.client_key)?,
+        roots: pem(args.ca_file.as_deref())?,
+        certificate: pem(args.client_certificate.as_deref())?,
+        key: pem(args.client_key.as_deref())?,
     };
     let sender = Sender::new(&connection);
     let sender = sender.map_err(|error| Failure::because("the connection cannot be prepared", &error))?;
