@@ -1,14 +1,24 @@
 //! The folder in which each profile is a Parquet file, by date and host.
 
+#[cfg(any(feature = "parquet", test))]
 use super::utc_date::{date_text, time_text};
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
+#[cfg(feature = "parquet")]
+use crate::failure::io_reason;
+#[cfg(feature = "parquet")]
 use crate::output::{Output, create_folders};
+#[cfg(feature = "parquet")]
 use crate::source_paths::DiskPaths;
-use nyquist_formats::{ProcessLabels, parquet};
+use nyquist_formats::ProcessLabels;
+#[cfg(feature = "parquet")]
+use nyquist_formats::parquet;
 use nyquist_profile::Profile;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(any(feature = "parquet", test))]
+use std::path::PathBuf;
 
 /// Writes a profile. The file appears when it is complete.
+#[cfg(feature = "parquet")]
 pub(super) fn write(
     folder: &Path,
     host: &str,
@@ -31,8 +41,15 @@ pub(super) fn write(
         .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))
 }
 
+/// This build has no tables.
+#[cfg(not(feature = "parquet"))]
+pub(super) fn write(_: &Path, _: &str, _: &Profile, _: &[ProcessLabels]) -> Result<(), Failure> {
+    Err(Failure::new("this build writes no Parquet files: it was made without the feature `parquet`"))
+}
+
 /// `date=2026-01-31/host=web1/120000000-77.parquet`: the time at which it begins, to a millisecond, and the id of this
 /// process.
+#[cfg(any(feature = "parquet", test))]
 fn place(folder: &Path, host: &str, milliseconds: u64) -> PathBuf {
     let plain = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' => character,

@@ -50,6 +50,9 @@ impl Plan {
         if servers.is_empty() && args.to.is_none() {
             return Err(Failure::new("no place for the profiles is named").hint("--push URL, or --to DIR"));
         }
+        if args.to.is_some() && !cfg!(feature = "parquet") {
+            return Err(Failure::new("--to needs a build with the feature `parquet`"));
+        }
         let servers = servers.into_iter().map(|server| connect(&args, server)).collect::<Result<_, _>>()?;
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
         let host = if host.is_empty() { "unknown".to_owned() } else { host };

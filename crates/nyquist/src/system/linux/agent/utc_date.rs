@@ -4,7 +4,8 @@
 const DAY: u64 = 86_400;
 
 /// The year, the month and the day of a time, in seconds since 1970.
-pub(super) fn date(seconds: u64) -> (u64, u64, u64) {
+#[cfg(any(feature = "parquet", test))]
+fn date(seconds: u64) -> (u64, u64, u64) {
     // Years begin in March here, so that a leap day is a year's last. An era has 400 years.
     let days = seconds / DAY + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
@@ -17,12 +18,14 @@ pub(super) fn date(seconds: u64) -> (u64, u64, u64) {
 }
 
 /// `2026-01-31`.
+#[cfg(any(feature = "parquet", test))]
 pub(super) fn date_text(seconds: u64) -> String {
     let (year, month, day) = date(seconds);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// `235959`.
+#[cfg(any(feature = "parquet", test))]
 pub(super) fn time_text(seconds: u64) -> String {
     let second = seconds % DAY;
     format!("{:02}{:02}{:02}", second / 3600, second / 60 % 60, second % 60)
