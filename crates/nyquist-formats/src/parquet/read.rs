@@ -206,8 +206,8 @@ const FRAME_TEXTS: [&str; 4] = [schema::FUNCTION, schema::FILE, schema::MODULE, 
 
 impl Columns {
     fn open(source: (&Bytes, &RowGroupMetaData), budget: &ValueBudget) -> TableResult<Self> {
-        let text = |name| Column::open(source, (name, false), budget);
-        let list = |name| Column::open(source, (name, true), budget);
+        let text = |name: &str| Column::open(source, (name, false), budget);
+        let list = |name: &str| Column::open(source, (name, true), budget);
         Ok(Self {
             time: Column::open(source, ("time", false), budget)?,
             duration: Column::open(source, ("duration_us", false), budget)?,
