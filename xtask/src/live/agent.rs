@@ -318,8 +318,11 @@ fn configuration(test: &Context<'_>) -> Verdict {
     for part in ["the whole machine", "200 times", "push.v1", "env=test"] {
         expect_contains("what --check says", &text, part)?;
     }
-    let call =
-        test.nyquist(&["agent", "--config", &shared, "--"]).path(&test.workload("shares")).args(&["60000"]);
+    // Free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let metrics = port.to_string();
+    let words = ["agent", "--config", &shared, "--metrics", &metrics, "--"];
+    let call = test.nyquist(&words).path(&test.workload("shares")).args(&["60000"]);
     let running = call.start()?;
     running.wait_until("a request", || !first.posted().is_empty())?;
     fs::write(&file, "push = 7z")?;
