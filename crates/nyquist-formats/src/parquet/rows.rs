@@ -100,7 +100,7 @@ pub(super) fn rows(profile: &Profile, slices: Slices, services: &[ProcessLabels]
 }
 
 /// The kind of a row.
-pub(super) fn kind<'p>(profile: &'p Profile, off_cpu: bool) -> &'p str {
+pub(super) fn kind(profile: &Profile, off_cpu: bool) -> &str {
     let measure = &profile.meta().measure;
     match off_cpu {
         true => super::OFF_CPU,

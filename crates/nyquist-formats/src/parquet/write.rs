@@ -140,10 +140,10 @@ impl<'a> Table<'a> {
         column::<ByteArrayType, _>(group, rows, |row| self.services[row.process.index()].0.clone())?;
         let labels = |row: &Row| &self.services[row.process.index()].1;
         list::<ByteArrayType, _>(group, rows, |row, out| {
-            out.extend(labels(row).iter().map(|it| it.0.clone()))
+            out.extend(labels(row).iter().map(|it| it.0.clone()));
         })?;
         list::<ByteArrayType, _>(group, rows, |row, out| {
-            out.extend(labels(row).iter().map(|it| it.1.clone()))
+            out.extend(labels(row).iter().map(|it| it.1.clone()));
         })?;
         column::<ByteArrayType, _>(group, rows, |row| texts_of(&process(row).name))?;
         column::<ByteArrayType, _>(group, rows, |row| texts_of(&process(row).pid))?;
@@ -165,16 +165,16 @@ impl<'a> Table<'a> {
         let texts: [fn(&FrameTexts) -> ByteArray; 2] = [|it| it.function.clone(), |it| it.file.clone()];
         for text in texts {
             list::<ByteArrayType, _>(group, rows, |row, out| {
-                out.extend(self.stack(row).into_iter().map(text))
+                out.extend(self.stack(row).into_iter().map(text));
             })?;
         }
         list::<Int32Type, _>(group, rows, |row, out| {
-            out.extend(self.stack(row).into_iter().map(|it| it.line))
+            out.extend(self.stack(row).into_iter().map(|it| it.line));
         })?;
         let texts: [fn(&FrameTexts) -> ByteArray; 2] = [|it| it.module.clone(), |it| it.build_id.clone()];
         for text in texts {
             list::<ByteArrayType, _>(group, rows, |row, out| {
-                out.extend(self.stack(row).into_iter().map(text))
+                out.extend(self.stack(row).into_iter().map(text));
             })?;
         }
         Ok(())
