@@ -5,7 +5,7 @@ use super::counts::Counts;
 use super::headers::Headers;
 use super::server::{Payload, Server, ServerKind};
 use super::utc_date;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_error_numbers};
 use crate::identity;
 use crate::printer::Printer;
 use crate::system::users::give_up_capabilities;
@@ -47,6 +47,8 @@ struct QueueState {
     bytes: usize,
     /// When the last of it is given up.
     closing: Option<Instant>,
+    /// Whether a piece was taken out and is being sent.
+    is_sending: bool,
     /// Whether the thread has ended.
     is_done: bool,
 }
@@ -139,7 +141,7 @@ impl Delivery {
             };
             state = self.queue.wait(state, left);
         }
-        state.pieces.len() as u64
+        state.pieces.len() as u64 + u64::from(state.is_sending)
     }
 }
 
@@ -155,6 +157,7 @@ impl Queue {
     /// The next piece when it may be sent. `None` if the queue is closed, and empty or late.
     fn next(&self) -> Option<Piece> {
         let mut state = self.lock();
+        state.is_sending = false;
         loop {
             let now = Instant::now();
             if state.closing.is_some_and(|until| until <= now) {
@@ -169,6 +172,7 @@ impl Queue {
         }
         let piece = state.pieces.pop_front()?;
         state.bytes -= piece.bytes;
+        state.is_sending = true;
         Some(piece)
     }
 
@@ -284,7 +288,9 @@ impl Courier {
 fn verdict(kind: ServerKind, is_old: bool, answer: Result<Answer, NoAnswer>) -> Verdict {
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return Verdict::Again(None, one_line(&error.to_string()).into_owned()),
+        Err(error) => {
+            return Verdict::Again(None, one_line(&without_error_numbers(error.to_string())).into_owned());
+        }
     };
     let status = answer.status;
     let may_come_again = match kind {
