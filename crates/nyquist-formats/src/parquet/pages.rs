@@ -109,7 +109,7 @@ impl Pages {
     fn unpack(&self, header: &PageHeader, body: Bytes) -> Result<Bytes> {
         let wanted = header.uncompressed as usize;
         let body = match self.compression {
-            Compression::ZSTD(_) if wanted > 0 => {
+            Compression::ZSTD(_) => {
                 Bytes::from(zstd::decompress_start(&body, u64::from(header.uncompressed) + 1))
             }
             _ => body,

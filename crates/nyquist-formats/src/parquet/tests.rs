@@ -78,6 +78,16 @@ fn rows_are_selected_by_labels() {
     );
 }
 
+/// As `nyquist export` writes them: the dictionary of the labels is empty.
+#[test]
+fn a_table_without_labels_is_read() {
+    let labels = |_| ProcessLabels { service: "app".into(), labels: Vec::new() };
+    let mut out = Vec::new();
+    let options = WriteOptions { paths: &crate::as_named, slice: Some(SECOND), labels: &labels };
+    write(&profile(), options, &mut out).unwrap();
+    assert_eq!(stacks_of(&read(&out).unwrap().profile), stacks_of(&profile()));
+}
+
 #[test]
 fn several_files_are_one_profile() {
     let mut reader = TableReader::new();
