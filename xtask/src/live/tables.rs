@@ -51,8 +51,10 @@ fn duckdb_counts(test: &Context<'_>) -> Verdict {
         ),
     )?;
     for function in report["functions"].as_array().into_iter().flatten() {
-        let (name, own) =
-            (function["name"].as_str().unwrap_or_default(), function["self"].as_u64().unwrap_or_default());
+        let (name, own) = (
+            function["function"].as_str().unwrap_or_default(),
+            function["self"].as_u64().unwrap_or_default(),
+        );
         let row = sums.iter().find(|row| row["function"] == name);
         let sum = row.and_then(|row| row["value"].as_u64()).unwrap_or_default();
         expect_eq(name, sum, own * interval)?;
