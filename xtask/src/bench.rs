@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks`.
 
-mod alloc;
 mod agent;
+mod alloc;
 mod analysis;
 mod arm;
 mod attach;

@@ -7,8 +7,8 @@
 //! tests whose name contains NAME.
 
 mod aarch64;
-mod allocations;
 mod agent;
+mod allocations;
 mod annotate;
 mod arm_machine;
 mod assembly;
