@@ -112,18 +112,20 @@ impl Metrics {
             ("retries", "Requests that will be repeated", &counts.retried),
             ("profiles_lost", "Files and pieces that were given up", &counts.lost),
         ];
-        let mut text = String::new();
-        for (name, help, counter) in counters {
+        let shown = |(name, help, counter): (&str, &str, &AtomicU64)| {
             let value = counter.load(Ordering::Relaxed);
-            text += &format!(
-                "# HELP nyquist_agent_{name}_total {help}\n# TYPE nyquist_agent_{name}_total counter\nnyquist_agent_{name}_total {value}\n"
-            );
-        }
-        let age = self.pulse.age().as_secs_f64();
-        text + &format!(
-            "# HELP nyquist_agent_profile_age_seconds Time since the last profile\n# TYPE nyquist_agent_profile_age_seconds gauge\nnyquist_agent_profile_age_seconds {age:.3}\n"
-        )
+            metric(&format!("{name}_total"), (help, "counter"), &value.to_string())
+        };
+        let age = format!("{:.3}", self.pulse.age().as_secs_f64());
+        let age = metric("profile_age_seconds", ("Time since the last profile", "gauge"), &age);
+        counters.into_iter().map(shown).chain([age]).collect()
     }
+}
+
+/// A metric as Prometheus' text.
+fn metric(name: &str, (help, kind): (&str, &str), value: &str) -> String {
+    let name = format!("nyquist_agent_{name}");
+    format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
 }
 
 /// Whether the last profile is no older than it may be.
