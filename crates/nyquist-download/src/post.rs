@@ -138,7 +138,7 @@ mod tests {
             }
         });
         let sender =
-            Sender::new(&Connection { timeout: Duration::from_secs(60), ..Connection::default() }).unwrap();
+            Sender::new(&Connection { timeout: Duration::from_mins(1), ..Connection::default() }).unwrap();
         let answer = sender.post(&url, &[("X-Scope-OrgID".into(), "a".into())], b"").unwrap();
         let expected = Answer { status: 429, retry_after: Some("7".into()), body: b"no".into() };
         assert_eq!(answer, expected);

@@ -115,7 +115,7 @@ mod tests {
         });
         let process = builder.add_process(nyquist_profile::Process::default());
         let thread = builder.add_thread(nyquist_profile::Thread::new(process, "1", "main"));
-        for number in 0..MAX_SAMPLES + 1 {
+        for number in 0..=MAX_SAMPLES {
             let stack = builder.intern_label(None, &format!("f{number}"), None);
             builder.add_sample(thread, nyquist_profile::Sample::new(number as u64, Some(stack), 0));
         }

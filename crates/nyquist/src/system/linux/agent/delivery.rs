@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 32 << 20;
 /// How often a piece is tried, and the pauses between.
 const MAX_TRIES: u32 = 10;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 /// Receivers refuse what is older.
 const MAX_AGE: Duration = Duration::from_hours(1);
@@ -335,12 +335,12 @@ fn pause_of(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, retry_after: Option<&str>) -> Result<Answer, NoAnswer> {
-        Ok(Answer { status, retry_after: retry_after.map(str::to_owned), body: b"why\x1b".to_vec() })
+    fn answer(status: u16, retry_after: Option<&str>) -> Answer {
+        Answer { status, retry_after: retry_after.map(str::to_owned), body: b"why\x1b".to_vec() }
     }
 
     fn is_again(kind: ServerKind, status: u16) -> bool {
-        matches!(verdict(kind, true, answer(status, None)), Verdict::Again(..))
+        matches!(verdict(kind, true, Ok(answer(status, None))), Verdict::Again(..))
     }
 
     #[test]
@@ -352,13 +352,13 @@ mod tests {
         for status in [400, 401, 413, 302] {
             assert!(!is_again(ServerKind::Otlp, status) && !is_again(ServerKind::Pyroscope, status));
         }
-        assert_eq!(verdict(ServerKind::Pyroscope, false, answer(404, None)), Verdict::NoSuchPath);
-        assert!(matches!(verdict(ServerKind::Pyroscope, true, answer(404, None)), Verdict::Refused(_)));
+        assert_eq!(verdict(ServerKind::Pyroscope, false, Ok(answer(404, None))), Verdict::NoSuchPath);
+        assert!(matches!(verdict(ServerKind::Pyroscope, true, Ok(answer(404, None))), Verdict::Refused(_)));
     }
 
     #[test]
     fn a_server_asks_for_a_pause() {
-        let pause = |text| match verdict(ServerKind::Otlp, false, answer(429, Some(text))) {
+        let pause = |text| match verdict(ServerKind::Otlp, false, Ok(answer(429, Some(text)))) {
             Verdict::Again(pause, reason) => {
                 assert!(!reason.contains('\x1b'), "{reason}");
                 pause

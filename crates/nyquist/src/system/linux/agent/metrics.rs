@@ -176,6 +176,6 @@ mod tests {
     #[test]
     fn an_agent_without_profiles_is_not_healthy() {
         let every = Duration::from_secs(15);
-        assert!(is_in_time(Duration::from_secs(60), every) && !is_in_time(Duration::from_secs(71), every));
+        assert!(is_in_time(Duration::from_mins(1), every) && !is_in_time(Duration::from_secs(71), every));
     }
 }

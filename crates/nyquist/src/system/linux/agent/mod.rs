@@ -272,7 +272,6 @@ impl<'a> Agent<'a> {
     /// Whether the recording has to begin anew, and at what rate.
     fn takes_too_much(&mut self) -> bool {
         match self.budget.check(self.rate) {
-            None => false,
             Some(Excess::Memory(bytes)) => {
                 let text = format!("it has {} MB of memory and records anew", bytes >> 20);
                 self.printer.detail(text);
@@ -286,7 +285,7 @@ impl<'a> Agent<'a> {
                 ));
                 true
             }
-            Some(Excess::Cpu(_)) => false,
+            Some(Excess::Cpu(_)) | None => false,
         }
     }
 
