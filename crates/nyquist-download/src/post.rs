@@ -130,7 +130,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/push", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
-            for answer in ["HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno", ""] {
+            for answer in
+                ["HTTP/1.1 429 X\r\nRetry-After: 7\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno", ""]
+            {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
                 while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
