@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 1 << 30;
 /// The prefix of a folder with the profiles of one host.
 const HOST: &str = "host=";
 
-/// The tables in a folder and in the folders below it, which may be of one host only. Links are not followed, and
+/// The tables in a folder and in its folders by date and host (`KEY=VALUE`), which may be of one host only. Links are not followed, and
 /// hidden files are not read, because they are not complete.
 ///
 /// # Errors
@@ -36,7 +36,8 @@ pub(crate) fn find(folder: &Path) -> io::Result<Vec<PathBuf>> {
             }
             let (path, kind) = (entry.path(), entry.file_type()?);
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            if kind.is_dir() && depth < MAX_DEPTH && !is_hidden {
+            let is_partition = entry.file_name().to_string_lossy().contains('=');
+            if kind.is_dir() && depth < MAX_DEPTH && is_partition && !is_hidden {
                 folders.push((path, depth + 1));
             } else if kind.is_file() && !is_hidden && path.extension().is_some_and(|it| it == "parquet") {
                 tables.push(path);
@@ -110,6 +111,7 @@ mod tests {
             make(path);
         }
         make("date=2026-01-02/host=a/.4.parquet");
+        make("other/5.parquet");
         assert_eq!(find(&folder).unwrap().len(), 2);
         make("date=2026-01-02/host=b/1.parquet");
         let error = find(&folder).unwrap_err().to_string();
