@@ -126,7 +126,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_refusal_is_an_answer_and_a_closed_connection_is_none() {
+    fn a_refusal_is_an_answer_and_a_close_is_none() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/push", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {

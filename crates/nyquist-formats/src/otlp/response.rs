@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partial_success_is_a_rejection_if_something_was_rejected() {
+    fn a_partial_success_may_be_a_rejection() {
         let answer = |rejected, message: &str| {
             let partial_success = Some(PartialSuccess { rejected, message: message.into() });
             super::rejected(&Response { partial_success }.encode_to_vec())

@@ -51,7 +51,7 @@ fn each_stack_of_a_thread_has_one_sum() {
 }
 
 #[test]
-fn services_are_resources_and_files_without_build_id_have_a_hash() {
+fn services_are_resources_and_files_have_hashes() {
     let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
     let lib = builder.add_lib(Lib { name: "app".into(), path: "/app".into(), ..Lib::default() });
     let name = builder.intern_string("f");

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn later_options_replace_earlier_ones_and_labels_add_up() {
+    fn later_options_win_and_labels_add_up() {
         let args = agent(&["--every=15s", "--label=a=1", "-a", "--every", "30", "--label", "b=x=y"]).unwrap();
         assert_eq!((args.every, args.rate), (Duration::from_secs(30), 19));
         assert_eq!(args.label, [("a".into(), "1".into()), ("b".into(), "x=y".into())]);
