@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks`.
 
+mod agent;
 mod alloc;
 mod analysis;
 mod arm;
@@ -44,6 +45,8 @@ pub(crate) struct Options {
 
 #[derive(clap::Subcommand)]
 enum Benchmark {
+    /// CPU time and memory of the agent on an idle and on a busy machine, beside perf record
+    Agent(agent::Options),
     /// Slowdown, CPU time of the recorder, time to save and to attach, samples per CPU time, complete stacks
     Record(record::Options),
     /// What a span of `tracing` costs the profiled program, with layers of several profilers
@@ -87,6 +90,7 @@ enum Benchmark {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
+        Benchmark::Agent(options) => agent::run(options).map(|()| true),
         Benchmark::Record(options) => record::run(options).map(|()| true),
         Benchmark::Cargo(options) => cargo::run(options).map(|()| true),
         Benchmark::Counters(options) => counters::run(options).map(|()| true),

@@ -78,6 +78,9 @@ fn by_magic(start: &[u8]) -> Option<Format> {
     if is_go_trace(start) {
         return Some(Format::GoTrace);
     }
+    if start.starts_with(b"PAR1") {
+        return Some(Format::Parquet);
+    }
     // The magic of perf.data is a number. The second form has the other byte order.
     if start.starts_with(b"PERFILE2") || start.starts_with(b"2ELIFREP") {
         return Some(Format::PerfData);
@@ -129,6 +132,7 @@ mod tests {
         check(b"PERFILE2\x68\0\0\0", "x", Some(Format::PerfData));
         check(b"2ELIFREP\0", "x", Some(Format::PerfData));
         check(b"FLR\0\0\x02\0\x01", "x", Some(Format::Jfr));
+        check(b"PAR1\x15\x04", "x", Some(Format::Parquet));
         check(br#"{"meta":{"preprocessedProfileVersion":66},"libs":["#, "x", Some(Format::Firefox));
         check(br#"{"threads":[{"nodes":1,"traceEvents":[]}]"#, "x", Some(Format::Firefox));
         check(br#"{"a":"\"traceEvents\":","traceEvents":[{"#, "x", Some(Format::ChromeTrace));

@@ -38,9 +38,12 @@ pub mod mac_sample;
 pub mod nettrace;
 pub mod otlp;
 mod packing;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod perf_script;
 pub mod perfetto;
 pub mod pprof;
+mod process_labels;
 pub mod pstats;
 pub mod pyinstrument;
 pub mod samply_sidecar;
@@ -69,6 +72,7 @@ use std::io::BufRead;
 pub use detect::{Format, PREFIX_BYTES, detect, is_recoded, may_be_json};
 pub use error::{ImportedProfile, Note, ReadError};
 pub use packing::{Packing, UnpackedFile};
+pub use process_labels::ProcessLabels;
 pub use source_paths::{SourcePaths, as_named};
 
 pub(crate) use source_paths::source_path;
@@ -140,6 +144,8 @@ pub fn read_wanted(
         Format::GhcReport => ghc_report::read_value(&bytes, name),
         Format::Vtune => csv_tree::read_vtune(&bytes),
         Format::VisualStudio => csv_tree::read_visual_studio(&bytes, name),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => parquet::read_labelled(&bytes, name, labels),
         other => Err(ReadError::Unsupported(other.refusal())),
     }?;
     imported.notes.extend(note);

@@ -30,6 +30,8 @@ mod recording_folders;
 mod samply_symbols;
 mod saved_profile;
 mod source;
+#[cfg(feature = "parquet")]
+mod tables;
 mod wanted_files;
 
 pub use document::document;

@@ -5,11 +5,13 @@ use crate::input_file::UnpackedInput;
 use crate::note::Note;
 use crate::options::ReadOptions;
 use crate::source::Source;
-use nyquist_formats::{Format, is_recoded, may_be_json, plain_text, read_by_line, read_wanted};
+use nyquist_formats::{
+    Format, ImportedProfile, ReadError, is_recoded, may_be_json, plain_text, read_by_line, read_wanted,
+};
 use nyquist_profile::{Profile, firefox};
 use std::borrow::Cow;
 use std::io::{self, BufReader, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads a saved profile, or the values of another tool's file that the options select.
 pub(crate) fn read(input: UnpackedInput, options: &ReadOptions<'_>) -> Result<Profile, InputError> {
@@ -23,16 +25,29 @@ pub(crate) fn read(input: UnpackedInput, options: &ReadOptions<'_>) -> Result<Pr
         let profile = read_firefox(&path, source, format.is_some())?;
         return of_event(&path, profile, value);
     };
+    #[cfg(feature = "parquet")]
+    if let Source::Tables(tables) = &source {
+        return imported(crate::tables::read(tables, value, options), path, options);
+    }
     let is_by_line =
         format.is_read_by_line() && is_plain(&source).map_err(|error| cannot_read(&path, error))?;
-    let imported = if is_by_line {
+    let read = if is_by_line {
         let bytes = source.bytes().map_err(|error| cannot_read(&path, error))?;
         read_by_line(format, BufReader::with_capacity(PIECE, bytes), value)
     } else {
         let bytes = all_bytes(source).map_err(|error| cannot_read(&path, error))?;
         read_wanted(format, &bytes, value, &options.labels)
     };
-    let imported = imported.map_err(|source| InputError::Import { path, source })?;
+    imported(read, path, options)
+}
+
+/// The imported profile, with its names demangled.
+fn imported(
+    read: Result<ImportedProfile, ReadError>,
+    path: PathBuf,
+    options: &ReadOptions<'_>,
+) -> Result<Profile, InputError> {
+    let imported = read.map_err(|source| InputError::Import { path, source })?;
     for note in imported.notes {
         options.observer.note(Note::LeftOut(note));
     }

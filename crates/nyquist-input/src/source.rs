@@ -17,6 +17,9 @@ pub(crate) enum Source {
     File(File),
     /// A folder of `perf record --threads`. Its files are opened if the first of them is a recording.
     Folder { start: Vec<u8>, recording: Box<Result<FileReader, FileError>> },
+    /// A folder of tables.
+    #[cfg(feature = "parquet")]
+    Tables(Vec<std::path::PathBuf>),
     /// A pipe: its first bytes, and the rest.
     Pipe { start: Vec<u8>, rest: Box<dyn Read + Send> },
 }
@@ -26,7 +29,7 @@ impl Source {
     pub(crate) fn find(path: &Path) -> io::Result<Self> {
         const STDIN: &str = "/dev/stdin";
         if path != Path::new("-") {
-            return if path.is_dir() { Self::folder(path) } else { Self::file(File::open(path)?) };
+            return if path.is_dir() { Self::any_folder(path) } else { Self::file(File::open(path)?) };
         }
         if Path::new(STDIN).is_file() {
             return Self::file(File::open(STDIN)?);
@@ -40,6 +43,16 @@ impl Source {
             return Ok(Self::File(file));
         }
         Ok(Self::Pipe { start: prefix(&file)?, rest: Box::new(file) })
+    }
+
+    /// A folder that is no recording may have tables in it.
+    fn any_folder(path: &Path) -> io::Result<Self> {
+        let recording = Self::folder(path);
+        #[cfg(feature = "parquet")]
+        if recording.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::IsADirectory) {
+            return crate::tables::find(path).map(Self::Tables);
+        }
+        recording
     }
 
     fn folder(path: &Path) -> io::Result<Self> {
@@ -62,6 +75,8 @@ impl Source {
         match self {
             // The file in it shows whether it is a recording.
             Self::Folder { start, .. } => Ok(detect(start, "")),
+            #[cfg(feature = "parquet")]
+            Self::Tables(_) => Ok(Some(Format::Parquet)),
             Self::File(_) | Self::Pipe { .. } => Ok(detect(&self.start()?, &name)),
         }
     }
@@ -70,6 +85,8 @@ impl Source {
     pub(crate) fn packing(&self) -> io::Result<Option<Packing>> {
         match self {
             Self::Folder { .. } => Ok(None),
+            #[cfg(feature = "parquet")]
+            Self::Tables(_) => Ok(None),
             Self::File(_) | Self::Pipe { .. } => Ok(Packing::of(&self.start()?)),
         }
     }
@@ -79,6 +96,8 @@ impl Source {
         match self {
             Self::File(file) => start_of(file),
             Self::Pipe { start, .. } | Self::Folder { start, .. } => Ok(start.clone()),
+            #[cfg(feature = "parquet")]
+            Self::Tables(_) => Ok(Vec::new()),
         }
     }
 
@@ -98,6 +117,8 @@ impl Source {
         match self {
             Self::File(file) => FileReader::open_file(file),
             Self::Folder { recording, .. } => *recording,
+            #[cfg(feature = "parquet")]
+            Self::Tables(_) => FileReader::open_stream(io::empty()),
             Self::Pipe { start, rest } => FileReader::open_stream(Cursor::new(start).chain(rest)),
         }
     }
@@ -117,6 +138,8 @@ impl Source {
         match self {
             Self::File(file) => Ok(Box::new(file)),
             Self::Folder { .. } => Err(io::ErrorKind::IsADirectory.into()),
+            #[cfg(feature = "parquet")]
+            Self::Tables(_) => Err(io::ErrorKind::IsADirectory.into()),
             Self::Pipe { start, rest } => Ok(Box::new(Cursor::new(start).chain(rest))),
         }
     }

@@ -35,6 +35,7 @@ mod stack_index;
 mod strings;
 mod thread;
 pub mod well_known;
+mod window;
 
 pub use allocations::{AllocationMeasure, allocation_schema};
 pub use builder::{CodeTables, ProfileBuilder};

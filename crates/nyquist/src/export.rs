@@ -6,9 +6,11 @@ use crate::form::FormatOfName;
 use crate::output::{Destination, OutputRefusal};
 use crate::printer::Printer;
 use crate::source_paths::{DiskPaths, name_specially};
-use crate::{export_perf_data, flamegraph, form, input, page, selection, shell};
+use crate::{export_perf_data, file_hash, flamegraph, form, input, page, selection, shell};
 use clap::ValueEnum;
 use nyquist_analysis::{Index, Selection, View};
+#[cfg(feature = "parquet")]
+use nyquist_formats::{ProcessLabels, parquet};
 use nyquist_formats::{
     SourcePaths, callgrind, chrome, csv, folded, otlp, perf_script, perfetto, pprof, speedscope,
 };
@@ -126,8 +128,13 @@ pub(crate) fn write(
     let paths = |file: &str| disk_paths.path(file);
     match format {
         ExportFormat::Pprof => pprof::write(profile, &paths, &mut out),
-        ExportFormat::Otlp => otlp::write(profile, &paths, &mut out),
+        ExportFormat::Otlp => {
+            let options = otlp::WriteOptions { paths: &paths, file_hash: &file_hash::of, services: None };
+            otlp::write_with(profile, options, &mut out)
+        }
         ExportFormat::Perfetto => perfetto::write(profile, &paths, &mut out),
+        #[cfg(feature = "parquet")]
+        ExportFormat::Parquet => write_parquet(profile, &paths, &mut out),
         ExportFormat::Folded => {
             let options = folded::WriteOptions { thread_names: options.thread_names, libs: options.libs };
             folded::write(profile, &mut out, options)
@@ -145,6 +152,18 @@ pub(crate) fn write(
         ExportFormat::Html => flamegraph::write_page(profile, &mut out),
         ExportFormat::Viewer => nyquist_viewer::write_page(profile, &mut out),
     }
+}
+
+/// The time within which samples of a stack are one row.
+#[cfg(feature = "parquet")]
+const ROW_TIME_NS: u64 = 1_000_000_000;
+
+/// A table in which the service is the program.
+#[cfg(feature = "parquet")]
+fn write_parquet(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
+    let labels =
+        |process| ProcessLabels { service: profile.process(process).name.clone(), labels: Vec::new() };
+    parquet::write(profile, parquet::WriteOptions { paths, slice: Some(ROW_TIME_NS), labels: &labels }, out)
 }
 
 /// The functions by CPU time, or by waiting time if there is no CPU time.

@@ -14,6 +14,7 @@ mod dropped;
 mod export;
 mod export_perf_data;
 mod failure;
+mod file_hash;
 mod finder;
 mod flame_screen;
 mod flamegraph;
@@ -90,7 +91,8 @@ fn command_line() -> Result<Cli, Failure> {
 }
 
 fn run(command: Command) -> Result<u8, Failure> {
-    memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory));
+    let of_agent = matches!(command, Command::Agent(_)).then_some(memory::OF_AGENT);
+    memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory).or(of_agent));
     match command {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
@@ -102,6 +104,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Script(args) => script::run(&args).map(|()| 0),
+        Command::Agent(args) => recording::agent(&args),
         Command::Top(args) => recording::top(&args),
         Command::Stat(args) => recording::stat(&args),
         Command::List(args) => recording::list(&args).map(|()| 0),

@@ -51,6 +51,9 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// The memory of an agent for symbols and debug info.
+pub(crate) const OF_AGENT: Bytes = Bytes(100 << 20);
+
 /// The smallest limit, because the program itself needs some megabytes.
 const MIN_LIMIT: u64 = 16 << 20;
 

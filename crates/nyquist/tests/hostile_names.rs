@@ -295,6 +295,16 @@ fn calls_that_write(subcommand: &str) -> &'static [&'static str] {
 /// The same for subcommands that read no profile.
 fn calls_without_profile(subcommand: &str) -> &'static [&'static str] {
     match subcommand {
+        "agent" => &[
+            "--to OUT PROGRAM 0.1",
+            "--to OUT PROGRAM-MISSING",
+            "--push http://HOSTILE --check PROGRAM",
+            "--push HOSTILE PROGRAM",
+            "--to HOSTILE --label a=HOSTILE --check PROGRAM",
+            "--to OUT --unit HOSTILE",
+            "--config HOSTILE",
+            "--config PROGRAM",
+        ],
         "stat" => &[
             "PROGRAM 0.1",
             "--json PROGRAM 0.1",

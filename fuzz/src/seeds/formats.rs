@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use nyquist_formats::{Format, as_named, otlp, perfetto, read};
+use nyquist_formats::{Format, ProcessLabels, as_named, otlp, parquet, perfetto, read};
 use nyquist_fuzz::{art_trace, jfr_recording, nettrace};
 
 use super::corpus::write;
@@ -122,7 +122,12 @@ pub(super) fn write_all() -> io::Result<()> {
     let simpleperf = [&[27], SIMPLEPERF].concat();
     let art = [&[28], art_trace::dual().as_slice()].concat();
     let streamed = [&[28], art_trace::streamed().as_slice()].concat();
-    let seeds = [otlp, perfetto, gperftools, jfr, austin, nettrace, simpleperf, art, streamed];
+    let mut table = vec![34_u8];
+    let labels =
+        |_| ProcessLabels { service: "app".into(), labels: vec![("unit".into(), "a.service".into())] };
+    let options = parquet::WriteOptions { paths: &as_named, slice: Some(1_000_000_000), labels: &labels };
+    parquet::write(&profile, options, &mut table)?;
+    let seeds = [otlp, perfetto, gperftools, jfr, austin, nettrace, simpleperf, art, streamed, table];
     for (number, seed) in seeds.iter().enumerate() {
         write("formats", 26 + number, seed)?;
     }

@@ -2,9 +2,10 @@
 //! every format.
 
 use nyquist_formats::{
-    Format, as_named, callgrind, chrome, detect, folded, otlp, perf_script, perfetto, pprof, read, read_wanted,
+    Format, ProcessLabels, as_named, callgrind, chrome, detect, folded, otlp, parquet, perf_script, perfetto, pprof, read, read_wanted,
     speedscope,
 };
+use nyquist_profile::ProcessIndex;
 
 /// Labels that the seeds have.
 const LABELS: [&str; 2] = ["thread.id", "tid"];
@@ -20,13 +21,20 @@ pub fn run(bytes: &[u8]) {
     let Ok(imported) = read(format, bytes) else { return };
     let profile = imported.profile;
     let mut out = Vec::new();
+    let labels = |_| ProcessLabels::default();
     let written = pprof::write(&profile, &as_named, &mut out)
         .and_then(|()| otlp::write(&profile, &as_named, &mut out))
         .and_then(|()| perfetto::write(&profile, &as_named, &mut out))
+        .and_then(|()| parquet::write(&profile, table_options(&labels), &mut out))
         .and_then(|()| speedscope::write(&profile, &as_named, &mut out))
         .and_then(|()| chrome::write(&profile, &as_named, &mut out))
         .and_then(|()| perf_script::write(&profile, &mut out))
         .and_then(|()| callgrind::write(&profile, &as_named, &mut out))
         .and_then(|()| folded::write(&profile, &mut out, folded::WriteOptions::default()));
     written.expect("memory can be written");
+}
+
+/// A table with a row for each second.
+fn table_options(labels: &dyn Fn(ProcessIndex) -> ProcessLabels) -> parquet::WriteOptions<'_> {
+    parquet::WriteOptions { paths: &as_named, slice: Some(1_000_000_000), labels }
 }

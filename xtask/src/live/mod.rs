@@ -7,6 +7,7 @@
 //! tests whose name contains NAME.
 
 mod aarch64;
+mod agent;
 mod agents;
 mod allocations;
 mod annotate;
@@ -36,6 +37,7 @@ mod exit_status;
 mod expect;
 mod file_server;
 mod flamegraph;
+mod fleet;
 mod formats;
 mod front_end;
 mod go;
@@ -82,6 +84,7 @@ mod ptrace_attach;
 mod ptrace_budget;
 mod pypi;
 mod query;
+mod receiver;
 mod recorded;
 mod recording;
 mod report;
@@ -103,6 +106,7 @@ mod storms;
 mod suspended;
 mod swapped_files;
 mod symbol_sources;
+mod tables;
 mod targets;
 mod test;
 mod time_namespaces;
@@ -188,6 +192,9 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("flamegraph", flamegraph::TESTS),
     ("formats", formats::TESTS),
     ("other_pages", other_pages::TESTS),
+    ("tables", tables::TESTS),
+    ("agent", agent::TESTS),
+    ("fleet", fleet::TESTS),
     ("other_profilers", other_profilers::TESTS),
     ("austin", austin::TESTS),
     ("front_end", front_end::TESTS),

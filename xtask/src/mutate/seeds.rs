@@ -12,7 +12,7 @@ use super::trial::Trial;
 use crate::workloads;
 
 /// The formats in which profiles are written and read, with the endings of their file names.
-const FORMATS: [(&str, &str); 9] = [
+const FORMATS: [(&str, &str); 10] = [
     ("pprof", "pb.gz"),
     ("otlp", "otlp"),
     ("perfetto", "pftrace"),
@@ -21,6 +21,7 @@ const FORMATS: [(&str, &str); 9] = [
     ("chrome", "trace.json"),
     ("perf-script", "perf"),
     ("callgrind", "callgrind"),
+    ("parquet", "parquet"),
     ("firefox", "json.gz"),
 ];
 

@@ -78,6 +78,8 @@ pub enum Format {
     Vtune,
     /// Visual Studio's tree of calls as a table.
     VisualStudio,
+    /// A Parquet table.
+    Parquet,
     /// A list of Go's goroutines (`debug=2`), which is not read.
     GoText,
     /// Go's execution trace, which is not read.
@@ -131,6 +133,7 @@ impl fmt::Display for Format {
             Self::Vtune => "a table of VTune",
             Self::VisualStudio => "a call tree of Visual Studio",
             Self::GoTrace => "an execution trace of Go",
+            Self::Parquet => "a Parquet table",
             Self::GoText => "a list of goroutines",
             Self::FileList => "a list of files",
             Self::PprofRaw => "the text that pprof -raw prints",
@@ -177,6 +180,8 @@ impl Format {
         Self::Vtune,
         Self::VisualStudio,
         Self::GhcReport,
+        #[cfg(feature = "parquet")]
+        Self::Parquet,
     ];
 
     /// Whether samples may have several values, of which [`read_value`](crate::read_value) reads one by its
@@ -203,6 +208,7 @@ impl Format {
                 | Self::GhcJson
                 | Self::GhcReport
                 | Self::VisualStudio
+                | Self::Parquet
         )
     }
 
@@ -213,7 +219,7 @@ impl Format {
 
     /// Whether its samples can have labels, by which they can be selected.
     pub fn has_labels(self) -> bool {
-        matches!(self, Self::Pprof | Self::Otlp | Self::OtlpJson)
+        matches!(self, Self::Pprof | Self::Otlp | Self::OtlpJson | Self::Parquet)
     }
 
     /// Whether its files are binary. Text files might have another encoding.
@@ -230,6 +236,7 @@ impl Format {
                 | Self::NetTrace
                 | Self::SimpleperfReport
                 | Self::ArtTrace
+                | Self::Parquet
         )
     }
 
@@ -243,6 +250,7 @@ impl Format {
             Self::FileList => "as ls -l prints it, and no profile",
             Self::PprofRaw => "and no profile: give the file that was printed, which can be read",
             Self::Numbers => "such as `size: 40`, and no stacks with counts",
+            Self::Parquet => "which this build cannot read: it was made without the feature `parquet`",
             _ => "which cannot be read here",
         };
         format!("it is {self}, {advice}")

@@ -1,13 +1,14 @@
 //! Tests of OpenTelemetry profiles that this crate and other tools write.
 
-use nyquist_profile::{Measure, Unit};
+use nyquist_profile::{Lib, Measure, Meta, Process, ProfileBuilder, Thread, Unit};
 use prost::Message as _;
 
 use super::message::{
     AnyValue, AnyValueContent, Attribute, Dictionary, Function, KeyValue, Line, Location, Mapping, Profile,
     ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
 };
-use super::{read, read_labelled, read_value, write};
+use super::{WriteOptions, read, read_labelled, read_value, write, write_with};
+use crate::ProcessLabels;
 use crate::error::Note;
 use crate::test_profile::{assert_same_stacks, profile, stacks_of};
 
@@ -26,15 +27,64 @@ fn what_is_written_is_read_again() {
     let names: Vec<_> = read.threads().iter().map(|thread| (&*thread.tid, &*thread.name)).collect();
     assert_eq!(names, [("77", "app"), ("79", "pool 1")]);
     assert_eq!((&*read.processes()[0].name, &*read.processes()[0].pid), ("app", "77"));
-    let times = |profile: &nyquist_profile::Profile| -> Vec<_> {
-        profile
-            .threads()
-            .iter()
-            .flat_map(|it| &it.samples)
-            .map(|it| (it.time, it.weight, it.off_cpu))
-            .collect()
+}
+
+/// Pyroscope refuses a stack that comes twice, and takes `samples/count` with a period of `cpu/nanoseconds` as CPU time.
+#[test]
+fn each_stack_of_a_thread_has_one_sum() {
+    let file = ProfilesData::decode(&*written()).unwrap();
+    let dictionary = file.dictionary.unwrap();
+    let name = |index: i32| String::from_utf8(dictionary.strings[index as usize].clone()).unwrap();
+    let kind = |kind: Option<ValueType>| kind.map(|kind| (name(kind.kind), name(kind.unit))).unwrap();
+    let profiles: Vec<_> =
+        file.resource_profiles.iter().flat_map(|it| &it.scopes).flat_map(|it| &it.profiles).collect();
+    let types: Vec<_> =
+        profiles.iter().map(|it| (kind(it.sample_type).0, kind(it.period_type).0, it.period)).collect();
+    let of = |kind: &str, period: &str, length| (kind.to_owned(), period.to_owned(), length);
+    assert_eq!(types, [of("samples", "cpu", 1_000_000), of("off_cpu", "off_cpu", 0)]);
+    let mut seen = std::collections::BTreeSet::new();
+    for sample in &profiles[0].samples {
+        assert_eq!((sample.values.len(), &*sample.times), (1, &[][..]));
+        assert!(seen.insert((sample.stack, sample.attributes.clone())));
+    }
+    assert_eq!(profiles[0].samples.iter().map(|sample| sample.values[0]).sum::<i64>(), 7);
+}
+
+#[test]
+fn services_are_resources_and_files_have_hashes() {
+    let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+    let lib = builder.add_lib(Lib { name: "app".into(), path: "/app".into(), ..Lib::default() });
+    let name = builder.intern_string("f");
+    let func = builder.intern_func(nyquist_profile::Func::new(name, Some(lib)));
+    let frame = builder
+        .intern_frame(nyquist_profile::Frame { address: Some(16), ..nyquist_profile::Frame::label(func) });
+    let stack = builder.intern_stack(None, frame);
+    for (pid, count) in [("1", 2), ("2", 3)] {
+        let process = builder.add_process(Process { pid: pid.into(), ..Process::default() });
+        let thread = builder.add_thread(Thread::new(process, pid, "main"));
+        builder.add_sample(
+            thread,
+            nyquist_profile::Sample { weight: count, ..nyquist_profile::Sample::new(0, Some(stack), 0) },
+        );
+    }
+    let labels =
+        |_| Some(ProcessLabels { service: "shop".into(), labels: vec![("host.name".into(), "a".into())] });
+    let options = WriteOptions {
+        paths: &crate::as_named,
+        file_hash: &|lib| (lib.path == "/app").then(|| "1f".repeat(16)),
+        services: Some(&labels),
     };
-    assert_eq!(times(read), times(&written));
+    let mut out = Vec::new();
+    write_with(&builder.finish(), options, &mut out).unwrap();
+    let file = ProfilesData::decode(&*out).unwrap();
+    let [resource] = &*file.resource_profiles else { panic!("{file:?}") };
+    let keys: Vec<_> = resource.resource.iter().flat_map(|it| &it.attributes).map(|it| &*it.key).collect();
+    assert_eq!(keys, [&b"service.name"[..], b"host.name"]);
+    let [sample] = &*resource.scopes[0].profiles[0].samples else { panic!("{resource:?}") };
+    assert_eq!((&*sample.values, &*sample.attributes), (&[5][..], &[][..]));
+    let dictionary = file.dictionary.unwrap();
+    let id = &dictionary.attributes[dictionary.mappings[1].attributes[0] as usize];
+    assert_eq!(dictionary.strings[id.key as usize], b"process.executable.build_id.htlhash");
 }
 
 #[test]

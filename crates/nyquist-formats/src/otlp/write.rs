@@ -2,34 +2,96 @@
 
 use std::io::{self, Write};
 
-use nyquist_profile::{FuncKind, Profile, Sample, StackId, Thread, Unit, well_known};
+use nyquist_profile::{FuncKind, Lib, ProcessIndex, Profile, StackId, Thread, Unit, well_known};
 use rustc_hash::FxHashMap;
 
 use super::message::{self, AnyValueContent};
-use super::{KERNEL, OFF_CPU, key};
-use crate::SourcePaths;
+use super::{CPU, KERNEL, OFF_CPU, SAMPLES, key};
 use crate::pprof::{self, Tables, signed, unit_name};
+use crate::{ProcessLabels, SourcePaths};
 
 /// The fields of `ProfilesData`, with the wire type of bytes.
 const RESOURCE_TAG: u8 = 1 << 3 | 2;
 const DICTIONARY_TAG: u8 = 2 << 3 | 2;
 
-/// Writes the profile, with a resource for each process. It contains a profile of the samples' measure
-/// (`cpu/nanoseconds` for CPU time) and, if threads waited, a profile of `off_cpu/nanoseconds`. Samples have
-/// their times, and threads are attributes. O(samples + stacks × depth), in memory of the largest process.
+/// How a profile is written.
+#[derive(Clone, Copy)]
+pub struct WriteOptions<'a> {
+    /// Where source files are.
+    pub paths: SourcePaths<'a>,
+    /// The hash (`htlhash`) of a file without a build id.
+    pub file_hash: &'a dyn Fn(&Lib) -> Option<String>,
+    /// The service and labels of each process that is written. Processes that have the same are one resource, without
+    /// threads. `None`: each process is a resource, whose samples have threads.
+    pub services: Option<&'a dyn Fn(ProcessIndex) -> Option<ProcessLabels>>,
+}
+
+impl std::fmt::Debug for WriteOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WriteOptions").finish_non_exhaustive()
+    }
+}
+
+/// Writes the profile, with a resource for each process.
+///
+/// # Errors
+/// As for [`write_with`].
+pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
+    write_with(profile, WriteOptions { paths, file_hash: &|_| None, services: None }, out)
+}
+
+/// Writes the profile. A resource contains a profile of the samples' measure (`samples/count` with a period of
+/// `cpu/nanoseconds` for CPU time) and, if threads waited, a profile of `off_cpu/nanoseconds`. Each stack has one
+/// sum and no times, because receivers refuse a stack that comes twice. O(samples + stacks × depth), in memory of the
+/// largest resource.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(profile: &Profile, paths: SourcePaths<'_>, out: &mut impl Write) -> io::Result<()> {
-    let mut writer = OtlpWriter::new(profile, paths);
-    for process in 0..profile.processes().len() {
-        let threads: Vec<_> = profile.threads().iter().filter(|it| it.process.index() == process).collect();
-        if !threads.is_empty() {
-            let resource = writer.resource(&threads);
+pub fn write_with(profile: &Profile, options: WriteOptions<'_>, out: &mut impl Write) -> io::Result<()> {
+    let mut writer = OtlpWriter::new(profile, options);
+    for (attributes, threads) in resources(profile, options) {
+        if let Some(resource) = writer.resource(attributes, &threads) {
             write_message(RESOURCE_TAG, &resource, out)?;
         }
     }
     write_message(DICTIONARY_TAG, &writer.dictionary(), out)
+}
+
+/// The attributes of each resource, and its threads.
+type ResourceThreads<'a> = (Vec<message::KeyValue>, Vec<&'a Thread>);
+
+fn resources<'a>(profile: &'a Profile, options: WriteOptions<'_>) -> Vec<ResourceThreads<'a>> {
+    let mut by_labels: FxHashMap<ProcessLabels, usize> = FxHashMap::default();
+    let mut resources: Vec<ResourceThreads<'a>> = Vec::new();
+    let mut places = Vec::new();
+    for (index, process) in profile.processes().iter().enumerate() {
+        let place = match options.services {
+            None => {
+                let pid = pair(key::PID, id(&process.pid));
+                resources.push((vec![pid, pair(key::EXECUTABLE, text(&process.name))], Vec::new()));
+                Some(resources.len() - 1)
+            }
+            Some(services) => services(ProcessIndex::from_index(index)).map(|labels| {
+                *by_labels.entry(labels).or_insert_with_key(|labels| {
+                    let pairs = labels.labels.iter().map(|(key, value)| pair(key, text(value)));
+                    let service = [pair(key::SERVICE, text(&labels.service))];
+                    resources.push((service.into_iter().chain(pairs).collect(), Vec::new()));
+                    resources.len() - 1
+                })
+            }),
+        };
+        places.push(place);
+    }
+    for thread in profile.threads() {
+        if let Some(place) = places[thread.process.index()] {
+            resources[place].1.push(thread);
+        }
+    }
+    resources
+}
+
+fn pair(key: &str, value: message::AnyValue) -> message::KeyValue {
+    message::KeyValue { key: key.as_bytes().to_vec(), value: Some(value), key_index: 0 }
 }
 
 fn write_message(tag: u8, message: &impl prost::Message, out: &mut impl Write) -> io::Result<()> {
@@ -40,6 +102,7 @@ fn write_message(tag: u8, message: &impl prost::Message, out: &mut impl Write) -
 
 struct OtlpWriter<'a> {
     profile: &'a Profile,
+    options: WriteOptions<'a>,
     tables: Tables<'a>,
     stacks: Vec<message::Stack>,
     numbers: FxHashMap<StackId, i32>,
@@ -58,10 +121,11 @@ fn id(id: &str) -> message::AnyValue {
 }
 
 impl<'a> OtlpWriter<'a> {
-    fn new(profile: &'a Profile, paths: SourcePaths<'a>) -> Self {
+    fn new(profile: &'a Profile, options: WriteOptions<'a>) -> Self {
         Self {
             profile,
-            tables: Tables::new(profile, paths),
+            options,
+            tables: Tables::new(profile, options.paths),
             stacks: vec![message::Stack::default()],
             numbers: FxHashMap::default(),
             attributes: vec![message::Attribute::default()],
@@ -89,83 +153,87 @@ impl<'a> OtlpWriter<'a> {
         number
     }
 
-    fn resource(&mut self, threads: &[&Thread]) -> message::ResourceProfiles {
-        let process = threads.first().map(|thread| self.profile.process(thread.process));
-        let pair = |key: &str, value| message::KeyValue {
-            key: key.as_bytes().to_vec(),
-            value: Some(value),
-            key_index: 0,
-        };
-        let attributes = process.iter().flat_map(|process| {
-            [pair(key::PID, id(&process.pid)), pair(key::EXECUTABLE, text(&process.name))]
-        });
-        let resource = message::Resource { attributes: attributes.collect() };
-        let mut profiles = vec![self.one_kind(threads, false)];
-        if threads.iter().any(|thread| thread.samples.iter().any(|sample| sample.off_cpu)) {
-            profiles.push(self.one_kind(threads, true));
+    /// A resource with its profiles; `None` if they have no samples.
+    fn resource(
+        &mut self,
+        attributes: Vec<message::KeyValue>,
+        threads: &[&Thread],
+    ) -> Option<message::ResourceProfiles> {
+        let profiles: Vec<_> =
+            [false, true].into_iter().filter_map(|off_cpu| self.one_kind(threads, off_cpu)).collect();
+        if profiles.is_empty() {
+            return None;
         }
         let scope = message::Scope { name: b"nyquist".to_vec(), version: env!("CARGO_PKG_VERSION").into() };
         let scopes = vec![message::ScopeProfiles { scope: Some(scope), profiles }];
-        message::ResourceProfiles { resource: Some(resource), scopes }
+        Some(message::ResourceProfiles { resource: Some(message::Resource { attributes }), scopes })
     }
 
-    fn value_type(&mut self, off_cpu: bool) -> message::ValueType {
-        let measure = &self.profile.meta().measure;
-        let (kind, unit) = match off_cpu {
-            true => (OFF_CPU, Unit::Time),
-            false if measure.is_cpu_time() => ("cpu", Unit::Time),
-            false => (measure.name.as_str(), measure.unit),
-        };
-        message::ValueType { kind: self.string(kind), unit: self.string(unit_name(unit)) }
+    fn value_type(&mut self, kind: &str, unit: &str) -> message::ValueType {
+        message::ValueType { kind: self.string(kind), unit: self.string(unit) }
     }
 
-    /// A profile of the samples on the CPU, or of those of waiting.
-    fn one_kind(&mut self, threads: &[&Thread], off_cpu: bool) -> message::Profile {
+    /// The types of the values and of their period, and the period. Waiting has no period.
+    fn types(&mut self, off_cpu: bool) -> (message::ValueType, message::ValueType, i64) {
+        let profile = self.profile;
+        let (measure, interval) = (&profile.meta().measure, signed(profile.meta().interval));
+        let time = unit_name(Unit::Time);
+        if off_cpu {
+            let kind = self.value_type(OFF_CPU, time);
+            (kind, kind, 0)
+        } else if measure.is_cpu_time() {
+            (self.value_type(SAMPLES, unit_name(Unit::Count)), self.value_type(CPU, time), interval)
+        } else {
+            let kind = self.value_type(&measure.name, unit_name(measure.unit));
+            (kind, kind, interval)
+        }
+    }
+
+    /// A profile of the samples on the CPU, or of those of waiting; `None` if there are none.
+    fn one_kind(&mut self, threads: &[&Thread], off_cpu: bool) -> Option<message::Profile> {
         let meta = self.profile.meta();
-        let has_times = pprof::has_times(meta);
-        let kind = self.value_type(off_cpu);
-        let mut samples = Vec::new();
+        // CPU time is counted in samples, of which each is a period.
+        let unit = if !off_cpu && meta.measure.is_cpu_time() { 1 } else { meta.interval };
+        let mut sums: FxHashMap<(Vec<i32>, Option<StackId>), i64> = FxHashMap::default();
         for thread in threads {
-            let attributes = vec![
-                self.attribute(key::TID, &thread.tid, id),
-                self.attribute(key::THREAD, &thread.name, text),
-            ];
-            let mut by_stack: FxHashMap<Option<StackId>, usize> = FxHashMap::default();
+            let attributes = self.thread_attributes(thread);
             for sample in thread.samples.iter().filter(|it| it.weight > 0 && it.off_cpu == off_cpu) {
-                let place = *by_stack.entry(sample.stack).or_insert_with(|| {
-                    samples.push(message::Sample {
-                        stack: sample.stack.map_or(0, |stack| self.stack(stack)),
-                        attributes: attributes.clone(),
-                        ..message::Sample::default()
-                    });
-                    samples.len() - 1
-                });
-                let (value, time) = (self.amount(&sample), self.time(&sample));
-                let sample = &mut samples[place];
-                match sample.values.first_mut().filter(|_| !has_times) {
-                    Some(sum) => *sum = sum.saturating_add(value),
-                    None => sample.values.push(value),
-                }
-                sample.times.extend(has_times.then_some(time));
+                let sum = sums.entry((attributes.clone(), sample.stack)).or_default();
+                *sum = sum.saturating_add(signed(sample.weight.saturating_mul(unit)));
             }
         }
-        message::Profile {
-            sample_type: Some(kind),
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_unstable();
+        let samples: Vec<_> = sums
+            .into_iter()
+            .map(|((attributes, stack), value)| message::Sample {
+                stack: stack.map_or(0, |stack| self.stack(stack)),
+                attributes,
+                values: vec![value],
+                times: Vec::new(),
+            })
+            .collect();
+        if samples.is_empty() {
+            return None;
+        }
+        let (sample_type, period_type, period) = self.types(off_cpu);
+        Some(message::Profile {
+            sample_type: Some(sample_type),
             samples,
             time_unix_nano: meta.start_time.saturating_mul(1000),
-            duration_nano: if has_times { self.profile.duration() } else { 0 },
-            period_type: Some(kind),
-            period: signed(meta.interval),
+            duration_nano: if pprof::has_times(meta) { self.profile.duration() } else { 0 },
+            period_type: Some(period_type),
+            period,
             attributes: Vec::new(),
+        })
+    }
+
+    /// The attributes of a thread's samples. With services there are none: each would be a series on the other side.
+    fn thread_attributes(&mut self, thread: &Thread) -> Vec<i32> {
+        if self.options.services.is_some() {
+            return Vec::new();
         }
-    }
-
-    fn amount(&self, sample: &Sample) -> i64 {
-        signed(sample.weight.saturating_mul(self.profile.meta().interval))
-    }
-
-    fn time(&self, sample: &Sample) -> u64 {
-        self.profile.meta().start_time.saturating_mul(1000).saturating_add(sample.time)
+        vec![self.attribute(key::TID, &thread.tid, id), self.attribute(key::THREAD, &thread.name, text)]
     }
 
     fn stack(&mut self, stack: StackId) -> i32 {
@@ -234,13 +302,14 @@ impl<'a> OtlpWriter<'a> {
         mappings.sort_unstable_by_key(|mapping| mapping.id);
         let mut written = vec![message::Mapping::default()];
         for (mapping, lib) in mappings.into_iter().zip(self.profile.libs()) {
-            let build_id = lib.code_id.as_deref().filter(|id| !id.is_empty());
+            let build_id = lib.code_id.clone().filter(|id| !id.is_empty()).map(|id| (key::BUILD_ID, id));
+            let id = build_id.or_else(|| Some((key::FILE_HASH, (self.options.file_hash)(lib)?)));
             written.push(message::Mapping {
                 memory_start: mapping.memory_start,
                 memory_limit: mapping.memory_limit,
                 file_offset: mapping.file_offset,
                 filename: mapping.filename as i32,
-                attributes: build_id.map(|id| self.attribute(key::BUILD_ID, id, text)).into_iter().collect(),
+                attributes: id.map(|(key, id)| self.attribute(key, &id, text)).into_iter().collect(),
             });
         }
         written

@@ -4,12 +4,16 @@ mod heap;
 mod label_filter;
 pub(crate) mod message;
 mod prune;
+mod push;
 mod read;
+mod service;
 mod tables;
 mod values;
 mod write;
 
+pub use push::PushSeries;
 pub use read::{read, read_labelled, read_value};
+pub use service::{MAX_SAMPLES, write_service};
 pub(crate) use tables::Tables;
 pub(crate) use values::{factor_of, plausible_period};
 pub use write::write;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
   nyquist export profile.json.gz -o profile.pb.gz       For pprof
   nyquist export --format folded | flamegraph.pl > f.svg
   nyquist export --thread worker -o worker.speedscope.json
+  nyquist export -o profile.parquet                         For DuckDB and other SQL engines
   nyquist export -o perf.data && perf report                For perf
   nyquist export --format viewer -o profile.html            The viewer in one file, to send to others")]
 pub(crate) struct ExportArgs {
@@ -45,6 +46,9 @@ pub(crate) enum ExportFormat {
     Otlp,
     /// A trace with the stacks of samples, for Perfetto: .perfetto-trace, .pftrace
     Perfetto,
+    /// A Parquet table, for DuckDB, ClickHouse, Spark and other SQL engines: .parquet
+    #[cfg(feature = "parquet")]
+    Parquet,
     /// Folded stacks, for flamegraph.pl and inferno: .folded, .collapsed
     Folded,
     /// For speedscope: .speedscope.json
@@ -82,6 +86,8 @@ impl ExportFormat {
             (".otlp", Self::Otlp),
             (".perfetto-trace", Self::Perfetto),
             (".pftrace", Self::Perfetto),
+            #[cfg(feature = "parquet")]
+            (".parquet", Self::Parquet),
             (".folded", Self::Folded),
             (".collapsed", Self::Folded),
             (".perf", Self::PerfScript),
@@ -97,6 +103,10 @@ impl ExportFormat {
 
     /// Whether it is not for a terminal.
     pub(crate) fn is_binary(self) -> bool {
+        #[cfg(feature = "parquet")]
+        if self == Self::Parquet {
+            return true;
+        }
         matches!(self, Self::Pprof | Self::Otlp | Self::Perfetto | Self::Firefox | Self::PerfData)
     }
 
@@ -127,6 +137,8 @@ mod tests {
         check("perf.data", Some(ExportFormat::PerfData));
         check("x.callgrind", Some(ExportFormat::Callgrind));
         check("/tmp/callgrind.out.77", Some(ExportFormat::Callgrind));
+        #[cfg(feature = "parquet")]
+        check("x.parquet", Some(ExportFormat::Parquet));
         check("x.svg", None);
         check("-", None);
     }

@@ -1,5 +1,6 @@
 //! The command line: commands and options. Parsing only checks each value.
 
+mod agent;
 mod annotate;
 mod cache;
 pub(crate) mod cargo;
@@ -33,6 +34,7 @@ mod top;
 mod typed_options;
 mod verbosity;
 
+pub(crate) use agent::AgentArgs;
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use cache::{CacheAction, CacheArgs};
 pub(crate) use diff::DiffArgs;
@@ -173,6 +175,9 @@ pub(crate) enum Command {
     /// Watch a program (or a running process) live, in the terminal: its functions, call tree and threads
     #[command(hide = !MEASURES)]
     Top(TopArgs),
+    /// Record all the time, and send a profile every 15 seconds to Pyroscope, OpenTelemetry or Parquet files
+    #[command(hide = !MEASURES)]
+    Agent(Box<AgentArgs>),
     /// Count what happens in a program without sampling it: time, switches, faults, cycles; compare two programs
     #[command(hide = !MEASURES)]
     Stat(Box<StatArgs>),
@@ -226,6 +231,7 @@ impl Command {
             Self::Flamegraph(args) => Some(&args.read.symbols),
             Self::Diff(args) => Some(&args.read.symbols),
             Self::Script(args) => Some(&args.read.symbols),
+            Self::Agent(args) => Some(&args.symbols),
             Self::Top(args) => Some(&args.symbols),
             Self::Query(args) => Some(&args.read.symbols),
             Self::Doctor(args) => Some(&args.symbols),

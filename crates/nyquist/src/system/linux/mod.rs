@@ -1,5 +1,6 @@
 //! Linux: the commands that record and measure, and what the others need of the system.
 
+mod agent;
 mod arm_cores;
 pub(crate) mod delegates;
 mod doctor;

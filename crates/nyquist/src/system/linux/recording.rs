@@ -1,5 +1,6 @@
 //! The commands that record and measure.
 
+pub(crate) use super::agent::run as agent;
 pub(crate) use super::doctor::run as doctor;
 pub(crate) use super::list::run as list;
 pub(crate) use super::record::{Plan, check_limits};

@@ -1,4 +1,4 @@
 //! The commands that record and measure.
 
 pub(crate) use super::setup::run as setup;
-pub(crate) use crate::system::suspending::recording::{Plan, check_limits, doctor, list, stat, top};
+pub(crate) use crate::system::suspending::recording::{Plan, agent, check_limits, doctor, list, stat, top};

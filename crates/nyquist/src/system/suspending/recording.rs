@@ -2,7 +2,7 @@
 
 pub(crate) use super::record::Plan;
 
-use crate::args::{DoctorArgs, ListArgs, StatArgs, TopArgs};
+use crate::args::{AgentArgs, DoctorArgs, ListArgs, StatArgs, TopArgs};
 use crate::failure::Failure;
 use crate::system::current::NAME;
 
@@ -10,6 +10,11 @@ use crate::system::current::NAME;
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
 pub(crate) fn check_limits() -> Result<(), Failure> {
     Ok(())
+}
+
+/// `nyquist agent`.
+pub(crate) fn agent(_args: &AgentArgs) -> Result<u8, Failure> {
+    Err(only_on_linux("agent"))
 }
 
 /// `nyquist top`.

@@ -1,6 +1,6 @@
 //! The commands that record and measure.
 
-pub(crate) use crate::system::suspending::recording::{Plan, check_limits, doctor, list, stat, top};
+pub(crate) use crate::system::suspending::recording::{Plan, agent, check_limits, doctor, list, stat, top};
 
 use crate::args::SetupArgs;
 use crate::failure::Failure;

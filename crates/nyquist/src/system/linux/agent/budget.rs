@@ -1,0 +1,106 @@
+//! What the agent may take of the machine.
+
+use nyquist_resources::cpu_count;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// The memory above which the recording begins anew. It does not grow for long.
+const MAX_MEMORY: u64 = 250 << 20;
+
+/// The share of a CPU for each CPU and 20 samples a second.
+const SHARE: f64 = 0.01;
+const SAMPLES: f64 = 20.0;
+
+/// How many windows in a row may take too much, and how many are not looked at because names are looked up.
+const MAX_EXPENSIVE: u32 = 4;
+const FIRST_WINDOWS: u32 = 4;
+
+/// The clock ticks of a second in /proc.
+const TICKS: f64 = 100.0;
+
+/// What is too much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Excess {
+    /// Bytes.
+    Memory(u64),
+    /// Per cent of a CPU.
+    Cpu(f64),
+}
+
+/// The use so far.
+#[derive(Debug)]
+pub(super) struct Budget {
+    looked: Instant,
+    ticks: u64,
+    windows: u32,
+    expensive: u32,
+}
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self { looked: Instant::now(), ticks: ticks(), windows: 0, expensive: 0 }
+    }
+
+    /// What was too much since the last call, at a rate.
+    pub(super) fn check(&mut self, rate: u32) -> Option<Excess> {
+        let (took, now) = (self.looked.elapsed(), ticks());
+        let used = now.saturating_sub(self.ticks);
+        (self.looked, self.ticks) = (Instant::now(), now);
+        self.judge(rate, (used, took), resident())
+    }
+
+    fn judge(&mut self, rate: u32, (ticks, took): (u64, Duration), memory: u64) -> Option<Excess> {
+        self.windows += 1;
+        if self.windows <= FIRST_WINDOWS {
+            return None;
+        }
+        let share = ticks as f64 / TICKS / took.as_secs_f64().max(0.001);
+        let allowed = SHARE * cpu_count().get() as f64 * f64::from(rate) / SAMPLES;
+        self.expensive = if share > allowed { self.expensive + 1 } else { 0 };
+        let excess = if memory > MAX_MEMORY {
+            Some(Excess::Memory(memory))
+        } else {
+            (self.expensive > MAX_EXPENSIVE).then_some(Excess::Cpu(share * 100.0))
+        };
+        if excess.is_some() {
+            (self.windows, self.expensive) = (0, 0);
+        }
+        excess
+    }
+}
+
+/// The CPU time of this process, in ticks.
+fn ticks() -> u64 {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// The memory of this process.
+fn resident() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages.saturating_mul(rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_much_is_what_lasts() {
+        let mut budget = Budget::new();
+        let second = Duration::from_secs(1);
+        let rate = 20;
+        let much = 100 * cpu_count().get() as u64;
+        for _ in 0..FIRST_WINDOWS + MAX_EXPENSIVE {
+            assert_eq!(budget.judge(rate, (much, second), 0), None);
+        }
+        assert!(matches!(budget.judge(rate, (much, second), 0), Some(Excess::Cpu(_))));
+        for _ in 0..FIRST_WINDOWS {
+            assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), None);
+        }
+        assert_eq!(budget.judge(rate, (0, second), MAX_MEMORY + 1), Some(Excess::Memory(MAX_MEMORY + 1)));
+        assert!(resident() > 0);
+    }
+}

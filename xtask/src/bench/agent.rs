@@ -1,0 +1,155 @@
+//! `cargo xtask bench agent`: what the agent takes of an idle and of a busy machine, beside `perf record -a -F 19`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::builds;
+use crate::sys::signal_process;
+
+/// How long and how often.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Measures this program and builds none
+    #[arg(long, value_name = "PATH")]
+    nyquist: Option<PathBuf>,
+}
+
+/// What a recorder took.
+struct Taken {
+    /// CPU time of it and its children, in ms.
+    cpu: f64,
+    /// The largest memory that is not mapped from a file, in MB.
+    memory: f64,
+    /// Bytes written.
+    bytes: u64,
+}
+
+/// Measures and prints a table.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let nyquist = match &options.nyquist {
+        Some(path) => fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?,
+        None => builds::release()?,
+    };
+    let folder = crate::paths::target().join("bench-agent");
+    println!(
+        "\n| machine | recorder | CPU time, ms a second | memory, MB | written, kB a minute |\n|---|---|---|---|---|"
+    );
+    for machine in ["idle", "busy"] {
+        let _loops = (machine == "busy").then(Loops::start).transpose()?;
+        for recorder in ["nyquist agent", "perf record"] {
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            let words = words(recorder, &nyquist, &folder);
+            let taken = measure(&words, &folder, options.seconds)?;
+            let seconds = options.seconds as f64;
+            println!(
+                "| {machine} | {recorder} | {:.1} | {:.0} | {:.0} |",
+                taken.cpu / seconds,
+                taken.memory,
+                taken.bytes as f64 / 1e3 / seconds * 60.0
+            );
+        }
+    }
+    Ok(())
+}
+
+fn words(recorder: &str, nyquist: &Path, folder: &Path) -> Vec<OsString> {
+    let mut words: Vec<OsString> = match recorder {
+        "perf record" => vec!["perf".into()],
+        _ => vec![nyquist.into()],
+    };
+    match recorder {
+        "perf record" => {
+            words.extend(["record", "-q", "-a", "-F", "19", "-g", "-o"].map(OsString::from));
+            words.push(folder.join("perf.data").into());
+        }
+        _ => {
+            words.extend(["agent", "-q", "-a", "--to"].map(OsString::from));
+            words.push(folder.into());
+        }
+    }
+    words
+}
+
+/// Runs a recorder for some seconds.
+fn measure(words: &[OsString], folder: &Path, seconds: u64) -> Result<Taken> {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", words[0].display()))?;
+    let mut memory = 0_u64;
+    for _ in 0..seconds * 10 {
+        thread::sleep(Duration::from_millis(100));
+        memory = memory.max(anonymous_kb(child.id()));
+    }
+    let cpu = family(child.id()).into_iter().map(ticks).sum::<u64>() as f64 * 10.0;
+    signal_process(child.id(), libc::SIGTERM)?;
+    child.wait()?;
+    Ok(Taken { cpu, memory: memory as f64 / 1e3, bytes: bytes_below(folder)? })
+}
+
+/// A process and its children.
+fn family(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<u32> = lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    [pid].into_iter().chain(children).collect()
+}
+
+/// The CPU time of a process in clock ticks, of which there are 100 a second.
+fn ticks(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+fn anonymous_kb(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
+}
+
+fn bytes_below(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        bytes +=
+            if entry.file_type()?.is_dir() { bytes_below(&entry.path())? } else { entry.metadata()?.len() };
+    }
+    Ok(bytes)
+}
+
+/// A shell in an endless loop for each CPU, until this is dropped.
+struct Loops(Vec<Child>);
+
+impl Loops {
+    fn start() -> Result<Self> {
+        let mut loops = Self(Vec::new());
+        for _ in 0..thread::available_parallelism().map_or(2, Into::into) {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+            loops.0.push(shell.spawn().context("cannot start sh")?);
+        }
+        Ok(loops)
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // One that has ended needs no end.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
