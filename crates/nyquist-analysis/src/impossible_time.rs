@@ -63,7 +63,7 @@ mod tests {
             let total = Amount { weight: used_ms, ..Amount::default() };
             let (interval_ns, duration_ns) = (1_000_000, duration_ms * 1_000_000);
             let summary =
-                ProfileSummary { total, interval_ns, duration_ns, threads, ..ProfileSummary::default() };
+                ProfileSummary { duration_ns, interval_ns, total, threads, ..ProfileSummary::default() };
             impossible_time(&summary, cpus).map(|it| it.sentence(|ns| format!("{} ms", ns / 1_000_000)))
         };
         let text = said(1400, 130, 1, Some(4)).unwrap();

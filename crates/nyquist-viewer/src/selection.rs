@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn inlined_functions_are_merged_before_the_own_code_is_chosen() {
+    fn inlined_code_is_merged_before_own_code() {
         let transforms = |query| selected(query).unwrap().transforms;
         assert_eq!(transforms("no_inline=1"), [Transform::MergeInlined]);
         assert_eq!(transforms("own=1&no_inline=1"), [Transform::MergeInlined, Transform::OwnCode]);

@@ -46,22 +46,18 @@ impl OwnScreen {
 
 impl OwnScreen {
     /// The same, which also receives the clicks and the wheel of the mouse.
-    pub(crate) fn with_mouse(mut self) -> io::Result<Self> {
-        self.set_mouse(true)?;
+    pub(crate) fn with_mouse(self) -> io::Result<Self> {
+        receive_mouse(true)?;
         Ok(self)
     }
+}
 
-    /// Whether the mouse is received. While it is, the terminal itself selects text only with Shift.
-    pub(crate) fn set_mouse(&mut self, is_received: bool) -> io::Result<()> {
-        if MOUSE.swap(is_received, Ordering::SeqCst) == is_received {
-            return Ok(());
-        }
-        if is_received {
-            execute!(stdout(), EnableMouseCapture)
-        } else {
-            execute!(stdout(), DisableMouseCapture)
-        }
+/// Whether the mouse is received. While it is, the terminal itself selects text only with Shift.
+pub(crate) fn receive_mouse(is_received: bool) -> io::Result<()> {
+    if MOUSE.swap(is_received, Ordering::SeqCst) == is_received {
+        return Ok(());
     }
+    if is_received { execute!(stdout(), EnableMouseCapture) } else { execute!(stdout(), DisableMouseCapture) }
 }
 
 impl Drop for OwnScreen {

@@ -112,10 +112,10 @@ impl Places {
             self.completions(cargo_bash).into_iter().map(|(path, _)| format!("  {}\n", path.display()));
         let pages = format!("  {}/man1/: the man pages\n", self.man().display());
         let other = if cargo_bash { String::new() } else { self.advice_on_cargo() };
-        let lines: String = self.lines().iter().map(|line| format!("  {line}\n")).collect();
-        let lines = match &*lines {
-            "" => String::new(),
-            lines => format!("\nAdd to {}:\n{lines}", self.start_file()),
+        let lines = self.lines();
+        let lines = match lines.as_slice() {
+            [] => String::new(),
+            lines => format!("\nAdd to {}:\n  {}\n", self.start_file(), lines.join("\n  ")),
         };
         format!("{heading}{}{pages}{other}{lines}", files.collect::<String>())
     }

@@ -215,7 +215,7 @@ fn the_viewer_answers() {
 
 /// Waits until the server has printed the address of its own viewer.
 fn wait_for_url(log: &Path) -> String {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     while Instant::now() < end {
         let text = std::fs::read_to_string(log).unwrap_or_default();
         let url = text.lines().find_map(|line| Some(line.split_once("Built-in viewer")?.1));

@@ -189,9 +189,10 @@ impl Overhead {
     fn measure(&self, way: &Way, kind: &str, count: u64) -> Result<f64> {
         let before = children_cpu_seconds()?;
         let is_python = kind == PYTHON;
-        let mut program: Vec<OsString> = match is_python {
-            true => vec!["python3".into(), self.script.clone().into()],
-            false => vec![self.steps.clone().into()],
+        let mut program: Vec<OsString> = if is_python {
+            vec!["python3".into(), self.script.clone().into()]
+        } else {
+            vec![self.steps.clone().into()]
         };
         program.extend(way.attaches.then(|| "wait".into()));
         program.extend((!is_python).then(|| kind.into()));

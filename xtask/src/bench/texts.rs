@@ -1,6 +1,7 @@
 //! `cargo xtask bench texts`: the cost of reading texts and V8's profiles, beside the collapsers of inferno.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -162,7 +163,7 @@ fn make_script(path: &Path, bytes: u64) -> Result<()> {
             let offset = function * 13 % 7 * 16;
             let address = 0x7f00_0000_0000 + function * 4096 + offset;
             let (name, lib) = (name(function), function % 9);
-            text += &format!("\t    {address:x} {name}+{offset:#x} (/usr/lib/libapp-{lib}.so)\n");
+            let _ = writeln!(text, "\t    {address:x} {name}+{offset:#x} (/usr/lib/libapp-{lib}.so)");
         }
         text + "\n"
     })

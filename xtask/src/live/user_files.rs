@@ -75,7 +75,7 @@ impl<'a> Account<'a> {
 fn readme_lines() -> Result<Vec<String>> {
     let text = fs::read_to_string(crate::paths::root().join("README.md"))?;
     let lines = text.lines().skip_while(|line| !line.contains("cargo install --path crates/nyquist"));
-    let own = lines.skip(1).take_while(|line| line.starts_with("    ") || line.starts_with("~"));
+    let own = lines.skip(1).take_while(|line| line.starts_with("    ") || line.starts_with('~'));
     Ok(own.map(|line| line.split(" # ").next().unwrap_or_default().trim().to_owned()).collect())
 }
 

@@ -39,7 +39,7 @@ fn lint(test: &Context<'_>, folder: &Path) -> Result<String, Stop> {
     for entry in fs::read_dir(folder)? {
         call = call.path(&entry?.path());
     }
-    Ok(call.run()?.succeeded()?.stdout_text().to_owned())
+    Ok(call.run()?.succeeded()?.stdout_text())
 }
 
 fn correct(test: &Context<'_>) -> Verdict {

@@ -173,9 +173,9 @@ impl ProfileSink {
             _ => self.builder.add_category(well_known::OTHER, CategoryColor::Grey),
         };
         let stack = Some(self.builder.intern_label(None, label, Some(category)));
-        let cpu_delta = u64::from(weight) * self.interval;
+        let cpu_delta = weight * self.interval;
         let time = self.time(now);
-        let sample = profile::Sample { time, cpu_delta, stack, weight: weight.into(), off_cpu: false };
+        let sample = profile::Sample { time, cpu_delta, stack, weight, off_cpu: false };
         self.builder.add_sample(row, sample);
     }
 

@@ -20,8 +20,7 @@ impl ProfileSink {
     /// Adds a sample for the intervals that a thread has waited, at the end of its wait.
     pub(crate) fn add_wait(&mut self, row: ThreadIndex, end: Timestamp, stack: Option<StackId>, weight: u64) {
         let time = self.time(end);
-        self.builder
-            .add_sample(row, Sample { time, cpu_delta: 0, stack, weight: weight.into(), off_cpu: true });
+        self.builder.add_sample(row, Sample { time, cpu_delta: 0, stack, weight, off_cpu: true });
     }
 
     /// Adds a marker for a wait, with its stack.

@@ -55,7 +55,9 @@ impl ClrMethods {
         for image in all_images {
             by_process.entry(image.pid).or_default().push(image);
         }
-        by_process.values_mut().for_each(|images| images.sort_by_key(|image| image.base));
+        for images in by_process.values_mut() {
+            images.sort_by_key(|image| image.base);
+        }
         let mut in_images: FxHashMap<String, Vec<PerfMapEntry>> = FxHashMap::default();
         let mut in_memory: FxHashMap<String, Vec<PerfMapEntry>> = FxHashMap::default();
         let mut mappings: FxHashMap<u32, Vec<Mapping>> = FxHashMap::default();

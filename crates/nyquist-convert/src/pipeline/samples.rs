@@ -53,7 +53,7 @@ impl Pipeline {
                 time: self.sink.time(now),
                 cpu_delta: share.cpu_delta,
                 stack: None,
-                weight: share.weight.into(),
+                weight: share.weight,
                 off_cpu: share.activity != Activity::Ran,
             },
             waits_for: Self::label_of(share.activity),

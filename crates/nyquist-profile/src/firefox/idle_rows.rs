@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_begins_late_has_its_rows_in_order() {
+    fn a_late_thread_has_its_rows_in_order() {
         let samples: Samples = [running(1, 1), waiting(3, 1)].into_iter().collect();
         let times: Vec<_> = IdleRows::new(&samples, 9 * MS, Some(MS)).iter().map(|row| row.time).collect();
         assert!(times.is_sorted(), "{times:?}");

@@ -249,7 +249,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn boxes_fill_their_columns_and_narrow_ones_are_left_out() {
+    fn boxes_fill_columns_and_narrow_ones_are_left() {
         let boxes = example();
         let all = "0 main@0+8, 1 alpha@0+5, 2 deep@0+4, 3 deeper@0+4, 1 beta@5+3, 0 other@8+2";
         assert_eq!(names(&boxes, None, 10), all);

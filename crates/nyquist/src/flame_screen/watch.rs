@@ -187,7 +187,7 @@ impl<'a> GraphScreen<'a> {
         put(buffer, area, 0, &self.title(finds), bold);
         let body = Rect { y: 1, height: area.height.saturating_sub(2), ..area };
         if self.shows_help {
-            self.help(buffer, body);
+            help(buffer, body);
         } else if self.boxes.is_empty() {
             put(buffer, area, 2, "There are no stacks.", Style::new());
         } else {
@@ -214,11 +214,11 @@ impl<'a> GraphScreen<'a> {
         }
         title
     }
+}
 
-    fn help(&self, buffer: &mut Buffer, area: Rect) {
-        for (y, (keys, what)) in (area.y..area.bottom()).zip(KEYS) {
-            put(buffer, area, y, &format!(" {keys:<16} {what}"), Style::new());
-        }
+fn help(buffer: &mut Buffer, area: Rect) {
+    for (y, (keys, what)) in (area.y..area.bottom()).zip(KEYS) {
+        put(buffer, area, y, &format!(" {keys:<16} {what}"), Style::new());
     }
 }
 

@@ -8,7 +8,7 @@ use super::session::{Message, Order, Session};
 use super::state::{Action, ScreenState};
 use crate::args::TopArgs;
 use crate::failure::Failure;
-use crate::own_screen::OwnScreen;
+use crate::own_screen::{OwnScreen, receive_mouse};
 use crate::text::Screen;
 use nyquist_analysis::Index;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -102,7 +102,7 @@ impl Watching<'_> {
     fn draw(&mut self, page: &Page) -> std::io::Result<()> {
         let Self { own, state, caption, screen, .. } = self;
         // In the other views the mouse selects text.
-        own.set_mouse(page.flame.is_some())?;
+        receive_mouse(page.flame.is_some())?;
         own.terminal.draw(|frame| {
             state.height = body_height(frame.area().height);
             draw(frame, state, page, caption, *screen);
