@@ -6,7 +6,7 @@ use std::io::{self, Write};
 const BUFFER_SIZE: usize = 64 * 1024;
 
 /// The largest integer that a JavaScript number holds exactly, 2^53 - 1.
-const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+pub(super) const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 /// Writes JSON tokens, with commas. The first error stops all writing and is returned by
 /// [`finish`](Self::finish).

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::exact_rows::sample_of_exact_row;
 use super::idle_rows::is_idle_row;
+use super::json::MAX_SAFE_INTEGER;
 use super::raw::{
     RawCounter, RawCounterSamples, RawDisplay, RawIndex, RawMarkers, RawNumber, RawSamples, RawTables,
     RawThread,
@@ -232,8 +233,10 @@ pub(super) fn read_value(
     }
 }
 
+/// An integer beyond those that are exact in JavaScript is what a large float was written as.
 fn number_value(number: &serde_json::Number) -> MarkerValue {
-    match (number.as_i64(), number.as_f64()) {
+    let exact = number.as_i64().filter(|integer| integer.unsigned_abs() <= MAX_SAFE_INTEGER);
+    match (exact, number.as_f64()) {
         (Some(integer), _) => MarkerValue::Integer(integer),
         (None, Some(float)) => MarkerValue::Number(float),
         (None, None) => MarkerValue::Missing,
