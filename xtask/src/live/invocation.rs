@@ -253,9 +253,15 @@ impl Running<'_> {
 
     /// Waits until a condition holds. It is an error if [`PATIENCE`] or the process ends first.
     pub(crate) fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        /// What it has written last is read by other threads, which may come later.
+        const TO_BE_READ: Duration = Duration::from_secs(2);
+        let mut end = Instant::now() + PATIENCE;
+        let mut has_ended = false;
         while !holds() {
-            if self.has_ended() && !holds() {
+            if !has_ended && self.has_ended() {
+                (has_ended, end) = (true, Instant::now() + TO_BE_READ);
+            }
+            if has_ended && Instant::now() > end {
                 bail!("{} ended before {what}; stderr: {}", self.line, self.stderr_so_far());
             }
             if Instant::now() > end {

@@ -8,8 +8,9 @@ mod state;
 mod watch;
 
 pub(crate) use boxes::FlameBoxes;
-pub(crate) use colors::ColorDepth;
-pub(crate) use draw::FlamePicture;
 pub(crate) use plain::plain;
-pub(crate) use state::FlameState;
 pub(crate) use watch::{ShownGraph, watch};
+
+/// For the live view of `top`.
+#[cfg(target_os = "linux")]
+pub(crate) use {colors::ColorDepth, draw::FlamePicture, state::FlameState};
