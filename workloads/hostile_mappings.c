@@ -25,7 +25,7 @@ static int child(void *unused) {
     (void)unused;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     mmap(space + child_number % mappings * STEP, PAGE, CODE, MAP_PRIVATE | MAP_FIXED, own, PAGE);
-    for (volatile int turn = 0; turn < 500000; turn++) {}
+    for (volatile int turn = 0; turn < 1500000; turn++) {}
     for (;;) pause();
     return 0;
 }

@@ -235,6 +235,7 @@ impl ByteSource for DerivedSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(unix)]
     use nyquist_system::FileExt as _;
 
     #[test]

@@ -175,7 +175,8 @@ impl Places {
     }
 }
 
-#[cfg(test)]
+// Paths are those of the shells of Unix.
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
