@@ -3,6 +3,7 @@
 pub mod allocations;
 mod arch;
 pub mod backend;
+mod background_reader;
 mod cgroup;
 mod command;
 mod companion;

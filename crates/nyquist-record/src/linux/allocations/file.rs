@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{Ordering, fence};
 
 use nyquist_alloc::protocol::{FREED, NEVER_USED, RING_START, TABLE, TABLE_ENTRIES, header};
@@ -15,7 +15,7 @@ use nyquist_convert::marker_file::Period;
 use nyquist_convert::time_namespace;
 
 use crate::linux::markers::ids::{IdOwner, Ids};
-use crate::linux::{now, proc};
+use crate::linux::now;
 
 /// The most bytes that are read of a file at a time.
 const MAX_PIECE: u64 = 4 << 20;
@@ -56,15 +56,11 @@ impl AllocationFile {
             return Err(FileRefusal::NotYet);
         }
         let header = AllocationHeader::parse(&bytes).ok_or(FileRefusal::NoAllocations)?;
-        let pid = match ids.process(header.pid, header.pid_namespace) {
+        let pid = match ids.writer(&file, (header.pid, header.pid_namespace)) {
             IdOwner::Is(pid) => pid,
             IdOwner::No => return Err(FileRefusal::NoAllocations),
             IdOwner::NotYet => return Err(FileRefusal::NotYet),
         };
-        let owner = file.metadata().map_err(|_| FileRefusal::NotYet)?.uid();
-        if owner != 0 && !proc::may_be_users(pid.0, owner) {
-            return Err(FileRefusal::NoAllocations);
-        }
         Ok(Self {
             file,
             pid,

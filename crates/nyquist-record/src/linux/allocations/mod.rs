@@ -8,10 +8,8 @@ mod program;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nyquist_alloc::protocol::{FOLDER_VARIABLE, RATE_VARIABLE};
@@ -19,27 +17,19 @@ use nyquist_convert::event::Event;
 
 use self::files::AllocationFiles;
 use super::Companion;
+use super::background_reader::{BackgroundReader, ReadInBackground};
 use super::markers::folder::MarkerFolder;
-use super::sys::poll::{PollSet, event_counter, signal};
 
 pub use files::AllocationSummary;
 pub use nyquist_alloc::protocol::DEFAULT_RATE;
 pub use preload::{LibraryError, PreloadedLibrary};
 pub use program::{AllocationMethod, NoAllocations, allocation_method};
 
-/// How often files are read while there is something in them.
-const BUSY: Duration = Duration::from_millis(2);
-
-/// How often they are read otherwise.
-const IDLE: Duration = Duration::from_millis(20);
-
 /// Reads the allocations of a command.
 #[derive(Debug)]
 pub struct AllocationReader {
-    shared: Arc<Mutex<ReaderState>>,
+    reader: BackgroundReader<ReaderState>,
     rate: u64,
-    stop: Arc<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -55,17 +45,12 @@ impl AllocationReader {
     pub fn for_command(owner: Option<(u32, u32)>, rate: u64) -> io::Result<Self> {
         let folder = MarkerFolder::create(owner)?;
         let state = ReaderState { folder, files: AllocationFiles::new(), events: Vec::new() };
-        let shared = Arc::new(Mutex::new(state));
-        let stop = Arc::new(event_counter()?);
-        let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("nyquist-allocs".to_owned());
-        let thread = thread.spawn(move || read_on(&theirs, &stopped))?;
-        Ok(Self { shared, rate, stop, thread: Some(thread) })
+        Ok(Self { reader: BackgroundReader::start(state)?, rate })
     }
 
     /// The folder.
     pub fn folder(&self) -> PathBuf {
-        lock(&self.shared).folder.path().to_owned()
+        self.reader.lock().folder.path().to_owned()
     }
 
     /// The environment variables of the command.
@@ -76,21 +61,13 @@ impl AllocationReader {
 
     /// Appends the remaining allocations when the recording has ended, and what is left of each heap.
     pub fn finish(mut self, events: &mut Vec<Event>) -> AllocationSummary {
-        self.end();
-        let mut shared = lock(&self.shared);
+        self.reader.end();
+        let mut shared = self.reader.lock();
         shared.read(true);
         let ReaderState { files, events: read, .. } = &mut *shared;
         let summary = files.finish(read);
         events.append(read);
         summary
-    }
-
-    fn end(&mut self) {
-        signal(self.stop.as_fd());
-        if let Some(thread) = self.thread.take() {
-            // It holds nothing that would be lost if it had panicked.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -98,44 +75,23 @@ impl Companion for AllocationReader {
     fn notice(&mut self, _: &Event) {}
 
     fn collect(&mut self, events: &mut Vec<Event>) {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.reader.lock();
         shared.read(false);
         events.append(&mut shared.events);
     }
 }
 
-impl Drop for AllocationReader {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
+impl ReadInBackground for ReaderState {
+    const THREAD_NAME: &str = "nyquist-allocs";
+    const BUSY: Duration = Duration::from_millis(2);
+    const IDLE: Duration = Duration::from_millis(20);
 
-impl ReaderState {
-    /// Reads what is available; returns whether there was anything.
     fn read(&mut self, last: bool) -> bool {
         self.folder.scan(&mut self.files, last);
         self.files.read(&mut self.events, last)
     }
-}
 
-/// Reads the files until it is stopped. It sleeps until there is one.
-fn read_on(shared: &Mutex<ReaderState>, stop: &OwnedFd) {
-    let mut poll = PollSet::default();
-    let stop = poll.add(stop.as_raw_fd());
-    let first_file = poll.add(-1);
-    let mut pause = IDLE;
-    while !poll.ready(stop).readable {
-        let awaited = lock(shared).folder.awaited();
-        poll.replace(first_file, awaited);
-        let timeout = awaited.is_none().then_some(pause.as_millis() as u32);
-        // A wait that fails would fail again at once.
-        if poll.wait(timeout).is_err() {
-            std::thread::sleep(IDLE);
-        }
-        pause = if lock(shared).read(false) { BUSY } else { IDLE };
+    fn awaited(&mut self) -> Option<RawFd> {
+        self.folder.awaited()
     }
-}
-
-fn lock(shared: &Mutex<ReaderState>) -> MutexGuard<'_, ReaderState> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,13 @@
 //! Translates process and thread ids of another pid namespace into those of this process's namespace.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 
 use nyquist_convert::event::Pid;
+use nyquist_system::read_kernel_text;
+
+use crate::linux::proc;
 
 /// How often `/proc` is searched in each round. Without a limit, the content that programs write would
 /// determine it.
@@ -79,6 +82,18 @@ impl Ids {
         }
     }
 
+    /// The process that has written its own id and namespace into a file, if it has the rights of the file's owner.
+    /// Root may have given up its rights since.
+    pub(in crate::linux) fn writer(&mut self, file: &File, (pid, namespace): (u32, u64)) -> IdOwner {
+        let found = self.process(pid, namespace);
+        let IdOwner::Is(pid) = found else { return found };
+        match file.metadata().map(|metadata| metadata.uid()) {
+            Ok(owner) if owner == 0 || proc::may_be_users(pid.0, owner) => found,
+            Ok(_) => IdOwner::No,
+            Err(_) => IdOwner::NotYet,
+        }
+    }
+
     /// The thread of `pid` with its own id `tid`. Returns `tid` itself if the thread is gone, or if the
     /// search limit was reached.
     pub(in crate::linux) fn thread(&mut self, pid: Pid, tid: u32) -> u32 {
@@ -108,7 +123,7 @@ fn namespace_of(process: &str) -> Option<u64> {
 
 /// The last of the ids in `NSpid:`, which is the one in the process's own namespace (proc_pid_status(5)).
 fn innermost(status: &str) -> Option<u32> {
-    let status = fs::read_to_string(status).ok()?;
+    let status = read_kernel_text(status).ok()?;
     status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()
 }
 

@@ -17,9 +17,7 @@ mod text;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
@@ -33,20 +31,12 @@ use rings::Rings;
 pub use summary::MarkerSummary;
 
 use crate::linux::Companion;
-use crate::linux::sys::poll::{PollSet, event_counter, signal};
-
-/// How often rings are read while markers arrive.
-const BUSY: Duration = Duration::from_millis(10);
-
-/// How often rings are checked while no markers arrive.
-const IDLE: Duration = Duration::from_millis(50);
+use crate::linux::background_reader::{BackgroundReader, ReadInBackground};
 
 /// Reads the markers of the recorded programs.
 #[derive(Debug)]
 pub struct MarkerReader {
-    shared: Arc<Mutex<ReaderState>>,
-    stop: Arc<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
+    reader: BackgroundReader<ReaderState>,
 }
 
 #[derive(Debug)]
@@ -78,18 +68,13 @@ impl MarkerReader {
     }
 
     fn start(source: RingLocation, budget: &Budget) -> io::Result<Self> {
-        let shared =
-            Arc::new(Mutex::new(ReaderState { source, rings: Rings::new(budget), events: Vec::new() }));
-        let stop = Arc::new(event_counter()?);
-        let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("nyquist-markers".to_owned());
-        let thread = thread.spawn(move || read_on(&theirs, &stopped))?;
-        Ok(Self { shared, stop, thread: Some(thread) })
+        let state = ReaderState { source, rings: Rings::new(budget), events: Vec::new() };
+        Ok(Self { reader: BackgroundReader::start(state)? })
     }
 
     /// The environment variable that passes the folder to the command.
     pub fn variable(&self) -> Option<(OsString, OsString)> {
-        match &lock(&self.shared).source {
+        match &self.reader.lock().source {
             RingLocation::Folder(folder) => Some((DIR_VARIABLE.into(), folder.path().into())),
             RingLocation::Control(_) => None,
         }
@@ -99,7 +84,7 @@ impl MarkerReader {
     /// before `since` are not part of the recording.
     pub fn finish(mut self, events: &mut Vec<Event>) -> MarkerSummary {
         self.end();
-        let mut shared = lock(&self.shared);
+        let mut shared = self.reader.lock();
         shared.read(true);
         let ReaderState { source, rings, events: read } = &mut *shared;
         let mut summary = rings.finish(read);
@@ -112,18 +97,14 @@ impl MarkerReader {
 
     /// Drops markers that ended before `since`.
     pub fn begin_at(&mut self, since: Timestamp) {
-        lock(&self.shared).rings.begin_at(since);
+        self.reader.lock().rings.begin_at(since);
     }
 
     fn end(&mut self) {
-        if let RingLocation::Control(control) = &lock(&self.shared).source {
+        if let RingLocation::Control(control) = &self.reader.lock().source {
             control.stop();
         }
-        signal(self.stop.as_fd());
-        if let Some(thread) = self.thread.take() {
-            // It holds nothing that would be lost if it had panicked.
-            let _ = thread.join();
-        }
+        self.reader.end();
     }
 }
 
@@ -131,12 +112,12 @@ impl Companion for MarkerReader {
     /// Notes the mappings of the recorded processes: a file of samply's protocol is found by its mapping.
     fn notice(&mut self, event: &Event) {
         if let EventKind::Map(mapping) = &event.kind {
-            lock(&self.shared).rings.notice(mapping);
+            self.reader.lock().rings.notice(mapping);
         }
     }
 
     fn collect(&mut self, events: &mut Vec<Event>) {
-        let mut shared = lock(&self.shared);
+        let mut shared = self.reader.lock();
         shared.read(false);
         events.append(&mut shared.events);
     }
@@ -148,8 +129,11 @@ impl Drop for MarkerReader {
     }
 }
 
-impl ReaderState {
-    /// Reads what is available; returns whether there was anything.
+impl ReadInBackground for ReaderState {
+    const THREAD_NAME: &str = "nyquist-markers";
+    const BUSY: Duration = Duration::from_millis(10);
+    const IDLE: Duration = Duration::from_millis(50);
+
     fn read(&mut self, last: bool) -> bool {
         let before = self.events.len();
         match &mut self.source {
@@ -160,33 +144,10 @@ impl ReaderState {
         self.events.len() > before
     }
 
-    /// A descriptor that becomes readable when there is something to read, while there is nothing.
     fn awaited(&mut self) -> Option<RawFd> {
         match &mut self.source {
             RingLocation::Folder(folder) => folder.awaited(),
             RingLocation::Control(_) => None,
         }
     }
-}
-
-/// Drains the rings until it is stopped. It sleeps until a folder has a file.
-fn read_on(shared: &Mutex<ReaderState>, stop: &OwnedFd) {
-    let mut poll = PollSet::default();
-    let stop = poll.add(stop.as_raw_fd());
-    let first_file = poll.add(-1);
-    let mut pause = IDLE;
-    while !poll.ready(stop).readable {
-        let awaited = lock(shared).awaited();
-        poll.replace(first_file, awaited);
-        let timeout = awaited.is_none().then_some(pause.as_millis() as u32);
-        // A wait that fails would fail again at once.
-        if poll.wait(timeout).is_err() {
-            std::thread::sleep(IDLE);
-        }
-        pause = if lock(shared).read(false) { BUSY } else { IDLE };
-    }
-}
-
-fn lock(shared: &Mutex<ReaderState>) -> MutexGuard<'_, ReaderState> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

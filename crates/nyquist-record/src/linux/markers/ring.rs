@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -16,7 +16,7 @@ use nyquist_convert::time_namespace;
 use nyquist_tracing::protocol::header;
 
 use super::ids::{IdOwner, Ids};
-use crate::linux::{now, proc};
+use crate::linux::now;
 
 /// A ring of markers.
 #[derive(Debug)]
@@ -70,16 +70,11 @@ impl Ring {
         if header.capacity > most {
             return Err(RingRefusal::NoMarkers);
         }
-        let pid = match ids.process(header.pid, header.pid_namespace) {
+        let pid = match ids.writer(&file, (header.pid, header.pid_namespace)) {
             IdOwner::Is(pid) => pid,
             IdOwner::No => return Err(RingRefusal::UnknownProcess),
             IdOwner::NotYet => return Err(RingRefusal::NotYet),
         };
-        // Root may have given up its rights since.
-        let owner = file.metadata().map_err(|_| RingRefusal::NotYet)?.uid();
-        if owner != 0 && !proc::may_be_users(pid.0, owner) {
-            return Err(RingRefusal::UnknownProcess);
-        }
         Ok(Self {
             file,
             at,

@@ -4,9 +4,8 @@ use crate::args::RecordArgs;
 use crate::failure::Failure;
 use crate::folders::UserFolders;
 use crate::identity;
-use crate::number::counted;
+use crate::number::{counted, grouped};
 use crate::printer::Printer;
-use indicatif::BinaryBytes;
 use nyquist_convert::Converter;
 use nyquist_record::linux::allocations::{
     AllocationMethod, AllocationReader, NoAllocations, PreloadedLibrary, allocation_method,
@@ -63,8 +62,8 @@ fn begun(method: AllocationMethod, rate: u64) -> String {
         format!("Recording each allocation by {by}: `report --event live` shows what is left")
     } else {
         format!(
-            "Recording allocations by {by}, one in {}: `report --event live` shows what is left",
-            BinaryBytes(rate)
+            "Recording allocations by {by}, one in {} bytes: `report --event live` shows what is left",
+            grouped(rate)
         )
     }
 }
