@@ -350,12 +350,16 @@ pub(super) fn children(pid: u32) -> Vec<u32> {
     let parsed = |list: String| {
         list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<_>>()
     };
-    lists.flat_map(parsed).filter(|child| !is_delegate(*child)).collect()
+    lists.flat_map(parsed).filter(|child| !is_delegate(pid, *child)).collect()
 }
 
-fn is_delegate(pid: u32) -> bool {
-    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    arguments.split(|byte| *byte == 0).nth(1) == Some(b"--delegate")
+/// nyquist records no nyquist here. A delegate has the recorder's arguments until it gets a CPU and calls exec.
+fn is_delegate(parent: u32, child: u32) -> bool {
+    let is_nyquist = |pid: u32| {
+        let program = fs::read_link(format!("/proc/{pid}/exe"));
+        program.is_ok_and(|program| program.file_name() == Some("nyquist".as_ref()))
+    };
+    is_nyquist(parent) && is_nyquist(child)
 }
 
 pub(super) fn cpu_time(pid: u32) -> u64 {

@@ -182,15 +182,15 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits, but not when the queue is closed. Returns whether it is.
+    /// Waits, unless the queue is given up before that. Returns whether it waited.
     fn pause(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.lock();
-        while state.closing.is_none() {
-            let Some(left) = until.checked_duration_since(Instant::now()) else { return false };
+        while state.closing.is_none_or(|end| until < end) {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return true };
             state = self.wait(state, left);
         }
-        true
+        false
     }
 }
 
@@ -245,8 +245,7 @@ impl Courier {
                 Verdict::Again(wanted, reason) => {
                     self.say(&reason);
                     Counts::add(&self.counts.retried, 1);
-                    // At the end there is one try.
-                    if self.queue.pause(wanted.unwrap_or(pause).min(MAX_PAUSE)) {
+                    if !self.queue.pause(wanted.unwrap_or(pause).min(MAX_PAUSE)) {
                         break;
                     }
                     pause = (pause * 2).min(MAX_PAUSE);
@@ -382,5 +381,13 @@ mod tests {
         delivery.close(Instant::now());
         assert!(delivery.queue.next().is_none());
         assert_eq!(delivery.wait(), 3);
+    }
+
+    #[test]
+    fn a_closed_queue_tries_again_while_there_is_time() {
+        let delivery = Delivery { queue: Arc::default() };
+        delivery.close(Instant::now() + Duration::from_mins(1));
+        assert!(delivery.queue.pause(Duration::ZERO) && delivery.queue.pause(Duration::from_millis(1)));
+        assert!(!delivery.queue.pause(MAX_PAUSE * 2));
     }
 }

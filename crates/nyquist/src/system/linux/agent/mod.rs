@@ -290,10 +290,11 @@ impl<'a> Agent<'a> {
     }
 
     fn finish_session(&mut self, symbolicator: &mut Symbolicator<'_>) -> Result<(), Failure> {
-        match self.session.take() {
-            Some(session) => self.hand_over(session.finish(), symbolicator, false),
-            None => Ok(()),
+        let Some(session) = self.session.take() else { return Ok(()) };
+        for taken in session.finish(self.plan.args.every) {
+            self.hand_over(taken, symbolicator, false)?;
         }
+        Ok(())
     }
 
     /// Reads the configuration again: where profiles go, and their labels. What is recorded stays.

@@ -112,15 +112,22 @@ impl Session {
         self.lock().take(Some(every))
     }
 
-    /// Ends the recording, and returns the profile of what was not taken.
-    pub(super) fn finish(self) -> WindowProfile {
+    /// Ends the recording, and returns the profiles of what was not taken: of the windows that are over, and of the one
+    /// that the end cuts short.
+    pub(super) fn finish(self, every: Duration) -> Vec<WindowProfile> {
         self.stop.stop();
         if let Err(panic) = self.thread.join() {
             std::panic::resume_unwind(panic);
         }
         let mut growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
-        growing.window.end = now();
-        growing.take(None)
+        let end = now();
+        let mut taken = Vec::new();
+        while growing.window.end < end {
+            taken.push(growing.take(Some(every)));
+        }
+        growing.window.end = end;
+        taken.push(growing.take(None));
+        taken
     }
 
     fn lock(&self) -> MutexGuard<'_, Growing> {
