@@ -147,8 +147,7 @@ fn one_of_many(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// Most faults of a burst have no record of their own. The counts in the records add up to the kernel's
-/// count.
+/// Most faults of a burst have no record of their own. The count is the kernel's all the same.
 fn counted_by_frequency(test: &Context<'_>) -> Verdict {
     for adapt in [|call| call, Invocation::by_plain_user] {
         let _held = at_paranoid(2)?;
@@ -156,7 +155,7 @@ fn counted_by_frequency(test: &Context<'_>) -> Verdict {
         let recorded = recording.with(adapt).run_well()?;
         let own: u64 = recorded.finished.stdout_text().trim().parse().map_err(anyhow::Error::from)?;
         let counted = count_in_summary(&recorded, "page-faults")?;
-        // Events after the last record are not counted.
+        // As root, events after the last record are not counted.
         expect_measured(
             counted.abs_diff(own) <= own / 20 && own > 30_000,
             format_args!("{counted} faults beside {own} of the kernel's account"),

@@ -1,6 +1,6 @@
 //! How often requested events have happened.
 
-use crate::event::{Occurrence, OccurrenceCounter, Tid};
+use crate::event::{CounterValue, Occurrence, OccurrenceCounter, Tid};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct OccurrenceCounts {
     by_name: FxHashMap<Arc<str>, OccurrenceCount>,
     /// The records of all these events that the source dropped.
     pub lost: u64,
-    /// The value of each counter at its last occurrence, by its number and thread.
+    /// The value of each counter at its last occurrence, by its number and thread: of one kind for each number.
     counted: FxHashMap<(u64, Option<Tid>), u64>,
 }
 
@@ -35,8 +35,15 @@ impl OccurrenceCounts {
     /// counted too, because they account for the counter's increase up to them.
     pub(crate) fn count_of(&mut self, occurrence: &Occurrence) -> u64 {
         let Some(OccurrenceCounter { id, tid, value }) = occurrence.counter else { return occurrence.count };
-        let before = self.counted.insert((id, tid), value).unwrap_or_default();
-        value.saturating_sub(before).max(1)
+        let count = match value {
+            CounterValue::Total(total) => {
+                let before = self.counted.insert((id, tid), total).unwrap_or_default();
+                total.saturating_sub(before)
+            }
+            // The first occurrence of a thread has the same period as its second one.
+            CounterValue::UntilNext(next) => self.counted.insert((id, tid), next).unwrap_or(next),
+        };
+        count.max(1)
     }
 
     /// Counts records that the source has dropped.
@@ -56,5 +63,33 @@ impl OccurrenceCounts {
         let is_kept = counted.records <= kind.most;
         counted.left_out += u64::from(!is_kept);
         is_kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{OccurrenceKind, Pid, Sample, UserStack};
+
+    fn counted(counts: &mut OccurrenceCounts, tid: u32, value: CounterValue) -> u64 {
+        let counter = Some(OccurrenceCounter { id: 1, tid: Some(Tid(tid)), value });
+        let kind = Arc::new(OccurrenceKind::new("faults", &[], 10));
+        let sample = Sample::in_user_code(Pid(1), UserStack::None);
+        counts.count_of(&Occurrence { kind, sample, count: 99, counter, values: Vec::new() })
+    }
+
+    #[test]
+    fn a_total_counts_by_its_increase() {
+        let mut counts = OccurrenceCounts::default();
+        assert_eq!([5, 7, 7].map(|total| counted(&mut counts, 1, CounterValue::Total(total))), [5, 2, 1]);
+    }
+
+    /// A rate that was measured between two occurrences may be a thousand times too high.
+    #[test]
+    fn a_period_that_is_announced_counts_at_the_next_occurrence() {
+        let mut counts = OccurrenceCounts::default();
+        let mut next = |tid, period| counted(&mut counts, tid, CounterValue::UntilNext(period));
+        assert_eq!([next(1, 1), next(1, 1), next(1, 17_000), next(1, 30)], [1, 1, 1, 17_000]);
+        assert_eq!([next(2, 40), next(2, 50)], [40, 40]);
     }
 }

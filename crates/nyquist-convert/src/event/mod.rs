@@ -29,7 +29,7 @@ pub use mapping::{MappedFile, Mapping};
 pub use marker::{FieldValue, Marker, MarkerCategory, MarkerTiming, Track};
 use nyquist_object::Avma;
 pub use nyquist_profile::{CounterGraph, GraphColor};
-pub use occurrence::{Occurrence, OccurrenceCounter, OccurrenceKind};
+pub use occurrence::{CounterValue, Occurrence, OccurrenceCounter, OccurrenceKind};
 pub use pre_unwound::PreUnwound;
 pub use quota::quota_marker;
 pub use registers::Registers;

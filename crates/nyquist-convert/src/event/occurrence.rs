@@ -32,8 +32,17 @@ pub struct OccurrenceCounter {
     pub id: u64,
     /// The thread whose events it counts, if each thread counts from 0.
     pub tid: Option<Tid>,
-    /// The value of the counter.
-    pub value: u64,
+    /// Its value.
+    pub value: CounterValue,
+}
+
+/// The value of a counter of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterValue {
+    /// How many times the event has happened in all.
+    Total(u64),
+    /// After how many more times the next occurrence is recorded.
+    UntilNext(u64),
 }
 
 /// A kind of event.

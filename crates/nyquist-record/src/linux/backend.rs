@@ -1,6 +1,7 @@
 //! The only module that knows all backends: it chooses the best that the machine allows, and dispatches to
 //! it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -273,6 +274,9 @@ pub struct RecordingSummary {
     pub total_cpu_time_ns: Option<u64>,
     /// Whether descendants of the recorded processes live on.
     pub left_running: bool,
+    /// How many times requested events have happened in all, for those whose records do not add up to that. By their
+    /// indices in [`Options::events`](super::Options::events).
+    pub event_counts: BTreeMap<usize, u64>,
     /// How long threads were stopped, if they were.
     pub holds: Option<ptrace::HoldSummary>,
     /// The programs that lost privileges because they were traced, except the command.
@@ -311,9 +315,16 @@ impl Recording {
     pub fn finish(self) -> RecordingSummary {
         match self {
             Self::Perf(recording) => {
-                let perf::PerfSummary { reason, total_cpu_time_ns, left_running } = recording.finish();
-                let lost_privileges = Vec::new();
-                RecordingSummary { reason, total_cpu_time_ns, left_running, holds: None, lost_privileges }
+                let perf::PerfSummary { reason, total_cpu_time_ns, left_running, event_counts } =
+                    recording.finish();
+                RecordingSummary {
+                    reason,
+                    total_cpu_time_ns,
+                    left_running,
+                    event_counts,
+                    holds: None,
+                    lost_privileges: Vec::new(),
+                }
             }
             Self::Ptrace(recording) => {
                 let ptrace::PtraceSummary { reason, total_cpu_time_ns, holds, left_running, lost_privileges } =
@@ -322,6 +333,7 @@ impl Recording {
                     reason,
                     total_cpu_time_ns: Some(total_cpu_time_ns),
                     left_running,
+                    event_counts: BTreeMap::new(),
                     holds: Some(holds),
                     lost_privileges,
                 }

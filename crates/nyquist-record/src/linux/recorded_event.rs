@@ -138,6 +138,7 @@ impl RecordedEvent {
             Pacing::ByReader(_) if self.is_optional() => SampleFields::NoPeriod,
             Pacing::ByReader(_) => SampleFields::Count,
             Pacing::ByKernel(_) if counts => SampleFields::Count,
+            Pacing::ByKernel(_) if self.is_counted_by_kernel() => SampleFields::NextPeriod,
             Pacing::ByKernel(_) | Pacing::Fixed(1) => SampleFields::Common,
             Pacing::Fixed(_) => SampleFields::NoPeriod,
         }

@@ -31,6 +31,9 @@ pub enum SampleFields {
     /// The same fields as the clock's.
     #[default]
     Common,
+    /// The same fields, but the period is that of the next sample: so the kernel states it for events that it counts
+    /// itself and whose period it adapts to a rate (`perf_swevent_set_period`).
+    NextPeriod,
     /// The same fields without a period (`PERF_SAMPLE_PERIOD`). If the kernel has to write a period that does
     /// not change, it records each occurrence of software events and tracepoints.
     NoPeriod,
@@ -44,7 +47,7 @@ impl SampleFields {
     pub fn format(self, clocks: RecordFormat) -> RecordFormat {
         let without = clocks.without_period();
         match self {
-            Self::Common => clocks,
+            Self::Common | Self::NextPeriod => clocks,
             Self::NoPeriod => without,
             Self::Count => {
                 RecordFormat { sample_type: without.sample_type.with(SampleType::READ), ..without }

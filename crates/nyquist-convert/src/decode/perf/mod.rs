@@ -24,8 +24,8 @@ use stack::{branch_call_stack, part_of_chain, registers};
 
 use super::marker_text;
 use crate::event::{
-    Event, EventKind, MappedFile, Mapping, OccurrenceCounter, Pid, Sample, SampleState, Tid, Timestamp,
-    UserStack,
+    CounterValue, Event, EventKind, MappedFile, Mapping, OccurrenceCounter, Pid, Sample, SampleState, Tid,
+    Timestamp, UserStack,
 };
 
 /// The `PROT_EXEC` of mmap(2).
@@ -137,10 +137,13 @@ impl PerfDecoder {
     /// The counter of a sample's event, if the sample has it. If the clock counts by thread, so does this
     /// event, because it has the same layout.
     fn counter(&self, record: &Record<'_>, sample: &nyquist_perf::Sample<'_>) -> Option<OccurrenceCounter> {
-        let (id, value) = (record.id.id?, sample.counters?.iter().next()?.value);
+        let (id, tid) = (record.id.id?, record.id.task.map(|(_, tid)| Tid(tid)));
+        if self.additional_events.fields(id) == SampleFields::NextPeriod {
+            return Some(OccurrenceCounter { id, tid, value: CounterValue::UntilNext(sample.period?) });
+        }
+        let value = CounterValue::Total(sample.counters?.iter().next()?.value);
         let by_thread = self.format.sample_type.contains(SampleType::READ);
-        let tid = record.id.task.map(|(_, tid)| Tid(tid)).filter(|_| by_thread);
-        Some(OccurrenceCounter { id, tid, value })
+        Some(OccurrenceCounter { id, tid: tid.filter(|_| by_thread), value })
     }
 
     /// Whether the event with this id is an additional one.

@@ -410,5 +410,6 @@ fn an_occurrence_has_the_events_counter() {
     // In place of the period: the count, and the number of the event.
     let words = [100, pair(11, 12), 1000, 3, 777, 100, 4];
     let occurrence = occurrence(read(&events, &record(record::SAMPLE, 1, &words)));
-    assert_eq!(occurrence.counter, Some(OccurrenceCounter { id: 100, tid: None, value: 777 }));
+    let value = CounterValue::Total(777);
+    assert_eq!(occurrence.counter, Some(OccurrenceCounter { id: 100, tid: None, value }));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd};
 
-use nyquist_convert::perf::EventCpus;
+use nyquist_convert::perf::{EventCpus, SampleFields};
 
 use crate::linux::recorded_event::{Pacing, RecordedEvent};
 use crate::linux::sys::event;
@@ -71,6 +71,8 @@ pub(crate) struct OpenAdditionalEvent {
     is_requested: bool,
     /// How many samples to record per second, if the reader controls the rate.
     wanted_hz: Option<u64>,
+    /// Whether its samples do not account for what it counted after the last of them.
+    is_counted_at_end: bool,
 }
 
 impl OpenedEvents {
@@ -96,7 +98,16 @@ impl OpenedEvents {
             Pacing::Fixed(_) | Pacing::ByKernel(_) => None,
         };
         let is_requested = !recorded.is_optional();
-        self.additional.push(OpenAdditionalEvent { place, event, id, tid, is_requested, wanted_hz });
+        let is_counted_at_end = recorded.sample_fields(counts) == SampleFields::NextPeriod;
+        self.additional.push(OpenAdditionalEvent {
+            place,
+            event,
+            id,
+            tid,
+            is_requested,
+            wanted_hz,
+            is_counted_at_end,
+        });
         Ok(place)
     }
 
@@ -109,6 +120,17 @@ impl OpenedEvents {
     /// per second.
     pub(crate) fn paced(&self) -> impl Iterator<Item = (usize, u64)> {
         self.additional.iter().filter_map(|event| Some((event.place, event.wanted_hz?)))
+    }
+
+    /// The counts of the additional events whose samples do not add up to them, by the events' indices in the list of
+    /// requested events. Descendants' counts are in that of the event that they inherited.
+    pub(crate) fn counts_at_end(&self) -> BTreeMap<usize, u64> {
+        let mut counts = BTreeMap::<usize, u64>::new();
+        for event in self.additional.iter().filter(|event| event.is_counted_at_end) {
+            let count = counts.entry(event.event).or_default();
+            *count = count.saturating_add(self.count(event.place).unwrap_or_default());
+        }
+        counts
     }
 
     /// The count of an event.

@@ -1,6 +1,6 @@
 //! A running recording: its chunks, its end, and its summary.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -70,7 +70,7 @@ impl InitialState {
 }
 
 /// The summary of a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfSummary {
     /// Why it ended.
     pub reason: EndReason,
@@ -79,6 +79,9 @@ pub struct PerfSummary {
     pub total_cpu_time_ns: Option<u64>,
     /// Whether descendants lived on when the recording ended with the command or the attached processes.
     pub left_running: bool,
+    /// How many times requested events have happened in all, by the kernel's count, for those whose records do not add
+    /// up to that. By their indices in the list of requested events.
+    pub event_counts: BTreeMap<usize, u64>,
 }
 
 impl Iterator for PerfRecording {
@@ -158,6 +161,7 @@ impl PerfRecording {
             reason,
             total_cpu_time_ns: self.counts_time.then_some(total_ns),
             left_running: live && reason == EndReason::Exited,
+            event_counts: self.events.counts_at_end(),
         }
     }
 

@@ -14,6 +14,7 @@ use nyquist_convert::{OccurrenceCounts, Statistics};
 use nyquist_profile::{Profile, StackId, Thread, well_known};
 use nyquist_record::{BudgetSummary, HoldSummary};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Prints how long threads were stopped by the recorder.
@@ -103,6 +104,8 @@ pub(crate) struct RunReport {
     pub(crate) holds: Option<HoldSummary>,
     /// What the user is warned of.
     pub(crate) warnings: Vec<String>,
+    /// How many times events have happened in all, by their names, if their records do not add up to that.
+    pub(crate) event_counts: BTreeMap<String, u64>,
 }
 
 impl RunReport {
@@ -112,6 +115,10 @@ impl RunReport {
         self.total_cpu_time_ns = sums.map(|(time, before)| time + before);
         former.warnings.retain(|warning| !self.warnings.contains(warning));
         self.warnings.append(&mut former.warnings);
+        for (event, count) in former.event_counts {
+            let sum = self.event_counts.entry(event).or_default();
+            *sum = sum.saturating_add(count);
+        }
         self
     }
 }
@@ -159,7 +166,7 @@ pub(crate) fn print(
     if !own.is_empty() {
         printer.say(format_args!("Of its own code, with what it calls: {own}"));
     }
-    super::events::print(printer, events.0, events.1);
+    super::events::print(printer, events.0, events.1, &report.event_counts);
     if waits {
         super::waits::print(printer, profile);
     }

@@ -18,6 +18,7 @@ use crate::system::recorder::launch::{self, LaunchError, SuspendedChild};
 use crate::system::recorder::{Command, RecordingTarget, now};
 use nyquist_convert::{Converter, NamePattern, Options, ProcessFilter, Shape};
 use nyquist_profile::ExtraInfo;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What will be recorded, after the checks that need no process.
@@ -139,6 +140,7 @@ impl Recorder<'_> {
 /// How a run went.
 fn report_of(summary: &RecordingSummary) -> RunReport {
     RunReport {
+        event_counts: BTreeMap::new(),
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
         holds: summary.holds,

@@ -183,7 +183,14 @@ impl Recorder<'_> {
         let (status, used) = exit.unwrap_or((0, None));
         self.control.enter(Phase::Saving);
         companions.finish(converter, self.printer);
-        Run { report: report_of(&summary), reason: summary.reason, status, used, living, not_kept }
+        Run {
+            report: report_of(&summary, self.events),
+            reason: summary.reason,
+            status,
+            used,
+            living,
+            not_kept,
+        }
     }
 
     /// The companions of the run, which take notice from now on.
@@ -360,11 +367,13 @@ fn push_total(summary: &RecordingSummary, tee: Option<&mut PerfTee>, converter: 
 }
 
 /// How a run went.
-fn report_of(summary: &RecordingSummary) -> RunReport {
+fn report_of(summary: &RecordingSummary, events: &[RecordedEvent]) -> RunReport {
+    let named = |(event, count): (&usize, &u64)| Some((events.get(*event)?.event.name.clone(), *count));
     RunReport {
         total_cpu_time_ns: summary.total_cpu_time_ns,
         left_running: summary.left_running,
         holds: summary.holds,
         warnings: summary.lost_privileges.iter().map(ToString::to_string).collect(),
+        event_counts: summary.event_counts.iter().filter_map(named).collect(),
     }
 }
