@@ -1,6 +1,6 @@
 // Many small steps of one kind, each of which enters the kernel: `steps KIND COUNT`. The kinds are queue (two threads
-// with a queue of one place under a condition variable), pipe (two threads that answer each other over pipes), threads
-// (each is created and joined), processes (each calls exec), mappings (of a small file, read and unmapped) and reads (of
+// with a queue of one place under a condition variable), blocks (the same, and the kernel clears 1 MB for each item), pipe
+// (two threads that answer each other over pipes), threads (each is created and joined), processes (each calls exec), mappings (of a small file, read and unmapped) and reads (of
 // 4 kB of a file). With `steps wait KIND COUNT`, it begins when its standard input ends.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,12 +26,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t filled = PTHREAD_COND_INITIALIZER, emptied = PTHREAD_COND_INITIALIZER;
 static int is_full;
 
+// The memory that the kernel clears, for each thread.
+static char blocks[2][1 << 20];
+static int zeros = -1;
+
 static void pass(int wanted, pthread_cond_t *await, pthread_cond_t *tell) {
     pthread_mutex_lock(&lock);
     while (is_full != wanted) pthread_cond_wait(await, &lock);
     is_full = !wanted;
     pthread_cond_signal(tell);
     pthread_mutex_unlock(&lock);
+    if (zeros >= 0 && read(zeros, blocks[wanted], sizeof blocks[wanted]) < 0) exit(1);
     work();
 }
 
@@ -117,7 +122,8 @@ int main(int argc, char **argv) {
     int file = open("/etc/passwd", O_RDONLY);
     count = atol(argv[at + 1]);
     if (file < 0 || pipe(there) || pipe(back)) return 1;
-    if (strcmp(kind, "queue") == 0) both(take, put);
+    if (strcmp(kind, "blocks") == 0) zeros = open("/dev/zero", O_RDONLY);
+    if (strcmp(kind, "queue") == 0 || strcmp(kind, "blocks") == 0) both(take, put);
     else if (strcmp(kind, "pipe") == 0) both(answer, ask);
     else if (strcmp(kind, "threads") == 0) threads();
     else if (strcmp(kind, "processes") == 0) processes();
