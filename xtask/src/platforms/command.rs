@@ -120,7 +120,7 @@ fn share(report: &Value, function: &str) -> f64 {
 /// program's.
 fn records(wine: &Wine<'_>) -> Result<()> {
     wine.shares()?;
-    let output = wine.run(&["record", "-s", "-o", "recorded.json.gz", "--", "./shares.exe", "25"])?;
+    let output = wine.run(&["record", "-s", "-o", "recorded.json.gz", "--", "./shares.exe", "60"])?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(3), "the status is {}: {errors}", output.status);
     ensure!(output.stdout.starts_with(b"worked"), "the program's output is {:?}", output.stdout);
