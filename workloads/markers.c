@@ -1,4 +1,5 @@
-// Writes markers as docs/markers.md says, without any library: `markers records|cut|samply|attach`.
+// Writes markers as docs/markers.md says, without any library: `markers records|cut|samply|attach`, and sleeps as many
+// milliseconds as a second word says.
 //
 // `records` writes two intervals with fields and a moment, and a file beside them that is no marker file. `cut` writes an
 // interval and then bytes that are no record. `samply` writes a file of samply's protocol. `attach` offers a control file, and in
@@ -215,5 +216,8 @@ int main(int argc, char **argv) {
   else if (folder)
     write_records(folder, !strcmp(argv[1], "cut"));
   work();
+  // What its clock is can be read while it lives.
+  if (argc > 2)
+    usleep(atoi(argv[2]) * 1000);
   return 0;
 }

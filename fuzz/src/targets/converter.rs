@@ -5,7 +5,7 @@ use crate::sample_profile::check_rewritten;
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use nyquist_convert::event::{
-    Counter, CounterKind, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker,
+    Counter, CounterKind, CounterValue, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker,
     MarkerCategory, MarkerTiming, Occurrence, OccurrenceCounter, OccurrenceKind, Pid, Registers, Sample, Tid,
     Timestamp, Track, UserStack, WaitReason, Waiting, Wakeup,
 };
@@ -134,8 +134,8 @@ fn occurrence(input: &mut Unstructured<'_>) -> Result<Occurrence> {
     let values = (0..input.int_in_range(0..=3)?).map(|_| value(input)).collect::<Result<_>>()?;
     let counter = match input.int_in_range(0..=2)? {
         0 => None,
-        1 => Some(OccurrenceCounter { id: 1, tid: None, value: len(input)? }),
-        _ => Some(OccurrenceCounter { id: 2, tid: Some(tid(input)?), value: len(input)? }),
+        1 => Some(OccurrenceCounter { id: 1, tid: None, value: CounterValue::Total(len(input)?) }),
+        _ => Some(OccurrenceCounter { id: 2, tid: Some(tid(input)?), value: CounterValue::UntilNext(len(input)?) }),
     };
     Ok(Occurrence { kind, sample: sample(input)?, count: len(input)?, counter, values })
 }

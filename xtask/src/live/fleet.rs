@@ -41,7 +41,10 @@ fn make_tables(test: &Context<'_>) -> Verdict {
 }
 
 fn recipe(test: &Context<'_>, name: &str) -> Result<Vec<Value>, Stop> {
-    let sql = fs::read_to_string(crate::paths::root().join("docs/fleet").join(name))?;
+    answer(test, &fs::read_to_string(crate::paths::root().join("docs/fleet").join(name))?)
+}
+
+fn answer(test: &Context<'_>, sql: &str) -> Result<Vec<Value>, Stop> {
     let folder = format!("'{}/", test.path("profiles").display());
     query(test, &sql.replace("'profiles/", &folder))
 }
@@ -52,7 +55,10 @@ fn recipes(test: &Context<'_>) -> Verdict {
     expect_eq("the hottest function", hottest[0]["function"].as_str(), Some("alpha"))?;
     expect_eq("its hosts", hottest[0]["hosts"].as_u64(), Some(3))?;
     let alpha = hottest[0]["percent"].as_f64().unwrap_or_default();
-    let versions = recipe(test, "versions.sql")?;
+    // The functions that differ most come first. Which these are is chance here.
+    let sql = fs::read_to_string(crate::paths::root().join("docs/fleet/versions.sql"))?;
+    expect_contains("the recipe", &sql, "limit 5;")?;
+    let versions = answer(test, &sql.replace("limit 5;", "limit 500;"))?;
     let row = versions.iter().find(|row| row["function"] == "alpha");
     let row = row.ok_or_else(|| Stop::Failed(format!("no alpha: {versions:?}")))?;
     expect_within("the share before", row["before"].as_f64().unwrap_or_default(), alpha, 0.1)?;

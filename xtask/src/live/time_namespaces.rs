@@ -46,7 +46,7 @@ fn recorder(test: &Context<'_>) -> Verdict {
 fn program(test: &Context<'_>) -> Verdict {
     need_root()?;
     let workload = test.workload("markers").display().to_string();
-    let words: Vec<&str> = AHEAD.into_iter().chain([&*workload, "records"]).collect();
+    let words: Vec<&str> = AHEAD.into_iter().chain([&*workload, "records", "1000"]).collect();
     let ahead = test.record_command(&words).run_well()?;
     let both = test.record(&["markers", "records"]).with(|call| call.under(&AHEAD)).run_well()?;
     let usual = markers(&test.record(&["markers", "records"]).run_well()?.profile)?;

@@ -86,7 +86,7 @@ mod tests {
 
     /// A rate that was measured between two occurrences may be a thousand times too high.
     #[test]
-    fn a_period_that_is_announced_counts_at_the_next_occurrence() {
+    fn an_announced_period_counts_at_the_next() {
         let mut counts = OccurrenceCounts::default();
         let mut next = |tid, period| counted(&mut counts, tid, CounterValue::UntilNext(period));
         assert_eq!([next(1, 1), next(1, 1), next(1, 17_000), next(1, 30)], [1, 1, 1, 17_000]);

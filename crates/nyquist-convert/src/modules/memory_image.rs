@@ -8,7 +8,6 @@
 use crate::event::{Mapping, Pid};
 use crate::targets::Targets;
 use nyquist_object::Avma;
-use std::fs;
 use std::ops::Range;
 
 /// The beginning of an ELF file of 64 bits, little-endian.
@@ -43,6 +42,9 @@ const RELATIVE_SDATA4: u8 = 0x1b;
 const MAX_ENTRIES: usize = 1 << 12;
 const MAX_SYMBOLS: u64 = 1 << 22;
 
+/// The most bytes of the text of a process's mappings.
+const MAX_MAPPINGS_TEXT: u64 = 64 << 20;
+
 /// A part of a file in memory.
 struct MappedPart {
     memory: Range<u64>,
@@ -51,8 +53,8 @@ struct MappedPart {
 
 /// The file of a mapping, as far as the process has loaded it. `None` if it has more than `most` bytes.
 pub(crate) fn read(mapping: &Mapping, (pid, targets): (Pid, &Targets), most: usize) -> Option<Vec<u8>> {
-    let maps = fs::read_to_string(format!("/proc/{}/maps", pid.0)).ok()?;
-    let parts = parts_of(&maps, mapping.start)?;
+    let maps = targets.mappings(pid, MAX_MAPPINGS_TEXT);
+    let parts = parts_of(&String::from_utf8_lossy(&maps), mapping.start)?;
     let base = parts.first()?.memory.start;
     let len = image_len(&parts).filter(|len| *len <= most)?;
     let is_read = |at, room: &mut [u8]| targets.read_memory(pid, at, room) == room.len();
@@ -363,6 +365,7 @@ mod tests {
     use super::*;
     use nyquist_object::{Elf, RelativeAddress};
     use nyquist_symbols::ModuleSymbols;
+    use std::fs;
 
     /// A library of this process that has dynamic symbols.
     fn libc() -> Option<(Mapping, String)> {

@@ -33,6 +33,9 @@ pub(crate) trait TargetAccess: Debug + Send + Sync {
     /// bytes.
     fn read_memory(&self, pid: Pid, address: u64, out: &mut [u8]) -> usize;
 
+    /// The text of the mappings of a process, or of that of a thread with this number: at most this many bytes.
+    fn mappings(&self, pid: Pid, most: u64) -> Vec<u8>;
+
     /// The beginning of a process's command line, of at most [`COMMAND_LINE_BYTES`].
     fn command_line(&self, pid: Pid) -> Vec<u8>;
 

@@ -107,6 +107,7 @@ impl Answering {
                 opened.map(|opened| self.opened(opened))
             }
             Request::Memory { pid, address, len } => self.memory(*pid, *address, *len),
+            Request::Mappings { pid, most } => shared(self.access.mappings(*pid, *most), "mappings"),
             other => self.plain(other).map(|answer| (answer, None)),
         };
         reply.unwrap_or((Answer::Nothing, None))
@@ -202,6 +203,16 @@ impl Answering {
     }
 }
 
+/// Bytes, in a file of their own if they are too large for a message.
+fn shared(bytes: Vec<u8>, name: &str) -> Option<Reply> {
+    if bytes.len() <= MAX_BYTES {
+        return Some((Answer::Bytes(bytes), None));
+    }
+    let file = HeldFile::from(File::from(memfd_create(name, MemfdFlags::CLOEXEC).ok()?));
+    file.here()?.write_all_at(&bytes, 0).ok()?;
+    Some((Answer::Shared(bytes.len() as u64), Some(file)))
+}
+
 fn refused(error: io::Error) -> Answer {
     Answer::Refused(Refusal::Unreadable(error))
 }
@@ -275,6 +286,20 @@ mod tests {
         let mut found = vec![0; own.len()];
         file.unwrap().read_exact_at(&mut found, 0).unwrap();
         assert!(found == own);
+    }
+
+    #[test]
+    fn mappings_come_as_bytes_or_in_a_file() {
+        let pid = Pid(std::process::id());
+        let mut delegate = Answering::new(InProcess::default());
+        let (answer, _) = delegate.answer(&Request::Mappings { pid, most: 10 });
+        assert!(matches!(answer, Answer::Bytes(bytes) if bytes.len() == 10));
+        let much = vec![b'x'; MAX_BYTES + 1];
+        let (answer, file) = shared(much.clone(), "much").unwrap();
+        assert!(matches!(answer, Answer::Shared(len) if len == much.len() as u64), "{answer:?}");
+        let mut found = vec![0; much.len()];
+        file.unwrap().read_exact_at(&mut found, 0).unwrap();
+        assert!(found == much);
     }
 
     #[test]

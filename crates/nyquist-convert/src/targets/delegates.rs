@@ -15,6 +15,7 @@ use nyquist_system::read_kernel_text;
 use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
 use std::fmt;
 use std::fs::{self, File};
+use std::io::Read as _;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -170,6 +171,18 @@ impl TargetAccess for Delegates {
             }
         }
         done
+    }
+
+    fn mappings(&self, pid: Pid, most: u64) -> Vec<u8> {
+        match self.ask((pid, None), Work::Memory, &Request::Mappings { pid, most }) {
+            Some(((Answer::Bytes(bytes), _), _)) => bytes,
+            Some(((Answer::Shared(len), Some(file)), _)) => {
+                let mut text = Vec::new();
+                let read = File::from(file).take(len.min(most)).read_to_end(&mut text);
+                if read.is_ok() { text } else { Vec::new() }
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn command_line(&self, pid: Pid) -> Vec<u8> {

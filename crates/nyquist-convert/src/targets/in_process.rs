@@ -77,6 +77,14 @@ impl TargetAccess for InProcess {
         (self.read_memory)(pid, address, out)
     }
 
+    fn mappings(&self, pid: Pid, most: u64) -> Vec<u8> {
+        let mut text = Vec::new();
+        // What was read before an error is as good as before the end.
+        let _ = File::open(format!("/proc/{}/maps", pid.0))
+            .and_then(|file| file.take(most).read_to_end(&mut text));
+        text
+    }
+
     fn command_line(&self, pid: Pid) -> Vec<u8> {
         beginning(&format!("/proc/{}/cmdline", pid.0), COMMAND_LINE_BYTES)
     }

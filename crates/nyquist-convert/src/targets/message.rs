@@ -40,6 +40,7 @@ pub(super) enum Request {
     Close(Handle),
     GiveUpRights,
     OpenMarkerFile(Mapping),
+    Mappings { pid: Pid, most: u64 },
 }
 
 /// An answer.
@@ -57,7 +58,7 @@ pub(super) enum Answer {
     Held(Handle),
     Length(u64),
     Bytes(Vec<u8>),
-    /// Bytes of memory, in a file of memory whose descriptor comes with the message.
+    /// This many bytes, in a file of memory whose descriptor comes with the message.
     Shared(u64),
     Refused(Refusal),
 }
@@ -96,6 +97,7 @@ impl Request {
             Self::OpenMarkerFile(mapping) => {
                 kind(14).number(mapping.pid.map_or(0, |pid| pid.0)).mapping(mapping)
             }
+            Self::Mappings { pid, most } => kind(15).number(pid.0).number(*most),
         }
         .0
     }
@@ -134,6 +136,7 @@ impl Request {
                 let pid = from.pid()?;
                 Self::OpenMarkerFile(from.mapping(pid)?)
             }
+            15 => Self::Mappings { pid: from.pid()?, most: from.number()? },
             _ => return None,
         })
     }
@@ -203,6 +206,7 @@ mod tests {
             Request::Read { file: 1, offset: u64::MAX, len: 3 },
             Request::Memory { pid: Pid(3), address: 4, len: 5 },
             Request::CommandLine(Pid(6)),
+            Request::Mappings { pid: Pid(6), most: 1 << 40 },
             Request::ProgramStart(Pid(7)),
             Request::Close(8),
             Request::GiveUpRights,

@@ -57,6 +57,12 @@ impl Targets {
         self.0.read_memory(pid, address, out)
     }
 
+    /// The text of the mappings of a process, or of that of a thread with this number: at most this many bytes. Who opens
+    /// or reads it waits for locks that the process can hold for ever.
+    pub fn mappings(&self, pid: Pid, most: u64) -> Vec<u8> {
+        self.0.mappings(pid, most)
+    }
+
     /// The beginning of a process's command line: its words, each with a zero byte behind it.
     pub fn command_line(&self, pid: Pid) -> Vec<u8> {
         self.0.command_line(pid)

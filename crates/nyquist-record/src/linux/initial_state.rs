@@ -3,11 +3,9 @@
 //! A user can start thousands of processes that share tens of thousands of mappings. Then the text of their
 //! mappings would take gigabytes, and minutes to read.
 
-use super::proc;
+use super::{proc, target_access};
 use nyquist_convert::event::{EventKind, Pid, Tid};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read as _;
 
 /// The most text of mappings, in bytes, that is read of the processes of one user, and of all processes. A
 /// process of usual size has 10,000.
@@ -44,13 +42,10 @@ fn describe_within(pids: &[u32], limits: TextLimits) -> Vec<EventKind> {
 
 /// The text of a process's mappings, in whole lines. If there is more than the limit, the rest is missing.
 fn maps_text(pid: Pid, most: u64) -> Vec<u8> {
-    let mut text = Vec::new();
     if most == 0 {
-        return text;
+        return Vec::new();
     }
-    let file = File::open(format!("/proc/{}/maps", proc::living_thread(pid)));
-    // What was read before an error is as good as before the end.
-    let _ = file.and_then(|file| file.take(most).read_to_end(&mut text));
+    let mut text = target_access::targets().mappings(Pid(proc::living_thread(pid)), most);
     text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
     text
 }

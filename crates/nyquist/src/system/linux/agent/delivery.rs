@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_queue_tries_again_while_there_is_time() {
+    fn a_closed_queue_tries_while_there_is_time() {
         let delivery = Delivery { queue: Arc::default() };
         delivery.close(Instant::now() + Duration::from_mins(1));
         assert!(delivery.queue.pause(Duration::ZERO) && delivery.queue.pause(Duration::from_millis(1)));
