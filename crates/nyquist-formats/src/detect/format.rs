@@ -212,9 +212,9 @@ impl Format {
         )
     }
 
-    /// Whether [`read_by_line`](crate::read_by_line) reads it.
-    pub fn is_read_by_line(self) -> bool {
-        matches!(self, Self::PerfScript | Self::Folded)
+    /// Whether [`read_in_pieces`](crate::read_in_pieces) reads it.
+    pub fn is_read_in_pieces(self) -> bool {
+        matches!(self, Self::PerfScript | Self::Folded | Self::V8CpuProfile)
     }
 
     /// Whether its samples can have labels, by which they can be selected.

@@ -2,7 +2,7 @@
 
 use super::format::Format;
 use crate::{
-    austin, csv_tree, folded, ghc_report, heaptrack, legacy, mac_sample, perf_script, stack_counts, v8_log,
+    austin, csv_tree, folded, ghc_report, heaptrack, legacy, mac_sample, perf_script, stack_counts, v8,
 };
 
 /// The number of lines that are checked.
@@ -41,7 +41,7 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
 /// A text that its first line shows.
 fn by_first(first: &str) -> Option<Format> {
     let known = [
-        (v8_log::is_log(first), Format::V8Log),
+        (v8::log::is_log(first), Format::V8Log),
         (ghc_report::is_report(first), Format::GhcReport),
         (csv_tree::is_vtune(first), Format::Vtune),
         (csv_tree::is_visual_studio(first), Format::VisualStudio),

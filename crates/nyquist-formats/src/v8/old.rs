@@ -5,11 +5,12 @@
 
 use serde::Deserialize;
 
+use super::samples::CpuProfileSamples;
+use super::tree::{CallFrame, Node, Tree};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Importer, ThreadName};
 use crate::json::nanoseconds;
 use crate::json_tree::{self, JsonNode, TreeShape};
-use crate::v8::{CallFrame, CpuProfileSamples, Node, Tree};
 
 const FORMAT: &str = "a CPU profile of V8";
 
@@ -52,7 +53,7 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     tree.add(&mut importer, &nodes(&document.nodes));
     let mut samples = CpuProfileSamples::new(thread, nanoseconds(file.start_time, 1e9));
     let times = times(&file);
-    samples.add_at(file.samples, times);
+    samples.add_at(&file.samples, &times);
     samples.end_at(nanoseconds(file.end_time, 1e9));
     let unknown = samples.add_to(&mut importer, &tree);
     importer.note_left_out(unknown, "samples of nodes that are not in the tree");
