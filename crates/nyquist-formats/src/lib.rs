@@ -17,6 +17,7 @@ mod detect;
 pub mod dhat;
 mod encoding;
 mod error;
+pub mod firefox_timeline;
 pub mod fit;
 pub mod flame;
 pub mod folded;
@@ -43,10 +44,12 @@ mod packing;
 pub mod parquet;
 pub mod perf_script;
 pub mod perfetto;
+pub mod pmcstat;
 pub mod pprof;
 mod process_labels;
 pub mod pstats;
 pub mod pyinstrument;
+pub mod safari;
 pub mod samply_sidecar;
 mod select;
 pub mod simpleperf_report;
@@ -56,6 +59,7 @@ pub mod speedscope;
 pub mod stack_counts;
 pub mod stackprof;
 mod strings;
+pub mod sysprof;
 #[cfg(test)]
 mod test_profile;
 mod text_lines;
@@ -137,6 +141,10 @@ pub fn read_wanted(
         Format::NetTrace => nettrace::read_value(&bytes, name),
         Format::SimpleperfReport => simpleperf_report::read_value(&bytes, name),
         Format::ArtTrace => art_trace::read_value(&bytes, name),
+        Format::Pmcstat => pmcstat::read_value(&bytes, name),
+        Format::Safari => safari::read(&bytes),
+        Format::FirefoxPanel => firefox_timeline::read(&bytes),
+        Format::Sysprof => sysprof::read(&bytes),
         Format::V8Log => v8::read_log(&bytes),
         Format::GhcJson => ghc_json::read_value(&bytes, name),
         Format::GhcReport => ghc_report::read_value(&bytes, name),

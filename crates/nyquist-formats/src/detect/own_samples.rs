@@ -1,7 +1,10 @@
 //! Tests that no format is taken for another one: each of the samples, and its beginnings.
 
 use super::{Format, detect};
-use crate::{art_trace, csv_tree, ghc_json, ghc_report, nettrace, simpleperf_report, v8};
+use crate::{
+    art_trace, csv_tree, firefox_timeline, ghc_json, ghc_report, nettrace, pmcstat, safari,
+    simpleperf_report, sysprof, v8,
+};
 
 /// Samples of formats, each with a beginning that is enough to know it.
 fn samples() -> Vec<(Format, Vec<u8>)> {
@@ -15,6 +18,10 @@ fn samples() -> Vec<(Format, Vec<u8>)> {
         (Format::GhcReport, ghc_report::tests::report().into()),
         (Format::Vtune, csv_tree::tests::VTUNE.into()),
         (Format::VisualStudio, csv_tree::tests::VISUAL_STUDIO.into()),
+        (Format::Pmcstat, pmcstat::tests::GRAPH.into()),
+        (Format::Safari, safari::tests::FILE.into()),
+        (Format::FirefoxPanel, firefox_timeline::tests::FILE.into()),
+        (Format::Sysprof, sysprof::tests::made::capture()),
     ]
 }
 

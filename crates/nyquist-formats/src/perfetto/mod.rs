@@ -5,6 +5,7 @@ mod message;
 mod packets;
 mod read;
 mod sequence;
+mod stack_samples;
 #[cfg(test)]
 mod tests;
 mod tracks;

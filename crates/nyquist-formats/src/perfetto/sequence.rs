@@ -7,6 +7,7 @@ use nyquist_profile::{FrameId, LibId, StackId};
 use rustc_hash::FxHashMap;
 
 use super::message::{Callstack, Defaults, Frame, InternedData, InternedString, Mapping, Timebase};
+use super::stack_samples::StackSampleState;
 use crate::import::{CodePosition, Importer};
 
 /// The maximum length of names. Longer names are truncated, because short packets may refer to a long name
@@ -35,6 +36,7 @@ pub(super) struct Sequence {
     pub(super) clock: u32,
     pub(super) track: u64,
     pub(super) timebase: Option<Timebase>,
+    pub(super) stack_samples: StackSampleState,
     /// The thread of packets that do not state one: its process and id.
     pub(super) thread: Option<(i64, i64)>,
     /// The time of the last event with a relative time, in ns.
@@ -65,12 +67,14 @@ impl Sequence {
         self.mappings.extend(interned.mappings.into_iter().map(|it| (it.id, it)));
         self.frames.extend(interned.frames.into_iter().map(|it| (it.id, it)));
         self.callstacks.extend(interned.callstacks.into_iter().map(|it| (it.id, it)));
+        self.stack_samples.intern(interned.tasks, interned.counters);
     }
 
     pub(super) fn set_defaults(&mut self, defaults: Defaults) {
         self.clock = defaults.clock;
         self.track = defaults.event.map_or(0, |event| event.track);
         self.timebase = defaults.sample.and_then(|sample| sample.timebase);
+        self.stack_samples.set_defaults(defaults.stack_sample);
     }
 
     /// The stack with this number.
