@@ -1,5 +1,6 @@
 //! Demangling: names as the programmer wrote them.
 
+mod cpp;
 mod ocaml;
 mod rust_legacy;
 #[cfg(feature = "swift")]
@@ -44,7 +45,7 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let demangled =
-        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| demangle_cpp(name));
+        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| cpp::demangle(name));
     demangled.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
@@ -58,18 +59,6 @@ fn demangle_rust(name: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(name).ok()?;
     let mut out = BoundedString::default();
     write!(out, "{demangled:#}").ok()?;
-    Some(out.text)
-}
-
-fn demangle_cpp(name: &str) -> Option<String> {
-    if !name.starts_with("_Z") && !name.starts_with("__Z") && !name.starts_with("_GLOBAL_") {
-        return None;
-    }
-    let options = cpp_demangle::ParseOptions::default().recursion_limit(MAX_DEPTH);
-    let symbol = cpp_demangle::Symbol::new_with_options(name, &options).ok()?;
-    let mut out = BoundedString::default();
-    let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_DEPTH);
-    symbol.structured_demangle(&mut out, &options).ok()?;
     Some(out.text)
 }
 
