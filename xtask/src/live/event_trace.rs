@@ -133,10 +133,11 @@ with zipfile.ZipFile(sys.argv[2], 'w', int(sys.argv[3])) as archive:
     let plain = test.nyquist(&["report"]).path(&trace).run()?.succeeded()?.stdout_text();
     expect_contains("the report", &plain, "other.exe  0x1234")?;
     let folder = test.path("archives");
+    let name = trace.file_name().unwrap_or_default().display().to_string();
     fs::create_dir_all(&folder).context("no folder")?;
     // Stored, and deflated.
     for method in ["0", "8"] {
-        let archive = folder.join("trace.etl.zip");
+        let archive = folder.join(format!("{name}.zip"));
         test.program("python3")
             .args(&["-c", ARCHIVE])
             .path(&trace)
