@@ -136,7 +136,9 @@ mod tests {
     fn numbers_are_those_that_were_added() {
         let check = |numbers: &[u64], large: usize| {
             let mut list = NumberList::default();
-            numbers.iter().for_each(|&number| list.push(number));
+            for &number in numbers {
+                list.push(number);
+            }
             assert_eq!(list.len(), numbers.len());
             assert!(list.iter().eq(numbers.iter().copied()));
             assert_eq!(list.pieces.iter().filter(|it| matches!(it, Piece::Large(_))).count(), large);

@@ -12,11 +12,11 @@ pub(super) fn demangle(name: &str) -> Option<String> {
     if !name.starts_with("_Z") && !name.starts_with("__Z") && !name.starts_with("_GLOBAL_") {
         return None;
     }
-    let whole = parsed(name, &DemangleOptions::new());
+    let whole = parsed(name, DemangleOptions::new());
     whole.or_else(|| without_signature(name)).map(without_empty_packs)
 }
 
-fn parsed(name: &str, options: &DemangleOptions) -> Option<String> {
+fn parsed(name: &str, options: DemangleOptions) -> Option<String> {
     let parse = ParseOptions::default().recursion_limit(MAX_DEPTH);
     let symbol = Symbol::new_with_options(name, &parse).ok()?;
     let mut out = BoundedString::default();
@@ -33,7 +33,7 @@ fn without_signature(name: &str) -> Option<String> {
     let ends = name.get(..start)?.match_indices('E').map(|(at, _)| at + 1);
     ends.take(MAX_ENDS).find_map(|end| {
         let function = format!("{}vv", name.get(..end)?);
-        parsed(&function, &DemangleOptions::new().no_params().no_return_type())
+        parsed(&function, DemangleOptions::new().no_params().no_return_type())
     })
 }
 
