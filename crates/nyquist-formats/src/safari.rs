@@ -118,7 +118,7 @@ pub(crate) mod tests {
         "sampleDurations":[0.001,0.0015]},"overview":{}}"#;
 
     #[test]
-    fn samples_have_the_durations_that_the_file_states() {
+    fn samples_have_the_stated_durations() {
         let read = read(FILE.as_bytes()).unwrap();
         let profile = &read.profile;
         assert_eq!(profile.meta().interval, 500_000);
@@ -130,7 +130,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_timeline_without_samples_says_what_to_record() {
+    fn without_samples_it_says_what_to_record() {
         let error = read(br#"{"version":1,"recording":{"records":[]}}"#).unwrap_err().to_string();
         assert!(error.contains("JavaScript & Events"), "{error}");
         assert!(read(b"{}").is_err());

@@ -199,7 +199,7 @@ const JAVA_NAMES: &str = "\n 0x0000003 com.example.f (Example.java:17)\n 0x4 com
     0x00000005 GC\n 0x6 f (/usr/lib/libx.so)\n 0x7 generated stub/JIT\n";
 
 #[test]
-fn profiles_of_java_have_names_behind_their_stacks() {
+fn profiles_of_java_have_their_own_names() {
     let contention = format!(
         "--- contentionz 1 ---\nformat = java\nresolution = microseconds\nsampling period = 100\nms since reset = 9\n\
         \x20          14     1 @ 0x00000003 0x00000004\n     2     3 @ 0x00000005\n{JAVA_NAMES}"

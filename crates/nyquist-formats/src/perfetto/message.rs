@@ -4,7 +4,7 @@
 
 use prost::{Message, Oneof};
 
-use super::stack_samples::{CounterDescriptor, StackSample, StackSampleDefaults, TaskContext};
+use super::stack_sample_message::{CounterDescriptor, StackSample, StackSampleDefaults, TaskContext};
 
 /// The field of `Trace` that has the packets.
 pub(super) const PACKET: u64 = 1;

@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 use super::clocks::{BOOTTIME, Clocks};
 use super::message::{Annotation, AnnotationContent, Packet, StreamingProfile, Timebase, TrackEvent};
 use super::packets;
-use super::sequence::{Sequence, text};
-use super::stack_samples::{self, CounterWeights, StackSample};
+use super::sequence::Sequence;
+use super::stack_sample_message::StackSample;
+use super::stack_samples::{self, CounterWeights};
+use super::texts::text;
 use super::tracks::Tracks;
 use crate::chrome::{Args, Slice, SliceKind, TraceMarker, TraceMarkers, add_samples};
 use crate::error::{ImportedProfile, Note, ReadError};
@@ -158,7 +160,7 @@ impl PerfettoReader {
 
     fn read_stack_sample(&mut self, number: u32, time: Option<u64>, sample: &StackSample) {
         let Some(sequence) = self.sequences.get_mut(&number) else { return };
-        let stack = stack_samples::stack(&mut self.importer, sequence, sample, &mut self.path_bytes_left);
+        let stack = sequence.sample_stack(&mut self.importer, sample, &mut self.path_bytes_left);
         self.counters.add(self.counted.len(), &sequence.stack_samples, sample);
         let thread = sequence.stack_samples.thread(sample);
         self.counted.push(RawSample { thread, time: time.unwrap_or(0), stack });

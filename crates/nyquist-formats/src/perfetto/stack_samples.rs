@@ -1,108 +1,18 @@
-//! The packets `StackSample` of later versions of Perfetto: their messages, and what they weigh. A sample has a weight of
-//! the counter that it was taken by, and of others that were read with it.
-//!
-//! The messages are those of `stack_sample.proto`.
+//! What the packets `StackSample` of later versions of Perfetto weigh: each has a weight of the counter that it was taken
+//! by, and of others that were read with it.
 
-use nyquist_profile::{FuncKind, Measure, StackId, Unit};
-use prost::{Message, Oneof};
+use nyquist_profile::{Measure, Unit};
 use rustc_hash::FxHashMap;
 
-use super::sequence::{Sequence, text};
-use crate::import::{CodePosition, Importer};
+use super::stack_sample_message::{
+    CounterDescriptor, CounterUnit, StackSample, StackSampleDefaults, TaskContext,
+};
+use super::texts::text;
 use crate::pprof::factor_of;
 use crate::values::SampleValueKind;
 
 /// The most counters that are told apart.
 const MAX_COUNTERS: usize = 256;
-
-/// The most frames of a stack that is in its sample.
-const MAX_INLINE_FRAMES: usize = 4096;
-
-/// `StackSample`.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct StackSample {
-    #[prost(message, optional, tag = "1")]
-    pub task: Option<TaskContext>,
-    #[prost(uint64, tag = "2")]
-    pub task_id: u64,
-    #[prost(message, optional, tag = "5")]
-    pub callstack: Option<InlineCallstack>,
-    #[prost(uint64, tag = "6")]
-    pub callstack_id: u64,
-    #[prost(message, optional, tag = "9")]
-    pub primary: Option<CounterDescriptor>,
-    #[prost(uint64, tag = "10")]
-    pub primary_id: u64,
-    #[prost(uint64, optional, tag = "11")]
-    pub primary_weight: Option<u64>,
-    #[prost(message, repeated, tag = "12")]
-    pub followers: Vec<CounterDescriptor>,
-    #[prost(uint64, repeated, packed = "true", tag = "13")]
-    pub follower_ids: Vec<u64>,
-    #[prost(uint64, repeated, packed = "true", tag = "14")]
-    pub follower_weights: Vec<u64>,
-}
-
-/// `StackSample.TaskContext`.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub(super) struct TaskContext {
-    #[prost(uint64, tag = "1")]
-    pub id: u64,
-    #[prost(uint32, tag = "2")]
-    pub pid: u32,
-    #[prost(uint32, tag = "3")]
-    pub tid: u32,
-}
-
-/// `InlineCallstack`: frames with their names, the outermost first.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct InlineCallstack {
-    #[prost(message, repeated, tag = "1")]
-    pub frames: Vec<InlineFrame>,
-}
-
-/// `InlineCallstack.Frame`.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct InlineFrame {
-    #[prost(bytes = "vec", tag = "1")]
-    pub function: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub file: Vec<u8>,
-    #[prost(uint32, tag = "3")]
-    pub line: u32,
-}
-
-/// `StackSample.CounterDescriptor`.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct CounterDescriptor {
-    #[prost(uint64, tag = "1")]
-    pub id: u64,
-    #[prost(bytes = "vec", tag = "2")]
-    pub name: Vec<u8>,
-    #[prost(oneof = "CounterUnit", tags = "3, 4")]
-    pub unit: Option<CounterUnit>,
-    #[prost(uint64, optional, tag = "5")]
-    pub multiplier: Option<u64>,
-}
-
-/// The unit of a counter.
-#[derive(Clone, PartialEq, Eq, Oneof)]
-pub(super) enum CounterUnit {
-    /// `StackSample.Unit`.
-    #[prost(uint32, tag = "3")]
-    Known(u32),
-    #[prost(bytes = "vec", tag = "4")]
-    Named(Vec<u8>),
-}
-
-/// `StackSampleDefaults`.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct StackSampleDefaults {
-    #[prost(message, optional, tag = "2")]
-    pub primary: Option<CounterDescriptor>,
-    #[prost(message, repeated, tag = "3")]
-    pub followers: Vec<CounterDescriptor>,
-}
 
 /// The state of a sequence for these packets.
 #[derive(Default)]
@@ -211,29 +121,4 @@ fn value(counter: &CounterDescriptor) -> SampleValueKind {
     };
     let factor = factor.saturating_mul(counter.multiplier.filter(|&it| it > 0).unwrap_or(1));
     SampleValueKind { name: name.to_string(), unit, factor }
-}
-
-/// The stack of a sample: the one in it, or an interned one.
-pub(super) fn stack(
-    importer: &mut Importer,
-    sequence: &mut Sequence,
-    sample: &StackSample,
-    bytes_left: &mut usize,
-) -> Option<StackId> {
-    let Some(inline) = &sample.callstack else {
-        return sequence.stack(importer, sample.callstack_id, bytes_left);
-    };
-    let mut stack = None;
-    for frame in inline.frames.iter().take(MAX_INLINE_FRAMES) {
-        let (name, file) = (text(&frame.function), text(&frame.file));
-        let frame = importer.frame(&CodePosition {
-            name: &name,
-            file: Some(&file),
-            line: Some(frame.line),
-            kind: FuncKind::default(),
-            ..CodePosition::default()
-        });
-        stack = Some(importer.stack(stack, frame));
-    }
-    stack
 }

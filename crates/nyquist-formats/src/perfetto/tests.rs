@@ -299,7 +299,7 @@ fn damage_does_no_harm() {
 /// interned, in the sample, or defaults of the sequence.
 #[test]
 fn stack_samples_have_weights_of_counters() {
-    use super::stack_samples::{
+    use super::stack_sample_message::{
         CounterDescriptor, CounterUnit, InlineCallstack, InlineFrame, StackSample, StackSampleDefaults,
         TaskContext,
     };

@@ -12,7 +12,7 @@ use made::capture;
 pub(crate) mod made;
 
 #[test]
-fn samples_have_names_of_the_file_or_addresses_in_libs() {
+fn samples_have_names_or_addresses_in_libs() {
     let read = read(&capture()).unwrap();
     let profile = &read.profile;
     assert_eq!(

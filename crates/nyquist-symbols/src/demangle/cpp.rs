@@ -2,7 +2,10 @@
 
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
 
-use super::{BoundedString, MAX_DEPTH};
+use super::bounded_string::BoundedString;
+
+/// How deeply a C++ name may nest before it is left mangled.
+const MAX_DEPTH: u32 = 96;
 
 /// The most ends of a function's name that are tried where its signature cannot be parsed.
 const MAX_ENDS: usize = 256;
