@@ -21,5 +21,7 @@ pub mod nettrace;
 pub mod sample_profile;
 #[path = "../../crates/nyquist-symbols/tests/shared_cache_image/mod.rs"]
 pub mod shared_cache_image;
+#[path = "../../crates/nyquist-formats/tests/made_files/sysprof.rs"]
+pub mod sysprof;
 pub mod targets;
 pub mod walk;

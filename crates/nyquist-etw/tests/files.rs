@@ -187,6 +187,42 @@ fn events_say_what_is_documented() {
     assert_eq!(decoded(buffer), expected.map(|event| format!("{event:?}")));
 }
 
+/// Version 0, as the classes `Process_V0`, `Thread_V0` and `Image_V0` are documented: numbers of processes are as wide as
+/// pointers, threads come before their process, and an image is of the process that the event's header states.
+#[test]
+fn the_oldest_events_have_their_processes() {
+    let (pid, tid, parent) = (100_u32, 104_u32, 4_u32);
+    let wide = |number: u32| u64::from(number).to_le_bytes().to_vec();
+    let process = [wide(pid), wide(parent), vec![0; 4], b"app.exe\0".to_vec()].concat();
+    let thread = [tid.to_le_bytes(), pid.to_le_bytes()].concat();
+    let path = r"\a.exe";
+    let path_bytes: Vec<u8> = path.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect();
+    let image = [0x1_0000_u64.to_le_bytes().to_vec(), 0x2000_u32.to_le_bytes().to_vec(), path_bytes].concat();
+    let mut buffer = Buffer::new(0, 1);
+    buffer.system((3, 1, 0), (parent, 5), 1, &process).system((5, 1, 0), (parent, 5), 2, &thread).system(
+        (20, 10, 0),
+        (pid, tid),
+        3,
+        &image,
+    );
+    let change = ObjectChange::Start;
+    let (image_name, command_line) = ("app.exe".into(), String::new());
+    let expected = [
+        KernelEvent::Process(Process { change, pid, parent, session: None, image_name, command_line }),
+        KernelEvent::Thread(Thread { change, pid, tid, name: String::new() }),
+        KernelEvent::Image(Image {
+            change,
+            base: 0x1_0000,
+            size: 0x2000,
+            pid,
+            checksum: 0,
+            timestamp: 0,
+            path: path.into(),
+        }),
+    ];
+    assert_eq!(decoded(buffer), expected.map(|event| format!("{event:?}")));
+}
+
 #[test]
 fn short_payloads_are_errors_and_no_panics() {
     let payloads = [

@@ -75,6 +75,9 @@ fn by_magic(start: &[u8]) -> Option<Format> {
     if crate::art_trace::is_trace(start) {
         return Some(Format::ArtTrace);
     }
+    if crate::sysprof::is_capture(start) {
+        return Some(Format::Sysprof);
+    }
     if is_go_trace(start) {
         return Some(Format::GoTrace);
     }

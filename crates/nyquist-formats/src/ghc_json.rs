@@ -33,6 +33,9 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
     if calls.nodes.is_empty() {
         return Err(malformed("it has no tree of cost centres"));
     }
+    if calls.nodes[0].members[0].number().is_none() {
+        return Err(malformed("its tree is not of cost centres"));
+    }
     let micros = calls.top.get("tick_interval").and_then(Scalar::number).unwrap_or(1000.0);
     let tick = (micros * 1000.0) as u64;
     let values = [

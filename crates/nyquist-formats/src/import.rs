@@ -284,12 +284,13 @@ impl Importer {
         let mut end = self.builder.profile().meta().profiling_end.unwrap_or(0);
         for index in (0..self.thread_count).map(ThreadIndex::from_index) {
             let thread = self.builder.thread_mut(index);
-            let samples = thread.samples.iter().map(|sample| {
-                let sample = Sample { time: sample.time - zero, weight: sample.weight / interval, ..sample };
-                end = end.max(sample.time.saturating_add(after(&sample)).saturating_add(1));
-                sample
+            thread.samples.map_each(|sample| Sample {
+                time: sample.time - zero,
+                weight: sample.weight / interval,
+                ..sample
             });
-            thread.samples = samples.collect();
+            let ends = thread.samples.iter().map(|it| it.time.saturating_add(after(&it)).saturating_add(1));
+            end = ends.fold(end, u64::max);
             for marker in &mut thread.markers {
                 marker.timing = earlier(marker.timing, zero);
                 end = end.max(last_time(marker.timing).saturating_add(1));

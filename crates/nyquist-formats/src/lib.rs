@@ -17,6 +17,7 @@ mod detect;
 pub mod dhat;
 mod encoding;
 mod error;
+pub mod firefox_timeline;
 pub mod fit;
 pub mod flame;
 pub mod folded;
@@ -36,16 +37,19 @@ mod le_cursor;
 pub mod legacy;
 pub mod mac_sample;
 pub mod nettrace;
+mod number_list;
 pub mod otlp;
 mod packing;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod perf_script;
 pub mod perfetto;
+pub mod pmcstat;
 pub mod pprof;
 mod process_labels;
 pub mod pstats;
 pub mod pyinstrument;
+pub mod safari;
 pub mod samply_sidecar;
 mod select;
 pub mod simpleperf_report;
@@ -55,13 +59,11 @@ pub mod speedscope;
 pub mod stack_counts;
 pub mod stackprof;
 mod strings;
+pub mod sysprof;
 #[cfg(test)]
 mod test_profile;
 mod text_lines;
 pub mod v8;
-pub mod v8_heap;
-pub mod v8_log;
-pub mod v8_old;
 mod values;
 mod zip;
 mod zstd;
@@ -115,11 +117,11 @@ pub fn read_wanted(
         Format::Folded => folded::read(&*bytes),
         Format::Speedscope => speedscope::read(&bytes),
         Format::ChromeTrace => chrome::read(&bytes),
-        Format::V8CpuProfile => v8::read(&bytes),
-        Format::V8OldCpuProfile => v8_old::read(&bytes),
+        Format::V8CpuProfile => v8::read(&*bytes),
+        Format::V8OldCpuProfile => v8::read_old(&bytes),
         Format::Instruments => instruments::read(&bytes),
         Format::Callgrind => callgrind::read_value(&bytes, name),
-        Format::V8HeapProfile => v8_heap::read(&bytes),
+        Format::V8HeapProfile => v8::read_heap(&bytes),
         Format::Austin => austin::read_value(&bytes, name),
         Format::AustinMojo => austin::read_mojo(&bytes, name),
         Format::Stackprof => stackprof::read(&bytes),
@@ -139,7 +141,11 @@ pub fn read_wanted(
         Format::NetTrace => nettrace::read_value(&bytes, name),
         Format::SimpleperfReport => simpleperf_report::read_value(&bytes, name),
         Format::ArtTrace => art_trace::read_value(&bytes, name),
-        Format::V8Log => v8_log::read(&bytes),
+        Format::Pmcstat => pmcstat::read_value(&bytes, name),
+        Format::Safari => safari::read(&bytes),
+        Format::FirefoxPanel => firefox_timeline::read(&bytes),
+        Format::Sysprof => sysprof::read(&bytes),
+        Format::V8Log => v8::read_log(&bytes),
         Format::GhcJson => ghc_json::read_value(&bytes, name),
         Format::GhcReport => ghc_report::read_value(&bytes, name),
         Format::Vtune => csv_tree::read_vtune(&bytes),
@@ -152,12 +158,12 @@ pub fn read_wanted(
     Ok(imported)
 }
 
-/// As [`read_value`], for a text in UTF-8 of a format that is [read by line](Format::is_read_by_line). It is never in
+/// As [`read_value`], for a text in UTF-8 of a format that is [read in pieces](Format::is_read_in_pieces). It is never in
 /// memory as a whole.
 ///
 /// # Errors
 /// As for [`read_value`], and if the text cannot be read.
-pub fn read_by_line(
+pub fn read_in_pieces(
     format: Format,
     text: impl BufRead,
     name: Option<&str>,
@@ -165,6 +171,7 @@ pub fn read_by_line(
     match format {
         Format::PerfScript => perf_script::read_value(text, name),
         Format::Folded => folded::read(text),
+        Format::V8CpuProfile => v8::read(text),
         other => Err(ReadError::Unsupported(other.refusal())),
     }
 }

@@ -40,6 +40,10 @@ pub(crate) fn first_file<'a>(mut archive: impl BufRead + 'a) -> io::Result<Box<d
         return match method {
             _ if flags & ENCRYPTED != 0 => Err(io::Error::other("the archive is encrypted")),
             DEFLATED => Ok(Box::new(DeflateDecoder::new(archive))),
+            // The size is in an extra field.
+            STORED if packed_size == u32::MAX => {
+                Err(io::Error::other("its file is stored, and has 4 GiB or more"))
+            }
             STORED if flags & SIZE_BEHIND == 0 => Ok(Box::new(archive.take(packed_size.into()))),
             _ => Err(io::Error::other("the archive is not packed with deflate")),
         };
@@ -93,5 +97,34 @@ pub(crate) mod tests {
         assert_eq!(error(&entry("a", (ENCRYPTED, DEFLATED), 3, b"abc")), "the archive is encrypted");
         assert_eq!(error(&entry("a", (0, 14), 3, b"abc")), "the archive is not packed with deflate");
         assert!(first(&archive(&text)[..20]).is_err());
+    }
+
+    /// Sizes are those of the file that is read, and names are not used.
+    #[test]
+    fn archives_can_lie() {
+        let error = |bytes: &[u8]| first(bytes).unwrap_err().to_string();
+        let large = entry("a", (0, STORED), u32::MAX, b"abc");
+        assert_eq!(error(&large), "its file is stored, and has 4 GiB or more");
+        // The stated size is beyond the file's end.
+        assert_eq!(first(&entry("../../etc/passwd", (0, STORED), u32::MAX - 1, b"abc")).unwrap(), b"abc");
+        assert!(first(&entry("folder/", (0, STORED), u32::MAX, b"abc")).is_err());
+        // Many entries, of which none is a file.
+        let folders = entry("folder/", (0, STORED), 0, &[]).repeat(100_000);
+        assert!(first(&folders).is_err());
+        assert_eq!(error(&[&*folders, b"PK\x01\x02", &[0; HEADER]].concat()), "the archive has no file");
+        // Names and extra fields of the greatest length.
+        let mut name = entry("a", (0, STORED), 3, b"abc");
+        name[26..30].fill(0xff);
+        assert!(first(&name).is_err());
+    }
+
+    /// A file that grows to a thousand times its size is read in pieces, up to the limit.
+    #[test]
+    fn a_bomb_is_cut_at_the_limit() {
+        let bomb = archive(&vec![0; 10_000_000]);
+        assert!(bomb.len() < 100_000);
+        let mut out = Vec::new();
+        first_file(&*bomb).unwrap().take(5000).read_to_end(&mut out).unwrap();
+        assert_eq!(out.len(), 5000);
     }
 }

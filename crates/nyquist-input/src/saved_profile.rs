@@ -6,7 +6,7 @@ use crate::note::Note;
 use crate::options::ReadOptions;
 use crate::source::Source;
 use nyquist_formats::{
-    Format, ImportedProfile, ReadError, is_recoded, may_be_json, plain_text, read_by_line, read_wanted,
+    Format, ImportedProfile, ReadError, is_recoded, may_be_json, plain_text, read_in_pieces, read_wanted,
 };
 use nyquist_profile::{Profile, firefox};
 use std::borrow::Cow;
@@ -29,11 +29,11 @@ pub(crate) fn read(input: UnpackedInput, options: &ReadOptions<'_>) -> Result<Pr
     if let Source::Tables(tables) = &source {
         return imported(crate::tables::read(tables, value, options), path, options);
     }
-    let is_by_line =
-        format.is_read_by_line() && is_plain(&source).map_err(|error| cannot_read(&path, error))?;
-    let read = if is_by_line {
+    let is_in_pieces =
+        format.is_read_in_pieces() && is_plain(&source).map_err(|error| cannot_read(&path, error))?;
+    let read = if is_in_pieces {
         let bytes = source.bytes().map_err(|error| cannot_read(&path, error))?;
-        read_by_line(format, BufReader::with_capacity(PIECE, bytes), value)
+        read_in_pieces(format, BufReader::with_capacity(PIECE, bytes), value)
     } else {
         let bytes = all_bytes(source).map_err(|error| cannot_read(&path, error))?;
         read_wanted(format, &bytes, value, &options.labels)

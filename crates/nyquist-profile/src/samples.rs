@@ -103,7 +103,7 @@ impl Samples {
             return Sample { time, cpu_delta, stack, weight, off_cpu };
         }
         let off_cpu = !figures.is_on_cpu();
-        let (weight, cpu_delta) = figures.split(off_cpu);
+        let (weight, cpu_delta) = figures.split();
         Sample {
             time: base + u64::from(time),
             cpu_delta: cpu_delta.into(),
@@ -188,6 +188,52 @@ impl Samples {
         }
     }
 
+    /// Replaces each sample by what `map` returns. Mostly in place; with unusual figures, there are two tables until
+    /// it is done.
+    pub fn map_each(&mut self, map: impl Fn(Sample) -> Sample) {
+        let mut done = 0;
+        if self.large.is_empty() {
+            while done < self.len() && self.map_block(done, &map) {
+                done += BLOCK;
+            }
+        }
+        if done < self.len() {
+            *self = self.range(0..done).chain(self.range(done..self.len()).map(&map)).collect();
+        }
+    }
+
+    /// Replaces the samples of the block that begins at an index. Returns false, and leaves them as they are, if the
+    /// block would need more memory.
+    fn map_block(&mut self, start: usize, map: &impl Fn(Sample) -> Sample) -> bool {
+        let end = self.len().min(start + BLOCK);
+        let mapped: Vec<Sample> = self.range(start..end).map(map).collect();
+        let base = mapped[0].time;
+        let packed: Option<Vec<_>> = mapped
+            .iter()
+            .map(|sample| {
+                let since_base = u32::try_from(sample.time.checked_sub(base)?).ok()?;
+                Some((since_base, SampleFigures::new(sample)?))
+            })
+            .collect();
+        let Some(packed) = packed else { return false };
+        let block = &mut self.blocks[start / BLOCK];
+        match &mut block.figures {
+            BlockFigures::Same(same) if packed.iter().all(|row| row.1 == packed[0].1) => *same = packed[0].1,
+            BlockFigures::Same(_) => return false,
+            BlockFigures::Each(part) => {
+                let first = *part as usize * BLOCK;
+                for (place, row) in packed.iter().enumerate() {
+                    self.figures[first + place] = row.1;
+                }
+            }
+        }
+        block.base = base;
+        for (row, (sample, (time, _))) in self.rows[start..end].iter_mut().zip(mapped.iter().zip(&packed)) {
+            *row = StoredSample { time: *time, stack: sample.stack };
+        }
+        true
+    }
+
     /// Removes this many of the first samples. Linear in the number of remaining ones.
     pub fn drop_first(&mut self, count: usize) {
         if count > 0 {
@@ -240,8 +286,8 @@ impl Samples {
     }
 }
 
-/// A sample's weight, CPU delta and whether it is off the CPU. From the highest bit on: off-CPU, the
-/// weight, the CPU delta.
+/// A sample's weight, CPU delta and whether it is off the CPU. From the highest bit on: off-CPU, without a CPU
+/// delta, the weight, and the CPU delta if there is one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct SampleFigures(u32);
 
@@ -250,21 +296,32 @@ impl SampleFigures {
     const LARGE: Self = Self(u32::MAX);
 
     const OFF_CPU: u32 = 1 << 31;
+    const NO_DELTA: u32 = 1 << 30;
+
+    /// The number of bits of weight and CPU delta together.
+    const BITS: u32 = 30;
 
     /// The number of bits of the CPU delta. An on-CPU sample usually stands for one interval and about as
-    /// much CPU time; an off-CPU sample stands for many intervals and little CPU time.
+    /// much CPU time; an off-CPU sample stands for many intervals and little CPU time. Those of other profilers
+    /// have none, and large weights.
     #[inline]
-    fn delta_bits(off_cpu: bool) -> u32 {
-        if off_cpu { 15 } else { 25 }
+    fn delta_bits(off_cpu: bool, has_delta: bool) -> u32 {
+        match (has_delta, off_cpu) {
+            (false, _) => 0,
+            (true, true) => 15,
+            (true, false) => 25,
+        }
     }
 
     /// `None` if the figures are too great.
     fn new(sample: &Sample) -> Option<Self> {
-        let bits = Self::delta_bits(sample.off_cpu);
-        let weight = u32::try_from(sample.weight).ok().filter(|weight| weight >> (31 - bits) == 0)?;
+        let has_delta = sample.cpu_delta > 0;
+        let bits = Self::delta_bits(sample.off_cpu, has_delta);
+        let weight = u32::try_from(sample.weight).ok().filter(|weight| weight >> (Self::BITS - bits) == 0)?;
         let delta = u32::try_from(sample.cpu_delta).ok().filter(|delta| delta >> bits == 0)?;
         let off_cpu = if sample.off_cpu { Self::OFF_CPU } else { 0 };
-        Some(Self(off_cpu | weight << bits | delta)).filter(|figures| *figures != Self::LARGE)
+        let no_delta = if has_delta { 0 } else { Self::NO_DELTA };
+        Some(Self(off_cpu | no_delta | weight << bits | delta)).filter(|figures| *figures != Self::LARGE)
     }
 
     /// Whether they belong to an ordinary on-CPU sample.
@@ -275,9 +332,10 @@ impl SampleFigures {
 
     /// The weight and the CPU delta.
     #[inline]
-    fn split(self, off_cpu: bool) -> (u32, u32) {
-        let bits = Self::delta_bits(off_cpu);
-        ((self.0 & !Self::OFF_CPU) >> bits, self.0 & ((1 << bits) - 1))
+    fn split(self) -> (u32, u32) {
+        let bits = Self::delta_bits(!self.is_on_cpu(), self.0 & Self::NO_DELTA == 0);
+        let figures = self.0 & ((1 << Self::BITS) - 1);
+        (figures >> bits, figures & ((1 << bits) - 1))
     }
 }
 
@@ -421,13 +479,16 @@ mod tests {
             assert_eq!(table.large.len(), large, "{figures:?}");
         };
         check(&[], 0);
-        check(&[(5, 0, 0, false), (5 + u64::from(u32::MAX), (1 << 25) - 1, 63, false)], 0);
+        check(&[(5, 0, 0, false), (5 + u64::from(u32::MAX), (1 << 25) - 1, 31, false)], 0);
         check(&[(5, 0, 0, false), (6 + u64::from(u32::MAX), 0, 1, false), (4, 0, 1, false)], 2);
-        check(&[(9, 1 << 25, 1, false), (9, 0, 64, false), (9, u64::MAX, u64::MAX, false)], 3);
-        check(&[(9, (1 << 15) - 1, 1, true), (9, 0, (1 << 16) - 1, true)], 0);
-        check(&[(9, 1 << 15, 1, true), (9, 0, 1 << 16, true), (9, u64::MAX, u64::MAX, true)], 3);
+        check(&[(9, 1 << 25, 1, false), (9, 1, 32, false), (9, u64::MAX, u64::MAX, false)], 3);
+        check(&[(9, (1 << 15) - 1, 1, true), (9, 1, (1 << 15) - 1, true)], 0);
+        check(&[(9, 1 << 15, 1, true), (9, 1, 1 << 15, true), (9, u64::MAX, u64::MAX, true)], 3);
+        // Without a CPU delta, weights have its bits, too.
+        check(&[(9, 0, (1 << 30) - 1, false), (9, 0, (1 << 30) - 2, true)], 0);
+        check(&[(9, 0, 1 << 30, false), (9, 0, 1 << 30, true)], 2);
         // The greatest figures that would fit are the mark of those that do not.
-        check(&[(9, (1 << 15) - 1, (1 << 16) - 1, true)], 1);
+        check(&[(9, 0, (1 << 30) - 1, true)], 1);
         check(&[(u64::MAX, 1, 1, false), (0, 1, 1, false)], 1);
     }
 
@@ -479,6 +540,32 @@ mod tests {
         assert_eq!(table.iter().collect::<Vec<_>>(), samples[33..]);
         table.drop_first(99);
         assert_eq!(table, Samples::new());
+    }
+
+    #[test]
+    fn each_sample_is_replaced() {
+        type Figures = fn(u64) -> (u64, u64);
+        let check = |figures: Figures, map: fn(Sample) -> Sample, large: usize| {
+            let samples: Vec<_> = (0..100)
+                .map(|at| sample(at * 1_000_000, figures(at).0, figures(at).1, at % 40 == 7))
+                .collect();
+            let mut table: Samples = samples.iter().copied().collect();
+            table.map_each(map);
+            let mapped: Vec<_> = samples.into_iter().map(map).collect();
+            assert_eq!(table.iter().collect::<Vec<_>>(), mapped);
+            assert_eq!(table.large.len(), large);
+            // What is added later is behind them.
+            table.push(sample(1, 2, 3, true));
+            assert_eq!(table.last(), Some(sample(1, 2, 3, true)));
+        };
+        let earlier = |it: Sample| Sample { time: it.time / 2, weight: it.weight / 10, ..it };
+        check(|at| (0, at * 1000), earlier, 0);
+        check(|_| (0, 1000), earlier, 0);
+        // Large ones become ordinary ones, and the other way round.
+        check(|at| (0, at << 28), |it| Sample { weight: it.weight >> 28, ..it }, 0);
+        check(|at| (0, at), |it| Sample { weight: it.weight << 25, ..it }, 68);
+        // A block of the same figures becomes one of different ones.
+        check(|at| (at / 90 * at, 1), |it| Sample { weight: it.time / 1_000_000 % 31, ..it }, 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use nyquist_formats::{Format, ProcessLabels, as_named, otlp, parquet, perfetto, read};
-use nyquist_fuzz::{art_trace, jfr_recording, nettrace};
+use nyquist_fuzz::{art_trace, jfr_recording, nettrace, sysprof};
 
 use super::corpus::write;
 
@@ -20,6 +20,9 @@ const SIMPLEPERF: &[u8] =
     \x00\x18\x00 \x90\xa1\x0f(\x01\x17\x00\x00\x00\x1a\x15\x08\x00\x12\x05/a.so\x1a\x04main\x1a\x04work\x0c\
     \x00\x00\x00\x22\x0a\x08\x09\x10\x07\x1a\x04pool\x00\x00\x00\x00";
 
+/// A trace of Perfetto with samples by counters: names that are interned, and in the sample.
+const STACK_SAMPLE: &[u8] = b"\x0a:@\x01P\x09b4*\x08\x08\x01\x12\x04main2\x04\x08\x01\x10\x01:\x04\x08\x01\x10\x01\x82\x03\x06\x08\x03\x10\x05\x18\x06\x92\x03\x12\x08\x04\x12\x09cpu-clock\x18\x01(\xe8\x07\x0a\x15@\x07P\x09\xba\x08\x0e\x10\x030\x01P\x04X\x02j\x01\x04r\x01\x07\x0a1@\x09P\x09\xba\x08*\x0a\x04\x10\x05\x18\x07*\x0c\x0a\x0a\x0a\x01f\x12\x03a.c\x18\x04J\x12\x08\x04\x12\x09cpu-clock\x18\x01(\xe8\x07X\x03";
+
 /// Files of other tools, behind the byte that chooses their format.
 pub(super) fn write_all() -> io::Result<()> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/nyquist-formats/tests/samples");
@@ -27,7 +30,7 @@ pub(super) fn write_all() -> io::Result<()> {
     for (number, (choice, name)) in files.into_iter().enumerate() {
         write("formats", number, &[&[choice], fs::read(samples.join(name))?.as_slice()].concat())?;
     }
-    let texts: [(u8, &str); 23] = [
+    let texts: [(u8, &str); 29] = [
         (
             22,
             "heap profile: 1: 2 [3: 4] @ heap/2048\n1: 2 [3: 4] @ 0x1235\n#\t0x1234\tmain.a+0x4\t/g.go:1\nMAPPED_LIBRARIES:\n1000-2000 r-xp 0 00:00 1 /bin/a\n",
@@ -102,7 +105,29 @@ pub(super) fn write_all() -> io::Result<()> {
             33,
             "x Time and Allocation Profiling Report\n app +RTS\n total time  =  0.02 secs   (20 ticks @ 1000 us, 1 processor)\ntotal alloc =  1,000 bytes\nCOST CENTRE MODULE SRC entries\nMAIN        MAIN   <no x>    337   0    5.0    0.5   100.0  100.0 3 4\n f          M      a.hs:(3,1)-(4,5) 7   1    5.0    0.5   100.0  100.0 5 6\n",
         ),
+        (
+            22,
+            "--- threadz 1 ---\n--- Thread 7f (name: a/7) stack: ---\n  PC: 0x1010: f(int)\n  0x1020\n--- Thread 80 (name: b/8) stack: ---\n  [same as previous thread]\n--- Memory map: ---\n  1000-2000: /bin/a\n",
+        ),
+        (
+            22,
+            "--- contentionz 1 ---\nformat = java\nresolution = microseconds\nsampling period = 3\n 14 1 @ 0x3 0x4\n 0x3 a.f (A.java:7)\n 0x4 g (/x.so)\n",
+        ),
+        (22, "--- heapz 1 ---\nformat = java\nresolution = bytes\n 70 2 @ 0x3\n 0x3 GC\n"),
+        (
+            34,
+            "@ cycles [9 samples]\n\n90.0%  [9]  f @ /boot/kernel/zfs.ko\n 50.0%  [5]   g\n  20.0%  [1]    h @ /bin/a\n\n@ x [1 samples]\n10%  [1] f\n",
+        ),
+        (
+            35,
+            r#"{"version":1,"recording":{"displayName":"a","sampleStackTraces":[{"timestamp":4.5,"stackFrames":[{"name":"f","line":2,"url":"a.js","expressionLocation":{"line":3,"column":1}}]}],"sampleDurations":[0.001]}}"#,
+        ),
+        (
+            36,
+            r#"{"markers":[],"ticks":[],"allocations":{},"profile":{"meta":{"interval":1},"threads":[{"name":"a","pid":5,"tid":7,"samples":{"schema":{"stack":0,"time":1},"data":[[1,0.5],[0,2.5]]},"stackTable":{"schema":{"prefix":0,"frame":1},"data":[[null,0],[0,1]]},"frameTable":{"schema":{"location":0,"line":3},"data":[[0],[1,null,null,9]]},"stringTable":["(root)","f (a.js:4:2)"]}]}}"#,
+        ),
     ];
+    let texts_end = 3 + texts.len();
     for (number, (choice, text)) in texts.into_iter().enumerate() {
         write("formats", 3 + number, &[&[choice], text.as_bytes()].concat())?;
     }
@@ -122,14 +147,22 @@ pub(super) fn write_all() -> io::Result<()> {
     let simpleperf = [&[27], SIMPLEPERF].concat();
     let art = [&[28], art_trace::dual().as_slice()].concat();
     let streamed = [&[28], art_trace::streamed().as_slice()].concat();
-    let mut table = vec![34_u8];
+    let mut table = vec![38_u8];
     let labels =
         |_| ProcessLabels { service: "app".into(), labels: vec![("unit".into(), "a.service".into())] };
     let options = parquet::WriteOptions { paths: &as_named, slice: Some(1_000_000_000), labels: &labels };
     parquet::write(&profile, options, &mut table)?;
-    let seeds = [otlp, perfetto, gperftools, jfr, austin, nettrace, simpleperf, art, streamed, table];
+    let java = [0, 3, 1, 10_000, 0, 2, 2, 3, 4, 0, 1, 0];
+    let java: Vec<u8> = java.into_iter().flat_map(u64::to_le_bytes).collect();
+    let java = [&[21], java.as_slice(), b" 0x3 a.f (A.java:7)\n 0x4 GC\n"].concat();
+    let sysprof = [&[37], sysprof::capture().as_slice()].concat();
+    let counters = [&[20], STACK_SAMPLE].concat();
+    let seeds = [
+        otlp, perfetto, gperftools, jfr, austin, nettrace, simpleperf, art, streamed, table, java, sysprof,
+        counters,
+    ];
     for (number, seed) in seeds.iter().enumerate() {
-        write("formats", 26 + number, seed)?;
+        write("formats", texts_end + number, seed)?;
     }
     Ok(())
 }

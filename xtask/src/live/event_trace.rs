@@ -19,6 +19,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_trace_of_windows_shows_functions", functions).quick(),
     Test::new("a_trace_without_samples_says_how_to_get_some", without_samples),
     Test::new("a_trace_of_windows_is_imported_by_process", by_process),
+    Test::new("a_trace_in_a_zip_archive_is_read", archived),
 ];
 
 const SAMPLE: (u8, u8) = (made_trace::PERF_INFO, 46);
@@ -117,4 +118,44 @@ fn by_process(test: &Context<'_>) -> Verdict {
     let refused = test.nyquist(&["report", "--event", "cycles"]).path(&trace).run()?;
     expect_eq("the status", refused.code(), 1)?;
     expect_contains("the error", &refused.stderr, "--event cannot be used with")
+}
+
+/// Python's archive, in which names lead elsewhere, a folder comes first, and a large file is behind the trace. Nothing
+/// is written below those names.
+fn archived(test: &Context<'_>) -> Verdict {
+    const ARCHIVE: &str = "import sys, zipfile
+with zipfile.ZipFile(sys.argv[2], 'w', int(sys.argv[3])) as archive:
+    archive.writestr('folder/', '')
+    archive.write(sys.argv[1], '../../../trace.etl')
+    archive.writestr('/tmp/nyquist-symbols.pdb', bytes(1 << 24), zipfile.ZIP_DEFLATED)
+";
+    let trace = written(test, &Header::default(), &[sampled()])?;
+    let plain = test.nyquist(&["report"]).path(&trace).run()?.succeeded()?.stdout_text();
+    expect_contains("the report", &plain, "other.exe  0x1234")?;
+    let folder = test.path("archives");
+    let name = trace.file_name().unwrap_or_default().display().to_string();
+    fs::create_dir_all(&folder).context("no folder")?;
+    // Stored, and deflated.
+    for method in ["0", "8"] {
+        let archive = folder.join(format!("{name}.zip"));
+        test.program("python3")
+            .args(&["-c", ARCHIVE])
+            .path(&trace)
+            .path(&archive)
+            .args(&[method])
+            .run()?
+            .succeeded()?;
+        let report = test.nyquist(&["report"]).path(&archive).run()?.succeeded()?;
+        expect_eq(method, report.stdout_text().replace(".etl.zip", ".etl"), plain.clone())?;
+        let names: Vec<_> = fs::read_dir(&folder).context("no folder")?.collect();
+        expect_eq("the files beside the archive", names.len(), 1)?;
+        let bytes = fs::read(&archive).context("no archive")?;
+        let cut = folder.join("cut.etl.zip");
+        fs::write(&cut, &bytes[..150]).context("no archive")?;
+        let said = test.nyquist(&["report"]).path(&cut).run()?;
+        expect_eq("the status of a cut archive", said.code(), 1)?;
+        expect_contains("what is said of a cut archive", &said.stderr, "cut.etl.zip")?;
+        fs::remove_file(&cut).context("the file stays")?;
+    }
+    Ok(())
 }

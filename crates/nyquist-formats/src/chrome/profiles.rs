@@ -89,7 +89,7 @@ impl CpuProfiles {
             tree.add(importer, &profile.nodes);
             let mut samples = CpuProfileSamples::new(thread(importer, &owner), start);
             for chunk in profile.chunks {
-                samples.add(chunk.samples, chunk.deltas);
+                samples.add(&chunk.samples, &chunk.deltas);
             }
             samples.end_at(profile.end);
             unknown += samples.add_to(importer, &tree);

@@ -78,6 +78,14 @@ pub enum Format {
     Vtune,
     /// Visual Studio's tree of calls as a table.
     VisualStudio,
+    /// The graph of calls of FreeBSD's pmcstat.
+    Pmcstat,
+    /// A timeline of Safari.
+    Safari,
+    /// A recording of the performance panel that Firefox had.
+    FirefoxPanel,
+    /// A capture of sysprof.
+    Sysprof,
     /// A Parquet table.
     Parquet,
     /// A list of Go's goroutines (`debug=2`), which is not read.
@@ -132,6 +140,10 @@ impl fmt::Display for Format {
             Self::GhcJson => "a profile of GHC",
             Self::Vtune => "a table of VTune",
             Self::VisualStudio => "a call tree of Visual Studio",
+            Self::Pmcstat => "a call graph of pmcstat",
+            Self::Safari => "a timeline of Safari",
+            Self::FirefoxPanel => "a recording of Firefox' performance panel",
+            Self::Sysprof => "a capture of sysprof",
             Self::GoTrace => "an execution trace of Go",
             Self::Parquet => "a Parquet table",
             Self::GoText => "a list of goroutines",
@@ -180,6 +192,10 @@ impl Format {
         Self::Vtune,
         Self::VisualStudio,
         Self::GhcReport,
+        Self::Pmcstat,
+        Self::Safari,
+        Self::FirefoxPanel,
+        Self::Sysprof,
         #[cfg(feature = "parquet")]
         Self::Parquet,
     ];
@@ -208,13 +224,14 @@ impl Format {
                 | Self::GhcJson
                 | Self::GhcReport
                 | Self::VisualStudio
+                | Self::Pmcstat
                 | Self::Parquet
         )
     }
 
-    /// Whether [`read_by_line`](crate::read_by_line) reads it.
-    pub fn is_read_by_line(self) -> bool {
-        matches!(self, Self::PerfScript | Self::Folded)
+    /// Whether [`read_in_pieces`](crate::read_in_pieces) reads it.
+    pub fn is_read_in_pieces(self) -> bool {
+        matches!(self, Self::PerfScript | Self::Folded | Self::V8CpuProfile)
     }
 
     /// Whether its samples can have labels, by which they can be selected.
@@ -236,6 +253,7 @@ impl Format {
                 | Self::NetTrace
                 | Self::SimpleperfReport
                 | Self::ArtTrace
+                | Self::Sysprof
                 | Self::Parquet
         )
     }

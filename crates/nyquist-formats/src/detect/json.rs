@@ -59,7 +59,11 @@ fn by_own_key(keys: &Keys<'_>) -> Option<Format> {
         ("root_frame", Format::Pyinstrument),
         ("dhatFileVersion", Format::Dhat),
         ("cost_centres", Format::GhcJson),
+        ("recording", Format::Safari),
     ];
+    if ["markers", "ticks", "allocations"].iter().all(|key| keys.has(key)) {
+        return Some(Format::FirefoxPanel);
+    }
     own.into_iter().find(|(key, _)| keys.has(key)).map(|(_, format)| format)
 }
 

@@ -2,7 +2,8 @@
 
 use super::format::Format;
 use crate::{
-    austin, csv_tree, folded, ghc_report, heaptrack, legacy, mac_sample, perf_script, stack_counts, v8_log,
+    austin, csv_tree, folded, ghc_report, heaptrack, legacy, mac_sample, perf_script, pmcstat, stack_counts,
+    v8,
 };
 
 /// The number of lines that are checked.
@@ -41,8 +42,9 @@ pub(super) fn by_lines(text: &str) -> Option<Format> {
 /// A text that its first line shows.
 fn by_first(first: &str) -> Option<Format> {
     let known = [
-        (v8_log::is_log(first), Format::V8Log),
+        (v8::log::is_log(first), Format::V8Log),
         (ghc_report::is_report(first), Format::GhcReport),
+        (pmcstat::is_call_graph(first), Format::Pmcstat),
         (csv_tree::is_vtune(first), Format::Vtune),
         (csv_tree::is_visual_studio(first), Format::VisualStudio),
     ];

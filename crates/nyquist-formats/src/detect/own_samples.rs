@@ -1,7 +1,10 @@
 //! Tests that no format is taken for another one: each of the samples, and its beginnings.
 
 use super::{Format, detect};
-use crate::{art_trace, csv_tree, ghc_json, ghc_report, nettrace, simpleperf_report, v8_log};
+use crate::{
+    art_trace, csv_tree, firefox_timeline, ghc_json, ghc_report, nettrace, pmcstat, safari,
+    simpleperf_report, sysprof, v8,
+};
 
 /// Samples of formats, each with a beginning that is enough to know it.
 fn samples() -> Vec<(Format, Vec<u8>)> {
@@ -10,11 +13,15 @@ fn samples() -> Vec<(Format, Vec<u8>)> {
         (Format::SimpleperfReport, simpleperf_report::tests::report()),
         (Format::ArtTrace, art_trace::tests::made::dual()),
         (Format::ArtTrace, art_trace::tests::made::streamed()),
-        (Format::V8Log, v8_log::tests::LOG.into()),
+        (Format::V8Log, v8::log::tests::LOG.into()),
         (Format::GhcJson, ghc_json::tests::FILE.into()),
         (Format::GhcReport, ghc_report::tests::report().into()),
         (Format::Vtune, csv_tree::tests::VTUNE.into()),
         (Format::VisualStudio, csv_tree::tests::VISUAL_STUDIO.into()),
+        (Format::Pmcstat, pmcstat::tests::GRAPH.into()),
+        (Format::Safari, safari::tests::FILE.into()),
+        (Format::FirefoxPanel, firefox_timeline::tests::FILE.into()),
+        (Format::Sysprof, sysprof::tests::made::capture()),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! CPU profiles of gperftools (`CPUPROFILE=FILE`): words of the machine's size and byte order, then the list
-//! of mapped files.
+//! of mapped files. Those of Java have the names of functions in its place.
 
+use super::java;
 use super::maps::Maps;
 use super::stacks::{LegacySamples, LegacyStack};
 use crate::error::{ImportedProfile, Note, ReadError};
@@ -11,6 +12,10 @@ const FORMAT: &str = "a CPU profile of gperftools";
 /// The words of the smallest header: 0, the number of words that follow it, the version, the period and
 /// another 0.
 const HEADER: usize = 5;
+
+/// The versions.
+const GPERFTOOLS: u64 = 0;
+const JAVA: u64 = 1;
 
 /// The storage of words in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +40,17 @@ impl WordFormat {
         Some(if self.is_big_endian { word.iter().fold(0, add) } else { word.iter().rev().fold(0, add) })
     }
 
-    /// Detects the storage of words from a file's header. Also returns the period in µs.
-    fn of(bytes: &[u8]) -> Option<(Self, u64)> {
+    /// Detects the storage of words from a file's header. Also returns the period in µs, and whether it is Java's.
+    fn of(bytes: &[u8]) -> Option<(Self, u64, bool)> {
         Self::ALL.into_iter().find_map(|words| {
             let word = |number| words.get(bytes, number);
             let (zero, length, version, period, padding) = (word(0)?, word(1)?, word(2)?, word(3)?, word(4)?);
-            let is_header = zero == 0 && (3..256).contains(&length) && version == 0 && padding == 0;
-            (is_header && (1..=u64::from(u32::MAX)).contains(&period)).then_some((words, period))
+            let is_header = zero == 0
+                && (3..256).contains(&length)
+                && matches!(version, GPERFTOOLS | JAVA)
+                && padding == 0;
+            let has_period = (1..=u64::from(u32::MAX)).contains(&period);
+            (is_header && has_period).then_some((words, period, version == JAVA))
         })
     }
 }
@@ -58,14 +67,20 @@ pub(crate) fn is_cpu(start: &[u8]) -> bool {
 /// The file does not begin like a CPU profile.
 pub fn read_cpu(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     let malformed = || ReadError::Malformed { format: FORMAT, problem: "it does not begin as one".into() };
-    let (words, period) = WordFormat::of(bytes).ok_or_else(malformed)?;
+    let (words, period, is_java) = WordFormat::of(bytes).ok_or_else(malformed)?;
     let first = words.get(bytes, 1).and_then(|length| usize::try_from(length).ok()).unwrap_or(0) + 2;
     let (records, end) = records(words, bytes, first.max(HEADER));
     let mut maps = Maps::default();
     let list = end.and_then(|end| bytes.get(end..)).unwrap_or_default();
-    String::from_utf8_lossy(list).lines().for_each(|line| maps.add(line));
+    let list = String::from_utf8_lossy(list);
+    if !is_java {
+        list.lines().for_each(|line| maps.add(line));
+    }
     let nanoseconds = period.saturating_mul(1000);
     let mut samples = LegacySamples::new(Importer::new("CPU profile", "gperftools"), maps);
+    if is_java {
+        samples.names = list.lines().filter_map(java::location).collect();
+    }
     for (count, addresses) in records {
         let stack = LegacyStack { addresses, is_interrupted: true, named: Vec::new() };
         samples.add(&stack, count.saturating_mul(nanoseconds));

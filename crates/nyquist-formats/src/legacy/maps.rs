@@ -64,11 +64,14 @@ impl Maps {
 }
 
 /// The first address, the end address, whether it is executable, the offset in the file, and the path, of a
-/// line such as `55c70b5a6000-55c70b5a7000 r-xp 00001000 00:00 1234   /bin/app`.
+/// line such as `55c70b5a6000-55c70b5a7000 r-xp 00001000 00:00 1234   /bin/app`, or in brief `400000-fcb000: /bin/app`.
 fn parse(line: &str) -> Option<(u64, u64, bool, u64, &str)> {
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let (range, rest) = line.trim().split_once(' ')?;
     let (start, end) = range.split_once('-')?;
+    if let Some(end) = end.strip_suffix(':') {
+        return Some((hex(start)?, hex(end)?, true, 0, rest.trim()));
+    }
     let mut words = rest.split_ascii_whitespace();
     let (rights, offset) = (words.next()?, hex(words.next()?)?);
     let (_device, _inode) = (words.next()?, words.next()?);

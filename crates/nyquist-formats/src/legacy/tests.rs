@@ -159,3 +159,71 @@ fn lines_that_are_no_stacks_are_counted() {
     assert_eq!(stacks_of(&imported.profile), ["0xf 1"]);
     assert_eq!(imported.notes, [Note::LeftOut { count: 1, what: "lines that are not stacks".into() }]);
 }
+
+/// The samples of a thread are counted, and those that are the same as the thread before, too. As in pprof, what has
+/// created a thread is a caller.
+#[test]
+fn threads_are_counted_by_their_stacks() {
+    let file = "--- threadz 1 ---\n\n--- Thread 7f79 (name: main/14748) stack: ---\n  \
+        PC:  0x00bc8f1c: helper(arg *)\n  0x0040be31: main\n\
+        --- Thread 7f78 (name: a/14751) stack: ---\n  PC: 0x401010 0x402020\n      creator: 0x403030\n\
+        --- Thread 7f77 (name: b/14752) stack: ---\n  [same as previous thread]\n\
+        --- Memory map: ---\n  00400000-00500000: /home/x/server\n";
+    let threads = text(file, None);
+    assert_eq!(threads.meta().measure, Measure { name: "thread".into(), unit: Unit::Count });
+    assert_eq!(amounts(&threads), ["0x302f;0x201f;0x1010 2", "main;helper(arg *) 1"]);
+    assert_eq!(threads.libs()[0].path, "/home/x/server");
+    assert!(read_text(b"--- threadz 1 ---\n", None).is_err());
+    let without = read_text(
+        b"--- Thread 7 (name: a/1) stack: ---\n  0x4: f\n--- Thread 8 (name: b/2) stack: ---\n",
+        None,
+    );
+    let expected = [Note::LeftOut { count: 1, what: "threads without a stack".into() }];
+    assert_eq!(
+        (stacks_of(&without.as_ref().unwrap().profile), &*without.unwrap().notes),
+        (vec!["f 1".into()], &expected[..])
+    );
+}
+
+#[test]
+fn contention_of_gperftools_is_that_of_go() {
+    let file = format!(
+        "--- contentionz 1 ---\ncycles/second = 2000000000\nsampling period = 100\nms since reset = 7\n\
+        discarded samples = 0\n  4000       27 @ 0x55c70b5a7124 0x7febe164524b\n--- Memory map: ---\n{MAPS}"
+    );
+    assert_eq!(amounts(&text(&file, None)), ["0x2824a;0x1123 200000"]);
+    assert_eq!(amounts(&text(&file, Some("contentions"))), ["0x2824a;0x1123 2700"]);
+}
+
+const JAVA_NAMES: &str = "\n 0x0000003 com.example.f (Example.java:17)\n 0x4 com.example.main (Example.java:-1)\n \
+    0x00000005 GC\n 0x6 f (/usr/lib/libx.so)\n 0x7 generated stub/JIT\n";
+
+#[test]
+fn profiles_of_java_have_their_own_names() {
+    let contention = format!(
+        "--- contentionz 1 ---\nformat = java\nresolution = microseconds\nsampling period = 100\nms since reset = 9\n\
+        \x20          14     1 @ 0x00000003 0x00000004\n     2     3 @ 0x00000005\n{JAVA_NAMES}"
+    );
+    assert_eq!(amounts(&text(&contention, None)), ["GC 200000", "com.example.main;com.example.f 1400000"]);
+    let counts = text(&contention, Some("contentions"));
+    assert_eq!(amounts(&counts), ["GC 300", "com.example.main;com.example.f 100"]);
+    let frame = counts.frames().iter().find(|it| counts.func_name(it.func) == "com.example.f").unwrap();
+    assert_eq!(frame.line, Some(17));
+    // 7048 / (1 - e^(-7048 / 524288)), as pprof has it.
+    let heap =
+        format!("--- heapz 1 ---\nformat = java\nresolution = bytes\n  7048     1 @ 0x6 0x7\n{JAVA_NAMES}");
+    assert_eq!(amounts(&text(&heap, None)), ["STUB;f 527819"]);
+    assert_eq!(amounts(&text(&heap, Some("inuse_objects"))), ["STUB;f 74"]);
+    assert!(read_text(heap.as_bytes(), Some("alloc_space")).is_err());
+}
+
+#[test]
+fn cpu_profiles_of_java_have_names() {
+    let words = [0, 3, 1, 10_000, 0, 2, 2, 3, 4, 5, 1, 5, 0, 1, 0_u64];
+    let mut file: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+    file.extend(JAVA_NAMES.as_bytes());
+    assert!(is_cpu(&file));
+    let profile = read_cpu(&file).unwrap().profile;
+    assert!(profile.meta().measure.is_cpu_time() && profile.meta().symbolicated);
+    assert_eq!(stacks_of(&profile), ["GC 5", "com.example.main;com.example.f 2"]);
+}

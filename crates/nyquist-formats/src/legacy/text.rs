@@ -1,12 +1,15 @@
-//! Profiles as text: heap profiles of gperftools and Go, contention, goroutines and threads of Go
+//! Profiles as text: heap profiles and contention of gperftools, Go and Java, goroutines and threads of Go
 //! (`debug=1`).
 
 use nyquist_profile::{Measure, Unit};
+use rustc_hash::FxHashMap;
 
 use super::maps::Maps;
-use super::stacks::{LegacySamples, LegacyStack, named};
+use super::stacks::{LegacySamples, LegacyStack, NamedFunction, named};
+use super::{java, threads};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::Importer;
+use crate::pprof::factor_of;
 
 const FORMAT: &str = "a profile as text";
 
@@ -15,6 +18,8 @@ const FORMAT: &str = "a profile as text";
 enum ProfileKind<'a> {
     /// Objects and bytes, in use and in total: `2: 512 [4: 1024] @ 0x1 0x2`.
     Heap(Rate),
+    /// Bytes and objects in use: `512 2 @ 0x1 0x2`.
+    JavaHeap,
     /// Cycles and the number of events: `1769 3 @ 0x1 0x2`.
     Contention,
     /// A count of things with this name: `3 @ 0x1 0x2`.
@@ -33,8 +38,11 @@ enum Rate {
 /// The kind of a text that begins with this line.
 fn kind(first: &str) -> Option<ProfileKind<'_>> {
     let first = first.trim_end();
-    if first == "--- contention:" || first == "--- mutex:" {
+    if first == "--- contention:" || first == "--- mutex:" || first.starts_with("--- contentionz ") {
         return Some(ProfileKind::Contention);
+    }
+    if first.starts_with("--- heapz ") {
+        return Some(ProfileKind::JavaHeap);
     }
     if let Some(totals) = first.strip_prefix("heap profile:") {
         let (numbers, how) = totals.rsplit_once('@')?;
@@ -48,7 +56,7 @@ fn kind(first: &str) -> Option<ProfileKind<'_>> {
 
 /// Whether a text that begins with this line is supported.
 pub(crate) fn is_text(first: &str) -> bool {
-    kind(first).is_some()
+    kind(first).is_some() || threads::is_threads(first)
 }
 
 /// The sampling rate of `heap/2048` (Go, which writes twice its rate), `heap_v2/524288`, or `heapprofile`.
@@ -75,6 +83,8 @@ fn heap_numbers(text: &str) -> Option<[u64; 4]> {
 
 /// Go's names of the numbers of a heap profile. The second one is read by default.
 const HEAP: [&str; 4] = ["inuse_objects", "inuse_space", "alloc_objects", "alloc_space"];
+/// How many bytes are allocated for each of Java's samples, which is not in the file.
+const JAVA_RATE: Rate = Rate::OneIn(524_288.0);
 /// The names of the numbers of contention.
 const CONTENTION: [&str; 2] = ["contentions", "delay"];
 
@@ -88,11 +98,16 @@ const CONTENTION: [&str; 2] = ["contentions", "delay"];
 pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, ReadError> {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.lines().skip_while(|line| line.trim().is_empty());
-    let kind = lines.next().and_then(kind);
+    let first = lines.next().unwrap_or_default();
+    if threads::is_threads(first) {
+        return threads::read(&text);
+    }
+    let kind = kind(first);
     let malformed = || ReadError::Malformed { format: FORMAT, problem: "it does not begin as one".into() };
     let kind = kind.ok_or_else(malformed)?;
     let names: &[&str] = match &kind {
         ProfileKind::Heap(_) => &HEAP,
+        ProfileKind::JavaHeap => &HEAP[..2],
         ProfileKind::Contention => &CONTENTION,
         ProfileKind::Count(name) => std::slice::from_ref(name),
     };
@@ -105,6 +120,19 @@ pub fn read_text(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile, 
     let mut reader = LegacyTextReader::new(kind, place);
     lines.for_each(|line| reader.read_line(line));
     Ok(reader.finish(names[place]))
+}
+
+/// A number of a heap profile, scaled up if only a part of the allocations was sampled.
+fn scaled(numbers: [u64; 4], place: usize, rate: Rate) -> u64 {
+    let Rate::OneIn(rate) = rate else { return numbers[place] };
+    let first = place & 2;
+    let (objects, bytes) = (numbers[first] as f64, numbers[first + 1] as f64);
+    if objects == 0.0 || bytes == 0.0 {
+        return 0;
+    }
+    // The probability that an allocation of the mean size is sampled.
+    let likely = 1.0 - (-bytes / objects / rate).exp();
+    (numbers[place] as f64 / likely) as u64
 }
 
 /// A stack with its numbers.
@@ -123,6 +151,11 @@ struct LegacyTextReader<'a> {
     /// For contention: cycles per second, and how many events each record stands for.
     cycles_per_second: u64,
     period: u64,
+    /// The number of ns in one unit of Java's contention.
+    factor: u64,
+    /// Java's names, which are behind its stacks.
+    names: FxHashMap<u64, NamedFunction<'a>>,
+    is_java: bool,
     left_out: u64,
 }
 
@@ -136,6 +169,9 @@ impl<'a> LegacyTextReader<'a> {
             is_in_maps: false,
             cycles_per_second: 0,
             period: 1,
+            factor: 1,
+            names: FxHashMap::default(),
+            is_java: false,
             left_out: 0,
         }
     }
@@ -158,18 +194,27 @@ impl<'a> LegacyTextReader<'a> {
             self.is_in_maps = true;
             return;
         }
-        if let Some((key, value)) = line.split_once('=') {
-            let number = value.trim().parse().ok().filter(|&number: &u64| number > 0);
-            match key.trim() {
-                "cycles/second" => self.cycles_per_second = number.unwrap_or(0),
-                "sampling period" => self.period = number.unwrap_or(1),
-                _ => {}
-            }
+        if self.is_java && line.trim_start().starts_with("0x") {
+            self.names.extend(java::location(line));
             return;
+        }
+        if let Some((key, value)) = line.split_once('=') {
+            return self.set(key.trim(), value.trim());
         }
         match self.record(line) {
             Some(record) => self.records.push(record),
             None => self.left_out += 1,
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str) {
+        let number = value.parse().ok().filter(|&number: &u64| number > 0);
+        match key {
+            "cycles/second" => self.cycles_per_second = number.unwrap_or(0),
+            "sampling period" => self.period = number.unwrap_or(1),
+            "format" => self.is_java = value == "java",
+            "resolution" => self.factor = factor_of(value).0,
+            _ => {}
         }
     }
 
@@ -178,7 +223,7 @@ impl<'a> LegacyTextReader<'a> {
         let mut words = numbers.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
         let numbers = match self.kind {
             ProfileKind::Heap(_) => heap_numbers(numbers)?,
-            ProfileKind::Contention => {
+            ProfileKind::Contention | ProfileKind::JavaHeap => {
                 let (cycles, count) = (words.next()??, words.next()??);
                 [count, cycles, 0, 0]
             }
@@ -197,37 +242,29 @@ impl<'a> LegacyTextReader<'a> {
     fn amount(&self, numbers: [u64; 4]) -> u64 {
         let number = numbers[self.place];
         match self.kind {
-            ProfileKind::Count(_) | ProfileKind::Heap(Rate::All) => number,
+            ProfileKind::JavaHeap => scaled(numbers, self.place, JAVA_RATE),
+            ProfileKind::Heap(rate) => scaled(numbers, self.place, rate),
+            ProfileKind::Count(_) => number,
             ProfileKind::Contention if self.place == 0 => number.saturating_mul(self.period),
             ProfileKind::Contention => {
-                let cycles = u128::from(number) * u128::from(self.period);
+                let cycles = u128::from(number) * u128::from(self.period) * u128::from(self.factor);
                 let nanoseconds = match self.cycles_per_second {
                     0 => cycles,
                     cycles_per_second => cycles * 1_000_000_000 / u128::from(cycles_per_second),
                 };
                 u64::try_from(nanoseconds).unwrap_or(u64::MAX)
             }
-            ProfileKind::Heap(Rate::OneIn(rate)) => {
-                let first = self.place & 2;
-                let (objects, bytes) = (numbers[first] as f64, numbers[first + 1] as f64);
-                if objects == 0.0 || bytes == 0.0 {
-                    return 0;
-                }
-                // The probability that an allocation of the mean size is sampled.
-                let likely = 1.0 - (-bytes / objects / rate).exp();
-                (number as f64 / likely) as u64
-            }
         }
     }
 
     fn finish(mut self, name: &str) -> ImportedProfile {
         let unit = match self.kind {
-            ProfileKind::Heap(_) if self.place % 2 == 1 => Unit::Bytes,
+            ProfileKind::Heap(_) | ProfileKind::JavaHeap if self.place % 2 == 1 => Unit::Bytes,
             ProfileKind::Contention if self.place == 1 => Unit::Time,
             _ => Unit::Count,
         };
         let product = match self.kind {
-            ProfileKind::Heap(_) => "heap",
+            ProfileKind::Heap(_) | ProfileKind::JavaHeap => "heap",
             ProfileKind::Contention => "contention",
             ProfileKind::Count(name) => name,
         };
@@ -235,6 +272,7 @@ impl<'a> LegacyTextReader<'a> {
         importer.meta_mut().measure = Measure { name: name.to_owned(), unit };
         importer.note_left_out(self.left_out, "lines that are not stacks");
         let mut samples = LegacySamples::new(importer, std::mem::take(&mut self.maps));
+        samples.names = std::mem::take(&mut self.names);
         for record in &self.records {
             samples.add(&record.stack, self.amount(record.numbers));
         }

@@ -4,6 +4,8 @@
 
 use prost::{Message, Oneof};
 
+use super::stack_sample_message::{CounterDescriptor, StackSample, StackSampleDefaults, TaskContext};
+
 /// The field of `Trace` that has the packets.
 pub(super) const PACKET: u64 = 1;
 
@@ -40,6 +42,8 @@ pub(super) struct Packet {
     pub track: Option<Track>,
     #[prost(message, optional, tag = "66")]
     pub sample: Option<PerfSample>,
+    #[prost(message, optional, tag = "135")]
+    pub stack_sample: Option<StackSample>,
     /// Packets that are compressed with zlib.
     #[prost(bytes = "vec", tag = "50")]
     pub compressed: Vec<u8>,
@@ -70,6 +74,10 @@ pub(super) struct InternedData {
     pub frames: Vec<Frame>,
     #[prost(message, repeated, tag = "7")]
     pub callstacks: Vec<Callstack>,
+    #[prost(message, repeated, tag = "48")]
+    pub tasks: Vec<TaskContext>,
+    #[prost(message, repeated, tag = "50")]
+    pub counters: Vec<CounterDescriptor>,
 }
 
 /// `InternedString`, `EventName` and others with the same fields.
@@ -133,6 +141,8 @@ pub(super) struct Defaults {
     pub event: Option<EventDefaults>,
     #[prost(message, optional, tag = "12")]
     pub sample: Option<SampleDefaults>,
+    #[prost(message, optional, tag = "100")]
+    pub stack_sample: Option<StackSampleDefaults>,
 }
 
 /// `TrackEventDefaults`.

@@ -5,8 +5,11 @@ mod message;
 mod packets;
 mod read;
 mod sequence;
+mod stack_sample_message;
+mod stack_samples;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod tracks;
 mod write;
 mod write_markers;

@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 use super::clocks::{BOOTTIME, Clocks};
 use super::message::{Annotation, AnnotationContent, Packet, StreamingProfile, Timebase, TrackEvent};
 use super::packets;
-use super::sequence::{Sequence, text};
+use super::sequence::Sequence;
+use super::stack_sample_message::StackSample;
+use super::stack_samples::{self, CounterWeights};
+use super::texts::text;
 use super::tracks::Tracks;
 use crate::chrome::{Args, Slice, SliceKind, TraceMarker, TraceMarkers, add_samples};
 use crate::error::{ImportedProfile, Note, ReadError};
@@ -52,6 +55,8 @@ pub fn read_value(bytes: &[u8], wanted: Option<&str>) -> Result<ImportedProfile,
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SampleSource {
     Samples,
+    /// `StackSample`, by the counter with this index.
+    Counter(usize),
     Streaming,
     Slices,
 }
@@ -88,6 +93,8 @@ struct PerfettoReader {
     timebase: Option<Timebase>,
     samples: Vec<RawSample>,
     streaming: Vec<RawSample>,
+    counted: Vec<RawSample>,
+    counters: CounterWeights,
     places: FxHashMap<EventTrack, usize>,
     events: Vec<(EventTrack, Vec<RawEvent>)>,
     path_bytes_left: usize,
@@ -106,6 +113,8 @@ impl PerfettoReader {
             timebase: None,
             samples: Vec::new(),
             streaming: Vec::new(),
+            counted: Vec::new(),
+            counters: CounterWeights::default(),
             places: FxHashMap::default(),
             events: Vec::new(),
             path_bytes_left: length.saturating_mul(PATH_BYTES_PER_BYTE),
@@ -144,8 +153,17 @@ impl PerfettoReader {
                 self.samples.push(RawSample { thread, time: time.unwrap_or(0), stack });
             }
         }
+        packet.stack_sample.iter().for_each(|sample| self.read_stack_sample(number, time, sample));
         packet.streaming.iter().for_each(|streaming| self.read_streaming(number, streaming));
         packet.event.iter().for_each(|event| self.read_event(number, time, event));
+    }
+
+    fn read_stack_sample(&mut self, number: u32, time: Option<u64>, sample: &StackSample) {
+        let Some(sequence) = self.sequences.get_mut(&number) else { return };
+        let stack = sequence.sample_stack(&mut self.importer, sample, &mut self.path_bytes_left);
+        self.counters.add(self.counted.len(), &sequence.stack_samples, sample);
+        let thread = sequence.stack_samples.thread(sample);
+        self.counted.push(RawSample { thread, time: time.unwrap_or(0), stack });
     }
 
     fn read_streaming(&mut self, number: u32, streaming: &StreamingProfile) {
@@ -197,11 +215,18 @@ impl PerfettoReader {
 
     fn choose(&self, wanted: Option<&str>) -> Result<SampleSource, ReadError> {
         let has_slices = self.events.iter().any(|(_, events)| events.iter().any(|it| it.kind == BEGIN));
-        let there = [
+        let counters = self.counters.values.iter().enumerate();
+        let mut there: Vec<(&str, SampleSource, bool)> =
+            counters.map(|(place, value)| (&*value.name, SampleSource::Counter(place), true)).collect();
+        let default = self.counters.default_value();
+        if !there.is_empty() {
+            there.swap(0, default);
+        }
+        there.extend([
             ("samples", SampleSource::Samples, !self.samples.is_empty()),
             ("streaming", SampleSource::Streaming, !self.streaming.is_empty()),
             ("slices", SampleSource::Slices, has_slices || !self.events.is_empty()),
-        ];
+        ]);
         let mut there = there.iter().filter(|(_, _, is_there)| *is_there);
         let names = there.clone().map(|&(name, ..)| name).collect::<Vec<_>>().join(", ");
         let found = there.find(|(name, ..)| wanted.is_none_or(|wanted| wanted == *name));
@@ -216,22 +241,14 @@ impl PerfettoReader {
     }
 
     fn finish(mut self, kind: SampleSource) -> ImportedProfile {
-        let raw = match kind {
-            SampleSource::Samples => std::mem::take(&mut self.samples),
-            SampleSource::Streaming => std::mem::take(&mut self.streaming),
-            SampleSource::Slices => Vec::new(),
-        };
-        let (measure, factor) = match kind {
-            SampleSource::Samples => measure(self.timebase.as_ref()),
-            SampleSource::Streaming => (Measure { name: "streaming".into(), unit: Unit::Count }, 1),
-            SampleSource::Slices => (Measure { name: "wall time".into(), unit: Unit::Time }, MILLISECOND),
-        };
+        let (raw, amounts, measure) = self.chosen(kind);
         self.importer.meta_mut().measure = measure;
         let mut first = u64::MAX;
-        for sample in &raw {
+        let factor = amounts.first().copied();
+        for (sample, amount) in raw.iter().zip(amounts) {
             first = first.min(sample.time);
             let thread = self.tracks.thread(&mut self.importer, sample.thread);
-            self.importer.sample(thread, sample.time, sample.stack, factor);
+            self.importer.sample(thread, sample.time, sample.stack, amount);
         }
         for (_, events) in &self.events {
             first = events.iter().fold(first, |first, event| first.min(event.time));
@@ -247,7 +264,35 @@ impl PerfettoReader {
         for (name, count) in others {
             self.importer.note_left_out(count as u64, format!("stacks: import --event {name} reads them"));
         }
-        self.importer.finish((kind == SampleSource::Samples).then_some(factor))
+        self.importer.finish(factor.filter(|_| kind == SampleSource::Samples))
+    }
+
+    /// The chosen samples, the amount of each, and what they measure.
+    fn chosen(&mut self, kind: SampleSource) -> (Vec<RawSample>, Vec<u64>, Measure) {
+        let alike = |raw: Vec<RawSample>, (measure, amount): (Measure, u64)| {
+            let amounts = vec![amount; raw.len()];
+            (raw, amounts, measure)
+        };
+        let counted = |name: &str| Measure { name: name.into(), unit: Unit::Count };
+        match kind {
+            SampleSource::Samples => {
+                alike(std::mem::take(&mut self.samples), measure(self.timebase.as_ref()))
+            }
+            SampleSource::Streaming => alike(std::mem::take(&mut self.streaming), (counted("streaming"), 1)),
+            SampleSource::Slices => {
+                (Vec::new(), Vec::new(), Measure { name: "wall time".into(), unit: Unit::Time })
+            }
+            SampleSource::Counter(counter) => {
+                let rows = self.counters.rows.iter().filter(|&&(_, place, _)| place == counter);
+                let (raw, amounts) = rows
+                    .filter_map(|&(index, _, amount)| {
+                        let &RawSample { thread, time, stack } = self.counted.get(index)?;
+                        Some((RawSample { thread, time, stack }, amount))
+                    })
+                    .unzip();
+                (raw, amounts, stack_samples::measure(&self.counters.values[counter]))
+            }
+        }
     }
 
     fn add_events(&mut self, kind: SampleSource) {

@@ -7,11 +7,13 @@ use nyquist_profile::{FrameId, LibId, StackId};
 use rustc_hash::FxHashMap;
 
 use super::message::{Callstack, Defaults, Frame, InternedData, InternedString, Mapping, Timebase};
+use super::stack_sample_message::StackSample;
+use super::stack_samples::StackSampleState;
+use super::texts::{MAX_NAME, text};
 use crate::import::{CodePosition, Importer};
 
-/// The maximum length of names. Longer names are truncated, because short packets may refer to a long name
-/// repeatedly.
-const MAX_NAME: usize = 4096;
+/// The most frames of a stack that is in its sample.
+const MAX_INLINE_FRAMES: usize = 4096;
 
 type Texts = FxHashMap<u64, Rc<str>>;
 
@@ -35,15 +37,11 @@ pub(super) struct Sequence {
     pub(super) clock: u32,
     pub(super) track: u64,
     pub(super) timebase: Option<Timebase>,
+    pub(super) stack_samples: StackSampleState,
     /// The thread of packets that do not state one: its process and id.
     pub(super) thread: Option<(i64, i64)>,
     /// The time of the last event with a relative time, in ns.
     pub(super) time: i64,
-}
-
-/// A text, truncated to the maximum length.
-pub(super) fn text(bytes: &[u8]) -> Rc<str> {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_NAME)]).into()
 }
 
 fn add_texts(table: &mut Texts, texts: Vec<InternedString>) {
@@ -65,12 +63,14 @@ impl Sequence {
         self.mappings.extend(interned.mappings.into_iter().map(|it| (it.id, it)));
         self.frames.extend(interned.frames.into_iter().map(|it| (it.id, it)));
         self.callstacks.extend(interned.callstacks.into_iter().map(|it| (it.id, it)));
+        self.stack_samples.intern(interned.tasks, interned.counters);
     }
 
     pub(super) fn set_defaults(&mut self, defaults: Defaults) {
         self.clock = defaults.clock;
         self.track = defaults.event.map_or(0, |event| event.track);
         self.timebase = defaults.sample.and_then(|sample| sample.timebase);
+        self.stack_samples.set_defaults(defaults.stack_sample);
     }
 
     /// The stack with this number.
@@ -93,6 +93,26 @@ impl Sequence {
             stack = Some(importer.stack(stack, frame));
         }
         self.known_stacks.insert(id, stack);
+        stack
+    }
+
+    /// The stack of a sample: the one in it, or an interned one.
+    pub(super) fn sample_stack(
+        &mut self,
+        importer: &mut Importer,
+        sample: &StackSample,
+        bytes_left: &mut usize,
+    ) -> Option<StackId> {
+        let Some(inline) = &sample.callstack else {
+            return self.stack(importer, sample.callstack_id, bytes_left);
+        };
+        let mut stack = None;
+        for frame in inline.frames.iter().take(MAX_INLINE_FRAMES) {
+            let (name, file) = (text(&frame.function), text(&frame.file));
+            let (name, file, line) = (&*name, Some(&*file), Some(frame.line));
+            let frame = importer.frame(&CodePosition { name, file, line, ..CodePosition::default() });
+            stack = Some(importer.stack(stack, frame));
+        }
         stack
     }
 

@@ -294,3 +294,66 @@ fn damage_does_no_harm() {
     }
     assert!(read(b"").is_err() && read(b"no protobuf").is_err());
 }
+
+/// Samples by two counters: CPU time, and cache misses that were read with it. Names of threads and counters are
+/// interned, in the sample, or defaults of the sequence.
+#[test]
+fn stack_samples_have_weights_of_counters() {
+    use super::stack_sample_message::{
+        CounterDescriptor, CounterUnit, InlineCallstack, InlineFrame, StackSample, StackSampleDefaults,
+        TaskContext,
+    };
+    let clock = CounterDescriptor {
+        id: 4,
+        name: b"cpu-clock".to_vec(),
+        unit: Some(CounterUnit::Known(1)),
+        multiplier: Some(1000),
+    };
+    let misses = CounterDescriptor { id: 5, name: b"cache-misses".to_vec(), ..CounterDescriptor::default() };
+    let interned = InternedData {
+        tasks: vec![TaskContext { id: 3, pid: 5, tid: 6 }],
+        counters: vec![clock.clone(), misses.clone()],
+        ..interned("work")
+    };
+    let packet = |time, stack_sample| Packet {
+        timestamp: Some(time),
+        sequence: 9,
+        stack_sample: Some(stack_sample),
+        ..Packet::default()
+    };
+    let first = StackSample {
+        task_id: 3,
+        callstack_id: 2,
+        primary_id: 4,
+        primary_weight: Some(2000),
+        follower_ids: vec![5],
+        follower_weights: vec![7],
+        ..StackSample::default()
+    };
+    let frame = InlineFrame { function: b"main".to_vec(), file: b"a.c".to_vec(), line: 4 };
+    let callstack = Some(InlineCallstack { frames: vec![frame] });
+    let second = StackSample {
+        task: Some(TaskContext { id: 0, pid: 5, tid: 7 }),
+        callstack,
+        ..StackSample::default()
+    };
+    let defaults = Defaults {
+        stack_sample: Some(StackSampleDefaults { primary: Some(misses), ..StackSampleDefaults::default() }),
+        ..Defaults::default()
+    };
+    let trace = trace(&[
+        Packet { sequence: 9, interned: Some(interned), ..Packet::default() },
+        packet(1_000_000, first),
+        Packet { sequence: 9, defaults: Some(defaults), ..Packet::default() },
+        packet(2_000_000, second),
+    ]);
+    assert_eq!(crate::detect(&trace, "x"), Some(crate::Format::Perfetto));
+    let read = read(&trace).unwrap().profile;
+    assert!(read.meta().measure.is_cpu_time());
+    assert_eq!((stacks_of(&read), read.meta().interval), (vec!["main;work 1".to_owned()], 2_000_000));
+    let misses = read_value(&trace, Some("cache-misses")).unwrap().profile;
+    assert_eq!(stacks_of(&misses), ["main 1", "main;work 7"]);
+    assert_eq!(misses.meta().measure, Measure { name: "cache-misses".into(), unit: Unit::Count });
+    let threads: Vec<_> = misses.threads().iter().map(|it| &*it.tid).collect();
+    assert_eq!(threads, ["6", "7"]);
+}

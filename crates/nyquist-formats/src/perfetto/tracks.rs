@@ -4,7 +4,7 @@ use nyquist_profile::ThreadIndex;
 use rustc_hash::FxHashMap;
 
 use super::message::{Process, ProcessTree, Thread, Track};
-use super::sequence::text;
+use super::texts::text;
 use crate::import::{Importer, ThreadName};
 
 /// The maximum nesting of tracks.

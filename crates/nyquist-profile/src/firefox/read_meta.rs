@@ -15,10 +15,14 @@ use crate::meta::{ExtraInfo, Meta};
 /// The number of ns in a unit of CPU deltas; `None` if they are missing or not times.
 pub(super) type CpuUnit = Option<f64>;
 
-/// Converts a time in ms to ns; invalid times become 0.
+/// Converts a time in ms to ns; invalid times become 0. It is exact up to 2^33 ms (99 days), from where floating-point
+/// numbers of ms are more than a ns apart.
 pub(super) fn nanoseconds(milliseconds: f64) -> u64 {
-    // A cast from a floating-point number saturates, and gives 0 for negative numbers and NaN.
-    (milliseconds * 1e6).round() as u64
+    // The whole would lose bits of the fraction. A cast from a floating-point number saturates, and gives 0 for negative
+    // numbers and NaN.
+    let whole = milliseconds.trunc();
+    let rest = ((milliseconds - whole) * 1e6).round() as u64;
+    (whole as u64).saturating_mul(1_000_000).saturating_add(rest)
 }
 
 /// Reads `meta`. Whether there are CPU deltas depends on the threads too.
@@ -123,5 +127,27 @@ fn read_marker_schema(raw: RawMarkerSchema) -> MarkerSchema {
         chart_label: raw.chart_label,
         description: raw.description.or(old_description),
         is_stack_based: raw.is_stack_based,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_99_days_are_exact() {
+        let last = 1_000_000 << 33;
+        let steps = (0..60).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        let many = (0..10_000).map(|number| last - 1 - number * 7_919_777);
+        for time in steps.chain(many).filter(|&time| time < last) {
+            // As it is written.
+            let text = format!("{}.{:06}", time / 1_000_000, time % 1_000_000);
+            assert_eq!(nanoseconds(text.parse().unwrap()), time, "{text}");
+        }
+        for invalid in [-1.5, f64::NAN, f64::NEG_INFINITY] {
+            assert_eq!(nanoseconds(invalid), 0);
+        }
+        assert_eq!(nanoseconds(f64::INFINITY), u64::MAX);
+        assert_eq!(nanoseconds(1e300), u64::MAX);
     }
 }

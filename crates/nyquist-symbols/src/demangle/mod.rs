@@ -1,21 +1,19 @@
 //! Demangling: names as the programmer wrote them.
 
+mod bounded_string;
+mod cpp;
 mod ocaml;
 mod rust_legacy;
 #[cfg(feature = "swift")]
 mod swift;
 
 use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt::Write as _;
+
+use bounded_string::{BoundedString, MAX_DEMANGLED};
 
 /// The longest mangled name that is parsed. Real ones reach some ten thousand bytes.
 const MAX_MANGLED: usize = 64 << 10;
-
-/// The longest demangled name. Substitutions let a short hostile name grow without bound.
-const MAX_DEMANGLED: usize = 256 << 10;
-
-/// How deeply a C++ name may nest before it is left mangled.
-const MAX_DEPTH: u32 = 96;
 
 /// The longest name of Microsoft's C++ that is demangled, and the most letters in it that can begin a nested
 /// type, or a type that refers to earlier ones. The demangler itself bounds neither its depth nor its output.
@@ -44,7 +42,7 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let demangled =
-        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| demangle_cpp(name));
+        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| cpp::demangle(name));
     demangled.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
@@ -58,18 +56,6 @@ fn demangle_rust(name: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(name).ok()?;
     let mut out = BoundedString::default();
     write!(out, "{demangled:#}").ok()?;
-    Some(out.text)
-}
-
-fn demangle_cpp(name: &str) -> Option<String> {
-    if !name.starts_with("_Z") && !name.starts_with("__Z") && !name.starts_with("_GLOBAL_") {
-        return None;
-    }
-    let options = cpp_demangle::ParseOptions::default().recursion_limit(MAX_DEPTH);
-    let symbol = cpp_demangle::Symbol::new_with_options(name, &options).ok()?;
-    let mut out = BoundedString::default();
-    let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_DEPTH);
-    symbol.structured_demangle(&mut out, &options).ok()?;
     Some(out.text)
 }
 
@@ -97,22 +83,6 @@ fn demangle_msvc(name: &str) -> Option<String> {
         | Flags::HUG_TYPE;
     let demangled = msvc_demangler::demangle(name, flags).ok()?;
     (demangled.len() <= MAX_DEMANGLED).then(|| demangled.trim().replace("(void)", "()"))
-}
-
-/// A string that does not grow beyond the limit.
-#[derive(Default)]
-struct BoundedString {
-    text: String,
-}
-
-impl Write for BoundedString {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        if self.text.len() + more.len() > MAX_DEMANGLED {
-            return Err(fmt::Error);
-        }
-        self.text.push_str(more);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

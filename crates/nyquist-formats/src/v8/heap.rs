@@ -4,10 +4,10 @@
 
 use nyquist_profile::{Measure, Unit};
 
+use super::tree::{CallFrame, Node, Tree};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Importer, ThreadName};
 use crate::json_tree::{self, TreeShape};
-use crate::v8::{CallFrame, Node, Tree};
 use crate::values::SampleQueue;
 
 const FORMAT: &str = "a heap profile of V8";

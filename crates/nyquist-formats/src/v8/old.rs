@@ -3,13 +3,15 @@
 //!
 //! The members are described at <https://github.com/hyj1991/v8-profiler-node8>.
 
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
+use super::samples::CpuProfileSamples;
+use super::tree::{CallFrame, Node, Tree};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Importer, ThreadName};
 use crate::json::nanoseconds;
 use crate::json_tree::{self, JsonNode, TreeShape};
-use crate::v8::{CallFrame, CpuProfileSamples, Node, Tree};
 
 const FORMAT: &str = "a CPU profile of V8";
 
@@ -52,22 +54,25 @@ pub fn read(bytes: &[u8]) -> Result<ImportedProfile, ReadError> {
     tree.add(&mut importer, &nodes(&document.nodes));
     let mut samples = CpuProfileSamples::new(thread, nanoseconds(file.start_time, 1e9));
     let times = times(&file);
-    samples.add_at(file.samples, times);
+    let places = places(&document.nodes);
+    let sampled: Vec<u64> =
+        file.samples.iter().map(|id| places.get(id).copied().unwrap_or(u64::MAX)).collect();
+    samples.add_at(&sampled, &times);
     samples.end_at(nanoseconds(file.end_time, 1e9));
     let unknown = samples.add_to(&mut importer, &tree);
     importer.note_left_out(unknown, "samples of nodes that are not in the tree");
     Ok(importer.finish(None))
 }
 
-/// The nodes, with the ids that samples refer to. Lines and columns count from 1, and those of [`Node`] from 0.
+/// The nodes. Their ids are their places, because some programs have given several nodes the same. Lines and columns
+/// count from 1, and those of [`Node`] from 0.
 fn nodes(tree: &[JsonNode]) -> Vec<Node> {
-    let id = |at: usize| tree.get(at)?.members.first()?.number().map(|id| id as u64);
     let position = |number: Option<f64>| number.map(|number| number - 1.0);
     let node = |(at, node): (usize, &JsonNode)| {
         let [_, name, url, line, column] = &node.members[..] else { return None };
         Some(Node {
-            id: id(at)?,
-            parent: node.parent.and_then(id),
+            id: at as u64,
+            parent: node.parent.map(|parent| parent as u64),
             call_frame: CallFrame {
                 function_name: name.text().to_owned(),
                 url: url.text().to_owned(),
@@ -78,6 +83,12 @@ fn nodes(tree: &[JsonNode]) -> Vec<Node> {
         })
     };
     tree.iter().enumerate().filter_map(node).collect()
+}
+
+/// The place of the node that each id of samples refers to, the last one with it.
+fn places(tree: &[JsonNode]) -> FxHashMap<u64, u64> {
+    let id = |node: &JsonNode| Some(node.members.first()?.number()? as u64);
+    tree.iter().enumerate().filter_map(|(at, node)| Some((id(node)?, at as u64))).collect()
 }
 
 /// The time of each sample, in ns.
@@ -120,5 +131,13 @@ mod tests {
         let lost = r#"{"head":{"functionName":"f","id":2},"samples":[7,2],"timestamps":[0,1000]}"#;
         let imported = read(lost.as_bytes()).unwrap();
         assert_eq!((stacks_of(&imported.profile), imported.notes.len()), (vec!["f 1".into()], 1));
+    }
+
+    /// A converter has numbered its nodes from 0 on below a root of the number 0.
+    #[test]
+    fn nodes_may_have_the_same_number() {
+        let text = r#"{"head":{"functionName":"(root)","id":0,"hitCount":0,"children":[{"functionName":"main","id":0,"children":[
+            {"functionName":"work","id":1,"children":[]}]}]},"startTime":0,"endTime":2,"samples":[1,0]}"#;
+        assert_eq!(stacks_of(&read(text.as_bytes()).unwrap().profile), ["main 1", "main;work 1"]);
     }
 }
