@@ -49,12 +49,9 @@ impl<'a> View<'a> {
         let mut stack = Vec::new();
         let moments = are_moments(self.profile().meta());
         for mut span in self.spans_of(thread).filter(|_| is_chosen) {
-            span.times.start = if moments {
-                chart.begin_of_moment(&span)
-            } else {
-                // A span of unobserved time may overlap others.
-                span.times.start.max(chart.end)
-            };
+            if moments {
+                span.times.start = chart.begin_of_moment(&span);
+            }
             stack.clear();
             let nodes = self.node_of_span(&span).into_iter().flat_map(|node| self.forest().ancestors(node));
             stack.extend(nodes.map(|node| self.forest().func[node as usize]));
