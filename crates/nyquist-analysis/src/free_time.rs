@@ -96,7 +96,9 @@ mod tests {
 
     fn free(gaps: &[(u64, u64)]) -> FreeTime {
         let mut free = FreeTime::default();
-        gaps.iter().for_each(|&(start, end)| free.add(start..end));
+        for &(start, end) in gaps {
+            free.add(start..end);
+        }
         free
     }
 
@@ -134,7 +136,9 @@ mod tests {
     #[test]
     fn old_gaps_are_forgotten() {
         let mut free = FreeTime::default();
-        (0..2 * MAX_GAPS as u64).for_each(|at| free.add(at * 2..at * 2 + 1));
+        for at in 0..2 * MAX_GAPS as u64 {
+            free.add(at * 2..at * 2 + 1);
+        }
         assert_eq!(free.gaps.len(), MAX_GAPS);
         assert_eq!(spread(&mut free, MAX_GAPS as u64 + 7).0, 7);
         assert!(free.gaps.is_empty());
