@@ -140,7 +140,7 @@ fn check_time(test: &Context<'_>, recorded: &Recorded, more: fn(&Value, f64) -> 
 fn one_place(test: &Context<'_>) -> Verdict {
     let _held = permissions::at_paranoid(2)?;
     for (backend, is_plain_user) in [("perf", false), ("perf", true), ("ptrace", false)] {
-        let recording = test.record(&["switches", "20000"]).options(&["--off-cpu", "--backend", backend]);
+        let recording = test.record(&["switches", "80000"]).options(&["--off-cpu", "--backend", backend]);
         let recording = if is_plain_user { recording.with(Invocation::by_plain_user) } else { recording };
         let recorded = recording.run_well()?;
         let served = ViewerServer::start(test, &[&recorded.path])?;
@@ -167,7 +167,8 @@ fn expect_one_place(served: &ViewerServer<'_>, state: &str) -> Verdict {
         let in_part = |part: usize| categories.iter().filter_map(|row| row["ns"][part].as_f64()).sum::<f64>();
         let parts: Vec<_> = (0..PARTS).map(in_part).collect();
         let (drawn, weight) = (parts.iter().sum::<f64>(), number(&thread["weight"])? * interval);
-        let holds = (drawn - weight).abs() <= 2.0 * interval;
+        // What a thread used since its last sample has no weight yet, or is no whole interval.
+        let holds = (drawn - weight).abs() <= 5.0 * interval;
         expect_measured(holds, format_args!("{state}: {drawn} ns are drawn of {weight} ns: {thread}"))?;
         let lived = number(&thread["end_ns"])? - number(&thread["start_ns"])?;
         let most = parts.into_iter().fold(0.0, f64::max) / number(&answer["part_ns"])?;
