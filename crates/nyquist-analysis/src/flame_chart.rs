@@ -40,7 +40,7 @@ pub struct FlameChartBox<'a> {
 
 impl<'a> View<'a> {
     /// The stack of a thread over time. Consecutive samples that have the same outer functions share their
-    /// boxes. There are no boxes while the thread did not run. Samples that are moments have twice the
+    /// boxes. There are no boxes while the thread did not run, except in gaps that are shorter than the shortest box. Samples that are moments have twice the
     /// length of the shortest box, as far as there is room. The boxes are ordered by start, then by depth.
     /// O(samples × depth).
     pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> Vec<FlameChartBox<'a>> {
@@ -49,19 +49,16 @@ impl<'a> View<'a> {
         let mut stack = Vec::new();
         let moments = are_moments(self.profile().meta());
         for mut span in self.spans_of(thread).filter(|_| is_chosen) {
-            span.times.start = if moments {
-                chart.begin_of_moment(&span)
-            } else {
-                // A span of unobserved time may overlap others.
-                span.times.start.max(chart.end)
-            };
+            if moments {
+                span.times.start = chart.begin_of_moment(&span);
+            }
             stack.clear();
             let nodes = self.node_of_span(&span).into_iter().flat_map(|node| self.forest().ancestors(node));
             stack.extend(nodes.map(|node| self.forest().func[node as usize]));
             stack.reverse();
             stack.truncate(options.max_depth);
             if span.times.start > chart.end {
-                chart.close(0);
+                chart.pass_gap(&mut span);
             }
             let same = stack.iter().zip(&chart.open).take_while(|(func, (open, _))| *func == open).count();
             chart.close(same);
@@ -89,6 +86,16 @@ impl FlameChart<'_, '_> {
     fn begin_of_moment(&self, span: &Span) -> u64 {
         let length = self.options.min_ns.saturating_mul(2).max(1);
         span.times.end.saturating_sub(length).max(self.end).min(span.times.end)
+    }
+
+    /// Ends all boxes before a gap, unless it is shorter than the shortest box. Otherwise a thread that pauses
+    /// often would have no boxes at all, because all were too short.
+    fn pass_gap(&mut self, span: &mut Span) {
+        if span.times.start - self.end < self.options.min_ns && !self.open.is_empty() {
+            span.times.start = self.end;
+        } else {
+            self.close(0);
+        }
     }
 
     /// Ends the boxes from that depth on.
@@ -142,6 +149,13 @@ mod tests {
         check(&samples, &long, &[("m", 0, 0, 3), ("a", 1, 0, 2)]);
         let low = FlameChartOptions { max_depth: 1, ..all };
         check(&samples, &low, &[("m", 0, 0, 3)]);
+    }
+
+    #[test]
+    fn gaps_that_cannot_be_seen_do_not_divide_boxes() {
+        let samples = [(10, 1, "m a"), (12, 1, "m b"), (14, 1, "m a"), (30, 1, "m a")];
+        let options = FlameChartOptions { min_ns: 3_000_000, ..FlameChartOptions::default() };
+        check(&samples, &options, &[("m", 0, 9, 14)]);
     }
 
     #[test]

@@ -130,7 +130,8 @@ impl<'p> Index<'p> {
         let Some(stack) = stack else { return false };
         let unobserved = self.unobserved.get_or_init(|| {
             let funcs = (0..self.profile.funcs().len()).map(FuncId::from_index);
-            let names = [well_known::WAIT_NOT_SEEN, well_known::NOT_SAMPLED];
+            let names =
+                [well_known::WAIT_NOT_SEEN, well_known::NOT_SAMPLED, well_known::KERNEL_NOT_PERMITTED];
             funcs.filter(|func| names.contains(&self.profile.func_name(*func))).collect()
         });
         unobserved.contains(&self.profile.frame(self.profile.stack(stack).frame).func)

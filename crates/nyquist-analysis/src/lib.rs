@@ -34,6 +34,7 @@ mod flame_change;
 mod flame_chart;
 mod flame_graph;
 mod forest;
+mod free_time;
 mod function_choice;
 mod function_groups;
 mod function_info;

@@ -1,6 +1,6 @@
 //! Prefix sums of a thread's samples at regular steps. The sum of any run of samples is a difference of two.
 
-use nyquist_profile::{Profile, Sample, Thread};
+use nyquist_profile::{Meta, Profile, Sample, Thread};
 
 use crate::amount::Amount;
 use crate::selection::SampleState;
@@ -64,6 +64,16 @@ impl PrefixSum {
         self.last_ran = sample.time;
     }
 
+    /// Whether the sample that follows stands for time since the last one, if it ran. If it waited, no CPU time
+    /// was measured.
+    fn is_followed_by_own_time(&self, meta: &Meta, sample: &Sample, is_first: bool) -> bool {
+        if sample.off_cpu {
+            return is_first || sample.cpu_delta == 0;
+        }
+        let ns = span::length(meta, sample, is_first);
+        !span::has_overflow(meta, ns, sample.time.saturating_sub(self.last_ran))
+    }
+
     /// The samples in a state.
     pub(crate) fn count(self, state: SampleState) -> Count {
         let mut count = Count::default();
@@ -87,24 +97,35 @@ impl PrefixSum {
     }
 }
 
-/// The prefix sums of a thread: before its first sample and after each [`STEP`] more.
+/// The prefix sums of a thread.
 #[derive(Debug)]
-pub(crate) struct PrefixSums(Vec<PrefixSum>);
+pub(crate) struct PrefixSums {
+    /// Before its first sample and after each [`STEP`] more.
+    sums: Vec<PrefixSum>,
+    /// Whether each sample on the CPU stands for time since the one before it, and for nothing else.
+    has_run_times: bool,
+}
 
 impl PrefixSums {
     pub(crate) fn new(profile: &Profile, thread: &Thread) -> Self {
         let mut prefix_sum = PrefixSum::default();
-        let mut prefix_sums = Vec::with_capacity(thread.samples.len() / STEP + 1);
+        let (mut sums, mut has_run_times) = (Vec::with_capacity(thread.samples.len() / STEP + 1), true);
         for (position, sample) in thread.samples.iter().enumerate() {
             if position.is_multiple_of(STEP) {
-                prefix_sums.push(prefix_sum);
+                sums.push(prefix_sum);
             }
+            has_run_times &= prefix_sum.is_followed_by_own_time(profile.meta(), &sample, position == 0);
             prefix_sum.add(profile, &sample, position == 0);
         }
         if thread.samples.len().is_multiple_of(STEP) {
-            prefix_sums.push(prefix_sum);
+            sums.push(prefix_sum);
         }
-        Self(prefix_sums)
+        Self { sums, has_run_times }
+    }
+
+    /// Whether the thread's running time up to any moment follows from the sums.
+    pub(crate) fn has_run_times(&self) -> bool {
+        self.has_run_times
     }
 
     /// The number of samples that are not after `time`, and their prefix sum. `block` is the thread's last
@@ -116,7 +137,7 @@ impl PrefixSums {
         samples: impl Iterator<Item = Sample>,
         profile: &Profile,
     ) -> (usize, PrefixSum) {
-        let (mut position, mut prefix_sum) = (block * STEP, self.0[block]);
+        let (mut position, mut prefix_sum) = (block * STEP, self.sums[block]);
         for sample in samples.take_while(|sample| sample.time <= time) {
             prefix_sum.add(profile, &sample, position == 0);
             position += 1;
@@ -126,7 +147,7 @@ impl PrefixSums {
 
     /// The prefix sum before the sample at `position` of the thread.
     pub(crate) fn before(&self, position: usize, profile: &Profile, thread: &Thread) -> PrefixSum {
-        let mut prefix_sum = self.0[position / STEP];
+        let mut prefix_sum = self.sums[position / STEP];
         let start = position - position % STEP;
         for (position, sample) in (start..).zip(thread.samples.range(start..position)) {
             prefix_sum.add(profile, &sample, position == 0);

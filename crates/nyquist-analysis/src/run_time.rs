@@ -53,7 +53,8 @@ impl<'v> RunTimeLookup<'v> {
         let Some(next) = self.get(self.next) else { return 0 };
         // A sample before the chosen times does not belong to the view.
         let last = Some(prefix_sum.last_ran()).filter(|&last| last >= self.view.selection.times().start);
-        let span = Span::new(self.view.profile().meta(), &next, self.next == 0, last.unwrap_or(0));
+        let (meta, last) = (self.view.profile().meta(), last.unwrap_or(0));
+        let span = Span::new(meta, (&next, 0), self.next == 0, last).without_noise(meta, last);
         if span.times.start < time { span.used_until(time) } else { 0 }
     }
 

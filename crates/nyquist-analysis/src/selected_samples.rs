@@ -56,15 +56,22 @@ impl<'p> SelectedSamples<'p> {
 
     /// The chosen samples of a thread, in the order of time. The first is found in O(log samples).
     pub(crate) fn of_thread(&self, thread: ThreadIndex) -> impl Iterator<Item = SelectedSample> + use<'p> {
-        let (profile, state) = (self.profile, self.state);
+        let state = self.state;
+        self.of_thread_in_any_state(thread).filter(move |chosen| state.accepts(&chosen.sample))
+    }
+
+    /// The same without regard to the state.
+    pub(crate) fn of_thread_in_any_state(
+        &self,
+        thread: ThreadIndex,
+    ) -> impl Iterator<Item = SelectedSample> + use<'p> {
+        let profile = self.profile;
         let range = self.range_of(thread);
         let numbered = profile.thread(thread).samples.range(range.clone()).zip(range.start..);
-        numbered.filter(move |(sample, _)| state.accepts(sample)).map(move |(sample, position)| {
-            SelectedSample {
-                sample,
-                is_first: position == 0,
-                amount: Amount::of_sample(profile, &sample, position == 0),
-            }
+        numbered.map(move |(sample, position)| SelectedSample {
+            sample,
+            is_first: position == 0,
+            amount: Amount::of_sample(profile, &sample, position == 0),
         })
     }
 }

@@ -16,28 +16,37 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The span of a sample. `last` is the time of the sample before it, 0 for the first.
+    /// The span of a sample. `last` is the time of the sample before it, 0 for the first. `ran_before` is
+    /// CPU time between these samples that was measured where the thread waited, in ns.
     ///
     /// A sample stands for the time before it. A sampler of CPU time takes a sample at the end of each
-    /// period. The sample stands for the CPU time used since the previous one. Gaps of less than half an
-    /// interval are noise and are closed, unless times are exact.
+    /// period. The sample stands for the CPU time used since the previous one.
     ///
     /// An amount that is no time belongs to the moment of its sample.
-    pub(crate) fn new(meta: &Meta, sample: &Sample, is_first_of_thread: bool, last: u64) -> Self {
+    pub(crate) fn new(
+        meta: &Meta,
+        (sample, ran_before): (&Sample, u64),
+        is_first_of_thread: bool,
+        last: u64,
+    ) -> Self {
         let ns = length(meta, sample, is_first_of_thread);
+        let ns = if measures_cpu_time(meta) { ns.saturating_add(ran_before) } else { ns };
         if are_moments(meta) {
             let start = sample.time.saturating_sub(1);
             return Self { times: start..start.saturating_add(1), ns, stack: sample.stack };
         }
-        let start = sample.time.saturating_sub(ns);
-        let is_noise = !meta.has_exact_times && start.saturating_sub(last) < meta.interval / 2;
-        let start = if is_noise { last } else { start.max(last) };
+        let start = sample.time.saturating_sub(ns).max(last);
         Self { times: start..sample.time, ns, stack: sample.stack }
     }
 
-    /// Whether it stands for more time than there was since the sample before it.
-    pub(crate) fn has_no_room(&self) -> bool {
-        self.ns > self.times.end - self.times.start
+    /// The same from the sample before it on, if the gap between them is noise: less than half an interval,
+    /// unless times are exact.
+    pub(crate) fn without_noise(mut self, meta: &Meta, last: u64) -> Self {
+        let gap = self.times.start.saturating_sub(last);
+        if !meta.has_exact_times && !are_moments(meta) && gap < meta.interval / 2 {
+            self.times.start = last;
+        }
+        self
     }
 
     /// The time used up to `time`. Differences of it lose nothing to rounding.
@@ -53,10 +62,20 @@ pub(crate) fn are_moments(meta: &Meta) -> bool {
     meta.measure.unit != Unit::Time && !meta.has_exact_times
 }
 
+/// Whether a running sample of this length stands for more than the time since the one before it. What is less
+/// than an interval is the timer's inaccuracy.
+pub(crate) fn has_overflow(meta: &Meta, ns: u64, since_last: u64) -> bool {
+    ns.saturating_sub(since_last) > if since_last == 0 { 0 } else { meta.interval }
+}
+
+/// Whether samples have the CPU time since the one before.
+fn measures_cpu_time(meta: &Meta) -> bool {
+    meta.measure.unit == Unit::Time && meta.has_cpu_deltas
+}
+
 /// The thread's running or waiting time before a sample, in ns, or what else samples measure.
 pub(crate) fn length(meta: &Meta, sample: &Sample, is_first_of_thread: bool) -> u64 {
-    let is_time = meta.measure.unit == Unit::Time;
-    if is_time && meta.has_cpu_deltas && !sample.off_cpu && !is_first_of_thread {
+    if measures_cpu_time(meta) && !sample.off_cpu && !is_first_of_thread {
         sample.cpu_delta
     } else {
         sample.weight.saturating_mul(meta.interval)

@@ -1,11 +1,23 @@
 //! The spans of the samples of a view.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use nyquist_profile::{Sample, StackId, ThreadIndex};
 
-use crate::span::{Span, are_moments};
+use crate::free_time::FreeTime;
+use crate::selection::SampleState;
+use crate::span::{Span, are_moments, has_overflow};
 use crate::view::View;
+
+/// What a sample stands for beyond the time since the sample before it, in ns.
+enum Elsewhere {
+    Nothing,
+    /// Its place is not known, other than that it is since the last such sample.
+    Anywhere(u64),
+    /// It was shortly before.
+    Before(u64),
+}
 
 impl View<'_> {
     /// The selected times, as far as they were recorded. If the recording's start and end are not known,
@@ -31,35 +43,89 @@ impl View<'_> {
 
     /// The spans of a thread's samples in the view, in order and without overlaps.
     pub(crate) fn spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
-        self.all_spans_of(thread).filter(|span| self.keeps(span.stack))
+        let meta = self.profile().meta();
+        let mut last = 0;
+        let spans = self.all_spans_of(thread).map(move |span| {
+            let before = std::mem::replace(&mut last, span.times.end);
+            span.without_noise(meta, before)
+        });
+        spans.filter(|span| self.keeps(span.stack))
     }
 
-    /// The same, including the samples that filters and transforms have dropped.
-    /// A sample that stands for unobserved time is spread over the time since the last such sample. That, and a
-    /// sample that stands for several waits, may overlap other spans.
-    pub(crate) fn all_spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
-        let (mut last, mut last_unobserved) = (0, self.profile().thread(thread).start);
-        self.chosen.of_thread(thread).map(move |chosen| {
-            let mut span = Span::new(self.profile().meta(), &chosen.sample, chosen.is_first, last);
-            last = span.times.end;
-            if span.has_no_room() {
-                let is_unobserved = self.index.is_unobserved(span.stack);
-                if is_unobserved {
-                    span.times.start = span.times.start.min(last_unobserved);
-                    last_unobserved = span.times.end;
-                }
-                // A wait also stands for shorter ones before it, between which the thread ran.
-                if is_unobserved || chosen.sample.off_cpu {
-                    span.times.start = span.times.start.min(span.times.end.saturating_sub(span.ns));
-                }
+    /// The same with small gaps, including the samples that filters and transforms have dropped.
+    fn all_spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
+        let meta = self.profile().meta();
+        let (mut last, mut ran_before) = (0, 0);
+        let samples = self.chosen.of_thread_in_any_state(thread);
+        samples.filter_map(move |chosen| {
+            let sample = &chosen.sample;
+            // The CPU time up to a wait is that of the next sample that runs.
+            if sample.off_cpu && !chosen.is_first {
+                ran_before += sample.cpu_delta;
             }
-            span
+            if !self.chosen.state.accepts(sample) {
+                return None;
+            }
+            let ran_before = if sample.off_cpu { 0 } else { std::mem::take(&mut ran_before) };
+            let span = Span::new(meta, (sample, ran_before), chosen.is_first, last);
+            last = span.times.end;
+            Some(span)
         })
+    }
+
+    /// Passes over where the time of a thread's samples was, including those that filters and transforms
+    /// have dropped. What a sample stands for beyond the time since the one before it is in the time that no
+    /// sample has, so that a thread is never in more than one place.
+    pub(crate) fn each_time_of(&self, thread: ThreadIndex, mut take: impl FnMut(&Span)) {
+        let (meta, start) = (self.profile().meta(), self.profile().thread(thread).start);
+        let (mut free, mut end, mut left) = (FreeTime::default(), start, BTreeMap::new());
+        for mut span in self.all_spans_of(thread) {
+            let elsewhere = self.elsewhere(&span);
+            if self.chosen.state == SampleState::OnCpu {
+                span = span.without_noise(meta, end);
+            }
+            if span.times.start > end {
+                free.add(end..span.times.start);
+            }
+            end = end.max(span.times.end);
+            let stack = span.stack;
+            let put = |times, ns| take(&Span { times, ns, stack });
+            span.ns -= match elsewhere {
+                Elsewhere::Nothing => 0,
+                Elsewhere::Before(ns) => ns - free.take_last(ns, put),
+                Elsewhere::Anywhere(ns) => {
+                    *left.entry(stack).or_insert(0) += free.spread(ns, put);
+                    ns
+                }
+            };
+            take(&span);
+        }
+        // The CPU time of a process may be that of another one of its threads.
+        for (stack, ns) in left.into_iter().filter(|(_, ns)| *ns > 0) {
+            take(&Span { times: start.min(end)..end, ns, stack });
+        }
+    }
+
+    /// What a sample stands for beyond the time since the sample before it.
+    fn elsewhere(&self, span: &Span) -> Elsewhere {
+        let meta = self.profile().meta();
+        let since_last = span.times.end - span.times.start;
+        // Running time alone can be far from its sample's place by the timer's inaccuracy.
+        let is_exact = self.chosen.state == SampleState::OnCpu && !has_overflow(meta, span.ns, since_last);
+        if are_moments(meta) || is_exact {
+            return Elsewhere::Nothing;
+        }
+        match span.ns.saturating_sub(since_last) {
+            0 => Elsewhere::Nothing,
+            ns if self.index.is_unobserved(span.stack) => Elsewhere::Anywhere(ns),
+            // A wait also stands for shorter ones before it, between which the thread ran.
+            ns => Elsewhere::Before(ns),
+        }
     }
 
     /// Whether filters and transforms keep samples with that stack. Without any of these, it looks up no
     /// node, because that look-up takes most of the time when going through many samples.
-    fn keeps(&self, stack: Option<StackId>) -> bool {
+    pub(crate) fn keeps(&self, stack: Option<StackId>) -> bool {
         match stack {
             None => self.derived.keeps_stackless,
             Some(_) if self.derived.map.is_none() => true,
@@ -137,9 +203,58 @@ mod tests {
             let parts = view.thread_timeline(10).rows.remove(0).parts_ns;
             assert_eq!(
                 parts.iter().map(|ns| ns / 1_000_000).collect::<Vec<_>>(),
-                [0, 0, 0, 0, 10, 10, 10, 10, 10, 15]
+                [0, 0, 0, 5, 10, 10, 10, 10, 10, 10]
             );
         });
+    }
+
+    /// The running time in parts of 10 ms, by category and by thread, which must be the same.
+    fn ran(profile: &nyquist_profile::Profile) -> Vec<u64> {
+        with_view(profile, &Selection::default(), |view| {
+            let parts = view.thread_timeline(10).rows.remove(0).parts_ns;
+            assert_eq!(view.total_timeline(10), parts);
+            assert_eq!(view.category_timeline(10).rows.remove(0).parts_ns, parts);
+            parts.iter().map(|ns| ns / 1_000_000).collect()
+        })
+    }
+
+    /// A thread from 0 to 100 ms, with samples (time, weight, CPU time, stack, whether it waited), in ms.
+    fn observed(samples: &[(u64, u64, u64, &str, bool)]) -> nyquist_profile::Profile {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        for &(time, weight, cpu, stack, off_cpu) in samples {
+            test.sample(stack, weight);
+            test.change_last(|sample| {
+                (sample.time, sample.cpu_delta) = (time * 1_000_000, cpu * 1_000_000);
+                sample.off_cpu = off_cpu;
+            });
+        }
+        let meta = test.builder.meta_mut();
+        (meta.profiling_start, meta.profiling_end) = (Some(0), Some(100_000_000));
+        test.finish()
+    }
+
+    #[test]
+    fn unsampled_kernel_time_is_spread_over_its_time() {
+        let samples = [
+            (20, 10, 10, "f", false),
+            (60, 10, 10, "f", false),
+            (100, 60, 60, "[kernel: not permitted]", false),
+            (100, 5, 5, "f", false),
+        ];
+        // It has 40 ms of its own. 20 are in half of the 40 that are free before. The last sample has none.
+        assert_eq!(ran(&observed(&samples)), [5, 10, 6, 6, 6, 10, 10, 10, 10, 10]);
+    }
+
+    #[test]
+    fn cpu_time_measured_at_waits_is_running_time() {
+        let samples = [
+            (5, 5, 5, "f", false),
+            (30, 20, 5, "[waiting: sleep]", true),
+            (60, 20, 10, "[waiting: sleep]", true),
+            (70, 17, 2, "f", false),
+        ];
+        assert_eq!(ran(&observed(&samples)).iter().sum::<u64>(), 22);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The summary of a profile: its duration, its CPU time, and losses.
 
-use nyquist_profile::{Profile, well_known};
+use nyquist_profile::{Measure, Profile, well_known};
 use serde::Serialize;
 
 use crate::amount::Amount;
@@ -38,6 +38,14 @@ pub struct ProfileSummary {
     pub processes: usize,
     /// The number of threads with samples.
     pub threads: usize,
+}
+
+impl ProfileSummary {
+    /// Whether the split into user code and the kernel says something about the program. Who measures anything but
+    /// CPU time may not look into the kernel at all.
+    pub fn has_kernel_share(&self, measure: &Measure) -> bool {
+        measure.is_cpu_time() || self.kernel.weight > 0
+    }
 }
 
 impl View<'_> {

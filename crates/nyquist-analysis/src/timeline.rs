@@ -53,10 +53,14 @@ impl<'a> View<'a> {
     /// transforms, and off the CPU, O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
         let scale = Scale::new(self.times(), parts);
-        let is_indexed = self.has_run_times();
         let row = |&thread: &ThreadIndex| {
-            let parts_ns =
-                if is_indexed { self.ran_in(thread, &scale) } else { self.spans_in(thread, &scale) };
+            let parts_ns = if self.has_run_times(thread) {
+                self.ran_in(thread, &scale)
+            } else {
+                let mut parts_ns = vec![0; scale.parts()];
+                self.add_spans(thread, &scale, &mut parts_ns);
+                parts_ns
+            };
             ThreadTimeline { thread, name: &self.profile().thread(thread).name, parts_ns }
         };
         let rows = parallel::map(&self.chosen.threads, 1, row);
@@ -67,16 +71,14 @@ impl<'a> View<'a> {
     /// many samples O(parts × log samples).
     pub fn total_timeline(&self, parts: usize) -> Vec<u64> {
         let scale = Scale::new(self.times(), parts);
-        let is_indexed = self.has_run_times();
         let threads = &self.chosen.threads;
         let pieces = parallel::pieces(threads.len(), 1, |range| {
             let mut sum = PartsNs(vec![0; scale.parts()]);
             for &thread in &threads[range] {
-                if is_indexed && self.chosen.range_of(thread).len() > scale.parts() {
+                if self.chosen.range_of(thread).len() > scale.parts() && self.has_run_times(thread) {
                     sum.add(PartsNs(self.ran_in(thread, &scale)));
                 } else {
-                    let mut cursor = scale.cursor();
-                    self.spans_of(thread).for_each(|span| cursor.add(&span, &mut sum.0));
+                    self.add_spans(thread, &scale, &mut sum.0);
                 }
             }
             sum
@@ -88,11 +90,12 @@ impl<'a> View<'a> {
         sum.map_or_else(|| vec![0; parts], |PartsNs(parts_ns)| parts_ns)
     }
 
-    /// Whether the indexed run times are those of the selection.
-    fn has_run_times(&self) -> bool {
+    /// Whether the indexed run times of a thread are those of the selection.
+    fn has_run_times(&self, thread: ThreadIndex) -> bool {
         self.derived.keeps_all()
             && self.chosen.state == SampleState::OnCpu
             && !are_moments(self.profile().meta())
+            && self.index.prefix_sums()[thread.index()].has_run_times()
     }
 
     /// The thread's running time in each part, if all its samples on the CPU count.
@@ -102,12 +105,14 @@ impl<'a> View<'a> {
         until.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect()
     }
 
-    /// The same span by span.
-    fn spans_in(&self, thread: ThreadIndex, scale: &Scale) -> Vec<u64> {
-        let mut parts_ns = vec![0; scale.parts()];
+    /// Adds the thread's time in each part, span by span.
+    fn add_spans(&self, thread: ThreadIndex, scale: &Scale, parts_ns: &mut [u64]) {
         let mut cursor = scale.cursor();
-        self.spans_of(thread).for_each(|span| cursor.add(&span, &mut parts_ns));
-        parts_ns
+        self.each_time_of(thread, |span| {
+            if self.keeps(span.stack) {
+                cursor.add(span, parts_ns);
+            }
+        });
     }
 
     /// The time in each category that has any, over time. O(stacks + samples + categories × parts).
@@ -186,11 +191,11 @@ impl<'a> View<'a> {
         let mut amounts = vec![PartsNs::default(); self.profile().categories().len() + 1];
         for &thread in threads {
             let mut cursor = scale.cursor();
-            for span in self.all_spans_of(thread) {
+            self.each_time_of(thread, |span| {
                 if let Some(row) = rows.row(span.stack) {
-                    cursor.add(&span, amounts[row].filled(scale.parts()));
+                    cursor.add(span, amounts[row].filled(scale.parts()));
                 }
-            }
+            });
         }
         amounts
     }
@@ -280,7 +285,7 @@ impl SpanCursor<'_> {
         if start >= end || parts_ns.is_empty() {
             return;
         }
-        // Only spans of unobserved time begin before the last one.
+        // What a sample stands for beyond the time before it is earlier than the last span.
         if bounds[self.part] > start {
             self.part = bounds.partition_point(|&bound| bound <= start) - 1;
         }

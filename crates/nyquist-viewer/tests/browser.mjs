@@ -336,7 +336,13 @@ const scenarios = {
     const at = sums.indexOf(Math.max(...sums));
     await page.goto(`${url}?${params}&tab=stack-chart&range=${Math.round(zero + Math.max(0, at - 2) * part)}-${Math.round(zero + (at + 3) * part)}`);
     await until('the stack chart is drawn', async () => (await painted('[data-panel="stack-chart"] canvas.flame-canvas')) > 0.001);
+    await tab('info');
+    const said = panel('info');
+    await said.getByText(expected.event, { exact: true }).waitFor();
+    // These are facts about time.
+    for (const label of ['Sampling interval', 'CPU time without a sample', 'CPUs used, on average']) assert.equal(await said.getByText(label, { exact: true }).count(), 0, label);
     await page.locator('[data-crumb=event] button').click();
+    await said.getByText('Sampling interval', { exact: true }).waitFor();
     await until('CPU time is shown again', async () => /CPU time/.test(await page.locator('.facts').innerText()));
   },
 

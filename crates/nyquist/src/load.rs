@@ -6,12 +6,15 @@ use crate::failure::Failure;
 use crate::input;
 use crate::printer::Printer;
 use crate::serve::{ServedProfile, serve};
+use crate::system::process_memory;
 use crate::system::signals::Requests;
 use std::path::{Path, PathBuf};
 
 /// Runs the subcommand: serves the profile until Ctrl-C.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.presentation.verbosity);
+    // This process keeps the profile for long, and not what reading it took.
+    process_memory::map_large_blocks();
     // Until the server starts, Ctrl-C ends this program immediately.
     let read =
         |file: &PathBuf| input::read_as_saved(file, &args.recording, &args.presentation.symbols, printer);

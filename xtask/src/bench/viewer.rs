@@ -1,5 +1,5 @@
 //! `cargo xtask bench viewer`: how long the built-in viewer takes to draw and to react to a click, and the
-//! memory of its tab.
+//! memory of its tab and of the server.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -99,6 +99,7 @@ fn measure(options: &Options, playwright: &Path, name: &str, profile: &Path) -> 
         .map_while(Result::ok)
         .find_map(|line| line.split_once("Built-in viewer").map(|(_, url)| url.trim().to_owned()))
         .context("the server has no address")?;
+    let loaded = memory_of(served.0.id())?;
     let script = crate::paths::root().join("benches/viewer/measure.mjs");
     let mut node = Command::new("node");
     node.arg(script).args([url, options.rounds.to_string()]).env("PLAYWRIGHT_HOME", playwright);
@@ -113,9 +114,19 @@ fn measure(options: &Options, playwright: &Path, name: &str, profile: &Path) -> 
         let megabytes = number(&measured[member]);
         println!("| {name} | the tab's memory {what}, MB more than an empty page's | {megabytes:.0} | |");
     }
+    println!("| {name} | the server's memory once it is loaded, MB | {loaded:.0} | |");
+    println!("| {name} | the server's memory at the end, MB | {:.0} | |", memory_of(served.0.id())?);
     println!("| {name} | the page, kB | {:.0} | |", number(&measured["page_kb"]));
     println!("| {name} | answers until it is drawn, kB | {:.0} | |", number(&measured["answers_kb"]));
     Ok(())
+}
+
+/// What a process has for itself, in MB.
+fn memory_of(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("the server has ended")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("no RssAnon")?;
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes / 1000.0)
 }
 
 fn number(value: &Value) -> f64 {

@@ -20,6 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_disturbed_program_allocates_as_alone", disturbed),
     Test::new("a_static_program_is_recorded_without_them", without_allocations),
     Test::new("other_formats_have_allocations", exported),
+    Test::new("a_heading_says_nothing_of_time", headings),
     Test::new("a_musl_program_allocates_as_known", of_musl),
     Test::new("a_wrapped_allocator_is_recorded", wrapped),
 ];
@@ -142,6 +143,29 @@ fn exported(test: &Context<'_>) -> Verdict {
     expect_eq("bytes of a function", bytes, 3e6)?;
     let refused = test.nyquist(&["report", "--event", "nothing"]).path(&recorded.path).run()?;
     expect_contains("the refusal", &refused.stderr, "temporary")
+}
+
+/// Bytes have no kernel's share, and no CPU time. Only the event's name says what they are.
+fn headings(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["allocates"]).options(&["--alloc", "--alloc-rate", "1"]).run_well()?;
+    let picture = test.path("total.svg");
+    let call = test.nyquist(&["flamegraph", "--event", "total", "-o"]).path(&picture).path(&recorded.path);
+    call.run()?.succeeded()?;
+    let drawn = fs::read_to_string(&picture).map_err(anyhow::Error::from)?;
+    let ask = |command: &[&str], after: &[&str]| {
+        let call = test.nyquist(command).path(&recorded.path).args(after).args(&["--event", "total"]);
+        anyhow::Ok(call.run()?.succeeded()?.stdout_text())
+    };
+    let (report, summary) = (ask(&["report"], &[])?, ask(&["query"], &["summary"])?);
+    expect_contains("the report", &report, " MB (total), ")?;
+    expect_contains("the picture", &drawn, " MB (total), ")?;
+    expect_contains("the summary", &summary, "measure: total")?;
+    for (what, text) in [("report", report), ("picture", drawn), ("summary", summary)] {
+        let of_time = ["kernel 0", "kernel share", "user 1", "not sampled"];
+        let found = of_time.iter().find(|words| text.contains(**words));
+        expect(found.is_none(), format_args!("the {what} of bytes says {found:?}: {text}"))?;
+    }
+    Ok(())
 }
 
 fn of_musl(test: &Context<'_>) -> Verdict {

@@ -61,7 +61,7 @@ const AXE: Package = Package { name: "axe-core", version: "4.14.1" };
 const TYPESCRIPT: Package = Package { name: "typescript", version: "5.9.3" };
 
 /// A running server of the viewer.
-struct ViewerServer<'a> {
+pub(super) struct ViewerServer<'a> {
     running: Running<'a>,
     client: Client,
     /// The path of the page.
@@ -71,7 +71,7 @@ struct ViewerServer<'a> {
 }
 
 impl<'a> ViewerServer<'a> {
-    fn start(test: &'a Context<'a>, profiles: &[&Path]) -> Result<Self, Stop> {
+    pub(super) fn start(test: &'a Context<'a>, profiles: &[&Path]) -> Result<Self, Stop> {
         let call = test.nyquist(&["load", "--no-open"]);
         let running = profiles.iter().fold(call, |call, profile| call.path(profile)).start()?;
         let front_end = link_of(&running)?;
@@ -83,7 +83,12 @@ impl<'a> ViewerServer<'a> {
         format!("http://127.0.0.1:{}{}", self.client.port, self.path)
     }
 
-    fn end(self) -> Verdict {
+    /// The answer to a question.
+    pub(super) fn ask(&self, question: &str) -> anyhow::Result<Value> {
+        self.client.get(&format!("{}api/v1/{question}", self.path))?.json()
+    }
+
+    pub(super) fn end(self) -> Verdict {
         self.running.signal(libc::SIGINT)?;
         expect_eq("the server's status after Ctrl-C", self.running.wait()?.code(), 0)
     }

@@ -10,6 +10,7 @@ use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured
 use super::invocation::Invocation;
 use super::recorded::Recorded;
 use super::test::{SHARES, Test};
+use super::viewer::ViewerServer;
 use super::{permissions, rules};
 
 pub(super) const TESTS: &[Test] = &[
@@ -17,6 +18,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_plain_user_sees_what_threads_wait_for", reasons_of_plain_user).in_pairs(SHARES),
     Test::new("ptrace_shows_what_threads_wait_for", reasons_by_ptrace).in_pairs(SHARES),
     Test::new("running_and_waiting_are_all_time_of_a_thread", all_time).in_pairs(SHARES),
+    Test::new("no_thread_is_in_two_places_at_once", one_place).in_pairs(SHARES),
     Test::new("a_lock_names_its_holder_and_who_waits", locks).in_pairs(SHARES),
     Test::new("root_sees_where_in_the_kernel_threads_wait", kernel_functions).in_pairs(SHARES),
     Test::new("root_sees_which_thread_ends_a_wait", wakers).in_pairs(SHARES),
@@ -131,6 +133,53 @@ fn check_time(test: &Context<'_>, recorded: &Recorded, more: fn(&Value, f64) -> 
         expect_measured(holds, format_args!("{thread} lived for {lived:.3} s, and {found:.3} s are shown"))?;
     }
     expect_eq("threads", lines.lines().count(), 10)
+}
+
+/// Two threads take turns on one CPU, so nearly all of their waits are shorter than a sampling interval and were
+/// not seen.
+fn one_place(test: &Context<'_>) -> Verdict {
+    let _held = permissions::at_paranoid(2)?;
+    for (backend, is_plain_user) in [("perf", false), ("perf", true), ("ptrace", false)] {
+        let recording = test.record(&["switches", "80000"]).options(&["--off-cpu", "--backend", backend]);
+        let recording = if is_plain_user { recording.with(Invocation::by_plain_user) } else { recording };
+        let recorded = recording.run_well()?;
+        let served = ViewerServer::start(test, &[&recorded.path])?;
+        for state in ["running", "waiting", "both"] {
+            expect_one_place(&served, state)?;
+        }
+        served.end()?;
+    }
+    Ok(())
+}
+
+/// The number of parts of the time that are compared.
+const PARTS: usize = 20;
+
+/// In no part of the time, a thread has more time than there was, and all parts together have its weight. The CPU time
+/// of a process that could not be sampled is on the row of one thread, and may be that of the other.
+fn expect_one_place(served: &ViewerServer<'_>, state: &str) -> Verdict {
+    let info = served.ask(&format!("info?state={state}"))?;
+    let interval = number(&info["interval_ns"])?;
+    for thread in info["threads"].as_array().context("no threads")? {
+        let answer =
+            served.ask(&format!("timeline?parts={PARTS}&state={state}&tracks={}", thread["thread"]))?;
+        let categories = answer["tracks"][0]["categories"].as_array().context("no categories")?;
+        let in_part = |part: usize| categories.iter().filter_map(|row| row["ns"][part].as_f64()).sum::<f64>();
+        let parts: Vec<_> = (0..PARTS).map(in_part).collect();
+        let (drawn, weight) = (parts.iter().sum::<f64>(), number(&thread["weight"])? * interval);
+        // What a thread used since its last sample has no weight yet, or is no whole interval.
+        let holds = (drawn - weight).abs() <= 5.0 * interval;
+        expect_measured(holds, format_args!("{state}: {drawn} ns are drawn of {weight} ns: {thread}"))?;
+        let lived = number(&thread["end_ns"])? - number(&thread["start_ns"])?;
+        let most = parts.into_iter().fold(0.0, f64::max) / number(&answer["part_ns"])?;
+        let holds = most <= 1.2 * (weight / lived).max(1.0);
+        expect_measured(holds, format_args!("{state}: {most:.2} threads at once: {thread}"))?;
+    }
+    Ok(())
+}
+
+fn number(value: &Value) -> anyhow::Result<f64> {
+    value.as_f64().context("no number")
 }
 
 fn locks(test: &Context<'_>) -> Verdict {

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::functions::{Choice, choose};
 use crate::number::time_span;
 use crate::selection::pattern;
-use nyquist_analysis::{CodeSelection, Function, LineAmounts, Neighbour};
+use nyquist_analysis::{CodeSelection, Function, LineAmounts, Neighbour, SampleState};
 use nyquist_profile::{FuncId, Unit};
 use serde_json::{Value, json};
 
@@ -21,19 +21,24 @@ const SUMMARY_ROWS: usize = 10;
 
 /// A description of the profile.
 pub(super) fn summary(context: &QueryContext<'_>) -> Answer {
-    let summary = context.view.summary();
+    let (summary, measure) = (context.view.summary(), &context.view.profile().meta().measure);
     let mut answer = Answer::default();
     answer.fact("profile", context.view.profile().meta().product.as_str());
     answer.fact("command", context.view.profile().meta().arguments.as_deref());
     answer.fact("duration_ms", milliseconds(summary.duration_ns));
-    answer.fact("measure", context.view.profile().meta().measure.name.as_str());
+    answer.fact("measure", measure.name.as_str());
     answer.fact(context.total_name(), context.amount(summary.total.weight));
     answer.fact("samples", summary.samples);
     answer.fact("lost_samples", summary.lost_samples);
     answer.fact("process_count", summary.processes);
-    answer.fact("user_share", context.share(summary.user.weight));
-    answer.fact("kernel_share", context.share(summary.kernel.weight));
-    answer.fact("not_sampled_share", context.share(summary.not_sampled.weight));
+    let ran = context.view.selection().state != SampleState::OffCpu;
+    if ran && summary.has_kernel_share(measure) {
+        answer.fact("user_share", context.share(summary.user.weight));
+        answer.fact("kernel_share", context.share(summary.kernel.weight));
+    }
+    if ran && measure.is_cpu_time() {
+        answer.fact("not_sampled_share", context.share(summary.not_sampled.weight));
+    }
     answer.fact("truncated_share", context.share(summary.truncated.weight));
     let functions = context.view.functions().functions;
     let limit = context.limit.min(SUMMARY_ROWS);

@@ -18,8 +18,7 @@ pub(crate) fn heading(view: &View<'_>) -> String {
             time_span(summary.duration_ns)
         ),
         // Units other than time are not included.
-        Unit::Bytes => format!("{} of {kind}", scale.amount(summary.total.weight)),
-        Unit::Count => format!("{} ({kind})", scale.amount(summary.total.weight)),
+        Unit::Bytes | Unit::Count => format!("{} ({kind})", scale.amount(summary.total.weight)),
     };
     let mut lines = vec![format!(
         "{}{amount}, {}",
@@ -28,7 +27,9 @@ pub(crate) fn heading(view: &View<'_>) -> String {
     )];
     if view.selection().state == SampleState::OnCpu {
         lines.extend(view.impossible_time(&summary).map(|it| it.sentence(time_span)));
-        lines.push(shares(&summary, scale));
+        if summary.has_kernel_share(&view.profile().meta().measure) {
+            lines.push(shares(&summary, scale));
+        }
     }
     if summary.lost_samples > 0 {
         lines.push(format!("{} lost", counted(summary.lost_samples, "sample")));

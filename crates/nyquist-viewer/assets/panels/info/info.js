@@ -28,8 +28,15 @@ export function createInfo(ctx) {
  * @returns {[string, string][]}
  */
 function cpusUsed({ summary, start_ns: start, end_ns: end }) {
-  return countsTime() ? [['CPUs used, on average', (summary.cpu_ns / Math.max(1, end - start)).toFixed(2)]] : [];
+  return countsTime() && measureName() === 'CPU time' ? [['CPUs used, on average', (summary.cpu_ns / Math.max(1, end - start)).toFixed(2)]] : [];
 }
+
+/**
+ * @param {string} label
+ * @param {string} value
+ * @returns {[string, string]}
+ */
+const row = (label, value) => [label, value];
 
 /**
  * @param {Info} info
@@ -38,23 +45,27 @@ function cpusUsed({ summary, start_ns: start, end_ns: end }) {
 function sectionsOf(info) {
   const { summary } = info;
   const share = (/** @type {number} */ weight) => `${formatAmount(weight * info.interval_ns)} (${formatPercent(weight, summary.weight)})`;
+  // Who measures anything else may not look into the kernel at all.
+  const isCpuTime = info.measure.name === 'CPU time' && info.measure.unit === 'ns';
   /** @type {[string, [string, string][]][]} */
   const sections = [['This profile', [
-    ['Program', clean(info.name || info.product, 500)], ['Duration', formatTime(info.end_ns - info.start_ns)],
+    ['Program', clean(info.name || info.product, 500)], ...(info.axis_is_amount ? [] : [row('Duration', formatTime(info.end_ns - info.start_ns))]),
     [measureName(), formatAmount(summary.weight * info.interval_ns)], ...cpusUsed(info),
     ['Processes', formatCount(summary.processes)], ['Threads', formatCount(summary.threads)],
   ]], ['Samples', [
-    ['Samples', formatCount(summary.samples)], ['Sampling interval', formatAmount(info.interval_ns)], ['In the program', share(summary.user)], ['In the kernel', share(summary.kernel)],
-    ['CPU time without a sample', share(summary.not_sampled)], ['Lost samples', formatCount(summary.lost_samples)], ['Truncated stacks', formatCount(summary.truncated)],
+    ['Samples', formatCount(summary.samples)], ...(countsTime() ? [row('Sampling interval', formatAmount(info.interval_ns))] : []),
+    ...(isCpuTime || summary.kernel > 0 ? [row('In the program', share(summary.user)), row('In the kernel', share(summary.kernel))] : []),
+    ...(isCpuTime ? [row('CPU time without a sample', share(summary.not_sampled))] : []),
+    ['Lost samples', formatCount(summary.lost_samples)], ['Truncated stacks', share(summary.truncated)],
   ]]];
   for (const { section: title, label, value } of info.extra) {
     const name = clean(title, 100);
     const known = sections.find(([other]) => other === name);
-    const row = /** @type {[string, string]} */ ([clean(label, 200), clean(value, 4000)]);
+    const fact = row(clean(label, 200), clean(value, 4000));
     // Some facts of the recording are already among the figures.
-    if (sections.some(([, rows]) => rows.some(([other]) => other === row[0]))) continue;
-    if (known) known[1].push(row);
-    else sections.push([name, [row]]);
+    if (sections.some(([, rows]) => rows.some(([other]) => other === fact[0]))) continue;
+    if (known) known[1].push(fact);
+    else sections.push([name, [fact]]);
   }
   return sections;
 }
