@@ -177,6 +177,8 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("setuid", setuid::TESTS),
     ("doctor", doctor::TESTS),
     ("documented", documented::TESTS),
+    ("documented_1", documented::FIRST_HALF),
+    ("documented_2", documented::SECOND_HALF),
     ("pages", pages::TESTS),
     ("user_files", user_files::TESTS),
     ("agents", agents::TESTS),
