@@ -20,15 +20,16 @@ small() { pngquant --force --nofs --speed 1 --output "$1" 64 "$1"; }
 
 # serve PROFILE: sets `link` to its address in the viewer
 serve() {
+    rm -f "$work/link"
     nyquist load "$1" --no-open --ui builtin > "$work/link" 2>&1 &
-    until link=$(grep -om1 'http://127[^ ]*' "$work/link"); do sleep 0.1; done
+    until link=$(grep -som1 'http://127[^ ]*' "$work/link"); do sleep 0.1; done
 }
 
 # view OUT SIZE PROFILE QUERY: what the viewer shows of a profile
 view() {
     serve "$3"
     shot "$2" "$1" "$link$4"
-    kill $!
+    kill $! && wait $! || true
     small "$1"
 }
 
@@ -45,7 +46,7 @@ markers() {
     local tasks
     serve "$2"
     tasks=$(curl -sf "${link}api/v1/info" | grep -o '"thread":[0-9]*,"name":"async tasks"' | tr -dc 0-9)
-    kill $!
+    kill $! && wait $! || true
     view "$pictures/$1.png" 1000,700 "$2" "?tab=marker-chart&threads=$tasks&counters=0&range=200000000-260000000"
 }
 
