@@ -61,6 +61,7 @@ pub(crate) mod made_recording;
 mod markers;
 mod names;
 mod npm;
+mod one_thread;
 mod options;
 mod other_pages;
 mod other_profilers;
@@ -149,6 +150,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("output_forms", output_forms::TESTS),
     ("output_safety", output_safety::TESTS),
     ("attach", attach::TESTS),
+    ("one_thread", one_thread::TESTS),
     ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),
     ("whole_machine", whole_machine::TESTS),

@@ -94,6 +94,7 @@ impl<'a> EventOpener<'a> {
         let first = match scope {
             // A process can live on when its main thread has ended.
             RecordedScope::Running(_) => proc::living_thread(scope.pid()),
+            RecordedScope::Thread(_, tid) => tid.0,
             _ => scope.pid().0,
         };
         let units = CoreUnits::of_machine();
@@ -150,8 +151,10 @@ impl<'a> EventOpener<'a> {
         for cpu in self.cpus {
             rings.push(self.open_cpu(&mut opened, *cpu, plan, batches)?);
         }
-        if let RecordedScope::Running(pids) = self.scope {
-            self.open_threads(&mut opened, pids, &rings)?;
+        match self.scope {
+            RecordedScope::Running(pids) => self.open_threads(&mut opened, pids, &rings)?,
+            RecordedScope::Thread(pid, _) => self.open_other_sidebands(&mut opened, pid, &rings)?,
+            _ => {}
         }
         Ok(opened)
     }
@@ -241,7 +244,8 @@ impl<'a> EventOpener<'a> {
                     }
                 };
                 let counts = self.common.has_additional_event_counts();
-                let of_thread = matches!(self.scope, RecordedScope::Running(_)) && !recorded.event.is_probe();
+                let is_running = matches!(self.scope, RecordedScope::Running(_) | RecordedScope::Thread(..));
+                let of_thread = is_running && !recorded.event.is_probe();
                 let added = opened.events.add_additional(
                     event,
                     (index, recorded),
@@ -312,6 +316,29 @@ impl<'a> EventOpener<'a> {
         }
     }
 
+    /// Opens the sideband events of the other threads of a process of which one thread is recorded: all share its
+    /// mappings.
+    fn open_other_sidebands(
+        &self,
+        opened: &mut OpenEvents,
+        pid: Pid,
+        rings: &[CpuRings],
+    ) -> Result<(), OpenError> {
+        let others = proc::threads(pid).unwrap_or_default();
+        for tid in others.into_iter().filter(|tid| *tid != self.first) {
+            for ring in rings {
+                match self.open_sideband(Subject::Thread(tid), ring.cpu) {
+                    // A thread that has ended meanwhile maps nothing more.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => break,
+                    Err(error) => return Err(self.thread_error(error, opened)),
+                    Ok(sideband) => add_sideband(opened, sideband, ring.sideband_at),
+                }
+                .map_err(|source| self.thread_error(source, opened))?;
+            }
+        }
+        Ok(())
+    }
+
     fn open_thread(&self, opened: &mut OpenEvents, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
         let subject = Subject::Thread(tid);
         self.open_separator(opened, tid)?;
@@ -325,9 +352,7 @@ impl<'a> EventOpener<'a> {
             opened.add_waker(sampling, ring.sample_at);
             opened.add_waker(totals, ring.totals_at);
             let sideband = self.open_sideband(subject, ring.cpu)?;
-            opened.redirect(&sideband, ring.sideband_at)?;
-            let sideband = opened.events.add(sideband, Role::Sideband);
-            opened.add_waker(sideband, ring.sideband_at);
+            add_sideband(opened, sideband, ring.sideband_at)?;
             self.open_additional_events_of_thread(opened, tid, ring)?;
         }
         Ok(())
@@ -403,7 +428,12 @@ impl<'a> EventOpener<'a> {
     }
 
     fn open_sideband(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
-        event::open(sideband(self.common, 1), subject, cpu)
+        // Threads that begin later share the mappings of a thread that is recorded alone.
+        let reach = match self.common.reach {
+            Reach::OneThread => Reach::Thread { from_exec: false },
+            reach => reach,
+        };
+        event::open(sideband(CommonAttr { reach, ..self.common }, 1), subject, cpu)
     }
 
     fn thread_error(&self, source: io::Error, opened: &OpenEvents) -> OpenError {
@@ -412,6 +442,14 @@ impl<'a> EventOpener<'a> {
             _ => open_error(source, self.scope),
         }
     }
+}
+
+/// Adds a sideband event whose records go into the ring of another.
+fn add_sideband(opened: &mut OpenEvents, sideband: OwnedFd, ring: usize) -> io::Result<()> {
+    opened.redirect(&sideband, ring)?;
+    let sideband = opened.events.add(sideband, Role::Sideband);
+    opened.add_waker(sideband, ring);
+    Ok(())
 }
 
 /// The indices of a CPU's rings.
