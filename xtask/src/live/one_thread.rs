@@ -5,10 +5,10 @@ use std::fs;
 use anyhow::{Context as _, Result};
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_within, need_root};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::invocation::{Invocation, Running};
 use super::profile::{Profile, Thread};
-use super::running_targets::{end, is_alive, working};
+use super::running_targets::{WORK, end, is_alive, working};
 use super::targets::expect_refused;
 use super::test::{SHARES, Test};
 
@@ -45,7 +45,7 @@ fn thread_cpu_ms(tid: u32) -> Result<f64> {
     Ok(text.split(' ').next().unwrap_or_default().parse::<f64>()? / 1e6)
 }
 
-/// Records a thread until it has worked for so many milliseconds. Returns the profile, and its maximum CPU time.
+/// Records a thread until it has worked for [`WORK`]. Returns the profile, and its maximum CPU time.
 fn record_working<'a>(
     test: &'a Context<'a>,
     tid: u32,
@@ -57,7 +57,7 @@ fn record_working<'a>(
     let recorder = adapt(call).start()?;
     recorder.wait_until_recording()?;
     let begun = thread_cpu_ms(tid)?;
-    recorder.wait_until("the thread to work", || thread_cpu_ms(tid).is_ok_and(|now| now - begun > 300.0))?;
+    recorder.wait_until("the thread to work", || thread_cpu_ms(tid).is_ok_and(|now| now - begun > WORK))?;
     recorder.signal(libc::SIGINT)?;
     recorder.wait()?.succeeded()?;
     Ok((Profile::read(&output)?, thread_cpu_ms(tid)? - before))
@@ -82,7 +82,11 @@ fn alone<'a>(test: &'a Context<'a>, by: fn(Invocation<'a>) -> Invocation<'a>) ->
     for (tid, function) in [(helper, "helper_loop"), (target.pid(), "main_loop")] {
         let (profile, used) = record_working(test, tid, by)?;
         expect_only(&profile, tid, function)?;
-        expect_within("the thread's time", profile.total(), used, 0.2)?;
+        // The thread works on while the profile is saved.
+        expect_measured(
+            (WORK * 0.95..used * 1.05).contains(&profile.total()),
+            format_args!("{} samples, {used:.0} ms of CPU time", profile.total()),
+        )?;
     }
     expect(is_alive(target.pid()), "the process did not survive")?;
     end(target)
