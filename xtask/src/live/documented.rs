@@ -241,7 +241,8 @@ fn prepared(text: &str, pid: u32) -> String {
     let changed = changes.iter().fold(own, |line, (from, to)| line.replace(from, to));
     let changed = changed.replace("4711", &pid.to_string());
     // A recording of running processes ends by itself.
-    let is_endless = [" -p ", " -t ", " -a "].iter().any(|word| changed.contains(word)) && !changed.contains(" -d ");
+    let is_endless =
+        [" -p ", " -t ", " -a "].iter().any(|word| changed.contains(word)) && !changed.contains(" -d ");
     let changed =
         if is_endless { changed.replace("nyquist record ", "nyquist record -d 0.2 ") } else { changed };
     match changed.strip_prefix("cargo nyquist") {

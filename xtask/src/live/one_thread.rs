@@ -108,7 +108,7 @@ fn starts_others(test: &Context<'_>) -> Verdict {
 
 /// A thread has a third of the CPU time of its process, and ends while the others work.
 fn ends_first(test: &Context<'_>) -> Verdict {
-    let target = working(test, &["threads", "20000"])?;
+    let target = working(test, &["threads", "10000"])?;
     let tid = wait_for_thread(&target, "worker-third")?;
     let output = test.fresh("profile.json.gz");
     let call = test.nyquist(&["record", "-s", "-t", &tid.to_string(), "-o"]).path(&output);
