@@ -389,6 +389,17 @@ pub(super) mod tests {
         }
     }
 
+    #[test]
+    fn nothing_inherits_the_events_of_one_thread() {
+        for trigger in [Trigger::Cycles, Trigger::CpuClock] {
+            let common = common(Features { trigger, ..Features::ALL }, Reach::OneThread);
+            for attr in [sampling(common, WANTED), totals(common, 1)] {
+                assert_eq!((attr.inherit(), attr.inherit_stat(), attr.enable_on_exec()), (0, 0, 0));
+            }
+            assert!(!needs_separator(common));
+        }
+    }
+
     /// Since Linux 6.12, one such event makes each switch between threads of the program slow.
     #[test]
     fn no_inherited_event_is_read_with_its_samples() {
