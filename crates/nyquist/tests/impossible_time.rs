@@ -70,7 +70,7 @@ fn said_by(folder: &Folder) -> [(&'static str, String); 4] {
 }
 
 #[test]
-fn every_command_says_that_the_time_is_impossible() {
+fn every_command_says_that_time_is_impossible() {
     let folder = Folder::new("said", 5000);
     for (command, text) in said_by(&folder) {
         assert!(text.contains(WARNING), "{command}: {text}");

@@ -20,7 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_recording_of_a_thread_ends_with_it", ends_first),
     Test::new("a_command_says_how_long_a_thread_is_recorded", beside_command),
     Test::new("a_recorded_threads_waits_are_recorded", waits),
-    Test::new("a_thread_that_cannot_be_recorded_is_a_sentence", refusals),
+    Test::new("a_thread_not_to_be_recorded_is_a_sentence", refusals),
 ];
 
 /// The number of the thread of a process that has this name.

