@@ -126,9 +126,8 @@ pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Resu
 /// The processes whose descendants are recorded with them.
 pub(super) fn ancestors(target: &RecordingTarget) -> Vec<u32> {
     match target {
-        RecordingTarget::Child(pid) => vec![pid.0],
+        RecordingTarget::Child(pid) | RecordingTarget::Thread { pid, .. } => vec![pid.0],
         RecordingTarget::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
-        RecordingTarget::Thread { pid, .. } => vec![pid.0],
         RecordingTarget::System | RecordingTarget::Cgroup(_) => Vec::new(),
     }
 }
