@@ -54,7 +54,7 @@ pub(crate) struct ShownCommand {
 /// What a document says about a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Nothing: it is one of those that the live test `documented` runs.
+    /// Nothing: it is one of those that the live tests `documented` run.
     None,
     /// Why it is not run.
     NotRun(String),

@@ -31,8 +31,15 @@ pub(crate) const TURNS: [&[RotatedTest]; 5] = [
         ("macos-lints", "lints for another target of macOS"),
         ("walkthrough", "builds and records a program step by step"),
     ],
-    &[("platforms-windows", "compiles for Windows, and runs that"), ("package", "checks each crate alone")],
-    &[("arm_machine", "builds nyquist for another architecture, and runs that in an emulator")],
+    &[
+        ("platforms-windows", "compiles for Windows, and runs that"),
+        ("package", "checks each crate alone"),
+        ("documented_1", "runs every other command of the documents"),
+    ],
+    &[
+        ("arm_machine", "builds nyquist for another architecture, and runs that in an emulator"),
+        ("documented_2", "runs the other half of the commands"),
+    ],
 ];
 
 /// The turn of a run.

@@ -81,6 +81,12 @@ impl MachineCode {
         }
     }
 
+    /// All names of the function that begins at `start`, as [`MachineCode::names`] has them, without its code.
+    /// None if no file of the module is found.
+    pub fn names_at(finder: &Finder, request: &ModuleRequest, start: RelativeAddress) -> BTreeSet<String> {
+        finder.open(&finder.find(request)).map(|module| module.names_at(start)).unwrap_or_default()
+    }
+
     fn new(module: &ModuleSymbols, code: Disassembly) -> Self {
         let at = |offset| RelativeAddress(code.start.0.saturating_add(offset));
         let addresses: Vec<_> = code.instructions.iter().map(|one| at(one.offset)).collect();

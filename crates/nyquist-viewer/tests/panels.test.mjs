@@ -10,7 +10,7 @@ import { contentHeight, rowAt, rowTop, rowsBeyond, rowsInView, scrollTo } from '
 import { PAGE, addPage, emptyPages, missingPage } from '../assets/panels/functions/pages.js';
 import { hottestLine, instructionLines, sourceLines } from '../assets/panels/source/lines.js';
 import { boxAt as chartBoxAt, rowsOf as chartRows } from '../assets/panels/stack_chart/layout.js';
-import { LABEL, LANE, at as markerAt, heightOf, place } from '../assets/panels/marker_chart/layout.js';
+import { LABEL, LANE, at as markerAt, heightOf, place, visiblePart } from '../assets/panels/marker_chart/layout.js';
 import { at, partsFor, peak, scaleTop, stack } from '../assets/panels/timeline/graph.js';
 import { patternOf } from '../assets/panels/functions/groups.js';
 import { chooseTracks, shortDetails, threadNames } from '../assets/panels/timeline/tracks.js';
@@ -234,4 +234,10 @@ test('the marker chart finds the bar under the pointer, also a narrow one', () =
   assert.equal(markerAt(placed, placed[1].top + LABEL + 2, 72, 1).bar[4], 'c');
   assert.equal(markerAt(placed, placed[1].top + LABEL + 2, 20, 1).bar, null);
   assert.equal(markerAt(placed, 999, 20, 1), null);
+});
+
+test('the label of a bar of the marker chart is in its visible part', () => {
+  assert.deepEqual(visiblePart(-900, 910, 500), { start: 0, space: 10 });
+  assert.deepEqual(visiblePart(20, 30, 500), { start: 20, space: 30 });
+  assert.deepEqual(visiblePart(480, 900, 500), { start: 480, space: 20 });
 });

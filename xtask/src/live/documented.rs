@@ -1,7 +1,10 @@
 //! The commands that the documents show: each one runs, on a program, a process and profiles of the names that the documents use.
+//!
+//! They take minutes, so each of two turns has every other one. Those that the last commit has changed run always.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -13,11 +16,16 @@ use super::invocation::{Finished, Running};
 use super::test::Test;
 use crate::documented::{Mark, all};
 
-pub(super) const TESTS: &[Test] = &[Test {
-    limit: Duration::from_mins(10),
-    ..Test::new("every_command_of_the_documents_runs", every_command)
+pub(super) const TESTS: &[Test] = &[alone("changed_commands_of_the_documents_run", changed)];
+
+pub(super) const FIRST_HALF: &[Test] = &[alone("every_command_of_the_documents_runs", first_half)];
+
+pub(super) const SECOND_HALF: &[Test] = &[alone("every_command_of_the_documents_runs", second_half)];
+
+const fn alone(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Test {
+    let test = Test { limit: Duration::from_mins(10), ..Test::new(name, run) };
+    test.exclusive("records the whole machine, again and again")
 }
-.exclusive("records the whole machine, again and again")];
 
 /// The names that the documents have for programs.
 const PROGRAMS: &[&str] = &[
@@ -57,6 +65,7 @@ const PROFILES: &[&str] = &[
     "base/one.json.gz",
     "head/one.json.gz",
     "server.json.gz",
+    "slow.json.gz",
     "base-1.json.gz",
     "head-1.json.gz",
     "old.pb.gz",
@@ -72,18 +81,58 @@ const PROFILES: &[&str] = &[
 /// The commands that look at a profile without more words.
 const READING: &[&str] = &["report", "list", "doctor", "query", "cache", "guide", "flamegraph", "script"];
 
-fn every_command(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    prepare(test)?;
-    let targets = [call(test, "./app forever").start()?, call(test, "./server forever").start()?];
-    let mut places: BTreeMap<String, String> = BTreeMap::new();
+fn first_half(test: &Context<'_>) -> Verdict {
+    try_all(test, &every_other(0)?)
+}
+
+fn second_half(test: &Context<'_>) -> Verdict {
+    try_all(test, &every_other(1)?)
+}
+
+/// The commands that the last commit, or a change since then, has added to the documents.
+fn changed(test: &Context<'_>) -> Verdict {
+    let added = added_lines()?;
+    let is_new = |text: &str| {
+        let first = text.lines().next().unwrap_or_default();
+        added.iter().any(|line| line.contains(first))
+    };
+    let commands: Commands = commands()?.into_iter().filter(|(text, _)| is_new(text)).collect();
+    if commands.is_empty() { Ok(()) } else { try_all(test, &commands) }
+}
+
+/// The lines that the documents of the last commit's parent do not have. Of a shallow clone, none.
+fn added_lines() -> Result<Vec<String>> {
+    let root = crate::paths::root();
+    let parent = ["diff", "--unified=0", "--no-color", "--no-ext-diff", "HEAD^", "--", "*.md"];
+    let output = Command::new("git").args(parent).current_dir(root).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(|line| line.strip_prefix('+')).map(str::to_owned).collect())
+}
+
+/// Commands, each with a place where it is.
+type Commands = BTreeMap<String, String>;
+
+/// All commands that no other test runs.
+fn commands() -> Result<Commands> {
+    let mut places = Commands::new();
     for shown in all(&crate::paths::root())? {
         if shown.mark == Mark::None && shown.is_own() {
             places.entry(shown.text).or_insert(shown.place);
         }
     }
+    Ok(places)
+}
+
+fn every_other(first: usize) -> Result<Commands> {
+    Ok(commands()?.into_iter().skip(first).step_by(2).collect())
+}
+
+fn try_all(test: &Context<'_>, places: &Commands) -> Verdict {
+    need_root()?;
+    prepare(test)?;
+    let targets = [call(test, "./app forever").start()?, call(test, "./server forever").start()?];
     let mut faults = Vec::new();
-    for (text, place) in &places {
+    for (text, place) in places {
         if let Err(fault) = try_one(test, text, targets[0].pid()) {
             faults.push(format!("{place}: `{text}`: {fault:#}"));
         }
@@ -178,6 +227,7 @@ fn prepared(text: &str, pid: u32) -> String {
         (" PROGRAM", " app"),
         (" FUNCTION", " parse"),
         (" PID", " 4711"),
+        (" TID", " 4711"),
         ("--range 1.2s-3s", "--range 0s-3s"),
         ("--range 1s-3s", "--range 0s-3s"),
         ("--range 2s-5s", "--range 0s-5s"),
@@ -191,7 +241,8 @@ fn prepared(text: &str, pid: u32) -> String {
     let changed = changes.iter().fold(own, |line, (from, to)| line.replace(from, to));
     let changed = changed.replace("4711", &pid.to_string());
     // A recording of running processes ends by itself.
-    let is_endless = [" -p ", " -a "].iter().any(|word| changed.contains(word)) && !changed.contains(" -d ");
+    let is_endless =
+        [" -p ", " -t ", " -a "].iter().any(|word| changed.contains(word)) && !changed.contains(" -d ");
     let changed =
         if is_endless { changed.replace("nyquist record ", "nyquist record -d 0.2 ") } else { changed };
     match changed.strip_prefix("cargo nyquist") {

@@ -61,6 +61,7 @@ pub(crate) mod made_recording;
 mod markers;
 mod names;
 mod npm;
+mod one_thread;
 mod options;
 mod other_pages;
 mod other_profilers;
@@ -149,6 +150,7 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("output_forms", output_forms::TESTS),
     ("output_safety", output_safety::TESTS),
     ("attach", attach::TESTS),
+    ("one_thread", one_thread::TESTS),
     ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),
     ("whole_machine", whole_machine::TESTS),
@@ -177,6 +179,8 @@ pub(crate) const TOPICS: &[(&str, &[Test])] = &[
     ("setuid", setuid::TESTS),
     ("doctor", doctor::TESTS),
     ("documented", documented::TESTS),
+    ("documented_1", documented::FIRST_HALF),
+    ("documented_2", documented::SECOND_HALF),
     ("pages", pages::TESTS),
     ("user_files", user_files::TESTS),
     ("agents", agents::TESTS),

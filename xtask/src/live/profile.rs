@@ -26,6 +26,8 @@ pub(crate) struct Thread {
     pub process: String,
     /// Its process's number, as the profile writes it.
     pub pid: String,
+    /// Its number, as the profile writes it.
+    pub tid: String,
     /// Whether it is its process's main thread.
     pub is_main: bool,
     /// Its samples.
@@ -237,6 +239,7 @@ impl Thread {
             name: json["nyquistName"].as_str().map_or_else(|| text("name"), str::to_owned),
             process: text("processName"),
             pid,
+            tid: json["tid"].as_str().map_or_else(|| json["tid"].to_string(), str::to_owned),
             is_main: json["isMainThread"].as_bool().unwrap_or(false),
             samples: rows.iter().filter(|row| !row.is_idle).cloned().collect(),
             rows,

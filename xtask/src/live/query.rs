@@ -9,6 +9,7 @@ use super::expect::{Verdict, expect, expect_contains, expect_eq};
 use super::test::Test;
 
 pub(super) const TESTS: &[Test] = &[
+    Test::new("functions_with_the_same_code_have_a_note", folded),
     Test::new("three_calls_lead_to_the_hot_line", three_calls).quick(),
     Test::new("an_answer_has_no_more_rows_than_requested", bounded),
     Test::new("handles_stay_whatever_the_filters", handles),
@@ -167,4 +168,27 @@ fn guide(test: &Context<'_>) -> Verdict {
         expect_contains("the guide", &text, question)?;
     }
     expect(text.lines().count() <= 60, format_args!("{} lines are more than a page", text.lines().count()))
+}
+
+/// A second name of the same code, as a linker gives it to functions whose code is the same.
+const TWO_NAMES: &str =
+    "__attribute__((noinline)) void get_price(void) { for (volatile long i = 0; i < 200000000; i++); }
+void get_weight(void) __attribute__((alias(\"get_price\")));
+int main(void) { get_weight(); }
+";
+
+fn folded(test: &Context<'_>) -> Verdict {
+    let (source, program) = (test.path("two_names.c"), test.path("two_names"));
+    std::fs::write(&source, TWO_NAMES)?;
+    test.program("cc").args(&["-O1", "-g", "-o"]).path(&program).path(&source).run()?.succeeded()?;
+    let output = test.path("profile.json.gz");
+    test.nyquist(&["record", "-s", "-o"]).path(&output).path(&program).run()?.succeeded()?;
+    for question in ["function", "source"] {
+        let call = test.nyquist(&["query"]).path(&output).args(&[question, "get_"]);
+        let text = call.run()?.succeeded()?.stdout_text();
+        let is_said =
+            ["get_price has the same code as get_weight", "get_weight has the same code as get_price"];
+        expect(is_said.iter().any(|note| text.contains(note)), format_args!("{question}: {text}"))?;
+    }
+    Ok(())
 }

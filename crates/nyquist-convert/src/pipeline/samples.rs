@@ -128,7 +128,9 @@ impl Pipeline {
     fn settle_process(&mut self, pid: Pid, end: Timestamp) {
         let process = self.processes.process(pid, end);
         let unsampled = self.account.end_process(process);
-        self.add_unsampled(end, (pid, Tid(pid.0)), unsampled);
+        // The time of a process is that of its only thread with samples: others may not have been recorded.
+        let tid = process.only_thread_with_row().unwrap_or(Tid(pid.0));
+        self.add_unsampled(end, (pid, tid), unsampled);
     }
 
     fn add_unsampled(&mut self, now: Timestamp, id: (Pid, Tid), unsampled: Unsampled) {

@@ -194,6 +194,13 @@ impl Process {
         self.threads.get(&tid).is_some_and(|thread| thread.end.is_none())
     }
 
+    /// The thread that has a row, if no other has one.
+    pub(crate) fn only_thread_with_row(&self) -> Option<Tid> {
+        let mut with_row = self.threads.iter().filter(|(_, thread)| thread.index.is_some());
+        let (tid, _) = with_row.next()?;
+        with_row.next().is_none().then_some(*tid)
+    }
+
     /// Whether the kernel may have exchanged the clocks of its threads.
     pub(crate) fn shares_clocks(&self) -> bool {
         self.threads.len() > 1

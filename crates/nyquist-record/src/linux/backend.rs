@@ -107,7 +107,9 @@ pub enum OpenError {
     #[error(transparent)]
     Ptrace(#[from] ptrace::OpenError),
     /// ptrace was requested, and it does not support this target.
-    #[error("ptrace can record a command or processes, but not the whole machine or a control group")]
+    #[error(
+        "ptrace can record a command or processes, but not the whole machine, a control group or a single thread"
+    )]
     TooMuchForPtrace,
     /// Without `perf_event_open`, callers are found in stack copies or not at all.
     #[error("with ptrace, callers are always found in copies of the stack; no other call graph is supported")]

@@ -45,7 +45,8 @@ pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_ri
 pub use options::{CallGraph, Options, RecordingTarget};
 pub use privileges::are_kept_under_ptrace as may_read_other_processes;
 pub use proc::{
-    has_ended as process_has_ended, named as processes_named, process_of_thread, state as process_state,
+    has_ended as process_has_ended, named as processes_named, process_of_thread, process_with_thread,
+    state as process_state,
 };
 pub use recorded_event::RecordedEvent;
 pub use stop::{EndReason, StopHandle};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nyquist_convert::event::Pid;
+use nyquist_convert::event::{Pid, Tid};
 
 use super::recorded_event::RecordedEvent;
 use super::ring_limits::{Copies, MAX_STACK_COPY};
@@ -17,6 +17,13 @@ pub enum RecordingTarget {
     /// Running processes: all their threads, all their descendants, and all threads and processes that these
     /// will start.
     Attach(Vec<Pid>),
+    /// One thread of a running process, without the threads and processes that it will start.
+    Thread {
+        /// Its process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+    },
     /// Every process of the machine. Requires root, CAP_PERFMON, or `kernel.perf_event_paranoid` at 0 or
     /// lower.
     System,

@@ -110,6 +110,11 @@ pub fn process_of_thread(number: Pid) -> Option<Pid> {
     status_number(number.0, "Tgid").map(Pid).filter(|pid| *pid != number)
 }
 
+/// The process that a running thread belongs to; `None` if there is no such thread.
+pub fn process_with_thread(tid: Tid) -> Option<Pid> {
+    status_number(tid.0, "Tgid").filter(|_| !thread_has_ended(tid.0)).map(Pid)
+}
+
 /// The process that traces a thread. The kernel names the tracing thread.
 pub(crate) fn tracer(tid: u32) -> Option<u32> {
     let tracer = status_number(tid, "TracerPid").filter(|tracer| *tracer != 0)?;

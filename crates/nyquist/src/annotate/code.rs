@@ -6,6 +6,7 @@ use nyquist_input::module_request;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{LibId, NativeSymbolId, Profile};
 use nyquist_symbols::{Attempt, Finder, MachineCode, MachineCodeError};
+use std::collections::BTreeSet;
 
 /// The number of symbols that are disassembled, those with the most time first. A function may be inlined
 /// into many.
@@ -50,7 +51,7 @@ pub(super) fn code(
     for symbol in places.hottest_symbols().into_iter().take(MAX_SYMBOLS) {
         match of_symbol(profile, symbol, places, functions, finder) {
             Ok(code) => {
-                missing.extend(code.folded());
+                missing.extend(folded(&code.name, &code.other_names));
                 codes.push(code);
             }
             Err(reason) => missing.push(reason),
@@ -75,31 +76,42 @@ fn of_symbol(
     let code = MachineCode::find(finder, &module_request(lib), RelativeAddress(symbol.address), symbol.size)
         .map_err(|error| format!("no instructions of {}: {}", lib.name, reason(&error)))?;
     let name = profile.string(symbol.name).to_owned();
-    let plain = |name: &str| name.trim_start_matches('_').to_owned();
-    let other_names =
-        code.names.iter().filter(|other| plain(other) != plain(&name)).cloned().collect::<Vec<_>>();
+    let other_names = without(&name, &code.names);
     let instructions = instructions(code, symbol.lib, places, functions, functions.contains(&name.as_str()));
     Ok(Code { name, other_names, lib: lib.name.clone(), instructions })
 }
 
-impl Code {
-    /// A note about its other names.
-    fn folded(&self) -> Option<String> {
-        /// The number of names that the note has.
-        const MAX_NAMES: usize = 3;
-        let Self { name, other_names, .. } = self;
-        let named = other_names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = match other_names.len().saturating_sub(MAX_NAMES) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let text = || {
-            format!(
-                "{name} has the same code as {named}{more}, at one address: samples may be of any of them"
-            )
-        };
-        (!other_names.is_empty()).then(text)
-    }
+/// The names of a symbol's address that are not those of the symbol. Aliases differ in underscores.
+fn without(name: &str, names: &BTreeSet<String>) -> Vec<String> {
+    let plain = |name: &str| name.trim_start_matches('_').to_owned();
+    names.iter().filter(|other| plain(other) != plain(name)).cloned().collect()
+}
+
+/// Notes about the other names of the symbols of the places.
+pub(super) fn folded_symbols(profile: &Profile, places: &PlaceWeights, finder: &Finder) -> Vec<String> {
+    let hottest = places.hottest_symbols().into_iter().take(MAX_SYMBOLS);
+    let note = |id: NativeSymbolId| {
+        let symbol = profile.native_symbol(id);
+        let (request, start) = (module_request(profile.lib(symbol.lib)), RelativeAddress(symbol.address));
+        let name = profile.string(symbol.name);
+        folded(name, &without(name, &MachineCode::names_at(finder, &request, start)))
+    };
+    hottest.filter_map(note).collect()
+}
+
+/// A note about the other names of a symbol.
+fn folded(name: &str, other_names: &[String]) -> Option<String> {
+    /// The number of names that the note has.
+    const MAX_NAMES: usize = 3;
+    let named = other_names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match other_names.len().saturating_sub(MAX_NAMES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = || {
+        format!("{name} has the same code as {named}{more}, at one address: samples may be of any of them")
+    };
+    (!other_names.is_empty()).then(text)
 }
 
 fn reason(error: &MachineCodeError) -> String {

@@ -13,7 +13,7 @@ use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::functions;
 use crate::printer::Printer;
-use crate::{input, page, selection, shell};
+use crate::{finder, input, page, selection, shell};
 use annotated::AnnotatedFunction;
 use listing::Listing;
 use nyquist_analysis::{Index, View};
@@ -71,6 +71,12 @@ pub(crate) struct HotLine {
     pub(crate) total: u64,
     /// Its text, if the file is on this machine.
     pub(crate) text: Option<String>,
+}
+
+/// Notes about functions that the linker has folded into one with these: at their address, samples may be of any.
+pub(crate) fn folded(view: &View<'_>, funcs: &[FuncId], symbols: &SymbolArgs) -> Vec<String> {
+    let places = view.places(&funcs.iter().copied().collect());
+    code::folded_symbols(view.profile(), &places, &finder::offline(symbols))
 }
 
 /// The lines of a function and of the functions inlined into it, and notes about missing ones. Files

@@ -317,7 +317,7 @@ fn default_output() -> OsString {
 /// The options of `nyquist record` that make sense for a program that is built first.
 fn record_options() -> Vec<Arg> {
     /// The target is always the built program.
-    const NOT_HERE: [&str; 5] = ["command", "pid", "name", "all_cpus", "cgroup"];
+    const NOT_HERE: [&str; 6] = ["command", "pid", "tid", "name", "all_cpus", "cgroup"];
     /// Letters that mean something else to cargo.
     const CARGOS: [char; 5] = ['r', 'F', 'p', 'j', 'Z'];
     let record = RecordArgs::augment_args(Command::new("record"));

@@ -107,7 +107,7 @@ pub(crate) struct RecordArgs {
     #[arg(
         trailing_var_arg = true,
         value_name = "COMMAND",
-        required_unless_present_any = ["pid", "name", "all_cpus", "cgroup"]
+        required_unless_present_any = ["pid", "tid", "name", "all_cpus", "cgroup"]
     )]
     pub(crate) command: Vec<OsString>,
 }
@@ -116,7 +116,13 @@ impl TargetArgs {
     /// Whether a command is recorded.
     #[allow(dead_code, reason = "for commands that are for Linux")]
     pub(crate) fn is_command(&self) -> bool {
-        self.pid.is_empty() && self.name.is_empty() && !self.all_cpus && self.cgroup.is_none()
+        let has_process = !self.pid.is_empty() || self.tid.is_some() || !self.name.is_empty();
+        !has_process && !self.all_cpus && self.cgroup.is_none()
+    }
+
+    /// The numbers of the processes, or of the thread, that the user named.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.pid.iter().copied().chain(self.tid).collect()
     }
 }
 
@@ -133,6 +139,9 @@ pub(crate) struct TargetArgs {
         conflicts_with = "iteration_count"
     )]
     pub(crate) pid: Vec<u32>,
+    /// Record this thread of a running process alone, without the threads and processes that it starts
+    #[arg(short, long, conflicts_with_all = ["pid", "name", "all_cpus", "cgroup", "iteration_count"])]
+    pub(crate) tid: Option<u32>,
     /// Record the running processes of these names ("*" and "?" as in a shell), with all their threads and children;
     /// with -a: only processes of these names, as they come and go
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "iteration_count")]

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Rows};
 use super::context::{QueryContext, milliseconds};
 use super::waits;
-use crate::annotate::{HotLine, hot_lines};
+use crate::annotate::{HotLine, folded, hot_lines};
 use crate::failure::Failure;
 use crate::functions::{Choice, choose};
 use crate::number::time_span;
@@ -128,6 +128,7 @@ pub(super) fn function(context: &QueryContext<'_>) -> Result<Answer, Failure> {
     };
     answer.rows(Rows::new("callers", columns, context.limit, &peek.callers, row));
     answer.rows(Rows::new("callees", columns, context.limit, &peek.callees, row));
+    answer.notes.extend(folded(context.view, choice.funcs(), &context.args.read.symbols));
     let handle = handle(choice.first());
     answer.next = ["source", "callers", "tree"].map(|question| context.next(&[question, &handle])).to_vec();
     Ok(answer)
@@ -181,6 +182,7 @@ pub(super) fn source(context: &QueryContext<'_>) -> Result<Answer, Failure> {
         row,
     ));
     answer.notes.extend(notes);
+    answer.notes.extend(folded(context.view, choice.funcs(), &context.args.read.symbols));
     let handle = handle(choice.first());
     answer.next = vec![context.annotate(&handle)];
     Ok(answer)

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     for sentence in delegates::sentences().iter().filter(|sentence| !notes.contains(sentence)) {
         printer.warn(sentence);
     }
-    let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.pid };
+    let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.numbers() };
     if statistics.samples == 0 {
         profile.add_info(ending.nothing_sampled(profile.meta().interval, runs.report.total_cpu_time_ns));
     }

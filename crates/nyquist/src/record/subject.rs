@@ -19,9 +19,9 @@ pub(crate) fn profile_name(args: &RecordArgs) -> String {
 
 /// The target of the recording, in a few words.
 pub(crate) fn target_name(args: &RecordArgs) -> String {
-    let TargetArgs { pid, name, all_cpus, cgroup } = &args.target;
-    match (pid.first(), cgroup) {
-        (Some(pid), _) => process_label(*pid),
+    let TargetArgs { pid, tid, name, all_cpus, cgroup } = &args.target;
+    match (pid.first().or(tid.as_ref()), cgroup) {
+        (Some(number), _) => process_label(*number),
         (None, Some(cgroup)) => cgroup.display().to_string(),
         (None, None) if !name.is_empty() => name.join(", "),
         (None, None) if *all_cpus => "the whole system".to_owned(),
@@ -40,6 +40,7 @@ pub(crate) fn program_name(args: &RecordArgs) -> String {
 pub(crate) fn say_how_it_ends(args: &RecordArgs, printer: Printer) {
     if args.command.is_empty() && args.duration.is_none() {
         let or_end = match args.target.pid.len() {
+            0 if args.target.tid.is_some() => ", or until the thread has ended",
             0 => "",
             1 => ", or until the process has ended",
             _ => ", or until the processes have ended",

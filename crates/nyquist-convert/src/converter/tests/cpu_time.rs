@@ -26,6 +26,18 @@ fn a_process_never_sampled_is_not_the_kernels() {
 }
 
 #[test]
+fn the_only_sampled_thread_has_its_processs_rest() {
+    let mut converter = converter(false);
+    converter.push(at(1, name(1, 1, "app", true)));
+    converter.push(at(2, sample(1, 8, Some(2), &[1])));
+    converter.push(at(9, EventKind::Total { pid: Pid(1), tid: Tid(8), cpu_time_ns: 5 * MS }));
+    let profile = converter.finish().profile;
+    let rows = profile.threads().iter().filter(|thread| !thread.samples.is_empty());
+    assert_eq!(rows.map(|thread| thread.tid.as_str()).collect::<Vec<_>>(), ["8"]);
+    assert_eq!(folded(&profile).last().unwrap(), "[kernel: not permitted] 3");
+}
+
+#[test]
 fn a_sample_stands_for_the_time_since_the_last() {
     let mut converter = converter(true);
     converter.push(at(1, sample(1, 1, Some(1), &[1])));

@@ -72,6 +72,8 @@ pub(crate) enum Reach {
         /// Whether it begins when the process calls exec, rather than when it is enabled.
         from_exec: bool,
     },
+    /// A thread on a CPU, without its descendants.
+    OneThread,
     /// Whatever runs on a CPU, or the part of it that belongs to a control group.
     Cpu,
 }
@@ -178,8 +180,7 @@ pub(crate) fn sampling(common: CommonAttr, sampling: SamplingParameters) -> perf
 pub(crate) fn totals(common: CommonAttr, wake_at: u32) -> perf_event_attr {
     let mut attr = base_attr(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
-    let of_threads = matches!(common.reach, Reach::Thread { .. });
-    attr.config = if of_threads && common.features.trigger == Trigger::Cycles {
+    attr.config = if common.reach != Reach::Cpu && common.features.trigger == Trigger::Cycles {
         u64::from(PERF_COUNT_SW_TASK_CLOCK)
     } else {
         u64::from(PERF_COUNT_SW_CPU_CLOCK)
@@ -211,8 +212,10 @@ pub(crate) fn separator(common: CommonAttr) -> perf_event_attr {
 /// inherited in the order in which they were opened. But the command of a recording would hold the opened
 /// events, whose ends have no records.
 pub(crate) fn needs_separator(common: CommonAttr) -> bool {
-    let is_command = common.reach == Reach::Thread { from_exec: true };
-    is_command || common.reach != Reach::Cpu && !has_one_unit(common)
+    match common.reach {
+        Reach::Thread { from_exec } => from_exec || !has_one_unit(common),
+        Reach::OneThread | Reach::Cpu => false,
+    }
 }
 
 /// Whether all events of a thread belong to the same counting unit (PMU) of the kernel: the clock of CPU time.
@@ -263,7 +266,7 @@ pub(super) fn base_attr(common: CommonAttr) -> perf_event_attr {
         ..perf_event_attr::default()
     };
     attr.set_disabled(1);
-    attr.set_inherit(u64::from(reach != Reach::Cpu));
+    attr.set_inherit(u64::from(matches!(reach, Reach::Thread { .. })));
     attr.set_enable_on_exec(u64::from(reach == Reach::Thread { from_exec: true }));
     attr.set_exclude_kernel(u64::from(!features.kernel));
     attr.set_exclude_hv(u64::from(!features.kernel));
@@ -383,6 +386,17 @@ pub(super) mod tests {
     fn a_refusal_of_everything_is_found_out() {
         for errno in [libc::EACCES, libc::EPERM, libc::EINVAL, libc::ENOENT, libc::ESRCH, libc::EMFILE] {
             assert_eq!(requested(|_| Some(errno)), None, "errno {errno}");
+        }
+    }
+
+    #[test]
+    fn nothing_inherits_the_events_of_one_thread() {
+        for trigger in [Trigger::Cycles, Trigger::CpuClock] {
+            let common = common(Features { trigger, ..Features::ALL }, Reach::OneThread);
+            for attr in [sampling(common, WANTED), totals(common, 1)] {
+                assert_eq!((attr.inherit(), attr.inherit_stat(), attr.enable_on_exec()), (0, 0, 0));
+            }
+            assert!(!needs_separator(common));
         }
     }
 

@@ -10,18 +10,17 @@ use nyquist_convert::event::Pid;
 
 use super::additional_events;
 use super::attr::{
-    CommonAttr, Features, Reach, SamplingParameters, Trigger, needs_separator, sampling, separator, sideband,
-    totals,
+    CommonAttr, Reach, SamplingParameters, needs_separator, sampling, separator, sideband, totals,
 };
 use super::events::{OpenedEvents, Role, ThreadEvents};
-use super::open_error::{Hint, OpenError};
+use super::open_error::OpenError;
 use super::outcome::AttachSummary;
 use super::pace::wake_at;
+use super::refusals::open_error;
 use super::ring_source::RingSource;
 use super::scope::RecordedScope;
 use super::sideband_throttle::SidebandPair;
 
-use crate::linux::options::CallGraph;
 use crate::linux::pmu::CoreUnits;
 use crate::linux::proc;
 use crate::linux::recorded_event::RecordedEvent;
@@ -94,6 +93,7 @@ impl<'a> EventOpener<'a> {
         let first = match scope {
             // A process can live on when its main thread has ended.
             RecordedScope::Running(_) => proc::living_thread(scope.pid()),
+            RecordedScope::Thread(_, tid) => tid.0,
             _ => scope.pid().0,
         };
         let units = CoreUnits::of_machine();
@@ -150,8 +150,10 @@ impl<'a> EventOpener<'a> {
         for cpu in self.cpus {
             rings.push(self.open_cpu(&mut opened, *cpu, plan, batches)?);
         }
-        if let RecordedScope::Running(pids) = self.scope {
-            self.open_threads(&mut opened, pids, &rings)?;
+        match self.scope {
+            RecordedScope::Running(pids) => self.open_threads(&mut opened, pids, &rings)?,
+            RecordedScope::Thread(pid, _) => self.open_other_sidebands(&mut opened, pid, &rings)?,
+            _ => {}
         }
         Ok(opened)
     }
@@ -241,7 +243,8 @@ impl<'a> EventOpener<'a> {
                     }
                 };
                 let counts = self.common.has_additional_event_counts();
-                let of_thread = matches!(self.scope, RecordedScope::Running(_)) && !recorded.event.is_probe();
+                let is_running = matches!(self.scope, RecordedScope::Running(_) | RecordedScope::Thread(..));
+                let of_thread = is_running && !recorded.event.is_probe();
                 let added = opened.events.add_additional(
                     event,
                     (index, recorded),
@@ -312,6 +315,29 @@ impl<'a> EventOpener<'a> {
         }
     }
 
+    /// Opens the sideband events of the other threads of a process of which one thread is recorded: all share its
+    /// mappings.
+    fn open_other_sidebands(
+        &self,
+        opened: &mut OpenEvents,
+        pid: Pid,
+        rings: &[CpuRings],
+    ) -> Result<(), OpenError> {
+        let others = proc::threads(pid).unwrap_or_default();
+        for tid in others.into_iter().filter(|tid| *tid != self.first) {
+            for ring in rings {
+                match self.open_sideband(Subject::Thread(tid), ring.cpu) {
+                    // A thread that has ended meanwhile maps nothing more.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => break,
+                    Err(error) => return Err(self.thread_error(error, opened)),
+                    Ok(sideband) => add_sideband(opened, sideband, ring.sideband_at),
+                }
+                .map_err(|source| self.thread_error(source, opened))?;
+            }
+        }
+        Ok(())
+    }
+
     fn open_thread(&self, opened: &mut OpenEvents, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
         let subject = Subject::Thread(tid);
         self.open_separator(opened, tid)?;
@@ -325,9 +351,7 @@ impl<'a> EventOpener<'a> {
             opened.add_waker(sampling, ring.sample_at);
             opened.add_waker(totals, ring.totals_at);
             let sideband = self.open_sideband(subject, ring.cpu)?;
-            opened.redirect(&sideband, ring.sideband_at)?;
-            let sideband = opened.events.add(sideband, Role::Sideband);
-            opened.add_waker(sideband, ring.sideband_at);
+            add_sideband(opened, sideband, ring.sideband_at)?;
             self.open_additional_events_of_thread(opened, tid, ring)?;
         }
         Ok(())
@@ -403,7 +427,12 @@ impl<'a> EventOpener<'a> {
     }
 
     fn open_sideband(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
-        event::open(sideband(self.common, 1), subject, cpu)
+        // Threads that begin later share the mappings of a thread that is recorded alone.
+        let reach = match self.common.reach {
+            Reach::OneThread => Reach::Thread { from_exec: false },
+            reach => reach,
+        };
+        event::open(sideband(CommonAttr { reach, ..self.common }, 1), subject, cpu)
     }
 
     fn thread_error(&self, source: io::Error, opened: &OpenEvents) -> OpenError {
@@ -412,6 +441,14 @@ impl<'a> EventOpener<'a> {
             _ => open_error(source, self.scope),
         }
     }
+}
+
+/// Adds a sideband event whose records go into the ring of another.
+fn add_sideband(opened: &mut OpenEvents, sideband: OwnedFd, ring: usize) -> io::Result<()> {
+    opened.redirect(&sideband, ring)?;
+    let sideband = opened.events.add(sideband, Role::Sideband);
+    opened.add_waker(sideband, ring);
+    Ok(())
 }
 
 /// The indices of a CPU's rings.
@@ -423,54 +460,4 @@ struct CpuRings {
     /// The ring of the additional events, if there are any.
     additional_at: Option<usize>,
     plan: RingPlan,
-}
-
-/// Converts the kernel's refusal to open an event into an error.
-pub(crate) fn open_error(source: io::Error, scope: RecordedScope<'_>) -> OpenError {
-    let by_cpu = scope.reach() == Reach::Cpu;
-    match source.raw_os_error() {
-        Some(libc::ESRCH) => OpenError::NoSuchProcess { pid: scope.pid() },
-        Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors { events: 0 },
-        Some(libc::EACCES | libc::EPERM) if own_events_are_allowed() => {
-            if by_cpu {
-                OpenError::OthersNotAllowed
-            } else {
-                OpenError::AnotherUsers { pid: scope.pid() }
-            }
-        }
-        _ => {
-            let hint = Hint::for_error(&source);
-            OpenError::Refused { source, hint }
-        }
-    }
-}
-
-/// The minimum that can be requested.
-const NOTHING: Features =
-    Features { trigger: Trigger::CpuClock, kernel: false, lost: false, kernel_code: false };
-
-/// Whether this thread may at least count its own clock.
-fn own_events_are_allowed() -> bool {
-    let reach = Reach::Thread { from_exec: false };
-    let common = CommonAttr {
-        features: NOTHING,
-        reach,
-        switches: false,
-        call_graph: CallGraph::Auto,
-        has_additional_events: false,
-    };
-    event::open(sideband(common, 1), Subject::Thread(0), 0).is_ok()
-}
-
-/// Whether this process may record other processes on a CPU.
-pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
-    let features = Features { kernel: true, ..NOTHING };
-    let common = CommonAttr {
-        features,
-        reach: Reach::Cpu,
-        switches: false,
-        call_graph: CallGraph::Auto,
-        has_additional_events: false,
-    };
-    event::open(sideband(common, 1), Subject::Everyone, cpu).is_ok()
 }

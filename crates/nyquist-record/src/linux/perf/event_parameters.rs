@@ -43,7 +43,7 @@ impl EventParameters {
         // How the events were enabled is irrelevant for readers of the file.
         let reach = match common.reach {
             Reach::Thread { .. } => Reach::Thread { from_exec: false },
-            reach @ Reach::Cpu => reach,
+            reach @ (Reach::OneThread | Reach::Cpu) => reach,
         };
         let common = CommonAttr { reach, ..*common };
         file_attr(&match role {

@@ -42,6 +42,7 @@ mod outer_stacks;
 mod pace;
 mod reader;
 mod recording;
+mod refusals;
 mod ring_source;
 mod scope;
 mod sideband_throttle;

@@ -17,7 +17,7 @@ use super::active_outer_stacks::ActiveOuterStacks;
 use super::attr::{CommonAttr, Features, Reach, Trigger, period_ns};
 use super::drain::{DrainParameters, Drainer, FilledBuffer};
 use super::drain_scheduler::{DrainScheduler, handed_over_at_most};
-use super::event_opener::{EventOpener, OpenEvents, cpus_may_be_watched, open_error};
+use super::event_opener::{EventOpener, OpenEvents};
 use super::event_pace::EventPace;
 use super::event_parameters::EventParameters;
 use super::inherited_events::InheritedEventFilter;
@@ -26,11 +26,12 @@ use super::living_totals::LivingTotals;
 use super::open_error::OpenError;
 use super::outcome::{Coverage, Notice, PerfOutcome};
 use super::outer_stacks::OuterStacks as _;
-use super::reader::{ReaderEnd, RingReader};
+use super::reader::{ReaderEnd, RingReader, Watched};
 use super::recording::{InitialState, PerfRecording};
+use super::refusals::{cpus_may_be_watched, open_error};
 use super::scope::RecordedScope;
 use super::sideband_throttle::SidebandThrottle;
-use super::totals::ThreadTotals;
+use super::totals::{CountedThreads, ThreadTotals};
 use crate::cpu_list::format_cpu_list;
 use crate::linux::cgroup::{self, LeafGroup};
 use crate::linux::options::{CallGraph, Options, RecordingTarget};
@@ -132,7 +133,7 @@ impl Perf {
         let common = self.opened.common;
         let format = self.perf_decoder();
         let (watched, jitter) = (self.watched(), self.jitter());
-        let totals = ThreadTotals::new(&self.threads_to_count(), are_all_cpus(&self.options.cpus)?);
+        let totals = ThreadTotals::new(&self.counted_threads(), are_all_cpus(&self.options.cpus)?);
         let totals = Arc::new(totals);
         let living_totals = LivingTotals::new(Arc::clone(&totals));
         let stop = Arc::new(poll::event_counter().map_err(system_error("no event counter can be made"))?);
@@ -213,27 +214,29 @@ impl Perf {
         let (outer_stacks, observer) = ActiveOuterStacks::start(&rings, &events.format, reads_memory)
             .map_err(system_error("no thread can be started"))?;
         let (format, additional_events) = (events.format, events.additional_events.clone());
-        let counts_threads = !self.threads_to_count().is_empty();
+        let counts_threads = matches!(self.counted_threads(), CountedThreads::Families(_));
         let draining = DrainParameters { format, additional_events, counts_threads, buffers, out, observer };
         let scheduler = DrainScheduler::new(Drainer::new(rings, draining, inherited_events));
         Ok((scheduler, chunks, outer_stacks))
     }
 
-    /// The processes whose end ends the recording.
-    fn watched(&self) -> Vec<u32> {
+    /// What ends the recording by its end.
+    fn watched(&self) -> Watched {
         match &self.target {
-            RecordingTarget::Child(pid) => vec![pid.0],
-            RecordingTarget::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
-            RecordingTarget::System | RecordingTarget::Cgroup(_) => Vec::new(),
+            RecordingTarget::Child(pid) => Watched::Processes(vec![pid.0]),
+            RecordingTarget::Attach(pids) => Watched::Processes(pids.iter().map(|pid| pid.0).collect()),
+            RecordingTarget::Thread { tid, .. } => Watched::Thread(tid.0),
+            RecordingTarget::System | RecordingTarget::Cgroup(_) => Watched::Processes(Vec::new()),
         }
     }
 
-    /// The processes whose CPU time is counted thread by thread.
-    fn threads_to_count(&self) -> Vec<Pid> {
+    /// The threads whose CPU time is counted one by one.
+    fn counted_threads(&self) -> CountedThreads {
         match (&self.target, self.outcome.coverage) {
-            (RecordingTarget::Child(pid), Coverage::Threads) => vec![*pid],
-            (RecordingTarget::Attach(pids), Coverage::Threads) => pids.clone(),
-            _ => Vec::new(),
+            (RecordingTarget::Child(pid), Coverage::Threads) => CountedThreads::Families(vec![*pid]),
+            (RecordingTarget::Attach(pids), Coverage::Threads) => CountedThreads::Families(pids.clone()),
+            (RecordingTarget::Thread { pid, tid }, _) => CountedThreads::One(*pid, *tid),
+            _ => CountedThreads::None,
         }
     }
 
@@ -283,6 +286,7 @@ fn running_processes(target: &RecordingTarget, group: Option<&RecordedGroup>) ->
     match (target, group) {
         (RecordingTarget::Child(_), _) => Vec::new(),
         (RecordingTarget::Attach(pids), _) => proc::families(pids),
+        (RecordingTarget::Thread { pid, .. }, _) => vec![pid.0],
         (_, Some(RecordedGroup::Named(folder))) => cgroup::processes(folder),
         _ => proc::all_processes().collect(),
     }
@@ -335,6 +339,12 @@ impl TargetOpener {
         match target {
             RecordingTarget::Child(pid) => self.open_child(*pid, notices),
             RecordingTarget::Attach(pids) => self.open_running(pids, notices),
+            RecordingTarget::Thread { pid, tid } => Ok(OpenTarget {
+                opened: self.open_events(RecordedScope::Thread(*pid, *tid))?,
+                filter: ProcessFilter::All,
+                group: None,
+                coverage: Coverage::Threads,
+            }),
             RecordingTarget::System => Ok(OpenTarget {
                 opened: self.open_events(RecordedScope::Everyone)?,
                 filter: ProcessFilter::All,

@@ -31,7 +31,7 @@ pub(crate) struct ReaderEnd {
 
 /// How long to wait for memory to return before the rings are drained again.
 const POOL_RETRY_MS: u32 = 2;
-/// How often a process is checked if the kernel has no pidfds.
+/// How often a process or a thread is checked if the kernel has no pidfds of it.
 const EXIT_CHECK_MS: u32 = 100;
 
 /// The state of the reading thread.
@@ -39,8 +39,7 @@ pub(crate) struct RingReader {
     pub(crate) events: Arc<OpenedEvents>,
     pub(crate) scheduler: DrainScheduler,
     pub(crate) stop: Arc<OwnedFd>,
-    /// The processes whose end ends the recording; empty if it does not depend on processes.
-    pub(crate) watched: Vec<u32>,
+    pub(crate) watched: Watched,
     pub(crate) duration: Option<Duration>,
     pub(crate) hand_over_every: Option<Duration>,
     pub(crate) totals: Arc<ThreadTotals>,
@@ -51,30 +50,50 @@ pub(crate) struct RingReader {
     pub(crate) event_pace: Option<EventPace>,
 }
 
+/// What ends the recording by its end.
+#[derive(Debug)]
+pub(crate) enum Watched {
+    /// The end of the last of these processes; nothing if there are none.
+    Processes(Vec<u32>),
+    /// The end of a thread, which may be that of a process's main thread before the others'.
+    Thread(u32),
+}
+
 /// The poll indices of what the reader waits for.
 struct WaitSet {
     poll: PollSet,
     stop: usize,
-    /// The processes that have not ended yet.
-    living: Vec<LivingProcess>,
+    /// What has not ended yet, of what is watched.
+    living: Vec<LivingTask>,
     /// For every ring its poll index, and the index of the event in `wakers` that is waited for.
     rings: Vec<(usize, usize)>,
     /// The longest time between two drains of the rings, in ms.
     look_every: Option<u32>,
 }
 
-/// A process that is watched.
-struct LivingProcess {
-    pid: u32,
-    /// Its poll index and its pidfd, which must stay open; `None` if the kernel has no pidfds.
-    descriptor: Option<(usize, OwnedFd)>,
+/// A process or a thread that is watched.
+enum LivingTask {
+    /// A process by its pidfd, which must stay open. `place` is its poll index.
+    Polled { place: usize, _pidfd: OwnedFd },
+    /// A process, if the kernel has no pidfds.
+    Process(u32),
+    /// Only newer kernels have pidfds of threads.
+    Thread(u32),
 }
 
-impl LivingProcess {
+impl LivingTask {
+    fn of_process(pid: u32, poll: &mut PollSet) -> Self {
+        match process_descriptor(pid) {
+            Ok(pidfd) => Self::Polled { place: poll.add(pidfd.as_raw_fd()), _pidfd: pidfd },
+            Err(_) => Self::Process(pid),
+        }
+    }
+
     fn has_ended(&self, poll: &PollSet) -> bool {
-        match &self.descriptor {
-            Some((place, _)) => poll.ready(*place).readable,
-            None => proc::has_ended(self.pid),
+        match self {
+            Self::Polled { place, .. } => poll.ready(*place).readable,
+            Self::Process(pid) => proc::has_ended(*pid),
+            Self::Thread(tid) => proc::thread_has_ended(*tid),
         }
     }
 }
@@ -85,18 +104,21 @@ impl WaitSet {
     fn timeout_ms(&self, until: [Option<u64>; 3], at_most: [Option<u32>; 2]) -> Option<u32> {
         let left = until.into_iter().flatten().min();
         let left = left.map(|until| until.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
-        let check = self.living.iter().any(|process| process.descriptor.is_none()).then_some(EXIT_CHECK_MS);
+        let is_polled = |task: &LivingTask| matches!(task, LivingTask::Polled { .. });
+        let check = self.living.iter().any(|task| !is_polled(task)).then_some(EXIT_CHECK_MS);
         at_most.into_iter().chain([left, check, self.look_every]).flatten().min()
     }
 
-    /// Forgets the processes that have ended. Returns whether they were the last ones.
+    /// Forgets what has ended. Returns whether they were the last ones.
     fn forget_ended(&mut self) -> bool {
         let before = self.living.len();
         let (ended, living) = std::mem::take(&mut self.living)
             .into_iter()
-            .partition::<Vec<_>, _>(|process| process.has_ended(&self.poll));
-        for (place, _) in ended.iter().filter_map(|process| process.descriptor.as_ref()) {
-            self.poll.replace(*place, None);
+            .partition::<Vec<_>, _>(|task| task.has_ended(&self.poll));
+        for task in ended {
+            if let LivingTask::Polled { place, .. } = task {
+                self.poll.replace(place, None);
+            }
         }
         self.living = living;
         before > 0 && self.living.is_empty()
@@ -162,11 +184,12 @@ impl RingReader {
     fn prepare_to_wait(&self) -> WaitSet {
         let mut poll = PollSet::default();
         let stop = poll.add(self.stop.as_fd().as_raw_fd());
-        let living = self.watched.iter().map(|pid| {
-            let descriptor = process_descriptor(*pid).ok();
-            LivingProcess { pid: *pid, descriptor: descriptor.map(|fd| (poll.add(fd.as_raw_fd()), fd)) }
-        });
-        let living = living.collect();
+        let living = match &self.watched {
+            Watched::Processes(pids) => {
+                pids.iter().map(|pid| LivingTask::of_process(*pid, &mut poll)).collect()
+            }
+            Watched::Thread(tid) => vec![LivingTask::Thread(*tid)],
+        };
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.scheduler.rings().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
         let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use nyquist_convert::event::Pid;
+use nyquist_convert::event::{Pid, Tid};
 
 use super::attr::Reach;
 use crate::linux::sys::event::Subject;
@@ -14,6 +14,8 @@ pub(super) enum RecordedScope<'a> {
     Child(Pid),
     /// All threads of running processes, of all their descendants, and of all future ones.
     Running(&'a [Pid]),
+    /// One thread of a running process.
+    Thread(Pid, Tid),
     /// A control group, identified by its folder.
     Group(BorrowedFd<'a>),
     /// All threads.
@@ -25,6 +27,7 @@ impl<'a> RecordedScope<'a> {
         match self {
             Self::Child(_) => Reach::Thread { from_exec: true },
             Self::Running(_) => Reach::Thread { from_exec: false },
+            Self::Thread(..) => Reach::OneThread,
             Self::Group(_) | Self::Everyone => Reach::Cpu,
         }
     }
@@ -33,7 +36,7 @@ impl<'a> RecordedScope<'a> {
     /// first.
     pub(super) fn first(self, thread: u32) -> Subject<'a> {
         match self {
-            Self::Child(_) | Self::Running(_) => Subject::Thread(thread),
+            Self::Child(_) | Self::Running(_) | Self::Thread(..) => Subject::Thread(thread),
             Self::Group(folder) => Subject::Group(folder),
             Self::Everyone => Subject::Everyone,
         }
@@ -42,7 +45,7 @@ impl<'a> RecordedScope<'a> {
     /// The process that errors name.
     pub(super) fn pid(self) -> Pid {
         match self {
-            Self::Child(pid) => pid,
+            Self::Child(pid) | Self::Thread(pid, _) => pid,
             Self::Running(pids) => pids.first().copied().unwrap_or(Pid(0)),
             Self::Group(_) | Self::Everyone => Pid(0),
         }

@@ -15,15 +15,53 @@ use crate::linux::proc;
 /// What is known of the threads' CPU time while they are recorded.
 #[derive(Debug)]
 pub(crate) struct ThreadTotals {
-    /// The processes that are recorded with all their descendants; empty if threads are not counted
-    /// individually.
-    roots: Vec<Pid>,
+    counted: CountedThreads,
     /// The processes of the threads that existed at the beginning.
     processes: HashMap<u32, Pid>,
     /// The CPU time of threads before they were recorded.
     before: HashMap<u32, u64>,
     /// Whether all CPUs are recorded. The scheduler only knows the total of a thread on all CPUs.
     on_all_cpus: bool,
+}
+
+/// The threads whose CPU time is counted one by one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CountedThreads {
+    /// Those of processes and of all their descendants.
+    Families(Vec<Pid>),
+    /// One thread of a process.
+    One(Pid, Tid),
+    /// Threads are not counted one by one.
+    None,
+}
+
+impl CountedThreads {
+    /// The processes that have these threads now.
+    fn processes(&self) -> Vec<Pid> {
+        match self {
+            Self::Families(roots) => proc::families(roots).into_iter().map(Pid).collect(),
+            Self::One(pid, _) => vec![*pid],
+            Self::None => Vec::new(),
+        }
+    }
+
+    /// The processes that the user named.
+    fn roots(&self) -> &[Pid] {
+        match self {
+            Self::Families(roots) => roots,
+            Self::One(pid, _) => std::slice::from_ref(pid),
+            Self::None => &[],
+        }
+    }
+
+    /// The CPU time of each of these threads of a process.
+    fn cpu_times(&self, pid: Pid) -> Vec<(u32, u64)> {
+        let mut times = proc::cpu_times(pid);
+        if let Self::One(_, one) = self {
+            times.retain(|(tid, _)| *tid == one.0);
+        }
+        times
+    }
 }
 
 /// The CPU time of a living thread since it was recorded, in nanoseconds.
@@ -44,27 +82,27 @@ impl LivingThread {
 
 impl ThreadTotals {
     /// Reads the initial state, before the events are enabled.
-    pub(crate) fn new(roots: &[Pid], on_all_cpus: bool) -> Self {
-        let family = if roots.is_empty() { Vec::new() } else { proc::families(roots) };
-        let before = family.iter().flat_map(|pid| proc::cpu_times(Pid(*pid))).collect();
+    pub(crate) fn new(counted: &CountedThreads, on_all_cpus: bool) -> Self {
+        let family = counted.processes();
+        let before = family.iter().flat_map(|pid| counted.cpu_times(*pid)).collect();
         let processes = family.iter().flat_map(|pid| {
-            let threads = proc::threads(Pid(*pid)).unwrap_or_default();
-            threads.into_iter().map(move |tid| (tid, Pid(*pid)))
+            let threads = proc::threads(*pid).unwrap_or_default();
+            threads.into_iter().map(move |tid| (tid, *pid))
         });
-        Self { processes: processes.collect(), roots: roots.to_vec(), before, on_all_cpus }
+        Self { processes: processes.collect(), counted: counted.clone(), before, on_all_cpus }
     }
 
     /// The CPU time of the threads that live now, if it can be determined. Call it before the events are
     /// disabled.
     pub(crate) fn of_living(&self, events: &OpenedEvents) -> Vec<LivingThread> {
         // Reading every process takes longer than all else at the end of a recording.
-        if self.roots.is_empty() || !self.on_all_cpus || events.all_have_ended() {
+        if self.counted == CountedThreads::None || !self.on_all_cpus || events.all_have_ended() {
             return Vec::new();
         }
-        let family = proc::families(&self.roots);
-        let threads = family.into_iter().flat_map(|pid| {
-            proc::cpu_times(Pid(pid)).into_iter().map(move |(tid, time)| (Pid(pid), tid, time))
-        });
+        let family = self.counted.processes();
+        let threads = family
+            .into_iter()
+            .flat_map(|pid| self.counted.cpu_times(pid).into_iter().map(move |(tid, time)| (pid, tid, time)));
         let used = |(pid, tid, time): (Pid, u32, u64)| {
             let before = self.before.get(&tid).copied().unwrap_or_default();
             LivingThread { pid, tid, cpu_time_ns: time.saturating_sub(before) }
@@ -108,7 +146,7 @@ impl ThreadTotals {
     /// keeps their time from being counted for the main thread.
     fn scheduled_times(&self) -> HashMap<u32, u64> {
         let before = |tid: u32| self.before.get(&tid).copied().unwrap_or_default();
-        let times = self.roots.iter().flat_map(|pid| proc::cpu_times(*pid));
+        let times = self.counted.roots().iter().flat_map(|pid| self.counted.cpu_times(*pid));
         times.map(|(tid, time)| (tid, time.saturating_sub(before(tid)))).collect()
     }
 }

@@ -14,12 +14,12 @@ pub enum TracedTarget {
 }
 
 impl TracedTarget {
-    /// Converts a target for ptrace; `None` if it is more than a command or processes.
+    /// Converts a target for ptrace; `None` if it is not a command or processes.
     pub fn of(target: &RecordingTarget) -> Option<Self> {
         match target {
             RecordingTarget::Child(pid) => Some(Self::Child(*pid)),
             RecordingTarget::Attach(pids) => Some(Self::Attach(pids.clone())),
-            RecordingTarget::System | RecordingTarget::Cgroup(_) => None,
+            RecordingTarget::Thread { .. } | RecordingTarget::System | RecordingTarget::Cgroup(_) => None,
         }
     }
 

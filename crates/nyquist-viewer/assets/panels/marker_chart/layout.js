@@ -26,6 +26,17 @@ export function place(rows) {
 export const heightOf = (placed) => placed.reduce((sum, { height }) => sum + height, 0);
 
 /**
+ * The part of a bar that is in the chart: where a label begins, and its space. A bar may begin before the chart and end behind it.
+ * @param {number} x
+ * @param {number} wide
+ * @param {number} width of the chart
+ */
+export function visiblePart(x, wide, width) {
+  const start = Math.max(x, 0);
+  return { start, space: Math.min(x + wide, width) - start };
+}
+
+/**
  * The row and the bar at a position. A bar counts as at least three pixels wide.
  * @param {PlacedRow[]} placed
  * @param {number} y

@@ -17,7 +17,7 @@ import { tooltipRow, tooltipTitle } from '../../widgets/tooltip.js';
 import { drawAxis } from '../timeline/draw.js';
 import { framesOf } from '../timeline/hover.js';
 import { threadNames } from '../timeline/tracks.js';
-import { LABEL, LANE, at, heightOf, place } from './layout.js';
+import { LABEL, LANE, at, heightOf, place, visiblePart } from './layout.js';
 
 /** @typedef {import('../../store.js').State} State */
 /** @typedef {import('../../api.js').MarkerChart} Chart */
@@ -130,7 +130,8 @@ export class MarkerChart {
       ctx.fillStyle = wide <= 3 ? edge : fill;
       ctx.fillRect(x, top + LABEL + lane * LANE + 1, wide > 4 ? wide - 0.5 : wide, LANE - 1);
       ctx.fillStyle = colors.text;
-      if (wide > 28) ctx.fillText(fitText(ctx, clean(text, 200) || name, wide - 7), Math.max(x, 0) + 3, top + LABEL + lane * LANE + LANE / 2 + 1);
+      const label = visiblePart(x, wide, width);
+      if (label.space > 28) ctx.fillText(fitText(ctx, clean(text, 200) || name, label.space - 7), label.start + 3, top + LABEL + lane * LANE + LANE / 2 + 1);
     }
     ctx.fillStyle = colors.dim;
     ctx.fillText(fitText(ctx, `${threadNames(this.ctx.info).get(row.thread) ?? row.thread} · ${name}`, Math.min(500, width - 8)), 4, top + LABEL / 2 + 1);

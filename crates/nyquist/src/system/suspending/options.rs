@@ -14,6 +14,7 @@ pub(super) fn check(args: &RecordArgs) -> Result<(), Failure> {
         (matches!(args.backend, Backend::Perf | Backend::Ptrace), "--backend perf or ptrace"),
         (!matches!(args.stacks.call_graph, CallGraph::Auto | CallGraph::Dwarf), "--call-graph"),
         (args.target.cgroup.is_some(), "--cgroup"),
+        (args.target.tid.is_some(), "-t"),
         (args.cpu.is_some(), "--cpu"),
         (args.perf_data.is_some(), "--perf-data"),
         (!args.events.requested.is_empty(), "-e"),

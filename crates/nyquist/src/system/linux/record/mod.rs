@@ -58,7 +58,7 @@ impl<'a> Plan<'a> {
             Recorder { args, printer, control, user: identity::invoking_user(), events, snapshots };
         let mut converter = None;
         // The processes may end before the recording does.
-        let mut command_lines = attached::command_lines(&args.target.pid, delegates::targets());
+        let mut command_lines = attached::command_lines(&args.target.numbers(), delegates::targets());
         let record = |duration| recorder.run(RunTarget::Requested, duration, &mut converter);
         let mut runs = record_runs(args, printer, record)?;
         record_the_rest(&recorder, began, &mut runs, &mut converter);

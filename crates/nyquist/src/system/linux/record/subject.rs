@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::record::named_processes;
 use crate::system::linux::options::backend as backend_of;
-use nyquist_convert::event::Pid;
+use nyquist_convert::event::{Pid, Tid};
 use nyquist_convert::{NamePattern, ProcessFilter};
 use nyquist_record::linux::allocations::AllocationReader;
 use nyquist_record::linux::backend::{Backend, OpenError};
@@ -15,6 +15,7 @@ use nyquist_record::linux::launch::{self, SuspendedChild};
 use nyquist_record::linux::markers::MarkerReader;
 use nyquist_record::linux::{
     Command, Credentials, Options, RecordingTarget, invoking_environment, process_of_thread,
+    process_with_thread,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -65,12 +66,25 @@ pub(crate) fn running_target(args: &TargetArgs) -> Result<Option<RecordingTarget
     for number in args.pid.iter().copied().map(Pid) {
         if let Some(pid) = process_of_thread(number) {
             return Err(Failure::new(format!("{} is a thread of process {}", number.0, pid.0))
-                .hint(format!("-p {} records that process, with all its threads", pid.0)));
+                .hint(format!("-p {} records that process, with all its threads", pid.0))
+                .hint(format!("-t {} records that thread alone", number.0)));
         }
+    }
+    if let Some(tid) = args.tid.map(Tid) {
+        return running_thread(tid).map(Some);
     }
     let hint = "`*` and `?` stand for other characters; -a records those that start later, too";
     let pids = named_processes(args, hint)?;
     Ok((!pids.is_empty()).then_some(RecordingTarget::Attach(pids)))
+}
+
+/// A thread of a process that runs.
+fn running_thread(tid: Tid) -> Result<RecordingTarget, Failure> {
+    let pid = process_with_thread(tid).ok_or_else(|| {
+        Failure::new(format!("there is no thread {}", tid.0))
+            .hint("`ps -eL` lists the threads that run, with their numbers as LWP")
+    })?;
+    Ok(RecordingTarget::Thread { pid, tid })
 }
 
 /// The filter for the incoming samples.
@@ -112,7 +126,7 @@ pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Resu
 /// The processes whose descendants are recorded with them.
 pub(super) fn ancestors(target: &RecordingTarget) -> Vec<u32> {
     match target {
-        RecordingTarget::Child(pid) => vec![pid.0],
+        RecordingTarget::Child(pid) | RecordingTarget::Thread { pid, .. } => vec![pid.0],
         RecordingTarget::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
         RecordingTarget::System | RecordingTarget::Cgroup(_) => Vec::new(),
     }
