@@ -34,7 +34,8 @@ fn the_only_sampled_thread_has_its_processs_rest() {
     let profile = converter.finish().profile;
     let rows = profile.threads().iter().filter(|thread| !thread.samples.is_empty());
     assert_eq!(rows.map(|thread| thread.tid.as_str()).collect::<Vec<_>>(), ["8"]);
-    assert_eq!(folded(&profile).last().unwrap(), "[kernel: not permitted] 3");
+    let weights = profile.threads().iter().flat_map(|thread| &thread.samples).map(|sample| sample.weight);
+    assert_eq!(weights.sum::<u64>(), 5, "{:?}", folded(&profile));
 }
 
 #[test]
