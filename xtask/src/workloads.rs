@@ -102,6 +102,7 @@ const WORKLOADS: &[Workload] = &[
     c("from_memory", "from_memory.c"),
     c("withholds", "-pthread withholds.c"),
     c("withheld_memory", "-pthread withheld_memory.c"),
+    c("withheld_exec", "withheld_exec.c"),
     c("dumped_code", "dumped_code.c"),
     c("dumped_caller", "dumped_caller.c"),
     c("ending", "ending.c"),

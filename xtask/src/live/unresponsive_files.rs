@@ -18,6 +18,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("memory_that_is_withheld_ends_no_recording", withheld_memory).in_pairs(SHARES),
     Test::new("withheld_arguments_end_no_recording", withheld_arguments)
         .exclusive("every program that lists processes waits for this one"),
+    Test::new("an_exec_that_waits_stops_no_recording", withheld_exec)
+        .exclusive("every program that lists processes waits for this one"),
     Test::new("withheld_files_end_no_machine_recording", withheld_on_machine)
         .exclusive("records the whole machine"),
 ];
@@ -173,6 +175,27 @@ fn withheld_arguments(test: &Context<'_>) -> Verdict {
     let ended = record(test, &options, &[served.pid], || Ok(()), libc::SIGINT)?;
     expect_withheld(&ended, served.pid)?;
     served.end()
+}
+
+fn withheld_exec(test: &Context<'_>) -> Verdict {
+    let served = Served::start(test, &["withheld_exec", "@"])?;
+    let other = working(test, &["endless", "1"])?;
+    let verdict = records_beside_exec(test, &served, &other);
+    // Also what follows a failure looks at all processes.
+    served.end()?;
+    verdict?;
+    end(other)
+}
+
+fn records_beside_exec(test: &Context<'_>, served: &Served<'_>, other: &Running<'_>) -> Verdict {
+    served.withhold()?;
+    crate::sys::signal_process(served.pid, libc::SIGUSR1)?;
+    // It only works before, so it sleeps for the file system.
+    let status = format!("/proc/{}/status", served.pid);
+    let waits = || fs::read_to_string(&status).is_ok_and(|text| text.contains("State:\tS"));
+    other.wait_until("exec to wait", waits)?;
+    let ended = record(test, &["-a"], &[other.pid()], || Ok(()), libc::SIGINT)?;
+    expect_named(&ended.profile, other.pid())
 }
 
 fn withheld_on_machine(test: &Context<'_>) -> Verdict {

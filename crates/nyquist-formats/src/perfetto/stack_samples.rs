@@ -14,6 +14,9 @@ use crate::values::SampleValueKind;
 /// The most counters that are told apart.
 const MAX_COUNTERS: usize = 256;
 
+/// The most bytes of a counter's name that tell it from others.
+const MAX_NAME_BYTES: usize = 256;
+
 /// The state of a sequence for these packets.
 #[derive(Default)]
 pub(super) struct StackSampleState {
@@ -43,12 +46,14 @@ impl StackSampleState {
         let primary = (sample.primary.as_ref())
             .or_else(|| self.counters.get(&sample.primary_id))
             .or(self.defaults.primary.as_ref());
+        // A default can name any number of followers.
+        let weighed = sample.follower_weights.len();
         let followers: Vec<_> = if !sample.followers.is_empty() {
-            sample.followers.iter().map(Some).collect()
+            sample.followers.iter().take(weighed).map(Some).collect()
         } else if !sample.follower_ids.is_empty() {
-            sample.follower_ids.iter().map(|id| self.counters.get(id)).collect()
+            sample.follower_ids.iter().take(weighed).map(|id| self.counters.get(id)).collect()
         } else {
-            self.defaults.followers.iter().map(Some).collect()
+            self.defaults.followers.iter().take(weighed).map(Some).collect()
         };
         let mut weights = vec![(primary, sample.primary_weight.unwrap_or(1))];
         weights.extend(followers.into_iter().zip(sample.follower_weights.iter().copied()));
@@ -79,11 +84,11 @@ impl CounterWeights {
 
     fn place(&mut self, counter: &CounterDescriptor) -> usize {
         let unit = match &counter.unit {
-            Some(CounterUnit::Named(unit)) => Some(unit.clone()),
+            Some(CounterUnit::Named(unit)) => Some(beginning(unit)),
             Some(CounterUnit::Known(unit)) => Some(vec![unit.to_le_bytes()[0]]),
             None => None,
         };
-        let key = (counter.name.clone(), unit);
+        let key = (beginning(&counter.name), unit);
         if let Some(&place) = self.places.get(&key) {
             return place;
         }
@@ -99,6 +104,11 @@ impl CounterWeights {
     pub(super) fn default_value(&self) -> usize {
         self.values.iter().position(is_cpu_time).unwrap_or(0)
     }
+}
+
+/// What tells a name from others. Each sample looks for that of its counter, which may be very long.
+fn beginning(name: &[u8]) -> Vec<u8> {
+    name.get(..MAX_NAME_BYTES).unwrap_or(name).to_vec()
 }
 
 /// Whether a counter is a clock of the CPU time of threads.
@@ -121,4 +131,25 @@ fn value(counter: &CounterDescriptor) -> SampleValueKind {
     };
     let factor = factor.saturating_mul(counter.multiplier.filter(|&it| it > 0).unwrap_or(1));
     SampleValueKind { name: name.to_string(), unit, factor }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A default that names many followers costs a sample nothing, and long names do not either.
+    #[test]
+    fn a_sample_costs_what_it_weighs() {
+        let named =
+            |byte: u8| CounterDescriptor { name: vec![byte; 1 << 20], ..CounterDescriptor::default() };
+        let followers = vec![CounterDescriptor::default(); 1000];
+        let mut state = StackSampleState::default();
+        state.set_defaults(Some(StackSampleDefaults { primary: Some(named(b'a')), followers }));
+        let sample = StackSample { follower_weights: vec![7, 8], ..StackSample::default() };
+        assert_eq!(state.weights(&sample).iter().map(|it| it.1).collect::<Vec<_>>(), [1, 7, 8]);
+        let mut weights = CounterWeights::default();
+        (0..3).for_each(|index| weights.add(index, &state, &sample));
+        assert_eq!((weights.values.len(), weights.rows.len()), (2, 9));
+        assert!(weights.places.keys().all(|(name, _)| name.len() <= MAX_NAME_BYTES));
+    }
 }

@@ -183,8 +183,14 @@ impl<'a> Capture<'a> {
 
     fn add_to(&self, importer: &mut Importer) {
         let ranges = self.named_ranges();
-        let mut code =
-            Code { capture: self, ranges, frames: FxHashMap::default(), libs: FxHashMap::default() };
+        let mut code = Code {
+            capture: self,
+            ranges,
+            names: FxHashMap::default(),
+            left: self.symbols.len(),
+            frames: FxHashMap::default(),
+            libs: FxHashMap::default(),
+        };
         let mut threads: FxHashMap<(i32, i32), ThreadIndex> = FxHashMap::default();
         for sample in &self.samples {
             let thread = *threads
@@ -222,12 +228,17 @@ impl<'a> Capture<'a> {
 struct Code<'c, 'a> {
     capture: &'c Capture<'a>,
     ranges: Vec<NamedRange>,
+    /// Packed names by their places.
+    names: FxHashMap<u32, &'c [u8]>,
+    /// How many bytes names may still have. No byte belongs to two names, so together they are no longer than the packed
+    /// names; without this, a text without zeros would be copied for each address.
+    left: usize,
     /// By process, address, and whether it is the kernel's.
     frames: FxHashMap<(i32, u64, bool), FrameId>,
     libs: FxHashMap<&'a [u8], LibId>,
 }
 
-impl Code<'_, '_> {
+impl<'c> Code<'c, '_> {
     fn stack(&mut self, importer: &mut Importer, sample: &CapturedSample<'_>) -> Option<StackId> {
         let (addresses, _) = sample.addresses.as_chunks::<8>();
         let mut is_kernel = false;
@@ -285,12 +296,21 @@ impl Code<'_, '_> {
     }
 
     /// The packed name of an address.
-    fn name(&self, pid: i32, address: u64) -> Option<&[u8]> {
+    fn name(&mut self, pid: i32, address: u64) -> Option<&'c [u8]> {
         let key = (pid.cast_unsigned(), address);
         let after = self.ranges.partition_point(|range| (range.pid, range.start) <= key);
         let range = self.ranges.get(after.checked_sub(1)?)?;
-        let is_in = range.pid == key.0 && address < range.end;
-        is_in.then(|| until_zero(self.capture.symbols.get(range.name as usize..).unwrap_or_default()))
+        if range.pid != key.0 || address >= range.end {
+            return None;
+        }
+        let (capture, left, place) = (self.capture, &mut self.left, range.name);
+        let name = self.names.entry(place).or_insert_with(|| {
+            let text = capture.symbols.get(place as usize..).unwrap_or_default();
+            let name = until_zero(text.get(..*left).unwrap_or(text));
+            *left -= name.len();
+            name
+        });
+        Some(name)
     }
 }
 

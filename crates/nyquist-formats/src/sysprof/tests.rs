@@ -2,7 +2,7 @@
 
 use nyquist_profile::{Measure, Unit};
 
-use super::{HEADER, read};
+use super::{Capture, Code, HEADER, NamedRange, read};
 use crate::error::Note;
 use crate::test_profile::stacks_of;
 use made::capture;
@@ -37,4 +37,23 @@ fn a_capture_that_is_cut_off_says_so() {
     let end = whole.len() - 1;
     assert!(matches!(read(&whole[..end]).unwrap().notes[..], [Note::Cut { .. }]));
     assert!(read(&whole[..HEADER]).unwrap_err().to_string().contains("without samples"));
+}
+
+/// Each range's name would be the rest of the file.
+#[test]
+fn names_together_are_no_longer_than_the_file() {
+    const LEN: u32 = 1000;
+    let capture = Capture { symbols: vec![b'a'; LEN as usize], ..Capture::default() };
+    let range = |at: u32| NamedRange { pid: 1, start: at.into(), end: u64::from(at) + 1, name: at };
+    let ranges = (0..LEN).map(range).collect();
+    let (frames, libs) = (Default::default(), Default::default());
+    let mut code =
+        Code { capture: &capture, ranges, names: Default::default(), left: LEN as usize, frames, libs };
+    let lengths = |code: &mut Code<'_, '_>| -> Vec<usize> {
+        (0..LEN).map(|at| code.name(1, at.into()).unwrap().len()).collect()
+    };
+    let first = lengths(&mut code);
+    assert_eq!(first.iter().sum::<usize>(), LEN as usize);
+    assert_eq!(lengths(&mut code), first, "a name stays the same");
+    assert_eq!(code.name(1, LEN.into()), None);
 }

@@ -137,17 +137,15 @@ pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
 fn process_names(pid: u32) -> Vec<String> {
     let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let comm = String::from_utf8_lossy(&comm).trim_end_matches('\n').to_owned();
-    let program = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let is_truncated = comm.len() >= MAX_COMM;
+    let program = is_truncated.then(|| fs::read_link(format!("/proc/{pid}/exe")).ok()).flatten();
     let file = program.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    let whole = file.filter(|file| comm.len() >= MAX_COMM && file.starts_with(&comm));
+    let whole = file.filter(|file| file.starts_with(&comm));
     if comm.is_empty() { Vec::new() } else { [Some(comm), whole].into_iter().flatten().collect() }
 }
 
 fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let after_state = after_name(&stat)?.get(2..)?;
-    let digits = after_state.split(|byte| *byte == b' ').next()?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
+    status_number(pid, "PPid")
 }
 
 /// How many page faults the threads of a process have had.
@@ -171,25 +169,22 @@ pub(crate) fn after_name(stat: &[u8]) -> Option<&[u8]> {
     stat.get(end + 2..)
 }
 
-/// The state of a process, as the letter in its `stat` (`T` for stopped, `Z` for a zombie); `None` if no
-/// process has that number.
-pub fn state(pid: u32) -> Option<char> {
-    let stat = read_kernel_text(format!("/proc/{pid}/stat")).ok()?;
-    after_name(stat.as_bytes())?.first().map(|letter| char::from(*letter))
+/// The state of a thread, as the letter in its `status` (`T` for stopped, `Z` for a zombie); `None` if there is no such
+/// thread. Its `stat` has the letter, too, but who reads that waits while a program that calls exec waits for its files.
+pub fn state(tid: u32) -> Option<char> {
+    status_value(tid, "State")?.trim_start().chars().next()
 }
 
 /// Whether a process has ended: it is gone, or a zombie that was not reaped.
 pub fn has_ended(pid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return true };
     // A main thread that has ended before the others is a zombie too.
     let others = || threads(Pid(pid)).is_ok_and(|threads| threads.len() > 1);
-    matches!(after_name(&stat), Some([b'Z' | b'X', ..])) && !others()
+    state(pid).is_none_or(|state| matches!(state, 'Z' | 'X') && !others())
 }
 
 /// Whether a thread has ended, regardless of its process. From then on it cannot be traced.
 pub(crate) fn thread_has_ended(tid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else { return true };
-    matches!(after_name(&stat), Some([b'Z' | b'X', ..]))
+    state(tid).is_none_or(|state| matches!(state, 'Z' | 'X'))
 }
 
 /// The thread that gives access to a process's memory: the main thread, unless it has ended before others.
