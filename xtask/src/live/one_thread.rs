@@ -59,7 +59,9 @@ fn record_working<'a>(
     let begun = thread_cpu_ms(tid)?;
     recorder.wait_until("the thread to work", || thread_cpu_ms(tid).is_ok_and(|now| now - begun > WORK))?;
     recorder.signal(libc::SIGINT)?;
-    recorder.wait()?.succeeded()?;
+    let said = recorder.wait()?.succeeded()?.stderr;
+    let is_of_one = !said.contains("less than a sampling interval");
+    expect(is_of_one, format_args!("processes are missed in a recording of one thread: {said}"))?;
     Ok((Profile::read(&output)?, thread_cpu_ms(tid)? - before))
 }
 

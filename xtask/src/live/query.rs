@@ -70,6 +70,7 @@ fn waiting(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["sleep", "0.3"]).options(&["--off-cpu"]).run_well()?;
     let answer = ask(test, &recorded.path, &["--off-cpu"])?;
     expect(answer["waiting_ms"].as_f64().is_some_and(|ms| ms > 100.0), format_args!("{answer}"))?;
+    expect_eq("what is measured", answer["measure"].as_str(), Some("waiting"))?;
     expect(answer["cpu_ms"].is_null(), format_args!("waiting is CPU time in {answer}"))
 }
 

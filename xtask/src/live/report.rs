@@ -17,6 +17,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_closed_pipe_is_no_error", closed_pipe),
     Test::new("a_profile_of_version_49_is_read_too", version_49).in_pairs(SHARES),
     Test::new("a_tree_shows_who_calls_what", tree).quick().in_pairs(SHARES),
+    Test::new("a_tree_of_threads_has_their_functions", roots),
     Test::new("an_inverted_tree_shows_who_is_calling", inverted),
     Test::new("lines_are_by_file_and_number", lines),
     Test::new("libs_and_threads_have_their_shares", libs_and_threads).in_pairs(SHARES),
@@ -146,6 +147,19 @@ fn tree(test: &Context<'_>) -> Verdict {
     )?;
     let short = report(test, &recorded.path, &["--tree", "--depth", "2"])?;
     expect(!short.contains("alpha"), format_args!("deeper than 2:\n{short}"))
+}
+
+/// The threads' own functions take the places of what starts the threads.
+fn roots(test: &Context<'_>) -> Verdict {
+    let recorded = test.record_command(&[&test.workload("steps").display().to_string(), "queue", "60000"]);
+    let text = report(test, &recorded.run()?.path, &["--tree"])?;
+    for function in ["take", "main"] {
+        let line = text.lines().find(|line| line.split_whitespace().any(|word| word == function));
+        let branch = line.and_then(|line| line.split(['├', '└']).next());
+        let is_root = branch.is_some_and(|before| !before.contains('│') && line != branch);
+        expect(is_root, format_args!("{function} is no root:\n{text}"))?;
+    }
+    Ok(())
 }
 
 fn inverted(test: &Context<'_>) -> Verdict {

@@ -26,12 +26,12 @@ pub(super) fn summary(context: &QueryContext<'_>) -> Answer {
     answer.fact("profile", context.view.profile().meta().product.as_str());
     answer.fact("command", context.view.profile().meta().arguments.as_deref());
     answer.fact("duration_ms", milliseconds(summary.duration_ns));
-    answer.fact("measure", measure.name.as_str());
+    let ran = context.view.selection().state != SampleState::OffCpu;
+    answer.fact("measure", if ran { measure.name.as_str() } else { "waiting" });
     answer.fact(context.total_name(), context.amount(summary.total.weight));
     answer.fact("samples", summary.samples);
     answer.fact("lost_samples", summary.lost_samples);
     answer.fact("process_count", summary.processes);
-    let ran = context.view.selection().state != SampleState::OffCpu;
     if ran && summary.has_kernel_share(measure) {
         answer.fact("user_share", context.share(summary.user.weight));
         answer.fact("kernel_share", context.share(summary.kernel.weight));

@@ -84,9 +84,12 @@ fn begin_at_own_code(rows: &mut Vec<TreeRow<'_>>, view: &View<'_>, min_weight: u
         let is_start = |row: &TreeRow<'_>| row.node().is_some_and(|node| is_own[node.func.index()]);
         let is_main = |row: &TreeRow<'_>| row.node().is_some_and(|node| node.name == "main");
         let start = chain.iter().position(is_start).or_else(|| chain.iter().position(is_main)).unwrap_or(0);
-        let branch = chain[0].branch;
         let mut shown = chain.split_off(start);
-        (shown[0].branch, shown[0].is_of_same_lib) = (branch, false);
+        if let Some(root) = chain.first() {
+            // It takes the root's place.
+            (shown[0].branch, shown[0].guides) = (root.branch, root.guides.clone());
+            shown[0].is_of_same_lib = false;
+        }
         rows.extend(shown);
         while let Some(row) = left.next_if(|row| row.depth > 0) {
             rows.push(row);

@@ -323,6 +323,7 @@ impl<'a> EventOpener<'a> {
         pid: Pid,
         rings: &[CpuRings],
     ) -> Result<(), OpenError> {
+        let began = Instant::now();
         let others = proc::threads(pid).unwrap_or_default();
         for tid in others.into_iter().filter(|tid| *tid != self.first) {
             for ring in rings {
@@ -335,6 +336,8 @@ impl<'a> EventOpener<'a> {
                 .map_err(|source| self.thread_error(source, opened))?;
             }
         }
+        let took = began.elapsed();
+        opened.attached = Some(AttachSummary { threads: 1, processes: 1, rounds: 1, took });
         Ok(())
     }
 
