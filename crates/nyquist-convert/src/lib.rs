@@ -61,6 +61,8 @@ pub use symbolicate::{
     LibReport, Progress, SymbolicatedProfile, Symbolicator, Symbols, name_by_address, symbolicate,
 };
 #[cfg(target_os = "linux")]
+pub use targets::Spawn;
+#[cfg(target_os = "linux")]
 pub use targets::answer_requests;
 pub use targets::{ReadMemory, Targets};
 pub use unwind::active_completion::StackCopyFeedback;

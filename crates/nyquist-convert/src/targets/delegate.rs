@@ -47,12 +47,19 @@ pub(super) struct Delegate {
     silences: Arc<Silences>,
 }
 
+/// Starts a process.
+pub type Spawn = fn(&mut Command) -> io::Result<Child>;
+
 impl Delegate {
     /// Starts a delegate. It belongs to no terminal's group, so that only the end of the channel ends it.
-    pub(super) fn start(mut program: Command, user: u32, silences: Arc<Silences>) -> io::Result<Self> {
+    pub(super) fn start(
+        (mut program, spawn): (Command, Spawn),
+        user: u32,
+        silences: Arc<Silences>,
+    ) -> io::Result<Self> {
         let (socket, theirs) = channel::pair()?;
         program.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Mutex::new(program.current_dir("/").process_group(0).spawn()?);
+        let process = Mutex::new(spawn(program.current_dir("/").process_group(0))?);
         let buffer = Mutex::new(vec![0; MAX_BYTES + 64]);
         Ok(Self { user, socket, buffer, process, is_left: AtomicBool::new(false), silences })
     }

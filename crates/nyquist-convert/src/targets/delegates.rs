@@ -3,7 +3,7 @@
 //! Each user's processes have delegates of their own, so that nobody can withhold the files of others.
 
 use super::access::{DumpAccess, FoundFile, FoundMap, TargetAccess};
-use super::delegate::{Delegate, Received, Subject};
+use super::delegate::{Delegate, Received, Spawn, Subject};
 use super::in_process::InProcess;
 use super::message::{Answer, MAX_SHARED, Request};
 use super::remote::{RemoteHandle, held_file};
@@ -38,6 +38,7 @@ type Program = Box<dyn Fn() -> Command + Send + Sync>;
 /// The delegates of a recorder. Each is started when it is first needed.
 pub(super) struct Delegates {
     program: Program,
+    spawn: Spawn,
     known: Mutex<Vec<(u32, Work, Arc<Delegate>)>>,
     silences: Arc<Silences>,
     /// Whether only this process, and no other one of its user, may read the memory of the processes that it started.
@@ -51,13 +52,13 @@ impl fmt::Debug for Delegates {
 }
 
 impl Delegates {
-    pub(super) fn new(program: Program) -> Self {
-        Self::noting(program, Silences::default())
+    pub(super) fn new(program: Program, spawn: Spawn) -> Self {
+        Self::noting((program, spawn), Silences::default())
     }
 
-    fn noting(program: Program, silences: Silences) -> Self {
+    fn noting((program, spawn): (Program, Spawn), silences: Silences) -> Self {
         let (known, silences) = (Mutex::default(), Arc::new(silences));
-        Self { program, known, silences, reads_memory_itself: only_parents_may_read() }
+        Self { program, spawn, known, silences, reads_memory_itself: only_parents_may_read() }
     }
 
     /// Asks the delegate for a process. `None` if there is no answer.
@@ -81,7 +82,7 @@ impl Delegates {
         if !self.silences.may_start(user) {
             return None;
         }
-        let started = Delegate::start((self.program)(), user, Arc::clone(&self.silences));
+        let started = Delegate::start(((self.program)(), self.spawn), user, Arc::clone(&self.silences));
         let delegate = Arc::new(started.inspect_err(|error| self.silences.note_failed_start(error)).ok()?);
         known.push((user, work, Arc::clone(&delegate)));
         Some(delegate)
@@ -242,7 +243,7 @@ mod tests {
             command.arg("60");
             command
         };
-        Delegates::noting(Box::new(program), Silences::after(PATIENCE))
+        Delegates::noting((Box::new(program), Command::spawn), Silences::after(PATIENCE))
     }
 
     #[test]
@@ -259,9 +260,9 @@ mod tests {
 
     #[test]
     fn a_delegate_that_ends_does_not_answer() {
-        let delegates = Delegates::new(Box::new(|| Command::new("true")));
+        let delegates = Delegates::new(Box::new(|| Command::new("true")), Command::spawn);
         assert!(delegates.command_line(Pid(std::process::id())).is_empty());
-        let missing = Delegates::new(Box::new(|| Command::new("/no/such/program")));
+        let missing = Delegates::new(Box::new(|| Command::new("/no/such/program")), Command::spawn);
         assert!(missing.command_line(Pid(std::process::id())).is_empty());
         assert_eq!((delegates.sentences().len(), missing.sentences().len()), (1, 1));
     }

@@ -24,6 +24,8 @@ mod wire;
 
 #[cfg(target_os = "linux")]
 pub use answering::answer_requests;
+#[cfg(target_os = "linux")]
+pub use delegate::Spawn;
 pub use in_process::ReadMemory;
 
 use crate::event::{Mapping, Pid};
@@ -46,10 +48,14 @@ impl Default for Targets {
 
 impl Targets {
     /// Access by other processes, so that this one never waits for a file system or for memory that a target serves.
-    /// `program` makes the command that runs [`answer_requests`] on its standard input.
+    /// `program` makes the command that runs [`answer_requests`] on its standard input, and `spawn` starts it. Ctrl-Z must
+    /// not stop the new process before exec: this process waits for that (`vfork`), and could not stop meanwhile.
     #[cfg(target_os = "linux")]
-    pub fn by_delegates(program: impl Fn() -> std::process::Command + Send + Sync + 'static) -> Self {
-        Self(Arc::new(delegates::Delegates::new(Box::new(program))))
+    pub fn by_delegates(
+        program: impl Fn() -> std::process::Command + Send + Sync + 'static,
+        spawn: Spawn,
+    ) -> Self {
+        Self(Arc::new(delegates::Delegates::new(Box::new(program), spawn)))
     }
 
     /// Copies a process's memory from an address on, up to the first unreadable byte. Returns the number of bytes.

@@ -1,6 +1,7 @@
 //! Tests with a handmade capture.
 
 use nyquist_profile::{Measure, Unit};
+use rustc_hash::FxHashMap;
 
 use super::{Capture, Code, HEADER, NamedRange, read};
 use crate::error::Note;
@@ -46,9 +47,9 @@ fn names_together_are_no_longer_than_the_file() {
     let capture = Capture { symbols: vec![b'a'; LEN as usize], ..Capture::default() };
     let range = |at: u32| NamedRange { pid: 1, start: at.into(), end: u64::from(at) + 1, name: at };
     let ranges = (0..LEN).map(range).collect();
-    let (frames, libs) = (Default::default(), Default::default());
+    let (frames, libs) = (FxHashMap::default(), FxHashMap::default());
     let mut code =
-        Code { capture: &capture, ranges, names: Default::default(), left: LEN as usize, frames, libs };
+        Code { capture: &capture, ranges, names: FxHashMap::default(), left: LEN as usize, frames, libs };
     let lengths = |code: &mut Code<'_, '_>| -> Vec<usize> {
         (0..LEN).map(|at| code.name(1, at.into()).unwrap().len()).collect()
     };

@@ -2,6 +2,7 @@
 
 use super::identity::give_up_capabilities;
 use super::sys::signals;
+use std::process::{Child, Command};
 use std::{io, thread};
 
 pub use crate::request::{EndRequest, EndSignal, KILL};
@@ -30,6 +31,18 @@ pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send
             Err(error)
         }
     }
+}
+
+/// Starts a process in which all signals are blocked. It is created in the group of the terminal's job: Ctrl-Z would stop
+/// it before exec, and this process, which waits for exec (`vfork`), could not stop, so that the shell would wait for it.
+///
+/// # Errors
+/// If the process cannot be started.
+pub fn spawn_before_signals(command: &mut Command) -> io::Result<Child> {
+    let mask = signals::Mask::block_all()?;
+    let child = command.spawn();
+    mask.set();
+    child
 }
 
 /// Makes a write beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG`, instead of ending this
@@ -73,6 +86,24 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The mask of this thread is the one from before, and what is started blocks Ctrl-Z.
+    #[test]
+    fn ctrl_z_stops_nothing_before_exec() {
+        const SIGTSTP_BIT: u64 = 1 << (libc::SIGTSTP - 1);
+        let blocked = |process: &str| -> u64 {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap()
+        };
+        let before = blocked("thread-self");
+        let mut child = spawn_before_signals(Command::new("sleep").arg("1000")).unwrap();
+        let in_child = blocked(&child.id().to_string());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(blocked("thread-self"), before);
+        assert_ne!(in_child & SIGTSTP_BIT, 0, "{in_child:#x}");
+    }
 
     #[test]
     fn work_has_the_stack_that_it_asks_for() {
