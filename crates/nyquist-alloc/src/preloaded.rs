@@ -2,7 +2,6 @@
 //! standard library and without dependencies.
 
 #![no_std]
-#![allow(dead_code, reason = "the protocol also has what only the reader of its files needs")]
 
 pub mod protocol;
 mod sys;

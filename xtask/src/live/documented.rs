@@ -18,9 +18,9 @@ use crate::documented::{Mark, all};
 
 pub(super) const TESTS: &[Test] = &[alone("changed_commands_of_the_documents_run", changed)];
 
-pub(super) const FIRST_HALF: &[Test] = &[alone("every_command_of_the_documents_runs", first_half)];
+pub(super) const FIRST_HALF: &[Test] = &[alone("every_odd_command_runs", first_half)];
 
-pub(super) const SECOND_HALF: &[Test] = &[alone("every_command_of_the_documents_runs", second_half)];
+pub(super) const SECOND_HALF: &[Test] = &[alone("every_even_command_runs", second_half)];
 
 const fn alone(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Test {
     let test = Test { limit: Duration::from_mins(10), ..Test::new(name, run) };

@@ -114,6 +114,11 @@ impl Delegates {
     fn bytes(&self, pid: Pid, work: Work, request: &Request) -> Vec<u8> {
         match self.ask((pid, None), work, request) {
             Some(((Answer::Bytes(bytes), _), _)) => bytes,
+            Some(((Answer::Shared(len), Some(file)), _)) => {
+                let mut bytes = Vec::new();
+                let read = File::from(file).take(len).read_to_end(&mut bytes);
+                if read.is_ok() { bytes } else { Vec::new() }
+            }
             _ => Vec::new(),
         }
     }
@@ -175,15 +180,7 @@ impl TargetAccess for Delegates {
     }
 
     fn mappings(&self, pid: Pid, most: u64) -> Vec<u8> {
-        match self.ask((pid, None), Work::Memory, &Request::Mappings { pid, most }) {
-            Some(((Answer::Bytes(bytes), _), _)) => bytes,
-            Some(((Answer::Shared(len), Some(file)), _)) => {
-                let mut text = Vec::new();
-                let read = File::from(file).take(len.min(most)).read_to_end(&mut text);
-                if read.is_ok() { text } else { Vec::new() }
-            }
-            _ => Vec::new(),
-        }
+        self.bytes(pid, Work::Memory, &Request::Mappings { pid, most })
     }
 
     fn command_line(&self, pid: Pid) -> Vec<u8> {

@@ -38,7 +38,7 @@ pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send
 ///
 /// # Errors
 /// If the process cannot be started.
-pub fn spawn_before_signals(command: &mut Command) -> io::Result<Child> {
+pub fn spawn_with_signals_blocked(command: &mut Command) -> io::Result<Child> {
     let mask = signals::Mask::block_all()?;
     let child = command.spawn();
     mask.set();
@@ -97,7 +97,7 @@ mod tests {
             u64::from_str_radix(mask.trim(), 16).unwrap()
         };
         let before = blocked("thread-self");
-        let mut child = spawn_before_signals(Command::new("sleep").arg("1000")).unwrap();
+        let mut child = spawn_with_signals_blocked(Command::new("sleep").arg("1000")).unwrap();
         let in_child = blocked(&child.id().to_string());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -92,6 +92,7 @@ pub(super) fn thread_pointer() -> usize {
 }
 
 /// The registers here, for a wrapper that is inlined into its caller.
+#[cfg(not(nyquist_preloaded))]
 #[inline(always)]
 pub(in crate::sys) fn here() -> Caller {
     let (ip, sp, fp): (usize, usize, usize);

@@ -41,12 +41,12 @@ pub(super) fn print(
     }
 }
 
-/// A warning if the records of an event stand for a part of it. The kernel adapts their rate, and does that too late where
+/// A warning if the samples of an event stand for a part of it. The kernel adapts their rate, and does that too late where
 /// many events happen in a short time.
 fn unrepresented(name: &str, all: u64, recorded: u64) -> Option<String> {
     let (recorded_of, all_of) = (grouped(recorded), grouped(all));
     (recorded < all / 10 * 9).then(|| {
-        format!("the records of {name} stand for {recorded_of} of {all_of}: -c N records one of N, however fast they come")
+        format!("the samples of {name} stand for {recorded_of} of {all_of} only, because the kernel chose too low a rate: -c N records one of N")
     })
 }
 
@@ -71,7 +71,10 @@ mod tests {
     #[test]
     fn events_that_no_record_stands_for_are_said() {
         let warning = unrepresented("page-faults", 30_093, 650).unwrap();
-        assert!(warning.starts_with("the records of page-faults stand for 650 of 30,093: -c N"), "{warning}");
+        assert!(
+            warning.starts_with("the samples of page-faults stand for 650 of 30,093 only, because"),
+            "{warning}"
+        );
         assert_eq!(unrepresented("page-faults", 30_093, 29_570), None);
         assert_eq!(unrepresented("page-faults", 5, 5), None);
     }

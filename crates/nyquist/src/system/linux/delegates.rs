@@ -3,7 +3,7 @@
 use crate::identity;
 use crate::system::linux::signals::Requests;
 use nyquist_convert::{Targets, answer_requests};
-use nyquist_record::linux::signals::spawn_before_signals;
+use nyquist_record::linux::signals::spawn_with_signals_blocked;
 use nyquist_record::linux::{Preference, target_access};
 use std::env;
 use std::fs;
@@ -22,7 +22,7 @@ static TARGETS: OnceLock<Targets> = OnceLock::new();
 /// The access to recorded processes, by other processes of this program.
 pub(crate) fn targets() -> &'static Targets {
     TARGETS.get_or_init(|| {
-        let targets = Targets::by_delegates(program, spawn_before_signals);
+        let targets = Targets::by_delegates(program, spawn_with_signals_blocked);
         target_access::access_by(targets.clone());
         targets
     })
