@@ -297,7 +297,7 @@ impl Accounting {
     /// Takes the intervals of a process that certainly have no sample. If the kernel is sampled, too, the next
     /// samples take them.
     fn settle(&mut self, process: &mut Process) -> Unsampled {
-        if !process.unsampled.has_samples() {
+        if self.rules.kernel_permitted && !process.unsampled.has_samples() {
             let left = process.unsampled.rest().take_intervals(self.rules.interval);
             return Unsampled { left, ..Unsampled::default() };
         }
@@ -314,11 +314,11 @@ impl Accounting {
         Unsampled { lost: 0, not_permitted, left }
     }
 
-    /// Takes the intervals that a process spent in the kernel, if the kernel may not be sampled. If a process
-    /// has no sample in its own code, nothing shows that it was in the kernel.
+    /// Takes the intervals that a process spent in the kernel, if the kernel may not be sampled. If a short
+    /// process has no sample in its own code, nothing shows that it was in the kernel.
     fn take_certain_not_permitted(&self, process: &mut Process, shares_clocks: bool) -> u64 {
         // Where records were lost, the time may be that of their samples.
-        let shows_kernel = process.unsampled.has_samples() && self.statistics.lost == 0;
+        let shows_kernel = process.unsampled.shows_kernel(self.rules.interval) && self.statistics.lost == 0;
         if self.rules.kernel_permitted || !shows_kernel {
             return 0;
         }

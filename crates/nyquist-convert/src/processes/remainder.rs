@@ -65,6 +65,10 @@ impl CpuTimeRemainder {
     }
 }
 
+/// The intervals after which a process without samples was in the kernel. One that spent a fifth of them in
+/// user code has a sample in 99 of 100 cases.
+const MIN_INTERVALS_WITHOUT_SAMPLES: i64 = 20;
+
 fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
@@ -90,6 +94,13 @@ impl ProcessRemainder {
     /// Whether the process has samples.
     pub(crate) fn has_samples(&self) -> bool {
         self.samples > 0
+    }
+
+    /// Whether time without samples was spent in the kernel, if only user code is sampled: there are samples,
+    /// or so much time that user code would have had some.
+    pub(crate) fn shows_kernel(&self, interval_ns: u64) -> bool {
+        let interval = signed(interval_ns.max(1));
+        self.has_samples() || self.time.0 / interval >= MIN_INTERVALS_WITHOUT_SAMPLES
     }
 
     /// Adds the remainder of one of its threads.

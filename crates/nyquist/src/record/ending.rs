@@ -15,6 +15,8 @@ pub(super) struct Ending<'a> {
     pub(crate) living: &'a [u32],
     /// The attached processes.
     pub(crate) attached: &'a [u32],
+    /// Whether the profile shows time of the kernel that may not be sampled.
+    pub(crate) kernel_not_permitted: bool,
 }
 
 /// The maximum number of processes that a line names.
@@ -71,6 +73,10 @@ impl Ending<'_> {
         if let Some(pid) = in_state(['Z', 'X']) {
             return format!("process {pid} has ended, and is a zombie until its parent waits for it");
         }
+        if self.kernel_not_permitted {
+            return "it was hardly ever in its own code, but in the kernel, which you may not sample"
+                .to_owned();
+        }
         let used_ns = self.used.map_or(cpu_time_ns, |used| used.as_nanos() as u64).max(cpu_time_ns);
         if used_ns == 0 && !self.attached.is_empty() {
             return "it slept all the time".to_owned();
@@ -94,7 +100,8 @@ mod tests {
     use super::*;
 
     fn why(living: &[u32], attached: &[u32], used_ms: u64, state: Option<char>) -> String {
-        let ending = Ending { used: Some(Duration::from_millis(used_ms)), living, attached };
+        let used = Some(Duration::from_millis(used_ms));
+        let ending = Ending { used, living, attached, kernel_not_permitted: false };
         ending.why_nothing_where(1_000_000, 0, |_| state)
     }
 
@@ -106,18 +113,22 @@ mod tests {
         assert_eq!(why(&[], &[7], 0, Some('S')), "it slept all the time");
         assert_eq!(why(&[], &[], 1, None), "it used less CPU time than a sampling interval");
         assert!(why(&[], &[], 30, None).contains("setuid"));
+        let ending = Ending { used: None, living: &[], attached: &[], kernel_not_permitted: true };
+        assert!(
+            ending.why_nothing(1_000_000, 600_000_000).contains("in the kernel, which you may not sample")
+        );
     }
 
     #[test]
     fn who_runs_on_is_named_with_what_records_it() {
-        let ending = Ending { used: None, living: &[12, 13], attached: &[] };
+        let ending = Ending { used: None, living: &[12, 13], attached: &[], kernel_not_permitted: false };
         assert!(
             ending.line().ends_with("recorded: `nyquist record -p 12,13` records them"),
             "{}",
             ending.line()
         );
         let many: Vec<u32> = (1..=20).collect();
-        let ending = Ending { used: None, living: &many, attached: &[] };
+        let ending = Ending { used: None, living: &many, attached: &[], kernel_not_permitted: false };
         assert!(ending.line().ends_with("11,12` records some of them"), "{}", ending.line());
     }
 }

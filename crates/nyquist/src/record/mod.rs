@@ -72,7 +72,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     for sentence in delegates::sentences().iter().filter(|sentence| !notes.contains(sentence)) {
         printer.warn(sentence);
     }
-    let ending = Ending { used: runs.used, living: &runs.living, attached: &args.target.numbers() };
+    let ending = Ending {
+        used: runs.used,
+        living: &runs.living,
+        attached: &args.target.numbers(),
+        kernel_not_permitted: summary::has_kernel_not_permitted(&profile),
+    };
     if statistics.samples == 0 {
         profile.add_info(ending.nothing_sampled(profile.meta().interval, runs.report.total_cpu_time_ns));
     }

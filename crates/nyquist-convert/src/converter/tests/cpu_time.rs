@@ -25,6 +25,17 @@ fn a_process_never_sampled_is_not_the_kernels() {
     assert_eq!(folded(&converter.finish().profile), ["[not sampled] 2"]);
 }
 
+/// A program that does nothing but read files may have no sample in its own code.
+#[test]
+fn a_long_process_never_sampled_was_in_the_kernel() {
+    let events =
+        |used_ms: u64| vec![total_of(10, None, 1, 15), exit_of(30, 1), total_of(30, Some(0), 1, used_ms)];
+    assert_eq!(folded_of(false, events(20)), ["[kernel: not permitted] 20"]);
+    assert_eq!(folded_of(false, events(19)), ["[not sampled] 19"]);
+    // If the kernel is sampled, it would have samples, too.
+    assert_eq!(folded_of(true, events(20)), ["[not sampled] 15", "[not sampled] 5"]);
+}
+
 #[test]
 fn the_only_sampled_thread_has_its_processs_rest() {
     let mut converter = converter(false);
@@ -173,8 +184,15 @@ fn without_samples_no_time_is_the_kernels() {
         converter.push(at(3, EventKind::Total { pid: Pid(pid), tid: Tid(pid), cpu_time_ns }));
     }
     let shown = folded(&converter.finish().profile);
-    let of = |label: &str| shown.iter().filter(|line| line.starts_with(label)).count();
-    assert_eq!((of("0x7 1"), of("[kernel"), of("[not sampled] 1")), (2, 0, 12), "{shown:?}");
+    let weights = shown.iter().filter_map(|line| line.rsplit_once(' '));
+    let of = |label: &str| -> u64 {
+        weights
+            .clone()
+            .filter(|(stack, _)| *stack == label)
+            .map(|(_, weight)| weight.parse::<u64>().unwrap())
+            .sum()
+    };
+    assert_eq!((of("0x7"), of("[kernel: not permitted]"), of("[not sampled]")), (2, 0, 12), "{shown:?}");
 }
 
 /// When several threads end at once, the kernel loses records of their totals.

@@ -6,4 +6,4 @@ mod events;
 mod recording;
 mod waits;
 
-pub(crate) use recording::{RunReport, SummarizedRecording, print};
+pub(crate) use recording::{RunReport, SummarizedRecording, has_kernel_not_permitted, print};

@@ -65,10 +65,20 @@ fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u6
 
 /// Whether a stack stands for time without a sample.
 fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
-    profile
-        .stack_frames(stack)
-        .next()
-        .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
+    is_of(profile, stack, well_known::NOT_SAMPLED)
+}
+
+/// Whether some samples stand for time of the kernel that may not be sampled.
+pub(crate) fn has_kernel_not_permitted(profile: &Profile) -> bool {
+    let mut samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    samples.any(|sample| {
+        sample.stack.is_some_and(|stack| is_of(profile, stack, well_known::KERNEL_NOT_PERMITTED))
+    })
+}
+
+/// Whether the innermost frame of a stack has this name.
+fn is_of(profile: &Profile, stack: StackId, name: &str) -> bool {
+    profile.stack_frames(stack).next().is_some_and(|frame| profile.func_name(frame.func) == name)
 }
 
 /// The recording that the summary describes.
