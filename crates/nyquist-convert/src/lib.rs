@@ -64,5 +64,5 @@ pub use symbolicate::{
 pub use targets::Spawn;
 #[cfg(target_os = "linux")]
 pub use targets::answer_requests;
-pub use targets::{ReadMemory, Targets};
+pub use targets::{MemoryCalls, ProcessFile, Targets};
 pub use unwind::active_completion::StackCopyFeedback;

@@ -1,27 +1,34 @@
 //! How far the clocks of processes are ahead of the kernel's. A time namespace has its own clocks, and the
 //! kernel's records have the times of the initial namespace.
 
+use crate::event::Pid;
+use crate::targets::{ProcessFile, Targets};
 use std::fs;
 use std::sync::OnceLock;
 
 /// How many nanoseconds a process's CLOCK_MONOTONIC is ahead of the times in the kernel's records. A process
-/// that has ended is assumed to be in our own namespace.
-pub fn ahead_ns(pid: u32) -> i64 {
-    offset_ns(&pid.to_string()).unwrap_or_else(own_ahead_ns)
+/// that has ended, or does not answer, is assumed to be in our own namespace.
+pub fn ahead_ns(pid: Pid, targets: &Targets) -> i64 {
+    let link = |file| targets.process_file(pid, None, file).ok();
+    let links = (link(ProcessFile::TimeNamespace), link(ProcessFile::ChildTimeNamespace));
+    offset_ns(&pid.0.to_string(), links).unwrap_or_else(own_ahead_ns)
 }
 
 /// As [`ahead_ns`], for our own process.
 pub fn own_ahead_ns() -> i64 {
     static OFFSET: OnceLock<i64> = OnceLock::new();
-    *OFFSET.get_or_init(|| offset_ns("self").unwrap_or_default())
+    let link = |name: &str| {
+        Some(fs::read_link(format!("/proc/self/ns/{name}")).ok()?.into_os_string().into_encoded_bytes())
+    };
+    let links = || (link("time"), link("time_for_children"));
+    *OFFSET.get_or_init(|| offset_ns("self", links()).unwrap_or_default())
 }
 
-/// How far a process's CLOCK_MONOTONIC is ahead of that of the initial time namespace. A kernel without time
-/// namespaces has no such file.
-fn offset_ns(process: &str) -> Option<i64> {
-    let link = |name: &str| fs::read_link(format!("/proc/{process}/ns/{name}")).ok();
+/// How far a process's CLOCK_MONOTONIC is ahead of that of the initial time namespace, given the links to its
+/// own time namespace and to that of its children. A kernel without time namespaces has no such files.
+fn offset_ns(process: &str, (own, of_children): (Option<Vec<u8>>, Option<Vec<u8>>)) -> Option<i64> {
     // The file describes the namespace of new children.
-    let is_own = link("time")? == link("time_for_children")?;
+    let is_own = own? == of_children?;
     let text = fs::read_to_string(format!("/proc/{process}/timens_offsets")).ok().filter(|_| is_own)?;
     monotonic_offset_ns(&text)
 }

@@ -194,8 +194,18 @@ fn records_beside_exec(test: &Context<'_>, served: &Served<'_>, other: &Running<
     let status = format!("/proc/{}/status", served.pid);
     let waits = || fs::read_to_string(&status).is_ok_and(|text| text.contains("State:\tS"));
     other.wait_until("exec to wait", waits)?;
-    let ended = record(test, &["-a"], &[other.pid()], || Ok(()), libc::SIGINT)?;
-    expect_named(&ended.profile, other.pid())
+    let both = format!("{},{}", served.pid, other.pid());
+    let name = ["--name", "endless"];
+    for options in [&["-a", "--off-cpu"][..], &["--off-cpu", "-p", &both], &name] {
+        let ended = record(test, options, &[other.pid()], || Ok(()), libc::SIGINT)?;
+        expect_named(&ended.profile, other.pid())?;
+    }
+    for command in [&["record", "-s", "-d", "1"][..], &["stat", "-d", "1"]] {
+        let refused = test.nyquist(command).args(&["-p", &served.pid.to_string()]).run()?;
+        expect_contains("stderr", &refused.stderr, "it calls exec, which waits for a file system")?;
+        expect(refused.code() == 1, format_args!("the status is {}", refused.code()))?;
+    }
+    Ok(())
 }
 
 fn withheld_on_machine(test: &Context<'_>) -> Verdict {

@@ -27,7 +27,8 @@ pub(crate) fn open(
     let id = DumpId::default();
     let how = (user, dumps.are_unlinked());
     let (module, file) = modules.add_jitdump(mapping, how, (index, Arc::clone(&id)))?;
-    let ahead_ns = mapping.pid.filter(|_| modules.are_live()).map_or(0, |pid| ahead_ns(pid.0));
+    let live = mapping.pid.zip(modules.targets());
+    let ahead_ns = live.map_or(0, |(pid, targets)| ahead_ns(pid, targets));
     let dump = Dump::new(file, module, mapping.pid, modules.budget().charge());
     dumps.add(dump.with_clock_ahead(ahead_ns).with_id(id).of_process(modules.architecture()));
     Some(index)

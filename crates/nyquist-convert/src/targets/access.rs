@@ -1,11 +1,14 @@
 //! What the recorder asks of the processes that it records, as a closed set of requests. Each may have to wait for
 //! a file system or for memory that a target itself serves.
 
-use crate::event::{Mapping, Pid};
+use super::process_file::ProcessFile;
+use crate::event::{Mapping, Pid, Tid};
 use crate::files::opened::Refusal;
 use crate::files::view::MountView;
 use nyquist_system::{HeldFile, OpenRoot};
 use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,11 +39,22 @@ pub(crate) trait TargetAccess: Debug + Send + Sync {
     /// The text of the mappings of a process, or of that of a thread with this number: at most this many bytes.
     fn mappings(&self, pid: Pid, most: u64) -> Vec<u8>;
 
+    /// The writable memory around an address of a process, as far as it is one mapping.
+    fn writable_at(&self, pid: Pid, address: u64) -> Option<Range<u64>>;
+
+    /// A file of a process's folder in `/proc`, or of the folder of one of its threads.
+    fn process_file(&self, pid: Pid, tid: Option<Tid>, file: ProcessFile) -> io::Result<Vec<u8>>;
+
     /// The beginning of a process's command line, of at most [`COMMAND_LINE_BYTES`].
     fn command_line(&self, pid: Pid) -> Vec<u8>;
 
     /// The beginning of the file of a process's program, of at most [`PROGRAM_START_BYTES`].
     fn program_start(&self, pid: Pid) -> Vec<u8>;
+
+    /// Whether a process belongs to another user, who may withhold its files and its memory.
+    fn may_withhold(&self, _pid: Pid) -> bool {
+        false
+    }
 
     /// Messages to the user about processes that gave no answer, a sentence each.
     fn sentences(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::access::{FoundFile, FoundMap, MapFolder, TargetAccess};
 use super::channel;
-use super::in_process::{InProcess, ReadMemory};
+use super::in_process::{InProcess, MemoryCalls};
 use super::message::{Answer, Handle, MAX_BYTES, MAX_REQUEST, MAX_SHARED, Request};
 use super::own_mounts::OwnMounts;
 use crate::event::Pid;
@@ -16,16 +16,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 /// Answers the requests that come through a socket, until the other end is gone. `give_up_rights` is called when the
-/// recorder has given up its own. `read_memory` is how memory is read.
+/// recorder has given up its own. `memory` is how memory is read.
 ///
 /// # Errors
 /// If the socket is none.
-pub fn answer_requests(
-    socket: impl AsFd,
-    give_up_rights: impl Fn(),
-    read_memory: ReadMemory,
-) -> io::Result<()> {
-    let mut delegate = Answering::new(InProcess::reading(read_memory));
+pub fn answer_requests(socket: impl AsFd, give_up_rights: impl Fn(), memory: MemoryCalls) -> io::Result<()> {
+    let mut delegate = Answering::new(InProcess::reading(memory));
     let mut buffer = vec![0; MAX_REQUEST];
     loop {
         let (len, _) = channel::receive(&socket, &mut buffer)?;
@@ -107,6 +103,10 @@ impl Answering {
                 opened.map(|opened| self.opened(opened))
             }
             Request::Memory { pid, address, len } => self.memory(*pid, *address, *len),
+            Request::ProcessFile { pid, tid, file } => match self.access.process_file(*pid, *tid, *file) {
+                Ok(bytes) => shared(bytes, "process file"),
+                Err(error) => Some((refused(error), None)),
+            },
             Request::Mappings { pid, most } => shared(self.access.mappings(*pid, *most), "mappings"),
             other => self.plain(other).map(|answer| (answer, None)),
         };
@@ -127,6 +127,9 @@ impl Answering {
                 let mut bytes = room(*len);
                 let read = file.read_at(&mut bytes, *offset);
                 Some(read.map_or_else(refused, |read| part(bytes, read)))
+            }
+            Request::WritableAt { pid, address } => {
+                self.access.writable_at(*pid, *address).map(Answer::Range)
             }
             Request::CommandLine(pid) => Some(Answer::Bytes(self.access.command_line(*pid))),
             Request::ProgramStart(pid) => Some(Answer::Bytes(self.access.program_start(*pid))),

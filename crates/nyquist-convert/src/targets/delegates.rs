@@ -6,16 +6,19 @@ use super::access::{DumpAccess, FoundFile, FoundMap, TargetAccess};
 use super::delegate::{Delegate, Received, Spawn, Subject};
 use super::in_process::InProcess;
 use super::message::{Answer, MAX_SHARED, Request};
+use super::process_file::ProcessFile;
 use super::remote::{RemoteHandle, held_file};
 use super::silences::Silences;
-use crate::event::{Mapping, Pid};
+use crate::event::{Mapping, Pid, Tid};
 use crate::files::opened::Refusal;
 use crate::files::view::MountView;
 use nyquist_system::read_kernel_text;
 use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
+use rustix::process::getuid;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::ops::Range;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -112,14 +115,19 @@ impl Delegates {
     }
 
     fn bytes(&self, pid: Pid, work: Work, request: &Request) -> Vec<u8> {
+        self.try_bytes(pid, work, request).unwrap_or_default()
+    }
+
+    fn try_bytes(&self, pid: Pid, work: Work, request: &Request) -> io::Result<Vec<u8>> {
         match self.ask((pid, None), work, request) {
-            Some(((Answer::Bytes(bytes), _), _)) => bytes,
+            Some(((Answer::Bytes(bytes), _), _)) => Ok(bytes),
             Some(((Answer::Shared(len), Some(file)), _)) => {
                 let mut bytes = Vec::new();
-                let read = File::from(file).take(len).read_to_end(&mut bytes);
-                if read.is_ok() { bytes } else { Vec::new() }
+                File::from(file).take(len).read_to_end(&mut bytes)?;
+                Ok(bytes)
             }
-            _ => Vec::new(),
+            Some(((Answer::Refused(Refusal::Unreadable(error)), _), _)) => Err(error),
+            _ => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 }
@@ -180,7 +188,26 @@ impl TargetAccess for Delegates {
     }
 
     fn mappings(&self, pid: Pid, most: u64) -> Vec<u8> {
+        if !self.may_withhold(pid) {
+            return InProcess::default().mappings(pid, most);
+        }
         self.bytes(pid, Work::Memory, &Request::Mappings { pid, most })
+    }
+
+    fn writable_at(&self, pid: Pid, address: u64) -> Option<Range<u64>> {
+        match self.ask((pid, None), Work::Memory, &Request::WritableAt { pid, address })?.0.0 {
+            Answer::Range(range) => Some(range),
+            _ => None,
+        }
+    }
+
+    /// A process of the recorder's own user is read by the recorder: who withholds it only harms himself, and only an
+    /// ancestor may read some of these files (Yama).
+    fn process_file(&self, pid: Pid, tid: Option<Tid>, file: ProcessFile) -> io::Result<Vec<u8>> {
+        if !self.may_withhold(pid) {
+            return file.read_here(pid, tid);
+        }
+        self.try_bytes(pid, Work::Memory, &Request::ProcessFile { pid, tid, file })
     }
 
     fn command_line(&self, pid: Pid) -> Vec<u8> {
@@ -189,6 +216,10 @@ impl TargetAccess for Delegates {
 
     fn program_start(&self, pid: Pid) -> Vec<u8> {
         self.bytes(pid, Work::Files, &Request::ProgramStart(pid))
+    }
+
+    fn may_withhold(&self, pid: Pid) -> bool {
+        real_user(pid) != Some(getuid().as_raw())
     }
 
     fn sentences(&self) -> Vec<String> {

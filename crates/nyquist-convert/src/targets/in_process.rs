@@ -3,7 +3,8 @@
 use super::access::{
     COMMAND_LINE_BYTES, DumpAccess, FoundFile, FoundMap, MapFolder, PROGRAM_START_BYTES, TargetAccess,
 };
-use crate::event::{Mapping, Pid};
+use super::process_file::ProcessFile;
+use crate::event::{Mapping, Pid, Tid};
 use crate::files::marker_file;
 use crate::files::opened::{Refusal, Root, user_of};
 use crate::files::roots::ProcessRoots;
@@ -12,7 +13,8 @@ use crate::jit::map_search;
 use crate::modules::mapped_file::{open_mapped, open_mapped_dump};
 use nyquist_system::{FileExt as _, HeldFile, OpenRoot};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,22 +22,29 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct InProcess {
     roots: ProcessRoots,
-    read_memory: ReadMemory,
+    memory: MemoryCalls,
 }
 
-/// Copies memory of a process from an address on, up to the first unreadable byte. Returns the number of bytes.
-pub type ReadMemory = fn(Pid, u64, &mut [u8]) -> usize;
+/// How the memory of a process is read.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryCalls {
+    /// Copies memory from an address on, up to the first unreadable byte. Returns the number of bytes.
+    pub read: fn(Pid, u64, &mut [u8]) -> usize,
+    /// The writable memory around an address, as far as it is one mapping.
+    pub writable_at: fn(Pid, u64) -> Option<Range<u64>>,
+}
 
 impl Default for InProcess {
     fn default() -> Self {
-        Self::reading(read_proc)
+        // Only recorders look for writable memory.
+        Self::reading(MemoryCalls { read: read_proc, writable_at: |_, _| None })
     }
 }
 
 impl InProcess {
-    /// The same, which reads memory by another system call.
-    pub(crate) fn reading(read_memory: ReadMemory) -> Self {
-        Self { roots: ProcessRoots::default(), read_memory }
+    /// The same, which reads memory by other system calls.
+    pub(crate) fn reading(memory: MemoryCalls) -> Self {
+        Self { roots: ProcessRoots::default(), memory }
     }
 }
 
@@ -74,7 +83,7 @@ impl TargetAccess for InProcess {
     }
 
     fn read_memory(&self, pid: Pid, address: u64, out: &mut [u8]) -> usize {
-        (self.read_memory)(pid, address, out)
+        (self.memory.read)(pid, address, out)
     }
 
     fn mappings(&self, pid: Pid, most: u64) -> Vec<u8> {
@@ -83,6 +92,14 @@ impl TargetAccess for InProcess {
         let _ = File::open(format!("/proc/{}/maps", pid.0))
             .and_then(|file| file.take(most).read_to_end(&mut text));
         text
+    }
+
+    fn writable_at(&self, pid: Pid, address: u64) -> Option<Range<u64>> {
+        (self.memory.writable_at)(pid, address)
+    }
+
+    fn process_file(&self, pid: Pid, tid: Option<Tid>, file: ProcessFile) -> io::Result<Vec<u8>> {
+        file.read_here(pid, tid)
     }
 
     fn command_line(&self, pid: Pid) -> Vec<u8> {

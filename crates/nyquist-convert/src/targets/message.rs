@@ -1,12 +1,14 @@
 //! The requests to a delegate, and its answers.
 
 use super::access::DumpAccess;
+use super::process_file::ProcessFile;
 use super::wire::{MessageReader, MessageWriter, known};
-use crate::event::{Mapping, Pid};
+use crate::event::{Mapping, Pid, Tid};
 use crate::files::opened::Refusal;
 use crate::files::view::MountView;
 use nyquist_system::FileFacts;
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
@@ -41,6 +43,8 @@ pub(super) enum Request {
     GiveUpRights,
     OpenMarkerFile(Mapping),
     Mappings { pid: Pid, most: u64 },
+    WritableAt { pid: Pid, address: u64 },
+    ProcessFile { pid: Pid, tid: Option<Tid>, file: ProcessFile },
 }
 
 /// An answer.
@@ -61,6 +65,8 @@ pub(super) enum Answer {
     /// This many bytes, in a file of memory whose descriptor comes with the message.
     Shared(u64),
     Refused(Refusal),
+    /// Addresses.
+    Range(Range<u64>),
 }
 
 impl Request {
@@ -98,6 +104,10 @@ impl Request {
                 kind(14).number(mapping.pid.map_or(0, |pid| pid.0)).mapping(mapping)
             }
             Self::Mappings { pid, most } => kind(15).number(pid.0).number(*most),
+            Self::WritableAt { pid, address } => kind(16).number(pid.0).number(*address),
+            Self::ProcessFile { pid, tid, file } => {
+                process_file(kind(17).number(pid.0).user(tid.map(|tid| tid.0)), *file)
+            }
         }
         .0
     }
@@ -137,8 +147,33 @@ impl Request {
                 Self::OpenMarkerFile(from.mapping(pid)?)
             }
             15 => Self::Mappings { pid: from.pid()?, most: from.number()? },
+            16 => Self::WritableAt { pid: from.pid()?, address: from.number()? },
+            17 => Self::ProcessFile {
+                pid: from.pid()?,
+                tid: known(from.user()?).map(Tid),
+                file: read_process_file(&mut from)?,
+            },
             _ => return None,
         })
+    }
+}
+
+/// The number of the links of descriptors, among the files of a process.
+const DESCRIPTOR: u8 = u8::MAX;
+
+fn process_file(message: MessageWriter, file: ProcessFile) -> MessageWriter {
+    match file {
+        ProcessFile::Descriptor(number) => message.byte(DESCRIPTOR).number(number),
+        fixed => {
+            message.byte(ProcessFile::FIXED.iter().position(|it| *it == fixed).unwrap_or_default() as u8)
+        }
+    }
+}
+
+fn read_process_file(from: &mut MessageReader<'_>) -> Option<ProcessFile> {
+    match from.byte()? {
+        DESCRIPTOR => Some(ProcessFile::Descriptor(from.short()?)),
+        fixed => ProcessFile::FIXED.get(usize::from(fixed)).copied(),
     }
 }
 
@@ -154,6 +189,7 @@ impl Answer {
             Self::Bytes(bytes) => kind(5).bytes(bytes),
             Self::Refused(refusal) => kind(6).refusal(refusal),
             Self::Shared(len) => kind(7).number(*len),
+            Self::Range(range) => kind(8).number(range.start).number(range.end),
         }
         .0
     }
@@ -169,6 +205,7 @@ impl Answer {
             5 => Self::Bytes(from.bytes()?.to_vec()),
             6 => Self::Refused(from.refusal()?),
             7 => Self::Shared(from.number()?),
+            8 => Self::Range(from.number()?..from.number()?),
             _ => return None,
         })
     }
@@ -211,6 +248,10 @@ mod tests {
             Request::Close(8),
             Request::GiveUpRights,
             Request::OpenMarkerFile(mapping(MappedFile::Unknown)),
+            Request::WritableAt { pid: Pid(8), address: u64::MAX },
+            Request::ProcessFile { pid: Pid(8), tid: None, file: ProcessFile::Io },
+            Request::ProcessFile { pid: Pid(8), tid: Some(Tid(9)), file: ProcessFile::ChildTimeNamespace },
+            Request::ProcessFile { pid: Pid(8), tid: None, file: ProcessFile::Descriptor(1023) },
         ]
     }
 

@@ -15,6 +15,7 @@ mod in_process;
 mod message;
 #[cfg(target_os = "linux")]
 mod own_mounts;
+mod process_file;
 #[cfg(target_os = "linux")]
 mod remote;
 #[cfg(target_os = "linux")]
@@ -26,13 +27,15 @@ mod wire;
 pub use answering::answer_requests;
 #[cfg(target_os = "linux")]
 pub use delegate::Spawn;
-pub use in_process::ReadMemory;
+pub use in_process::MemoryCalls;
+pub use process_file::ProcessFile;
 
-use crate::event::{Mapping, Pid};
+use crate::event::{Mapping, Pid, Tid};
 use crate::files::opened::Refusal;
 use access::TargetAccess;
 use nyquist_system::HeldFile;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Access to the files and the memory of processes that are recorded.
@@ -67,6 +70,24 @@ impl Targets {
     /// or reads it waits for locks that the process can hold for ever.
     pub fn mappings(&self, pid: Pid, most: u64) -> Vec<u8> {
         self.0.mappings(pid, most)
+    }
+
+    /// Whether a process belongs to another user, who may withhold its files and its memory.
+    pub fn may_withhold(&self, pid: Pid) -> bool {
+        self.0.may_withhold(pid)
+    }
+
+    /// The writable memory around an address of a process, as far as it is one mapping. The same locks are waited for.
+    pub fn writable_at(&self, pid: Pid, address: u64) -> Option<Range<u64>> {
+        self.0.writable_at(pid, address)
+    }
+
+    /// Reads a file of a process's folder in `/proc`, or of the folder of one of its threads.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] if the process withholds it. Others if it is gone, or may not be read.
+    pub fn process_file(&self, pid: Pid, tid: Option<Tid>, file: ProcessFile) -> io::Result<Vec<u8>> {
+        self.0.process_file(pid, tid, file)
     }
 
     /// The beginning of a process's command line: its words, each with a zero byte behind it.

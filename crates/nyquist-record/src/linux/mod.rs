@@ -38,6 +38,7 @@ pub mod target_access;
 mod thread_state;
 mod wait_reason;
 pub mod wait_stacks;
+mod writable_memory;
 
 pub use companion::Companion;
 pub use credentials::Credentials;

@@ -1,15 +1,13 @@
 //! Reads from `/proc` what a running process has: its threads, their names, its mappings (proc_pid_maps(5)).
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::Read as _;
-use std::ops::Range;
 use std::{fs, io};
 
+use nyquist_convert::ProcessFile;
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
 use nyquist_object::{Avma, FileOffset};
 
-use super::{sys, target_access};
+use super::target_access;
 use nyquist_system::read_kernel_text;
 
 /// The index of the fault counts in a process's `stat`, from its state on: first the minor faults, and two
@@ -138,8 +136,9 @@ fn process_names(pid: u32) -> Vec<String> {
     let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let comm = String::from_utf8_lossy(&comm).trim_end_matches('\n').to_owned();
     let is_truncated = comm.len() >= MAX_COMM;
-    let program = is_truncated.then(|| fs::read_link(format!("/proc/{pid}/exe")).ok()).flatten();
-    let file = program.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    let program = is_truncated.then(|| target_access::process_file(pid, None, ProcessFile::Program).ok());
+    let file = program.flatten().map(|path| String::from_utf8_lossy(&path).into_owned());
+    let file = file.map(|path| path.rsplit('/').next().unwrap_or_default().to_owned());
     let whole = file.filter(|file| file.starts_with(&comm));
     if comm.is_empty() { Vec::new() } else { [Some(comm), whole].into_iter().flatten().collect() }
 }
@@ -150,7 +149,7 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// How many page faults the threads of a process have had.
 pub(crate) fn page_faults(pid: u32) -> Option<u64> {
-    let (minor, major) = faults(&fs::read(format!("/proc/{pid}/stat")).ok()?)?;
+    let (minor, major) = faults(&target_access::process_file(pid, None, ProcessFile::Stat).ok()?)?;
     Some(minor.saturating_add(major))
 }
 
@@ -233,40 +232,6 @@ pub(crate) fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// The writable memory around an address of a process, as far as it is one mapping. For a stack pointer, this
-/// is the thread's stack.
-pub(crate) fn writable_memory_at(pid: u32, address: u64) -> Option<Range<u64>> {
-    let mut maps = File::open(format!("/proc/{pid}/maps")).ok()?;
-    match sys::maps::writable_at(&maps, address) {
-        Ok(range) => range,
-        Err(_) => writable_line_at(&mut maps, address),
-    }
-}
-
-/// The same from the text. The kernel's time to print it grows with the number of mappings.
-fn writable_line_at(maps: &mut File, address: u64) -> Option<Range<u64>> {
-    let mut text = Vec::new();
-    maps.read_to_end(&mut text).ok()?;
-    text.split(|byte| *byte == b'\n').filter_map(writable_range).find(|range| range.contains(&address))
-}
-
-/// Whether a living process denies this one access to its memory, as one with secrets does
-/// (`PR_SET_DUMPABLE`).
-pub(crate) fn denies_memory(pid: u32) -> bool {
-    File::open(format!("/proc/{pid}/maps"))
-        .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
-}
-
-/// The range of a line of `maps`, if it is writable.
-pub(crate) fn writable_range(line: &[u8]) -> Option<Range<u64>> {
-    let line = std::str::from_utf8(line.get(..line.len().min(64))?).unwrap_or_default();
-    let mut words = line.split(' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let writable = words.next()?.as_bytes().get(1) == Some(&b'w');
-    let number = |digits| u64::from_str_radix(digits, 16).ok();
-    writable.then_some(number(start)?..number(end)?)
-}
-
 /// Anonymous memory, and anything without a place in a file system, has no inode.
 fn identity(major: u32, minor: u32, inode: u64) -> MappedFile {
     match inode {
@@ -287,21 +252,6 @@ mod tests {
         let found = mapping(Pid(7), line.as_bytes());
         let found = found.as_ref().map(|m| (m.start.0, m.len, m.offset.0, m.path.as_str()));
         assert_eq!(found, expected, "{line}");
-    }
-
-    #[test]
-    fn writable_memory_is_as_the_mappings_say() {
-        let (pid, on_stack) = (std::process::id(), 0_u64);
-        let on_heap = Box::new(0_u64);
-        let writable = [&raw const on_stack, &raw const *on_heap].map(|address| address as u64);
-        let others = [check as *const () as u64, 8, u64::MAX];
-        for address in writable.into_iter().chain(others) {
-            let mut maps = File::open("/proc/self/maps").unwrap();
-            let expected = writable_line_at(&mut maps, address);
-            assert_eq!(expected.is_some(), writable.contains(&address), "{address:#x}");
-            assert_eq!(writable_memory_at(pid, address), expected, "{address:#x}");
-        }
-        assert_eq!(writable_memory_at(u32::MAX >> 1, writable[0]), None, "there is no such process");
     }
 
     #[test]

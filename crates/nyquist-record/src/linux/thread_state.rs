@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
 use bytes::Bytes;
+use nyquist_convert::ProcessFile;
 use nyquist_convert::event::{Registers, UserStack};
 
 use crate::linux::arch;
@@ -22,6 +23,8 @@ const MAX_LINE_LEN: usize = 256;
 pub(crate) struct ThreadFiles {
     pid: u32,
     tid: u32,
+    /// Whether the reader of `syscall` may have to wait for the process, so that the recorder does not read it itself.
+    may_be_withheld: bool,
     schedstat: Option<File>,
     syscall: Option<File>,
 }
@@ -135,9 +138,12 @@ impl ThreadFiles {
     /// Keeps only descriptors below this number. A new descriptor always gets the lowest free number.
     fn held_below(limit: u64, (pid, tid): (u32, u32)) -> Self {
         let held = |file: &File| u64::try_from(file.as_raw_fd()).is_ok_and(|number| number < limit);
-        let mut files = Self { pid, tid, schedstat: None, syscall: None };
+        let may_be_withheld = target_access::may_withhold(pid);
+        let mut files = Self { pid, tid, may_be_withheld, schedstat: None, syscall: None };
         files.schedstat = files.file(SCHEDSTAT).filter(held);
-        files.syscall = files.file(SYSCALL).filter(held);
+        if !files.may_be_withheld {
+            files.syscall = files.file(SYSCALL).filter(held);
+        }
         files
     }
 
@@ -152,6 +158,11 @@ impl ThreadFiles {
 
     /// What the thread does.
     pub(crate) fn run_state(&self) -> RunState {
+        if self.may_be_withheld {
+            let line = target_access::process_file(self.pid, Some(self.tid), ProcessFile::SystemCall);
+            let line = line.ok().and_then(|line| String::from_utf8(line).ok());
+            return line.map_or(RunState::Unknown, |line| run_state(&line));
+        }
         self.read(self.syscall.as_ref(), SYSCALL, |line| Some(run_state(line))).unwrap_or(RunState::Unknown)
     }
 

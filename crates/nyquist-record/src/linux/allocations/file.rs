@@ -15,7 +15,7 @@ use nyquist_convert::marker_file::Period;
 use nyquist_convert::time_namespace;
 
 use crate::linux::markers::ids::{IdOwner, Ids};
-use crate::linux::now;
+use crate::linux::{now, target_access};
 
 /// The most bytes that are read of a file at a time.
 const MAX_PIECE: u64 = 4 << 20;
@@ -66,7 +66,7 @@ impl AllocationFile {
             pid,
             heap,
             is_foreign: ids.is_foreign(header.pid_namespace),
-            ahead_ns: time_namespace::ahead_ns(pid.0),
+            ahead_ns: time_namespace::ahead_ns(pid, &target_access::targets()),
             capacity: header.capacity,
             distance: header.distance,
             read: 0,

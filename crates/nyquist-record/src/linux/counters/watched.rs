@@ -1,7 +1,9 @@
 //! A process whose quantities are read periodically.
 
+use std::ffi::CStr;
 use std::io;
 
+use nyquist_convert::ProcessFile;
 use nyquist_convert::event::{Pid, Timestamp};
 
 use super::quantity::{COUNT, Quantity};
@@ -10,6 +12,7 @@ use super::texts::{ProcessIo, ProcessStat};
 use crate::linux::sys::clock::{boot_ns, monotonic_ns, process_cpu_ns};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::process_folder::ProcessFolder;
+use crate::linux::target_access;
 
 /// One in this many readings also reads the expensive quantities.
 const THOROUGH: u32 = 4;
@@ -38,6 +41,10 @@ pub(super) struct WatchedProcess {
 pub(super) struct MeasuredProcess {
     subject: WatchedProcess,
     folder: ProcessFolder,
+    /// Whether the reader of its files may have to wait for it, so that the recorder does not read them itself.
+    may_be_withheld: bool,
+    /// When it was born, in ticks since boot, once that was read.
+    born_ticks: Option<u64>,
     switches: Switches,
     readings_taken: u32,
     /// The CPU time at the last two readings.
@@ -62,24 +69,43 @@ impl MeasuredProcess {
     /// Opens a process to read it. Fails if it has ended, or if another process has its pid by now.
     pub(super) fn open(subject: WatchedProcess, text: &mut Vec<u8>) -> io::Result<Self> {
         let folder = ProcessFolder::open(subject.pid.0)?;
-        if let Some(born) = subject.born {
-            folder.read(c"stat", text)?;
-            let stat = ProcessStat::parse(text).ok_or(io::ErrorKind::InvalidData)?;
-            let age = boot_ns().saturating_sub(stat.born_ticks.saturating_mul(TICK_NS));
-            if age.saturating_add(AGE_TOLERANCE_NS) < monotonic_ns().saturating_sub(born.0) {
-                return Err(io::ErrorKind::NotFound.into());
-            }
-        }
-        Ok(Self {
+        let may_be_withheld = target_access::may_withhold(subject.pid.0);
+        let mut process = Self {
             subject,
             folder,
+            may_be_withheld,
+            born_ticks: None,
             switches: Switches::default(),
             readings_taken: 0,
             cpu_ns: [None; 2],
             bases: [None; COUNT],
             known: [false; COUNT],
             has_ended: false,
-        })
+        };
+        if let Some(born) = subject.born {
+            let stat = process.stat(text).ok_or(io::ErrorKind::InvalidData)?;
+            let age = boot_ns().saturating_sub(stat.born_ticks.saturating_mul(TICK_NS));
+            if age.saturating_add(AGE_TOLERANCE_NS) < monotonic_ns().saturating_sub(born.0) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+        }
+        Ok(process)
+    }
+
+    /// Its `stat`; `None` if it is gone. Who has its pid then was born later.
+    fn stat(&mut self, text: &mut Vec<u8>) -> Option<ProcessStat> {
+        self.file((c"stat", ProcessFile::Stat), text)?;
+        let stat = ProcessStat::parse(text)?;
+        (*self.born_ticks.get_or_insert(stat.born_ticks) == stat.born_ticks).then_some(stat)
+    }
+
+    /// Reads a file of it.
+    fn file(&self, (name, file): (&CStr, ProcessFile), text: &mut Vec<u8>) -> Option<()> {
+        if self.may_be_withheld {
+            *text = target_access::process_file(self.subject.pid.0, None, file).ok()?;
+            return Some(());
+        }
+        self.folder.read(name, text).ok()
     }
 
     pub(super) fn pid(&self) -> Pid {
@@ -107,11 +133,10 @@ impl MeasuredProcess {
         // The next read fails if another process has got the pid meanwhile.
         let cpu_ns = process_cpu_ns(self.subject.pid.0);
         self.cpu_ns = [self.cpu_ns[1], cpu_ns];
-        self.folder.read(c"stat", text).ok()?;
-        let stat = ProcessStat::parse(text)?;
-        self.has_ended = stat.has_ended;
         // Refused for a process with other rights.
-        let io = self.folder.read(c"io", text).ok().and_then(|()| ProcessIo::parse(text));
+        let io = self.file((c"io", ProcessFile::Io), text).and_then(|()| ProcessIo::parse(text));
+        let stat = self.stat(text)?;
+        self.has_ended = stat.has_ended;
         let is_thorough = self.has_ended || self.readings_taken.is_multiple_of(THOROUGH);
         self.readings_taken = self.readings_taken.wrapping_add(1);
         let (pid, folder) = (self.subject.pid.0, &self.folder);

@@ -11,7 +11,7 @@ use crate::linux::cgroup::LeafGroup;
 use crate::linux::event_names::{RequestedEvent, Selector};
 use crate::linux::limits::raise_descriptor_limit;
 use crate::linux::sys::event::{self, Subject};
-use crate::linux::{cpus, proc};
+use crate::linux::{cpus, proc, target_access};
 
 /// The threads that are counted.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,9 @@ impl CountedScope<'_> {
         };
         let mut threads = Vec::new();
         for pid in pids {
+            if target_access::withholds_itself(pid.0) {
+                return Err(CountError::NoAccess(*pid));
+            }
             let found = proc::threads(*pid).map_err(|_| CountError::NoProcess(*pid))?;
             threads.extend(found);
         }

@@ -13,6 +13,9 @@ pub enum CountError {
     /// A process has ended.
     #[error("there is no process {}", .0.0)]
     NoProcess(Pid),
+    /// Whoever looks at the process waits for it.
+    #[error("process {} cannot be counted: it calls exec, which waits for a file system that does not answer", .0.0)]
+    NoAccess(Pid),
     /// More descriptors are needed than this process may have.
     #[error("{0} events on {1} threads or CPUs need more open files than the limit allows")]
     TooManyFiles(usize, usize),
@@ -37,6 +40,7 @@ impl CountError {
     pub fn advice(&self) -> Vec<String> {
         match self {
             Self::NoProcess(_) => vec!["`ps -e` lists the processes that run".to_owned()],
+            Self::NoAccess(pid) => vec![format!("end it (`kill -9 {}`), or count without it", pid.0)],
             Self::TooManyFiles(..) => {
                 vec!["raise the limit of open files (`ulimit -n 65536`), or name fewer events".to_owned()]
             }

@@ -4,7 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::linux::proc;
+use nyquist_convert::ProcessFile;
+
+use crate::linux::{proc, target_access};
 
 /// The kernel's counts for a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +25,8 @@ impl ThreadAccount {
     /// Reads the counts of a live thread; `None` if the kernel does not provide all of them.
     pub(super) fn read(pid: u32, tid: u32) -> Option<Self> {
         let file = |name: &str| fs::read(format!("/proc/{pid}/task/{tid}/{name}")).ok();
-        Self::parse(&file("schedstat")?, &file("stat")?, &file("status")?)
+        let stat = target_access::process_file(pid, Some(tid), ProcessFile::Stat).ok()?;
+        Self::parse(&file("schedstat")?, &stat, &file("status")?)
     }
 
     fn parse(schedstat: &[u8], stat: &[u8], status: &[u8]) -> Option<Self> {

@@ -4,22 +4,22 @@
 //! system calls only, and its contents are not trusted as limits.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use nyquist_convert::ProcessFile;
 use nyquist_convert::event::Pid;
 use nyquist_tracing::protocol::{CAPACITY, control};
 
 use super::folder_reader::{MAX_FILES, RingState};
 use super::rings::Rings;
-use crate::linux::proc;
 use crate::linux::sys::beneath::{PathHandle, Status, at_once, memory_file};
 use crate::linux::sys::{futex, limits};
+use crate::linux::{proc, target_access};
 
 /// How many descriptors of a program are searched: the control file is one of the first.
 const MAX_DESCRIPTORS: usize = 1 << 16;
@@ -117,9 +117,12 @@ fn find(pid: Pid) -> io::Result<Option<File>> {
     let name = format!("/memfd:{}", control::NAME);
     let memory = Status::of(memory_file(c"nyquist")?.as_fd())?;
     let user = proc::effective_user(pid.0);
+    let link = |entry: &DirEntry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        target_access::process_file(pid.0, None, ProcessFile::Descriptor(number)).ok()
+    };
     for entry in fs::read_dir(format!("/proc/{}/fd", pid.0))?.take(MAX_DESCRIPTORS).flatten() {
-        let target = fs::read_link(entry.path()).unwrap_or_default();
-        if target.as_os_str().as_bytes().starts_with(name.as_bytes())
+        if link(&entry).is_some_and(|link| link.starts_with(name.as_bytes()))
             && let Some(file) = open(&entry.path(), &memory, user)
         {
             return Ok(Some(file));

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 
+use nyquist_convert::ProcessFile;
 use nyquist_convert::event::Pid;
 use nyquist_system::read_kernel_text;
 
-use crate::linux::proc;
+use crate::linux::{proc, target_access};
 
 /// How often `/proc` is searched in each round. Without a limit, the content that programs write would
 /// determine it.
@@ -37,7 +38,7 @@ pub(in crate::linux) enum IdOwner {
 
 impl Ids {
     pub(in crate::linux) fn new() -> Self {
-        let own = namespace_of("self");
+        let own = own_namespace();
         Self { own, found: HashMap::new(), threads: HashMap::new(), searches: SEARCHES }
     }
 
@@ -64,8 +65,7 @@ impl Ids {
             return IdOwner::Is(Pid(pid));
         }
         let is_it = |ours: u32| {
-            namespace_of(&ours.to_string()) == Some(namespace)
-                && innermost(&format!("/proc/{ours}/status")) == Some(pid)
+            innermost(&format!("/proc/{ours}/status")) == Some(pid) && namespace_of(ours) == Some(namespace)
         };
         if let Some(found) = self.found.get(&(pid, namespace)).filter(|found| is_it(found.0)) {
             return IdOwner::Is(*found);
@@ -100,7 +100,7 @@ impl Ids {
         if let Some(ours) = self.threads.get(&(pid, tid)) {
             return *ours;
         }
-        if self.searches == 0 || self.own == namespace_of(&pid.0.to_string()) || !self.may_search() {
+        if self.searches == 0 || self.own == namespace_of(pid.0) || !self.may_search() {
             return tid;
         }
         for ours in numbers_in(&format!("/proc/{}/task", pid.0)) {
@@ -117,8 +117,14 @@ fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn namespace_of(process: &str) -> Option<u64> {
-    fs::metadata(format!("/proc/{process}/ns/pid")).ok().map(|metadata| metadata.ino())
+fn own_namespace() -> Option<u64> {
+    fs::metadata("/proc/self/ns/pid").ok().map(|metadata| metadata.ino())
+}
+
+/// The pid namespace of a process: the number in the link `pid:[NUMBER]`.
+fn namespace_of(pid: u32) -> Option<u64> {
+    let link = target_access::process_file(pid, None, ProcessFile::PidNamespace).ok()?;
+    std::str::from_utf8(&link).ok()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// The last of the ids in `NSpid:`, which is the one in the process's own namespace (proc_pid_status(5)).
@@ -133,7 +139,7 @@ mod tests {
 
     #[test]
     fn numbers_of_our_own_namespace_stay_the_same() {
-        let (mut ids, own) = (Ids::new(), namespace_of("self").unwrap_or_default());
+        let (mut ids, own) = (Ids::new(), namespace_of(std::process::id()).unwrap_or_default());
         assert_eq!(ids.process(4711, own), IdOwner::Is(Pid(4711)));
         assert_eq!(ids.process(4711, 0), IdOwner::Is(Pid(4711)));
         assert_eq!(ids.process(4711, own ^ 1), IdOwner::No);
@@ -143,7 +149,7 @@ mod tests {
 
     #[test]
     fn searches_have_an_end() {
-        let (mut ids, own) = (Ids::new(), namespace_of("self").unwrap_or_default());
+        let (mut ids, own) = (Ids::new(), namespace_of(std::process::id()).unwrap_or_default());
         let answers: Vec<_> = (0..=SEARCHES).map(|pid| ids.process(pid, own ^ 1)).collect();
         let (last, first) = answers.split_last().unwrap();
         assert!(first.iter().all(|answer| *answer == IdOwner::No));

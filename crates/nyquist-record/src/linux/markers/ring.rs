@@ -16,7 +16,7 @@ use nyquist_convert::time_namespace;
 use nyquist_tracing::protocol::header;
 
 use super::ids::{IdOwner, Ids};
-use crate::linux::now;
+use crate::linux::{now, target_access};
 
 /// A ring of markers.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Ring {
             at,
             pid,
             is_foreign: ids.is_foreign(header.pid_namespace),
-            ahead_ns: time_namespace::ahead_ns(pid.0),
+            ahead_ns: time_namespace::ahead_ns(pid, &target_access::targets()),
             capacity: header.capacity,
             read: header.read,
             lost: header.lost,

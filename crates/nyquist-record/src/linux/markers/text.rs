@@ -58,7 +58,7 @@ impl TextFile {
             path: mapping.path.clone(),
             file,
             owner: (pid, Tid(ids.thread(pid, tid.0))),
-            ahead_ns: time_namespace::ahead_ns(pid.0),
+            ahead_ns: time_namespace::ahead_ns(pid, &target_access::targets()),
             read: 0,
             most: MAX_BYTES,
             unreadable: 0,

@@ -28,6 +28,7 @@ use crate::linux::ring_limits::{RingLimits, RingPlan, TOTALS_PAGES};
 use crate::linux::sys::event::{self, Subject};
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
+use crate::linux::target_access;
 use crate::pool::Need;
 
 /// Events and rings.
@@ -295,7 +296,9 @@ impl<'a> EventOpener<'a> {
             if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
                 return Err(OpenError::NoSuchProcess { pid: *pid });
             }
-            let processes = proc::families(pids);
+            let mut processes = proc::families(pids);
+            // The kernel would wait for these, too, and with it all that is recorded.
+            processes.retain(|pid| !target_access::withholds_itself(*pid));
             let threads = processes.iter().flat_map(|pid| proc::threads(Pid(*pid)).unwrap_or_default());
             let new: Vec<u32> = threads.filter(|tid| known.insert(*tid)).collect();
             if new.is_empty() {

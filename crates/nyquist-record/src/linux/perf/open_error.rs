@@ -19,6 +19,12 @@ pub enum OpenError {
         /// The process.
         pid: Pid,
     },
+    /// Whoever looks at the process waits for it.
+    #[error("process {} cannot be attached to: it calls exec, which waits for a file system that does not answer", pid.0)]
+    NoAccess {
+        /// The process.
+        pid: Pid,
+    },
     /// The process belongs to another user, or has more privileges.
     #[error("process {} cannot be attached to: it is another user's, or has more privileges", pid.0)]
     AnotherUsers {
@@ -140,6 +146,9 @@ impl OpenError {
                     .to_owned(),
             ),
             Self::NoSuchProcess { .. } => Some(FIND_PROCESSES.to_owned()),
+            Self::NoAccess { pid } => {
+                Some(format!("end it (`kill -9 {}`), or record without it", pid.0))
+            }
             Self::NoSuchGroup { .. } => {
                 Some("`cat /proc/PID/cgroup` shows the control group of a process".to_owned())
             }

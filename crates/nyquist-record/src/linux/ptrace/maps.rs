@@ -1,7 +1,5 @@
 //! The mappings of a process, read again when they may have changed.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::ops::Range;
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid};
@@ -9,6 +7,8 @@ use nyquist_object::Avma;
 
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::target_access;
+use crate::linux::writable_memory::writable_range;
 use nyquist_system::read_kernel_text;
 
 /// The changes of executable memory since the last reading. Their exact time is unknown: a thread that was
@@ -54,9 +54,6 @@ pub(crate) struct MapsReading {
     /// The signs and the text of the mappings; `None` if they are unchanged or not readable.
     memory: Option<(Signs, Vec<u8>)>,
 }
-
-/// Enough bytes for the mappings of most programs.
-const USUAL_TEXT: usize = 16 << 10;
 
 /// The mappings of a process at the last reading.
 #[derive(Clone, Debug, Default)]
@@ -109,8 +106,7 @@ impl Maps {
             signs = Signs::of(shown_by);
         }
         let shown_by = self.shown_by.unwrap_or(pid);
-        let mut text = Vec::with_capacity(USUAL_TEXT);
-        File::open(format!("/proc/{shown_by}/maps")).ok()?.read_to_end(&mut text).ok()?;
+        let text = target_access::mappings(shown_by);
         // The text of an address space that is gone is empty.
         (!text.is_empty()).then_some((signs, text))
     }
@@ -124,7 +120,7 @@ impl Maps {
 
     fn update(&mut self, pid: Pid, text: &[u8]) -> Changes {
         let lines = || text.split(|byte| *byte == b'\n');
-        self.data = lines().filter_map(proc::writable_range).collect();
+        self.data = lines().filter_map(writable_range).collect();
         let code: Vec<Mapping> = lines().filter_map(|line| proc::mapping(pid, line)).collect();
         let former = Self { code: std::mem::replace(&mut self.code, code), ..Self::default() };
         let new = self.code.iter().filter(|mapping| !former.holds(mapping));

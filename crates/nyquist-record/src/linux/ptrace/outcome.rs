@@ -1,15 +1,17 @@
 //! The result of the attempt to trace: what is recorded, and what failed.
 
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::{fmt, io};
 
+use nyquist_convert::ProcessFile;
 use nyquist_convert::event::Pid;
 use thiserror::Error;
 
 use crate::linux::limits::kernel_setting;
 use crate::linux::proc::{self, FIND_PROCESSES};
+use crate::linux::target_access;
 use nyquist_system::read_kernel_text;
 
 /// What is recorded, and how.
@@ -216,7 +218,7 @@ pub fn may_trace(pid: Pid) -> Result<(), OpenError> {
     if let Some(tracer) = proc::tracer(pid.0) {
         return Err(OpenError::TracedAlready { pid, tracer });
     }
-    match File::open(format!("/proc/{}/mem", pid.0)) {
+    match target_access::process_file(pid.0, None, ProcessFile::Memory) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::NoSuchProcess { pid }),
         Err(error) => Err(OpenError::of_seizing(pid, error)),

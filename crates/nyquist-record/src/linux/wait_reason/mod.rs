@@ -4,10 +4,11 @@ mod cause;
 mod futex;
 mod suspension;
 
-use std::ffi::CStr;
-use std::fs;
-use std::path::Path;
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 
+use nyquist_convert::ProcessFile;
 use nyquist_convert::event::WaitReason;
 
 pub(crate) use cause::WaitCause;
@@ -87,9 +88,11 @@ const PIPE_OPENING: [&str; 2] = ["wait_for_partner", "fifo_open"];
 
 /// The file of a descriptor; `otherwise` is the reason if the file's kind does not determine it.
 fn of_descriptor(pid: u32, number: u64, otherwise: WaitReason) -> WaitCause {
-    let Ok(link) = fs::read_link(format!("/proc/{pid}/fd/{number}")) else {
+    let read = |number| target_access::process_file(pid, None, ProcessFile::Descriptor(number)).ok();
+    let Some(link) = u32::try_from(number).ok().and_then(read) else {
         return WaitCause::some(otherwise);
     };
+    let link = PathBuf::from(OsString::from_vec(link));
     let reason = by_link(&link).unwrap_or(otherwise);
     WaitCause { object: Some(link.to_string_lossy().into()), ..WaitCause::some(reason) }
 }

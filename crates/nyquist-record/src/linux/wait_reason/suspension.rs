@@ -4,9 +4,10 @@
 use std::fs;
 use std::path::{Component, Path};
 
+use nyquist_convert::ProcessFile;
 use nyquist_convert::event::WaitReason;
 
-use crate::linux::proc;
+use crate::linux::{proc, target_access};
 use nyquist_system::read_kernel_text;
 
 /// The mount point of the hierarchy that freezes groups in version 1 of control groups.
@@ -31,7 +32,8 @@ fn is_frozen_at(place: &str) -> bool {
 
 /// The function of the kernel in which a thread sleeps; `0` if this process may not know.
 pub(super) fn place(pid: u32, tid: u32) -> Option<String> {
-    read_kernel_text(format!("/proc/{pid}/task/{tid}/wchan")).ok()
+    let place = target_access::process_file(pid, Some(tid), ProcessFile::WaitChannel).ok()?;
+    String::from_utf8(place).ok()
 }
 
 /// Whether a process's group in a hierarchy of version 1 is frozen. A group's state includes its ancestors'.

@@ -8,6 +8,7 @@ use nyquist_convert::event::{
 
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::target_access;
 use crate::linux::thread_state::{KernelWait, RunState, ThreadFiles, window};
 use crate::linux::wait_reason::{WaitCause, cause_of_wait};
 
@@ -92,7 +93,7 @@ impl WatchedThread {
     fn stack(&mut self, waits: &KernelWait, scratch: &mut Vec<u8>) -> UserStack {
         let pointer = waits.stack_pointer;
         if !self.stack.contains(&pointer) {
-            self.stack = proc::writable_memory_at(self.pid, pointer).unwrap_or_default();
+            self.stack = target_access::writable_memory_at(self.pid, pointer).unwrap_or_default();
         }
         let stack = Some(&self.stack).filter(|stack| !stack.is_empty());
         let (len, rest) = window(stack, pointer, MAX_COPY_BYTES);

@@ -76,6 +76,6 @@ pub(crate) fn work() -> Option<ExitCode> {
             std::process::exit(1);
         }
     };
-    let worked = answer_requests(io::stdin(), give_up, target_access::read_here);
+    let worked = answer_requests(io::stdin(), give_up, target_access::MEMORY_CALLS);
     Some(worked.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
 }

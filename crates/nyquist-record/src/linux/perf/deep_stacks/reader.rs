@@ -15,9 +15,9 @@ use super::ring_scanner::RingScanner;
 use super::stack_bases::StackBases;
 use super::thread::DeepStackThread;
 use super::truncated_stack::TruncatedStack;
-use crate::linux::proc;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
+use crate::linux::target_access;
 use crate::random::Random;
 
 /// How long a thread's stack is read after a truncated copy, without further truncated copies. Many stacks
@@ -216,7 +216,7 @@ impl LiveReader {
 /// that does, so this is reported again.
 fn report_denied(pid: u32, now: u64, denied: &mut HashMap<u32, u64>, out: &Sender<Event>) {
     let is_recent = denied.get(&pid).is_some_and(|at| now.saturating_sub(*at) < FORGOTTEN_NS);
-    if is_recent || !proc::denies_memory(pid) {
+    if is_recent || !target_access::denies_memory(pid) {
         return;
     }
     if denied.len() >= MAX_THREADS {

@@ -7,8 +7,8 @@ use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 
 use super::pages::{MAX_READ_BYTES, PAGE, PageBuffers};
 use super::read_request::ReadRequest;
-use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::target_access;
 
 /// How much of the copied part is read again. Both can then be compared where they join, also if the stack of
 /// the next sample is somewhat deeper.
@@ -57,7 +57,7 @@ impl DeepStackThread {
         // A copy that reaches the end of the memory may begin far before it.
         let inside = wanted.end.saturating_sub(1);
         if !self.stack.contains(&inside) {
-            self.stack = proc::writable_memory_at(wanted.pid, inside).unwrap_or_default();
+            self.stack = target_access::writable_memory_at(wanted.pid, inside).unwrap_or_default();
         }
         wanted.end < self.outer_end(wanted)
     }

@@ -1,6 +1,9 @@
 //! What processes belong to: the unit, the container and the pod by their control groups, and the service that their
-//! environment names. A thread reads it while they live, because reading the environment can wait for the process.
+//! environment names. A thread reads it while they live, because the answers can take long.
 
+use crate::system::linux::delegates;
+use nyquist_convert::ProcessFile;
+use nyquist_convert::event::Pid;
 use nyquist_formats::ProcessLabels;
 use nyquist_profile::Process;
 use std::collections::{HashMap, HashSet};
@@ -16,9 +19,8 @@ const MAX_WAITING: usize = 4096;
 /// The processes that are remembered.
 const MAX_KNOWN: usize = 16_384;
 
-/// The bytes of files of processes that are read.
+/// The bytes that are read of the list of a process's control groups.
 const MAX_GROUPS_BYTES: u64 = 16 << 10;
-const MAX_ENVIRONMENT_BYTES: u64 = 128 << 10;
 
 /// The longest name of a service, and of any value from outside.
 const MAX_NAME: usize = 200;
@@ -132,8 +134,8 @@ fn origin_of(pid: u32) -> Option<ProcessOrigin> {
         origin.container = origin.container.or(found.container);
         origin.pod = origin.pod.or(found.pod);
     }
-    let environment = beginning(&format!("/proc/{pid}/environ"), MAX_ENVIRONMENT_BYTES);
-    origin.claim = environment.and_then(|environment| claimed_service(&environment));
+    let environment = delegates::targets().process_file(Pid(pid), None, ProcessFile::Environment);
+    origin.claim = environment.ok().and_then(|environment| claimed_service(&environment));
     Some(origin)
 }
 
