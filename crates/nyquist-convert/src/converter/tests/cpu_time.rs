@@ -27,7 +27,7 @@ fn a_process_never_sampled_is_not_the_kernels() {
 
 /// A program that does nothing but read files may have no sample in its own code.
 #[test]
-fn a_long_process_never_sampled_was_in_the_kernel() {
+fn a_long_process_never_sampled_is_the_kernels() {
     let events =
         |used_ms: u64| vec![total_of(10, None, 1, 15), exit_of(30, 1), total_of(30, Some(0), 1, used_ms)];
     assert_eq!(folded_of(false, events(20)), ["[kernel: not permitted] 20"]);

@@ -28,7 +28,7 @@ use super::outcome::{Coverage, Notice, PerfOutcome};
 use super::outer_stacks::OuterStacks as _;
 use super::reader::{ReaderEnd, RingReader, Watched};
 use super::recording::{InitialState, PerfRecording};
-use super::refusals::{cpus_may_be_watched, open_error};
+use super::refusals::{answering, cpus_may_be_watched, open_error};
 use super::scope::RecordedScope;
 use super::sideband_throttle::SidebandThrottle;
 use super::totals::{CountedThreads, ThreadTotals};
@@ -43,7 +43,7 @@ use crate::linux::sys::limits::page_size;
 use crate::linux::sys::poll;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::users;
-use crate::linux::{arch, cpus, initial_state, kernel, limits, proc, target_access};
+use crate::linux::{arch, cpus, initial_state, kernel, limits, proc};
 use crate::pool::buffers_for;
 
 /// Beyond this rate, the clock's interrupts alone (some 12 µs each on a virtual machine) starve the target.
@@ -339,11 +339,9 @@ impl TargetOpener {
         match target {
             RecordingTarget::Child(pid) => self.open_child(*pid, notices),
             RecordingTarget::Attach(pids) => self.open_running(pids, notices),
-            RecordingTarget::Thread { pid, .. } if target_access::withholds_itself(pid.0) => {
-                Err(OpenError::NoAccess { pid: *pid })
-            }
             RecordingTarget::Thread { pid, tid } => Ok(OpenTarget {
-                opened: self.open_events(RecordedScope::Thread(*pid, *tid))?,
+                opened: answering(&[*pid])
+                    .and_then(|_| self.open_events(RecordedScope::Thread(*pid, *tid)))?,
                 filter: ProcessFilter::All,
                 group: None,
                 coverage: Coverage::Threads,
@@ -395,12 +393,7 @@ impl TargetOpener {
         if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
             return Err(OpenError::NoSuchProcess { pid: *pid });
         }
-        let answering: Vec<Pid> =
-            pids.iter().copied().filter(|pid| !target_access::withholds_itself(pid.0)).collect();
-        let pids = match (answering.as_slice(), pids) {
-            ([], [pid, ..]) => return Err(OpenError::NoAccess { pid: *pid }),
-            (answering, _) => answering,
-        };
+        let pids = &answering(pids)?;
         let family = proc::families(pids);
         let sees_cpus = self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu));
         let opener = self.opener(RecordedScope::Running(pids))?;

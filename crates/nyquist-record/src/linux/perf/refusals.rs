@@ -2,11 +2,14 @@
 
 use std::io;
 
+use nyquist_convert::event::Pid;
+
 use super::attr::{CommonAttr, Features, Reach, Trigger, sideband};
 use super::open_error::{Hint, OpenError};
 use super::scope::RecordedScope;
 use crate::linux::options::CallGraph;
 use crate::linux::sys::event::{self, Subject};
+use crate::linux::target_access;
 
 /// Converts the kernel's refusal to open an event into an error.
 pub(crate) fn open_error(source: io::Error, scope: RecordedScope<'_>) -> OpenError {
@@ -25,6 +28,19 @@ pub(crate) fn open_error(source: io::Error, scope: RecordedScope<'_>) -> OpenErr
             let hint = Hint::for_error(&source);
             OpenError::Refused { source, hint }
         }
+    }
+}
+
+/// The processes that can be attached to without waiting for them.
+///
+/// # Errors
+/// If it is none of them.
+pub(crate) fn answering(pids: &[Pid]) -> Result<Vec<Pid>, OpenError> {
+    let answering: Vec<Pid> =
+        pids.iter().copied().filter(|pid| !target_access::withholds_itself(pid.0)).collect();
+    match pids {
+        [pid, ..] if answering.is_empty() => Err(OpenError::NoAccess { pid: *pid }),
+        _ => Ok(answering),
     }
 }
 
