@@ -42,7 +42,7 @@ pub use lossy_path::files_of_lossy_path;
 pub use other_anonymous_file::anonymous_file;
 #[cfg(not(target_os = "linux"))]
 pub use other_root::OpenRoot;
-pub use regular::{open_regular, open_regular_unlinked};
+pub use regular::{is_regular, open_regular, open_regular_unlinked, real_path};
 pub use system::{
     FileExt, OsStrExt, REPLACES_OPEN_FILES, allocated_bytes, changed, create_private_folder, file_id,
     has_data, ownership, path_id, path_of_open, private_options, replace_process, restrict,

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::system::{is_of_another_machine, reading};
 
@@ -26,6 +26,20 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 pub fn open_regular_unlinked(path: &Path) -> io::Result<File> {
     check_place(path)?;
     open(path, &fs::symlink_metadata(path)?, &reading(false))
+}
+
+/// Whether a path leads to a regular file of this machine. Links are followed.
+pub fn is_regular(path: &Path) -> bool {
+    check_place(path).and_then(|()| fs::metadata(path)).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// The path of a file of this machine without links.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] if it is another machine's. Others if there is no such file.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    check_place(path)?;
+    path.canonicalize()
 }
 
 /// A path may come from a profile. To open one of another machine, Windows would log in there.
@@ -58,6 +72,13 @@ mod tests {
             assert_eq!(kind(&std::env::temp_dir().join("no-such-file")), Some(io::ErrorKind::NotFound));
             assert_eq!(kind(&std::env::current_exe().unwrap()), None);
         }
+        let [folder, missing, file] = [
+            std::env::temp_dir(),
+            std::env::temp_dir().join("no-such-file"),
+            std::env::current_exe().unwrap(),
+        ];
+        assert_eq!([&folder, &missing, &file].map(|path| is_regular(path)), [false, false, true]);
+        assert_eq!([&folder, &missing, &file].map(|path| real_path(path).is_ok()), [true, false, true]);
     }
 
     #[cfg(unix)]

@@ -182,6 +182,9 @@ mod tests {
             assert!(is_of_another_machine(Path::new(path)), "{path}");
             let refused = crate::open_regular(Path::new(path)).unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{path}");
+            let refused = crate::real_path(Path::new(path)).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{path}");
+            assert!(!crate::is_regular(Path::new(path)), "{path}");
         }
         for path in [r"C:\a.dll", r"\\?\C:\a.dll", r"a\b", "/a"] {
             assert!(!is_of_another_machine(Path::new(path)), "{path}");

@@ -18,6 +18,7 @@ use crate::file_kind::FileKind;
 use crate::layouts;
 use crate::section_contents::SharedSource;
 use nyquist_object::{DebugId, ModuleId, Pe, PeCodeId};
+use nyquist_system::is_regular;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +32,7 @@ impl Search<'_> {
             Some(ModuleId::Pe(_)) => true,
             Some(_) => false,
             None => {
-                let is_elsewhere = || !self.places_of_process().any(|path| path.is_file());
+                let is_elsewhere = || !self.places_of_process().any(|path| is_regular(path));
                 self.places_of_process().any(|path| begins_as_image(path))
                     || (self.has_name_of_windows() && is_elsewhere())
             }

@@ -1,6 +1,6 @@
 //! The text of one source file, and why there is none.
 
-use nyquist_system::path_of_open;
+use nyquist_system::{is_regular, path_of_open, real_path};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -53,8 +53,8 @@ pub(super) struct OpenSourceFile {
 /// Opens a source file whose real path is in a folder. `None` if there is no such file. It is checked again when it
 /// is open, because a folder on its path may have become a link meanwhile.
 pub(super) fn open_below(folder: &Path, path: &Path) -> Option<Result<OpenSourceFile, SourceError>> {
-    let (real, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
-    if !real.starts_with(&folder) || !real.is_file() {
+    let (real, folder) = (real_path(path).ok()?, real_path(folder).ok()?);
+    if !real.starts_with(&folder) || !is_regular(&real) {
         return None;
     }
     let opened = open(&real, MAX_SOURCE_BYTES);
