@@ -2,7 +2,7 @@
 
 use super::calls::{CARGO_FAILED, program, this_program};
 use super::choose::{self, Candidate};
-use super::configuration::{Configuration, runner_text, runner_variable};
+use super::configuration::{Configuration, RunnerOverride, runner_text};
 use super::frame_pointers;
 use super::launch::{self, Launch};
 use crate::args::cargo::CommonArgs;
@@ -89,11 +89,14 @@ impl Build {
         let configuration = Configuration::read(&common.cargo)?;
         let runner = runner()?;
         let runner = [runner.as_str(), "cargo", "launch"];
+        let has_options = !common.cargo.configuration().is_empty();
         // The entry of a target has priority over those of `cfg`, which could also be several.
         for target in configuration.targets(&host()?, &common.cargo) {
-            match runner_variable(&target) {
-                Some(name) => command.env(name, runner_text(&target, &runner)?),
-                None => command.args(["--config", &configuration.runner(&target, &runner)?]),
+            match RunnerOverride::new(&target, &runner, has_options) {
+                RunnerOverride::Variable(name) => command.env(name, runner_text(&target, &runner)?),
+                RunnerOverride::Option => {
+                    command.args(["--config", &configuration.runner(&target, &runner)?])
+                }
             };
         }
         command.arg("--message-format=json-render-diagnostics");

@@ -75,11 +75,26 @@ impl Configuration {
     }
 }
 
-/// The variable of the environment that names the runner of a target. Cargo takes it in place of what is in files, and
-/// cannot merge it with an override.
-pub(super) fn runner_variable(target: &str) -> Option<String> {
-    let name = format!("CARGO_TARGET_{}_RUNNER", target.to_uppercase().replace(['-', '.'], "_"));
-    std::env::var_os(&name).map(|_| name)
+/// How the runner of a target is replaced.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum RunnerOverride {
+    /// By this variable of the environment, which has priority over all files.
+    Variable(String),
+    /// By an option of cargo.
+    Option,
+}
+
+impl RunnerOverride {
+    /// The way that works. The variable is preferred: where files and options both have tables `build` and `target`,
+    /// cargo 1.95 sometimes appends the runner of an option to that of a file, and does not replace it. But the variable
+    /// cannot hold a name with a space, and a user's `--config` has priority over it. If the user has set it, an option
+    /// cannot be merged with it.
+    pub(super) fn new(target: &str, words: &[&str], has_options: bool) -> Self {
+        let name = format!("CARGO_TARGET_{}_RUNNER", target.to_uppercase().replace(['-', '.'], "_"));
+        let is_set = std::env::var_os(&name).is_some();
+        let fits = !words.iter().any(|word| word.contains(char::is_whitespace));
+        if is_set || (fits && !has_options) { Self::Variable(name) } else { Self::Option }
+    }
 }
 
 /// A runner in one string. Cargo splits it at white space, and knows no quotes in it.
@@ -117,6 +132,15 @@ mod tests {
         assert_eq!(runner(json!({"target": {"t": {"runner": ["a"]}}}), &["n", "launch"]).unwrap(), array);
         let string = runner(json!({"target": {"t": {"runner": "a b"}}}), &["n", "launch"]).unwrap();
         assert_eq!(string, r#"target."t".runner="n launch""#);
+    }
+
+    #[test]
+    fn a_variable_replaces_runners_if_it_can() {
+        let of = |words: &[&str], has_options| RunnerOverride::new("a-b.c", words, has_options);
+        let variable = RunnerOverride::Variable("CARGO_TARGET_A_B_C_RUNNER".to_owned());
+        assert_eq!(of(&["/n", "launch"], false), variable);
+        assert_eq!(of(&["/my programs/n"], false), RunnerOverride::Option);
+        assert_eq!(of(&["/n"], true), RunnerOverride::Option);
     }
 
     #[test]
