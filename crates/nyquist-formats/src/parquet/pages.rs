@@ -18,9 +18,10 @@ const MAX_PAGE_BYTES: u32 = 64 << 20;
 /// The entries of a list: the frames of a stack, or the labels of a process.
 pub(super) const MAX_ENTRIES: u64 = 1 << 16;
 
-/// The values of all columns for each byte of the file, and some for small files: pages of equal values are small.
-const VALUES_PER_BYTE: u64 = 4096;
-const MORE_VALUES: u64 = 1 << 20;
+/// The values of all columns for each byte of the file, and some for small files: pages of equal values are small. A thread
+/// that waits for hours with one stack of a hundred frames has a hundred values for each byte.
+const VALUES_PER_BYTE: u64 = 256;
+const MORE_VALUES: u64 = 1 << 26;
 
 /// The values that may still be read of a file.
 #[derive(Clone, Debug)]
