@@ -17,10 +17,8 @@ const WITH_LENGTHS: u64 = 3;
 /// The most functions at an address that are inlined into each other.
 const MAX_INLINED: usize = 255;
 
-/// The limit of stacks for each byte, and for small files. A line of a trace has some ten bytes, and few of its addresses have
-/// more than ten inlined functions.
-const STACKS_PER_BYTE: usize = 2;
-const MORE_STACKS: usize = 1 << 20;
+/// The limit of stacks for each byte.
+const STACKS_PER_BYTE: usize = 16;
 
 /// Whether a file begins like heaptrack's: with its version, and then `X` with the command, perhaps after
 /// other lines.
@@ -117,7 +115,7 @@ impl HeaptrackReader {
             in_use: 0,
             peak: (0, 0),
             unknown: 0,
-            most_stacks: length.saturating_mul(STACKS_PER_BYTE).saturating_add(MORE_STACKS),
+            most_stacks: length.saturating_mul(STACKS_PER_BYTE),
         }
     }
 

@@ -22,11 +22,6 @@ enum Piece {
 }
 
 impl NumberList {
-    /// The number of numbers.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Adds a number at the end.
     pub(crate) fn push(&mut self, number: u64) {
         if self.len.is_multiple_of(PIECE) {
@@ -44,17 +39,6 @@ impl NumberList {
                 }
             },
         }
-    }
-
-    /// The numbers in their order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.pieces.iter().flat_map(|piece| {
-            let (small, large): (&[u32], &[u64]) = match piece {
-                Piece::Small(numbers) => (numbers, &[]),
-                Piece::Large(numbers) => (&[], numbers),
-            };
-            small.iter().copied().map(u64::from).chain(large.iter().copied())
-        })
     }
 }
 
@@ -138,8 +122,6 @@ mod tests {
             for &number in numbers {
                 list.push(number);
             }
-            assert_eq!(list.len(), numbers.len());
-            assert!(list.iter().eq(numbers.iter().copied()));
             assert_eq!(list.pieces.iter().filter(|it| matches!(it, Piece::Large(_))).count(), large);
             assert!(list.into_iter().eq(numbers.iter().copied()));
         };
