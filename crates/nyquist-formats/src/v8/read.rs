@@ -8,7 +8,7 @@ use nyquist_profile::ThreadIndex;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
 
-use super::samples::{CpuProfileSamples, signed_step};
+use super::samples::{CpuProfileSamples, Step};
 use super::tree::{Node, Tree, TreeBuilder};
 use crate::error::{ImportedProfile, ReadError};
 use crate::import::{Importer, ThreadName};
@@ -45,7 +45,7 @@ struct CpuProfileFile {
     end: Option<u64>,
     /// The node of each sample.
     nodes: Option<NumberList>,
-    /// The time between a sample and the one before it, as [`signed_step`]. They are kept only if the rest is not known
+    /// The time between a sample and the one before it, as a [`Step`]. They are kept only if the rest is not known
     /// when they are read, which V8 writes before.
     deltas: NumberList,
     /// The number of samples of unknown nodes, if the samples are in the profile.
@@ -102,13 +102,13 @@ impl FileReader<'_> {
             (&file.tree, file.start, file.end, &mut file.nodes, file.unknown)
         else {
             file.deltas = NumberList::default();
-            return members.next_value_seed(EachOf::new(|delta| file.deltas.push(signed_step(delta))));
+            return members.next_value_seed(EachOf::new(|Step(step)| file.deltas.push(step)));
         };
         let mut samples = CpuProfileSamples::new(self.importer, tree, (self.thread, start));
         let mut nodes = std::mem::take(nodes).into_iter();
-        members.next_value_seed(EachOf::new(|delta| {
+        members.next_value_seed(EachOf::new(|Step(step)| {
             if let Some(node) = nodes.next() {
-                samples.add_after(node, signed_step(delta));
+                samples.add_after(node, step);
             }
         }))?;
         for node in nodes {

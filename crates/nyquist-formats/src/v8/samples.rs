@@ -1,6 +1,10 @@
 //! The samples of V8's CPU profiles: nodes at times.
 
+use std::fmt;
+
 use nyquist_profile::{Samples, StackId, ThreadIndex};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer};
 
 use super::tree::Tree;
 use crate::import::{Importer, MILLISECOND};
@@ -13,8 +17,42 @@ const WINDOW: usize = 1 << 12;
 /// A difference in µs, as ns in the upper bits, and in the lowest one whether it is negative. V8's times sometimes go
 /// backwards.
 pub(crate) fn signed_step(delta: f64) -> u64 {
-    let step = nanoseconds(delta.abs(), 1000.0);
-    step.min(u64::MAX >> 1) << 1 | u64::from(delta < 0.0)
+    signed(nanoseconds(delta.abs(), 1000.0), delta < 0.0)
+}
+
+fn signed(step: u64, is_backwards: bool) -> u64 {
+    step.min(u64::MAX >> 1) << 1 | u64::from(is_backwards)
+}
+
+/// A difference in µs in a file, as a [`signed_step`]. Nearly all are whole numbers, which need no arithmetic of fractions.
+pub(super) struct Step(pub(super) u64);
+
+impl<'de> Deserialize<'de> for Step {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_f64(StepVisitor)
+    }
+}
+
+struct StepVisitor;
+
+impl Visitor<'_> for StepVisitor {
+    type Value = Step;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of microseconds")
+    }
+
+    fn visit_u64<E>(self, micros: u64) -> Result<Step, E> {
+        Ok(Step(signed(micros.saturating_mul(1000), false)))
+    }
+
+    fn visit_i64<E>(self, micros: i64) -> Result<Step, E> {
+        Ok(Step(signed(micros.unsigned_abs().saturating_mul(1000), micros < 0)))
+    }
+
+    fn visit_f64<E>(self, micros: f64) -> Result<Step, E> {
+        Ok(Step(signed_step(micros)))
+    }
 }
 
 /// The time a step after another one.
