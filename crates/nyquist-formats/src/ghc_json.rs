@@ -129,7 +129,7 @@ pub(crate) mod tests {
         // A long name costs once. If it did for each node, this would take hours.
         let long = FILE.replace("work", &"x".repeat(1 << 19)).replace(
             r#"{"id": 2, "entries": 5, "alloc": 800, "ticks": 20, "children": []}"#,
-            &[r#"{"id":2,"ticks":1}"#; 100_000].join(","),
+            &vec![r#"{"id":2,"ticks":1}"#; 100_000].join(","),
         );
         assert_eq!(read_value(long.as_bytes(), None).unwrap().profile.funcs().len(), 2);
         // As deep as calls are.
